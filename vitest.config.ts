@@ -1,7 +1,7 @@
 import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
 
-/** Long campaigns. `npm test` leaves them out, `npm run test:all` runs them too: README.md of test says what is long. */
+/** Long tests, which only `npm run test:all` runs (test/README.md). */
 const LONG = '{packages,services,infra,test}/**/*.long.test.ts';
 /** Long tests that share a browser. */
 const OF_PORTAL = 'test/portal/**/*.long.test.ts';
@@ -10,7 +10,7 @@ const RUNS_ALL = process.env.PLAYLINE_TEST_ALL !== undefined;
 export default defineConfig({
   test: {
     globalSetup: ['packages/testkit/src/global-setup.ts'],
-    // Twice what `until` waits: its words name what did not come.
+    // Twice the time limit of `until`, whose message names what is missing.
     testTimeout: 120_000,
     hookTimeout: 120_000,
     // One more than two cores, because tests wait for stores and browsers a sixth of their time. Four at most share one Kafka.

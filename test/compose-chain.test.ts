@@ -28,8 +28,11 @@ async function readSettings(service: string): Promise<Record<string, unknown>> {
       .replace(/\$\{([A-Z_]+):-([^}]*)\}/g, (_, name: string, fallback: string) => example.get(name) ?? fallback)
       .replace(/\$\{[^}]*\}/g, 'ab'.repeat(32));
   const { configSchema } = (await import(`../services/${service}/src/config.ts`)) as { configSchema: z.ZodObject };
-  const told = Object.entries(compose.services[service]?.environment ?? {}).map(([name, value]) => [name, fill(value)]);
-  return parseConfig(configSchema, { ...Object.fromEntries(told), SIGNER_KEYS: makeSignerKeys() });
+  const settings = Object.entries(compose.services[service]?.environment ?? {}).map(([name, value]) => [
+    name,
+    fill(value),
+  ]);
+  return parseConfig(configSchema, { ...Object.fromEntries(settings), SIGNER_KEYS: makeSignerKeys() });
 }
 
 describe('a chain of docker-compose.yml', () => {
@@ -42,8 +45,10 @@ describe('a chain of docker-compose.yml', () => {
   });
 
   it('may run on this machine for the services that use its node, and no other service gets the address of a node', () => {
-    const told = Object.entries(compose.services).filter(([, { environment = {} }]) => 'CHAIN_NODES' in environment);
-    expect(told.map(([name]) => name).sort()).toEqual(['chain-api', 'chain-indexer', 'minter']);
-    for (const [, { extra_hosts: hosts }] of told) expect(hosts).toEqual(['host.docker.internal:host-gateway']);
+    const settings = Object.entries(compose.services).filter(
+      ([, { environment = {} }]) => 'CHAIN_NODES' in environment,
+    );
+    expect(settings.map(([name]) => name).sort()).toEqual(['chain-api', 'chain-indexer', 'minter']);
+    for (const [, { extra_hosts: hosts }] of settings) expect(hosts).toEqual(['host.docker.internal:host-gateway']);
   });
 });

@@ -1,7 +1,4 @@
-/**
- * No container engine runs here. docker-compose.yml is compared with the Compose specification and with the local
- * stack.
- */
+// Compares docker-compose.yml with the Compose specification and the local stack, without a container engine.
 import { execFileSync } from 'node:child_process';
 import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -26,7 +23,7 @@ const healthcheckSchema = z.strictObject({
   start_period: z.string(),
 });
 const conditionSchema = z.strictObject({ condition: z.enum(['service_healthy', 'service_completed_successfully']) });
-/** The parts of the Compose specification that the file uses. Any other name is an error until it is added here. */
+/** The used part of the Compose specification. */
 const serviceSchema = z.strictObject({
   image: z.string(),
   build: z.strictObject({ context: z.string(), dockerfile: z.string() }).optional(),
@@ -82,10 +79,10 @@ const entryOf = (name: string): ServiceEntry | undefined => SERVICES.find((servi
 
 describe('docker-compose.yml', () => {
   it('uses only names of the Compose specification', () => {
-    const strangers = Object.keys(compose).filter(
+    const unknown = Object.keys(compose).filter(
       (key) => !['name', 'services', 'volumes'].includes(key) && !key.startsWith('x-'),
     );
-    expect(strangers).toEqual([]);
+    expect(unknown).toEqual([]);
   });
 
   it.each(containers)('pins the image of %s', (_, { image }) => {
@@ -111,7 +108,7 @@ describe('docker-compose.yml', () => {
     }
   });
 
-  it('contains no secret, and says how to create a missing one', () => {
+  it('contains no secret, and its errors name the command that creates a missing one', () => {
     for (const [name, { environment }] of containers) {
       for (const [variable, value] of Object.entries(environment)) {
         if (!/PASSWORD|PEPPER|CURSOR_KEYS|SIGNER|REDIS_URL/.test(variable)) continue;
@@ -121,14 +118,14 @@ describe('docker-compose.yml', () => {
   });
 
   it('needs no secret that infra/docker/secrets.mjs does not create', () => {
-    const asked = [...read('docker-compose.yml').matchAll(/\$\{([A-Z_]+):\?/g)].map((match) => match[1]);
+    const required = [...read('docker-compose.yml').matchAll(/\$\{([A-Z_]+):\?/g)].map((match) => match[1]);
     const made = [...read('infra/docker/secrets.mjs').matchAll(/^ {2}'([A-Z_]+)',$/gm)].map((match) => match[1]);
-    expect([...new Set(asked)].sort()).toEqual([...made, 'SIGNER_KEYS', 'SIGNER_PUBLIC_KEY'].sort());
+    expect([...new Set(required)].sort()).toEqual([...made, 'SIGNER_KEYS', 'SIGNER_PUBLIC_KEY'].sort());
   });
 
-  it('gives the private half of the signer’s key pair only to the minter and the public half to services that seal keys, like the local stack', () => {
-    const told = containers.filter(([, { environment }]) => 'SIGNER_KEYS' in environment).map(([name]) => name);
-    expect(told).toEqual(['minter']);
+  it('gives the signer’s private key to the minter only, and the public key to services that seal keys', () => {
+    const signers = containers.filter(([, { environment }]) => 'SIGNER_KEYS' in environment).map(([name]) => name);
+    expect(signers).toEqual(['minter']);
     const signing: readonly ServiceEntry[] = SERVICES;
     expect(signing.filter(({ signs }) => signs === true).map(({ name }) => name)).toEqual(['minter']);
     expect(read('infra/local/services.ts')).not.toContain('signerKeys');
@@ -145,7 +142,7 @@ describe('docker-compose.yml', () => {
     rmSync(folder, { recursive: true });
   });
 
-  it('has secrets that are created once: an older .env gets those that it lacks, and keeps the others', () => {
+  it('has secrets that are created once, and added to an older .env that lacks them', () => {
     const { make, written, folder } = createSecretsScript();
     make();
     const whole = written();
@@ -199,9 +196,9 @@ describe('the image of the services', () => {
 });
 
 describe('docker-compose.yml', () => {
-  it('runs every service', () => {
+  it('runs every service, as the local stack does', () => {
     const there = readdirSync(new URL('../services/', import.meta.url)).filter((name) => name !== 'operator');
-    expect(services.map(({ name }) => name).sort()).toEqual(there.sort());
+    for (const list of [services, SERVICES]) expect(list.map(({ name }) => name).sort()).toEqual(there.sort());
   });
 
   it.each(configured)('sets exactly the settings that $name has', async ({ name, file, container }) => {
@@ -212,7 +209,7 @@ describe('docker-compose.yml', () => {
     expect(() => parseConfig(schema, filled(container.environment))).not.toThrow();
   });
 
-  it('hands the number of proxies in front to every service that counts by the address of its callers', async () => {
+  it('sets the number of proxies for every service that counts by client address', async () => {
     const given: string[] = [];
     for (const { name, file, container } of services) {
       const { shape } = await readSettings(file.split('/')[1] ?? '');
@@ -231,7 +228,7 @@ async function readSettings(service: string): Promise<z.ZodObject> {
   return configSchema;
 }
 
-/** The values as Compose would set them: defaults as written, and secrets as `secrets.mjs` creates them. */
+/** Values with their defaults and with secrets. */
 function filled(environment: Record<string, string>): Record<string, string> {
   const signerKey = signerPublicKeyOf({ signerKeys: makeSignerKeys() });
   const fill = (value: string) =>
@@ -247,10 +244,6 @@ describe('docker-compose.yml and the local stack', () => {
     const { nodeOptions = [], environment = {} } = entryOf(service.name) ?? {};
     expect(service.nodeOptions).toEqual(nodeOptions);
     expect(service.container.environment).toMatchObject(environment);
-  });
-
-  it('run the same services', () => {
-    expect(services.map(({ name }) => name).sort()).toEqual(SERVICES.map(({ name }) => name).sort());
   });
 
   it('prepare the stores with the same commands', () => {

@@ -9,9 +9,8 @@ import { openQueryLimits } from '../services/event-writer/src/query-limits.ts';
 import { createPortalShares } from '../services/portal/src/frame/shares.ts';
 
 const START_MS = 120_000;
-/** Runs for minutes if nothing stops it, half a second for each block. */
+/** Runs for minutes, in blocks of half a second. */
 const SLOW = 'SELECT count() FROM numbers(90000000) WHERE sleep(0.5) = 0';
-/** What an answer contains when a query was stopped, or the connection was closed before it had one. */
 const STOPPED = /QUERY_WAS_CANCELLED/;
 const LIMITED = {
   analyst_1: [
@@ -67,9 +66,9 @@ describe.concurrent('a limit of a ClickHouse account', () => {
   });
 
   it('holds for a client of the native protocol', { timeout: 30_000 }, async () => {
-    const ask = (sql: string) => queryNatively({ ...engine.accountOf('analyst_6'), port: nativePort, sql });
-    expect(await ask(`${SLOW} SETTINGS max_execution_time = DEFAULT`)).toMatch(/Query was cancelled/);
-    expect(await ask('SELECT number FROM numbers(1500000) SETTINGS max_result_rows = DEFAULT')).toMatch(
+    const queryAsNative = (sql: string) => queryNatively({ ...engine.accountOf('analyst_6'), port: nativePort, sql });
+    expect(await queryAsNative(`${SLOW} SETTINGS max_execution_time = DEFAULT`)).toMatch(/Query was cancelled/);
+    expect(await queryAsNative('SELECT number FROM numbers(1500000) SETTINGS max_result_rows = DEFAULT')).toMatch(
       /Quota for user|Query was cancelled/,
     );
   });
@@ -90,17 +89,17 @@ describe.concurrent('a limit of a ClickHouse account', () => {
     );
   });
 
-  it('of result rows counts all queries of an account, whatever quota key they name', async () => {
-    const askWith = (key: number) =>
+  it('of result rows counts all queries of an account, with any quota key', async () => {
+    const queryWith = (key: number) =>
       engine.query('analyst_3', 'SELECT number FROM numbers(600000) FORMAT Null', {
         headers: { 'x-clickhouse-quota': `key-${key}` },
       });
-    // Two of them may lie on either side of the end of an interval.
-    const answers = [await askWith(1), await askWith(2), await askWith(3)];
+    // Two of them may be in different intervals.
+    const answers = [await queryWith(1), await queryWith(2), await queryWith(3)];
     expect(answers.filter(({ text }) => text.includes('QUOTA_EXCEEDED')).length).toBeGreaterThan(0);
   });
 
-  it('of rows read by the portal counts each project by itself, and administrators apart from all projects', async () => {
+  it('of rows read by the portal counts each project, and administrators, separately', async () => {
     const shares = createPortalShares();
     const query = shares.limitQueries(createQueryRows(engine.accountOf('portal'), { isBound: true }));
     const read = (project: string, account: object | null = null) =>
@@ -115,7 +114,7 @@ describe.concurrent('a limit of a ClickHouse account', () => {
     expect([await read('other'), await read('greedy', { isAdministrator: true })]).toEqual([rows, rows]);
   });
 
-  it('of memory holds for all accounts together, and a query that lifted it is the one that ends', async () => {
+  it('of memory holds for all accounts together, and ends the query that lifted its limit', async () => {
     const greedy = 'SELECT uniqExact(number) FROM numbers(4000000000) SETTINGS max_memory_usage = DEFAULT';
     const answer = engine.query('analyst_4', greedy);
     await until('it runs', async () => {
@@ -130,7 +129,7 @@ describe.concurrent('a limit of a ClickHouse account', () => {
 });
 
 describe('the check of running queries', () => {
-  it('names the account and the setting in the log, and never the text of the query', async () => {
+  it('logs the account and the setting, and never the text of the query', async () => {
     expect(logged.join('')).toContain('"lifted":["max_execution_time"]');
     expect(logged.join('')).not.toContain('numbers(');
     expect(await metrics.text()).toMatch(
@@ -138,7 +137,7 @@ describe('the check of running queries', () => {
     );
   });
 
-  it('stops no query that keeps its limits, also where it sets lower ones', async () => {
+  it('stops no query that keeps or lowers its limits', async () => {
     const kept =
       'SELECT count() FROM numbers(6) WHERE sleepEachRow(0.4) = 0 SETTINGS max_execution_time = 30, max_block_size = 1';
     expect(await engine.query('analyst_5', kept)).toEqual({ ok: true, text: '6\n' });

@@ -11,10 +11,10 @@ function createFolder(): string {
   return folder;
 }
 
-/** Value of one of anvil's flags; undefined when it is absent. */
-function toldOf(statePath: string, name: string): string | undefined {
-  const words = anvilArguments({ port: 1, statePath, epochBlocks: 2, mining: 'asked' });
-  return words.includes(name) ? words[words.indexOf(name) + 1] : undefined;
+/** Value of one of anvil's flags. */
+function flagOf(statePath: string, name: string): string | undefined {
+  const flags = anvilArguments({ port: 1, statePath, epochBlocks: 2, autoMine: false });
+  return flags.includes(name) ? flags[flags.indexOf(name) + 1] : undefined;
 }
 
 it('the installed chain program has the version of the lock file', () => {
@@ -22,7 +22,7 @@ it('the installed chain program has the version of the lock file', () => {
   expect(spawnSync(anvilProgram(), ['--version'], { encoding: 'utf8' }).stdout).toContain(version);
 });
 
-it('a program that npm left out is reported, with how to install it and how to start without a chain', () => {
+it('a missing chain program is reported with how to install it and how to start without a chain', () => {
   const folder = createFolder();
   cpSync(import.meta.dirname, folder, { recursive: true });
   writeFileSync(join(folder, 'package.json'), '{"type":"module"}');
@@ -36,15 +36,15 @@ it('a chain continues from its state with the time of its first block, and a new
   const statePath = join(createFolder(), 'state.json');
   const now = () => Math.floor(Date.now() / 1000);
   const before = now();
-  const begun = Number(toldOf(statePath, '--timestamp'));
-  expect(begun).toBeGreaterThanOrEqual(before);
-  expect(begun).toBeLessThanOrEqual(now());
-  expect(toldOf(statePath, '--load-state')).toBeUndefined();
+  const startedAt = Number(flagOf(statePath, '--timestamp'));
+  expect(startedAt).toBeGreaterThanOrEqual(before);
+  expect(startedAt).toBeLessThanOrEqual(now());
+  expect(flagOf(statePath, '--load-state')).toBeUndefined();
   const blocks = [{ header: { number: '0x1', timestamp: '0x20' } }, { header: { number: '0x0', timestamp: '0x10' } }];
   writeFileSync(statePath, JSON.stringify({ blocks }));
-  expect(toldOf(statePath, '--timestamp')).toBe('16');
-  expect(toldOf(statePath, '--load-state')).toBe(statePath);
+  expect(flagOf(statePath, '--timestamp')).toBe('16');
+  expect(flagOf(statePath, '--load-state')).toBe(statePath);
   // The node itself reports the broken file.
   writeFileSync(statePath, '{"half');
-  expect(toldOf(statePath, '--load-state')).toBe(statePath);
+  expect(flagOf(statePath, '--load-state')).toBe(statePath);
 });

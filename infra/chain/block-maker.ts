@@ -1,32 +1,30 @@
+// Makes blocks only while transactions are waiting or not final.
 import { setTimeout as delay } from 'node:timers/promises';
 import { setClock } from './anvil.ts';
 import { callRpc, callRpcs } from './rpc.ts';
 
 export interface BlockMakerOptions {
-  /** Address of a node that makes no blocks by itself. */
+  /** A node that makes no blocks itself. */
   readonly rpc: string;
   /** A block is final after this many later blocks. */
   readonly depth: number;
-  /** Time between blocks in milliseconds. */
   readonly blockMs: number;
-  /** Saves the chain. Called after a change, never twice at once. @returns number of the last saved block */
+  /** Saves the chain; calls do not overlap. @returns the last saved block */
   readonly save: () => Promise<number>;
-  /** Called with each error. The work is tried again. */
+  /** Called with each error; the work is retried. */
   readonly onFault?: (fault: unknown) => void;
 }
 
-/** Makes blocks only while transactions wait or are not final yet. */
 export interface BlockMaker {
   /** Stops making blocks, and saves the chain. */
   close(): Promise<void>;
 }
 
-/** The latest blocks and waiting transactions at one moment. */
 interface ChainState {
   readonly number: number;
   readonly hash: string;
   readonly waiting: number;
-  /** True while a transaction is not final, because too few blocks have followed it. */
+  /** True while a transaction is not final. */
   readonly isOpen: boolean;
 }
 
@@ -53,18 +51,15 @@ async function readState({ rpc, depth }: BlockMakerOptions): Promise<ChainState>
   return { number, hash: head.hash, waiting: Number(pool.pending), isOpen };
 }
 
-/**
- * A node that was started from a saved state has only the latest block's state, and refuses queries about final blocks.
- * It answers them again after as many new blocks as finality needs.
- */
-async function meet({ rpc, depth }: BlockMakerOptions): Promise<void> {
+/** A node with a saved state refuses queries about final blocks until as many new blocks as finality needs exist. */
+async function makeFinalReadable({ rpc, depth }: BlockMakerOptions): Promise<void> {
   await setClock(rpc);
-  const nobody = `0x${'0'.repeat(40)}`;
-  const isShown = await callRpc(rpc, 'eth_getBalance', [nobody, 'finalized']).then(
+  const address = `0x${'0'.repeat(40)}`;
+  const isReadable = await callRpc(rpc, 'eth_getBalance', [address, 'finalized']).then(
     () => true,
     () => false,
   );
-  if (!isShown) await callRpc(rpc, 'anvil_mine', [`0x${depth.toString(16)}`]);
+  if (!isReadable) await callRpc(rpc, 'anvil_mine', [`0x${depth.toString(16)}`]);
 }
 
 class BlockMaking implements BlockMaker {
@@ -73,11 +68,12 @@ class BlockMaking implements BlockMaker {
   private running: Promise<void> | null = null;
   private isWoken = false;
   private isClosed = false;
-  private isKnown = false;
+  /** False after each connection, because the node may have restarted. */
+  private isPrepared = false;
   private madeAt = Number.NEGATIVE_INFINITY;
   private savedHash = '';
   private saving: Promise<void> | null = null;
-  /** Number of the last saved block; -1 before the first save. */
+  /** -1 before the first save. */
   private savedNumber = -1;
   private number = 0;
 
@@ -85,7 +81,7 @@ class BlockMaking implements BlockMaker {
     this.options = options;
     this.events = openChainEvents(options.rpc, {
       onOpen: () => {
-        this.isKnown = false;
+        this.isPrepared = false;
         this.wake();
       },
       onBlock: () => this.wake(),
@@ -107,21 +103,21 @@ class BlockMaking implements BlockMaker {
     try {
       while (this.isWoken && !this.isClosed) {
         this.isWoken = false;
-        if (!this.isKnown) await meet(this.options);
-        this.isKnown = true;
-        const standing = await readState(this.options);
-        this.number = standing.number;
-        // A transaction that cannot be included does not count as waiting: the node sets it aside or drops it.
-        if (standing.waiting > 0 || standing.isOpen) await this.make();
-        else await this.saveOf(standing.hash);
+        if (!this.isPrepared) await makeFinalReadable(this.options);
+        this.isPrepared = true;
+        const state = await readState(this.options);
+        this.number = state.number;
+        // The node does not count transactions that cannot be included.
+        if (state.waiting > 0 || state.isOpen) await this.make();
+        else await this.saveOf(state.hash);
       }
     } catch (fault) {
-      await this.rest(fault);
+      await this.backOff(fault);
     }
   }
 
-  /** After an error: waits for events when the node is gone; retries later when the node answered with an error. */
-  private async rest(fault: unknown): Promise<void> {
+  /** Retries later when the node answered with an error; else waits until it is connected. */
+  private async backOff(fault: unknown): Promise<void> {
     if (this.isClosed) return;
     this.options.onFault?.(fault);
     await delay(RETRY_MS, undefined, { ref: false });
@@ -132,7 +128,7 @@ class BlockMaking implements BlockMaker {
     const { rpc, blockMs } = this.options;
     await delay(Math.max(0, this.madeAt + blockMs - performance.now()));
     if (this.isClosed) return;
-    await this.makeRoom();
+    await this.ensureSaved();
     await callRpc(rpc, 'evm_mine');
     this.madeAt = performance.now();
     this.isWoken = true;
@@ -140,15 +136,12 @@ class BlockMaking implements BlockMaker {
     if (this.saving === null) this.startSaving();
   }
 
-  /**
-   * Waits for a save before too many blocks are unsaved. A killed node loses its unsaved blocks. They are always fewer
-   * than finality needs, so no final block is lost.
-   */
-  private async makeRoom(): Promise<void> {
+  /** A killed node loses unsaved blocks, so there must be fewer than finality needs. */
+  private async ensureSaved(): Promise<void> {
     // The first block is final from the beginning.
     const isFull = () => this.savedNumber < 0 || this.number + 1 - this.savedNumber >= this.options.depth;
     if (isFull()) await (this.saving ?? this.startSaving());
-    if (isFull()) throw new Error('no block is made until the chain can be saved');
+    if (isFull()) throw new Error('no block is made while the chain cannot be saved');
   }
 
   private startSaving(): Promise<void> {
@@ -164,7 +157,7 @@ class BlockMaking implements BlockMaker {
     return this.saving;
   }
 
-  /** Saves a chain at rest, because a save that began while blocks were made may lack the last ones. */
+  /** Saves a chain at rest: a save during the last blocks may lack some. */
   private async saveOf(hash: string): Promise<void> {
     await this.saving;
     if (hash === this.savedHash) return;
@@ -176,48 +169,39 @@ class BlockMaking implements BlockMaker {
     this.events.close();
     await this.running;
     await this.saving;
-    // Also saves changes that were made without a block. A node that is gone has nothing to save.
+    // Saves changes without a block too. A node that is gone has nothing to save.
     await this.options.save().catch(() => {});
   }
 }
 
-/** Starts to watch a chain and make its blocks. The node may start later, or stop and come back. */
-export function openBlockMaker(options: BlockMakerOptions): BlockMaker {
-  return new BlockMaking(options);
-}
+/** The node may start later, or stop and restart. */
+export const openBlockMaker = (options: BlockMakerOptions): BlockMaker => new BlockMaking(options);
 
-/** Events that a node pushes, so that a chain at rest costs nothing. */
+/** Pushed events of a node, so that a chain at rest costs nothing. */
 interface ChainEvents {
-  /** Whether the node is there now. */
+  isOpen(): boolean;
   isOpen(): boolean;
   close(): void;
 }
 
 interface ChainListener {
-  /** The node is connected, for the first time or again. Earlier events are lost. */
+  /** The node is connected. Earlier events are lost. */
   onOpen(): void;
   onBlock(): void;
-  /** A transaction waits for a block. */
   onTransaction(): void;
 }
 
 const RECONNECT_MS = 250;
 const SUBSCRIPTIONS = ['newHeads', 'newPendingTransactions'];
 
-interface Notification {
-  readonly method?: string;
-  readonly params?: { readonly result?: unknown };
-}
-
-/** Listens to a node until closed, and reconnects whenever the node is back. */
 function openChainEvents(rpc: string, listener: ChainListener): ChainEvents {
   let socket: WebSocket;
   let timer: NodeJS.Timeout | undefined;
   let [isOpen, isClosed] = [false, false];
-  const hear = (text: string) => {
-    const { method, params } = JSON.parse(text) as Notification;
+  const handle = (text: string) => {
+    const { method, params } = JSON.parse(text) as { method?: string; params?: { result?: unknown } };
     if (method !== 'eth_subscription') return;
-    // A text is the hash of a transaction; an object is a block.
+    // Transactions are hashes, blocks are objects.
     if (typeof params?.result === 'string') listener.onTransaction();
     else listener.onBlock();
   };
@@ -229,7 +213,7 @@ function openChainEvents(rpc: string, listener: ChainListener): ChainEvents {
         socket.send(JSON.stringify({ jsonrpc: '2.0', id, method: 'eth_subscribe', params: [name] }));
       listener.onOpen();
     });
-    socket.addEventListener('message', ({ data }) => hear(String(data)));
+    socket.addEventListener('message', ({ data }) => handle(String(data)));
     // A close event follows every error.
     socket.addEventListener('close', () => {
       isOpen = false;

@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import { compileAll, findDifferent } from './compile.ts';
 import { type ContractName, readContract, SIGNATURES } from './contracts.ts';
 
-/** Everything of an item that affects how a call or a log is encoded, as text. */
+/** Everything of an item that affects the encoding of a call or a log. */
 function toTexts(abi: Abi): string[] {
   return abi.map((item) => {
     if (item.type === 'constructor') return `constructor(${item.inputs.map(({ type }) => type).join()})`;

@@ -1,5 +1,5 @@
-// `npm run contracts`: compiles the contracts and writes the output to `compiled`. The same sources and locked packages
-// give the same bytes on every machine. `--check` writes nothing and reports what differs.
+// `npm run contracts`: compiles the contracts into `compiled`; `--check` only reports differences. Same sources and
+// locked packages give the same bytes on every machine.
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { basename, join } from 'node:path';
@@ -11,7 +11,7 @@ const CONTRACTS = join(import.meta.dirname, 'contracts');
 const COMPILED = join(import.meta.dirname, 'compiled');
 const require = createRequire(import.meta.url);
 
-/** The part of `solc` that is used here; the package has no types. */
+/** The used part of `solc`, which has no types. */
 interface Compiler {
   version(): string;
   compile(input: string, callbacks: { import(path: string): { contents: string } | { error: string } }): string;
@@ -32,7 +32,7 @@ interface CompilerOutput {
   readonly contracts?: Record<string, Record<string, { abi: Abi; evm: { bytecode: { object: string } } }>>;
 }
 
-/** The bytecode contains no names or comments of the sources, so that editing a comment changes no address. */
+/** No names or comments are in the bytecode, so that they do not change addresses. */
 const SETTINGS = {
   evmVersion: 'cancun',
   optimizer: { enabled: true, runs: 200 },
@@ -40,7 +40,6 @@ const SETTINGS = {
   outputSelection: { '*': { '*': ['abi', 'evm.bytecode.object'] } },
 };
 
-/** `demo-erc721.sol` of `contracts` and of `contracts/test`, by their paths below `contracts`. */
 function readSources(): Record<string, { content: string }> {
   const paths = readdirSync(CONTRACTS, { recursive: true, encoding: 'utf8' }).filter((path) => path.endsWith('.sol'));
   return Object.fromEntries(
@@ -48,7 +47,6 @@ function readSources(): Record<string, { content: string }> {
   );
 }
 
-/** Libraries are read from the installed packages. */
 function readLibrary(path: string): { contents: string } | { error: string } {
   try {
     return { contents: readFileSync(require.resolve(path), 'utf8') };
@@ -57,10 +55,7 @@ function readLibrary(path: string): { contents: string } | { error: string } {
   }
 }
 
-/**
- * Ignores warnings about libraries.
- * @throws Error with the compiler's messages, also for a warning about our sources
- */
+/** @throws Error with the compiler's messages, including warnings except those about libraries */
 function compile(): Map<string, Compiled> {
   const solc = require('solc') as Compiler;
   const sources = readSources();
@@ -79,40 +74,40 @@ function compile(): Map<string, Compiled> {
   return compiled;
 }
 
-/** Addresses of the demo contracts, the same on every chain: they follow from the bytecode and its arguments. */
+/** CREATE2 addresses, which follow from bytecode and arguments. */
 function toDemo(compiled: ReadonlyMap<string, Compiled>): Record<DemoContract, { address: Hex; arguments: Hex }> {
-  const placed = Object.entries(DEMO_ARGUMENTS).map(([name, texts]) => {
+  const deployments = Object.entries(DEMO_ARGUMENTS).map(([name, texts]) => {
     const { abi, bytecode } = compiled.get(`demo-${name}`)!;
     const inputs = abi.find((item) => item.type === 'constructor')!.inputs;
     const encoded = encodeAbiParameters(inputs, [ADMIN, ...texts]);
-    const where = { opcode: 'CREATE2', from: CREATE2_DEPLOYER, salt: DEMO_SALT } as const;
-    const address = getContractAddress({ ...where, bytecode: concatHex([bytecode, encoded]) });
+    const from = { opcode: 'CREATE2', from: CREATE2_DEPLOYER, salt: DEMO_SALT } as const;
+    const address = getContractAddress({ ...from, bytecode: concatHex([bytecode, encoded]) });
     return [name, { address: address.toLowerCase(), arguments: encoded }];
   });
-  return Object.fromEntries(placed);
+  return Object.fromEntries(deployments);
 }
 
-/** One item of the interface per line, so that a diff shows the changed item. */
+/** One item of the interface per line, for readable diffs. */
 function toText({ contract, abi, bytecode }: Compiled): string {
   const items = abi.map((item) => `    ${JSON.stringify(item)}`).join(',\n');
   return `{\n  "contract": "${contract}",\n  "abi": [\n${items}\n  ],\n  "bytecode": "${bytecode}"\n}\n`;
 }
 
-/** Expected content of all files below `compiled`. @throws Error with the compiler's messages */
+/** Content of all files of `compiled`. */
 export function compileAll(): Map<string, string> {
   const compiled = compile();
   const files = [...compiled].map(([name, one]) => [`${name}.json`, toText(one)] as const);
   return new Map([...files, ['demo.json', `${JSON.stringify(toDemo(compiled), null, 2)}\n`]]);
 }
 
-/** Names of the files below `compiled` that differ from the output of the sources. */
+/** Names of files in `compiled` that differ from `files`. */
 export function findDifferent(files: ReadonlyMap<string, string>): string[] {
-  const strangers = readdirSync(COMPILED).filter((name) => !files.has(name));
-  const there = new Set(readdirSync(COMPILED));
+  const present = new Set(readdirSync(COMPILED));
+  const unexpected = [...present].filter((name) => !files.has(name));
   const changed = [...files].filter(
-    ([name, text]) => !there.has(name) || readFileSync(join(COMPILED, name), 'utf8') !== text,
+    ([name, text]) => !present.has(name) || readFileSync(join(COMPILED, name), 'utf8') !== text,
   );
-  return [...strangers, ...changed.map(([name]) => name)].sort();
+  return [...unexpected, ...changed.map(([name]) => name)].sort();
 }
 
 function main(): number {
@@ -120,11 +115,11 @@ function main(): number {
   const files = compileAll();
   const different = findDifferent(files);
   if (values.check) {
-    console.log(different.length === 0 ? 'the compiled contracts are those of their sources' : different.join('\n'));
+    console.log(different.length === 0 ? 'the compiled contracts match their sources' : different.join('\n'));
     return different.length === 0 ? 0 : 1;
   }
   for (const [name, text] of files) writeFileSync(join(COMPILED, name), text);
-  console.log(different.length === 0 ? 'nothing has changed' : `written: ${different.join(', ')}`);
+  console.log(different.length === 0 ? 'unchanged' : `written: ${different.join(', ')}`);
   return 0;
 }
 

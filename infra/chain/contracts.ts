@@ -1,8 +1,9 @@
+// The compiled contracts, and their interfaces for type-checked calls.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { DemoContract } from './demo.ts';
 
-/** The compiled contracts: those of the demo, and those that only tests deploy. */
+/** Names with `demo-` are on the local chain; tests deploy the others. */
 export type ContractName =
   | 'demo-erc721'
   | 'demo-erc1155'
@@ -13,37 +14,29 @@ export type ContractName =
   | 'old-erc20';
 
 export interface CompiledContract {
-  /** Its name in the source. */
   readonly contract: string;
-  /** The compiler's output. TypeScript code uses the types of `SIGNATURES` instead. */
+  /** Code uses the types of `SIGNATURES` instead. */
   readonly abi: readonly object[];
-  /** Bytecode for the deployment, without the constructor's arguments. */
+  /** Without the constructor's arguments. */
   readonly bytecode: `0x${string}`;
 }
 
-/** Address of a deployed demo contract, and its constructor's arguments. */
 export interface DemoDeployment {
   /** In lower case. */
   readonly address: `0x${string}`;
-  /** Encoded, to be appended to the bytecode. */
+  /** The constructor's arguments, to be appended to the bytecode. */
   readonly arguments: `0x${string}`;
 }
 
 const readCompiled = (file: string): unknown =>
   JSON.parse(readFileSync(join(import.meta.dirname, 'compiled', file), 'utf8'));
 
-export function readContract(name: ContractName): CompiledContract {
-  return readCompiled(`${name}.json`) as CompiledContract;
-}
+export const readContract = (name: ContractName): CompiledContract => readCompiled(`${name}.json`) as CompiledContract;
 
-export function readDemoDeployments(): Readonly<Record<DemoContract, DemoDeployment>> {
-  return readCompiled('demo.json') as Record<DemoContract, DemoDeployment>;
-}
+export const readDemoDeployments = (): Readonly<Record<DemoContract, DemoDeployment>> =>
+  readCompiled('demo.json') as Record<DemoContract, DemoDeployment>;
 
-/**
- * Functions and events of the contracts, for `parseAbi` of viem, so that the compiler checks calls. A test compares
- * them with the compiled contracts.
- */
+/** For `parseAbi` of viem. A test compares them with the compiled contracts. */
 const ROLES = [
   'function MINTER_ROLE() view returns (bytes32)',
   'function SIGNER_ROLE() view returns (bytes32)',
@@ -143,7 +136,7 @@ export const SIGNATURES = {
     'function repeatLog(Log log, uint256 times)',
     'function emitAndRevert(Log log)',
     'error TooManyTopics(uint256 topics)',
-    'error RevertedAsAsked()',
+    'error RevertedAsRequested()',
   ],
   'old-erc20': [
     'constructor(bytes32 name_, bytes32 symbol_)',

@@ -1,10 +1,11 @@
+// Deploys the demo contracts, and admits the address that mints.
 import { readContract, readDemoDeployments } from './contracts.ts';
 import { ADMIN, CREATE2_DEPLOYER, DEMO_SALT, type DemoContract } from './demo.ts';
 import { callRpc, callRpcs } from './rpc.ts';
 
 export type DemoAddresses = Readonly<Record<DemoContract, `0x${string}`>>;
 
-/** `keccak256` of role names, and its first four bytes for functions. Written out, so that no library is needed. */
+/** `keccak256` of role names; the next two are function selectors. */
 export const ROLES = {
   MINTER_ROLE: '0x9f2df0fed2c77648de5860a4cc508cd0818c85b8b8a1ab4ceeef8d981c8956a6',
   SIGNER_ROLE: '0xe2f4eaae4a9751e85a3e4a7b9587827a877f29914755229b07a7b2da98285f70',
@@ -13,7 +14,7 @@ const HAS_ROLE = '0x91d14854';
 const GRANT_ROLE = '0x2f2ff15d';
 
 const ETHER = 10n ** 18n;
-/** A signer with less gets more at the start of a stack, because its mints cost gas. */
+/** A signer with less is funded at a start. */
 const FUNDS_MIN = 10n * ETHER;
 const FUNDS = 100n * ETHER;
 
@@ -23,11 +24,11 @@ interface Transaction {
   readonly value?: string;
 }
 
-/** Sends transactions as the administrator, and makes the block. @throws Error when one reverts or is refused */
+/** Sends transactions as the administrator, and makes the block. @throws Error when one fails */
 async function send(rpc: string, transactions: readonly Transaction[]): Promise<void> {
   if (transactions.length === 0) return;
   const hashes: string[] = [];
-  // One after the other, because the node assigns the nonces.
+  // One by one, because the node assigns the nonces.
   for (const transaction of transactions)
     hashes.push(await callRpc<string>(rpc, 'eth_sendTransaction', [{ from: ADMIN, ...transaction }]));
   await callRpc(rpc, 'evm_mine');
@@ -39,39 +40,31 @@ async function send(rpc: string, transactions: readonly Transaction[]): Promise<
   if (failed !== -1) throw new Error(`the transaction to ${transactions[failed]?.to} failed on the chain`);
 }
 
-/**
- * Deploys the demo contracts that are missing. Their addresses follow from their bytecode, so it may be repeated, and a
- * new chain has them at the same addresses.
- * @throws Error when the node does not deploy them
- */
+/** Deploys missing demo contracts; repeatable. @throws Error when the node does not deploy them */
 export async function deployDemo(rpc: string): Promise<DemoAddresses> {
-  const places = readDemoDeployments();
-  const names = Object.keys(places) as DemoContract[];
-  const askCodes = () =>
+  const demo = readDemoDeployments();
+  const names = Object.keys(demo) as DemoContract[];
+  const readCodes = () =>
     callRpcs<string[]>(
       rpc,
-      names.map((name) => ['eth_getCode', places[name].address, 'latest'] as const),
+      names.map((name) => ['eth_getCode', demo[name].address, 'latest'] as const),
     );
-  const codes = await askCodes();
+  const codes = await readCodes();
   const deployments = names
     .filter((_, at) => codes[at] === '0x')
     .map((name) => {
-      const parts = [readContract(`demo-${name}`).bytecode, places[name].arguments].map((part) => part.slice(2));
+      const parts = [readContract(`demo-${name}`).bytecode, demo[name].arguments].map((part) => part.slice(2));
       return { to: CREATE2_DEPLOYER, data: DEMO_SALT + parts.join('') };
     });
   await send(rpc, deployments);
-  const absent = (await askCodes()).indexOf('0x');
+  const absent = (await readCodes()).indexOf('0x');
   if (absent !== -1) throw new Error(`the contract ${names[absent]} is not on the chain`);
-  return Object.fromEntries(names.map((name) => [name, places[name].address])) as DemoAddresses;
+  return Object.fromEntries(names.map((name) => [name, demo[name].address])) as DemoAddresses;
 }
 
-/** An address, encoded as an argument of a call. */
 const toArgument = (address: string) => address.slice(2).toLowerCase().padStart(64, '0');
 
-/**
- * Grants an address the roles to mint and sign at the demo contracts, and funds it. May be repeated.
- * @throws Error when the node does not answer, or the administrator may no longer grant roles
- */
+/** Funds an address and grants it the roles to mint and sign; repeatable. @throws Error when a grant fails */
 export async function admitSigner(rpc: string, signer: string, contracts: DemoAddresses): Promise<void> {
   const pairs = Object.values(contracts).flatMap((to) => Object.values(ROLES).map((role) => ({ to, role })));
   const toData = (selector: string, role: string) => selector + role.slice(2) + toArgument(signer);

@@ -1,22 +1,20 @@
-/** Generous: a state of some megabytes takes a second on a busy machine. */
+// JSON-RPC over HTTP.
+
+/** A state of some megabytes takes a second on a busy machine. */
 const ANSWER_MS = 20_000;
 
-/** Sends a request to a node over HTTP. @throws Error with the method and the node's message */
+/** @throws Error with the method and the node's message */
 export async function callRpc<T>(rpc: string, method: string, params: readonly unknown[] = []): Promise<T> {
   const [answer] = await callRpcs<[T]>(rpc, [[method, ...params]]);
   return answer;
 }
 
-/**
- * Sends several requests in a batch.
- * @param questions method and parameters of each
- * @throws Error with the message of the first that failed
- */
+/** Sends requests as one batch. @throws Error with the message of the first that failed */
 export async function callRpcs<T extends unknown[]>(
   rpc: string,
-  questions: readonly (readonly [method: string, ...params: unknown[]])[],
+  requests: readonly (readonly [method: string, ...params: unknown[]])[],
 ): Promise<T> {
-  const calls = questions.map(([method, ...params], id) => ({ jsonrpc: '2.0', id, method, params }));
+  const calls = requests.map(([method, ...params], id) => ({ jsonrpc: '2.0', id, method, params }));
   const response = await fetch(rpc, {
     method: 'POST',
     headers: { 'content-type': 'application/json' },

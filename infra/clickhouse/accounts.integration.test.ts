@@ -16,7 +16,7 @@ describe('an account of ClickHouse', () => {
   const asOperator = { headers: { 'x-clickhouse-user': user, 'x-clickhouse-key': password } };
 
   it.each([
-    ['as nobody', ''],
+    ['without an account', ''],
     ['as the account of the engine itself', '?user=default'],
     ['with an empty password', '?user=default&password='],
     ['as the operator without its password', '?user=operator'],

@@ -5,7 +5,7 @@ import { DEMO, fillTwoEnvironments, ofOther, RAW } from './test/two-environments
 const START_MS = 120_000;
 /** ClickHouse has some fifteen hundred settings. */
 const ALL_SETTINGS_MS = 300_000;
-const AT_ONCE = 4;
+const CONCURRENT = 4;
 let engine: AnalystsEngine;
 
 beforeAll(async () => {
@@ -21,10 +21,7 @@ interface Setting {
   readonly value: string;
 }
 
-/**
- * An expression that fails with a known text when it is evaluated over raw ids. The expression contains the text
- * backwards, so an error that only repeats the expression does not look like a leak.
- */
+/** Fails with a known text over raw ids. It has the text backwards, because errors repeat the query. */
 const PROBE = `throwIf(user_id LIKE ''${RAW}%'', reverse(''nar eborp eht''))`;
 
 /** A value that differs from the current one. */
@@ -34,29 +31,24 @@ function otherOf({ type, value }: Setting): string {
   return type === 'String' ? `'${PROBE}'` : value === '0' ? '1' : '0';
 }
 
-/**
- * Finds in answers and errors what reveals data of the other environment, or raw ids to an account that may not see
- * them.
- */
-async function tellingOf(account: string, questions: readonly string[]): Promise<string[]> {
-  const telling: string[] = [];
-  const left = [...questions];
-  const askAll = async () => {
+/** Queries whose answers reveal data of the other environment, or raw ids to an account without them. */
+async function leaksOf(account: string, queries: readonly string[]): Promise<string[]> {
+  const leaks: string[] = [];
+  const left = [...queries];
+  const runAll = async () => {
     for (let sql = left.pop(); sql !== undefined; sql = left.pop()) {
       const { text } = await engine.query(account, sql);
-      const isSaid = (word: string) => text.includes(word);
-      const raw = account === 'analyst_1' && (isSaid('the probe ran') || new RegExp(`${RAW}-ours`, 'i').test(text));
-      if (raw || ofOther(text) || engine.passwords.some(isSaid)) telling.push(sql);
+      const has = (part: string) => text.includes(part);
+      const raw = account === 'analyst_1' && (has('the probe ran') || new RegExp(`${RAW}-own`, 'i').test(text));
+      if (raw || ofOther(text) || engine.passwords.some(has)) leaks.push(sql);
     }
   };
-  await Promise.all(Array.from({ length: AT_ONCE }, askAll));
-  return telling;
+  await Promise.all(Array.from({ length: CONCURRENT }, runAll));
+  return leaks;
 }
 
-describe('a setting that an analyst sends with a query', () => {
-  it('reveals no row of another environment and no raw id, whichever setting it is', {
-    timeout: ALL_SETTINGS_MS,
-  }, async () => {
+describe('a setting of an analyst', () => {
+  it('reveals no row of another environment and no raw id', { timeout: ALL_SETTINGS_MS }, async () => {
     const rows = await engine.runAsOperator(
       'SELECT name, type, value FROM system.settings WHERE NOT is_obsolete FORMAT JSONEachRow',
     );
@@ -75,39 +67,36 @@ describe('a setting that an analyst sends with a query', () => {
     const filter = texts.find((sql) => sql.includes('additional_table_filters')) ?? '';
     const onTable = filter.replace('analysis_events', 'events');
     expect((await engine.query('operator', onTable)).text).toContain('the probe ran');
-    expect(await tellingOf('analyst_1', texts)).toEqual([]);
+    expect(await leaksOf('analyst_1', texts)).toEqual([]);
     // Without settings that only slow answers down.
     const quick = settings.filter(({ name }) => !/bandwidth|memory_usage_for_user/.test(name));
     const all = quick.map((setting) => `SELECT * FROM events_exact ${sent(setting)}`);
-    expect(await tellingOf('analyst_raw_1', all)).toEqual([]);
+    expect(await leaksOf('analyst_raw_1', all)).toEqual([]);
   });
 
   it.each([
-    [
-      'an expression over what stands below a view',
-      `additional_table_filters = {'playline.events': 'user_id = ''x'''}`,
-    ],
+    ['a filter on the table below a view', `additional_table_filters = {'playline.events': 'user_id = ''x'''}`],
     ['an expression for replicas', `parallel_replicas_custom_key = 'user_id'`],
-    ['answers that are kept', 'use_query_cache = 1'],
-    ['what was remembered of others’ questions', 'use_query_condition_cache = 1'],
+    ['cached answers', 'use_query_cache = 1'],
+    ['cached conditions of other queries', 'use_query_condition_cache = 1'],
     ['a file of the server as a format', `format_template_row = '/etc/hostname'`],
     ['a file of the server as a schema', `format_schema = '/etc/hostname'`],
     ['a file to write', `output_format_schema = '/tmp/mine'`],
     ['another file to write', `input_format_record_errors_file_path = '/tmp/mine'`],
-    ['the inside of the server', 'allow_introspection_functions = 1'],
-    ['leave to write', 'readonly = 0'],
+    ['introspection of the server', 'allow_introspection_functions = 1'],
+    ['permission to write', 'readonly = 0'],
     ['more time', 'max_execution_time = 61'],
-    ['any time', 'max_execution_time = 0'],
+    ['unlimited time', 'max_execution_time = 0'],
     ['more memory', 'max_memory_usage = 2000000001'],
-    ['any memory', 'max_memory_usage = 0'],
-    ['that another query ends when memory is short', 'memory_overcommit_ratio_denominator = 1000000000000'],
+    ['unlimited memory', 'max_memory_usage = 0'],
+    ['that another query ends when memory is exhausted', 'memory_overcommit_ratio_denominator = 1000000000000'],
     ['more rows', 'max_result_rows = 1000001'],
-    ['any rows', 'max_result_rows = 0'],
-    ['more questions at once', 'max_concurrent_queries_for_user = 0'],
+    ['unlimited rows', 'max_result_rows = 0'],
+    ['more concurrent queries', 'max_concurrent_queries_for_user = 0'],
   ])('is refused when it requests %s', async (_what, setting) => {
-    const ways = [`SELECT 1 SETTINGS ${setting}`, `SET ${setting}`];
+    const queries = [`SELECT 1 SETTINGS ${setting}`, `SET ${setting}`];
     for (const account of ['analyst_1', 'analyst_raw_1', 'analyst'])
-      for (const sql of ways) {
+      for (const sql of queries) {
         const { ok, text } = await engine.query(account, sql);
         expect([sql, ok, /SETTING_CONSTRAINT_VIOLATION|READONLY/.test(text)], text).toEqual([sql, false, true]);
       }
@@ -140,13 +129,13 @@ describe('an exceeded limit', () => {
       'SELECT number FROM numbers(1000001) FORMAT Null',
       /Limit for result exceeded, max rows: 1.00 million, current rows: 1.\d+ million/,
     ],
-  ])('is reported in a sentence with the value and the limit: %s', async (_what, sql, sentence) => {
+  ])('of %s is reported with the value and the limit', async (_what, sql, sentence) => {
     const { ok, text } = await engine.query('analyst_1', sql);
     expect(ok).toBe(false);
     expect(text).toMatch(sentence);
   });
 
-  it('is reported in a sentence when too many queries run at once, and another account can still send queries', async () => {
+  it('of concurrent queries is reported, and does not affect another account', async () => {
     const slow = () =>
       engine.query('analyst_1', 'SELECT sum(sleepEachRow(0.5)) FROM numbers(4) SETTINGS max_block_size = 1');
     const answers = Promise.all(Array.from({ length: 30 }, slow));

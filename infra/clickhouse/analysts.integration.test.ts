@@ -55,17 +55,17 @@ describe('row policies', () => {
   });
 
   it('identify an account by its login, because over the native protocol a client can claim any current user', async () => {
-    const asked = await engine.runAsOperator(
+    const policies = await engine.runAsOperator(
       "SELECT select_filter FROM system.row_policies UNION ALL SELECT as_select FROM system.tables WHERE name = 'readable_environments'",
     );
-    expect(asked).toContain('authenticatedUser()');
+    expect(policies).toContain('authenticatedUser()');
     // Excludes the condition for an empty login, which no client can claim.
-    const said = asked.replaceAll(/\(authenticatedUser\(\) = \\'\\'\) AND \(currentUser\(\) = \\'views\\'\)/g, '');
-    expect(said).not.toMatch(/current_?user|\buser\(|initial/i);
+    const others = policies.replaceAll(/\(authenticatedUser\(\) = \\'\\'\) AND \(currentUser\(\) = \\'views\\'\)/g, '');
+    expect(others).not.toMatch(/current_?user|\buser\(|initial/i);
   });
 
   it('do not filter the dictionary of persons, also when a query of an account without grants loads it', async () => {
-    for (const word of ['DETACH', 'ATTACH']) await engine.runAsOperator(`${word} DICTIONARY identity_persons`);
+    for (const verb of ['DETACH', 'ATTACH']) await engine.runAsOperator(`${verb} DICTIONARY identity_persons`);
     expect((await engine.query('analyst_2', 'SELECT count() FROM persons')).text).toBe('0\n');
     // One row for each environment, and one with the load time.
     expect(
@@ -93,31 +93,31 @@ describe.each(ACCOUNTS)('the account $account', ({ account, granted, views }) =>
     expect((await engine.query(account, 'SHOW TABLES')).text.trim().split('\n').sort()).toEqual([...views].sort());
   });
 
-  it.each(views)('sees in %s what it was granted, and nothing else', async (view) => {
-    const ours = (await read(account, view)).text;
+  it.each(views)('reads from %s the granted environments only', async (view) => {
+    const own = (await read(account, view)).text;
     const other = (await read(account, view, OTHER)).text;
-    if (granted === null) expect([ours, other]).toEqual(['', '']);
-    else expect(ours).not.toBe('');
+    if (granted === null) expect([own, other]).toEqual(['', '']);
+    else expect(own).not.toBe('');
     if (granted === '*') expect(ofOther(other)).toBe(true);
-    else expect([ofOther(ours), ofOther(other)]).toEqual([false, false]);
+    else expect([ofOther(own), ofOther(other)]).toEqual([false, false]);
   });
 });
 
 describe('an account without raw ids', () => {
-  it.each(VIEWS)('gets no raw id from %s: not in a column, not in a URL, not in any other field', async (view) => {
+  it.each(VIEWS)('gets no raw id from %s in any field', async (view) => {
     const { ok, text } = await read('analyst_1', view);
     expect([ok, text.toLowerCase().includes(RAW)]).toEqual([true, false]);
   });
 
-  it('has no access to views in which these ids exist', async () => {
+  it('is compared with views that have these ids', async () => {
     for (const view of RAW_VIEWS) expect((await read('analyst_raw_1', view)).text).toContain(RAW);
   });
 });
 
 describe('a grant to an account', () => {
   it('takes effect at the next query, even an identical one', async () => {
-    const question = 'SELECT count() FROM analysis_events';
-    const counted = async () => (await engine.query('analyst_3', question)).text;
+    const sql = 'SELECT count() FROM analysis_events';
+    const counted = async () => (await engine.query('analyst_3', sql)).text;
     expect(await counted()).toBe('0\n');
     await engine.grant('analyst_3', DEMO);
     expect(await counted()).toBe('1\n');

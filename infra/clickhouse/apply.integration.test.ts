@@ -19,7 +19,7 @@ const TWO = ONE.replace('one', 'two');
 
 let target: DatabaseTarget;
 let folder: string;
-/** Of a database that one undisturbed start has created. */
+/** Of a database that one uninterrupted start has created. */
 let fresh: Record<string, string>;
 beforeAll(async () => {
   fresh = await readFresh(OWN);
@@ -88,7 +88,7 @@ describe('a first start', () => {
   it.each([
     [7, 2],
     [70, 40],
-  ])('that is cut off after %i requests and %i tables is completed by the next one', async (requests, atLeast) => {
+  ])('that is interrupted after %i requests and %i tables is completed by the next one', async (requests, atLeast) => {
     const cut = await openCut(requests);
     try {
       await expect(applySql({ ...target, url: cut.url })).rejects.toThrow(/socket hang up|ECONNRESET/);
@@ -101,23 +101,23 @@ describe('a first start', () => {
     expect(await readCatalogue(target)).toEqual(fresh);
   });
 
-  it('that two processes run at the same time gives the same database', async () => {
+  it('by two processes at the same time gives the same database', async () => {
     await Promise.all([applySql(target), applySql(target)]);
     expect(await applySql(target)).toEqual([]);
     expect(await readCatalogue(target)).toEqual(fresh);
   });
 
-  it('is refused in a database with other tables, and where one of another schema is unfinished', async () => {
+  it('is refused in a database with other tables, or with an unfinished start of another schema', async () => {
     await runStatement({ ...target, database: 'default' }, `CREATE DATABASE ${target.database}`);
     await runStatement(target, 'CREATE TABLE other (a UInt8) ENGINE = Memory');
-    await expect(applySql(target)).rejects.toThrow(/has tables of another origin.*DROP DATABASE/);
+    await expect(applySql(target)).rejects.toThrow(/has other tables.*DROP DATABASE/);
     await runStatement(target, 'DROP TABLE other SYNC');
     await expect(apply({ 'schema/01-one.sql': `${ONE};\nSELECT wrong;\n` })).rejects.toThrow();
     await expect(applySql(target)).rejects.toThrow(/has an unfinished first start of another schema.*DROP DATABASE/);
     expect(await tables()).toEqual(['one']);
   });
 
-  it('counts its migrations as applied, and fills in the placeholders', async () => {
+  it('records its migrations as applied, and fills in the placeholders', async () => {
     const schema = `${ONE.replace('MergeTree', '{{engine ReplacingMergeTree(a)}}')};
       -- A comment; with a semicolon
       CREATE VIEW IF NOT EXISTS of_one AS SELECT a FROM {{all}}.one COMMENT 'b''b';
@@ -132,7 +132,7 @@ describe('a first start', () => {
 });
 
 describe('a start with an existing database', () => {
-  it('applies the missing migrations in their order and once, also after one was cut off', async () => {
+  it('applies the missing migrations once and in order, also after an interruption', async () => {
     await apply({ 'schema/01-one.sql': ONE });
     const release = {
       'schema/01-one.sql': `${ONE};\n${TWO};\n`,
@@ -147,12 +147,12 @@ describe('a start with an existing database', () => {
     expect(await apply({ 'schema/01-one.sql': ONE })).toEqual([]);
   });
 
-  it('refuses an edited schema file without a migration, but not a comment or another name of a file', async () => {
+  it('refuses an edited schema file without a migration, but not an edited comment or file name', async () => {
     await apply({ 'schema/01-one.sql': ONE });
     expect(await apply({ 'schema/02-first.sql': `-- Why.\n${ONE};\n` })).toEqual([]);
     const edited = { 'schema/01-one.sql': `${ONE}, b` };
     await expect(apply(edited)).rejects.toThrow(
-      `schema/01-one.sql: edited without a migration, and database ${target.database} has the earlier schema. Write the same change`,
+      `schema/01-one.sql: edited without a migration, and database ${target.database} has the earlier schema. Write the change`,
     );
     expect(await apply({ ...edited, 'migrations/0001-b.sql': 'SELECT 1;\n' })).toEqual(['migrations/0001-b.sql']);
     expect(await apply({ ...edited, 'migrations/0001-b.sql': 'SELECT 1;\n' })).toEqual([]);

@@ -1,9 +1,10 @@
+// Creates the schema of a database, and applies its migrations.
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { quoteText, type TlsOptions } from '@playline/stores';
 import { type ClickHouseClient, openClickHouseClient } from '@playline/stores/clickhouse';
 
-/** A ClickHouse server, an account that may create tables there, and the database to fill. */
+/** An account that may create tables, and its database. */
 export interface SqlTarget {
   url: string;
   user: string;
@@ -11,41 +12,38 @@ export interface SqlTarget {
   database: string;
   /** For `https://`. */
   tls?: TlsOptions;
-  /** Default: the project's own. */
   folders?: SqlFolders;
 }
 
-/** Folders of SQL files. A statement ends with a semicolon at the end of a line. */
+/** A statement of a file ends with a semicolon at the end of a line. */
 export interface SqlFolders {
-  /** What a new database gets: `NN-name.sql`. */
+  /** For a new database: `NN-name.sql`. */
   readonly schema: URL;
-  /** What an existing database needs to get the same schema: `NNNN-name.sql`. */
+  /** For an existing database: `NNNN-name.sql`. */
   readonly migrations: URL;
 }
 
 interface SqlFile {
-  /** With its folder, for example `schema/02-events.sql`. */
   readonly name: string;
-  /** Without comments, so that a comment can be edited at any time. */
+  /** Without comments. */
   readonly statements: readonly string[];
   readonly checksum: string;
 }
 
-/** Checksums of the applied files by name. */
 type Applied = ReadonlyMap<string, string>;
 
 const OWN_FOLDERS: SqlFolders = {
   schema: new URL('./schema/', import.meta.url),
   migrations: new URL('./migrations/', import.meta.url),
 };
-/** A migration that fills a table from years of history takes long: ten million activities took four minutes on two cores. */
+/** Filling a table from years of history takes long: ten million activities took four minutes on two cores. */
 const STATEMENT_MAX_S = 24 * 3_600;
-/** ClickHouse sends a progress header each time, and Node accepts at most 16 KiB of headers. */
+/** Each progress message is a header, and Node accepts 16 KiB of headers. */
 const PROGRESS_MS = 240_000;
 const SCHEMA_NAME = /^\d\d-[a-z0-9-]+\.sql$/;
 const MIGRATION_NAME = /^\d{4}-[a-z0-9-]+\.sql$/;
 const DATABASE_NAME = /^[a-z][a-z0-9_]{0,63}$/;
-/** Name of the record that a first start writes before its first statement. Its checksum is that of the whole schema. */
+/** Recorded before the first statement, with the checksum of the whole schema. */
 const FIRST_START = 'schema';
 
 const REGISTER = `CREATE TABLE IF NOT EXISTS applied_sql_files
@@ -59,9 +57,9 @@ ORDER BY name
 COMMENT 'SQL files that this database has'`;
 
 /**
- * Creates the schema in a new database, and applies the missing migrations to an existing one. Safe to repeat after a
- * crash, and for several processes at once: every statement can run twice, and files are recorded after they ran.
- * @returns names of the files applied now
+ * Creates the schema in a new database, or applies missing migrations. Repeatable, also concurrently: every statement can
+ * run twice, and files are recorded after they ran.
+ * @returns names of the files that were applied
  * @throws Error before any statement runs, when an applied file was edited or the database has other tables
  */
 export async function applySql(target: SqlTarget): Promise<string[]> {
@@ -72,7 +70,7 @@ export async function applySql(target: SqlTarget): Promise<string[]> {
   await createDatabase(target);
   const client = openClient(target, target.database);
   try {
-    // Counted before the records are read: another first start writes its record before its tables.
+    // Counted first, because another first start writes its record before its tables.
     const tables = await countTables(client);
     await client.command({ query: REGISTER });
     const applied = await readApplied(client);
@@ -89,7 +87,7 @@ export async function applySql(target: SqlTarget): Promise<string[]> {
   }
 }
 
-/** Applies the migrations that an existing database lacks. The last one is recorded together with the new schema. */
+/** The last migration is recorded together with the new schema. */
 async function migrate(
   client: ClickHouseClient,
   database: string,
@@ -99,7 +97,7 @@ async function migrate(
   const missing = migrations.filter(({ name }) => !applied.has(name));
   for (const file of missing) {
     for (const statement of file.statements) {
-      await endFormer(client, fillIn(statement, database));
+      await endPreviousAttempt(client, fillIn(statement, database));
       await run(client, database, statement);
     }
     await record(client, file === missing.at(-1) ? [file, ...schema] : [file]);
@@ -107,21 +105,20 @@ async function migrate(
   return missing.map(({ name }) => name);
 }
 
-/** @throws Error when the tables of the database are not those of an unfinished first start with this schema */
+/** @throws Error unless the database is empty or has an unfinished first start of this schema */
 function assertCreatable(
   database: string,
   { schema, applied, tables }: { schema: SqlFile[]; applied: Applied; tables: number },
 ): void {
-  const begun = applied.get(FIRST_START);
-  if (begun === undefined ? tables === 0 : begun === checksumOf(schema)) return;
-  const found =
-    begun === undefined ? 'has tables of another origin' : 'has an unfinished first start of another schema';
+  const started = applied.get(FIRST_START);
+  if (started === undefined ? tables === 0 : started === checksumOf(schema)) return;
+  const found = started === undefined ? 'has other tables' : 'has an unfinished first start of another schema';
   throw new Error(
     `Database ${database} ${found}. Choose an empty database, or drop this one: DROP DATABASE ${database}`,
   );
 }
 
-/** @throws Error that names files which differ from what the database has */
+/** @throws Error naming edited files */
 function assertUnedited(
   database: string,
   { schema, migrations, applied }: { schema: SqlFile[]; migrations: SqlFile[]; applied: Applied },
@@ -129,7 +126,7 @@ function assertUnedited(
   const edited = migrations.filter(({ name, checksum }) => applied.has(name) && applied.get(name) !== checksum);
   if (edited.length > 0)
     throw new Error(
-      `${toNames(edited)}: edited after it was applied to database ${database}. Undo the edit, and write the change as a new migration.`,
+      `${toNames(edited)}: edited after it was applied to database ${database}. Undo the edit, and write a new migration.`,
     );
   const known = new Set(migrations.map(({ name }) => name));
   const isOfNewerRelease = [...applied.keys()].some((name) => name.startsWith('migrations/') && !known.has(name));
@@ -140,13 +137,13 @@ function assertUnedited(
   if (changed.length > 0)
     throw new Error(
       `${toNames(changed)}: edited without a migration, and database ${database} has the earlier schema. ` +
-        'Write the same change as a new file in infra/clickhouse/migrations, or drop a database that is not needed.',
+        'Write the change as a new file in infra/clickhouse/migrations, or drop the database.',
     );
 }
 
 const toNames = (files: readonly SqlFile[]) => files.map(({ name }) => name).join(', ');
 
-// Filling a table may take long, and proxies may close an idle connection.
+// Proxies may close idle connections.
 const PROGRESS = { send_progress_in_http_headers: 1, http_headers_progress_interval_ms: String(PROGRESS_MS) } as const;
 
 const openClient = (target: SqlTarget, database: string): ClickHouseClient =>
@@ -165,7 +162,7 @@ function readFiles(kind: string, folder: URL, pattern: RegExp): SqlFile[] {
   const names = readdirSync(folder).filter((name) => name.endsWith('.sql'));
   for (const name of names)
     if (!pattern.test(name))
-      throw new Error(`${kind}/${name}: the name must match ${pattern.source}, so that its order is plain`);
+      throw new Error(`${kind}/${name}: the name must match ${pattern.source}, because it decides the order`);
   return names.sort().map((name) => {
     const text = readFileSync(new URL(name, folder), 'utf8').replaceAll(/^\s*--.*\n/gm, '');
     const statements = text.split(/;\s*$/m).map((statement) => statement.trim());
@@ -177,10 +174,7 @@ function readFiles(kind: string, folder: URL, pattern: RegExp): SqlFile[] {
 const sha256 = (text: string) => createHash('sha256').update(text).digest('hex');
 const checksumOf = (files: readonly SqlFile[]) => sha256(files.map(({ checksum }) => checksum).join());
 
-/**
- * Fills in what depends on where the tables are. `{{engine X}}` is the engine X, which a cluster replaces by a replicated
- * one. `{{all}}` is the database in which a table has the rows of every shard: on one server, the database itself.
- */
+/** `{{engine X}}` is X, which a cluster replaces by a replicated engine; `{{all}}` is the database with the rows of all shards. */
 function fillIn(statement: string, database: string): string {
   return statement.replaceAll(/\{\{engine (.+?)\}\}/g, '$1').replaceAll('{{all}}', database);
 }
@@ -196,10 +190,7 @@ async function run(client: ClickHouseClient, database: string, statement: string
   });
 }
 
-/**
- * ClickHouse keeps comments on the columns of a view, but a view does not take over those of what it selects.
- * @returns clauses of ALTER TABLE that give the view the comments of the columns with the same names
- */
+/** A view does not inherit comments. @returns clauses of ALTER TABLE with the comments of columns of the same name */
 async function readComments(client: ClickHouseClient, view: string, source: string): Promise<string> {
   const result = await client.query({
     query: `SELECT name, comment FROM system.columns
@@ -238,11 +229,8 @@ async function record(client: ClickHouseClient, files: readonly Pick<SqlFile, 'n
   });
 }
 
-/**
- * Ends an earlier attempt of the same statement in this database: ClickHouse continues a statement after its client has
- * gone, and the two would overlap.
- */
-async function endFormer(client: ClickHouseClient, statement: string): Promise<void> {
+/** Ends an earlier attempt of the statement, which ClickHouse continues after its client has disconnected. */
+async function endPreviousAttempt(client: ClickHouseClient, statement: string): Promise<void> {
   const query = `SELECT query_id FROM system.processes
     WHERE query = {statement: String} AND current_database = currentDatabase()`;
   const result = await client.query({ query, query_params: { statement }, format: 'JSONEachRow' });

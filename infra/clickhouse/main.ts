@@ -1,3 +1,4 @@
+// Creates or updates the database of the environment's settings.
 import { clickhouseSettings, parseConfig, toClickHouse } from '@playline/runtime';
 import { explainConnection } from '@playline/stores';
 import { z } from 'zod';

@@ -40,7 +40,7 @@ const reload = () => run('SYSTEM RELOAD DICTIONARY identity_persons');
 const play = (environment: string) =>
   run(`INSERT INTO events (environment_id, type, event_name, event_time, received_at, message_id, identity_key) VALUES
     ${KEYS.map((key) => `('${environment}', 'track', 'e', '2026-10-01 10:00:00', '2026-10-01 10:00:00', '${randomUUID()}', unhex('${key}'))`).join(', ')}`);
-async function told(environment: string) {
+async function personsOf(environment: string) {
   const of = `WHERE environment_id = '${environment}'`;
   const events = await rowsOf(
     `SELECT lower(hex(identity_key)), lower(hex(person_key)) FROM events_identified ${of} ORDER BY ALL`,
@@ -70,7 +70,7 @@ beforeAll(() => createTables({ url, user, password, database }));
 afterAll(() => run(`DROP DATABASE ${database} SYNC`));
 
 it('every view shows the person of the latest decision, old or new, in any order of storage', async () => {
-  // Each has its own version, because each decision has its own place.
+  // Each decision has its own version.
   const decisions = fc.uniqueArray(
     fc.record({ who: fc.nat(4), person: fc.nat(4), version: fc.integer({ min: 0, max: 20 }), isSettled: fc.boolean() }),
     { selector: ({ version }) => version, maxLength: 8 },
@@ -85,7 +85,7 @@ it('every view shows the person of the latest decision, old or new, in any order
       for (const decision of list) if (decision.isSettled) await settle(environment, decision);
       await reload();
       for (const decision of list) if (!decision.isSettled) await put(environment, decision);
-      expect(await told(environment)).toEqual(expected(list));
+      expect(await personsOf(environment)).toEqual(expected(list));
     }),
     { numRuns: runsOf({ quick: 4, all: 12 }) },
   );
@@ -97,12 +97,12 @@ it('an event without an owner has no person, and an unlinked identity is its own
   await clear();
   await reload();
   await run(`INSERT INTO events (environment_id, type, event_name, event_time, received_at, message_id, identity_key) VALUES
-    ('nobody', 'track', 'e', '2026-10-01 10:00:00', '2026-10-01 10:00:00', '${randomUUID()}', unhex('${'0'.repeat(32)}'))`);
-  expect(await rowsOf("SELECT person_id, identity_id FROM analysis_events WHERE environment_id = 'nobody'")).toEqual([
-    [null, null],
-  ]);
+    ('ownerless', 'track', 'e', '2026-10-01 10:00:00', '2026-10-01 10:00:00', '${randomUUID()}', unhex('${'0'.repeat(32)}'))`);
+  expect(await rowsOf("SELECT person_id, identity_id FROM analysis_events WHERE environment_id = 'ownerless'")).toEqual(
+    [[null, null]],
+  );
   await play('alone');
-  expect(await told('alone')).toEqual(expected([]));
+  expect(await personsOf('alone')).toEqual(expected([]));
 });
 
 it('a timeline has every event of a person once, from all identities, and no event of others', async () => {
@@ -138,9 +138,9 @@ it('a filter on a column in which copies differ uses the copy that is shown, whi
   await copy('2026-10-01 10:00:09', '{"second":true}');
   await copy('2026-10-01 10:00:01', '{"first":true}');
   const keyed = [`message_id = '${id}'`, `event_name = 'e'`, `event_time >= '2026-10-01' AND type = 'track'`];
-  const asked = ['1', ...keyed].map((and) => `environment_id = 'copies' AND ${and}`);
+  const filters = ['1', ...keyed].map((and) => `environment_id = 'copies' AND ${and}`);
   for (const view of ['events_exact', 'events_identified', 'analysis_events_raw']) {
-    for (const where of asked) {
+    for (const where of filters) {
       const found = (properties: string) =>
         rowsOf(`SELECT properties FROM ${view} WHERE ${where} AND position(properties, '${properties}') > 0`);
       expect(await found('second'), `${view}: ${where}`).toEqual([]);

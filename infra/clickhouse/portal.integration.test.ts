@@ -8,83 +8,83 @@ import { argumentsOf as argumentsOfAnalysts } from './test/two-environments.ts';
 const START_MS = 120_000;
 const ENUMERATION_MS = 180_000;
 const VIEWS = Object.keys(argumentsOf(DEMO)).sort();
-/** `QUERY_WAS_CANCELLED`, as the log of the engine has it. */
+/** `QUERY_WAS_CANCELLED` in the log of the engine. */
 const CANCELLED = '394';
 /** The argument that selects the environment or project. */
-const PLACE = /^(environments?|project|contracts?)$/;
-/** What would find more than one name as a pattern, a list or SQL; of contracts, and of environments and projects. */
+const SCOPE = /^(environments?|project|contracts?)$/;
+/** Values that would match more than one name as a pattern, a list or SQL. */
 const ODD = ['%', '*', '', "x') OR ('1' = '1"];
 const ODD_CONTRACTS = ['main *', 'main % ', 'main 0x'];
 const ODD_IDS = ['demo%', 'game%', "demo-2' --", "' OR environment_id = 'demo-2"];
-const [ours, other] = [argumentsOf(DEMO), argumentsOf(OTHER)];
+const [demo, other] = [argumentsOf(DEMO), argumentsOf(OTHER)];
 
 let account: PortalAccount;
 const names = async (sql: string) => (await account.runAsOperator(sql)).split('\n').filter((name) => name !== '');
-const ask = (sql: string, search = '') => account.query('portal', sql, { search });
-const read = (source: string) => ask(`SELECT * FROM ${source} FORMAT JSONEachRow`);
+const query = (sql: string, search = '') => account.query('portal', sql, { search });
+const read = (source: string) => query(`SELECT * FROM ${source} FORMAT JSONEachRow`);
 
 beforeAll(async () => {
   account = await openPortalAccount();
 }, START_MS);
 afterAll(() => account?.close(), START_MS);
 
-/** Returns the queries whose answers reveal the second environment or a password. */
-async function tellingOf(questions: readonly string[]): Promise<string[]> {
-  const telling: string[] = [];
-  for (const sql of questions) {
-    const { text } = await ask(sql);
+/** Queries whose answers reveal the second environment or a password. */
+async function leaksOf(queries: readonly string[]): Promise<string[]> {
+  const leaks: string[] = [];
+  for (const sql of queries) {
+    const { text } = await query(sql);
     if (ofOther(text.replaceAll(sql, '')) || account.passwords.some((password) => text.includes(password)))
-      telling.push(`${sql}: ${text}`);
+      leaks.push(`${sql}: ${text}`);
   }
-  return telling;
+  return leaks;
 }
 
-// The tests query one engine and change nothing in it, so they run at the same time.
+// The tests change nothing, so they run concurrently on one engine.
 describe.concurrent("the portal's account", () => {
   it('can read these views, and no other view, table or dictionary', async () => {
     const all = await names("SELECT name FROM system.tables WHERE database = 'playline' ORDER BY name");
     expect(all).toEqual(expect.arrayContaining([...VIEWS, 'identity_persons', 'events', 'audit_log', 'events_exact']));
     for (const name of all.filter((each) => !VIEWS.includes(each)))
-      expect([name, (await read(name + argumentsOfAnalysts(name, 'demo-ours'))).text]).toEqual([
+      expect([name, (await read(name + argumentsOfAnalysts(name, 'demo-own'))).text]).toEqual([
         name,
         expect.stringContaining('Not enough privileges'),
       ]);
-    expect((await ask('SHOW TABLES')).text.trim().split('\n').sort()).toEqual(VIEWS);
+    expect((await query('SHOW TABLES')).text.trim().split('\n').sort()).toEqual(VIEWS);
   });
 
   it.each(VIEWS)(
-    'sees in %s the environment that it requests, and nothing of one whose id is a longer text with the same beginning',
+    'reads from %s the requested environment, and nothing of another one with the same prefix',
     async (view) => {
-      const [asked, strange] = [await read(callOf(view, ours[view]!)), await read(callOf(view, other[view]!))];
-      expect([asked.ok, asked.text === '', ofOther(asked.text)]).toEqual([true, false, false]);
-      expect([strange.ok, ofOther(strange.text)]).toEqual([true, true]);
+      const [own, stray] = [await read(callOf(view, demo[view]!)), await read(callOf(view, other[view]!))];
+      expect([own.ok, own.text === '', ofOther(own.text)]).toEqual([true, false, false]);
+      expect([stray.ok, ofOther(stray.text)]).toEqual([true, true]);
     },
   );
 
   it.each(VIEWS)('gets an error from %s when any argument is missing', async (view) => {
     for (const sql of [view, `${view}()`]) expect([sql, (await read(sql)).ok]).toEqual([sql, false]);
-    for (const missing of Object.keys(ours[view]!)) {
-      const { [missing]: _, ...left } = ours[view]!;
+    for (const missing of Object.keys(demo[view]!)) {
+      const { [missing]: _, ...left } = demo[view]!;
       for (const columns of ['*', 'count()', '1']) {
-        const answer = await ask(`SELECT ${columns} FROM ${callOf(view, left)}`);
+        const answer = await query(`SELECT ${columns} FROM ${callOf(view, left)}`);
         expect([view, missing, columns, answer.ok]).toEqual([view, missing, columns, false]);
       }
     }
   });
 
-  it.each(VIEWS)('has an argument of %s treated as one name, not as a pattern, a list or SQL', async (view) => {
-    const [named, at] = Object.entries(ours[view]!).find(([name]) => PLACE.test(name))!;
-    for (const word of [...ODD, ...(named.startsWith('contract') ? ODD_CONTRACTS : ODD_IDS)]) {
-      const literal = `'${word.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`;
+  it.each(VIEWS)('passes an argument of %s as one name, not as a pattern, a list or SQL', async (view) => {
+    const [named, at] = Object.entries(demo[view]!).find(([name]) => SCOPE.test(name))!;
+    for (const text of [...ODD, ...(named.startsWith('contract') ? ODD_CONTRACTS : ODD_IDS)]) {
+      const literal = `'${text.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`;
       const value = at.startsWith('[') ? `[${literal}]` : literal;
-      const { ok, text } = await read(callOf(view, { ...ours[view]!, [named]: value }));
-      expect([word, ok, text]).toEqual([word, true, '']);
+      const answer = await read(callOf(view, { ...demo[view]!, [named]: value }));
+      expect([text, answer]).toEqual([text, { ok: true, text: '' }]);
     }
   });
 
-  it.each(VIEWS)('gets from %s nothing of another environment by its other arguments', async (view) => {
+  it.each(VIEWS)('reads from %s nothing of another environment by its other arguments', async (view) => {
     const mixed = { ...other[view]! };
-    for (const name of Object.keys(mixed).filter((each) => PLACE.test(each))) mixed[name] = ours[view]![name]!;
+    for (const name of Object.keys(mixed).filter((each) => SCOPE.test(each))) mixed[name] = demo[view]![name]!;
     const { ok, text } = await read(callOf(view, mixed));
     expect([ok, ofOther(text)]).toEqual([true, false]);
   });
@@ -94,7 +94,7 @@ describe.concurrent("the portal's account cannot get around its views", () => {
   it('by a table function on any table, database, file or query', { timeout: ENUMERATION_MS }, async () => {
     const functions = await names('SELECT name FROM system.table_functions');
     expect(functions).toEqual(expect.arrayContaining(['merge', 'remote', 'file', 'url', 'dictionary', 'viewExplain']));
-    const places = [
+    const sources = [
       ...['playline.events', "'playline', 'events'", "'playline', '.*'", "'playline.identity_persons'"],
       ...[
         `'${account.host}', playline.events`,
@@ -103,7 +103,7 @@ describe.concurrent("the portal's account cannot get around its views", () => {
       ],
     ];
     expect(
-      await tellingOf(functions.flatMap((name) => places.map((place) => `SELECT * FROM ${name}(${place}) LIMIT 5`))),
+      await leaksOf(functions.flatMap((name) => sources.map((source) => `SELECT * FROM ${name}(${source}) LIMIT 5`))),
     ).toEqual([]);
   });
 
@@ -113,24 +113,24 @@ describe.concurrent("the portal's account cannot get around its views", () => {
     );
     expect(functions).toEqual(expect.arrayContaining(['file', 'dictGet', 'joinGet']));
     const key = "reinterpretAsUInt64(repeat('s', 8))";
-    const questions = functions.flatMap((name) => [
+    const queries = functions.flatMap((name) => [
       `SELECT ${name}('${account.secretFile}')`,
       `SELECT hex(${name}('playline.identity_persons', 'person_key', ${key}))`,
     ]);
-    expect(await tellingOf(questions)).toEqual([]);
+    expect(await leaksOf(queries)).toEqual([]);
   });
 
   it('by a system table', async () => {
     const tables = await names(
       "SELECT concat(database, '.', name) FROM system.tables WHERE database IN ('system', 'INFORMATION_SCHEMA', 'information_schema')",
     );
-    expect(await tellingOf(tables.map((table) => `SELECT * FROM ${table} LIMIT 10000`))).toEqual([]);
+    expect(await leaksOf(tables.map((table) => `SELECT * FROM ${table} LIMIT 10000`))).toEqual([]);
     for (const table of ['query_log', 'processes', 'parts', 'dictionaries', 'users'])
-      expect((await ask(`SELECT * FROM system.${table}`)).text).toMatch(/Not enough privileges|^$/);
+      expect((await query(`SELECT * FROM system.${table}`)).text).toMatch(/Not enough privileges|^$/);
   });
 
   it.each([
-    ['a setting beside a question', `SELECT 1 SETTINGS max_execution_time = 60`],
+    ['a setting in a query', `SELECT 1 SETTINGS max_execution_time = 60`],
     ['a filter over columns below a view', `SELECT 1 SETTINGS additional_table_filters = {'events': '1'}`],
     ['a setting', 'SET max_execution_time = 60'],
     ['a row', "INSERT INTO audit_log (project_id) VALUES ('game')"],
@@ -138,54 +138,51 @@ describe.concurrent("the portal's account cannot get around its views", () => {
     ['a temporary table', 'CREATE TEMPORARY TABLE mine (a UInt8)'],
     ['another account', 'EXECUTE AS operator SELECT 1'],
     ['a role', 'SET ROLE reads_raw_ids'],
-    ['a table less', 'DROP TABLE events'],
-    ['what it costs others', "KILL QUERY WHERE user = 'operator'"],
+    ['a dropped table', 'DROP TABLE events'],
+    ['the end of queries of others', "KILL QUERY WHERE user = 'operator'"],
     ['the text of the dictionary', 'SHOW CREATE DICTIONARY identity_persons'],
   ])('by getting %s', async (_what, sql) => {
-    expect([sql, (await ask(sql)).ok]).toEqual([sql, false]);
+    expect([sql, (await query(sql)).ok]).toEqual([sql, false]);
   });
 
   it('by a setting in the URL', async () => {
     for (const search of ['&max_execution_time=60', '&max_rows_to_read=0', '&readonly=0', '&max_memory_usage=0'])
-      expect([search, (await ask('SELECT 1', search)).ok]).toEqual([search, false]);
+      expect([search, (await query('SELECT 1', search)).ok]).toEqual([search, false]);
   });
 });
 
-/** Takes minutes, half a second for each block. The engine checks its limits, and whether the client is there, meanwhile. */
+/** Takes minutes. The engine checks limits and its client after each block of half a second. */
 const SLOW = 'SELECT count() FROM numbers(90000000) WHERE sleep(0.5) = 0';
 
-/** Sends a slow query and disconnects while it runs. @returns the engine's code for why the query ended */
-async function codeOfLeftQuestion(mark: string): Promise<string> {
-  const isOurs = `user = 'portal' AND query LIKE '%${mark}%'`;
+/** Sends a slow query and disconnects. @returns the engine's code for the end of the query */
+async function codeAfterDisconnect(mark: string): Promise<string> {
+  const isMarked = `user = 'portal' AND query LIKE '%${mark}%'`;
   const running = async () =>
-    Number(await account.runAsOperator(`SELECT count() FROM system.processes WHERE ${isOurs}`));
+    Number(await account.runAsOperator(`SELECT count() FROM system.processes WHERE ${isMarked}`));
   const stop = new AbortController();
   const left = expect(account.query('portal', `${SLOW} /* ${mark} */`, { signal: stop.signal })).rejects.toThrow();
-  await until('it is asked', async () => (await running()) === 1);
+  await until('the query runs', async () => (await running()) === 1);
   stop.abort();
   await left;
-  await until('it has ended', async () => (await running()) === 0);
+  await until('the query has ended', async () => (await running()) === 0);
   await account.runAsOperator('SYSTEM FLUSH LOGS query_log');
-  const ended = `SELECT exception_code FROM system.query_log WHERE type != 'QueryStart' AND ${isOurs}`;
+  const ended = `SELECT exception_code FROM system.query_log WHERE type != 'QueryStart' AND ${isMarked}`;
   return (await account.runAsOperator(ended)).trim();
 }
 
 describe.concurrent('a query of the portal', () => {
   it('ends after five seconds at the latest', { timeout: 30_000 }, async () => {
-    const { ok, text } = await ask(SLOW);
+    const { ok, text } = await query(SLOW);
     expect([ok, text]).toEqual([false, expect.stringMatching(/Timeout exceeded.*maximum: 5000/s)]);
   });
 
   it('ends when its client disconnects', async () => {
-    // On a busy machine the five seconds may be over first: then it is asked again.
-    await until(
-      'one has ended because its client left',
-      async () => (await codeOfLeftQuestion(randomUUID())) === CANCELLED,
-    );
+    // On a busy machine the time limit may end the query first.
+    await until('a query ends by a disconnect', async () => (await codeAfterDisconnect(randomUUID())) === CANCELLED);
   });
 
   it('reads no more rows than its limit, and returns no more than a page needs', async () => {
-    expect((await ask('SELECT sum(number) FROM numbers(200000000)')).text).toContain('TOO_MANY_ROWS');
-    expect((await ask('SELECT number FROM numbers(30000)')).text).toContain('Limit for result exceeded');
+    expect((await query('SELECT sum(number) FROM numbers(200000000)')).text).toContain('TOO_MANY_ROWS');
+    expect((await query('SELECT number FROM numbers(30000)')).text).toContain('Limit for result exceeded');
   });
 });

@@ -14,7 +14,7 @@ export CLICKHOUSE_VIEWS_SHA256 CLICKHOUSE_PORTAL_SHA256
 unset CLICKHOUSE_OPERATOR_PASSWORD CLICKHOUSE_WRITER_PASSWORD CLICKHOUSE_READER_PASSWORD CLICKHOUSE_ANALYST_PASSWORD
 unset CLICKHOUSE_PORTAL_PASSWORD
 # Here `analysts create` creates accounts for analysts by SQL. users.xml also has some for servers that cannot do that.
-# Unless their passwords are set, they get random ones that nobody knows.
+# Unless their passwords are set, they get random ones.
 for account in ANALYST_1 ANALYST_2 ANALYST_3 ANALYST_4 ANALYST_5 ANALYST_6 ANALYST_7 ANALYST_8 \
   ANALYST_RAW_1 ANALYST_RAW_2 ANALYST_RAW_3 ANALYST_RAW_4; do
   eval "password=\${CLICKHOUSE_${account}_PASSWORD:-}"

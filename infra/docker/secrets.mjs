@@ -19,7 +19,7 @@ const NAMES = [
 ];
 /** The pepper and the cursor secret need 32 bytes. Hexadecimal needs no escaping in addresses. */
 const SECRET_BYTES = 32;
-/** The signer's key pair. Only the minter gets all of it; others get the public half, with which they seal keys. */
+/** The signer's key pair. Others than the minter get only the public half, which seals keys. */
 const [SIGNER_KEYS, SIGNER_PUBLIC_KEY] = ['SIGNER_KEYS', 'SIGNER_PUBLIC_KEY'];
 /** base64url has no characters that are special in a settings file. */
 const toSetting = (value) => Buffer.from(JSON.stringify(value)).toString('base64url');

@@ -1,3 +1,4 @@
+// Creates topics and schemas, and corrects their settings.
 import { Admin as AlteringAdmin, ConfigResourceTypes, IncrementalAlterConfigOperationTypes } from '@platformatic/kafka';
 import { schemaSubjectOf, schemaTextOf, type Topic } from '@playline/contracts';
 import type { KafkaSecurity } from '@playline/runtime';
@@ -7,53 +8,40 @@ import type { Admin, ITopicMetadata } from 'kafkajs';
 import { awaitLeaders, readMetadata, retryTemporary, toAlteringClient, withAdmin } from './client.ts';
 import { allTopics } from './topics.ts';
 
-/** A Kafka cluster, a schema registry, and the options of the topics. */
 export interface TopicsTarget {
   brokers: readonly string[];
-  /** TLS and login of the brokers; without both when absent. */
   security?: KafkaSecurity;
   /** Confluent-compatible address, without a trailing slash. */
   registry: string;
-  /** Client for the registry. Default: without a custom certificate authority or a login. */
   fetch?: StoreFetch;
-  /** Prefix of every topic name, and so of every subject; '' outside of tests. */
+  /** Of every topic and subject; '' outside of tests. */
   prefix: string;
-  /** Replaces each topic's own number of partitions. A topic never gets fewer than it has. */
+  /** Instead of each topic's own number. Partitions are never removed. */
   partitions?: number;
-  /**
-   * How many replicas a new topic gets. Absent: three, or one for each broker where there are fewer. Existing topics
-   * keep theirs.
-   */
+  /** Of new topics. Default: three, or the number of brokers if smaller. */
   replicationFactor?: number;
-  /** Replaces the default of two, or one where there is one replica. Never lowers what a topic has. */
+  /** Default: two, or one with one replica. An existing topic keeps a higher value. */
   minInsyncReplicas?: number;
-  /** For tests: awaited between the look at the cluster and the first change. */
+  /** For tests: awaited before the first change. */
   beforeChange?: () => Promise<unknown>;
 }
 
-/** What `applyTopics` changed; empty lists when nothing had to be. */
 export interface TopicsApplied {
-  /** Topics that were missing, and now exist as intended. */
   created: string[];
-  /** Topics whose settings or partitions were changed. */
+  /** Topics with changed settings or partitions. */
   changed: string[];
-  /** Subject and schema id. */
   schemas: { subject: string; id: number }[];
-  /** Sentences for the operator about each weakness of the cluster or of a topic. */
+  /** A sentence for each weakness of the cluster or of a topic. */
   notices: string[];
 }
 
-/**
- * Kafka's internal topics. Their loss would lose commits and transactions. The brokers' settings say how they are
- * created.
- */
+/** Created by the brokers. Their loss would lose commits and transactions. */
 const INTERNAL_TOPICS = ['__consumer_offsets', '__transaction_state'];
 
 /**
- * Creates every missing topic, registers every missing schema, and corrects settings that differ. Safe to repeat.
- * Settings that are not ours stay unchanged. Partitions are only added: fewer would need a new topic, and keys move
- * when more are added. Replicas of an existing topic stay unchanged, and differences are reported.
- * @throws Error of the broker or the registry, or one that says why the requested replicas are impossible
+ * Creates missing topics, registers missing schemas, adds partitions, and corrects settings that this project owns.
+ * Repeatable. Replicas of existing topics are not changed, and differences are reported.
+ * @throws Error of the broker or the registry, or for an impossible replication
  */
 export async function applyTopics(target: TopicsTarget): Promise<TopicsApplied> {
   const { brokers, security } = target;
@@ -70,7 +58,7 @@ export async function applyTopics(target: TopicsTarget): Promise<TopicsApplied> 
     await target.beforeChange?.();
     const made = await createTopics(admin, missing, replication);
     const cluster: Cluster = { ...before, topics: new Map([...before.topics, ...made.topics]) };
-    // Where some were there after all, all are compared: the client does not say which.
+    // If some of them existed, all are compared, because the client does not report which.
     const compared = made.areNew ? topics.filter(({ name }) => before.topics.has(name)) : topics;
     const added = await addPartitions(admin, compared, cluster);
     const altered = await alterSettings({ admin, brokers, security, cluster, replication }, compared);
@@ -78,8 +66,8 @@ export async function applyTopics(target: TopicsTarget): Promise<TopicsApplied> 
     const created = missing.map(({ name }) => name).filter((name) => !changed.includes(name));
     const warning = toWarning(replication);
     const internal = INTERNAL_TOPICS.flatMap((name) => cluster.topics.get(name) ?? []);
-    const told = [...altered.standing, ...internal.map((topic) => ({ ...topic, minInsyncReplicas: 0 }))];
-    const notices = [...(warning === null ? [] : [warning]), ...toNotices(told, replication)];
+    const existing = [...altered.topics, ...internal.map((topic) => ({ ...topic, minInsyncReplicas: 0 }))];
+    const notices = [...(warning === null ? [] : [warning]), ...toNotices(existing, replication)];
     await assertSchemasKnown(admin, registry, compared);
     return { created, changed, notices };
   });
@@ -88,7 +76,7 @@ export async function applyTopics(target: TopicsTarget): Promise<TopicsApplied> 
 
 async function registerSchemas(registry: RegistryAdmin, topics: readonly Topic[]): Promise<TopicsApplied['schemas']> {
   const schemas: TopicsApplied['schemas'] = [];
-  // One after the other: some registries fail when two subjects get their first schema at the same moment.
+  // One by one: some registries fail when two subjects get their first schema together.
   for (const topic of topics) {
     const [subject, text] = [schemaSubjectOf(topic.name), schemaTextOf(topic)];
     if (text !== null) schemas.push({ subject, id: await registry.register(subject, text) });
@@ -96,11 +84,7 @@ async function registerSchemas(registry: RegistryAdmin, topics: readonly Topic[]
   return schemas;
 }
 
-/**
- * Creates topics. One may be there after all: another deployment created it at the same moment, or one of several
- * brokers did not know it yet when it was asked. It stays as it is.
- * @returns the topics as they are now, and whether all of them are new
- */
+/** A topic that another deployment has just created stays as it is. @returns whether all of the topics are new */
 async function createTopics(
   admin: Admin,
   topics: readonly Topic[],
@@ -108,7 +92,7 @@ async function createTopics(
 ): Promise<{ topics: Cluster['topics']; areNew: boolean }> {
   if (topics.length === 0) return { topics: new Map(), areNew: true };
   const areNew = await admin.createTopics({
-    // The client's own wait fails at the first broker that does not know the topic yet.
+    // The client's own wait fails at the first broker that does not know the topic.
     waitForLeaders: false,
     topics: topics.map((topic) => ({
       topic: topic.name,
@@ -121,7 +105,7 @@ async function createTopics(
   return { topics: toExistingTopics(await awaitLeaders(admin, names)), areNew };
 }
 
-/** @returns the topics that had too few: this deployment, or another one of the same moment, has added the rest */
+/** @returns the topics that had too few partitions */
 async function addPartitions(admin: Admin, topics: readonly Topic[], cluster: Cluster): Promise<string[]> {
   const short = topics.filter(({ name, partitions }) => (cluster.topics.get(name)?.partitions ?? 0) < partitions);
   if (short.length === 0) return [];
@@ -130,7 +114,7 @@ async function addPartitions(admin: Admin, topics: readonly Topic[], cluster: Cl
       topicPartitions: short.map(({ name, partitions }) => ({ topic: name, count: partitions })),
     });
   } catch (fault) {
-    // A topic has as many already. The wait below fails if another one does not get them.
+    // Another deployment has added them. The wait below fails for topics that still lack some.
     if ((fault as { type?: string }).type !== 'INVALID_PARTITIONS') throw fault;
   }
   await awaitLeaders(admin, short);
@@ -138,10 +122,8 @@ async function addPartitions(admin: Admin, topics: readonly Topic[], cluster: Cl
 }
 
 /**
- * Refuses a registry that lacks a schema of a topic with records. Such a registry is empty or the wrong one. It would
- * assign ids that occur in those records already, and records would be read with wrong schemas.
- * @param topics existing topics, with the prefix; those without a schema are skipped
- * @throws Error naming the subject and what to do, before anything is registered
+ * Refuses a registry that lacks the schema of a topic with records: it is empty or the wrong one, and would assign ids
+ * that records already contain.
  */
 async function assertSchemasKnown(
   admin: Admin,
@@ -154,31 +136,30 @@ async function assertSchemasKnown(
     if (partitions.every(({ low, high }) => low === high)) continue;
     throw new Error(
       `schema registry: ${name}-value does not exist, but the topic ${name} holds records with ids of its schemas. ` +
-        'Is SCHEMA_REGISTRY_URL right? If the registry was emptied, restore it from its copy, and only then start ' +
-        'services: without it those records cannot be read. If they may go, delete the topic.',
+        'Check SCHEMA_REGISTRY_URL. If the registry was emptied, restore it from its backup before services start, ' +
+        'because those records cannot be read without it. To discard the records, delete the topic.',
     );
   }
 }
 
-/** Twice the 1 MiB batch limit. A record has one message of at most 32 KiB; a dead letter also has headers. */
+/** Twice the batch limit of 1 MiB. A record has one message of at most 32 KiB; a dead letter also has headers. */
 const MESSAGE_BYTES_MAX = 2 * 1024 * 1024;
 const MIN_INSYNC = 'min.insync.replicas';
 
-/** The topic settings that this project controls, by Kafka's names. All others belong to the operator. */
+/** The topic settings that this project owns. All others belong to the operator. */
 export function toSettings(topic: Topic, minInsyncReplicas: number): Map<string, string> {
   return new Map([
     ['cleanup.policy', topic.cleanup],
     ...(topic.compactionLagMs === undefined ? [] : [['min.compaction.lag.ms', String(topic.compactionLagMs)] as const]),
     ['retention.ms', String(topic.retentionMs)],
     ['segment.ms', String(topic.segmentMs)],
-    // A producer whose clock is wrong could have its records refused, or deleted by retention on arrival.
+    // With producer time, a wrong clock could get records refused or deleted immediately.
     ['message.timestamp.type', 'LogAppendTime'],
     ['max.message.bytes', String(MESSAGE_BYTES_MAX)],
     [MIN_INSYNC, String(minInsyncReplicas)],
   ]);
 }
 
-/** The topics to alter, and the intended settings. */
 interface Target {
   readonly admin: Admin;
   readonly brokers: readonly string[];
@@ -187,36 +168,35 @@ interface Target {
   readonly replication: Replication;
 }
 
-/**
- * Corrects every differing setting of ours, and no other.
- * @returns the changed topics, and the present replication of all
- */
+/** Corrects the settings that this project owns. @returns the changed topics, and the replication of all */
 async function alterSettings(
   { admin, cluster, replication, ...connection }: Target,
   topics: readonly Topic[],
-): Promise<{ changed: string[]; standing: ExistingTopic[] }> {
+): Promise<{ changed: string[]; topics: ExistingTopic[] }> {
   const actual = await readSettings(admin, topics);
-  const standing: ExistingTopic[] = [];
+  const existing: ExistingTopic[] = [];
   const wrong: { name: string; settings: [string, string][] }[] = [];
   for (const topic of topics) {
     const settings = actual.get(topic.name) ?? new Map<string, string>();
     const { replicationFactor } = cluster.topics.get(topic.name) ?? replication;
     const before = { name: topic.name, replicationFactor, minInsyncReplicas: Number(settings.get(MIN_INSYNC) ?? 1) };
     const minInsyncReplicas = raiseInsync(before, replication);
-    standing.push({ ...before, minInsyncReplicas });
+    existing.push({ ...before, minInsyncReplicas });
     const differing = [...toSettings(topic, minInsyncReplicas)].filter(([key, value]) => settings.get(key) !== value);
     if (differing.length > 0) wrong.push({ name: topic.name, settings: differing });
   }
   if (wrong.length > 0) await setIncrementally(connection, wrong);
-  return { changed: wrong.map(({ name }) => name), standing };
+  return { changed: wrong.map(({ name }) => name), topics: existing };
 }
 
-/** The effective settings, including those inherited from the cluster. */
+/** Effective settings, including those of the cluster. */
 async function readSettings(admin: Admin, topics: readonly Topic[]): Promise<Map<string, Map<string, string>>> {
   if (topics.length === 0) return new Map();
-  const asked = topics.map(({ name }) => ({ type: ConfigResourceTypes.TOPIC, name }));
-  // Any broker is asked, and one of several may not know a new topic yet.
-  const { resources } = await retryTemporary(() => admin.describeConfigs({ includeSynonyms: false, resources: asked }));
+  const wanted = topics.map(({ name }) => ({ type: ConfigResourceTypes.TOPIC, name }));
+  // The request goes to any broker, which may not know a new topic yet.
+  const { resources } = await retryTemporary(() =>
+    admin.describeConfigs({ includeSynonyms: false, resources: wanted }),
+  );
   return new Map(
     resources.map(({ resourceName, configEntries }) => [
       resourceName,
@@ -225,7 +205,7 @@ async function readSettings(admin: Admin, topics: readonly Topic[]): Promise<Map
   );
 }
 
-/** kafkajs has only the request that replaces all settings of a topic, including those that an operator has set. */
+/** The request of kafkajs would reset all other settings. */
 async function setIncrementally(
   connection: Pick<Target, 'brokers' | 'security'>,
   topics: readonly { name: string; settings: [string, string][] }[],
@@ -248,62 +228,49 @@ async function setIncrementally(
   }
 }
 
-/** Brokers and topics of a cluster. */
 interface Cluster {
-  /** Number of brokers. Absent ones count when they have a replica of one of these topics. */
+  /** Includes brokers that are down but have a replica of one of the topics. */
   readonly brokers: number;
   readonly topics: ReadonlyMap<string, { name: string; partitions: number; replicationFactor: number }>;
 }
 
 /**
- * Reads the cluster and those of these topics that exist.
- *
- * The cluster does not list a broker that is restarting. It still counts: it is better that creating a topic with a
- * replica on it fails than that the topic gets fewer replicas.
+ * Reads the existing ones of these topics. A broker that is restarting counts: creating a topic with a replica on it
+ * should fail, rather than create fewer replicas.
  */
 async function readCluster(admin: Admin, names: readonly string[]): Promise<Cluster> {
   const { brokers } = await admin.describeCluster();
-  const asked = (await admin.listTopics()).filter((name) => names.includes(name));
-  // Without topic names the client would ask for all topics.
-  const topics = asked.length === 0 ? [] : await retryTemporary(() => readMetadata(admin, asked));
+  const existing = (await admin.listTopics()).filter((name) => names.includes(name));
+  // Without names the client would request all topics.
+  const topics = existing.length === 0 ? [] : await retryTemporary(() => readMetadata(admin, existing));
   const ids = new Set(brokers.map(({ nodeId }) => nodeId));
   for (const { partitions } of topics) for (const { replicas } of partitions) for (const id of replicas) ids.add(id);
   return { brokers: ids.size, topics: toExistingTopics(topics) };
 }
 
-/** What the brokers tell of topics, by name. */
 function toExistingTopics(topics: readonly ITopicMetadata[]): Cluster['topics'] {
-  const standing = topics.map(({ name, partitions }) => {
+  const entries = topics.map(({ name, partitions }) => {
     // A topic guarantees only as much as its weakest partition.
     const replicationFactor = partitions
       .map(({ replicas }) => replicas.length)
       .reduce((least, each) => Math.min(least, each), Number.POSITIVE_INFINITY);
     return [name, { name, partitions: partitions.length, replicationFactor }] as const;
   });
-  return new Map(standing);
+  return new Map(entries);
 }
 
-/** Number of machines with a topic's records, and how many must have a record before it is acknowledged. */
 interface Replication {
-  /** Brokers that keep a copy of each partition. */
   replicationFactor: number;
-  /** `min.insync.replicas`: with fewer copies up to date, a record is refused. */
+  /** With fewer in-sync replicas, records are refused. */
   minInsyncReplicas: number;
 }
 
-/** Enough that one broker may fail while another one restarts. */
+/** One broker may fail while another one restarts. */
 const REPLICATION_FACTOR = 3;
-/**
- * An acknowledged record should be on two machines if there are two. So two brokers accept nothing while one is down.
- * That is better: a client sends a refused event again, but an event on a lost disk is gone.
- */
+/** With two brokers, writes stop while one is down: clients send refused events again, but a lost disk loses them. */
 const MIN_INSYNC_REPLICAS = 2;
 
-/**
- * The replication of topics in a cluster of this many brokers.
- * @param wish settings of the operator, if any
- * @throws Error that says which setting is impossible, and why
- */
+/** @param wish settings of the operator. @throws Error for an impossible setting */
 export function chooseReplication(brokers: number, wish: Partial<Replication>): Replication {
   const replicationFactor = wish.replicationFactor ?? Math.min(REPLICATION_FACTOR, brokers);
   const minInsyncReplicas = wish.minInsyncReplicas ?? Math.min(MIN_INSYNC_REPLICAS, replicationFactor);
@@ -311,64 +278,55 @@ export function chooseReplication(brokers: number, wish: Partial<Replication>): 
     throw new Error(`${replicationFactor} replicas need as many brokers, and the cluster has ${brokers}`);
   if (minInsyncReplicas > replicationFactor)
     throw new Error(
-      `${minInsyncReplicas} in-sync replicas of ${replicationFactor} would be asked for: no record could ever be stored`,
+      `${minInsyncReplicas} in-sync replicas of ${replicationFactor} are impossible: no record could be stored`,
     );
   return { replicationFactor, minInsyncReplicas };
 }
 
-/** What is weaker than with three replicas and two in sync; null when nothing is. */
+/** What is weaker than with three replicas, two of them in sync; null when nothing is. */
 export function toWarning({ replicationFactor, minInsyncReplicas }: Replication): string | null {
-  if (replicationFactor === 1)
-    return 'topics have one replica: "every in-sync replica" is one machine, and losing its disk loses what was acknowledged';
+  if (replicationFactor === 1) return 'topics have one replica: losing its disk loses acknowledged records';
   if (minInsyncReplicas === 1)
-    return `topics have ${replicationFactor} replicas, one of which may be the only one in sync: what was acknowledged then is lost with its disk`;
+    return `topics have ${replicationFactor} replicas, of which one may be the only one in sync: losing its disk then loses acknowledged records`;
   if (minInsyncReplicas === replicationFactor)
-    return `topics have ${replicationFactor} replicas, all of which must be in sync: while one broker is away, records are refused`;
+    return `topics have ${replicationFactor} replicas, all of which must be in sync: while a broker is down, records are refused`;
   return null;
 }
 
-/** An existing topic. */
 interface ExistingTopic extends Replication {
   readonly name: string;
 }
 
-/**
- * The `min.insync.replicas` for an existing topic. It is never lowered, because an operator may have raised it on
- * purpose. It is never raised above the number of replicas, because such a topic would accept no record.
- */
-export function raiseInsync(topic: Replication, wanted: Replication): number {
-  return Math.max(topic.minInsyncReplicas, Math.min(wanted.minInsyncReplicas, topic.replicationFactor));
-}
+/** Never lowered, because an operator may have raised it; never above the number of replicas, which would refuse all records. */
+export const raiseInsync = (topic: Replication, wanted: Replication): number =>
+  Math.max(topic.minInsyncReplicas, Math.min(wanted.minInsyncReplicas, topic.replicationFactor));
 
-/** Notices about existing topics that differ from the intended ones, one sentence for all topics alike. */
+/** Differences of existing topics, one sentence for all topics alike. */
 export function toNotices(topics: readonly ExistingTopic[], wanted: Replication): string[] {
   const names = new Map<string, string[]>();
   for (const topic of topics)
-    for (const words of toDifferences(topic, wanted)) names.set(words, [...(names.get(words) ?? []), topic.name]);
-  return [...names].map(([words, all]) => `${all.join(', ')}: ${words}`);
+    for (const text of toDifferences(topic, wanted)) names.set(text, [...(names.get(text) ?? []), topic.name]);
+  return [...names].map(([text, all]) => `${all.join(', ')}: ${text}`);
 }
 
 function toDifferences({ replicationFactor, minInsyncReplicas }: Replication, wanted: Replication): string[] {
-  const words: string[] = [];
+  const texts: string[] = [];
   if (replicationFactor < wanted.replicationFactor)
-    words.push(
-      `${replicationFactor} of ${wanted.replicationFactor} replicas; kafka-reassign-partitions.sh adds them, and this command, run again, the in-sync replicas that they allow`,
+    texts.push(
+      `${replicationFactor} of ${wanted.replicationFactor} replicas; add them with kafka-reassign-partitions.sh and run this command again`,
     );
   if (replicationFactor > wanted.replicationFactor)
-    words.push(`${replicationFactor} replicas where ${wanted.replicationFactor} are asked for; they stay`);
+    texts.push(`${replicationFactor} replicas instead of ${wanted.replicationFactor}; unchanged`);
   if (minInsyncReplicas > replicationFactor)
-    words.push(`min.insync.replicas ${minInsyncReplicas} of ${replicationFactor} replicas: it takes no record`);
+    texts.push(`min.insync.replicas ${minInsyncReplicas} of ${replicationFactor} replicas: it accepts no records`);
   else if (minInsyncReplicas > wanted.minInsyncReplicas)
-    words.push(
-      `min.insync.replicas ${minInsyncReplicas} where ${wanted.minInsyncReplicas} is asked for; it stays, kafka-configs.sh lowers it`,
+    texts.push(
+      `min.insync.replicas ${minInsyncReplicas} instead of ${wanted.minInsyncReplicas}; unchanged, kafka-configs.sh lowers it`,
     );
-  return words;
+  return texts;
 }
 
-/**
- * Deletes every topic and subject of a test run.
- * @param target.prefix as given to `applyTopics`; never '', which would delete every topic
- */
+/** Deletes the topics and subjects of a test run. @param target.prefix not '' */
 export async function dropTopics(target: {
   brokers: readonly string[];
   security?: KafkaSecurity;
@@ -376,12 +334,12 @@ export async function dropTopics(target: {
   fetch?: StoreFetch;
   prefix: string;
 }): Promise<void> {
-  if (target.prefix === '') throw new RangeError('prefix: without a prefix every topic would be deleted');
+  if (target.prefix === '') throw new RangeError('prefix: an empty prefix would delete every topic');
   const registry = createRegistryAdmin({ url: target.registry, fetch: target.fetch });
   await withAdmin(target, async (admin) => {
     const topics = (await admin.listTopics()).filter((name) => name.startsWith(target.prefix));
     await admin.deleteTopics({ topics });
-    // A subject that remains does no harm: no other run has its prefix.
+    // A subject that remains does no harm, because no other run has its prefix.
     await Promise.allSettled(topics.map((topic) => registry.remove(schemaSubjectOf(topic))));
   });
 }

@@ -1,13 +1,13 @@
+// Creates topics and schemas in the cluster of the environment's settings.
 import { kafkaSettings, parseConfig, registrySettings, toKafka, toRegistry } from '@playline/runtime';
 import { explainConnection } from '@playline/stores';
 import { z } from 'zod';
 import { applyTopics } from './apply.ts';
 
-/** Absent or a whole number from 1 up. */
 const optionalCount = (name: string): number | undefined => {
   const value = process.env[name];
   if (value === undefined || value === '') return undefined;
-  if (!/^[1-9]\d{0,4}$/.test(value)) throw new Error(`${name}: expected a whole number from 1 up`);
+  if (!/^[1-9]\d{0,4}$/.test(value)) throw new Error(`${name}: must be a whole number from 1`);
   return Number(value);
 };
 

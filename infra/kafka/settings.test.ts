@@ -5,7 +5,7 @@ import { allTopics } from './topics.ts';
 
 const LAG = 'min.compaction.lag.ms';
 
-it('keeps superseded access records for seven days, because the audit is derived from each of them', () => {
+it('access topics keep superseded records for seven days, because the audit is derived from each of them', () => {
   const access = Object.values(TOPICS).filter(
     ({ name, cleanup }) => name.startsWith('access.') && cleanup === 'compact',
   );
@@ -13,7 +13,7 @@ it('keeps superseded access records for seven days, because the audit is derived
   for (const topic of access) expect([topic.name, toSettings(topic, 1).get(LAG)]).toEqual([topic.name, '604800000']);
 });
 
-it('leaves it unset for all other topics, so that the operator decides', () => {
+it('other topics have no compaction lag, so that the operator decides', () => {
   const others = allTopics().filter(({ name }) => !name.startsWith('access.'));
   for (const topic of others) expect([topic.name, toSettings(topic, 1).has(LAG)]).toEqual([topic.name, false]);
 });

@@ -6,13 +6,11 @@ interface RequestQueue {
   checkPendingRequests(): void;
 }
 
-/** The interval at which kafkajs checks waiting requests. */
 const CHECK_INTERVAL_MS = 10;
 
 /**
- * kafkajs 2.2.4 sets a timer with a negative time whenever nothing waits, for which Node 24 prints a warning. This
- * patch sets it only when something waits, and reads no clock, because a clock that is set back would prolong the wait.
- * Call it before the first connection.
+ * kafkajs 2.2.4 sets a timer with a negative time when nothing waits, for which Node 24 prints a warning. Call this
+ * before the first connection. The patch reads no clock, because one that is set back would prolong the wait.
  */
 export function patchKafkaTimer(): void {
   const require = createRequire(import.meta.url);

@@ -1,7 +1,7 @@
 import { TOPICS, type Topic } from '@playline/contracts';
 import { deadLetterTopicOf } from '@playline/stream';
 
-/** Every topic that must exist: those of the contract, and for each the topic of its dead letters. */
+/** The topics of the contract, and the dead-letter topic of each. */
 export function allTopics(): Topic[] {
   return Object.values(TOPICS).flatMap((topic: Topic) => [
     topic,

@@ -54,6 +54,5 @@ export function createAuthority(folder: string, commonName: string): Authority {
 }
 
 /** Key and certificate in one text, as Java reads a key store in PEM. */
-export function toKeyStore({ certificate, key }: CertificateFiles): string {
-  return readFileSync(key, 'utf8') + readFileSync(certificate, 'utf8');
-}
+export const toKeyStore = ({ certificate, key }: CertificateFiles): string =>
+  readFileSync(key, 'utf8') + readFileSync(certificate, 'utf8');

@@ -32,7 +32,7 @@ export function chainSpec(paths: StackPaths, { port, program }: { port: number; 
   return {
     name: 'chain',
     program: program ?? anvilProgram(),
-    args: () => anvilArguments({ port, statePath, epochBlocks: EPOCH_BLOCKS, mining: 'asked' }),
+    args: () => anvilArguments({ port, statePath, epochBlocks: EPOCH_BLOCKS, autoMine: false }),
     env: storeEnvironment(),
     folder: join(statePath, '..'),
     logFile: logFileOf(paths, 'chain'),
@@ -72,10 +72,8 @@ export function chainSettings(
   };
 }
 
-export function servedChainsOf({ CHAINS = '[]' }: Record<string, string>): ServedChain[] {
-  return JSON.parse(CHAINS);
-}
+export const servedChainsOf = ({ CHAINS = '[]' }: Record<string, string>): ServedChain[] => JSON.parse(CHAINS);
 
-export function signingSettings({ signerKeys }: Pick<Secrets, 'signerKeys'>): Record<string, string> {
-  return { SIGNER_KEYS: signerKeys };
-}
+export const signingSettings = ({ signerKeys }: Pick<Secrets, 'signerKeys'>): Record<string, string> => ({
+  SIGNER_KEYS: signerKeys,
+});

@@ -36,9 +36,7 @@ export function openChildrenFile(paths: StackPaths): { set(name: string, pid: nu
 }
 
 /** Processes of a dead supervisor that still run, oldest first. */
-export function findOrphans(paths: StackPaths): ProcessRecord[] {
-  return orphansIn(peek(paths));
-}
+export const findOrphans = (paths: StackPaths): ProcessRecord[] => orphansIn(peek(paths));
 
 /** Reads the record without changing it. Null also when it is unreadable; a start reports and repairs that. */
 function peek(paths: StackPaths): ChildrenFile | null {

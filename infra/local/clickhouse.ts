@@ -10,7 +10,7 @@ import { writePrivateFile } from './private-file.ts';
 import type { Secrets } from './secrets.ts';
 import { storeEnvironment } from './store-environment.ts';
 
-/** The grants of users.xml depend on its first letters. */
+/** The grants of users.xml depend on its prefix. */
 export const DATABASE = 'playline';
 /** Half the memory of the smallest supported machine. Larger queries fail. */
 const MEMORY_MAX_BYTES = 3_000_000_000;

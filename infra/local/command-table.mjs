@@ -171,7 +171,7 @@ export async function confirmationOf([name = '', ...args], { input = process.std
   const unchanged = 'nothing was changed';
   if (input.isTTY !== true)
     return { code: EXIT.usage, text: `${name}: ${destroys} No terminal to confirm on. Pass --yes (${unchanged}).` };
-  const lines = createInterface({ input, output });
-  const answer = await lines.question(`${destroys} Type yes to continue: `).finally(() => lines.close());
+  const rl = createInterface({ input, output });
+  const answer = await rl.question(`${destroys} Type yes to continue: `).finally(() => rl.close());
   return answer.trim().toLowerCase() === 'yes' ? null : { code: EXIT.failed, text: `${name}: ${unchanged}` };
 }

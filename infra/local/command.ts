@@ -10,9 +10,7 @@ export interface CommandOptions {
 }
 
 /** Output must not show addresses of registries and mirrors. */
-export function withoutAddresses(text: string): string {
-  return text.replace(/\b(https?|ftp):\/\/[^\s'")\]]+/g, '<address>');
-}
+export const withoutAddresses = (text: string): string => text.replace(/\b(https?|ftp):\/\/[^\s'")\]]+/g, '<address>');
 
 /** A program ended with an exit code other than 0, or by a signal (null). */
 export class CommandError extends Error {

@@ -35,9 +35,8 @@ export async function deployClickHouse(paths: StackPaths, env: Env): Promise<voi
 }
 
 /** Runs a command of the operator. @returns its standard output @throws Error with the last lines of its output */
-export function runOperator(paths: StackPaths, { args, env }: { args: string[]; env: Env }): Promise<string> {
-  return runMain(paths, { main: 'services/operator/src/main.ts', args, env, log: 'operator' });
-}
+export const runOperator = (paths: StackPaths, { args, env }: { args: string[]; env: Env }): Promise<string> =>
+  runMain(paths, { main: 'services/operator/src/main.ts', args, env, log: 'operator' });
 
 const ENVIRONMENTS = ['production', 'development'] as const;
 const KINDS = ['publishable', 'secret'] as const;
@@ -61,9 +60,8 @@ async function createKey(
 export const demoKeysPath = (paths: StackPaths): string => join(paths.state, 'keys.json');
 
 /** Null before the first start. */
-export function readDemoKeys(paths: StackPaths): DemoKeys | null {
-  return readJsonFile(demoKeysPath(paths)) as DemoKeys | null;
-}
+export const readDemoKeys = (paths: StackPaths): DemoKeys | null =>
+  readJsonFile(demoKeysPath(paths)) as DemoKeys | null;
 
 /** The TOPIC_PREFIX that the data was made with. */
 const topicsPath = (paths: StackPaths) => join(paths.state, 'topics.json');
@@ -79,9 +77,8 @@ export function assertSameTopics(paths: StackPaths, env: Env): void {
 }
 
 /** Whether a stored key was revoked ('') or has another prefix than new keys. */
-function isUnusable(key: string, prefix: string): boolean {
-  return !['', '_test'].some((mark) => new RegExp(`^[ps]k_${prefix}${mark}-`).test(key));
-}
+const isUnusable = (key: string, prefix: string): boolean =>
+  !['', '_test'].some((mark) => new RegExp(`^[ps]k_${prefix}${mark}-`).test(key));
 
 /** The demo project's keys from `keys.json`. Creates missing, revoked and outdated ones. Needs Redis and the topics. */
 export async function loadDemoKeys(paths: StackPaths, env: Env): Promise<DemoKeys> {

@@ -38,7 +38,7 @@ export function findJava(environment: Record<string, string | undefined> = proce
 /** Flags that make a process start from an archive of its classes, or write that archive when it ends. */
 export interface ClassArchive {
   flags: string[];
-  /** Moves a new archive into place. Call it after a clean end. */
+  /** Stores a new archive. Call it after a clean end. */
   keep?(): void;
 }
 

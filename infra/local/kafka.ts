@@ -30,16 +30,11 @@ const JVM_FLAGS = [
 const CLUSTER_ID = 'cGxheWxpbmUtbG9jYWwtMQ';
 const PROBE_TOPIC = 'playline.probe';
 
-/** A second listener of the broker, for clients behind a proxy. */
-export interface KafkaFront {
-  port: number;
-  advertisedPort: number;
-}
-
 export interface KafkaPorts {
   kafka: number;
   controller: number;
-  front?: KafkaFront | null;
+  /** A second listener of the broker, for clients behind a proxy. */
+  front?: { port: number; advertisedPort: number } | null;
   /** Listener with TLS and logins; the front listener then has both too. */
   secured?: number | null;
 }
@@ -107,9 +102,8 @@ function clusterSettingsOf({ id, clusterSize }: KafkaMember): Record<string, str
 
 const MEMBER_HEAP = ['-Xms160m', '-Xmx160m'];
 
-function jvmFlagsOf({ clusterSize }: KafkaMember): string[] {
-  return clusterSize === 1 ? JVM_FLAGS : [...MEMBER_HEAP, ...JVM_FLAGS.filter((flag) => !/^-Xm[sx]/.test(flag))];
-}
+const jvmFlagsOf = ({ clusterSize }: KafkaMember): string[] =>
+  clusterSize === 1 ? JVM_FLAGS : [...MEMBER_HEAP, ...JVM_FLAGS.filter((flag) => !/^-Xm[sx]/.test(flag))];
 
 /** Reduce the work of a broker at rest. */
 const REST_SETTINGS: Record<string, number> = {

@@ -79,9 +79,8 @@ const RESTART_MAX_MS = 5_000;
 /** After this time of being ready, the next death counts as the first again. */
 const HEALTHY_MS = 5_000;
 /** @param deaths in a row, from 1 */
-export function restartDelayMs(deaths: number): number {
-  return Math.min(RESTART_MAX_MS, FIRST_RESTART_MS * 2 ** (deaths - 1));
-}
+export const restartDelayMs = (deaths: number): number =>
+  Math.min(RESTART_MAX_MS, FIRST_RESTART_MS * 2 ** (deaths - 1));
 
 class KeptProcess implements Keeper {
   readonly name: string;
@@ -250,14 +249,12 @@ class KeptProcess implements Keeper {
   }
 }
 
-function quoted(lines: string): string {
-  return lines === '' ? '; it wrote nothing' : `; its last lines:\n${lines.replace(/^/gm, '    ')}`;
-}
+const quoted = (lines: string): string =>
+  lines === '' ? '; it wrote nothing' : `; its last lines:\n${lines.replace(/^/gm, '    ')}`;
 
 /** Starts a process and restarts it whenever it ends. @param timerSlackMs how late its timers may fire; default: the system's */
-export function keepRunning(spec: ProcessSpec, events: KeeperEvents, timerSlackMs?: number): Keeper {
-  return new KeptProcess(spec, events, timerSlackMs);
-}
+export const keepRunning = (spec: ProcessSpec, events: KeeperEvents, timerSlackMs?: number): Keeper =>
+  new KeptProcess(spec, events, timerSlackMs);
 
 /** Of the main thread (`man 5 proc_pid_timerslack_ns`). */
 const FILE = '/proc/self/timerslack_ns';

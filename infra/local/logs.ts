@@ -55,9 +55,8 @@ export function lastMessageOf(path: string, from = 0): string {
 }
 
 /** The last lines from byte `from`; '' without any. */
-export function tailOf(path: string, from = 0): string {
-  return endOf(path, { from, bytesMax: TAIL_BYTES }).trimEnd().split('\n').slice(-TAIL_LINES).join('\n');
-}
+export const tailOf = (path: string, from = 0): string =>
+  endOf(path, { from, bytesMax: TAIL_BYTES }).trimEnd().split('\n').slice(-TAIL_LINES).join('\n');
 
 function endOf(path: string, { from, bytesMax }: { from: number; bytesMax: number }): string {
   let file: number;

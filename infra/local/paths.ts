@@ -16,10 +16,10 @@ export const CHECKOUT = resolve(import.meta.dirname, '..', '..');
 const defaultStateFolder = () => join(process.env.PLAYLINE_ROOT || CHECKOUT, '.playline');
 
 /** @param state the stack's folder */
-export function stackPathsOf(state = defaultStateFolder()): StackPaths {
-  return { checkout: CHECKOUT, provisions: join(CHECKOUT, '.playline'), state: resolve(state) };
-}
+export const stackPathsOf = (state = defaultStateFolder()): StackPaths => ({
+  checkout: CHECKOUT,
+  provisions: join(CHECKOUT, '.playline'),
+  state: resolve(state),
+});
 
-export function logFileOf(paths: StackPaths, name: string): string {
-  return join(paths.state, 'logs', `${name}.log`);
-}
+export const logFileOf = (paths: StackPaths, name: string): string => join(paths.state, 'logs', `${name}.log`);

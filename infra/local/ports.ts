@@ -81,9 +81,7 @@ export async function freePorts(count: number): Promise<number[]> {
 }
 
 /** `PLAYLINE_EVENT_WRITER_ADMIN_PORT` for `event-writer-admin`. */
-export function portVariableOf(name: string): string {
-  return `PLAYLINE_${name.toUpperCase().replaceAll('-', '_')}_PORT`;
-}
+export const portVariableOf = (name: string): string => `PLAYLINE_${name.toUpperCase().replaceAll('-', '_')}_PORT`;
 
 /** The port from the environment, or null. @throws Error when it is not a port number */
 export function givenPort(name: string, environment: Record<string, string | undefined>): number | null {

@@ -50,9 +50,7 @@ export function ageOf(pid: number): number | null {
   }
 }
 
-export function isAlive(record: ProcessRecord): boolean {
-  return markOf(record.pid) === record.mark;
-}
+export const isAlive = (record: ProcessRecord): boolean => markOf(record.pid) === record.mark;
 
 const POLL_MS = 25;
 

@@ -31,9 +31,8 @@ const withShortTimeouts = (url: string, ca: string | null): RedisQueryOptions =>
 });
 
 /** @throws Error when Redis refuses the login or is loading its file */
-async function answersPing(url: string, ca: string | null): Promise<boolean> {
-  return queryRedisOnce(withShortTimeouts(url, ca), async (client) => (await client.ping()) === 'PONG');
-}
+const answersPing = async (url: string, ca: string | null): Promise<boolean> =>
+  queryRedisOnce(withShortTimeouts(url, ca), async (client) => (await client.ping()) === 'PONG');
 
 /** Redis' reason for refusing writes; null when it accepts them. @throws Error when it does not answer */
 export async function findWriteRefusal(url: string, ca: string | null): Promise<string | null> {

@@ -15,9 +15,8 @@ export function deathReport(death: Death): string {
 }
 
 /** What to do about a process that has not served for a minute. */
-export function silenceRemedy(name: string, pid: number): string {
-  return `${name} has not served for a minute. It may be waiting; \`kill -9 ${pid}\` restarts it`;
-}
+export const silenceRemedy = (name: string, pid: number): string =>
+  `${name} has not served for a minute. It may be waiting; \`kill -9 ${pid}\` restarts it`;
 
 export function silenceReport({ name, pid, reason }: Silence): string {
   return `${name} (process ${pid}) runs, but has not served for a minute: ${reason}. It may be waiting; \`kill -9 ${pid}\` restarts it.`;

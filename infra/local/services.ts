@@ -124,13 +124,10 @@ export function servicesFor({
 }
 
 /** For benchmarks and tests that start a service themselves. */
-export function nodeOptionsOf(name: ServiceName): readonly string[] {
-  return serviceOf(name).nodeOptions ?? [];
-}
+export const nodeOptionsOf = (name: ServiceName): readonly string[] => serviceOf(name).nodeOptions ?? [];
 
-export function serviceOf(name: ServiceName): ServiceEntry {
-  return SERVICES.find((each) => each.name === name) as ServiceEntry;
-}
+export const serviceOf = (name: ServiceName): ServiceEntry =>
+  SERVICES.find((each) => each.name === name) as ServiceEntry;
 
 export function portNamesOf(services: readonly ServiceEntry[]): string[] {
   return services.flatMap((service) => [
@@ -162,13 +159,11 @@ const STORE_SETTING = /^(KAFKA|REDIS|CLICKHOUSE|SCHEMA_REGISTRY)_/;
 export const isStoreSetting = (name: string): boolean => STORE_SETTING.test(name);
 
 /** Without addresses and logins of other stores, because a mixture would not work. */
-export function environmentWithoutStores(): Record<string, string | undefined> {
-  return Object.fromEntries(Object.entries(process.env).filter(([name]) => !isStoreSetting(name)));
-}
+export const environmentWithoutStores = (): Record<string, string | undefined> =>
+  Object.fromEntries(Object.entries(process.env).filter(([name]) => !isStoreSetting(name)));
 
-function adminAddressOf(name: string, ports: Record<string, number>): string {
-  return `http://127.0.0.1:${ports[`${name}-admin`]}`;
-}
+const adminAddressOf = (name: string, ports: Record<string, number>): string =>
+  `http://127.0.0.1:${ports[`${name}-admin`]}`;
 
 /** Members of the stack file about services. */
 export function addressesOf(

@@ -11,9 +11,7 @@ const MOMENTS = ['starting kafka, registry, redis, clickhouse', 'clickhouse is r
 
 test.each(MOMENTS)(
   'a start that is aborted at "%s" fails once, and leaves no unhandled rejection',
-  {
-    timeout: START_MS,
-  },
+  { timeout: START_MS },
   async (moment) => {
     const directory = mkdtempSync(join(tmpdir(), 'playline-aborted-'));
     onTestFinished(() => rmSync(directory, { recursive: true, force: true }));

@@ -54,13 +54,11 @@ export interface StackFile {
   processes: Record<string, number>;
 }
 
-export function publishableKeyHeaderOf({ settings }: StackFile): string {
-  return `${settings?.HTTP_HEADER_PREFIX ?? 'x-service'}-publishable-key`;
-}
+export const publishableKeyHeaderOf = ({ settings }: StackFile): string =>
+  `${settings?.HTTP_HEADER_PREFIX ?? 'x-service'}-publishable-key`;
 
-export function secretKeyHeaderOf({ settings }: StackFile): string {
-  return `${settings?.HTTP_HEADER_PREFIX ?? 'x-service'}-api-key`;
-}
+export const secretKeyHeaderOf = ({ settings }: StackFile): string =>
+  `${settings?.HTTP_HEADER_PREFIX ?? 'x-service'}-api-key`;
 
 /** Settings that services and commands must share. */
 const SHARED_SETTINGS = ['TOPIC_PREFIX', 'HTTP_HEADER_PREFIX', 'ACCESS_KEY_PREFIX', 'LINK_TOPIC_GENERATION'];
@@ -70,14 +68,11 @@ export function sharedSettingsOf(environment: Record<string, string | undefined>
   return Object.fromEntries(given.filter((pair): pair is [string, string] => pair[1] !== undefined));
 }
 
-export function stackFilePath(paths: StackPaths): string {
-  return join(paths.state, 'stack.json');
-}
+export const stackFilePath = (paths: StackPaths): string => join(paths.state, 'stack.json');
 
 /** Null when no stack is recorded. It may be outdated after a crash: see `findSupervisor`. */
-export function readStackFile(paths: StackPaths): StackFile | null {
-  return readJsonFile(stackFilePath(paths), 'run `npm run down`, then `npm run up`') as StackFile | null;
-}
+export const readStackFile = (paths: StackPaths): StackFile | null =>
+  readJsonFile(stackFilePath(paths), 'run `npm run down`, then `npm run up`') as StackFile | null;
 
 export function writeStackFile(paths: StackPaths, file: StackFile): void {
   writePrivateFile(stackFilePath(paths), `${JSON.stringify(file, null, 2)}\n`);

@@ -110,7 +110,7 @@ test('killed stores restart with their data, at the same addresses, with new pro
   expect(readStackFile(stack.paths)).toEqual(stack.file);
 });
 
-test('a dead process is restarted even while no record of it can be written, as on a full disk', async () => {
+test('a dead process is restarted even while its record cannot be written, as on a full disk', async () => {
   const { redis: killed } = stack.file.processes;
   const drafts = ['children', 'processes', 'stack'].map((name) => join(directory, `${name}.json.${process.pid}.new`));
   for (const draft of drafts) mkdirSync(draft);
@@ -123,9 +123,7 @@ test('a dead process is restarted even while no record of it can be written, as 
   for (const draft of drafts) rmSync(draft, { recursive: true });
 });
 
-test('a stopped stack starts again with its addresses, secrets and data', {
-  timeout: START_MS,
-}, async () => {
+test('a stopped stack starts again with its addresses, secrets and data', { timeout: START_MS }, async () => {
   const before = stack.file;
   const records = await countRecords();
   await stack.stop();

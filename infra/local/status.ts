@@ -66,7 +66,9 @@ export async function readStatus(paths: StackPaths, { readsLag = true } = {}): P
   if (conditions === null) return null;
   const file = readStackFile(paths);
   const startedAt = supervisedSinceAt(paths);
-  const lags = file === null || !readsLag ? new Map<string, number>() : await readLagWithin(file);
+  const none = new Map<string, number>();
+  const reading = file === null || !readsLag ? Promise.resolve(none) : readLag(file).catch(() => none);
+  const lags = await waitAtMost(PROBE_MAX_MS, reading, () => none);
   const probed = conditions.map(async (condition): Promise<ProcessStatus> => {
     const { name, pid, restarts } = condition;
     // Until everything has started there are no addresses, so the supervisor's own findings count.
@@ -85,15 +87,6 @@ export async function readStatus(paths: StackPaths, { readsLag = true } = {}): P
     };
   });
   return Promise.all(probed);
-}
-
-async function readLagWithin(file: StackFile): Promise<Map<string, number>> {
-  const none = new Map<string, number>();
-  return waitAtMost(
-    PROBE_MAX_MS,
-    readLag(file).catch(() => none),
-    () => none,
-  );
 }
 
 type LastError = ProcessStatus['lastError'];

@@ -28,9 +28,8 @@ export function findSupervisor(paths: StackPaths): ProcessRecord | null {
 }
 
 /** When the supervisor started (ISO 8601); '' without one. */
-export function supervisedSinceAt(paths: StackPaths): string {
-  return statSync(pathOf(paths), { throwIfNoEntry: false })?.mtime.toISOString() ?? '';
-}
+export const supervisedSinceAt = (paths: StackPaths): string =>
+  statSync(pathOf(paths), { throwIfNoEntry: false })?.mtime.toISOString() ?? '';
 
 /** Removes the file of a dead supervisor. Puts it back if it turns out to be the new file of a living one. */
 function removeStaleRecord(paths: StackPaths, aside: string): void {

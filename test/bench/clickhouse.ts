@@ -1,60 +1,55 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { toQuerySize } from '@playline/stores/clickhouse';
-import type { Bench } from './figure.ts';
-import { type Measured, waitFor } from './processes.ts';
+import type { Bench, Range } from './figure.ts';
+import { type Measured, POLL_MS, pidListeningOn, waitFor, watchCpu } from './processes.ts';
 
-/** Sends SQL to ClickHouse over HTTP, without the cost of a client library. */
-export interface Engine {
-  readonly port: number;
-  /** @returns the result as text, without its last line break */
-  ask(sql: string): Promise<string>;
-  read(sql: string): Promise<Buffer>;
-  insert(sql: string, body: Buffer): Promise<void>;
-  /** Runs a query, and reads its cost from ClickHouse's query log. */
-  measure(sql: string): Promise<Asked>;
-}
+/** Sends SQL to the database of a bench over HTTP, without the cost of a client library. */
+export type Engine = ReturnType<typeof createEngine>;
 
-/** A result and its cost. */
-export interface Asked {
-  /** Without its last line break. */
+export interface QueryResult {
   readonly text: string;
-  /** Number of lines of the result. */
   readonly rows: number;
   readonly readRows: number;
   readonly readBytes: number;
-  /** Peak memory of the query. */
   readonly memoryBytes: number;
   readonly ms: number;
-  /** Its id in the query log. */
   readonly queryId: string;
 }
 
-/** Sends SQL about the database of a bench. */
-export function createEngine({ stores, database }: Pick<Bench, 'stores' | 'database'>): Engine {
+export function createEngine({ stores, database }: Pick<Bench, 'stores' | 'database'>) {
   const { url, user, password } = stores.clickhouse;
   const headers = { 'x-clickhouse-user': user, 'x-clickhouse-key': password };
-  const send = async (parameters: Record<string, string>, body: string | Buffer) => {
+  const send = async (parameters: Record<string, string>, statement: string | Buffer) => {
     const target = `${url}/?${new URLSearchParams({ database, ...parameters })}`;
-    const answer = await fetch(target, {
-      method: 'POST',
-      headers,
-      body: typeof body === 'string' ? body : new Uint8Array(body),
-    });
+    const body = typeof statement === 'string' ? statement : new Uint8Array(statement);
+    const answer = await fetch(target, { method: 'POST', headers, body });
     if (!answer.ok) throw new Error(`ClickHouse: ${(await answer.text()).slice(0, 500)}`);
     return answer;
   };
+  /** @returns the result as text, without its last line break */
+  const query = async (sql: string) => (await (await send({}, sql)).text()).trimEnd();
   return {
     port: Number(new URL(url).port),
-    ask: async (sql) => (await (await send({}, sql)).text()).trimEnd(),
-    read: async (sql) => Buffer.from(await (await send({}, sql)).arrayBuffer()),
-    measure: async (sql) => {
-      // A query may name every row of a block, as the writer's queries do.
+    query,
+    /** @returns the fields of each row of a result in TSV */
+    queryRows: async (sql: string) => {
+      const text = await query(sql);
+      return text === '' ? [] : text.split('\n').map((line) => line.split('\t'));
+    },
+    /** @returns the numbers of the first row */
+    queryNumbers: async (sql: string) => (await query(sql)).split('\t').map(Number),
+    queryNumber: async (sql: string) => Number(await query(sql)),
+    queryBytes: async (sql: string) => Buffer.from(await (await send({}, sql)).arrayBuffer()),
+    insert: async (sql: string, body: Buffer) => {
+      await (await send({ query: sql, async_insert: '0' }, body)).text();
+    },
+    measure: async (sql: string): Promise<QueryResult> => {
       const answer = await send({ wait_end_of_query: '1', max_query_size: toQuerySize(sql) }, sql);
       const text = (await answer.text()).trimEnd();
       const summary = JSON.parse(answer.headers.get('x-clickhouse-summary') ?? '{}') as Record<string, string>;
-      const rows = text === '' ? 0 : text.split('\n').length;
       return {
         text,
-        rows,
+        rows: text === '' ? 0 : text.split('\n').length,
         readRows: Number(summary.read_rows),
         readBytes: Number(summary.read_bytes),
         memoryBytes: Number(summary.memory_usage),
@@ -62,34 +57,74 @@ export function createEngine({ stores, database }: Pick<Bench, 'stores' | 'datab
         queryId: answer.headers.get('x-clickhouse-query-id') ?? '',
       };
     },
-    insert: async (sql, body) => void (await (await send({ query: sql, async_insert: '0' }, body)).text()),
   };
 }
 
-/** Merging some hundred thousand rows takes seconds. */
-const MERGES_MAX_MS = 120_000;
-/** Number of checks in a row that must find no merge, because there are short pauses between merges. */
-const LOOKS_WITHOUT_MERGE = 5;
+/**
+ * The columns of a table that a writer fills.
+ * @returns their names, and their structure for `input()` or `generateRandom()` inside quotes
+ */
+export async function readColumns(engine: Engine, table: string): Promise<{ names: string; structure: string }> {
+  const columns = await engine.queryRows(
+    `SELECT name, type FROM system.columns WHERE database = currentDatabase() AND table = '${table}'
+     AND default_kind = '' ORDER BY position FORMAT TSVRaw`,
+  );
+  // As the writer does: the plain type of a LowCardinality column, which is four times cheaper.
+  const plain = (type = '') => type.replace(/LowCardinality\(([A-Za-z]+)\)/, '$1').replaceAll("'", "\\'");
+  const structure = columns.map(([name, type]) => `${name} ${plain(type)}`).join(', ');
+  return { names: columns.map(([name]) => name).join(', '), structure };
+}
 
-/** Waits until ClickHouse has finished all merges of a database. */
-export async function waitForMerges(engine: Engine, database: string, maxMs = MERGES_MAX_MS): Promise<void> {
+export const BLOCK_ROWS = 10_000;
+
+export async function readBlocks(engine: Engine, names: string, range: Range) {
+  const blocks: Buffer[] = [];
+  for (let offset = range.first; offset < range.first + range.count; offset += BLOCK_ROWS)
+    blocks.push(
+      await engine.queryBytes(`SELECT ${names} FROM events ORDER BY kafka_partition, kafka_offset
+        LIMIT ${BLOCK_ROWS} OFFSET ${offset} FORMAT RowBinary`),
+    );
+  return blocks;
+}
+
+/** Number of polls in sequence that must find no merge, because there are short pauses between merges. */
+const POLLS_WITHOUT_MERGE = 5;
+
+export async function waitForMerges(engine: Engine, database: string, maxMs = 120_000): Promise<void> {
   let idle = 0;
-  const look = async () => {
-    const merges = await engine.ask(`SELECT count() FROM system.merges WHERE database = '${database}'`);
-    idle = merges === '0' ? idle + 1 : 0;
-    return idle >= LOOKS_WITHOUT_MERGE;
+  const isIdle = async () => {
+    const merges = await engine.queryNumber(`SELECT count() FROM system.merges WHERE database = '${database}'`);
+    idle = merges === 0 ? idle + 1 : 0;
+    return idle >= POLLS_WITHOUT_MERGE;
   };
-  await waitFor('merges have ended', look, { maxMs });
+  await waitFor('all merges end', isIdle, { maxMs });
 }
 
-/** Thirty times the usual duration on a small machine. */
-const VISIBLE_MAX_MS = 120_000;
-
-/** Waits until a table has this many rows from the log. */
+/** Waits until a table has this many rows. @param measured the process that writes them */
 export async function waitForRows(
   engine: Engine,
-  { table, rows, measured }: { table: string; rows: number; measured?: Measured },
+  { table, rows, measured }: { table: string; rows: number; measured?: Measured | undefined },
 ): Promise<void> {
-  const visible = async () => Number(await engine.ask(`SELECT count() FROM ${table}`)) === rows;
-  await waitFor(`${table} has ${rows} rows`, visible, { maxMs: VISIBLE_MAX_MS, ...(measured && { measured }) });
+  const isVisible = async () => (await engine.queryNumber(`SELECT count() FROM ${table}`)) === rows;
+  await waitFor(`${table} has ${rows} rows`, isVisible, { maxMs: 120_000, measured });
+}
+
+const IDLE_MS = 3_000;
+
+/**
+ * Measures CPU seconds of the ClickHouse process from now on, minus its idle rate with a poll of the row count, which
+ * would otherwise be charged to the slower peer.
+ */
+export async function watchEngineCpu(engine: Engine, table: string): Promise<() => number> {
+  const pid = pidListeningOn(engine.port);
+  const idleStartMs = performance.now();
+  const idle = watchCpu(pid);
+  while (performance.now() - idleStartMs < IDLE_MS) {
+    await engine.query(`SELECT count() FROM ${table}`);
+    await delay(POLL_MS);
+  }
+  const perMs = idle() / (performance.now() - idleStartMs);
+  const startMs = performance.now();
+  const spent = watchCpu(pid);
+  return () => spent() - perMs * (performance.now() - startMs);
 }

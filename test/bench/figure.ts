@@ -1,69 +1,64 @@
 import type { BenchStores } from './stores.ts';
 
-/** One line of the table: our value, beside that of a peer or floor that did the same work in the same run. */
+/** A row of the table: a value of the product next to that of a peer that did the same work in the same run. */
 export interface Row {
-  figure: string;
   case: string;
   unit: string;
-  ours: number;
-  /** The peer: `reference`, or `floor:` with what the floor leaves out. */
-  beside: string;
-  theirs: number;
-  /** Our value divided by the peer's. */
+  value: number;
+  /** `reference`, or `floor:` with what the floor leaves out. */
+  peer: string;
+  peerValue: number;
+  /** `value` divided by `peerValue`. */
   ratio: number;
-  /** Bounds of the row. A row without one is reported but not judged. */
   bars?: readonly Bar[];
-  /** Other observations: latencies, memory, wall time, parts of a sum. */
-  also: string;
+  notes: string;
 }
 
-/** A promised bound: the most or the least that our value, or the ratio, may be. */
 export interface Bar {
-  of: 'ours' | 'ratio';
+  of: 'value' | 'ratio';
   bound: 'at most' | 'at least';
   must: number;
-  /** The value that the design aims at. */
   aim?: number;
 }
 
-/** What a figure uses: running stores, and its own names in them. */
 export interface Bench {
   readonly stores: BenchStores;
-  /** Prefix of all topic names; new in each run. */
   readonly topicPrefix: string;
-  /** Name of the ClickHouse database; new in each run. */
   readonly database: string;
   readonly environmentId: string;
-  /** A publishable key. */
-  readonly accessKey: string;
+  readonly publishableKey: string;
   readonly secretKey: string;
-  /** Share of the rows and requests of a figure that fills a table. 1 for a real measurement, less for a trial. */
+  /** Share of the rows and requests of a figure that fills a table: 1 for a real measurement. */
   readonly scale: number;
   /** Number of rows that `queries` fills in, if not the default. */
   readonly rows?: number;
-  /** Settings of every process. */
   readonly environment: Readonly<Record<string, string>>;
-  /** Settings of our own services. They use TLS and logins when the run has them. */
+  /** Settings of the product's services, with TLS and logins when the run has them. */
   readonly serviceEnvironment: Readonly<Record<string, string>>;
 }
 
-/** One measurement, in a file of its own. */
+/** Rows, people or requests by their number. */
+export interface Range {
+  readonly first: number;
+  readonly count: number;
+}
+
 export interface Figure {
   readonly name: string;
-  /** Runs only when it is named, because it needs what an ordinary run does not have. */
   readonly optional?: boolean;
   measure(bench: Bench): Promise<Row[]>;
 }
 
-/** Rounds to three significant digits, because more would be noise. */
-export function toThreeDigits(value: number): number {
-  return Number(value.toPrecision(3));
-}
+export const atMost = (of: Bar['of'], must: number, aim?: number): Bar => ({ of, bound: 'at most', must, aim });
+export const atLeast = (of: Bar['of'], must: number, aim?: number): Bar => ({ of, bound: 'at least', must, aim });
 
-/** Creates a row and computes its ratio. */
-export function toRow(row: Omit<Row, 'ratio'>): Row {
-  const [ours, theirs] = [toThreeDigits(row.ours), toThreeDigits(row.theirs)];
-  return { ...row, ours, theirs, ratio: toThreeDigits(row.ours / row.theirs) };
+/** Three significant digits, because more would be noise. */
+const round = (value: number) => Number(value.toPrecision(3));
+
+/** Rounds the values and computes the ratio. */
+export function toRow({ notes = '', ...row }: Omit<Row, 'ratio' | 'notes'> & { notes?: string }): Row {
+  const [value, peerValue] = [round(row.value), round(row.peerValue)];
+  return { ...row, value, peerValue, ratio: round(row.value / row.peerValue), notes };
 }
 
 /** Whether a row meets a bar. NaN does not. */
@@ -71,7 +66,9 @@ export function isMet({ of, bound, must }: Bar, row: Row): boolean {
   return bound === 'at most' ? row[of] <= must : row[of] >= must;
 }
 
-/** True for rates, where more is better. For everything else (seconds, milliseconds, memory, parts) less is better. */
-export function isMoreBetter(unit: string): boolean {
-  return /per (CPU-)?second$/.test(unit);
-}
+/** True for rates. For everything else (seconds, memory, parts) less is better. */
+export const isMoreBetter = (unit: string): boolean => /per (CPU-)?second$/.test(unit);
+
+/** A count multiplied by the scale of the run, but at least `min`. */
+export const scaled = ({ scale }: Pick<Bench, 'scale'>, count: number, min = 1): number =>
+  Math.max(min, Math.round(count * scale));

@@ -1,14 +1,15 @@
 import { randomUUID } from 'node:crypto';
+import { Agent, request } from 'node:http';
 import { BATCH_MESSAGES_MAX } from '@playline/contracts';
 import { createBody } from './messages.ts';
 
 /** Limit of bytes on the log over bytes of the request, head and body, decompressed. */
 export const AMPLIFICATION_MAX = 3;
 
-/** A request to the endpoint for messages: its body, and header fields beyond the necessary ones. */
 export interface BatchCase {
   readonly name: string;
   readonly body: Buffer;
+  /** Header fields beyond the necessary ones. */
   readonly headers: Readonly<Record<string, string>>;
 }
 
@@ -23,10 +24,10 @@ const shortest = (now: Date, fields: object) => ({
   ...fields,
 });
 
-/** Small messages that grow the most on the log. The accepted ones come first. */
+/** Small messages that grow the most on the log, accepted ones first. */
 export const SMALL_MESSAGES: Readonly<Record<string, (now: Date) => unknown>> = {
   'shortest track': (now) => shortest(now, { type: 'track', eventName: 'e' }),
-  'shortest track of somebody': (now) => shortest(now, { type: 'track', eventName: 'e', anonymousId: 'a' }),
+  'shortest track with an owner': (now) => shortest(now, { type: 'track', eventName: 'e', anonymousId: 'a' }),
   'shortest identify': (now) => shortest(now, { type: 'identify', userId: 'u', anonymousId: 'a' }),
   'shortest typed identify': (now) => shortest(now, { type: 'identify', userId: 'u', identityType: 'steam' }),
   'shortest alias': (now) => shortest(now, { type: 'alias', fromId: 'a', toId: 'b' }),
@@ -34,22 +35,18 @@ export const SMALL_MESSAGES: Readonly<Record<string, (now: Date) => unknown>> = 
     shortest(now, { type: 'track', eventName: 'e', properties: { a: 'x'.repeat(70) } }),
   'rejected number': () => 0,
   'rejected empty object': () => ({}),
-  'rejected with many errors': () => ({
-    messageId: [],
-    eventTimestamp: [],
-    eventName: [],
-    surface: [],
-    test: [],
-    context: [],
-    traits: [],
-    userId: [],
-  }),
+  'rejected with many errors': () =>
+    Object.fromEntries(
+      ['messageId', 'eventTimestamp', 'eventName', 'surface', 'test', 'context', 'traits', 'userId'].map((field) => [
+        field,
+        [],
+      ]),
+    ),
   'rejected with a long library': () => ({
     context: { library: 'l'.repeat(64), libraryVersion: 'v'.repeat(64), locale: 0, screen: 0 },
   }),
 };
 
-/** Batches as real clients send them, each with its own trace id. */
 export function createHonestBatches(now: Date): BatchCase[] {
   return [1, 20, 100].map((size) => ({
     name: `${size} as clients send them`,
@@ -58,7 +55,6 @@ export function createHonestBatches(now: Date): BatchCase[] {
   }));
 }
 
-/** Batches that are made to grow as much as possible on the log. */
 export function createHostileBatches(now: Date): BatchCase[] {
   const toBody = (messages: readonly unknown[]) => Buffer.from(JSON.stringify({ messages }));
   const full = (create: (now: Date) => unknown, size = BATCH_MESSAGES_MAX) =>
@@ -75,4 +71,19 @@ export function createHostileBatches(now: Date): BatchCase[] {
     { name: '100 shortest alias, a traceparent of 15 KB', body: full(alias), headers: long },
     { name: '100 rejected number, a traceparent of 15 KB', body: full(number), headers: long },
   ];
+}
+
+/** Posts on a new connection, with the smallest head that Node sends. @returns the status, and the bytes of head and body */
+export async function postCounted(
+  target: { port: number; path: string },
+  { body, headers }: Pick<BatchCase, 'body' | 'headers'>,
+): Promise<{ status: number; bytes: number }> {
+  const fields = { 'content-type': 'application/json', 'content-length': body.length, ...headers };
+  const sent = request({ ...target, agent: new Agent({ keepAlive: false }), method: 'POST', headers: fields });
+  const answered = new Promise<number>((resolve, reject) => {
+    sent.once('error', reject);
+    sent.once('response', (answer) => answer.resume().once('end', () => resolve(answer.statusCode ?? 0)));
+  });
+  sent.end(body);
+  return { status: await answered, bytes: sent.socket?.bytesWritten ?? Number.NaN };
 }

@@ -1,12 +1,30 @@
 import { Kafka, logLevel } from 'kafkajs';
 import { patchKafkaTimer } from '../../infra/kafka/timer.ts';
+import type { Bench } from './figure.ts';
 
 /**
- * Opens kafkajs for figures and floors. Without this patch, an idle kafkajs sets a timer with a negative time every
- * millisecond. Node prints a warning for it, and a floor would be charged for wake-ups that our services do not have.
- * @param brokers `host:port` each
+ * Opens kafkajs for figures and floors. Unpatched, an idle kafkajs sets a timer with a negative time every millisecond,
+ * and a floor would be charged for wake-ups that the services do not have.
  */
 export function createKafka(clientId: string, brokers: readonly string[], level: logLevel = logLevel.NOTHING): Kafka {
   patchKafkaTimer();
   return new Kafka({ clientId, brokers: [...brokers], logLevel: level });
 }
+
+type Admin = ReturnType<Kafka['admin']>;
+
+export async function withAdmin<T>(brokers: readonly string[], work: (admin: Admin) => Promise<T>): Promise<T> {
+  const admin = createKafka('bench', brokers).admin();
+  await admin.connect();
+  try {
+    return await work(admin);
+  } finally {
+    await admin.disconnect();
+  }
+}
+
+/** Number of records of a topic. Nothing here writes transaction markers or deletes records. */
+export const readEnd = ({ stores }: Pick<Bench, 'stores'>, topic: string): Promise<number> =>
+  withAdmin(stores.kafka, async (admin) =>
+    (await admin.fetchTopicOffsets(topic)).reduce((sum, { high }) => sum + Number(high), 0),
+  );

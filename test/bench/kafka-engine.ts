@@ -1,20 +1,11 @@
 import { createEngine, type Engine } from './clickhouse.ts';
 import type { Bench } from './figure.ts';
 
-/** The peer of the writer: ClickHouse's own Kafka engine writes into a table like `events`. */
-export interface KafkaEngine {
-  readonly table: string;
-  close(): Promise<void>;
-}
-
 const TABLE = 'events_peer';
-/** As long as the writer collects a block. The default of 7.5 s would make rows visible later. */
+/** As long as the writer collects a block. The default is 7.5 s. */
 const FLUSH_INTERVAL_MS = 1_000;
 
-/**
- * Columns of a message as the reference gateway publishes it: the client's own JSON. Objects are text in columns that
- * store them as text.
- */
+/** Columns of a message as the reference gateway publishes it: the client's own JSON. */
 const JSON_COLUMNS = `type String, messageId UUID, eventTimestamp String, anonymousId String, userId String,
   identityType String, fromId String, fromType String, toId String, toType String, deviceId String, sessionId String,
   surface String, consentLevel String, test Bool, eventName String, properties String, traits String,
@@ -24,10 +15,7 @@ const JSON_COLUMNS = `type String, messageId UUID, eventTimestamp String, anonym
 
 const hash = (id: string) => `if(${id} = '', toFixedString('', 16), reinterpretAsFixedString(sipHash128(${id})))`;
 
-/**
- * All columns of `events`, so that both tables hold as much and sort alike. Hashes without a secret replace identity
- * keys and trace ids, which the reference does not have.
- */
+/** All columns of `events`. Hashes without a secret replace identity keys and trace ids, which the reference lacks. */
 const toSelect = (environmentId: string, queue: string) => `SELECT
   '${environmentId}' AS environment_id, type, eventName AS event_name,
   parseDateTime64BestEffort(eventTimestamp, 3, 'UTC') AS event_time, _timestamp_ms AS received_at,
@@ -44,10 +32,13 @@ const toSelect = (environmentId: string, queue: string) => `SELECT
   lower(hex(sipHash128(messageId))) AS trace_id, _partition AS kafka_partition, _offset AS kafka_offset FROM ${queue}`;
 
 /**
- * Reads a topic of JSON messages as ClickHouse's guide describes: a Kafka table, a materialized view, a table. Starts
- * at the topic's beginning and stores each row at least once.
+ * The peer of the writer: ClickHouse reads a topic of JSON messages as its guide describes, with a Kafka table, a
+ * materialized view and a table like `events`.
  */
-export async function openKafkaEngine(bench: Bench, topic: string): Promise<KafkaEngine> {
+export async function openKafkaEngine(
+  bench: Bench,
+  topic: string,
+): Promise<{ readonly table: string; close(): Promise<void> }> {
   const engine = createEngine(bench);
   const settings = Object.entries({
     kafka_broker_list: `'${bench.stores.kafka.join(',')}'`,
@@ -57,18 +48,17 @@ export async function openKafkaEngine(bench: Bench, topic: string): Promise<Kafk
     kafka_flush_interval_ms: FLUSH_INTERVAL_MS,
   }).map(([name, value]) => `${name} = ${value}`);
   await dropAll(engine);
-  await engine.ask(`CREATE TABLE ${TABLE} AS events`);
-  // Resets to defaults. Our settings make inserts into `events` cheaper, and that is part of the comparison.
-  await engine.ask(`ALTER TABLE ${TABLE} RESET SETTING merge_selector_base, min_bytes_for_wide_part`);
-  await engine.ask(`CREATE TABLE ${TABLE}_queue (${JSON_COLUMNS}) ENGINE = Kafka SETTINGS ${settings.join(', ')}`);
-  await engine.ask(
+  await engine.query(`CREATE TABLE ${TABLE} AS events`);
+  // The settings of `events` make inserts cheaper, which is part of the comparison.
+  await engine.query(`ALTER TABLE ${TABLE} RESET SETTING merge_selector_base, min_bytes_for_wide_part`);
+  await engine.query(`CREATE TABLE ${TABLE}_queue (${JSON_COLUMNS}) ENGINE = Kafka SETTINGS ${settings.join(', ')}`);
+  await engine.query(
     `CREATE MATERIALIZED VIEW ${TABLE}_view TO ${TABLE} AS ${toSelect(bench.environmentId, `${TABLE}_queue`)}`,
   );
   return { table: TABLE, close: () => dropAll(engine) };
 }
 
-/** Drops the view first, because it is what reads the topic. */
 async function dropAll(engine: Engine): Promise<void> {
   for (const table of [`${TABLE}_view`, `${TABLE}_queue`, TABLE])
-    await engine.ask(`DROP TABLE IF EXISTS ${table} SYNC`);
+    await engine.query(`DROP TABLE IF EXISTS ${table} SYNC`);
 }

@@ -4,34 +4,27 @@ import { createIdentityKeyer } from '@playline/people';
 import type { Bench } from './figure.ts';
 import { type PreparedRecord, readSchemaId } from './prepared-records.ts';
 
-/** Two identities of a link fact. */
-interface Pair {
+export interface Pair {
   link: 'identify' | 'alias';
   from: string;
   to: string;
 }
 
-/**
- * The limit of identities in a person (`DEFAULT_LIMITS`). A person of the bench grows to this, then the next one
- * begins.
- */
+/** The limit of identities in a person (`DEFAULT_LIMITS`). */
 const PERSON_IDS = 1_000;
 
-/** Every fact joins a new anonymous id and a new typed user id. That is two decisions and three new identities. */
+/** Every fact joins a new anonymous id and a new typed user id: two decisions and three new identities. */
 export function pairStrangers(tag: string, count: number): Pair[] {
   return Array.from({ length: count }, (_, n) => ({ link: 'identify', from: `${tag}-v${n}`, to: `${tag}-u${n}` }));
 }
 
-/** Facts that join two of `3 * count` identities at random. Persons stay small, and some pairs are joined already. */
+/** Facts that join two of `3 * count` identities at random. Persons stay small, and some pairs are already joined. */
 export function pairRandom(tag: string, count: number): Pair[] {
   const id = () => `${tag}-${randomInt(3 * count)}`;
   return Array.from({ length: count }, () => ({ link: 'alias', from: id(), to: id() }));
 }
 
-/**
- * Every fact adds one more identity to a growing person. Its key is greater (or smaller) than all before it. Without
- * the pepper no client can produce such an order.
- */
+/** Every fact adds an identity to a growing person. Its key is greater (`up`) or smaller than all earlier ones. */
 export function pairGrowing(bench: Bench, tag: string, options: { count: number; order: 'up' | 'down' }): Pair[] {
   const keyOf = createIdentityKeyer(Buffer.from(bench.environment.IDENTITY_PEPPER ?? '', 'hex'));
   const pairs: Pair[] = [];
@@ -45,7 +38,6 @@ export function pairGrowing(bench: Bench, tag: string, options: { count: number;
   return pairs;
 }
 
-/** Link facts as the gateway publishes them. */
 export async function prepareLinks(bench: Bench, pairs: readonly Pair[]): Promise<PreparedRecord[]> {
   const topic = `${bench.topicPrefix}${TOPICS.identityLinks.name}`;
   const schemaId = await readSchemaId(bench, topic, identityLinkCodec.schema);
@@ -54,12 +46,18 @@ export async function prepareLinks(bench: Bench, pairs: readonly Pair[]): Promis
 }
 
 function encodeLink(environmentId: string, { link, from, to }: Pair): Buffer {
-  const now = Date.now();
-  const kinds =
-    link === 'identify'
-      ? ({ fromKind: 'anonymous', toKind: 'steam' } as const)
-      : ({ fromKind: 'custom', toKind: 'custom' } as const);
-  const times = { eventTime: now, receivedAt: now, traceId: '0'.repeat(32), unlink: [] };
-  const origin = { environmentId, messageId: randomBytes(16) };
-  return identityLinkCodec.encode({ ...origin, link, ...kinds, fromId: from, toId: to, ...times });
+  const timestampMs = Date.now();
+  return identityLinkCodec.encode({
+    environmentId,
+    messageId: randomBytes(16),
+    link,
+    fromKind: link === 'identify' ? 'anonymous' : 'custom',
+    fromId: from,
+    toKind: link === 'identify' ? 'steam' : 'custom',
+    toId: to,
+    eventTime: timestampMs,
+    receivedAt: timestampMs,
+    traceId: '0'.repeat(32),
+    unlink: [],
+  });
 }

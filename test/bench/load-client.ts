@@ -1,13 +1,20 @@
-import { connect, type Socket } from 'node:net';
+import { connect } from 'node:net';
+
+export const MESSAGES_PATH = '/v1/audience/messages';
+
+export function toRequest(path: string, headers: Readonly<Record<string, string>>, body: Buffer): Buffer {
+  const fields = { host: '127.0.0.1', ...headers, 'content-type': 'application/json', 'content-length': body.length };
+  const lines = Object.entries(fields).map(([name, value]) => `${name}: ${value}\r\n`);
+  return Buffer.concat([Buffer.from(`POST ${path} HTTP/1.1\r\n${lines.join('')}\r\n`), body]);
+}
 
 /** A connection that sends one request at a time and waits for its answer. */
 export interface LoadClient {
-  /** Sends a whole HTTP/1.1 request. @returns the answer's status */
   send(request: Buffer): Promise<number>;
   close(): void;
 }
 
-/** Opens a keep-alive connection to loopback. It parses only the two headers that say where an answer ends. */
+/** Opens a keep-alive connection to loopback. It parses only the two headers that determine where an answer ends. */
 export async function openLoadClient(port: number): Promise<LoadClient> {
   const socket = connect({ host: '127.0.0.1', port, noDelay: true });
   await new Promise<void>((resolve, reject) => socket.once('connect', resolve).once('error', reject));
@@ -17,33 +24,54 @@ export async function openLoadClient(port: number): Promise<LoadClient> {
   socket.on('close', () => waiting?.reject(new Error('the server closed the connection')));
   socket.on('data', (chunk) => {
     answer += chunk.toString('latin1');
-    if (!isWhole(answer)) return;
+    if (!isComplete(answer)) return;
     const status = Number(answer.slice(9, 12));
     answer = '';
     waiting?.resolve(status);
   });
   return {
     send: (request) =>
-      send(socket, request, (callbacks) => {
-        waiting = callbacks;
+      new Promise((resolve, reject) => {
+        waiting = { resolve, reject };
+        socket.write(request);
       }),
     close: () => socket.destroy(),
   };
 }
 
-type Callbacks = { resolve: (status: number) => void; reject: (error: Error) => void };
-
-function send(socket: Socket, request: Buffer, wait: (callbacks: Callbacks) => void): Promise<number> {
-  return new Promise((resolve, reject) => {
-    wait({ resolve, reject });
-    socket.write(request);
-  });
-}
-
 /** Only one request is in flight, so an answer is complete when the received bytes end where it ends. */
-function isWhole(answer: string): boolean {
+function isComplete(answer: string): boolean {
   const head = answer.indexOf('\r\n\r\n');
   if (head === -1) return false;
   const [, length] = /\r\ncontent-length: *(\d+)/i.exec(answer.slice(0, head + 2)) ?? [];
   return length === undefined ? answer.endsWith('0\r\n\r\n') : answer.length >= head + 4 + Number(length);
+}
+
+/** Opens connections, lets each run `drive`, and closes them. */
+export async function driveClients(
+  port: number,
+  connections: number,
+  drive: (client: LoadClient) => Promise<void>,
+): Promise<void> {
+  const clients = await Promise.all(Array.from({ length: connections }, () => openLoadClient(port)));
+  try {
+    await Promise.all(clients.map(drive));
+  } finally {
+    for (const client of clients) client.close();
+  }
+}
+
+/** Sends requests over several connections until all are answered. @throws Error for a status other than `expected` */
+export async function sendAll(
+  port: number,
+  requests: readonly Buffer[],
+  { connections, expected }: { connections: number; expected: number },
+): Promise<void> {
+  let next = 0;
+  await driveClients(port, connections, async (client) => {
+    for (let request = requests[next++]; request !== undefined; request = requests[next++]) {
+      const status = await client.send(request);
+      if (status !== expected) throw new Error(`a request was answered with ${status}`);
+    }
+  });
 }

@@ -1,33 +1,32 @@
+/** A process that puts a load on a server. It sends 'begin' when the window begins, and its results when that ends. */
 import { once } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
-import { type LoadClient, openLoadClient } from './load-client.ts';
+import { driveClients, toRequest } from './load-client.ts';
+import { quantileOf } from './quantile.ts';
 import { createBodyOf, createRenewal, type Traffic } from './traffic.ts';
 
-/** One load, with at most `connections` requests in flight. */
 export interface Load {
   port: number;
   path: string;
   headers: Record<string, string>;
   batchSize: number;
-  /** Absent: `usual`. */
   traffic?: Traffic;
   connections: number;
   warmUpMs: number;
   /** Upper bound: any message from the parent process ends the window sooner. */
   windowMs: number;
   /**
-   * Requests are due at this rate. Their latency counts from when they were due, even if no connection was free.
-   * Absent: every connection sends its next request as soon as it has an answer.
+   * Requests are due at this rate, and their latency counts from when they were due. Absent: every connection sends its
+   * next request as soon as it has an answer.
    */
   requestsPerSecond?: number;
 }
 
-/** Results of a load within its window. */
+/** Results within the window. */
 export interface LoadResult {
   /** Number of messages in batches answered with 200, rejected messages included. */
   events: number;
   requests: number;
-  /** Number of other answers, by status. */
   refused: Record<string, number>;
   p50Ms: number;
   p99Ms: number;
@@ -39,93 +38,61 @@ const PREPARED_MESSAGES = 20_000;
 /** With fewer different bodies, all would stay in the processor's cache. */
 const PREPARED_BODIES_MAX = 2_000;
 
-function createRequests({ path, headers, batchSize, traffic = 'usual' }: Load): Buffer[] {
+/** Creates the function that returns the next request and the moment from which its latency counts. */
+function createSchedule({ path, headers, batchSize: size, traffic = 'usual', requestsPerSecond }: Load) {
   const now = new Date();
-  const count = Math.min(PREPARED_BODIES_MAX, Math.ceil(PREPARED_MESSAGES / batchSize));
-  return Array.from({ length: count }, (_, index) => {
-    const body = createBodyOf(traffic, { n: index * batchSize, size: batchSize, now });
-    const lines = Object.entries({
-      host: '127.0.0.1',
-      ...headers,
-      'content-type': 'application/json',
-      'content-length': body.length,
-    });
-    const head = `POST ${path} HTTP/1.1\r\n${lines.map(([name, value]) => `${name}: ${value}\r\n`).join('')}\r\n`;
-    return Buffer.concat([Buffer.from(head), body]);
-  });
-}
-
-interface Window {
-  state: 'warming' | 'counting' | 'over';
-  answered: number;
-  refused: Record<string, number>;
-  latenciesMs: number[];
-}
-
-/** A request, and the moment from which its latency counts. */
-interface Due {
-  request: Buffer;
-  atMs: number;
-}
-
-async function drive(client: LoadClient, next: () => Due, window: Window): Promise<void> {
-  while (window.state !== 'over') {
-    const { request, atMs: start } = next();
-    const early = start - performance.now();
-    if (early > 0) await delay(early);
-    const status = await client.send(request);
-    if (window.state !== 'counting') continue;
-    if (status === 200) window.answered += 1;
-    else window.refused[status] = (window.refused[status] ?? 0) + 1;
-    window.latenciesMs.push(performance.now() - start);
-  }
-}
-
-function quantile(sorted: number[], q: number): number {
-  return Number((sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * q))] ?? 0).toFixed(1));
-}
-
-function createSchedule(load: Load): () => Due {
-  const requests = createRequests(load);
-  const { requestsPerSecond, traffic } = load;
+  const count = Math.min(PREPARED_BODIES_MAX, Math.ceil(PREPARED_MESSAGES / size));
+  const requests = Array.from({ length: count }, (_, index) =>
+    toRequest(path, headers, createBodyOf(traffic, { n: index * size, size, now })),
+  );
   const requestOf = traffic === 'every id new' ? createRenewal(requests) : (index: number) => requests[index] as Buffer;
   const startMs = performance.now();
   let sent = 0;
   return () => {
     const n = sent++;
     const request = requestOf(n % requests.length);
-    const atMs = requestsPerSecond === undefined ? performance.now() : startMs + (n * 1000) / requestsPerSecond;
-    return { request, atMs };
+    const dueMs = requestsPerSecond === undefined ? performance.now() : startMs + (n * 1000) / requestsPerSecond;
+    return { request, dueMs };
   };
 }
 
-/** Runs as a separate process. Sends its parent a message when the window begins, and the results when it ends. */
 async function run(load: Load): Promise<void> {
   const next = createSchedule(load);
-  const window: Window = { state: 'warming', answered: 0, refused: {}, latenciesMs: [] };
-  const clients = await Promise.all(Array.from({ length: load.connections }, () => openLoadClient(load.port)));
-  const driving = Promise.all(clients.map((client) => drive(client, next, window)));
-  await delay(load.warmUpMs);
-  window.state = 'counting';
+  let state: 'warming' | 'counting' | 'over' = 'warming';
+  let answered = 0;
+  const refused: Record<string, number> = {};
+  const latenciesMs: number[] = [];
+  const driving = driveClients(load.port, load.connections, async (client) => {
+    while (state !== 'over') {
+      const { request, dueMs } = next();
+      const early = dueMs - performance.now();
+      if (early > 0) await delay(early);
+      const status = await client.send(request);
+      if (state !== 'counting') continue;
+      if (status === 200) answered += 1;
+      else refused[status] = (refused[status] ?? 0) + 1;
+      latenciesMs.push(performance.now() - dueMs);
+    }
+  });
+  await Promise.race([delay(load.warmUpMs), driving]);
+  state = 'counting';
   process.send?.('begin');
-  const start = performance.now();
+  const startMs = performance.now();
   const ended = new AbortController();
-  await Promise.race([delay(load.windowMs, undefined, ended), once(process, 'message', ended)]);
+  await Promise.race([delay(load.windowMs, undefined, ended), once(process, 'message', ended), driving]);
   ended.abort();
-  window.state = 'over';
-  const seconds = (performance.now() - start) / 1000;
-  const sorted = window.latenciesMs.sort((a, b) => a - b);
-  const result: LoadResult = {
-    events: window.answered * load.batchSize,
-    requests: sorted.length,
-    refused: window.refused,
-    p50Ms: quantile(sorted, 0.5),
-    p99Ms: quantile(sorted, 0.99),
+  state = 'over';
+  const seconds = (performance.now() - startMs) / 1000;
+  const quantile = (q: number) => Number(quantileOf(latenciesMs, q).toFixed(1));
+  process.send?.({
+    events: answered * load.batchSize,
+    requests: latenciesMs.length,
+    refused,
+    p50Ms: quantile(0.5),
+    p99Ms: quantile(0.99),
     seconds,
-  };
-  process.send?.(result);
+  } satisfies LoadResult);
   await driving;
-  for (const client of clients) client.close();
 }
 
 await run(JSON.parse(process.argv[2] ?? '{}') as Load);

@@ -1,43 +1,72 @@
-import { fork } from 'node:child_process';
-import { fileURLToPath } from 'node:url';
+import type { Bench } from './figure.ts';
+import { MESSAGES_PATH } from './load-client.ts';
 import type { Load, LoadResult } from './load-process.ts';
-import { cpuSecondsOf } from './processes.ts';
+import type { Posted, Posting } from './post-process.ts';
+import { cpuSecondsOf, runChild } from './processes.ts';
+import type { Server } from './services.ts';
 
-/** Results of a load, and the cost of the process under load. */
 export interface LoadFigure extends LoadResult {
   cpuSeconds: number;
 }
 
+export interface LoadShape extends Pick<Load, 'batchSize' | 'connections' | 'traffic' | 'requestsPerSecond'> {
+  warmUpMs?: number;
+  windowMs?: number;
+  /** Begins with the window, which then ends with it. */
+  work?: () => Promise<void>;
+}
+
+const targetOf = (server: Server, bench: Bench) => ({
+  port: server.port,
+  path: MESSAGES_PATH,
+  headers: { 'x-service-publishable-key': bench.publishableKey },
+});
+
 /**
  * Puts a load on a server from a separate process, and reads the server's CPU seconds at both ends of the window.
- * @param work begins with the window, which then ends with it
- * @throws Error when the load's process fails, or when an answer within the window was not 200; also what `work` throws
+ * @throws Error when an answer within the window was not 200; also what `work` throws
  */
-export function measureUnderLoad(serverPid: number, load: Load, work?: () => Promise<void>): Promise<LoadFigure> {
-  const file = fileURLToPath(new URL('./load-process.ts', import.meta.url));
-  const child = fork(file, [JSON.stringify(load)], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
-  let before = 0;
-  let figure: LoadFigure | null = null;
+export async function loadOn(server: Server, bench: Bench, { work, ...shape }: LoadShape): Promise<LoadFigure> {
+  const load: Load = { ...targetOf(server, bench), warmUpMs: 2_000, windowMs: 8_000, ...shape };
+  let [before, after] = [0, 0];
   let worked = Promise.resolve();
-  const begin = () => {
-    before = cpuSecondsOf(serverPid);
-    if (work === undefined) return;
-    worked = work().finally(() => child.connected && child.send('end'));
-    // The error is reported when the load has ended. Until then it must not count as an unhandled rejection.
-    worked.catch(() => {});
-  };
-  child.on('message', (message: 'begin' | LoadResult) => {
-    if (message === 'begin') begin();
-    else figure = { ...message, cpuSeconds: cpuSecondsOf(serverPid) - before };
+  const result = await runChild<LoadResult>('load-process', {
+    args: [JSON.stringify(load)],
+    onBegin: (child) => {
+      before = cpuSecondsOf(server.pid);
+      if (work === undefined) return;
+      worked = work().finally(() => child.connected && child.send('end'));
+      // The error is reported when the load has ended. Until then it must not count as an unhandled rejection.
+      worked.catch(() => {});
+    },
+    onResult: () => {
+      after = cpuSecondsOf(server.pid);
+    },
   });
-  return new Promise((resolve, reject) => {
-    child.once('error', reject);
-    child.once('exit', (code) => {
-      if (figure === null || code !== 0) return reject(new Error(`the load ended with ${code}`));
-      const { refused } = figure;
-      if (Object.keys(refused).length > 0)
-        return reject(new Error(`answers that were not 200: ${JSON.stringify(refused)}`));
-      resolve(worked.then(() => figure as LoadFigure));
-    });
-  });
+  if (Object.keys(result.refused).length > 0)
+    throw new Error(`answers other than 200: ${JSON.stringify(result.refused)}`);
+  await worked;
+  return { ...result, cpuSeconds: after - before };
+}
+
+/** CPU-seconds after which the code of both servers is compiled and rates stop growing. */
+const WARM_CPU_S = 4;
+/** On a machine so busy that the server gets no such time, the measurement is of little use anyway. */
+const WARM_LOADS_MAX = 8;
+
+/** Loads a server until it has used enough CPU time to be compiled. On a busy machine, wall-clock time would not do. */
+export async function warmUp(server: Server, bench: Bench, shape: LoadShape): Promise<void> {
+  const before = cpuSecondsOf(server.pid);
+  for (let loads = 0; loads < WARM_LOADS_MAX && cpuSecondsOf(server.pid) - before < WARM_CPU_S; loads += 1)
+    await loadOn(server, bench, { ...shape, windowMs: 2_000 });
+}
+
+/** Posts new messages from a separate process until every batch is answered. @throws Error for an answer other than 200 */
+export function postMessages(
+  server: Server,
+  bench: Bench,
+  shape: Pick<Posting, 'messages' | 'batchSize' | 'messagesPerSecond'>,
+): Promise<Posted> {
+  const posting: Posting = { ...targetOf(server, bench), ...shape };
+  return runChild<Posted>('post-process', { args: [JSON.stringify(posting)] });
 }

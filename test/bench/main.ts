@@ -2,8 +2,8 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { cpus, release, totalmem, type } from 'node:os';
 import { command, numberFrom, UsageError, wholeNumberFrom } from '../../services/operator/src/command.ts';
 import { runMeasure } from '../measure.ts';
-import { compareRows, parseBaseline, toWarnings } from './baseline.ts';
-import type { Bench, Figure, Row } from './figure.ts';
+import { compareRows, type FigureRow, parseBaseline, toTable, toWarnings } from './baseline.ts';
+import type { Bench, Figure } from './figure.ts';
 import { amplification } from './figures/amplification.ts';
 import { chain } from './figures/chain.ts';
 import { endToEnd } from './figures/end-to-end.ts';
@@ -24,7 +24,6 @@ import { visible } from './figures/visible.ts';
 import { writer } from './figures/writer.ts';
 import { openBench } from './open-bench.ts';
 import { type BenchStores, openStores } from './stores.ts';
-import { toTable } from './table.ts';
 
 const FIGURES: readonly Figure[] = [
   ...[amplification, gateway, gatewayLatency, refusals, writer, endToEnd, visible, linker],
@@ -32,46 +31,42 @@ const FIGURES: readonly Figure[] = [
 ];
 const RESULTS = new URL('./results/', import.meta.url);
 const BASELINE = new URL('./baseline.json', import.meta.url);
-/** Fewer rows do not look like a game, and more do not fit. */
 const [ROWS_MIN, ROWS_MAX] = [10_000, 10_000_000_000];
-const GIB = 1024 ** 3;
 
-/** The machine and the versions, without which a figure means little. */
 function describeMachine(): Record<string, string | number> {
   return {
     system: `${type()} ${release()}`,
     processor: cpus()[0]?.model ?? 'unknown',
     cores: cpus().length,
-    memoryGib: Math.round(totalmem() / GIB),
+    memoryGib: Math.round(totalmem() / 1024 ** 3),
     node: process.version,
   };
 }
 
 type Size = Pick<Bench, 'scale' | 'rows'>;
 
-async function take(figure: Figure, stores: BenchStores, size: Size): Promise<Row[]> {
+async function take(figure: Figure, stores: BenchStores, size: Size): Promise<FigureRow[]> {
   const { bench, close } = await openBench(stores, size);
   try {
-    return await figure.measure(bench);
+    return (await figure.measure(bench)).map((row) => ({ figure: figure.name, ...row }));
   } finally {
     await close();
   }
 }
 
-/** Runs the named figures one after another. A figure that fails is reported, and the others go on. */
+/** Runs the named figures one after another. A figure that fails is reported, and the others run. */
 async function run(names: readonly string[], { tls, ...size }: Size & { tls: boolean }): Promise<void> {
   const unknown = names.filter((name) => !FIGURES.some((figure) => figure.name === name));
-  if (unknown.length > 0) throw new UsageError(`no figure ${unknown.join(', ')}`);
-  const rows: Row[] = [];
+  if (unknown.length > 0) throw new UsageError(`There is no figure ${unknown.join(', ')}. See --help.`);
+  const rows: FigureRow[] = [];
   const stores = await openStores(tls);
-  // On a signal: the stores are children of this process and must not outlive it.
+  // The stores are children of this process and must not outlive it.
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
     process.once(signal, () => void stores.close().finally(() => process.exit(1)));
   }
   try {
-    for (const figure of FIGURES.filter(
-      ({ name, optional }) => names.includes(name) || (names.length === 0 && !optional),
-    )) {
+    const isChosen = ({ name, optional }: Figure) => (names.length === 0 ? !optional : names.includes(name));
+    for (const figure of FIGURES.filter(isChosen)) {
       console.error(`measuring ${figure.name} …`);
       try {
         rows.push(...(await take(figure, stores, size)));
@@ -86,8 +81,7 @@ async function run(names: readonly string[], { tls, ...size }: Size & { tls: boo
   report(rows);
 }
 
-/** Warnings do not change the exit code: figures measure speed, while tests decide whether the code works. */
-function report(rows: readonly Row[]): void {
+function report(rows: readonly FigureRow[]): void {
   const compared = compareRows(rows, parseBaseline(readFileSync(BASELINE, 'utf8')));
   console.log(toTable(compared));
   for (const warning of toWarnings(compared)) console.error(warning);
@@ -96,9 +90,9 @@ function report(rows: readonly Row[]): void {
   writeFileSync(new URL('latest.json', RESULTS), `${JSON.stringify(result, null, 2)}\n`);
 }
 
-const bench = command('bench', 'measure, each figure beside a floor or a peer in the same run')
-  .argument('[figures...]', 'names; without them, all figures but those that take long or much of the disk')
-  .option('--tls', 'connect our services to the stores with TLS and logins; floors and peers do without', false)
+const bench = command('bench', 'measure the product next to a floor or a peer in the same run')
+  .argument('[figures...]', 'names; by default all figures except the optional ones')
+  .option('--tls', 'connect the services to the stores with TLS and logins; floors and peers do not', false)
   .option(
     '--scale <share>',
     'share of the rows and requests of erasure, feed, replicate, queries, portal and chain',
@@ -108,7 +102,7 @@ const bench = command('bench', 'measure, each figure beside a floor or a peer in
   .option('--rows <number>', 'rows that queries fills instead of 20 million', wholeNumberFrom(ROWS_MIN, ROWS_MAX))
   .addHelpText(
     'after',
-    `\nFigures: ${FIGURES.map(({ name, optional }) => name + (optional ? ' (when named)' : '')).join(', ')}`,
+    `\nFigures: ${FIGURES.map(({ name, optional }) => name + (optional ? ' (optional)' : '')).join(', ')}`,
   )
   .action(run);
 

@@ -2,10 +2,9 @@ import { createHash, randomUUID } from 'node:crypto';
 import type { MessageRecord } from '@playline/contracts';
 import { ZERO_KEY } from '@playline/contracts';
 
-/** Average bytes of one message in a body, over clients of the three surfaces. */
+/** Bytes of the JSON text of each message: the average of web, Unity and Unreal clients. */
 export const MESSAGE_BYTES = 940;
 
-/** A message before it is serialised as JSON. */
 export interface Message {
   type: string;
   messageId: string;
@@ -59,12 +58,10 @@ const CONTEXTS: Record<string, Record<string, string | number>> = {
 };
 const SURFACES = ['web', 'unity', 'web', 'unreal'];
 const EVENT_NAMES = ['match_started', 'match_ended', 'item_bought', 'level_up', 'quest_completed', 'lobby_joined'];
-/** One message in twenty identifies the player. */
 const IDENTIFY_EVERY = 20;
-/** Number of players. They take turns, so that keys spread as in real play. */
 const PLAYERS = 5_000;
 
-/** The n-th message. Its surface, player and event depend on n, and its id is new. Its JSON text has 940 bytes. */
+/** The n-th message. Its surface, player and event depend on n, and its id is new. */
 export function createMessage(n: number, now: Date): Message {
   const player = (n * 7_919) % PLAYERS;
   const surface = SURFACES[n % SURFACES.length] ?? 'web';
@@ -117,7 +114,7 @@ const FIELDS: readonly [string, unknown][] = [
   ['build', '2026.11.3-rc1'],
 ];
 
-/** Replaces the filler (a run of `x`) by as many fields of a game as fit. The message keeps its size. */
+/** Replaces the filler by as many fields of a game as fit. The message keeps its size. */
 export function fillWithFields(message: Message): void {
   const details = (message.properties ?? message.traits) as Record<string, unknown>;
   delete details.note;
@@ -132,7 +129,7 @@ export function fillWithFields(message: Message): void {
 /** Bytes of key, colon, quotes and comma of an empty note. */
 const NOTE_BYTES = ',"note":""'.length;
 
-/** JSON text of a batch of `size` messages, from the n-th on. */
+/** JSON text of a batch, from the n-th message on. */
 export function createBody(n: number, size: number, now: Date): Buffer {
   const messages = Array.from({ length: size }, (_, index) => createMessage(n + index, now));
   return Buffer.from(JSON.stringify({ messages }));
@@ -140,7 +137,6 @@ export function createBody(n: number, size: number, now: Date): Buffer {
 
 const keyOf = (kind: string, id: string) => createHash('md5').update(`${kind}\0${id}`).digest();
 
-/** The record of a message in `audience.messages.v1`. */
 export function toRecord(message: Message, environmentId: string): MessageRecord {
   const at = Date.parse(message.eventTimestamp);
   const anonymousKey = keyOf('anonymous', message.anonymousId);

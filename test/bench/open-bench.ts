@@ -1,51 +1,39 @@
 import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { ACCESS_KEYS, createKey, type KeyKind } from '@playline/access-keys';
 import { openRedisRecords } from '@playline/access-keys/redis';
 import { createUnloggedStore } from '@playline/access-keys/test';
 import { createEngine } from './clickhouse.ts';
 import type { Bench } from './figure.ts';
-import { createKafka } from './kafka-client.ts';
-import { waitFor } from './processes.ts';
+import { withAdmin } from './kafka-client.ts';
+import { ROOT, waitFor } from './processes.ts';
 import type { BenchStores } from './stores.ts';
 
-/** A Redis database that nothing else uses, because figures may run beside other work. */
+/** A Redis database that nothing else uses, because figures may run next to other work. */
 const REDIS_DATABASE = 9;
-const ACCESS_KEY_PREFIX = 'svcapik';
-/** Opening does not wait for Redis, so the first use may have to. */
-const KEY_STORE_MAX_MS = 10_000;
-const ROOT = fileURLToPath(new URL('../../', import.meta.url));
+export const ACCESS_KEY_PREFIX = 'svcapik';
 
-/**
- * Creates separate topics, tables and a key for one figure, so that no figure reads another one's data. `close` removes
- * them.
- */
+/** Creates topics, tables and keys for one figure, so that no figure reads another one's data. `close` removes them. */
 export async function openBench(
   stores: BenchStores,
   size: Pick<Bench, 'scale' | 'rows'> = { scale: 1 },
 ): Promise<{ bench: Bench; close(): Promise<void> }> {
   const run = randomBytes(4).toString('hex');
-  const [topicPrefix, database, environmentId] = [
-    `test-bench-${run}.`,
-    `playline_test_bench_${run}`,
-    `test-bench-${run}`,
-  ];
-  const redis = toBenchDatabase(stores.redis);
-  const environment = environmentOf({ ...stores, redis }, { topicPrefix, database });
+  const [topicPrefix, database] = [`test-bench-${run}.`, `playline_test_bench_${run}`];
+  const environmentId = `test-bench-${run}`;
+  const environment = environmentOf(stores, { topicPrefix, database });
   const serviceEnvironment = { ...environment, ...stores.secured };
-  if (stores.secured !== undefined) serviceEnvironment.REDIS_URL = toBenchDatabase(serviceEnvironment.REDIS_URL ?? '');
+  serviceEnvironment.REDIS_URL = toBenchDatabase(serviceEnvironment.REDIS_URL ?? '');
   const close = async () => {
     await removeTopics(stores.kafka, topicPrefix);
-    await createEngine({ stores, database: 'system' }).ask(`DROP DATABASE IF EXISTS ${database} SYNC`);
+    await createEngine({ stores, database: 'system' }).query(`DROP DATABASE IF EXISTS ${database} SYNC`);
   };
   try {
     await runFile('infra/kafka/main.ts', environment);
     await runFile('infra/clickhouse/main.ts', environment);
-    await runFile('services/operator/src/main.ts', environment, ['identity', 'init']);
-    const keyOf = await createAccessKeys(redis, environmentId);
-    const keys = { accessKey: keyOf.publishable, secretKey: keyOf.secret };
+    await operate({ environment }, ['identity', 'init']);
+    const keys = await createAccessKeys(environment.REDIS_URL ?? '', environmentId);
     const names = { topicPrefix, database, environmentId };
     return { bench: { stores, ...names, ...keys, ...size, environment, serviceEnvironment }, close };
   } catch (error) {
@@ -65,7 +53,7 @@ function environmentOf(stores: BenchStores, names: { topicPrefix: string; databa
     LOG_LEVEL: 'warn',
     KAFKA_BROKERS: stores.kafka.join(','),
     SCHEMA_REGISTRY_URL: stores.registry,
-    REDIS_URL: stores.redis,
+    REDIS_URL: toBenchDatabase(stores.redis),
     CLICKHOUSE_URL: stores.clickhouse.url,
     CLICKHOUSE_USER: stores.clickhouse.user,
     CLICKHOUSE_PASSWORD: stores.clickhouse.password,
@@ -77,16 +65,24 @@ function environmentOf(stores: BenchStores, names: { topicPrefix: string; databa
   };
 }
 
-/** @throws Error with the file's output when it does not end with 0 */
-async function runFile(file: string, environment: Record<string, string>, args: string[] = []): Promise<void> {
+/** @returns its output @throws Error with its errors when it does not end with 0 */
+async function runFile(file: string, environment: Bench['environment'], args: readonly string[] = []): Promise<string> {
   const env = { PATH: process.env.PATH ?? '', ...environment };
   const run = promisify(execFile)(process.execPath, [file, ...args], { cwd: ROOT, env });
-  await run.catch(({ stderr }: { stderr: string }) => {
+  const { stdout } = await run.catch(({ stderr }: { stderr: string }) => {
     throw new Error(`${file} ${args.join(' ')}: ${stderr.trim()}`);
   });
+  return stdout;
 }
 
-async function createAccessKeys(redisUrl: string, environmentId: string): Promise<Record<KeyKind, string>> {
+/** Runs a command of the operator. @returns its output */
+export const operate = ({ environment }: Pick<Bench, 'environment'>, args: readonly string[]): Promise<string> =>
+  runFile('services/operator/src/main.ts', environment, args);
+
+async function createAccessKeys(
+  redisUrl: string,
+  environmentId: string,
+): Promise<Pick<Bench, 'publishableKey' | 'secretKey'>> {
   const view = await openRedisRecords(ACCESS_KEYS, { url: redisUrl });
   const store = createUnloggedStore(view);
   const create = async (kind: KeyKind) => {
@@ -94,20 +90,16 @@ async function createAccessKeys(redisUrl: string, environmentId: string): Promis
     return (await createKey({ store, prefix: ACCESS_KEY_PREFIX }, options)).key;
   };
   try {
-    await waitFor('the key store is ready', () => view.ready(), { maxMs: KEY_STORE_MAX_MS });
-    return { publishable: await create('publishable'), secret: await create('secret') };
+    // Opening does not wait for Redis.
+    await waitFor('the key store is ready', () => view.ready(), { maxMs: 10_000 });
+    return { publishableKey: await create('publishable'), secretKey: await create('secret') };
   } finally {
     await view.close();
   }
 }
 
-async function removeTopics(brokers: string[], prefix: string): Promise<void> {
-  const admin = createKafka('bench', brokers).admin();
-  await admin.connect();
-  try {
+const removeTopics = (brokers: readonly string[], prefix: string) =>
+  withAdmin(brokers, async (admin) => {
     const topics = (await admin.listTopics()).filter((topic) => topic.startsWith(prefix));
     if (topics.length > 0) await admin.deleteTopics({ topics });
-  } finally {
-    await admin.disconnect();
-  }
-}
+  });

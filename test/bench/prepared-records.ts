@@ -5,17 +5,15 @@ import { createSchemaRegistry } from '@playline/stream/kafka';
 import type { Bench } from './figure.ts';
 import { createMessage, toRecord } from './messages.ts';
 
-/** A request of about 1 MB. */
 const RECORDS_PER_REQUEST = 1_000;
 
-/** A record that is ready to be sent. */
 export interface PreparedRecord {
   topic: string;
   key: Buffer;
   value: Buffer;
 }
 
-/** Creates `count` records as the gateway would, keys and frames included, so that sending them is cheap. */
+/** Creates records as the gateway publishes them, so that sending them is cheap. */
 export async function prepareMessages(bench: Bench, count: number): Promise<PreparedRecord[]> {
   const topic = `${bench.topicPrefix}${TOPICS.messages.name}`;
   const schemaId = await readSchemaId(bench, topic, messageRecordCodec.schema);
@@ -27,10 +25,7 @@ export async function prepareMessages(bench: Bench, count: number): Promise<Prep
   });
 }
 
-/**
- * Creates the same messages as the reference gateway publishes them: the client's own JSON, with the owner's id as the
- * key.
- */
+/** Creates the same messages as the reference gateway publishes them: the client's own JSON, keyed by the owner's id. */
 export function prepareJson(topic: string, count: number): PreparedRecord[] {
   const now = new Date();
   return Array.from({ length: count }, (_, n) => {
@@ -57,7 +52,6 @@ function* requestsOf(records: readonly PreparedRecord[]): Generator<PreparedReco
     yield records.slice(first, first + RECORDS_PER_REQUEST);
 }
 
-/** Publishes records and waits until every one is acknowledged by all in-sync replicas. */
 export async function publish(bench: Bench, records: readonly PreparedRecord[]): Promise<void> {
   const producer = openProducer(bench);
   try {
@@ -70,7 +64,7 @@ export async function publish(bench: Bench, records: readonly PreparedRecord[]):
 /**
  * Publishes records in one transaction. Consumers can read none of them before `beforeEnd` has finished, and then all.
  */
-export async function publishAtOnce(
+export async function publishInTransaction(
   bench: Bench,
   records: readonly PreparedRecord[],
   beforeEnd: () => Promise<void>,
@@ -86,7 +80,6 @@ export async function publishAtOnce(
   }
 }
 
-/** The id of a topic's schema. */
 export function readSchemaId({ stores }: Bench, topic: string, schema: string): Promise<number> {
   return createSchemaRegistry({ url: stores.registry }).idOf(schemaSubjectOf(topic), schema);
 }

@@ -1,19 +1,18 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+/** Starts processes that are measured, and reads their CPU and memory from /proc. */
+import { type ChildProcess, fork, spawn } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { bareEnvironment } from '@playline/testkit';
-import { type ServiceEntry, type ServiceName, serviceOf } from '../../infra/local/services.ts';
 
+export const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 /** Ticks per second in /proc (USER_HZ), which is 100 on every Linux that Node supports. */
 const TICKS_PER_SECOND = 100;
-const MIB = 1024 * 1024;
 
 /** User and system CPU seconds of all threads of a process so far. */
 export function cpuSecondsOf(pid: number): number {
   const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
-  // The second field is the program's name in parentheses and may contain spaces. User and system time are fields 14
-  // and 15.
+  // The second field is the program's name in parentheses and may contain spaces. Times are fields 14 and 15.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   return (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND;
 }
@@ -25,16 +24,30 @@ export function watchCpu(pid: number | null): () => number {
   return () => cpuSecondsOf(pid) - before;
 }
 
-/** Peak memory of a process since it started, in MiB. */
 export function memoryPeakMibOf(pid: number): number {
   const [, kib] = /^VmHWM:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];
-  return Math.round((Number(kib) * 1024) / MIB);
+  return Math.round(Number(kib) / 1024);
 }
 
 /** Current memory of a process in MiB, with its proportional part of shared memory. */
 export function memoryMibOf(pid: number): number {
   const [, kib] = /^Pss:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8')) ?? [];
-  return (Number(kib) * 1024) / MIB;
+  return Number(kib) / 1024;
+}
+
+/** Reads something of a process; null when it has ended, or belongs to another user. */
+function tryRead<T>(read: () => T): T | null {
+  try {
+    return read();
+  } catch {
+    return null;
+  }
+}
+
+/** Processes of this user for which the test is true. */
+export function findProcesses(test: (folder: string) => boolean): number[] {
+  const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
+  return pids.filter((pid) => tryRead(() => test(`/proc/${pid}`)) === true).map(Number);
 }
 
 /** The process on this machine that listens on a TCP port; null when none is visible to this user. */
@@ -44,109 +57,104 @@ export function pidListeningOn(port: number): number | null {
   const lines = ['/proc/net/tcp', '/proc/net/tcp6'].flatMap((file) => readFileSync(file, 'utf8').split('\n'));
   const rows = lines.map((line) => line.trim().split(/\s+/));
   const inode = rows.find((row) => row[1]?.endsWith(`:${hex}`) && row[3] === LISTEN)?.[9];
-  const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
-  return Number(pids.find((pid) => inode !== undefined && hasSocket(pid, inode)) ?? 0) || null;
+  if (inode === undefined) return null;
+  const hasSocket = (folder: string) =>
+    readdirSync(`${folder}/fd`).some(
+      (name) => tryRead(() => readlinkSync(`${folder}/fd/${name}`)) === `socket:[${inode}]`,
+    );
+  return findProcesses(hasSocket)[0] ?? null;
 }
 
-function hasSocket(pid: string, inode: string): boolean {
-  return descriptorsOf(pid).some((name) => {
-    try {
-      return readlinkSync(`/proc/${pid}/fd/${name}`) === `socket:[${inode}]`;
-    } catch {
-      // The descriptor was closed meanwhile.
-      return false;
-    }
-  });
-}
-
-function descriptorsOf(pid: string): string[] {
-  try {
-    return readdirSync(`/proc/${pid}/fd`);
-  } catch {
-    // The process has ended meanwhile, or belongs to another user.
-    return [];
-  }
-}
-
-/** A process under measurement. */
 export interface Measured {
   readonly pid: number;
-  /** The last lines of its output, for error messages. */
   output(): string;
-  close(): Promise<void>;
+  exitCode(): number | null;
+  close(signal?: 'SIGTERM' | 'SIGKILL'): Promise<void>;
 }
 
 /** Time for a process to drain before it is killed. Longer than `runService` allows. */
 const CLOSE_MAX_MS = 30_000;
-/** Enough for the stack trace of an error. */
 const OUTPUT_CHARACTERS_MAX = 4_000;
 
-export interface ProcessOptions {
-  /** Its whole environment, except for PATH. */
+interface ProcessOptions {
   environment: Readonly<Record<string, string>>;
-  nodeOptions?: readonly string[];
+  args?: readonly string[];
+  nodeOptions?: readonly string[] | undefined;
 }
 
-/** Starts a TypeScript file of the repository with this version of Node. */
-export function openProcess(file: string, { environment, nodeOptions = [] }: ProcessOptions): Measured {
-  const root = fileURLToPath(new URL('../../', import.meta.url));
-  // A stack also gives its services the folder for Node's compile cache.
+/** Starts a TypeScript file of the repository with this version of Node. It does not outlive this process. */
+export function openProcess(file: string, { environment, args = [], nodeOptions = [] }: ProcessOptions): Measured {
   const env = { ...bareEnvironment(), ...environment };
-  const child = spawn(process.execPath, [...nodeOptions, file], { cwd: root, env, stdio: ['ignore', 'pipe', 'pipe'] });
+  const options = { cwd: ROOT, env, stdio: ['ignore' as const, 'pipe' as const, 'pipe' as const] };
+  const child: ChildProcess = spawn(process.execPath, [...nodeOptions, file, ...args], options);
+  const { pid } = child;
+  if (pid === undefined) throw new Error(`${file} could not be started`);
   let output = '';
   const keep = (chunk: Buffer) => {
     output = (output + chunk).slice(-OUTPUT_CHARACTERS_MAX);
   };
-  child.stdout.on('data', keep);
-  child.stderr.on('data', keep);
-  if (child.pid === undefined) throw new Error(`${file} could not be started`);
-  // The process under measurement must not outlive this one.
+  child.stdout?.on('data', keep);
+  child.stderr?.on('data', keep);
   const atExit = () => child.kill('SIGKILL');
   process.once('exit', atExit);
   child.once('exit', () => process.removeListener('exit', atExit));
-  return { pid: child.pid, output: () => output, close: () => stop(child) };
+  return {
+    pid,
+    output: () => output,
+    exitCode: () => child.exitCode,
+    close: (signal = 'SIGTERM') => stop(child, signal),
+  };
 }
 
-async function stop(child: ChildProcess): Promise<void> {
+async function stop(child: ChildProcess, signal: 'SIGTERM' | 'SIGKILL'): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return;
   const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()));
-  const patience = setTimeout(() => child.kill('SIGKILL'), CLOSE_MAX_MS);
-  child.kill('SIGTERM');
+  const timer = setTimeout(() => child.kill('SIGKILL'), CLOSE_MAX_MS);
+  child.kill(signal);
   await ended;
-  clearTimeout(patience);
+  clearTimeout(timer);
 }
 
-/** Interval of checks, long enough to cost the machine nothing. */
-export const LOOK_EVERY_MS = 200;
-
-/** Waits for a condition. @throws Error with `what` and the process's last output when it takes too long */
-export async function waitFor(
-  what: string,
-  condition: () => Promise<boolean>,
-  { measured, maxMs }: { measured?: Measured; maxMs: number },
-): Promise<void> {
-  const end = Date.now() + maxMs;
-  while (!(await condition().catch(() => false))) {
-    const gone = measured !== undefined && !existsSync(`/proc/${measured.pid}`);
-    if (gone || Date.now() > end)
-      throw new Error(
-        `${gone ? 'the process ended before' : `not within ${maxMs} ms:`} ${what}\n${measured?.output() ?? ''}`,
-      );
-    await delay(LOOK_EVERY_MS);
-  }
+interface ChildOptions<R> {
+  readonly args?: readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
+  readonly timeout?: number;
+  readonly onBegin?: (child: ChildProcess) => void;
+  readonly onResult?: (result: R) => void;
 }
 
-/** Starts a service as it is deployed. */
-export function openService(name: ServiceName, settings: Readonly<Record<string, string>>): Measured {
-  const { environment, nodeOptions }: ServiceEntry = serviceOf(name);
-  return openProcess(`services/${name}/src/main.ts`, {
-    environment: { ...environment, ...settings },
-    ...(nodeOptions && { nodeOptions }),
+/** Runs a file of this folder in a child process until it ends. @returns the result that it sends */
+export function runChild<R>(file: string, { args = [], onBegin, onResult, ...options }: ChildOptions<R>): Promise<R> {
+  const path = fileURLToPath(new URL(`./${file}.ts`, import.meta.url));
+  const child = fork(path, [...args], { ...options, stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
+  let result: R | undefined;
+  child.on('message', (message: 'begin' | R) => {
+    if (message === 'begin') return onBegin?.(child);
+    result = message as R;
+    onResult?.(result);
+  });
+  return new Promise((resolve, reject) => {
+    child.once('error', reject);
+    child.once('exit', (code) =>
+      result === undefined || code !== 0 ? reject(new Error(`${file} ended with ${code}`)) : resolve(result),
+    );
   });
 }
 
-/** Waits until a service reports on its admin listener that it is ready. */
-export function waitUntilReady(measured: Measured, adminPort: number): Promise<void> {
-  const ready = async () => (await fetch(`http://127.0.0.1:${adminPort}/readyz`)).ok;
-  return waitFor(`process ${measured.pid} is ready`, ready, { measured, maxMs: 30_000 });
+/** Interval of polls, long enough to cost the machine nothing. */
+export const POLL_MS = 200;
+
+/** Waits for a condition. @throws Error with the last output of `measured` when that ends or the time is over */
+export async function waitFor(
+  what: string,
+  condition: () => Promise<boolean>,
+  { measured, maxMs }: { measured?: Measured | undefined; maxMs: number },
+): Promise<void> {
+  const endMs = performance.now() + maxMs;
+  while (!(await condition().catch(() => false))) {
+    const hasEnded = measured !== undefined && !existsSync(`/proc/${measured.pid}`);
+    if (hasEnded) throw new Error(`the process ended before ${what}\n${measured.output()}`);
+    if (performance.now() > endMs) throw new Error(`not within ${maxMs} ms: ${what}\n${measured?.output() ?? ''}`);
+    await delay(POLL_MS);
+  }
 }

@@ -3,26 +3,22 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type StackFile, securitySettings, startStack } from '@playline/infra/local';
 
-/** Addresses of the stores for figures, in the same shape as `PLAYLINE_TEST_STORES`. */
 export interface BenchStores {
   kafka: string[];
   redis: string;
   clickhouse: { url: string; user: string; password: string };
   registry: string;
-  /**
-   * Settings of the processes under measurement when the stores need TLS and logins. The measuring code itself uses
-   * neither.
-   */
+  /** Settings of the measured services when they use TLS and logins. The measuring code uses neither. */
   secured?: Readonly<Record<string, string>>;
 }
 
 /**
  * Opens the stores of a run: those that `PLAYLINE_TEST_STORES` names, else a new local stack.
- * @param withTls the processes under measurement use TLS and a login for the stores of a local stack
+ * @param withTls the measured services use TLS and logins
  */
 export async function openStores(withTls = false): Promise<BenchStores & { close(): Promise<void> }> {
   const given = process.env.PLAYLINE_TEST_STORES;
-  if (withTls && given) throw new Error('--tls needs a stack of its own: leave PLAYLINE_TEST_STORES out');
+  if (withTls && given) throw new Error('--tls needs its own stack. Unset PLAYLINE_TEST_STORES.');
   if (given !== undefined && given !== '') return { ...(JSON.parse(given) as BenchStores), close: async () => {} };
   const directory = mkdtempSync(join(tmpdir(), 'playline-bench-'));
   const stack = await startStack({ directory, services: [], security: withTls, report: (line) => console.error(line) });

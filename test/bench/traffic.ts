@@ -1,10 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { createBody, createMessage, fillWithFields } from './messages.ts';
 
-/**
- * How the messages of a load differ from the usual ones: not at all (`usual`); one message of each batch is invalid;
- * all ids of messages, people and devices are new; or fields of a game replace the filler.
- */
+/** How the messages of a load differ from the usual ones. `real fields` replace the filler by properties of a game. */
 export const TRAFFICS = ['usual', 'one bad a batch', 'every id new', 'real fields'] as const;
 export type Traffic = (typeof TRAFFICS)[number];
 
@@ -13,29 +10,28 @@ export function createBodyOf(traffic: Traffic, { n, size, now }: { n: number; si
   if (traffic === 'usual' || traffic === 'every id new') return createBody(n, size, now);
   const messages = Array.from({ length: size }, (_, index) => createMessage(n + index, now));
   if (traffic === 'real fields') for (const message of messages) fillWithFields(message);
-  // At another place in each batch, because a fixed place would suit a faulty client version.
+  // At another index in each batch.
   const bad = messages[(n / size) % size];
   if (traffic === 'one bad a batch' && bad !== undefined) bad.type = 'trak';
   return Buffer.from(JSON.stringify({ messages }));
 }
 
-/** Number of digits of an id that are replaced. */
 const FRESH_DIGITS = 12;
-/** Finds the places in ids whose digits may be replaced. */
+/** Ends where the digits of an id begin that may be replaced. */
 const ID_DIGITS = /"(?:messageId":"[0-9a-f-]{24}|anonymousId":"anon-[0-9a-f]{20})/g;
 
-/** Replaces the digits of each id in a request, in place, each time it is sent. */
+/** Replaces digits of each id in a request, in its buffer, each time it is sent. */
 export function createRenewal(requests: readonly Buffer[]): (index: number) => Buffer {
-  const places = requests.map((request) => {
+  const offsets = requests.map((request) => {
     const text = request.toString('latin1');
     return [...text.matchAll(ID_DIGITS)].map(({ index, 0: found }) => index + found.length);
   });
-  // The first digits are random for each load, so no other load creates the same ids.
+  // No other load creates the same ids.
   const own = randomBytes(3).toString('hex');
   let count = 0;
   return (index) => {
     const request = requests[index] as Buffer;
-    for (const at of places[index] ?? [])
+    for (const at of offsets[index] ?? [])
       request.write(own + (count++).toString(16).padStart(FRESH_DIGITS - own.length, '0'), at, 'latin1');
     return request;
   };

@@ -1,7 +1,7 @@
 import type { ReaderParts } from './follower.ts';
 import { type FeedQuery, isLast } from './page-client.ts';
 
-/** A walk from some place back to the beginning. */
+/** A walk from a cursor back to the beginning. */
 export interface BackWalk {
   readonly query: FeedQuery;
   /** The walk covers everything before this time: its first cursor is just behind. */
@@ -39,7 +39,7 @@ export async function walkBack({
     const last = page.rows.at(-1);
     const bound = rows.at(-1)?.us ?? upTo;
     if (last !== undefined && last.us >= bound)
-      findings.add('backwards', `${query.chain.name} ${last.us} came before ${bound}`);
+      findings.add('backwards', `${query.chain.name} ${last.us} is before ${bound}`);
     for (const { id, us } of page.rows.toReversed()) rows.push({ id, us });
     if (isLast(page, page.previous, cursor)) {
       served.walksBack++;

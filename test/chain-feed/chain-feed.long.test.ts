@@ -1,6 +1,6 @@
 import { testStores } from '@playline/testkit';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { toWords } from '../faults/world/reached.ts';
+import { toText } from '../faults/world/reached.ts';
 import { ALL_KINDS } from './faults.ts';
 import type { Promised } from './findings.ts';
 import { type FeedRun, runFeed } from './run.ts';
@@ -12,27 +12,18 @@ const FAULTS = Number(process.env.FEED_FAULTS ?? ALL_KINDS);
 const RUN_MAX_MS = 60_000 + FAULTS * 40_000;
 
 const GUARANTEES: readonly (readonly [string, Promised])[] = [
-  ['whoever follows it has the last version of every activity that passes the filters, and nothing else', 'complete'],
-  [
-    'whoever has come to its end has everything that stood at the watermark: nothing comes behind a reader',
-    'at the end',
-  ],
+  ['a follower has the last version of every activity that passes the filters, and nothing else', 'complete'],
+  ['a reader at the end has everything up to the watermark, and nothing is added behind it', 'at the end'],
   ['is given in strictly growing order, so no version twice', 'in order'],
   ['shows nothing above the watermark', 'below the watermark'],
-  [
-    'has in its tables all that ever stands at or below a watermark, as soon as the watermark is published',
-    'standing watermarks',
-  ],
-  ['gives whoever walks back everything that is not updated meanwhile, once, in descending order', 'backwards'],
-  [
-    'shows only versions as they were sent, at the place that they keep, and none that was refused or aborted',
-    'true content',
-  ],
+  ['the tables have every row up to a watermark when it is published', 'stable watermarks'],
+  ['a backward reader gets everything that is not updated in between, once, in descending order', 'backwards'],
+  ['pages have only published versions at their final position, and none that was refused or aborted', 'true content'],
   [
     'has one row a record of the log, in the order of the log, and a dead letter of each update that must not be',
     'one row a record',
   ],
-  ['answers every reader with a page, whatever process it asks', 'answers'],
+  ['every process answers readers with a page', 'answers'],
 ];
 
 describe.each(Array.from({ length: SEEDS }, (_, index) => FIRST_SEED + index))(
@@ -42,14 +33,14 @@ describe.each(Array.from({ length: SEEDS }, (_, index) => FIRST_SEED + index))(
     beforeAll(async () => {
       const onLine = (line: string) => console.error(`chain feed, FAULT_SEED=${seed}: ${line}`);
       run = await runFeed(testStores(), { seed, faults: FAULTS, onLine });
-      onLine(toWords(run.counts));
+      onLine(toText(run.counts));
     }, RUN_MAX_MS);
 
-    it.each(GUARANTEES)('keeps its promise: %s', (_, promise) => {
+    it.each(GUARANTEES)('the feed keeps its guarantee: %s', (_, promise) => {
       expect(run.findings.of(promise)).toEqual([]);
     });
 
-    it('has seen reads, updates, refusals, aborts and walks back, so the tests above have checked something', () => {
+    it('the run had reads, updates, refusals, aborts and backward walks', () => {
       expect(Object.entries(run.counts).filter(([, count]) => count === 0)).toEqual([]);
       expect(Object.values(run.reached).some((count) => count > 0)).toBe(true);
     });

@@ -11,7 +11,7 @@ import { isWanted, lastVersions, type TimedVersion } from './truth.ts';
 /** For each chain its versions, ascending. */
 export type Versions = ReadonlyMap<string, readonly TimedVersion[]>;
 
-/** Every served row is a version exactly as it was published, at the `updated_at` that it still has at the end. */
+/** Every served row is a version exactly as published, at its final `updated_at`. */
 export function checkServed(served: Iterable<ServedVersion>, versions: Versions, findings: Findings): void {
   const known = new Map(
     [...versions.values()].flat().map((version) => [`${version.chain} ${version.id} ${version.us}`, version]),
@@ -40,7 +40,7 @@ export function checkArrivals(walk: Walk, versions: Versions, findings: Findings
       if ((replica.get(id) ?? 0) < us)
         findings.add(
           'at the end',
-          `${chain.name} ${id} stood at ${us}, below ${watermark}; a reader at the end has ${replica.get(id)}`,
+          `${chain.name} ${id} is at ${us}, below ${watermark}; a reader at the end has ${replica.get(id)}`,
         );
   }
 }
@@ -60,9 +60,9 @@ export function checkComplete(walk: Walk, versions: Versions, findings: Findings
 
 /**
  * During a walk back, updates move activities to the end of the feed, where the walk does not see them. So the promise
- * is: an activity before the walk's first cursor that is not updated until the walk is over appears at its place. A
+ * is: an activity before the walk's first cursor that is not updated until the walk is over appears at its position. A
  * reader who begins at a follower's cursor therefore has, together with that follower, everything. An activity that is
- * updated meanwhile appears at its old place or not at all. No place appears twice; `Served` checks the order of rows
+ * updated in between appears at its old position or not at all. No position appears twice; `Served` checks the order of rows
  * as they arrive.
  */
 export function checkBackWalk(walk: BackWalk, versions: Versions, findings: Findings): void {
@@ -71,7 +71,7 @@ export function checkBackWalk(walk: BackWalk, versions: Versions, findings: Find
   const wanted = (versions.get(query.chain.name) ?? []).filter((version) => isWanted(version, query.filters));
   for (const [id, { us }] of lastVersions(wanted, watermark))
     if (us < upTo && !seen.has(`${id} ${us}`))
-      findings.add('backwards', `${query.chain.name} ${id} stood at ${us}, before ${upTo}, and did not come`);
+      findings.add('backwards', `${query.chain.name} ${id} is at ${us}, before ${upTo}, and was not served`);
 }
 
 /** The rows at or below a watermark are complete when the watermark is published: none is added later. */
@@ -86,8 +86,8 @@ export function checkAudits(
     for (const [table, count] of Object.entries(found))
       if (count !== current)
         findings.add(
-          'standing watermarks',
-          `${count} of ${current} rows up to ${watermark} stood in ${table} of partition ${partition}`,
+          'stable watermarks',
+          `${count} of ${current} rows up to ${watermark} were in ${table} of partition ${partition}`,
         );
   }
 }

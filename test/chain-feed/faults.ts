@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { until } from '@playline/testkit';
 import { createDeck, type Random } from '@playline/testkit/random';
-import { addReached, type Reached, toSeconds, toWords } from '../faults/world/reached.ts';
+import { addReached, type Reached, toSeconds, toText } from '../faults/world/reached.ts';
 import { KILL_POINTS, type KillPoint, setTrap } from '../faults/writer-kill-points.ts';
 import type { GatedProcess } from '../faults/writer-process.ts';
 import { type FeedRig, WAIT_MAX_MS } from './feed-rig.ts';
@@ -32,16 +32,16 @@ export type Fault = (victims: Victims) => Promise<Reached>;
  * Kills a writer in the middle of a block. What it had sent arrives either before its successor starts or after
  * everything else.
  */
-const killWriter: Fault = async ({ rig, processes: crew, random, drawPoint }) => {
+const killWriter: Fault = async ({ rig, processes, random, drawPoint }) => {
   const point = drawPoint();
-  const victim = random.pick(crew.writers);
+  const victim = random.pick(processes.writers);
   const trap = setTrap(victim, { point, passages: random.integer(0, 2), breaksOff: random.chance(0.5) });
   const isReached = await hasRetry(trap.reached, point, random);
   await victim.kill();
-  crew.dismiss(victim);
+  processes.dismiss(victim);
   const arrivesLate = random.chance(0.5);
   if (!arrivesLate) trap.release();
-  await crew.join();
+  await processes.join();
   await rig.caughtUp();
   trap.release();
   await leave(victim);
@@ -52,9 +52,9 @@ const killWriter: Fault = async ({ rig, processes: crew, random, drawPoint }) =>
  * Freezes a writer at a point of a block for longer than its session. It then continues beside the writer that has
  * taken over its partitions.
  */
-const freezeWriter: Fault = async ({ rig, processes: crew, random, drawPoint }) => {
+const freezeWriter: Fault = async ({ rig, processes, random, drawPoint }) => {
   const point = drawPoint();
-  const victim = random.pick(crew.writers);
+  const victim = random.pick(processes.writers);
   const trap = setTrap(victim, { point, passages: 0, breaksOff: false });
   const isReached = await hasRetry(trap.reached, point, random);
   victim.signal('SIGSTOP');
@@ -77,10 +77,10 @@ async function leave(writer: GatedProcess): Promise<void> {
   await writer.close();
 }
 
-const endWriter: Fault = async ({ rig, processes: crew, random }) => {
-  const leaver = random.pick(crew.writers);
-  await crew.join();
-  crew.dismiss(leaver);
+const endWriter: Fault = async ({ rig, processes, random }) => {
+  const leaver = random.pick(processes.writers);
+  await processes.join();
+  processes.dismiss(leaver);
   await leaver.stop();
   await leave(leaver);
   await rig.caughtUp();
@@ -93,11 +93,11 @@ const loseWatermarks: Fault = async ({ rig }) => {
   return { 'watermarks lost': 1 };
 };
 
-const killApi: Fault = async ({ processes: crew, random }) => {
-  const victim = random.pick(crew.apis);
-  crew.dismiss(victim);
+const killApi: Fault = async ({ processes, random }) => {
+  const victim = random.pick(processes.apis);
+  processes.dismiss(victim);
   await victim.process.kill();
-  await crew.serve();
+  await processes.serve();
   await victim.process.close();
   return { 'API killed': 1 };
 };
@@ -106,17 +106,17 @@ const killApi: Fault = async ({ processes: crew, random }) => {
  * Restarts everything while Redis has no watermarks. Readers can still walk back from their cursors, and followers must
  * wait.
  */
-const restartAll: Fault = async ({ rig, processes: crew, served }) => {
-  const [writers, apis] = [crew.writers, crew.apis];
-  for (const writer of writers) crew.dismiss(writer);
+const restartAll: Fault = async ({ rig, processes, served }) => {
+  const [writers, apis] = [processes.writers, processes.apis];
+  for (const writer of writers) processes.dismiss(writer);
   await Promise.all(writers.map((writer) => writer.kill()));
   await rig.watermarks.lose();
-  for (const api of apis) crew.dismiss(api);
+  for (const api of apis) processes.dismiss(api);
   await Promise.all(apis.map(({ process }) => process.kill()));
-  const unknowing = await Promise.all([crew.listen(), crew.listen()]);
+  const unknowing = await Promise.all([processes.listen(), processes.listen()]);
   const enough = served.walksBack + WALKS_WITHOUT_WATERMARKS;
   await until('readers have walked back', () => served.walksBack >= enough, WAIT_MAX_MS);
-  await Promise.all([crew.join(), crew.join()]);
+  await Promise.all([processes.join(), processes.join()]);
   const areReady = async () => (await Promise.all(unknowing.map(({ process }) => process.isReady()))).every(Boolean);
   await until('the APIs know again how far the feed is', areReady, WAIT_MAX_MS);
   await Promise.all([...writers.map(leave), ...apis.map(({ process }) => process.close())]);
@@ -124,8 +124,8 @@ const restartAll: Fault = async ({ rig, processes: crew, served }) => {
   return { 'all restarted without watermarks': 1 };
 };
 
-const takeEngineAway: Fault = async ({ rig, processes: crew }) => {
-  const all = [...crew.writers, ...crew.apis.map(({ process }) => process)];
+const takeEngineAway: Fault = async ({ rig, processes }) => {
+  const all = [...processes.writers, ...processes.apis.map(({ process }) => process)];
   const areAll = async (ready: boolean) =>
     (await Promise.all(all.map((each) => each.isReady()))).every((is) => is === ready);
   for (const { clickhouse } of all) clickhouse.down = true;
@@ -146,11 +146,11 @@ export const ALL_KINDS: number = FAULTS.length;
 
 /**
  * Causes this many faults one after the other, and lets the writers catch up after each.
- * @param say called after each
+ * @param onLine called after each
  */
 export async function tryFaults(
   victims: Omit<Victims, 'drawPoint'>,
-  { count, say: onLine }: { count: number; say: (line: string) => void },
+  { count, onLine }: { count: number; onLine: (line: string) => void },
 ): Promise<Reached> {
   const draw = createDeck(victims.random, FAULTS);
   const drawPoint = createDeck(victims.random, KILL_POINTS);
@@ -160,7 +160,7 @@ export async function tryFaults(
   for (let done = 1; done <= count; done++) {
     const startMs = performance.now();
     const one = await draw()({ ...victims, drawPoint });
-    onLine(`${done} of ${count}: ${toWords(one)}, over after ${toSeconds(performance.now() - startMs)} s`);
+    onLine(`${done} of ${count}: ${toText(one)}, over after ${toSeconds(performance.now() - startMs)} s`);
     reached = addReached(reached, one);
   }
   return reached;

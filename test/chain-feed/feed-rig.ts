@@ -21,7 +21,7 @@ export interface Api {
   readonly process: GatedProcess;
   /**
    * Number of pages that the API served under an old watermark because it could not read the current one: as last
-   * asked, and as of now.
+   * read, and as of now.
    */
   readonly oldHorizons: { readonly known: number; fetch(): Promise<number> };
 }
@@ -116,7 +116,7 @@ export async function openFeedRig(stores: Stores): Promise<FeedRig> {
   };
 }
 
-/** Chooses names that belong to the partitions as `CHAINS_IN` says. */
+/** Chooses names that belong to the partitions as in `CHAINS_IN`. */
 function chooseChains(): FeedChain[] {
   const chosen: FeedChain[] = [];
   for (let number = 1; chosen.length < CHAINS_IN.reduce((sum, count) => sum + count); number++) {

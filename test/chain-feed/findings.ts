@@ -4,7 +4,7 @@ export const PROMISES = [
   'at the end',
   'in order',
   'below the watermark',
-  'standing watermarks',
+  'stable watermarks',
   'backwards',
   'true content',
   'one row a record',

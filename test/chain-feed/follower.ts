@@ -85,7 +85,7 @@ export class Follower {
     const before = rows.at(-1);
     const first = page.rows[0];
     if (before !== undefined && first !== undefined && first.us <= before.us)
-      this.#parts.findings.add('in order', `${query.chain.name} ${first.us} came behind ${before.us}`);
+      this.#parts.findings.add('in order', `${query.chain.name} ${first.us} is behind ${before.us}`);
     for (const { id, us } of page.rows) rows.push({ id, us });
     const upTo = first?.us ?? (rows.at(-1)?.us ?? -1) + 1;
     this.#parts.starts.offer({ query, cursor: page.previous, upTo });
@@ -101,7 +101,7 @@ export class Follower {
     return false;
   }
 
-  /** Starts from the beginning with another question. */
+  /** Starts from the beginning with another query. */
   begin(): void {
     this.startAt(this.#parts.draw(), null);
   }

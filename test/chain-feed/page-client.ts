@@ -31,7 +31,7 @@ export interface ServedPage {
  * Whether a walk ends at this page. An empty page with a new cursor is not the end: the API stopped early because the
  * page became too expensive.
  * @param onward the page's cursor in the direction of the walk
- * @param asked the cursor of the request; null: from the beginning
+ * @param requested the cursor of the request; null: from the beginning
  */
 export const isLast = ({ rows }: ServedPage, onward: string, requested: string | null): boolean =>
   rows.length === 0 && onward === requested;

@@ -36,7 +36,7 @@ export async function openProcesses(rig: FeedRig, random: Random): Promise<OpenP
   const whenReady = (what: string, process: GatedProcess) => until(what, () => process.isReady(), WAIT_MAX_MS);
   const isLong = () => random.chance(LONG_SHARE);
   const slow = () => delay(isLong() ? random.integer(LONG_MS.min, LONG_MS.max) : random.integer(0, INSERT_MAX_MS));
-  const crew: OpenProcesses = {
+  const processes: OpenProcesses = {
     get writers() {
       return writers;
     },
@@ -70,6 +70,6 @@ export async function openProcesses(rig: FeedRig, random: Random): Promise<OpenP
       await Promise.all([...writers, ...apis.map(({ process }) => process)].map((process) => process.close()));
     },
   };
-  await Promise.all([crew.join(), crew.join(), crew.serve(), crew.serve()]);
-  return crew;
+  await Promise.all([processes.join(), processes.join(), processes.serve(), processes.serve()]);
+  return processes;
 }

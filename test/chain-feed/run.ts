@@ -68,7 +68,7 @@ export async function runFeed(stores: Stores, options: RunOptions): Promise<Feed
 async function runOn(rig: FeedRig, { seed, faults, onLine }: RunOptions): Promise<FeedRun> {
   const random = createRandom(seed);
   const findings = new Findings();
-  const crew = await openProcesses(rig, createRandom(seed + 0.5e9));
+  const processes = await openProcesses(rig, createRandom(seed + 0.5e9));
   const traffic = openTraffic(rig, seed);
   const served = new Served(rig.watermarks, findings);
   const over = { is: false };
@@ -78,7 +78,7 @@ async function runOn(rig: FeedRig, { seed, faults, onLine }: RunOptions): Promis
     watermarks: rig.watermarks,
     findings,
     starts,
-    client: createPageClient({ random: own, apis: () => crew.apis, findings }),
+    client: createPageClient({ random: own, apis: () => processes.apis, findings }),
     draw: () => drawQuery(own, rig.chains, traffic.numbers),
   });
   const starts = new Starts();
@@ -86,9 +86,9 @@ async function runOn(rig: FeedRig, { seed, faults, onLine }: RunOptions): Promis
   const reading = Promise.all(
     openReaders({ rig, seen, over, parts: (index) => parts(createRandom(seed * 7_919 + index)) }),
   );
-  // If a reader fails, the run fails at once.
+  // If a reader fails, the run fails immediately.
   const reached = await Promise.race([
-    tryFaults({ rig, processes: crew, served, random }, { count: faults, say: onLine }),
+    tryFaults({ rig, processes, served, random }, { count: faults, onLine }),
     failureOf(reading),
   ]);
   await traffic.stop();
@@ -96,13 +96,13 @@ async function runOn(rig: FeedRig, { seed, faults, onLine }: RunOptions): Promis
   over.is = true;
   await reading;
   const counts = await check(rig, { findings, traffic, served, seen });
-  await crew.close();
+  await processes.close();
   return { findings, reached, counts };
 }
 
 const failureOf = async (work: Promise<unknown>): Promise<never> => {
   await work;
-  throw new Error('readers ended before they were told to');
+  throw new Error('readers ended too early');
 };
 
 interface Reading {

@@ -17,7 +17,7 @@ export class Served {
   readonly #watermarks: Pick<WatermarkWatch, 'greatest'>;
   readonly #findings: Findings;
   pages = 0;
-  /** Number of walks that came to the beginning. */
+  /** Number of walks that reached the beginning. */
   walksBack = 0;
 
   constructor(watermarks: Pick<WatermarkWatch, 'greatest'>, findings: Findings) {

@@ -1,7 +1,7 @@
 import type { Random } from '@playline/testkit/random';
 import type { FeedQuery } from './page-client.ts';
 
-/** A place from which a reader may walk back. */
+/** A position from which a reader may walk back. */
 export interface Start {
   readonly query: FeedQuery;
   readonly cursor: string;

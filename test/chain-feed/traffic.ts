@@ -128,7 +128,7 @@ class Desk {
 
 const addressOf = (contract: number): Buffer => activityOf(contract).contractAddress;
 
-/** What a record says of its activity besides the number. */
+/** Members of an activity besides its number. */
 interface WrittenVersion {
   readonly chain: string;
   readonly version: number;

@@ -14,7 +14,7 @@ export interface TrueVersion {
   readonly indexedAt: number;
   readonly partition: number;
   readonly offset: number;
-  /** What a page must show of it, except for `updated_at`. */
+  /** What a page must show, except for `updated_at`. */
   readonly shown: Readonly<Record<string, unknown>>;
 }
 

@@ -65,7 +65,7 @@ it('an activity has every field of the contract, and no other', async () => {
   ]);
 });
 
-it('an activity blockchain_metadata is null, or has all four strings, of which log_index may be null', async () => {
+it('blockchain_metadata of an activity is null, or has all four strings, of which log_index may be null', async () => {
   const metadata = { transactionHash: `0x${'cd'.repeat(32)}`, blockNumber: '7', transactionIndex: '1' };
   const { query } = await put({ blockchainMetadata: null }, { blockchainMetadata: { ...metadata, logIndex: null } });
   expect((await api.history(query)).result.map((one) => one.blockchain_metadata)).toEqual([
@@ -74,14 +74,14 @@ it('an activity blockchain_metadata is null, or has all four strings, of which l
   ]);
 });
 
-it.each(ACTIVITY_TYPES)('an activity details of a %s have all members of its type', async (type) => {
+it.each(ACTIVITY_TYPES)('the details of a %s have all members of its type', async (type) => {
   const { query } = await put({ type });
   const [one] = (await api.history(query)).result;
   expect(one).toMatchObject({ type, details: DETAILS[type] });
   expect(Object.keys(one?.details ?? {})).toEqual(MEMBERS[type]);
 });
 
-it('an activity an asset is an NFT with its token or a token with its contract alone; of a sale a list of NFTs', async () => {
+it('an asset of an activity is an NFT with its token or a token with its contract alone; of a sale a list of NFTs', async () => {
   const { query } = await put({ type: 'mint' }, { type: 'deposit' }, { type: 'sale' });
   const [mint, deposit, sale] = (await api.history(query)).result.map(
     ({ details }) => (details as { asset: unknown }).asset,
@@ -104,20 +104,20 @@ it.each([
 });
 
 it.each(['from', 'to'])(
-  'the parameters the %s bound under both names, be they equal: 400 VALIDATION_ERROR',
+  'the %s bound under both names, even with equal values: 400 VALIDATION_ERROR',
   async (bound) => {
     await fault(`${bound}_updated_at=${NOON}&${bound}_indexed_at=${NOON}`);
   },
 );
 
-it('the parameters contract_address is compared case-insensitively, and combines with all others', async () => {
+it('the parameter contract_address is compared case-insensitively, and combines with all others', async () => {
   const { ids, query } = await put({ type: 'mint' }, { type: 'burn' });
   const spelled = { contract_address: `0x${query.contract_address.slice(2).toUpperCase()}` };
   expect(idsOf(await api.history(spelled))).toEqual(ids);
   expect(idsOf(await api.history({ ...spelled, activity_type: 'burn' }))).toEqual(ids.slice(1));
 });
 
-it.each(ACTIVITY_TYPES)('the parameters activity_type %s finds activities of that type alone', async (type) => {
+it.each(ACTIVITY_TYPES)('the parameter activity_type %s finds activities of that type alone', async (type) => {
   const { ids, query } = await put(...ACTIVITY_TYPES.map((each) => ({ type: each })));
   expect(idsOf(await api.history({ ...query, activity_type: type }))).toEqual([ids[ACTIVITY_TYPES.indexOf(type)]]);
 });
@@ -129,20 +129,20 @@ it.each([
   'activity_type=gift',
   'page_cursor=nonsense',
   'page_size=ten',
-])('the parameters %s: 400 VALIDATION_ERROR', async (query) => fault(query));
+])('the parameter %s: 400 VALIDATION_ERROR', async (query) => fault(query));
 
-it.each(['0', '201', '-1', '1.5', '', 'all'])('the parameters page_size %j: 400 VALIDATION_ERROR', async (size) => {
+it.each(['0', '201', '-1', '1.5', '', 'all'])('the parameter page_size %j: 400 VALIDATION_ERROR', async (size) => {
   await fault(`page_size=${size}`);
 });
 
-it('the parameters page_size is 1 to 200, and 100 when it is not given', async () => {
+it('the parameter page_size is 1 to 200, and 100 when it is not given', async () => {
   const { ids, query } = await put(...Array.from({ length: 201 }, () => ({})));
   expect(idsOf(await api.history(query))).toEqual(ids.slice(0, 100));
   expect(idsOf(await api.history({ ...query, page_size: '1' }))).toEqual(ids.slice(0, 1));
   expect(idsOf(await api.history({ ...query, page_size: '200' }))).toEqual(ids.slice(0, 200));
 });
 
-it('the parameters of a chain that is unknown: 404 RESOURCE_NOT_FOUND', async () => {
+it('the history of an unknown chain: 404 RESOURCE_NOT_FOUND', async () => {
   const answer = await fetch(`${api.url}/v1/chains/unknown-chain/activity-history`);
   await expectChainFault(answer, 404, 'RESOURCE_NOT_FOUND');
 });
@@ -189,7 +189,7 @@ it('the pages let a poller resume: later activities are on the page of its last 
   expect(idsOf(await follow(query, page.next_cursor))).toEqual([late.id]);
 });
 
-it('the pages of a cursor that is foreign, edited, of other filters or another chain: 400 VALIDATION_ERROR', async () => {
+it('a page of a cursor that is foreign, edited, of other filters or another chain: 400 VALIDATION_ERROR', async () => {
   const { query } = await put({});
   const { next_cursor: cursor } = (await api.history(query)).page;
   const edited = `${cursor.slice(0, 20)}${cursor[20] === 'A' ? 'B' : 'A'}${cursor.slice(21)}`;

@@ -35,12 +35,12 @@ it.each([
   [400, 'VALIDATION_ERROR', `${HISTORY}?page_size=0`],
   [404, 'RESOURCE_NOT_FOUND', `/tokens/${addressOf(9)}`],
   [404, 'RESOURCE_NOT_FOUND', '/collections'],
-])('the statuses are %i for %s, in the envelope: %s', async (status, code, path) => {
+])('an answer is %i for %s, in the envelope: %s', async (status, code, path) => {
   await expectChainFault(await api.get(path), status, code);
 });
 
 it.each([TOKEN, HISTORY])(
-  'the statuses are 500 INTERNAL_SERVER_ERROR while the store is away, and nothing of it leaks: %s',
+  'an answer is 500 INTERNAL_SERVER_ERROR while the store is away, and the answer has no internal text: %s',
   async (path) => {
     wire.mode = 'cut';
     const answer = await api.get(path);
@@ -53,7 +53,7 @@ it.each([TOKEN, HISTORY])(
 );
 
 it.each(['POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS'])(
-  'the statuses are 404 RESOURCE_NOT_FOUND for the method %s',
+  'an answer is 404 RESOURCE_NOT_FOUND for the method %s',
   async (method) => {
     for (const path of [TOKEN, HISTORY]) {
       const answer = await fetch(`${api.url}/v1/chains/demo-chain${path}`, { method });
@@ -62,13 +62,13 @@ it.each(['POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS'])(
   },
 );
 
-it('the statuses repeat the trace id of a valid traceparent', async () => {
+it('an answer repeats the trace id of a valid traceparent', async () => {
   const traceId = '4bf92f3577b34da6a3ce929d0e0e4736';
   const answer = await api.get('/tokens/x', { traceparent: `00-${traceId}-00f067aa0ba902b7-01` });
   expect(await answer.json()).toMatchObject({ trace_id: traceId });
 });
 
-it.each([TOKEN, HISTORY])('keys are not needed, and tolerated when sent: %s', async (path) => {
+it.each([TOKEN, HISTORY])('keys of a project are not needed, and tolerated when sent: %s', async (path) => {
   const headers = { 'x-service-api-key': 'hello', 'x-service-publishable-key': 'hello', authorization: 'hello' };
   expect((await api.get(path)).status).toBe(200);
   expect((await api.get(path, headers)).status).toBe(200);
@@ -79,8 +79,8 @@ it.each([
   ['empty', ''],
   ['a secret key', `sk_svcapik-${'a'.repeat(36)}`],
   ['of another form', '0123456789abcdef0123456789abcdef'],
-  ['nobody has', createRateLimitKeyText('svcapik')],
-])('keys an x-api-key that is %s: 403 AUTHENTICATION_ERROR', async (_, key) => {
+  ['unknown', createRateLimitKeyText('svcapik')],
+])('an x-api-key that is %s: 403 AUTHENTICATION_ERROR', async (_, key) => {
   for (const path of [TOKEN, HISTORY])
     await expectChainFault(await api.get(path, { 'x-api-key': key }), 403, 'AUTHENTICATION_ERROR');
 });
@@ -88,7 +88,7 @@ it.each([
 const plan = { partner: 'Acme', calls: 10_000, windowS: 60, expiresAt: null };
 const statusOf = async (key: string) => (await api.get(TOKEN, { 'x-api-key': key })).status;
 
-it('rate limit keys may make as many calls as their plan says, from any address: the next one is 429', async () => {
+it('rate limit keys may make as many calls as their plan allows, from any address: the next one is 429', async () => {
   const { key } = await createRateLimitKey(api.rateLimitKeys, { ...plan, calls: 3 });
   const from = (address: string) =>
     api.get(TOKEN, { 'x-api-key': key, 'x-service-api-key': 'sent together', 'x-forwarded-for': address });

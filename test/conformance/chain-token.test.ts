@@ -48,19 +48,19 @@ it.each([
   ['name', 'name'],
   ['root_chain_id', 'rootChainId'],
   ['bridge_used', 'bridgeUsed'],
-])('a token %s may be null, and is then there as null', async (field, member) => {
+])('%s of a token may be null, and is then there as null', async (field, member) => {
   expect(await answerFor({ [member]: null })).toHaveProperty(field, null);
 });
 
-it.each(VERIFICATION_STATUSES)('a token verification_status may be %s', async (verificationStatus) => {
+it.each(VERIFICATION_STATUSES)('verification_status of a token may be %s', async (verificationStatus) => {
   expect(await answerFor({ verificationStatus })).toMatchObject({ verification_status: verificationStatus });
 });
 
-it('a token bridge_used is free text', async () => {
+it('bridge_used of a token is free text', async () => {
   expect(await answerFor({ bridgeUsed: 'any bridge — 橋' })).toMatchObject({ bridge_used: 'any bridge — 橋' });
 });
 
-it('a token decimals are a number from 0 on, is_canonical a boolean', async () => {
+it('decimals of a token are a number from 0 on, is_canonical a boolean', async () => {
   expect(await answerFor({ decimals: 0, isCanonical: false })).toMatchObject({ decimals: 0, is_canonical: false });
 });
 
@@ -68,11 +68,11 @@ it.each([
   [0, '2026-11-22T12:00:00.000000Z'],
   [123_456, '2026-11-22T12:00:00.123456Z'],
   [1_500_000, '2026-11-22T12:00:01.500000Z'],
-])('a token updated_at has six fractional digits and Z: %i µs behind noon', async (after, text) => {
+])('updated_at of a token has six fractional digits and Z: %i µs behind noon', async (after, text) => {
   expect(await answerFor({ updatedAt: NOON_US + after })).toMatchObject({ updated_at: text });
 });
 
-it('a token contract_address is compared case-insensitively and returned in lower case', async () => {
+it('contract_address of a token is compared case-insensitively and returned in lower case', async () => {
   const contractAddress = '0xabcdefabcdef0123456789abcdef0123456789ab';
   await api.putTokens(tokenRow({ contractAddress }));
   for (const spelling of [contractAddress, `0x${contractAddress.slice(2).toUpperCase()}`]) {
@@ -83,7 +83,7 @@ it('a token contract_address is compared case-insensitively and returned in lowe
 });
 
 it.each(['0x12', addressOf(1).slice(2), `${addressOf(1)}0`, '0x'.padEnd(42, 'z'), 'native'])(
-  'a token contract_address that is not 0x and 40 hexadecimal digits (%s): 400 VALIDATION_ERROR',
+  'contract_address of a token that is not 0x and 40 hexadecimal digits (%s): 400 VALIDATION_ERROR',
   async (address) => expectChainFault(await api.get(`/tokens/${address}`), 400, 'VALIDATION_ERROR'),
 );
 

@@ -16,7 +16,7 @@ export const withContext = (extra: Sent = {}): Sent =>
 export interface Answer {
   status: number;
   headers: Headers;
-  // biome-ignore lint/suspicious/noExplicitAny: the tests say what the body must be, the type would say it twice
+  // biome-ignore lint/suspicious/noExplicitAny: the tests show what the body must be, the type would repeat it
   body: any;
 }
 

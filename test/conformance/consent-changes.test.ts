@@ -42,7 +42,7 @@ async function statusOf({ anonymousId }: Change): Promise<string> {
 }
 
 it.each(STATUSES.flatMap((from) => STATUSES.map((to) => [from, to] as const)))(
-  'a consent change has no restriction, and a GET after the 204 sees it: %s to %s',
+  'a consent may change to any other, and a GET after the 204 sees it: %s to %s',
   async (from, to) => {
     const first = change({ status: from });
     await write(first);
@@ -52,7 +52,7 @@ it.each(STATUSES.flatMap((from) => STATUSES.map((to) => [from, to] as const)))(
   },
 );
 
-it('a consent change has of changes at the same time the one with the later place in the log wins', async () => {
+it('of consent changes at the same time, the one with the later offset wins', async () => {
   const sets = Array.from({ length: 10 }, () => {
     const first = change();
     return { first, all: [...STATUSES, ...STATUSES].map((status) => ({ ...first, status })) };

@@ -1,5 +1,4 @@
-// Contract, "Error envelope".
-// Left out of the table of statuses: 403 and 409, which no audience operation gives, and 500, which needs a store to fail.
+// Contract, "Error envelope". 500 is tested in failures.test.ts; no audience operation gives 403 or 409.
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type Answer, type Client, CONSENT_PATH, DATA_PATH, expectEnvelope, MESSAGES_PATH, track } from './client.ts';
 import { type ConformanceGateway, START_MAX_MS, startGateway } from './gateway.ts';
@@ -10,57 +9,22 @@ beforeAll(async () => {
 }, START_MAX_MS);
 afterAll(() => client.close());
 
+type Headers = Record<string, string>;
 const TRACE_ID = '4bf92f3577b34da6a3ce929d0e0e4736';
-const json = { 'content-type': 'application/json' };
-const publishable = () => ({ ...json, 'x-service-publishable-key': client.publishableKey });
-const put = (body: RequestInit['body'], headers = {}) =>
+const publishable = () => ({ 'content-type': 'application/json', 'x-service-publishable-key': client.publishableKey });
+const put = (body: string, headers: Headers) =>
   client.request(CONSENT_PATH, { method: 'PUT', headers: { ...publishable(), ...headers }, body });
-const batch = () => JSON.stringify({ messages: [track()] });
+const post = (headers: Headers) => client.post({ messages: [track()] }, headers);
 
-const FAULTS: [string, number, string, (headers: Record<string, string>) => Promise<Answer>][] = [
-  ['unknown route', 404, 'RESOURCE_NOT_FOUND', (headers) => client.request('/v2/audience', { headers })],
-  ['wrong method', 404, 'RESOURCE_NOT_FOUND', (headers) => client.request(DATA_PATH, { method: 'POST', headers })],
-  [
-    'wrong method of consent',
-    404,
-    'RESOURCE_NOT_FOUND',
-    (headers) => client.request(CONSENT_PATH, { method: 'DELETE', headers }),
-  ],
-  ['unreadable JSON in a batch', 400, 'VALIDATION_ERROR', (headers) => client.post('{', headers)],
-  ['unreadable JSON in a consent', 400, 'VALIDATION_ERROR', (headers) => put('{', headers)],
-  ['a consent that is no object', 400, 'VALIDATION_ERROR', (headers) => put('[]', headers)],
-  [
-    'wrong content type in a batch',
-    400,
-    'VALIDATION_ERROR',
-    (headers) => client.post(batch(), { ...headers, 'content-type': 'text/html' }),
-  ],
-  [
-    'wrong content type in a consent',
-    400,
-    'VALIDATION_ERROR',
-    (headers) => put('{}', { ...headers, 'content-type': 'text/html' }),
-  ],
-  [
-    'unknown encoding of a batch',
-    400,
-    'VALIDATION_ERROR',
-    (headers) => client.post(batch(), { ...headers, 'content-encoding': 'lzma' }),
-  ],
-  [
-    'broken encoding of a batch',
-    400,
-    'VALIDATION_ERROR',
-    (headers) => client.post(batch(), { ...headers, 'content-encoding': 'gzip' }),
-  ],
-  ['too large a batch', 400, 'VALIDATION_ERROR', (headers) => client.post(' '.repeat((1 << 20) + 1), headers)],
+const FAULTS: [string, number, string, (headers: Headers) => Promise<Answer>][] = [
+  ['an unknown route', 404, 'RESOURCE_NOT_FOUND', (headers) => client.request('/v2/audience', { headers })],
+  ['a wrong method', 404, 'RESOURCE_NOT_FOUND', (headers) => client.request(MESSAGES_PATH, { method: 'PUT', headers })],
+  ['an unreadable batch', 400, 'VALIDATION_ERROR', (headers) => client.post('{', headers)],
+  ['an unreadable consent', 400, 'VALIDATION_ERROR', (headers) => put('{', headers)],
+  ['a content type', 400, 'VALIDATION_ERROR', (headers) => post({ ...headers, 'content-type': 'text/html' })],
+  ['an encoding', 400, 'VALIDATION_ERROR', (headers) => post({ ...headers, 'content-encoding': 'lzma' })],
   ['too large a consent', 400, 'VALIDATION_ERROR', (headers) => put(' '.repeat(2 << 20), headers)],
-  [
-    'a refused key',
-    401,
-    'UNAUTHORISED_REQUEST',
-    (headers) => client.post(batch(), { ...headers, 'x-service-publishable-key': 'x' }),
-  ],
+  ['a key', 401, 'UNAUTHORISED_REQUEST', (headers) => post({ ...headers, 'x-service-publishable-key': 'x' })],
   [
     'an erasure without a key',
     400,
@@ -70,46 +34,29 @@ const FAULTS: [string, number, string, (headers: Record<string, string>) => Prom
 ];
 
 it.each(FAULTS)(
-  'the envelope of %s: %i %s, in the envelope with the trace id of traceparent',
+  'the refusal of %s is %i %s in the envelope, with the trace id of traceparent or a new one',
   async (_, status, code, send) => {
-    const answer = await send({ traceparent: `00-${TRACE_ID}-00f067aa0ba902b7-01` });
-    expectEnvelope(answer, status, code);
-    expect(answer.body.trace_id).toBe(TRACE_ID);
-    expect(answer.headers.get('content-type')).toMatch(/^application\/json/);
-  },
-);
-
-it.each(FAULTS)(
-  'the envelope of %s: %i %s, with a made trace id when there is no traceparent',
-  async (_, status, code, send) => {
-    const [one, two] = [await send({}), await send({})];
+    const traced = await send({ traceparent: `00-${TRACE_ID}-00f067aa0ba902b7-01` });
+    expectEnvelope(traced, status, code);
+    expect(traced.body.trace_id).toBe(TRACE_ID);
+    expect(traced.headers.get('content-type')).toMatch(/^application\/json/);
+    const [one, two] = [await send({}), await send({ traceparent: 'nonsense' })];
     expectEnvelope(one, status, code);
     expect(one.body.trace_id).not.toBe(two.body.trace_id);
   },
 );
 
-it('the envelope of details is an object or null', async () => {
-  const { body } = await client.request('/nowhere');
-  expect(body.details === null || (typeof body.details === 'object' && !Array.isArray(body.details))).toBe(true);
+it('an answer without an error has x-trace-id too', async () => {
+  expect((await post({})).headers.get('x-trace-id')).toMatch(/^[0-9a-f]{32}$/);
 });
 
-it('the envelope of an answer without an error has x-trace-id too', async () => {
-  const answer = await client.request(MESSAGES_PATH, { method: 'POST', headers: publishable(), body: batch() });
-  expect(answer.status).toBe(200);
-  expect(answer.headers.get('x-trace-id')).toMatch(/^[0-9a-f]{32}$/);
-});
-
-it('the link of an envelope opens a page that the service itself serves, one per code', async () => {
+it('link opens a page that the service itself serves, one per code', async () => {
   const flood = Array.from({ length: 90 }, () =>
     client.request(`${CONSENT_PATH}?anonymousId=a`, { headers: publishable() }),
   );
   const limited = (await Promise.all(flood)).find(({ status }) => status === 429);
-  const answers = [
-    await client.post('{'),
-    await client.post(batch(), { 'x-service-publishable-key': 'x' }),
-    await client.request('/nowhere'),
-    limited,
-  ];
+  const refused = await post({ 'x-service-publishable-key': 'x' });
+  const answers = [await client.post('{'), refused, await client.request('/nowhere'), limited];
   const links = new Set<string>();
   for (const answer of answers) {
     const link: string = answer?.body.link;

@@ -22,7 +22,7 @@ import { type ConformanceGateway, START_MAX_MS, startGateway } from './gateway.t
 import { messagesOnLog } from './log.ts';
 
 /** The smallest limit of bytes in flight that the gateway accepts: two of the largest batches. */
-const ROOM_BYTES = 2 << 20;
+const IN_FLIGHT_BYTES = 2 << 20;
 const BATCH_BYTES = 1 << 20;
 /** Time for brokers and gateways to restart on a busy machine. */
 const WAIT_MAX_MS = 60_000;
@@ -35,7 +35,7 @@ beforeAll(async () => {
   redis.port = String(wire.port);
   client = await startGateway({
     REDIS_URL: redis.href,
-    BYTES_IN_FLIGHT_MAX: String(ROOM_BYTES),
+    BYTES_IN_FLIGHT_MAX: String(IN_FLIGHT_BYTES),
     LOG_LEVEL: 'fatal',
     RATE_LIMIT_FAILED_KEYS_PER_MINUTE: '100000',
     PUBLISH_DEADLINE_MS: '10000',
@@ -143,9 +143,9 @@ it(
     /** More unfinished bodies than fit into the limit. */
     const unreadable = '{'.repeat(10_000);
     const refused = await until(
-      'a batch that is no JSON finds no room',
+      'a batch that is no JSON exceeds the capacity',
       async () => {
-        // A client with an unfinished body is disconnected after a while, so the room is filled again until the
+        // A client with an unfinished body is disconnected after a while, so the capacity is filled again until the
         // refusal is seen.
         if (held.length < 200) held.push(await begin(BATCH_BYTES, BATCH_BYTES - 1));
         const answer = await client.post(unreadable);
@@ -168,7 +168,7 @@ it(
     );
     expect(early).toMatch(/^HTTP\/1\.1 429 [\s\S]*\r\nretry-after: [1-9]\d*\r\n/i);
     for (const socket of held) socket.destroy();
-    await until('there is room again', async () => (await client.send(track())).status === 200);
+    await until('there is capacity again', async () => (await client.send(track())).status === 200);
   },
   START_MAX_MS,
 );

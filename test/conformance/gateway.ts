@@ -12,7 +12,7 @@ import { type Client, createClient } from './client.ts';
 /** The key prefix of the gateway under test. Keys of the tests have it too. */
 const KEY_PREFIX = 'svcapik';
 
-/** Time until a gateway is ready on a machine that does twenty things at once. */
+/** Time until a gateway is ready on a machine that runs many tests together. */
 const READY_MAX_MS = 90_000;
 /** Time for hooks that start a gateway, including what they do before. */
 export const START_MAX_MS = 150_000;
@@ -54,7 +54,7 @@ export async function startGateway(
     initIdentity(stores.redis),
     applyTopics(topics),
   ]);
-  const place = { environmentId: `test-${tag}-production`, topicPrefix: prefix };
+  const names = { environmentId: `test-${tag}-production`, topicPrefix: prefix };
   const [httpPort, adminPort] = await freePorts(2);
   const gateway = spawn(process.execPath, [...nodeOptionsOf('gateway'), 'services/gateway/src/main.ts'], {
     stdio: ['ignore', 'inherit', 'inherit'],
@@ -86,7 +86,7 @@ export async function startGateway(
     await close();
     throw fault;
   });
-  return { ...createClient(`http://127.0.0.1:${httpPort}`, keys.publishableKey), ...keys, ...place, close };
+  return { ...createClient(`http://127.0.0.1:${httpPort}`, keys.publishableKey), ...keys, ...names, close };
 }
 
 async function mintKeys(redisUrl: string, projectId: string): Promise<ConformanceKeys> {

@@ -61,7 +61,7 @@ it('a key text is a prefix, 30 base62 characters and their CRC32 in 6: pk_ and s
   }
 });
 
-it('a key text a wrong checksum is refused without any look-up: 401 also while the store is down', async () => {
+it('a key text with a wrong checksum is refused without any look-up: 401 also while the store is down', async () => {
   const { publishableKey: key } = client;
   const wrong = key.slice(0, -1) + (key.endsWith('0') ? '1' : '0');
   wire.mode = 'cut';
@@ -69,7 +69,7 @@ it('a key text a wrong checksum is refused without any look-up: 401 also while t
   wire.mode = 'open';
 });
 
-it('a key text the secret is stored as SHA-256 with its first and last four characters', async () => {
+it('the secret of a key is stored as SHA-256 with its first and last four characters', async () => {
   const owner = { ...ownerOf('stored'), kind: 'secret' } as const;
   const { key } = await createKey(context(), owner);
   const records = keysOfProject(await store.readAll(), owner.projectId);

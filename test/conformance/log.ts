@@ -37,7 +37,7 @@ export async function consentsOnLog(topicPrefix: string, source: string) {
 
 const toHex = (messageId: unknown) => String(messageId).replaceAll('-', '').toLowerCase();
 
-/** Waits until a record of `topic` satisfies `isWanted`, and returns what `decode` made of it. */
+/** Waits until a record of `topic` satisfies `isWanted`, and returns the decoded record. */
 export async function findRecord<T>(
   topic: string,
   decode: (value: Buffer) => T,

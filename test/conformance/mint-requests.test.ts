@@ -23,7 +23,7 @@ async function readShown(path: string): Promise<Shown> {
 
 const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/;
 
-it('a mint request is accepted, can be found at once, is on the log and in the list, and has every member, including the minter’s result', async () => {
+it('a mint request is accepted, can be found immediately, is on the log and in the list, and has every member, including the minter’s result', async () => {
   const mints = `/${await system.link()}/nfts/mint-requests`;
   const asset = assetOf({ token_id: '7', amount: '2', metadata: { name: 'Sword' } });
   expect((await system.call(mints, { body: { assets: [asset] } })).status).toBe(202);
@@ -63,7 +63,7 @@ it('a mint request is accepted, can be found at once, is on the log and in the l
     transaction_hash: `0x${'cd'.repeat(32)}`,
   };
   const isDone = async (path: string) => (await readShown(path)).result[0]?.status === 'succeeded';
-  await until('it shows what the minter said', () => isDone(one));
+  await until('it shows the result of the minter', () => isDone(one));
   await until('so does the list', () => isDone(mints));
   expect((await readShown(one)).result).toEqual([succeeded]);
   expect((await readShown(mints)).result).toEqual([succeeded]);
@@ -100,7 +100,7 @@ it('a mint request that failed has the reason, and its reference id may be used 
 
 const path = '/nfts/mint-requests';
 
-it('the statuses of mint requests are 400 without a key, 401 for one that is malformed, unknown or publishable', async () => {
+it('mint requests are answered with 400 without a key, 401 for one that is malformed, unknown or publishable', async () => {
   const contract = await system.link();
   const body = { assets: [assetOf()] };
   const codeOf = async (key: string, sent: unknown = body) => {
@@ -113,7 +113,7 @@ it('the statuses of mint requests are 400 without a key, 401 for one that is mal
     for (const sent of [body, undefined]) expect(await codeOf(key, sent)).toEqual([401, 'UNAUTHORISED_REQUEST']);
 });
 
-it('the statuses of mint requests are 403 for the key of another project, 404 for an unknown chain or a collection that is not linked', async () => {
+it('mint requests are answered with 403 for the key of another project, 404 for an unknown chain or a collection that is not linked', async () => {
   const contract = await system.link();
   const other = { 'x-service-api-key': system.keys.other };
   for (const body of [{ assets: [assetOf()] }, undefined]) {
@@ -126,7 +126,7 @@ it('the statuses of mint requests are 403 for the key of another project, 404 fo
   }
 });
 
-it('the statuses of mint requests are 409 with every reference id that is pending, minted or twice in the request, and nothing of the request is accepted', async () => {
+it('mint requests are answered with 409 with every reference id that is pending, minted or twice in the request, and nothing of the request is accepted', async () => {
   const mints = `/${await system.link()}${path}`;
   const [first, second, third] = [assetOf(), assetOf(), assetOf()];
   await system.call(mints, { body: { assets: [first, second] } });
@@ -140,7 +140,7 @@ it('the statuses of mint requests are 409 with every reference id that is pendin
   expect(again.status).toBe(202);
 });
 
-it('the statuses of mint requests are 400 with everything that is wrong, for a body that cannot be read, and for one above its limit', async () => {
+it('mint requests are answered with 400 with everything that is wrong, for a body that cannot be read, and for one above its limit', async () => {
   const mints = `/${await system.link()}${path}`;
   const wrong = await system.call(mints, { body: { assets: [assetOf({ token_id: 1, owner_address: 'me' })] } });
   expect(wrong.status).toBe(400);

@@ -40,7 +40,7 @@ export interface MintingSystem {
   /** Links a new collection to the environment of the secret key, which has a signable key. */
   link(over?: { readonly projectId?: string; readonly environmentId?: string }): Promise<string>;
   readonly keys: { readonly demo: string; readonly other: string; readonly publishable: string };
-  /** Sends a request below `/v1/chains/demo-chain/collections`, with the secret key unless headers say otherwise. */
+  /** Sends a request below `/v1/chains/demo-chain/collections`, with the secret key unless headers replace it. */
   call(path: string, request?: { body?: unknown; headers?: Readonly<Record<string, string>> }): Promise<Response>;
   /** The mint requests on the log. */
   requests(): Promise<MintRequestRecord[]>;
@@ -114,7 +114,8 @@ export async function startMinting(settings: Record<string, string> = {}): Promi
       const records = await readTopic({ brokers: testStores().kafka, topic: name });
       return records.map(({ value }) => mintRequestCodec.decode(value!.subarray(5)));
     },
-    publishState: (request, change) => say({ producer, topic, schemaId: own.schemaIdOf(topic) }, request, change),
+    publishState: (request, change) =>
+      publishMintState({ producer, topic, schemaId: own.schemaIdOf(topic) }, request, change),
     rows: async <R>(sql: string) => {
       const text = await own.query(`${sql} FORMAT JSONEachRow`);
       return text.split('\n').flatMap((line) => (line === '' ? [] : [JSON.parse(line) as R]));
@@ -153,7 +154,7 @@ function createCall(url: string, secretKey: string): MintingSystem['call'] {
   };
 }
 
-async function say(
+async function publishMintState(
   { producer, topic, schemaId }: { producer: Producer; topic: string; schemaId: number },
   request: MintRequestRecord,
   change: Partial<MintStateRecord>,

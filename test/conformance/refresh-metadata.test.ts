@@ -47,7 +47,7 @@ it('metadata of a collection: 200 with address, chain and the given metadata; la
     for (const header of HEADERS) expect(answer.headers.get(header), header).toMatch(/\d/);
   }
   const kept = `SELECT metadata FROM collections FINAL WHERE contract = unhex('${contract.slice(2)}')`;
-  await until('the last stands', async () =>
+  await until('the last is stored', async () =>
     (await system.rows<{ metadata: string }>(kept))[0]?.metadata.includes('Swords'),
   );
 });
@@ -80,7 +80,7 @@ it('metadata of tokens and stacks: 202 with four values, all strings, the same a
       `SELECT metadata_id AS id, metadata FROM metadata_stacks FINAL ${where}`,
     )),
   ];
-  await until('both stand', async () => (await kept()).length === 2);
+  await until('both are stored', async () => (await kept()).length === 2);
   expect((await kept()).map(({ id, metadata }) => [id, JSON.parse(metadata)])).toEqual([
     ['7', TOKEN],
     [METADATA_ID, TOKEN],

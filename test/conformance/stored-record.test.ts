@@ -90,7 +90,7 @@ it('an alias from the own anonymous id without a type names the anonymous identi
 async function keepAs(fields: Record<string, unknown>, texts: Record<string, string>) {
   const sent = track(fields);
   let body = JSON.stringify({ messages: [sent] });
-  for (const [place, text] of Object.entries(texts)) body = body.replace(place, text);
+  for (const [from, text] of Object.entries(texts)) body = body.replace(from, text);
   expectAccepted(await client.post(body), 1);
   const [kept] = await messagesOnLog(client.topicPrefix, [sent.messageId]);
   return kept?.record;

@@ -9,7 +9,7 @@ import { createWorld, ENVIRONMENT } from './world.ts';
 const recipes = readRecipes();
 const world = createWorld();
 const formatOf = ({ query }: Recipe) => /\bFORMAT (\w+)$/.exec(query)?.[1] ?? null;
-const questions = recipes.filter((recipe) => formatOf(recipe) === null);
+const queries = recipes.filter((recipe) => formatOf(recipe) === null);
 const exports = recipes.filter((recipe) => formatOf(recipe) !== null);
 
 /**
@@ -33,13 +33,13 @@ const ALSO: Readonly<Record<string, readonly RecipeParams[]>> = {
 };
 
 /** The parameters for a recipe: first those of its command, then others. */
-function askedOf({ commands, file }: Recipe): RecipeParams[] {
+function paramsOf({ commands, file }: Recipe): RecipeParams[] {
   const values = [...commands[0]!.matchAll(/param_(\w+)=([^&"]*)/g)].map(([, name, value]) => [name, value]);
   return [{}, ...(ALSO[file] ?? [])].map((also) => ({ ...Object.fromEntries(values), ...also }));
 }
 
-const toSearch = (asked: RecipeParams) =>
-  Object.fromEntries(Object.entries(asked).map(([name, value]) => [`param_${name}`, value]));
+const toSearch = (params: RecipeParams) =>
+  Object.fromEntries(Object.entries(params).map(([name, value]) => [`param_${name}`, value]));
 const toRows = (text: string) => text.split('\n').flatMap((line) => (line === '' ? [] : [JSON.parse(line) as Row]));
 const AS_JSON = { default_format: 'JSONEachRow', output_format_json_quote_64bit_integers: '0' };
 
@@ -51,11 +51,11 @@ describe('the cookbook, on the traffic of a simulated game', () => {
   });
   afterAll(() => database.close());
 
-  const rowsOf = async (sql: string, asked: RecipeParams = {}) =>
-    toRows(await (await database.query(sql, { ...toSearch(asked), ...AS_JSON })).text());
+  const rowsOf = async (sql: string, params: RecipeParams = {}) =>
+    toRows(await (await database.query(sql, { ...toSearch(params), ...AS_JSON })).text());
 
   it('has a test with the expected answer for each recipe', () => {
-    expect(questions.map(({ file }) => file)).toEqual(Object.keys(ANSWERS));
+    expect(queries.map(({ file }) => file)).toEqual(Object.keys(ANSWERS));
     expect(exports.map(formatOf)).toEqual(['Parquet', 'CSVWithNames']);
   });
 
@@ -75,17 +75,17 @@ describe('the cookbook, on the traffic of a simulated game', () => {
     expect(shared.length).toBeGreaterThan(3);
   });
 
-  it.each(questions)('$file returns the correct answer', async (recipe) => {
-    const expected = askedOf(recipe).map((asked) => ANSWERS[recipe.file]!(world, asked));
+  it.each(queries)('$file returns the correct answer', async (recipe) => {
+    const expected = paramsOf(recipe).map((params) => ANSWERS[recipe.file]!(world, params));
     expect(expected.flat().length).toBeGreaterThan(1);
-    for (const [index, asked] of askedOf(recipe).entries())
-      expect(await rowsOf(recipe.text, asked), JSON.stringify(asked)).toEqual(expected[index]);
+    for (const [index, params] of paramsOf(recipe).entries())
+      expect(await rowsOf(recipe.text, params), JSON.stringify(params)).toEqual(expected[index]);
   });
 
   it('returns the same answers once the dictionary has the persons of fresh links', async () => {
     const answers = async () => {
       const given: Row[][] = [];
-      for (const recipe of questions) given.push(await rowsOf(recipe.text, askedOf(recipe).at(-1)));
+      for (const recipe of queries) given.push(await rowsOf(recipe.text, paramsOf(recipe).at(-1)));
       return given;
     };
     const before = await answers();
@@ -96,15 +96,15 @@ describe('the cookbook, on the traffic of a simulated game', () => {
   it.each(exports)(
     '$file writes a file with every event of the span, which ClickHouse can read back',
     async (recipe) => {
-      const [asked = {}] = askedOf(recipe);
-      const exported = await (await database.query(recipe.text, toSearch(asked))).blob();
+      const [params = {}] = paramsOf(recipe);
+      const exported = await (await database.query(recipe.text, toSearch(params))).blob();
       const form = new FormData();
       form.append('exported', exported);
       const structure =
         "message_id UUID, event_name String, event_time DateTime64(3, 'UTC'), person_id Nullable(String), property_price Nullable(Float64)";
       const search = { exported_format: formatOf(recipe)!, exported_structure: structure, ...AS_JSON };
       const answer = await database.query(form, { ...search, query: 'SELECT * FROM exported' });
-      const expected = occurredIn(world, asked).map(({ id, person, message }) => ({
+      const expected = occurredIn(world, params).map(({ id, person, message }) => ({
         message_id: id,
         event_name: message.eventName ?? '',
         event_time: toTime(message.eventTime),
@@ -117,8 +117,8 @@ describe('the cookbook, on the traffic of a simulated game', () => {
   );
 
   it.each(exports)('$file writes no raw id, and no property without a column', async (recipe) => {
-    const [asked = {}] = askedOf(recipe);
-    const text = await (await database.query(recipe.text, toSearch(asked))).text();
+    const [params = {}] = paramsOf(recipe);
+    const text = await (await database.query(recipe.text, toSearch(params))).text();
     const { anonymousId, deviceId } = world.facts
       .map(({ message }) => message)
       .find((one) => one.anonymousId && one.deviceId)!;

@@ -9,16 +9,16 @@ const COMMAND = /`npm run columns -- ([^`]+)`/g;
 export async function addPropertyColumns({ target }: OwnDatabase): Promise<void> {
   const stop = new AbortController().signal;
   const columns = createColumnsCommand({ clickhouse: () => target, wallClockMs: Date.now, stop });
-  const said: string[] = [];
-  const say = (line: string) => void said.push(line);
+  const lines: string[] = [];
+  const report = (line: string) => void lines.push(line);
   const about = readRecipes().flatMap((recipe) => recipe.about);
-  for (const [, words = ''] of about.join('\n').matchAll(COMMAND)) {
-    const args = (words.match(/'[^']*'|\S+/g) ?? []).map((word) => word.replaceAll("'", ''));
+  for (const [, text = ''] of about.join('\n').matchAll(COMMAND)) {
+    const args = (text.match(/'[^']*'|\S+/g) ?? []).map((arg) => arg.replaceAll("'", ''));
     const code = await runCommand([columns], ['columns', ...args], {
-      result: say,
-      progress: say,
+      result: report,
+      progress: report,
       isInteractive: false,
     });
-    if (code !== 0) throw new Error(`npm run columns -- ${words} ended with ${code}: ${said.join('; ')}`);
+    if (code !== 0) throw new Error(`npm run columns -- ${text} ended with ${code}: ${lines.join('; ')}`);
   }
 }

@@ -32,7 +32,7 @@ export interface AcceptedCopy {
   readonly traceId: string;
 }
 
-/** What a game sent within some weeks, and which ids belong to which person. */
+/** Traffic of some weeks, and the persons of its ids. */
 export interface SimulatedTraffic {
   readonly copies: readonly AcceptedCopy[];
   readonly rejections: readonly Omit<RejectionRecord, 'environmentId'>[];
@@ -49,19 +49,19 @@ export function createSimulatedTraffic(): SimulatedTraffic {
   const copies: AcceptedCopy[] = [];
   const rejections: Omit<RejectionRecord, 'environmentId'>[] = [];
   const identities = new Map<string, Identity>();
-  const know = (identity: Identity) => identities.set(`${identity.kind} ${identity.id}`, identity);
+  const add = (identity: Identity) => identities.set(`${identity.kind} ${identity.id}`, identity);
   for (let number = 0; number < BATCHES; number++) {
     const nowMs = FROM_MS + Math.floor(((TO_MS - FROM_MS) * number) / BATCHES) + random.integer(0, HOUR_MS);
     endSessions(traffic, random);
     const batch = traffic.next(nowMs);
     for (const sound of batch.sound) {
       cast.accept(batch.household, sound);
-      for (const each of [sound.owner, sound.fact?.from, sound.fact?.to]) if (each) know(each);
+      for (const each of [sound.owner, sound.fact?.from, sound.fact?.to]) if (each) add(each);
     }
     for (const receivedAt of batch.resent || batch.answerLost ? [nowMs, nowMs + AGAIN_MS] : [nowMs]) {
-      const judged = judge(batch, receivedAt, random.hex(32));
-      copies.push(...judged.copies);
-      rejections.push(...judged.rejections);
+      const result = validate(batch, receivedAt, random.hex(32));
+      copies.push(...result.copies);
+      rejections.push(...result.rejections);
     }
   }
   return {
@@ -72,14 +72,14 @@ export function createSimulatedTraffic(): SimulatedTraffic {
   };
 }
 
-/** The simulator is made for minutes. Over weeks, a device sometimes starts a new session between two batches. */
+/** Over weeks, a device sometimes starts a new session between two batches. */
 function endSessions({ households }: Traffic, random: Random): void {
   for (const { devices } of households)
     for (const device of devices) if (random.chance(SESSION_ENDS_SHARE)) device.sessionId = random.hex(32);
 }
 
 /** Accepts and rejects messages as the gateway does. */
-function judge(batch: Batch, receivedAt: number, traceId: string): Pick<SimulatedTraffic, 'copies' | 'rejections'> {
+function validate(batch: Batch, receivedAt: number, traceId: string): Pick<SimulatedTraffic, 'copies' | 'rejections'> {
   const document = JSON.parse(batch.body) as { messages: unknown[] };
   const sources = document.messages.map((element) => ({
     bytes: Buffer.byteLength(JSON.stringify(element)),
@@ -88,7 +88,7 @@ function judge(batch: Batch, receivedAt: number, traceId: string): Pick<Simulate
   const window = { fromMs: receivedAt - EVENT_AGE_MAX_MS, toMs: receivedAt + EVENT_AHEAD_MAX_MS };
   const verdict = validateBatch(document, { window, sources });
   if (verdict.kind === 'fault' || verdict.accepted.length !== batch.sound.length)
-    throw new Error('a batch of the simulator was judged as the simulator does not expect');
+    throw new Error('the validation of a simulated batch has an unexpected result');
   return {
     copies: verdict.accepted.map(({ message }) => ({ message, receivedAt, traceId })),
     rejections: verdict.rejected.flatMap(({ index, errors }) =>
@@ -97,7 +97,7 @@ function judge(batch: Batch, receivedAt: number, traceId: string): Pick<Simulate
   };
 }
 
-/** The client that sent a message, as far as the message states it in valid form. */
+/** The client of a message, where stated in valid form. */
 function clientOf(element: unknown): Pick<RejectionRecord, 'surface' | 'library' | 'libraryVersion'> {
   const { surface, context } = (element ?? {}) as { surface?: unknown; context?: unknown };
   const { library, libraryVersion } = (context ?? {}) as { library?: unknown; libraryVersion?: unknown };

@@ -14,7 +14,7 @@ import {
 } from './state.ts';
 
 /**
- * Topics of which an eraser waits for the end. It reads the end when the step begins, and goes on when everything
+ * Topics of which an eraser waits for the end. It reads the end when the step begins, and continues when everything
  * before it is committed.
  */
 const AWAITED: Readonly<Partial<Record<Step, readonly Topic[]>>> = {
@@ -92,7 +92,7 @@ class Work {
         return this.#delete(step);
       case 'verify, and delete again':
         return [
-          this.#state.rows.some((place) => this.#rules.covers(found, place))
+          this.#state.rows.some((offset) => this.#rules.covers(found, offset))
             ? this.#to('delete decisions')
             : this.#pass(),
         ];
@@ -107,8 +107,8 @@ class Work {
   #read(): Partial<State>[] {
     const { erasures } = this.#state;
     const open = [...erasures.keys()].filter((each) => {
-      const { requested: asked, hasReceipt, held } = erasures[each] as Erasure;
-      return asked && !(hasReceipt && held === null);
+      const { requested, hasReceipt, held } = erasures[each] as Erasure;
+      return requested && !(hasReceipt && held === null);
     });
     if (open.length === 0) return [];
     const done = open.filter((each) => erasures[each]?.hasReceipt);
@@ -124,7 +124,7 @@ class Work {
   /** A gateway publishes a link within a known time, or never. */
   #isAllSent(): boolean {
     const { log } = this.#rules;
-    return log.offsetsOf('link').every((place) => place < this.#state.sent || log.atOf(place) > this.#cutoff());
+    return log.offsetsOf('link').every((offset) => offset < this.#state.sent || log.atOf(offset) > this.#cutoff());
   }
 
   /**
@@ -135,7 +135,7 @@ class Work {
   #resolve(): Cutoffs {
     const { log, has } = this.#rules;
     const { rows, graph, erasures } = this.#state;
-    const decisions = rows.filter((place) => log.isLink(place) && log.atOf(place) <= this.#cutoff());
+    const decisions = rows.filter((offset) => log.isLink(offset) && log.atOf(offset) <= this.#cutoff());
     const known = has('resolve by decisions not later than T') ? log.graphOf(decisions) : graph;
     const others = has('take over the closure of an erasure that overlaps') ? erasures : [];
     const closures = others.flatMap(({ closure }) => (closure === null ? [] : [idsOf(closure)]));
@@ -145,13 +145,13 @@ class Work {
   }
 
   /**
-   * Places the hold of the whole closure. With two erasures, the hold of the earlier one may have delayed a link that
+   * Creates the hold of the whole closure. With two erasures, the hold of the earlier one may have delayed a link that
    * the later cut-off includes. That link may be decided now, so the eraser resolves again.
    */
   #hold(): Partial<State> {
     const { has } = this.#rules;
     const ids = idsOf(this.#eraser.found);
-    if (!this.#isHeld() && has('hold it only while the hold stands')) return this.#goTo(IDLE);
+    if (!this.#isHeld() && has('hold it only while the hold exists')) return this.#goTo(IDLE);
     const held = this.#note({ held: ids });
     const mayGrow = this.#eraser.batch.length > 1 && this.#eraser.held.join() !== ids.join();
     if (!mayGrow || !has('resolve again where erasures were merged')) return this.#pass(held);
@@ -163,10 +163,10 @@ class Work {
     const { has, covers, log } = this.#rules;
     const { graph, choices } = this.#state;
     const { found } = this.#eraser;
-    if (!this.#isHeld() && has('forget only while the hold stands')) return this.#goTo(IDLE);
-    const isForgotten = (place: number) =>
-      has('forget no later consent') ? covers(found, place) : log.idsOf(place).some((id) => id in found);
-    const kept = choices.filter((place) => !isForgotten(place));
+    if (!this.#isHeld() && has('forget only while the hold exists')) return this.#goTo(IDLE);
+    const isForgotten = (offset: number) =>
+      has('forget no later consent') ? covers(found, offset) : log.idsOf(offset).some((id) => id in found);
+    const kept = choices.filter((offset) => !isForgotten(offset));
     return this.#pass({ graph: withoutIds(graph, idsOf(found)), choices: kept });
   }
 
@@ -178,12 +178,12 @@ class Work {
     const { has, log, covers } = this.#rules;
     const { rows, topics } = this.#state;
     const { found } = this.#eraser;
-    const later = rows.filter((place) => !covers(found, place) && log.idsOf(place).some((id) => id in found));
-    const links = later.filter((place) => log.isLink(place) && !topics.links.includes(place));
-    const consents = later.filter((place) => log.isConsent(place));
+    const later = rows.filter((offset) => !covers(found, offset) && log.idsOf(offset).some((id) => id in found));
+    const links = later.filter((offset) => log.isLink(offset) && !topics.links.includes(offset));
+    const consents = later.filter((offset) => log.isConsent(offset));
     let { choices } = this.#state;
-    for (const place of has('put back later consents') ? consents : [])
-      choices = putConsent(this.#rules, { ...this.#state, choices }, place);
+    for (const offset of has('put back later consents') ? consents : [])
+      choices = putConsent(this.#rules, { ...this.#state, choices }, offset);
     return {
       choices,
       topics: has('put back later links') ? { ...topics, links: [...topics.links, ...links] } : topics,
@@ -195,14 +195,14 @@ class Work {
     const { log, covers, mayHappen } = this.#rules;
     const { rows, happened, revived } = this.#state;
     const { found } = this.#eraser;
-    const isInTable = (place: number) => log.isLink(place) === (step === 'delete decisions');
-    const kept = rows.filter((place) => !isInTable(place) || !covers(found, place));
-    const moves = [this.#pass({ rows: kept, revived: revived.filter((place) => kept.includes(place)) })];
+    const isInTable = (offset: number) => log.isLink(offset) === (step === 'delete decisions');
+    const kept = rows.filter((offset) => !isInTable(offset) || !covers(found, offset));
+    const moves = [this.#pass({ rows: kept, revived: revived.filter((offset) => kept.includes(offset)) })];
     if (!mayHappen(this.#state, 'delete fails')) return moves;
     return [...moves, this.#pass({ happened: [...happened, 'delete fails'] })];
   }
 
-  /** First notes the ends of the topics. Goes on when everything before those ends is committed. */
+  /** First notes the ends of the topics. Continues when everything before those ends is committed. */
   #await(step: Step, topics: readonly Topic[]): Partial<State>[] {
     const { awaited } = this.#eraser;
     if (awaited !== null) return Object.values(awaited).some((count) => count > 0) ? [] : [this.#pass()];

@@ -12,42 +12,42 @@ export function take(rules: Rules, state: State): Move[] {
 }
 
 function send(rules: Rules, state: State): Move[] {
-  const { sent: place, topics, erasures, happened } = state;
-  const next = rules.log.sent[place];
+  const { sent: offset, topics, erasures, happened } = state;
+  const next = rules.log.sent[offset];
   if (next === undefined) return [];
-  const sent = place + 1;
-  const words = `gateway takes ${next.kind}`;
+  const sent = offset + 1;
+  const step = `gateway takes ${next.kind}`;
   if ('erasure' in next) {
     const { subject } = rules.log.wishes[next.erasure] as Wish;
-    const change = next.kind === 'hold' ? { held: [subject] } : { asked: true };
-    const taken: Move = [`${words} ${next.erasure}`, { sent, erasures: changed(erasures, next.erasure, change) }];
+    const change = next.kind === 'hold' ? { held: [subject] } : { requested: true };
+    const taken: Move = [`${step} ${next.erasure}`, { sent, erasures: changed(erasures, next.erasure, change) }];
     if (next.kind === 'hold' || !rules.mayHappen(state, 'request is lost')) return [taken];
-    return [taken, ['the request never stands', { sent, happened: [...happened, 'request is lost'] }]];
+    return [taken, ['the request is lost', { sent, happened: [...happened, 'request is lost'] }]];
   }
   const topic = TOPIC_OF[next.kind];
-  const published: Topics = { ...topics, [topic]: [...topics[topic], place] };
-  const unput = next.kind === 'consent' ? withOffset(state.unput, place) : state.unput;
-  return [[`${words} ${rules.log.idsOf(place)} of ${rules.log.atOf(place)}`, { sent, topics: published, unput }]];
+  const published: Topics = { ...topics, [topic]: [...topics[topic], offset] };
+  const unput = next.kind === 'consent' ? withOffset(state.unput, offset) : state.unput;
+  return [[`${step} ${rules.log.idsOf(offset)} of ${rules.log.atOf(offset)}`, { sent, topics: published, unput }]];
 }
 
 function putConsents(rules: Rules, state: State): Move[] {
-  return state.unput.map((place) => [
-    `gateway puts consent ${place}`,
-    { unput: state.unput.filter((each) => each !== place), choices: putConsent(rules, state, place) },
+  return state.unput.map((offset) => [
+    `gateway puts consent ${offset}`,
+    { unput: state.unput.filter((each) => each !== offset), choices: putConsent(rules, state, offset) },
   ]);
 }
 
 /** One Redis script. Of two consents of one id, it keeps the one that is later in the log. */
-export function putConsent(rules: Rules, { choices, fences }: State, place: number): readonly number[] {
-  const [id] = rules.log.idsOf(place);
-  if (rules.covers(fences, place) && rules.has('refuse consents by T of a fenced id')) return choices;
+export function putConsent(rules: Rules, { choices, fences }: State, offset: number): readonly number[] {
+  const [id] = rules.log.idsOf(offset);
+  if (rules.covers(fences, offset) && rules.has('refuse consents by T of a fenced id')) return choices;
   const stored = choices.find((each) => rules.log.idsOf(each)[0] === id);
-  if (stored === undefined) return withOffset(choices, place);
-  return stored >= place
+  if (stored === undefined) return withOffset(choices, offset);
+  return stored >= offset
     ? choices
     : withOffset(
         choices.filter((each) => each !== stored),
-        place,
+        offset,
       );
 }
 
@@ -55,10 +55,10 @@ export function putConsent(rules: Rules, { choices, fences }: State, place: numb
 function loseHolds(rules: Rules, state: State): Move[] {
   const isBehindRequest = (erasure: number) =>
     rules.log.sent.findIndex((sent) => sent.kind === 'request' && sent.erasure === erasure) < state.sent;
-  return state.erasures.flatMap(({ requested: asked, held }, erasure): Move[] => {
+  return state.erasures.flatMap(({ requested, held }, erasure): Move[] => {
     const letGo = { erasures: changed(state.erasures, erasure, { held: null }) };
     if (held === null) return [];
-    if (!asked && isBehindRequest(erasure) && rules.has('let a hold lapse whose request does not stand'))
+    if (!requested && isBehindRequest(erasure) && rules.has('let a hold lapse whose request is lost'))
       return [[`hold ${erasure} lapses`, letGo]];
     if (!rules.mayHappen(state, 'hold is lost')) return [];
     return [[`hold ${erasure} is lost`, { ...letGo, happened: [...state.happened, 'hold is lost'] }]];

@@ -2,13 +2,13 @@
 export type Id = 's' | 'd' | 'b' | 'c';
 
 /**
- * What is sent. `at` is the time at which the gateway accepted it. A later place in the log may have an earlier time,
+ * What is sent. `at` is the time at which the gateway accepted it. A later offset in the log may have an earlier time,
  * because gateways can be slow.
  */
 export type Sent =
   | { readonly kind: 'event' | 'consent'; readonly at: number; readonly ids: readonly [Id] }
   | { readonly kind: 'link'; readonly at: number; readonly ids: readonly [Id, Id] }
-  /** The gateway has chosen the cut-off T before this place. From here on the subject is held. */
+  /** The gateway has chosen the cut-off T before this offset. From here on the subject is held. */
   | { readonly kind: 'hold' | 'request'; readonly erasure: number };
 
 /** A requested erasure. Nothing of the subject that was accepted up to `cutoff` (T) may be left. */
@@ -48,11 +48,11 @@ export function withoutIds(graph: Graph, erased: readonly Id[]): Graph {
   return graph.map((ids) => ids.filter((id) => !erased.includes(id))).filter((ids) => ids.length > 1);
 }
 
-/** Everything that is sent, in order of its place in the log, and which of it each erasure covers. */
+/** Everything that is sent, in order of its offset in the log, and what each erasure covers. */
 export class Log {
   readonly sent: readonly Sent[];
   readonly wishes: readonly Wish[];
-  /** For each erasure, the places that it covers. */
+  /** For each erasure, the offsets that it covers. */
   readonly #erased: readonly ReadonlySet<number>[];
 
   constructor({ sent, wishes }: { sent: readonly Sent[]; wishes: readonly Wish[] }) {
@@ -62,81 +62,82 @@ export class Log {
   }
 
   offsetsOf(kind: Sent['kind']): number[] {
-    return this.sent.flatMap((sent, place) => (sent.kind === kind ? [place] : []));
+    return this.sent.flatMap((sent, offset) => (sent.kind === kind ? [offset] : []));
   }
 
-  idsOf(place: number): readonly Id[] {
-    const sent = this.sent[place];
+  idsOf(offset: number): readonly Id[] {
+    const sent = this.sent[offset];
     return sent !== undefined && 'ids' in sent ? sent.ids : [];
   }
 
-  atOf(place: number): number {
-    const sent = this.sent[place];
+  atOf(offset: number): number {
+    const sent = this.sent[offset];
     return sent !== undefined && 'at' in sent ? sent.at : 0;
   }
 
-  isLink(place: number): boolean {
-    return this.sent[place]?.kind === 'link';
+  isLink(offset: number): boolean {
+    return this.sent[offset]?.kind === 'link';
   }
 
-  isConsent(place: number): boolean {
-    return this.sent[place]?.kind === 'consent';
+  isConsent(offset: number): boolean {
+    return this.sent[offset]?.kind === 'consent';
   }
 
   /** The persons that these links make. */
   graphOf(links: readonly number[]): Graph {
-    return links.reduce((graph, place) => joinAll(graph, this.idsOf(place)), [] as Graph);
+    return links.reduce((graph, offset) => joinAll(graph, this.idsOf(offset)), [] as Graph);
   }
 
   /** Whether the record has one of these ids and is not later than that id's cut-off. */
-  isBy(cutoffs: Cutoffs, place: number): boolean {
-    return this.idsOf(place).some((id) => this.atOf(place) <= (cutoffs[id] ?? Number.NEGATIVE_INFINITY));
+  isBy(cutoffs: Cutoffs, offset: number): boolean {
+    return this.idsOf(offset).some((id) => this.atOf(offset) <= (cutoffs[id] ?? Number.NEGATIVE_INFINITY));
   }
 
-  /** Whether one of these erasures covers the record at this place. */
-  isErased(erasures: readonly number[], place: number): boolean {
-    return erasures.some((erasure) => this.#erased[erasure]?.has(place));
+  /** Whether one of these erasures covers the record at this offset. */
+  isErased(erasures: readonly number[], offset: number): boolean {
+    return erasures.some((erasure) => this.#erased[erasure]?.has(offset));
   }
 
   /**
-   * The places that an erasure covers: everything accepted up to T for the person that all links up to T make, in
+   * The offsets that an erasure covers: everything accepted up to T for the person that all links up to T make, in
    * whatever order the log has them.
    */
   #erasedBy({ subject, cutoff }: Wish): number[] {
-    const known = this.offsetsOf('link').filter((place) => this.atOf(place) <= cutoff);
+    const known = this.offsetsOf('link').filter((offset) => this.atOf(offset) <= cutoff);
     const person = componentOf(this.graphOf(known), subject);
     const cutoffs = Object.fromEntries(person.map((id) => [id, cutoff]));
-    return this.sent.flatMap((_, place) => (this.isBy(cutoffs, place) ? [place] : []));
+    return this.sent.flatMap((_, offset) => (this.isBy(cutoffs, offset) ? [offset] : []));
   }
 }
 
-/** What the stores have of the persons. Numbers are places in the log. */
+/** What the stores have of the persons. Numbers are offsets in the log. */
 export interface PersonData {
   readonly rows: readonly number[];
   readonly graph: Graph;
-  /** For each id, the place of the consent that Redis returns. */
+  /** For each id, the offset of the consent that Redis returns. */
   readonly choices: readonly number[];
 }
 
 /** What is left although these erasures cover it; null when nothing is. */
 export function leftIn(log: Log, erasures: readonly number[], { rows, graph, choices }: PersonData): string | null {
-  const isErased = (place: number) => log.isErased(erasures, place);
+  const isErased = (offset: number) => log.isErased(erasures, offset);
   if (rows.some(isErased)) return 'erased rows are left';
   if (choices.some(isErased)) return 'an erased consent is left';
-  const allowed = log.graphOf(log.offsetsOf('link').filter((place) => !isErased(place)));
+  const allowed = log.graphOf(log.offsetsOf('link').filter((offset) => !isErased(offset)));
   const isAllowed = (ids: readonly Id[]) => ids.every((id) => componentOf(allowed, ids[0] as Id).includes(id));
   return graph.every(isAllowed) ? null : 'an erased link is left';
 }
 
 /** What is missing at the end although no erasure covers it; null when nothing is. */
 export function lostFrom(log: Log, erasures: readonly number[], { rows, graph, choices }: PersonData): string | null {
-  const isKept = (place: number) => !log.isErased(erasures, place);
+  const isKept = (offset: number) => !log.isErased(erasures, offset);
   const consents = log.offsetsOf('consent').filter(isKept);
   const wanted = [...log.offsetsOf('event'), ...log.offsetsOf('link')].filter(isKept);
-  if ([...wanted, ...consents].some((place) => !rows.includes(place))) return 'rows of others, or of later, are lost';
+  if ([...wanted, ...consents].some((offset) => !rows.includes(offset)))
+    return 'rows of others, or later ones, are lost';
   const isJoined = ([one, other]: readonly Id[]) => componentOf(graph, one as Id).includes(other as Id);
-  if (wanted.some((place) => log.isLink(place) && !isJoined(log.idsOf(place)))) return 'a later link is lost';
-  const isLast = (place: number) =>
-    !consents.some((each) => each > place && log.idsOf(each)[0] === log.idsOf(place)[0]);
-  return consents.filter(isLast).every((place) => choices.includes(place)) ? null : 'a later consent is lost';
+  if (wanted.some((offset) => log.isLink(offset) && !isJoined(log.idsOf(offset)))) return 'a later link is lost';
+  const isLast = (offset: number) =>
+    !consents.some((each) => each > offset && log.idsOf(each)[0] === log.idsOf(offset)[0]);
+  return consents.filter(isLast).every((offset) => choices.includes(offset)) ? null : 'a later consent is lost';
 }

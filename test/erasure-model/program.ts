@@ -1,6 +1,6 @@
 /** The steps of the eraser, in order. */
 export const PROGRAM = [
-  // Also places a lost hold again.
+  // Also creates a lost hold again.
   'read the requests',
   'wait until no gateway holds back a link by T',
   'wait for the linker',
@@ -35,7 +35,7 @@ export const PARTS = [
   'resolve by decisions not later than T',
   'take over the closure of an erasure that overlaps',
   'hold the whole closure',
-  'hold it only while the hold stands',
+  'hold it only while the hold exists',
   'resolve again where erasures were merged',
   'store the closure',
   'fence',
@@ -47,7 +47,7 @@ export const PARTS = [
   'wait for the linker behind the hold',
   'wait for the writer',
   'forget',
-  'forget only while the hold stands',
+  'forget only while the hold exists',
   'forget no later consent',
   'put back later links',
   'put back later consents',
@@ -55,7 +55,7 @@ export const PARTS = [
   'delete other rows',
   'verify, and delete again',
   'release the hold',
-  'let a hold lapse whose request does not stand',
+  'let a hold lapse whose request is lost',
   'scrub while the fence lives',
 ] as const;
 export type Part = (typeof PARTS)[number];

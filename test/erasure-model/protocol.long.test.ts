@@ -6,11 +6,11 @@ import { WORLDS, type WorldName } from './worlds.ts';
 
 const LEFT = 'erased rows are left';
 const LINK_LOST = 'a later link is lost';
-const ROWS_LOST = 'rows of others, or of later, are lost';
+const ROWS_LOST = 'rows of others, or later ones, are lost';
 
 /** For each part of the protocol, the world in which its absence causes a fault, and the fault. */
 const FAULT_WITHOUT: Readonly<Record<Part, readonly [WorldName, string]>> = {
-  // The hold is lost, and no actor places it again.
+  // The hold is lost, and no actor offsets it again.
   'hold the subject when its request is read': ['the hold is lost', NEVER_ENDS],
   'wait until no gateway holds back a link by T': ['a link by T comes behind the request', LEFT],
   'wait for the linker': ['nothing goes wrong', LEFT],
@@ -19,10 +19,10 @@ const FAULT_WITHOUT: Readonly<Record<Part, readonly [WorldName, string]>> = {
   'take the ends of decisions when the linker has passed': ['nothing goes wrong', LEFT],
   // Without it, a stranger who was linked later counts as the person.
   'resolve by decisions not later than T': ['the hold is lost', ROWS_LOST],
-  'take over the closure of an erasure that overlaps': ['the same is asked twice', LEFT],
+  'take over the closure of an erasure that overlaps': ['the same request comes twice', LEFT],
   // A link of another member is decided while two erasers remove ids from the graph.
   'hold the whole closure': ['another eraser takes over', LINK_LOST],
-  'hold it only while the hold stands': ['another eraser takes over', LINK_LOST],
+  'hold it only while the hold exists': ['another eraser takes over', LINK_LOST],
   'resolve again where erasures were merged': ['two erasures of one person', LEFT],
   // The next eraser cannot find ids whose decisions are deleted already.
   'store the closure': ['another eraser takes over', LEFT],
@@ -36,16 +36,16 @@ const FAULT_WITHOUT: Readonly<Record<Part, readonly [WorldName, string]>> = {
   'wait for the linker behind the hold': ['two erasures of one person', LINK_LOST],
   'wait for the writer': ['nothing goes wrong', LEFT],
   forget: ['nothing goes wrong', 'an erased link is left'],
-  'forget only while the hold stands': ['another eraser takes over', LINK_LOST],
+  'forget only while the hold exists': ['another eraser takes over', LINK_LOST],
   'forget no later consent': ['consents are given', 'a later consent is lost'],
   'put back later links': ['the hold is lost', LINK_LOST],
-  // An erased consent came late and replaced the later one in Redis.
+  // A late erased consent replaced the later one in Redis.
   'put back later consents': ['consents are given', 'a later consent is lost'],
   'delete decisions': ['nothing goes wrong', NEVER_ENDS],
   'delete other rows': ['nothing goes wrong', NEVER_ENDS],
   'verify, and delete again': ['a delete fails', LEFT],
   'release the hold': ['nothing goes wrong', NEVER_ENDS],
-  'let a hold lapse whose request does not stand': ['nobody knows whether the request stands', NEVER_ENDS],
+  'let a hold lapse whose request is lost': ['the request may be lost', NEVER_ENDS],
   'scrub while the fence lives': ['a zombie writer inserts late', LEFT],
 };
 

@@ -15,7 +15,7 @@ import { scrub, takeOver, write } from './writer.ts';
  * - The writer writes rows of events, decisions and consents.
  * - One or two erasers follow a program (`program.ts`). Each may end at any moment; what it has stored stays.
  *
- * A world (`worlds.ts`) says what is sent, in the order of the log, and what goes wrong. The log is not in order of
+ * A world (`worlds.ts`) defines what is sent, in the order of the log, and what goes wrong. The log is not in order of
  * time. There are many small worlds instead of one large one. Each has only the actors that it needs.
  *
  * In each world this must hold, where T is the cut-off of the erasure:
@@ -24,13 +24,13 @@ import { scrub, takeOver, write } from './writer.ts';
  *   deleted. Those rows are gone at the end.
  * - Everything later than T, and everything of strangers, exists at the end.
  *
- * The model is simpler than the system. All actors know new fences at once. There is one environment, and each topic
+ * The model is simpler than the system. All actors know new fences immediately. There is one environment, and each topic
  * has one partition. The linker waits for a parked link until it goes back to the end of the topic. Only a fence makes
  * the linker refuse a link. A batch is about one person. An eraser reads a request, checks that it has no receipt and
  * holds the subject in one step. Redis loses only holds.
  *
  * One thing goes wrong at a time. So the model does not cover a hold that is lost while two erasers run: each would
- * rely on the hold that the other has placed again.
+ * rely on the hold that the other has created again.
  */
 export class Protocol implements System<State>, Rules {
   readonly start: State;
@@ -47,25 +47,25 @@ export class Protocol implements System<State>, Rules {
 
   next(state: State): Named<State>[] {
     const actors = [take, write, link, erase, scrub, takeOver, readAgain];
-    return actors.flatMap((moves) => moves(this, state)).map(([words, change]) => [words, { ...state, ...change }]);
+    return actors.flatMap((moves) => moves(this, state)).map(([step, change]) => [step, { ...state, ...change }]);
   }
 
   faultOf({ rows, graph, choices, revived, erasures }: State): string | null {
     const done = erasures.flatMap(({ hasReceipt }, erasure) => (hasReceipt ? [erasure] : []));
-    return leftIn(this.log, done, { rows: rows.filter((place) => !revived.includes(place)), graph, choices });
+    return leftIn(this.log, done, { rows: rows.filter((offset) => !revived.includes(offset)), graph, choices });
   }
 
   faultAtEnd(state: State): string | null {
-    const asked = state.erasures.flatMap(({ requested: asked }, erasure) => (asked ? [erasure] : []));
-    return leftIn(this.log, asked, state) ?? lostFrom(this.log, asked, state);
+    const requested = state.erasures.flatMap((each, erasure) => (each.requested ? [erasure] : []));
+    return leftIn(this.log, requested, state) ?? lostFrom(this.log, requested, state);
   }
 
   has = (part: Part | Step): boolean => this.#variant.without !== part;
 
-  covers = (erased: Cutoffs, place: number): boolean =>
+  covers = (erased: Cutoffs, offset: number): boolean =>
     this.has('fence nothing that is later than T')
-      ? this.log.isBy(erased, place)
-      : this.log.idsOf(place).some((id) => id in erased);
+      ? this.log.isBy(erased, offset)
+      : this.log.idsOf(offset).some((id) => id in erased);
 
   mayHappen = ({ happened }: State, mishap: Mishap): boolean =>
     this.#variant.world.mishaps?.includes(mishap) === true && !happened.includes(mishap);
@@ -76,9 +76,9 @@ function readAgain(rules: Rules, state: State) {
   const { hands, decided, topics, happened } = state;
   if (!rules.mayHappen(state, 'replay') || hands.events !== null || hands.decisions !== null || decided !== null)
     return [];
-  const sent = (kind: 'event' | 'link') => rules.log.offsetsOf(kind).filter((place) => place < state.sent);
+  const sent = (kind: 'event' | 'link') => rules.log.offsetsOf(kind).filter((offset) => offset < state.sent);
   const links = sent('link');
-  const read = { events: sent('event'), links, decisions: links.filter((place) => !topics.links.includes(place)) };
+  const read = { events: sent('event'), links, decisions: links.filter((offset) => !topics.links.includes(offset)) };
   const erasers = state.erasers.map((eraser) => {
     const awaited: Record<string, number> = { ...eraser.awaited };
     for (const topic of ['events', 'links', 'decisions'] as const)

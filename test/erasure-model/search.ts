@@ -1,5 +1,5 @@
-/** A state, with the step that led to it in words. */
-export type Named<S> = readonly [words: string, state: S];
+/** A state, with the step that led to it. */
+export type Named<S> = readonly [step: string, state: S];
 
 /** A system whose steps may come in any order. States are plain data. Two states with the same JSON are the same. */
 export interface System<S> {
@@ -29,41 +29,41 @@ export const NEVER_ENDS = 'it may never end';
  * @param isSought the search ends when it returns true for a fault
  */
 export function search<S>(system: System<S>, isSought = (_fault: string): boolean => false): Searched {
-  const places = new Map([[JSON.stringify(system.start), 0]]);
+  const indexes = new Map([[JSON.stringify(system.start), 0]]);
   const states = [system.start];
   /** For each state, the states from which one step leads to it. The first one is on a shortest path. */
   const origins: number[][] = [[]];
-  const words = [''];
+  const steps = [''];
   const ends: number[] = [];
   const faults = new Map<string, readonly string[]>();
-  const note = (fault: string | null, place: number) => {
-    if (fault !== null && !faults.has(fault)) faults.set(fault, traceTo(place, origins, words));
+  const note = (fault: string | null, index: number) => {
+    if (fault !== null && !faults.has(fault)) faults.set(fault, traceTo(index, origins, steps));
   };
-  for (let place = 0; place < states.length && ![...faults.keys()].some(isSought); place++) {
-    const state = states[place] as S;
-    note(system.faultOf(state), place);
+  for (let index = 0; index < states.length && ![...faults.keys()].some(isSought); index++) {
+    const state = states[index] as S;
+    note(system.faultOf(state), index);
     const following = system.next(state);
     if (following.length === 0) {
-      ends.push(place);
-      note(system.faultAtEnd(state), place);
+      ends.push(index);
+      note(system.faultAtEnd(state), index);
     }
     for (const [step, each] of following) {
       const name = JSON.stringify(each);
-      const known = places.get(name) ?? states.length;
+      const known = indexes.get(name) ?? states.length;
       if (known === states.length) {
-        places.set(name, known);
+        indexes.set(name, known);
         states.push(each);
         origins.push([]);
-        words.push(step);
+        steps.push(step);
       }
-      origins[known]?.push(place);
+      origins[known]?.push(index);
     }
   }
   if (![...faults.keys()].some(isSought)) {
     const ended = reachedFrom(ends, origins);
     note(
       states.length > ended.size ? NEVER_ENDS : null,
-      states.findIndex((_, place) => !ended.has(place)),
+      states.findIndex((_, index) => !ended.has(index)),
     );
   }
   return { states: states.length, ends: ends.length, faults };
@@ -72,13 +72,13 @@ export function search<S>(system: System<S>, isSought = (_fault: string): boolea
 /** The states from which a final state can be reached. */
 function reachedFrom(ends: readonly number[], origins: readonly (readonly number[])[]): Set<number> {
   const reached = new Set(ends);
-  for (const place of reached) for (const origin of origins[place] ?? []) reached.add(origin);
+  for (const index of reached) for (const origin of origins[index] ?? []) reached.add(origin);
   return reached;
 }
 
 /** The steps that lead to a state. They are the fewest, because the search is breadth-first. */
-function traceTo(place: number, origins: readonly (readonly number[])[], words: readonly string[]): string[] {
+function traceTo(index: number, origins: readonly (readonly number[])[], steps: readonly string[]): string[] {
   const trace: string[] = [];
-  for (let at = place; at > 0; at = origins[at]?.[0] as number) trace.unshift(words[at] as string);
+  for (let at = index; at > 0; at = origins[at]?.[0] as number) trace.unshift(steps[at] as string);
   return trace;
 }

@@ -16,7 +16,7 @@ export type Mishap =
   | 'hold is lost'
   /** The request is never written to its topic, and the gateway cannot know that. */
   | 'request is lost'
-  /** Another eraser starts from the stored state. The first one may go on at any moment, or never. */
+  /** Another eraser starts from the stored state. The first one may continue at any moment, or never. */
   | 'second eraser';
 
 /** What is sent, in the order of the log; the requested erasures; what goes wrong. */
@@ -33,7 +33,7 @@ export interface Variant {
   readonly program?: readonly Step[];
 }
 
-/** Records are numbers: the place in `World.sent`. Erasures are numbers: the place in `World.wishes`. */
+/** Records are numbers: the offset in `World.sent`. Erasures are numbers: the offset in `World.wishes`. */
 export interface State {
   readonly sent: number;
   /** The uncommitted records of each topic. */
@@ -79,13 +79,13 @@ export interface Erasure {
 
 /** What an eraser has in memory. */
 export interface Eraser {
-  /** Its place in the program; -1 when it has ended for good. */
+  /** Its offset in the program; -1 when it has ended for good. */
   readonly at: number;
-  /** For each topic, how many records must still be committed before the eraser goes on. */
+  /** For each topic, how many records must still be committed before the eraser continues. */
   readonly awaited: Readonly<Partial<Record<Topic, number>>> | null;
   readonly batch: readonly number[];
   readonly found: Cutoffs;
-  /** The ids for which this eraser itself has placed a hold. */
+  /** The ids for which this eraser itself has created a hold. */
   readonly held: readonly Id[];
 }
 
@@ -111,26 +111,26 @@ export const startOf = ({ wishes }: World): State => ({
 });
 
 /** One step of an actor: its name, and what it changes. */
-export type Move = readonly [words: string, change: Partial<State>];
+export type Move = readonly [step: string, change: Partial<State>];
 
 /** What every actor knows of the world, and which part of the protocol is left out. */
 export interface Rules {
   readonly log: Log;
   readonly program: readonly Step[];
   readonly has: (part: Part | Step) => boolean;
-  /** Whether the record at this place has an erased id and is not later than that id's cut-off. */
-  readonly covers: (erased: Cutoffs, place: number) => boolean;
+  /** Whether the record at this offset has an erased id and is not later than that id's cut-off. */
+  readonly covers: (erased: Cutoffs, offset: number) => boolean;
   /** Whether this can go wrong in this world and has not happened yet. */
   readonly mayHappen: (state: State, mishap: Mishap) => boolean;
 }
 
 /** A copy of the list with one element changed. */
 export const changed = <T>(list: readonly T[], at: number, change: Partial<T>): T[] =>
-  list.map((each, place) => (place === at ? { ...each, ...change } : each));
+  list.map((each, offset) => (offset === at ? { ...each, ...change } : each));
 
 /** Sorted, so that equal states have the same JSON. */
-export const withOffset = (places: readonly number[], place: number): number[] =>
-  [...new Set([...places, place])].sort((one, other) => one - other);
+export const withOffset = (offsets: readonly number[], offset: number): number[] =>
+  [...new Set([...offsets, offset])].sort((one, other) => one - other);
 
 /** For each id the later cut-off. Sorted. */
 export function merge(one: Cutoffs, other: Cutoffs): Cutoffs {

@@ -27,7 +27,7 @@ export const WORLDS = {
   'a delete fails': { sent: EVENTS, wishes: ONE, mishaps: ['delete fails'] },
   'everything is read again': { sent: READ_TWICE, wishes: ONE, mishaps: ['replay'] },
   'the hold is lost': { sent: LINKS, wishes: ONE, mishaps: ['hold is lost'] },
-  'nobody knows whether the request stands': { sent: LINKS, wishes: ONE, mishaps: ['request is lost'] },
+  'the request may be lost': { sent: LINKS, wishes: ONE, mishaps: ['request is lost'] },
   'another eraser takes over': { sent: LINKS, wishes: ONE, mishaps: ['second eraser'] },
   // Gateways can be slow, so the log is not in order of time.
   'a link by T comes late': {
@@ -63,7 +63,7 @@ export const WORLDS = {
     ],
   },
   // `s` and `b` are joined through `d`, which the first erasure removes from the graph.
-  'the same is asked twice': {
+  'the same request comes twice': {
     sent: [
       event(1, 'd'),
       event(1, 'b'),

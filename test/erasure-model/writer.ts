@@ -6,28 +6,28 @@ const TOPICS: readonly Written[] = ['events', 'decisions', 'consents'];
 export function write(rules: Rules, state: State): Move[] {
   const moves: Move[] = state.loaded ? [] : [['writer loads the fences', { loaded: true }]];
   for (const topic of TOPICS) {
-    const place = state.topics[topic][0];
-    if (place !== undefined) moves.push(...writeOne(rules, state, { topic, place }));
+    const offset = state.topics[topic][0];
+    if (offset !== undefined) moves.push(...writeOne(rules, state, { topic, offset }));
   }
   return moves;
 }
 
-function writeOne(rules: Rules, state: State, record: { topic: Written; place: number }): Move[] {
+function writeOne(rules: Rules, state: State, record: { topic: Written; offset: number }): Move[] {
   const { hands, loaded, rows } = state;
-  const { topic, place } = record;
+  const { topic, offset } = record;
   const hand = hands[topic];
-  const name = `${topic} at ${place}`;
+  const name = `${topic} at ${offset}`;
   if (hand === null) {
     if (!loaded && rules.has('stop a writer that has not loaded the fences')) return [];
     const isJudged = topic !== 'decisions' || rules.has('refuse decisions by T about a fenced id');
-    const keep = !(loaded && isJudged && rules.covers(state.fences, place));
+    const keep = !(loaded && isJudged && rules.covers(state.fences, offset));
     return [
       [`writer ${keep ? 'keeps' : 'drops'} ${name}`, { hands: { ...hands, [topic]: { keep, inserted: false } } }],
     ];
   }
   if (hand.keep && !hand.inserted) {
     const inserted = { ...hands, [topic]: { ...hand, inserted: true } };
-    return [[`writer inserts ${name}`, { rows: withOffset(rows, place), hands: inserted }]];
+    return [[`writer inserts ${name}`, { rows: withOffset(rows, offset), hands: inserted }]];
   }
   return [[`writer commits ${name}`, { ...commit(state, topic), hands: { ...hands, [topic]: null } }]];
 }
@@ -52,10 +52,10 @@ export function takeOver(rules: Rules, state: State): Move[] {
 export function scrub(rules: Rules, state: State): Move[] {
   const isIdle = Object.values(state.topics).every((topic) => topic.length === 0) && state.zombie === null;
   const isErased = state.erasures.every(
-    ({ requested: asked, hasReceipt, held }) => !asked || (hasReceipt && held === null),
+    ({ requested, hasReceipt, held }) => !requested || (hasReceipt && held === null),
   );
   const isOver = state.sent === rules.log.sent.length && isIdle && isErased;
   if (!rules.has('scrub while the fence lives') || !isOver || state.scrubbed) return [];
-  const rows = state.rows.filter((place) => !rules.covers(state.fences, place));
+  const rows = state.rows.filter((offset) => !rules.covers(state.fences, offset));
   return [['scrub', { rows, revived: [], scrubbed: true }]];
 }

@@ -18,25 +18,27 @@ const isLikeIdentity = ({ name, type }: RealColumn) => NAMED_LIKE_IDENTITY.test(
 /** Tables and columns that the registry lacks, or that it names but do not exist. One sentence each. */
 export function findTableGaps(real: readonly RealColumn[], registered: readonly TableStore[]): string[] {
   const tables = [...new Set(real.map(({ table }) => table))];
-  const strangers = tables.filter((name) => !registered.some((place) => place.name === name));
+  const strangers = tables.filter((name) => !registered.some((store) => store.name === name));
   return [
     ...strangers.map(
-      (name) => `table ${name} is not registered: add it to ${FILES}/tables.ts, with how a person is cleared from it`,
+      (name) =>
+        `table ${name} is not registered: add it to ${FILES}/tables.ts, with how personal data are removed from it`,
     ),
-    ...registered.flatMap((place) =>
+    ...registered.flatMap((store) =>
       gapsOf(
-        place,
-        real.filter(({ table }) => table === place.name),
+        store,
+        real.filter(({ table }) => table === store.name),
       ),
     ),
   ];
 }
 
-function gapsOf(place: TableStore, columns: readonly RealColumn[]): string[] {
-  const { name, clearing } = place;
-  if (columns.length === 0) return [`table ${name} is registered and not there: take it out of ${FILES}/tables.ts`];
-  const named = [...Object.keys(place.columns), ...(clearing.by === 'sweep' ? sweptIn(clearing) : [])];
-  const prefixes = Object.keys(place.prefixes ?? {});
+function gapsOf(store: TableStore, columns: readonly RealColumn[]): string[] {
+  const { name, clearing } = store;
+  if (columns.length === 0)
+    return [`table ${name} is registered but does not exist: remove it from ${FILES}/tables.ts`];
+  const named = [...Object.keys(store.columns), ...(clearing.by === 'sweep' ? sweptIn(clearing) : [])];
+  const prefixes = Object.keys(store.prefixes ?? {});
   const isAdded = ({ name }: RealColumn) => prefixes.some((prefix) => name.startsWith(prefix));
   const mustBeNamed = (clearing.by === 'sweep' ? columns.filter(isLikeIdentity) : columns).filter(
     (column) => !isAdded(column),
@@ -47,10 +49,12 @@ function gapsOf(place: TableStore, columns: readonly RealColumn[]): string[] {
     ...missing.map(
       (column) =>
         `column ${name}.${column.name} is not registered: name it in ${FILES}/tables.ts, ` +
-        'as own or carried where it says who a row is about, else among the columns with why nothing is to be done',
+        'as own or carried if it identifies the person of a row, else among the columns with its meaning',
     ),
-    ...invented.map((each) => `column ${name}.${each} is registered and not there: take it out of ${FILES}/tables.ts`),
-    ...(clearing.by === 'sweep' ? sweepGaps(place, columns) : []),
+    ...invented.map(
+      (each) => `column ${name}.${each} is registered but does not exist: remove it from ${FILES}/tables.ts`,
+    ),
+    ...(clearing.by === 'sweep' ? sweepGaps(store, columns) : []),
   ];
 }
 
@@ -62,7 +66,7 @@ const sweptIn = ({ own, carried, times }: SweepClearing) => [
   ...carried.flatMap(({ key, texts }) => [key, ...texts]),
 ];
 
-/** Mistakes in the registry that would make ClickHouse refuse a statement in the middle of an erasure. */
+/** Mistakes in the registry that make ClickHouse refuse a statement. */
 function sweepGaps({ name, clearing }: TableStore, columns: readonly RealColumn[]): string[] {
   if (clearing.by !== 'sweep') return [];
   const blanked = clearing.carried.flatMap(({ key, texts }) => [key, ...texts]);
@@ -73,7 +77,7 @@ function sweepGaps({ name, clearing }: TableStore, columns: readonly RealColumn[
   return [
     ...(columns.some((column) => column.name === 'environment_id')
       ? []
-      : [`table ${name} has no environment_id: an identity is one of an environment, so add it to the table`]),
+      : [`table ${name} has no environment_id: add it, because identities belong to environments`]),
     ...fixed.map(
       (column) =>
         `column ${name}.${column.name} is in the sorting key and cannot be blanked: make it own, or leave it out of the key`,
@@ -96,10 +100,10 @@ export function findNameGaps(
       .filter((name) => !names.includes(name))
       .map(
         (name) =>
-          `${of.what} ${name} is not registered: add it to ${FILES}/${of.file}, with how a person is cleared from it`,
+          `${of.what} ${name} is not registered: add it to ${FILES}/${of.file}, with how personal data are removed from it`,
       ),
     ...names
       .filter((name) => !real.includes(name))
-      .map((name) => `${of.what} ${name} is registered and not there: take it out of ${FILES}/${of.file}`),
+      .map((name) => `${of.what} ${name} is registered but does not exist: remove it from ${FILES}/${of.file}`),
   ];
 }

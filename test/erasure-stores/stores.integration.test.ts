@@ -73,12 +73,12 @@ it('every system table of ClickHouse that keeps statements or error texts is reg
   const gaps = findNameGaps(
     real.map(({ name }) => name),
     SYSTEM_STORES,
-    { what: 'system table', file: 'place.ts' },
+    { what: 'system table', file: 'store.ts' },
   );
   expect(gaps).toEqual([]);
 });
 
-it('every log table of ClickHouse deletes its rows within the time that the list of places promises', async () => {
+it('every log table of ClickHouse deletes its rows within the registered time', async () => {
   const logs = await query<{ name: string; rule: string }>(
     `SELECT name, extract(create_table_query, 'TTL [^)]+[)]') AS rule FROM system.tables
      WHERE database = 'system' AND engine LIKE '%MergeTree' ORDER BY name`,

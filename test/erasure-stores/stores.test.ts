@@ -30,8 +30,8 @@ const column = (table: string, name: string, over: Partial<RealColumn> = {}): Re
 });
 const withColumn = (added: RealColumn) => findTableGaps([...registeredColumns(), added], TABLES);
 
-describe('the list of places', () => {
-  it('has no gaps when all tables are as it says', () => {
+describe('the registry of stores', () => {
+  it('registered columns have no gaps', () => {
     expect(findTableGaps(registeredColumns(), TABLES)).toEqual([]);
   });
 
@@ -55,34 +55,30 @@ describe('the list of places', () => {
       column('message_rejections', 'note'),
       /^column message_rejections\.note/,
     ],
-  ])('reports an unregistered %s', (_what, added, sentence) => {
+  ])('an unregistered column is reported: %s', (_what, added, sentence) => {
     const gaps = withColumn(added);
     expect(gaps).toEqual([expect.stringMatching(sentence)]);
   });
 
-  it('reports nothing when a swept table gets a column that is deleted with its row', () => {
-    expect(withColumn(column('events', 'game_version'))).toEqual([]);
-  });
-
-  it('reports nothing when an operator adds a column for a property of events, whatever its name', () => {
-    expect(withColumn(column('events', 'property_friend_id'))).toEqual([]);
+  it('a column for a property of events needs no registration', () => {
+    for (const name of ['property_friend_id', 'game_version']) expect(withColumn(column('events', name))).toEqual([]);
     expect(withColumn(column('consent_log', 'property_friend_id'))).toEqual([
       expect.stringMatching(/^column consent_log\.property_friend_id is not registered/),
     ]);
   });
 
-  it('reports a registered table and column that no longer exist', () => {
+  it('registered tables and columns that do not exist are reported', () => {
     const gaps = findTableGaps(
       registeredColumns().filter(({ table, name }) => table !== 'consent_log' && name !== 'device_id'),
       TABLES,
     );
     expect(gaps).toEqual([
-      expect.stringMatching(/^column events\.device_id is registered and not there/),
-      expect.stringMatching(/^table consent_log is registered and not there/),
+      expect.stringMatching(/^column events\.device_id is registered but does not exist/),
+      expect.stringMatching(/^table consent_log is registered but does not exist/),
     ]);
   });
 
-  it('reports what ClickHouse would refuse: blanking a column of the sorting key, and times in seconds', () => {
+  it('columns that ClickHouse cannot blank or compare are reported', () => {
     const columns = registeredColumns().map((each) => ({
       ...each,
       inSortingKey: each.name === 'anonymous_key',
@@ -94,8 +90,8 @@ describe('the list of places', () => {
     ]);
   });
 
-  it('has every topic, dead-letter topics included', () => {
-    const of = { what: 'topic', file: 'place.ts' };
+  it('every topic is registered, dead letters included', () => {
+    const of = { what: 'topic', file: 'store.ts' };
     expect(
       findNameGaps(
         allTopics().map(({ name }) => name),
@@ -104,32 +100,32 @@ describe('the list of places', () => {
       ),
     ).toEqual([]);
     expect(findNameGaps(['audience.sessions.v1'], [], of)).toEqual([
-      expect.stringMatching(/^topic audience\.sessions\.v1 is not registered: add it to .*place\.ts/),
+      expect.stringMatching(/^topic audience\.sessions\.v1 is not registered: add it to .*store\.ts/),
     ]);
   });
 
-  it('promises no topic to be empty before its last segment can be deleted', () => {
-    const promised = (place: ErasureStore | undefined) =>
-      place?.clearing.by === 'ttl' ? place.clearing.windowMs : null;
+  it('no topic is registered to expire before its last segment', () => {
+    const promised = (store: ErasureStore | undefined) =>
+      store?.clearing.by === 'ttl' ? store.clearing.windowMs : null;
     for (const topic of allTopics()) {
       const windowMs = promised(TOPIC_STORES.find(({ name }) => name === topic.name));
       if (windowMs !== null) expect([topic.name, windowMs]).toEqual([topic.name, topic.retentionMs + topic.segmentMs]);
     }
   });
 
-  it('has every family of Redis keys that the page about Redis lists', () => {
+  it('every family of Redis keys on the page about Redis is registered', () => {
     const tables = read('infra/redis/README.md').split('## Settings')[0]!;
     const families = tables
       .split('\n')
       .flatMap((line) => /^\| (`[^|]+) \|/.exec(line)?.[1]?.match(/[^`, ][^`]*(?=`)/g) ?? []);
     expect(families.length).toBeGreaterThan(15);
     // The page leaves out the keys of rate limits, because a rebuild does not restore them.
-    expect(findNameGaps([...families, 'rate:<id>'], REDIS_STORES, { what: 'Redis family', file: 'place.ts' })).toEqual(
+    expect(findNameGaps([...families, 'rate:<id>'], REDIS_STORES, { what: 'Redis family', file: 'store.ts' })).toEqual(
       [],
     );
   });
 
-  it('has every family of Redis keys for which a package builds names', () => {
+  it('every family of Redis keys in the packages is registered', () => {
     const sources = readdirSync(new URL('packages', ROOT), { recursive: true, encoding: 'utf8' }).filter(
       (path) => /^[^/]+\/src\/(.+\/)?redis\/[^/]+\.ts$/.test(path) && !path.endsWith('.test.ts'),
     );
@@ -144,7 +140,7 @@ describe('the list of places', () => {
     expect(strange).toEqual([]);
   });
 
-  it('sweeps every table by keys and times that its rows have, and never blanks a column that identifies the owner of a row', () => {
+  it('every swept table has keys and times, and blanks no key of its owner', () => {
     for (const { name, clearing } of SWEPT_TABLES) {
       const { own, carried, times } = clearing;
       expect([name, own.length > 0, times.length > 0]).toEqual([name, true, true]);

@@ -59,7 +59,7 @@ beforeAll(async () => {
   };
   kept = await rowsAbout(rig, bystander);
   // Connections pass through this process, which was busy searching files. The gateway may have closed the Redis
-  // connection for key look-ups, and then it answers 500 for a moment. The request is repeated, as any client would.
+  // connection for keys, and then it answers 500 for a moment. The request is repeated, as any client would.
   await until('the erasure is accepted', async () => {
     const accepted = await rig.erase(asVisitor(erasedOne)).catch(() => null);
     if (accepted !== null) erasureId = accepted;
@@ -92,7 +92,7 @@ async function leaveTraces(person: Person): Promise<void> {
   await until('the consent is stored', async () => (await rowsAbout(rig, person)).consent_log?.length === 1);
   for (const topic of topics)
     await until('the dead letter is there', async () =>
-      (await rig.log.read(`${topic}.dead`)).some((letter) => letter.value?.includes(token)),
+      (await rig.log.read(`${topic}.dead`)).some((deadLetter) => deadLetter.value?.includes(token)),
     );
 }
 
@@ -129,14 +129,14 @@ async function shareDevice(player: Person, owner: Person): Promise<string> {
   return message.messageId;
 }
 
-it('finds the person before the erasure in every place that is cleared, so the search would see what is left', () => {
+it('the search finds the person before the erasure in every cleared store', () => {
   for (const { name } of ERASED_TABLES) {
     expect(locationsIn(before.engine)).toContain(`table ${name}`);
     expect(locationsIn(before.engineFiles)).toContain(`table ${name}`);
   }
   for (const family of ['i', 'm', 'c'])
-    expect(locationsIn(before.redis).map((place) => place.split(':')[0])).toContain(`redis ${family}`);
-  const fields = before.engine.filter(({ location: place, kind }) => place === 'table events' && kind === 'text');
+    expect(locationsIn(before.redis).map((location) => location.split(':')[0])).toContain(`redis ${family}`);
+  const fields = before.engine.filter(({ location, kind }) => location === 'table events' && kind === 'text');
   expect(fields[0]?.count).toBeGreaterThan(6);
   const topics = [TOPICS.messages, TOPICS.identityLinks, TOPICS.consents].map(({ name }) => name);
   const held = [...topics, ...topics.map((name) => `${name}.dead`)].map((name) => `topic ${name}`);
@@ -153,7 +153,7 @@ it('leaves nothing that a query finds in any table or ClickHouse log, except whe
 it('leaves nothing in any Redis key except the fences', async () => {
   const after = await findInRedis(rig.redis, needles);
   expect(findForbidden(after)).toEqual([]);
-  expect(after.map(({ location: place }) => clearingOf(place))).toContain('kept');
+  expect(after.map(({ location }) => clearingOf(location))).toContain('kept');
 });
 
 it('leaves nothing in any metric, nor in the log of any process', async () => {
@@ -176,12 +176,12 @@ it("makes the person unknown to the operator's commands", async () => {
     '--id',
     erasedOne!.userId,
   ];
-  const asked = keyNeedles('', erasedOne!.userKey).map(({ bytes }) => bytes.toString('latin1'));
-  const unasked = needles.filter(({ bytes }) => !asked.includes(bytes.toString('latin1')));
-  for (const words of [['resolve'], ['members', '--raw'], ['why']]) {
-    const { code, stdout, stderr } = await rig.operate('identity', ...words, ...subject, '--json');
-    expect([code, findInBytes(words[0]!, Buffer.from(stdout + stderr), unasked)], stderr).toEqual([0, []]);
-    if (words[0] === 'resolve') expect(JSON.parse(stdout)).toMatchObject({ isLinked: false });
+  const queried = keyNeedles('', erasedOne!.userKey).map(({ bytes }) => bytes.toString('latin1'));
+  const unexpected = needles.filter(({ bytes }) => !queried.includes(bytes.toString('latin1')));
+  for (const subcommand of [['resolve'], ['members', '--raw'], ['why']]) {
+    const { code, stdout, stderr } = await rig.operate('identity', ...subcommand, ...subject, '--json');
+    expect([code, findInBytes(subcommand[0]!, Buffer.from(stdout + stderr), unexpected)], stderr).toEqual([0, []]);
+    if (subcommand[0] === 'resolve') expect(JSON.parse(stdout)).toMatchObject({ isLinked: false });
   }
 });
 
@@ -229,7 +229,7 @@ it('leaves only the fences in the file of Redis after it was rewritten', async (
   expect(findInRedisFiles(rig, namesOf(bystander!)).length).toBeGreaterThan(0);
 });
 
-it('leaves nothing in any log segment after it has expired, and the receipt says so', async () => {
+it('no log segment contains the person after the expiry, which the receipt records', async () => {
   await expireTopics(rig);
   await until('no segment is left', () => findInBrokerFiles(rig, needles).length === 0);
   const { records, topic, log } = rig;

@@ -24,7 +24,7 @@ export async function expectNothing(rig: ErasureRig, keys: readonly Buffer[], cu
   expect(await survivorsOf(rig, keys, cutoffMs)).toEqual([]);
 }
 
-/** Asserts that Redis has nothing of these identities except what the registry of places keeps. */
+/** Asserts that Redis has nothing of these identities except what the registry keeps. */
 export async function expectNothingInRedis(rig: ErasureRig, keys: readonly Buffer[]): Promise<void> {
   const needles = keys.flatMap((key, at) => keyNeedles(`key ${at}`, key));
   expect(findForbidden(await findInRedis(rig.redis, needles))).toEqual([]);

@@ -94,27 +94,37 @@ export async function stored(rig: ErasureRig, messages: readonly Message[]): Pro
   if (links.length === 0) return;
   await until('all links are decided', async () => (await count('identity_links', links)) === links.length);
   await until('all persons are stored', async () => {
-    const keys = links.flatMap(({ messageId }) => `'${messageId}'`).join(', ');
-    const [row] = await rig.query(`SELECT count() FROM identity_links WHERE message_id IN (${keys})
-      AND outcome = 'linked' AND a_key NOT IN (SELECT identity_key FROM identity_overrides)`);
+    const ids = links.map(({ messageId }) => `'${messageId}'`).join(', ');
+    const persons = '(SELECT identity_key, person_key FROM identity_overrides FINAL)';
+    const [row] = await rig.query(`SELECT countIf(a.person_key != b.person_key OR empty(a.person_key))
+      FROM identity_links AS link
+      LEFT JOIN ${persons} AS a ON a.identity_key = link.a_key
+      LEFT JOIN ${persons} AS b ON b.identity_key = link.b_key
+      WHERE link.message_id IN (${ids}) AND link.outcome = 'linked'`);
     return Number(row?.[0]) === 0;
   });
 }
 
-/** All rows of a person in ClickHouse. */
+/**
+ * Tables with rows of persons, each with the column of the owner and the columns in which copies of a row differ: a
+ * decision that is published again has another offset, and a row that is stored again another time.
+ */
+const OWNED: Readonly<Record<string, readonly [owner: string, differing: readonly string[]]>> = {
+  events: ['identity_key', []],
+  identity_links: ['a_key', ['kafka_partition', 'kafka_offset']],
+  identity_overrides: ['identity_key', ['stored_at']],
+  identity_unlinks: ['identity_key', []],
+  consent_log: ['identity_key', []],
+};
+
+/** All rows of a person in ClickHouse, without copies, because a merge may remove one at any time. */
 export async function rowsAbout(rig: ErasureRig, { keys }: Person): Promise<Record<string, string[]>> {
   const list = keys.map((key) => `unhex('${key.toString('hex')}')`).join(', ');
-  const owners = {
-    events: 'identity_key',
-    identity_links: 'a_key',
-    identity_overrides: 'identity_key',
-    identity_unlinks: 'identity_key',
-    consent_log: 'identity_key',
-  };
   const found: Record<string, string[]> = {};
-  for (const [table, column] of Object.entries(owners)) {
+  for (const [table, [owner, differing]] of Object.entries(OWNED)) {
+    const columns = differing.length === 0 ? '*' : `* EXCEPT (${differing.join(', ')})`;
     const rows = await rig.query(
-      `SELECT DISTINCT hex(formatRow('RowBinary', *)) AS row FROM ${table} WHERE ${column} IN (${list}) ORDER BY row`,
+      `SELECT hex(formatRow('RowBinary', ${columns})) AS row FROM ${table} FINAL WHERE ${owner} IN (${list}) ORDER BY row`,
     );
     found[table] = rows.map(([row = '']) => row);
   }

@@ -91,7 +91,7 @@ async function openOn(world: World): Promise<ErasureRig> {
   const services = ['gateway', 'identity-linker', 'event-writer', 'eraser'] as const;
   const started = await Promise.all(services.map((service) => start(service)));
   const running = Object.fromEntries(started.map((each) => [each.service, each])) as ErasureRig['running'];
-  const ask = createRequest(() => running.gateway, keys);
+  const request = createRequest(() => running.gateway, keys);
   return {
     world,
     log,
@@ -102,13 +102,13 @@ async function openOn(world: World): Promise<ErasureRig> {
     running,
     settingsWith,
     start,
-    request: ask,
+    request,
     operate,
     operateWell,
     keyer: createIdentityKeyer(PEPPER),
     topic: (name) => topicPrefix + name,
-    send: (messages) => send(ask, messages),
-    erase: (subject) => erase(ask, subject),
+    send: (messages) => send(request, messages),
+    erase: (subject) => erase(request, subject),
     receiptOf: (erasureId) => records.readReceipt(erasureId),
     query: (sql) => rowsOf(engine, sql),
     async close() {
@@ -134,8 +134,8 @@ function settingsOf(world: World): Record<string, string> {
 }
 
 async function makeKey(operateWell: ErasureRig['operateWell'], kind: string): Promise<string> {
-  const words = ['--project', PROJECT, '--environment', 'production', '--kind', kind, '--json'];
-  return (JSON.parse(await operateWell('keys', 'create', ...words)) as { key: string }).key;
+  const args = ['--project', PROJECT, '--environment', 'production', '--kind', kind, '--json'];
+  return (JSON.parse(await operateWell('keys', 'create', ...args)) as { key: string }).key;
 }
 
 function createOperate(world: World): ErasureRig['operate'] {
@@ -155,9 +155,9 @@ function createRequest(
 }
 
 /** Sends the same messages again after a 500, as clients must. */
-async function send(ask: ErasureRig['request'], messages: readonly object[]): Promise<void> {
+async function send(request: ErasureRig['request'], messages: readonly object[]): Promise<void> {
   const post = async () => {
-    const answer = await ask('messages', { method: 'POST', body: JSON.stringify({ messages }) });
+    const answer = await request('messages', { method: 'POST', body: JSON.stringify({ messages }) });
     return answer.status === 500 ? null : answer;
   };
   const answer = await until('the gateway takes the messages', post);
@@ -166,8 +166,8 @@ async function send(ask: ErasureRig['request'], messages: readonly object[]): Pr
     throw new Error(`${answer.status}: ${JSON.stringify(body).slice(0, 2_000)}`);
 }
 
-async function erase(ask: ErasureRig['request'], subject: Readonly<Record<string, string>>): Promise<Buffer> {
-  const answer = await ask(`data?${new URLSearchParams(subject)}`, { method: 'DELETE' }, true);
+async function erase(request: ErasureRig['request'], subject: Readonly<Record<string, string>>): Promise<Buffer> {
+  const answer = await request(`data?${new URLSearchParams(subject)}`, { method: 'DELETE' }, true);
   const id = answer.headers.get('x-erasure-id');
   if (answer.status !== 202 || id === null) throw new Error(`${answer.status}: ${await answer.text()}`);
   return Buffer.from(id.replaceAll('-', ''), 'hex');
@@ -180,7 +180,7 @@ export function erased(rig: ErasureRig, erasureId: Buffer): Promise<ErasureRecei
 
 /** Resumes and restarts whatever a failed test has stopped or ended. */
 export async function recover(rig: ErasureRig): Promise<void> {
-  await rig.world.wires.mend();
+  await rig.world.wires.openAll();
   for (const process of Object.values(rig.running)) {
     process.signal('SIGCONT');
     if (!process.isAlive) rig.running[process.service] = await rig.start(process.service);

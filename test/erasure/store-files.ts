@@ -4,7 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { TOPIC_STORES } from '@playline/erasure';
 import { until } from '@playline/testkit';
 import { Kafka, logLevel } from 'kafkajs';
-import { ask } from '../faults/world/clickhouse.ts';
+import { query } from '../faults/world/clickhouse.ts';
 import type { ErasureRig } from './rig.ts';
 import { findInFiles } from './traces/files.ts';
 import type { Needle, Trace } from './traces/needle.ts';
@@ -24,13 +24,13 @@ export async function findInEngineFiles(rig: ErasureRig, needles: readonly Needl
      WHERE database IN (currentDatabase(), 'system') AND engine LIKE '%MergeTree'`,
   );
   // ClickHouse names a table's folder by the table's id or by its name.
-  const placeOf = (path: string) => {
+  const locationOf = (path: string) => {
     const found = tables.find(
       ([database, name, id = '']) => path.includes(`/${id}/`) || path.includes(`/${database}/${name}/`),
     );
     return found === undefined ? path : `table ${found[0] === 'system' ? 'system.' : ''}${found[1]}`;
   };
-  return findInFiles(dataOf(rig, 'clickhouse'), needles, { locationOf: placeOf, decompress: true });
+  return findInFiles(dataOf(rig, 'clickhouse'), needles, { locationOf, decompress: true });
 }
 
 /** Makes ClickHouse remove replaced files after a second instead of eight minutes. */
@@ -40,14 +40,14 @@ export async function hurryReplacedFiles(rig: ErasureRig): Promise<void> {
     "SELECT name FROM system.tables WHERE database = currentDatabase() AND engine LIKE '%MergeTree'",
   );
   for (const [name] of tables) {
-    await ask(
+    await query(
       engine,
       `ALTER TABLE ${name} MODIFY SETTING old_parts_lifetime = 1, cleanup_delay_period = 1,
          max_cleanup_delay_period = 1, cleanup_delay_period_random_add = 0`,
     );
-    // The thread that removes them sleeps as long as it was told before, half a minute. Attached again, it begins anew.
-    await ask(engine, `DETACH TABLE ${name} SYNC`);
-    await ask(engine, `ATTACH TABLE ${name}`);
+    // Attaching restarts the thread that removes them, which sleeps for half a minute.
+    await query(engine, `DETACH TABLE ${name} SYNC`);
+    await query(engine, `ATTACH TABLE ${name}`);
   }
 }
 
@@ -75,14 +75,14 @@ export async function awaitReplacedFiles(rig: ErasureRig): Promise<void> {
 /** Searches the files of the brokers by topic. Segments and records are not compressed. */
 export function findInBrokerFiles(rig: ErasureRig, needles: readonly Needle[]): Trace[] {
   const prefix = rig.topic('');
-  const placeOf = (path: string) => {
+  const locationOf = (path: string) => {
     const topic = TOPIC_STORES.find(({ name }) => path.includes(`/${prefix}${name}-`) && /-\d+\//.test(path));
     return topic === undefined ? path : `topic ${topic.name}`;
   };
-  return findInFiles(dataOf(rig, 'kafka'), needles, { locationOf: placeOf });
+  return findInFiles(dataOf(rig, 'kafka'), needles, { locationOf });
 }
 
-/** Makes every topic of the product expire at once, active segments included. */
+/** Makes every topic expire, active segments included. */
 export async function expireTopics(rig: ErasureRig): Promise<void> {
   const admin = new Kafka({ brokers: [...rig.world.stack.file.kafka], logLevel: logLevel.NOTHING }).admin();
   await admin.connect();
@@ -112,7 +112,7 @@ export async function expireTopics(rig: ErasureRig): Promise<void> {
 export async function rewriteAppendOnlyFile({ redis }: ErasureRig): Promise<void> {
   await redis.config('SET', 'rdbcompression', 'no');
   await redis.bgrewriteaof();
-  await until('the append-only file is written anew', async () => {
+  await until('the append-only file is rewritten', async () => {
     const info = await redis.info('persistence');
     return /aof_rewrite_in_progress:0/.test(info) && /aof_rewrite_scheduled:0/.test(info);
   });
@@ -120,7 +120,7 @@ export async function rewriteAppendOnlyFile({ redis }: ErasureRig): Promise<void
 }
 
 function expectOk(info: string): void {
-  if (!/aof_last_bgrewrite_status:ok/.test(info)) throw new Error('Redis could not write its file anew');
+  if (!/aof_last_bgrewrite_status:ok/.test(info)) throw new Error('Redis could not rewrite its file');
 }
 
 /** Searches the append-only file: a snapshot from the last rewrite, and all commands since. */

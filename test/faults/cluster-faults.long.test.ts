@@ -60,9 +60,9 @@ describe('a cluster of three brokers', () => {
       expect(await stateOf(links)).toEqual([3, 3]);
       expect(notices).toEqual([
         expect.stringMatching(new RegExp(`^${messages}: 1 of 3 replicas; `)),
-        expect.stringMatching(new RegExp(`^${links}: min.insync.replicas 3 where 2 is asked for; it stays`)),
+        expect.stringMatching(new RegExp(`^${links}: min.insync.replicas 3 where 2 is requested; it stays`)),
       ]);
-      const again = await until('every broker knows all of it', async () => {
+      const again = await until('every broker knows everything', async () => {
         const applied = await applyTopics(target);
         return [...applied.created, ...applied.changed].length === 0 ? applied : null;
       });

@@ -114,7 +114,7 @@ async function retriesOf(linker: ServiceProcess): Promise<number> {
 export const redisWiped: Scenario = {
   fault: 6,
   title: 'linkers refuse a Redis that has lost all data; a rebuild restores it, and every person keeps all ids',
-  tried: 'Redis FLUSHALL, link facts meanwhile, identity rebuild',
+  tried: 'Redis FLUSHALL, link facts at the same time, identity rebuild',
   run: async (trial) => {
     const { world, random, environmentId } = trial;
     const gateway = await trial.start('gateway');
@@ -132,7 +132,7 @@ export const redisWiped: Scenario = {
     key = await world.deployment.addEnvironment(environmentId);
     const refused = await expectRefusal(trial, persons, names);
     await rebuild(world);
-    await waitFor('the linker goes on', () => linkerOf(trial).isReady());
+    await waitFor('the linker resumes', () => linkerOf(trial).isReady());
     // A linker on an emptied graph would join the account with the player but not with the visitor.
     await persons.assertWhole(names, 3);
     await persons.assertWhole(['empty'], 2);

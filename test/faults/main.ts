@@ -57,7 +57,7 @@ function openWorlds(): Worlds {
   const opened = new Map<number, Promise<World>>();
   return {
     of: ({ brokers = 1 }) => {
-      const world = opened.get(brokers) ?? openWorld({ brokers, say: (line) => console.error(line) });
+      const world = opened.get(brokers) ?? openWorld({ brokers, report: (line) => console.error(line) });
       opened.set(brokers, world);
       return world;
     },
@@ -87,7 +87,7 @@ function createTrial(worlds: Worlds, scenario: Scenario, seeds: number): Pick<Wr
   return { row, trySeed };
 }
 
-const say = (line: string) => console.error(`${new Date().toISOString().slice(11, 19)} ${line}`);
+const report = (line: string) => console.error(`${new Date().toISOString().slice(11, 19)} ${line}`);
 
 /** Runs one seed of every fault, then the next seed, so that a run that is cut short has tried all faults. */
 async function run({ seeds, firstSeed, isChosen, minutes, ...options }: Options): Promise<Row[]> {
@@ -113,8 +113,8 @@ async function run({ seeds, firstSeed, isChosen, minutes, ...options }: Options)
     for (let seed = firstSeed; seed < firstSeed + seeds; seed++) {
       for (const { row, trySeed } of trials) {
         if (Date.now() > end) return rows;
-        say(`fault ${row.fault}, seed ${seed}: ${row.tried}`);
-        say(await trySeed(seed));
+        report(`fault ${row.fault}, seed ${seed}: ${row.tried}`);
+        report(await trySeed(seed));
       }
     }
   } finally {
@@ -129,8 +129,8 @@ async function tryFaults(options: Options): Promise<void> {
   const warning = toWarning(rows, options.minutes);
   console.log(toTable(rows));
   for (const { fault, tried, notReached } of rows)
-    for (const { seed, words } of notReached)
-      console.log(`fault ${fault} (${tried}) did not take effect in seed ${seed}: ${words}`);
+    for (const { seed, text } of notReached)
+      console.log(`fault ${fault} (${tried}) did not take effect in seed ${seed}: ${text}`);
   if (warning !== null) console.log(warning);
   mkdirSync(RESULTS, { recursive: true });
   writeFileSync(

@@ -1,6 +1,6 @@
 import { createTables } from '@playline/testkit';
 import { afterAll, beforeAll } from 'vitest';
-import { hasStruck, toWords } from './world/reached.ts';
+import { hasStruck, toText } from './world/reached.ts';
 import { runTrial, type Scenario } from './world/trial.ts';
 import { verify } from './world/verify.ts';
 import { openWorld, type World, type WorldOptions } from './world/world.ts';
@@ -48,7 +48,7 @@ export function prepareTrials({ onOpen, ...options }: TrialsOptions = {}): (scen
       if (scenario.replacesLog) await verify(world);
       inDoubt = scenario.replacesLog === true;
       if (hasStruck(reached)) return;
-      notReached.push(`seed ${seed}: ${toWords(reached)}`);
+      notReached.push(`seed ${seed}: ${toText(reached)}`);
     }
     throw new Error(`the fault struck in no seed: ${notReached.join(', ')}`);
   };

@@ -99,7 +99,7 @@ async function forward({ incoming, outgoing, target, gate }: Passage): Promise<v
   const watch = token !== null ? gate.watch : {};
   await watch.arrived?.(token ?? '');
   const path = token === null ? (incoming.url ?? '/') : withSettings(incoming.url ?? '/', gate.insertSettings);
-  const answer = await ask(new URL(target), { incoming, path, body, sent: watch.sent });
+  const answer = await sendTo(new URL(target), { incoming, path, body, sent: watch.sent });
   if (await watch.answered?.(Number(answer.headers['x-clickhouse-exception-code'] ?? 0))) {
     outgoing.destroy();
     return;
@@ -113,7 +113,7 @@ function withSettings(path: string, settings: Readonly<Record<string, string>>):
   return more === '' ? path : `${path}&${more}`;
 }
 
-interface Question {
+interface ForwardedRequest {
   incoming: IncomingMessage;
   path: string;
   body: Buffer;
@@ -121,16 +121,16 @@ interface Question {
 }
 
 /** Sends a request to ClickHouse. Reads the whole answer, so that the gate can hold it back as a whole. */
-function ask(
+function sendTo(
   target: URL,
-  question: Question,
+  forwarded: ForwardedRequest,
 ): Promise<{ status: number; headers: Record<string, string>; body: Buffer }> {
-  const { incoming, path, body, sent } = question;
+  const { incoming, path, body, sent } = forwarded;
   const { 'transfer-encoding': _, connection: __, ...kept } = incoming.headers;
   const headers = { ...kept, 'content-length': String(body.length) };
   return new Promise((resolve, reject) => {
     const { hostname, port } = target;
-    const asking = request({
+    const outgoing = request({
       hostname,
       port,
       method: incoming.method,
@@ -138,16 +138,16 @@ function ask(
       headers,
       agent: false,
     });
-    asking.on('error', reject);
-    asking.on('response', (response) => {
-      const { 'transfer-encoding': _chunked, connection: _kept, ...told } = response.headers;
+    outgoing.on('error', reject);
+    outgoing.on('response', (response) => {
+      const { 'transfer-encoding': _chunked, connection: _kept, ...rest } = response.headers;
       const status = response.statusCode ?? HTTP_BAD_GATEWAY;
       readAll(response).then((answer) => {
-        resolve({ status, headers: told as Record<string, string>, body: answer });
+        resolve({ status, headers: rest as Record<string, string>, body: answer });
       }, reject);
     });
-    asking.end(body, async () => {
-      if (await sent?.()) asking.destroy(new Error('broken off'));
+    outgoing.end(body, async () => {
+      if (await sent?.()) outgoing.destroy(new Error('broken off'));
     });
   });
 }

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { ask } from './world/clickhouse.ts';
+import { query } from './world/clickhouse.ts';
 import { metricsOf, sumOf } from './world/metrics.ts';
 import type { Scenario, Trial } from './world/trial.ts';
 import { waitFor } from './world/wait.ts';
@@ -15,7 +15,7 @@ async function countRepeated({ crew }: Trial): Promise<number> {
 
 export const engineKilled: Scenario = {
   fault: 5,
-  title: 'ClickHouse has every record once after it was killed during inserts and came back',
+  title: 'ClickHouse has every record once after it was killed during inserts and restarted',
   tried: 'ClickHouse SIGKILL under load, started again',
   crew: { linkers: 1, writers: 2 },
   run: async (trial) => {
@@ -23,7 +23,7 @@ export const engineKilled: Scenario = {
     const { engine } = world.deployment;
     // A setting of the table, because SYSTEM STOP MERGES is lost with the process. Merges would fold rows that were
     // written twice.
-    await ask(engine, 'ALTER TABLE events MODIFY SETTING max_bytes_to_merge_at_max_space_in_pool = 1');
+    await query(engine, 'ALTER TABLE events MODIFY SETTING max_bytes_to_merge_at_max_space_in_pool = 1');
     const traffic = trial.openTraffic([await trial.start('gateway')], { restMaxMs: 10 });
     const before = await countRepeated(trial);
     const kills = random.integer(1, 2);
@@ -33,13 +33,13 @@ export const engineKilled: Scenario = {
       const pid = await world.storePid('clickhouse');
       process.kill(pid, 'SIGKILL');
       await traffic.flows(random.integer(5, 10));
-      const isBack = async () => (await world.storePid('clickhouse')) !== pid && (await ask(engine, 'SELECT 1')) !== '';
+      const isBack = async () => (await world.storePid('clickhouse')) !== pid && (await query(engine, 'SELECT 1')) !== '';
       await waitFor('the engine is back', isBack, ENGINE_MAX_MS);
     }
     await traffic.flows(10);
     await traffic.close();
-    await ask(engine, 'ALTER TABLE events RESET SETTING max_bytes_to_merge_at_max_space_in_pool');
-    await ask(engine, 'SYSTEM STOP MERGES events');
+    await query(engine, 'ALTER TABLE events RESET SETTING max_bytes_to_merge_at_max_space_in_pool');
+    await query(engine, 'SYSTEM STOP MERGES events');
     return { kills, 'inserts repeated': (await countRepeated(trial)) - before };
   },
 };

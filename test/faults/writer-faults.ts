@@ -9,7 +9,7 @@ import { createKillRun, planKill } from './writer-kill.ts';
 import { type OwnEngine, type OwnEngineOptions, openOwnEngine } from './writer-own-engine.ts';
 import { poisonWriter } from './writer-poison.ts';
 import { rebalanceWriters } from './writer-rebalance.ts';
-import { replayLetters } from './writer-replay.ts';
+import { replayDeadLetters } from './writer-replay.ts';
 import { openWriterRig, WRITER_WITHOUT_INTENTS, type WriterRig } from './writer-rig.ts';
 import {
   ENGINE_MEMORY_BYTES,
@@ -42,7 +42,7 @@ function onOwnEngine(
   engine: OwnEngineOptions,
   run: (rig: StarvedRig, seed: number) => Promise<Reached>,
 ): WriterFault {
-  // The trial opens the server before the rig and passes it on. This only says what runs on it.
+  // The trial opens the server before the rig and passes it on. This only names what runs on it.
   return {
     fault: 5,
     tried,
@@ -116,7 +116,7 @@ const FAULTS: readonly WriterFault[] = [
     partitions: 2,
     open: (rig) => (seed) => refuseLargeBlocks(rig, seed),
   },
-  onOwnEngine('ClickHouse asked to end under load, started again', {}, stopEngineGracefully),
+  onOwnEngine('ClickHouse stopped gracefully under load, restarted', {}, stopEngineGracefully),
   onOwnEngine('analysts take all memory of the server', { memoryMaxBytes: ENGINE_MEMORY_BYTES }, exhaustMemory),
   onOwnEngine('the disk of ClickHouse is full', { prepareData: mountSmallDisk }, fillDisk),
   onOwnEngine('the password of the writer changed and changed back', {}, rotatePassword),
@@ -133,11 +133,11 @@ const FAULTS: readonly WriterFault[] = [
     tried: 'replay of dead letters SIGKILL within its transactions',
     partitions: 2,
     isAlone: true,
-    open: (rig) => (seed) => replayLetters(rig, seed),
+    open: (rig) => (seed) => replayDeadLetters(rig, seed),
   },
   {
     fault: 10,
-    tried: 'one identity half of the traffic, inserts of its partition stand still',
+    tried: 'one identity half of the traffic, inserts of its partition are blocked',
     partitions: 6,
     open: (rig) => (seed) => overloadPartition(rig, seed),
   },
@@ -154,7 +154,7 @@ export const WRITER_FAULTS: readonly Pick<Row, 'fault' | 'tried'>[] = FAULTS;
 /** A fault of the writer that is tried seed by seed. */
 export interface WriterTrial {
   readonly row: Row;
-  /** Tries a seed and notes the result in the row. @returns the result in words */
+  /** Tries a seed and notes the result in the row. @returns the result as text */
   trySeed(seed: number): Promise<string>;
   close(): Promise<void>;
 }
@@ -200,10 +200,10 @@ function createTrial(fault: WriterFault, stores: Stores, options: WriterFaultOpt
       const reached = await run(seed);
       const { records, rows } = await rig.totals();
       const sent = records - seen.records;
-      const words = addSeed(row, seed, { reached, sent, acknowledged: sent, published: sent, rows: rows - seen.rows });
+      const text = addSeed(row, seed, { reached, sent, acknowledged: sent, published: sent, rows: rows - seen.rows });
       Object.assign(seen, { records, rows });
       if (fault.isAlone === true) await close();
-      return words;
+      return text;
     } catch (error) {
       // Leftovers of a failed seed would make the next one fail too.
       await close();
@@ -215,8 +215,8 @@ function createTrial(fault: WriterFault, stores: Stores, options: WriterFaultOpt
       return await run(seed);
     } catch (error) {
       addFailure(row, seed, error);
-      const words = error instanceof Error ? (error.stack ?? error.message) : String(error);
-      return `fault ${row.fault}, FAULT_SEED=${seed} (${row.tried}): ${words}`;
+      const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
+      return `fault ${row.fault}, FAULT_SEED=${seed} (${row.tried}): ${text}`;
     }
   };
   return { row, trySeed, close };

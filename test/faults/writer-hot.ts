@@ -14,7 +14,7 @@ const keyOf = (environmentId: string, identity: string) =>
   Buffer.concat([Buffer.from(environmentId), createHash('md5').update(identity).digest()]);
 
 /**
- * Half of the traffic has one identity, and inserts of its partition are blocked. Meanwhile the same process stores the
+ * Half of the traffic has one identity, and inserts of its partition are blocked. The same process stores the
  * other partitions to their ends; then the hot one too.
  */
 export async function overloadPartition(rig: WriterRig, seed: number): Promise<Reached> {
@@ -38,7 +38,7 @@ export async function overloadPartition(rig: WriterRig, seed: number): Promise<R
       await until('the others keep up', async () => (await lagOfOthers(rig, hot)) === 0, WAIT_MAX_MS);
     }
     const waiting = await lagOf(rig, hot);
-    assert.ok(waiting > CALL_RECORDS, 'the hot partition stands still');
+    assert.ok(waiting > CALL_RECORDS, 'the hot partition is blocked');
     released.resolve();
     await assertExact(rig);
     await writer.stop();

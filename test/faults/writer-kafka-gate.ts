@@ -87,7 +87,7 @@ const ANSWER_MAX_MS = 2_000;
  * sent when the hold ends.
  */
 async function pass({ client, upstream, rewrite, gate }: Way): Promise<void> {
-  const asked: number[] = [];
+  const requested: number[] = [];
   let onAnswer = () => {};
   const isCommit = (api: number | undefined) =>
     api === (gate.watch.of === 'transactions' ? END_TRANSACTION : OFFSET_COMMIT);
@@ -95,16 +95,16 @@ async function pass({ client, upstream, rewrite, gate }: Way): Promise<void> {
     for await (const frame of framesOf(client)) {
       const api = frame.readInt16BE(SIZE_BYTES);
       if (isCommit(api)) await gate.watch.arrived?.(frame.toString('latin1'));
-      asked.push(api);
+      requested.push(api);
       upstream.write(frame);
     }
   };
   const back = async () => {
     for await (const frame of framesOf(upstream)) {
-      const api = asked[0];
+      const api = requested[0];
       if (isCommit(api)) await gate.watch.answered?.();
       if (api === METADATA || api === FIND_COORDINATOR) rewrite(frame);
-      asked.shift();
+      requested.shift();
       onAnswer();
       if (!client.destroyed) client.write(frame);
     }
@@ -116,7 +116,7 @@ async function pass({ client, upstream, rewrite, gate }: Way): Promise<void> {
   await thereDone;
   // If a broker sees the end of the connection first, it may leave the request unread.
   const answered = new Promise<void>((resolve) => {
-    onAnswer = () => (asked.some(isCommit) ? undefined : resolve());
+    onAnswer = () => (requested.some(isCommit) ? undefined : resolve());
     onAnswer();
   });
   await Promise.race([answered, backDone, delay(ANSWER_MAX_MS)]);

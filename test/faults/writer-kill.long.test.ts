@@ -24,7 +24,7 @@ describe('a writer that is killed', () => {
     async (point, seed) => {
       // A waiting successor may get the partitions before the writer reaches this point. The writer then dies
       // elsewhere.
-      const plan = { ...planKill(seed), passages: 0, standsBy: point === 'at any moment' };
+      const plan = { ...planKill(seed), passages: 0, isOnStandby: point === 'at any moment' };
       expect(await run.run(plan)).toEqual({ differences: [], reached: true });
     },
     SEED_MAX_MS,
@@ -45,12 +45,12 @@ describe('a writer without intents', () => {
       try {
         const run = createKillRun(rig, WRITER_WITHOUT_INTENTS);
         const plan = planKill(4, 'after the insert was acknowledged, before the commit');
-        expect((await run.run({ ...plan, passages: 0, standsBy: false })).differences).not.toEqual([]);
+        expect((await run.run({ ...plan, passages: 0, isOnStandby: false })).differences).not.toEqual([]);
         // Readers of events_exact see each message once. So the verifier reports the doubled rows without counting them
         // as a difference.
         const { code, lines } = await rig.operate('verify', '--group', rig.group);
         expect(code).toBe(0);
-        expect(lines.join('\n')).toMatch(/\d+ records stand in more than one raw row of events/);
+        expect(lines.join('\n')).toMatch(/\d+ records are in more than one raw row of events/);
       } finally {
         await rig.close();
       }

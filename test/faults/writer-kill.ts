@@ -18,7 +18,7 @@ export interface KillPlan {
    */
   readonly breaksOff: boolean;
   /** True when the successor is a member of the group already. Otherwise it starts after the kill. */
-  readonly standsBy: boolean;
+  readonly isOnStandby: boolean;
   readonly messages: number;
   /**
    * Block sizes of the writer and of its successor. With equal sizes even a writer without intents would store every
@@ -46,7 +46,7 @@ export function planKill(seed: number, point: KillPoint = KILL_POINTS[seed % KIL
     passages: random.integer(0, 2),
     arrivesLate: random.chance(0.5),
     breaksOff: random.chance(0.5),
-    standsBy: random.chance(HEIR_WAITS_SHARE),
+    isOnStandby: random.chance(HEIR_WAITS_SHARE),
     messages: random.integer(RUNS.min, RUNS.max) * RUNS.records,
     blockRowsMax: [rows(), rows()],
     momentMs: random.integer(0, MOMENT_MAX_MS),
@@ -76,7 +76,7 @@ export function createKillRun(rig: WriterRig, file = EVENT_WRITER): KillRun {
       const [rowsMax, heirRowsMax] = plan.blockRowsMax;
       const victim = writer ?? (await start(rowsMax));
       await whenReady('the writer is ready', victim);
-      let heir = plan.standsBy ? await start(heirRowsMax) : null;
+      let heir = plan.isOnStandby ? await start(heirRowsMax) : null;
       if (heir !== null) await whenReady('the heir is ready', heir);
       const trap = setTrap(victim, plan);
       const publish = () => rig.publishMessages(`test-kill-${plan.seed}`, plan.messages);
@@ -106,13 +106,13 @@ interface Killing {
 /** Publishes messages until the kill, so that the writer is in the middle of a block. @returns whether work was left */
 async function killAtMoment(rig: WriterRig, { victim, publish, momentMs }: Killing & { momentMs: number }) {
   // Checked twice: at first there may be nothing to do yet, and later a waiting successor may have done everything.
-  const leftAtOnce = delay(momentMs)
+  const leftImmediately = delay(momentMs)
     .then(() => victim.kill())
     .then(() => rig.lag());
   do await publish();
   while (!victim.gone);
   const leftBehind = await rig.lag();
-  return (await leftAtOnce) + leftBehind > 0;
+  return (await leftImmediately) + leftBehind > 0;
 }
 
 /**

@@ -17,7 +17,7 @@ export interface OwnEngine {
   readonly dataFolder: string;
   /** Sends SIGTERM, as a deployment does. Resolves when it has ended. */
   stop(): Promise<void>;
-  /** Starts it again in the same place. @param operatorPassword a new one, as after a rotation */
+  /** Starts it again in the same folder. @param operatorPassword a new one, as after a rotation */
   start(operatorPassword?: string): Promise<void>;
   close(): Promise<void>;
 }
@@ -33,11 +33,11 @@ export async function openOwnEngine({ memoryMaxBytes, prepareData }: OwnEngineOp
   const parent = join(stackPathsOf().state, 'test');
   mkdirSync(parent, { recursive: true });
   const folder = mkdtempSync(join(parent, 'engine-'));
-  const places = stackPathsOf(folder);
+  const paths = stackPathsOf(folder);
   const [port = 0] = await freePorts(1);
-  const secrets = loadSecrets(places);
+  const secrets = loadSecrets(paths);
   const specOf = (operatorPassword = secrets.operatorPassword) =>
-    clickhouseSpec(places, { port, secrets: { ...secrets, operatorPassword } });
+    clickhouseSpec(paths, { port, secrets: { ...secrets, operatorPassword } });
   const spec = specOf();
   const dataFolder = join(spec.folder, 'data');
   mkdirSync(dataFolder, { recursive: true });

@@ -1,7 +1,7 @@
 import { testStores } from '@playline/testkit';
 import { describe, it } from 'vitest';
 import { poisonWriter } from './writer-poison.ts';
-import { replayLetters } from './writer-replay.ts';
+import { replayDeadLetters } from './writer-replay.ts';
 import { openWriterRig, type WriterRig } from './writer-rig.ts';
 
 const SESSION_TIMEOUT_MS = 2_000;
@@ -26,7 +26,7 @@ describe('a record that cannot be read', () => {
 
   it(
     'is stored once when the command that replays it is killed in the middle',
-    () => onRig((rig) => replayLetters(rig, 1)),
+    () => onRig((rig) => replayDeadLetters(rig, 1)),
     SEED_MAX_MS,
   );
 });

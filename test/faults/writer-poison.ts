@@ -23,7 +23,7 @@ function toPoison(rig: WriterRig, random: Random): Buffer {
   return random.pick([noFrame, brokenOff, unknown]);
 }
 
-/** The place on the log from which a dead letter came. */
+/** The offset from which a dead letter originates. */
 const originOf = ({ headers }: StreamRecord) =>
   `${String(headers['original-partition'])}/${String(headers['original-offset'])}`;
 
@@ -51,7 +51,7 @@ export async function poisonWriter(rig: WriterRig, seed: number): Promise<Reache
   const second = await start();
   await rig.caughtUp(WAIT_MAX_MS);
   assert.deepEqual(await commits.stop(), [], 'commits that went back');
-  await assertLetters(rig, poison);
+  await assertDeadLetters(rig, poison);
   await assertVerified(rig);
   const stored = await rig.query('SELECT count(), uniqExact(kafka_partition, kafka_offset) FROM events FORMAT TSV');
   const records = await recordsOf(rig);
@@ -84,29 +84,29 @@ function createRun(rig: WriterRig, { random, poison }: { random: Random; poison:
 }
 
 /** Every broken record has a dead letter with its key, its bytes and a reason. A crash may repeat a dead letter. */
-async function assertLetters(rig: WriterRig, poison: ReadonlySet<string>): Promise<void> {
-  const letters = new Map(
-    (await rig.read(deadLetterTopicOf(rig.messages))).map((letter) => [originOf(letter), letter]),
+async function assertDeadLetters(rig: WriterRig, poison: ReadonlySet<string>): Promise<void> {
+  const deadLetters = new Map(
+    (await rig.read(deadLetterTopicOf(rig.messages))).map((deadLetter) => [originOf(deadLetter), deadLetter]),
   );
   const poisoned = (await recordsOf(rig)).filter(({ value }) => poison.has(hexOf(value)));
-  assert.equal(letters.size, poisoned.length, 'letters and poisoned records');
+  assert.equal(deadLetters.size, poisoned.length, 'dead letters and poisoned records');
   for (const { partition, offset, key, value } of poisoned) {
-    const letter = letters.get(`${partition}/${offset}`);
-    assert.ok(letter, `${partition}/${offset} has a letter`);
-    assert.deepEqual([letter.key, letter.value], [key, value], 'the record as it was');
-    assert.notEqual(String(letter.headers.reason ?? ''), '', 'a reason');
-    assert.equal(String(letter.headers['original-topic']), rig.messages);
+    const deadLetter = deadLetters.get(`${partition}/${offset}`);
+    assert.ok(deadLetter, `${partition}/${offset} has a dead letter`);
+    assert.deepEqual([deadLetter.key, deadLetter.value], [key, value], 'the unchanged record');
+    assert.notEqual(String(deadLetter.headers.reason ?? ''), '', 'a reason');
+    assert.equal(String(deadLetter.headers['original-topic']), rig.messages);
   }
 }
 
-const LOOK_EVERY_MS = 50;
+const POLL_EVERY_MS = 50;
 
 /** Reads the group's commits repeatedly. */
 function watchCommits({ reader, group, messages }: WriterRig) {
   const best = new Map<number, number>();
   const backwards: string[] = [];
   const watch = { isOver: false };
-  const look = async () => {
+  const poll = async () => {
     for (const [partition, offset] of await reader.committed(group, messages)) {
       const before = best.get(partition) ?? 0;
       if (offset < before) backwards.push(`partition ${partition}: from ${before} to ${offset}`);
@@ -115,8 +115,8 @@ function watchCommits({ reader, group, messages }: WriterRig) {
   };
   const watching = (async () => {
     while (!watch.isOver) {
-      await look();
-      await delay(LOOK_EVERY_MS);
+      await poll();
+      await delay(POLL_EVERY_MS);
     }
   })();
   return {
@@ -124,7 +124,7 @@ function watchCommits({ reader, group, messages }: WriterRig) {
     stop: async () => {
       watch.isOver = true;
       await watching;
-      await look();
+      await poll();
       return backwards;
     },
   };

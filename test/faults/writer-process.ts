@@ -18,7 +18,7 @@ export interface GatedProcess {
   metrics(): Promise<string>;
   /** Sends a signal without waiting for anything. */
   signal(signal: NodeJS.Signals): void;
-  /** Kills it at once. Resolves when it has ended. Its gates stay open, with everything that they hold. */
+  /** Kills it immediately. Resolves when it has ended. Its gates stay open, with everything that they hold. */
   kill(): Promise<void>;
   /** Sends SIGTERM. @returns its exit code */
   stop(): Promise<number | null>;
@@ -40,7 +40,7 @@ export interface GatedProcessOptions {
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 /** Bound of one request, because a frozen process does not answer. */
-const ASK_MAX_MS = 2_000;
+const REQUEST_MAX_MS = 2_000;
 
 export async function startGatedProcess(options: GatedProcessOptions): Promise<GatedProcess> {
   const [kafka, clickhouse, [adminPort]] = await Promise.all([
@@ -61,8 +61,8 @@ export async function startGatedProcess(options: GatedProcessOptions): Promise<G
   });
   const isGone = () => child.exitCode !== null || child.signalCode !== null;
   const end = (signal: NodeJS.Signals) => endChild(child, signal);
-  const ask = (path: string) =>
-    fetch(`http://127.0.0.1:${adminPort}/${path}`, { signal: AbortSignal.timeout(ASK_MAX_MS) });
+  const get = (path: string) =>
+    fetch(`http://127.0.0.1:${adminPort}/${path}`, { signal: AbortSignal.timeout(REQUEST_MAX_MS) });
   // These processes must not outlive the test process.
   const atExit = () => child.kill('SIGKILL');
   process.once('exit', atExit);
@@ -74,8 +74,8 @@ export async function startGatedProcess(options: GatedProcessOptions): Promise<G
     get gone() {
       return isGone();
     },
-    isReady: async () => (await ask('readyz').catch(() => null))?.ok ?? false,
-    metrics: async () => await (await ask('metrics')).text(),
+    isReady: async () => (await get('readyz').catch(() => null))?.ok ?? false,
+    metrics: async () => await (await get('metrics')).text(),
     signal: (signal) => void child.kill(signal),
     kill: async () => void (await end('SIGKILL')),
     stop: () => end('SIGTERM'),

@@ -8,7 +8,7 @@ import type { WriterRig } from './writer-rig.ts';
 
 const CHANGES = 4;
 const MESSAGES = 120;
-/** Longest delay of an insert, so that members come and go meanwhile. */
+/** Longest delay of an insert, so that members come and go during it. */
 const INSERT_MAX_MS = 250;
 
 /** Writers join, leave gracefully, and are killed, while inserts are in flight. */

@@ -9,7 +9,7 @@ import { type GatedProcess, startGatedProcess } from './writer-process.ts';
 import type { WriterRig } from './writer-rig.ts';
 
 /** A transaction replays a hundred dead letters. All kills together leave some over. */
-const LETTERS = 1_000;
+const DEAD_LETTERS = 1_000;
 const KILLS = 3;
 const PASSAGES_MAX = 2;
 
@@ -18,43 +18,43 @@ const PASSAGES_MAX = 2;
  * is killed repeatedly at the end of a transaction, either before the brokers get the request or before the command
  * gets the answer. Each message is stored once.
  */
-export async function replayLetters(rig: WriterRig, seed: number): Promise<Reached> {
+export async function replayDeadLetters(rig: WriterRig, seed: number): Promise<Reached> {
   const random = createRandom(seed);
   const environmentId = `test-replay-${seed}`;
-  await makeLetters(rig, environmentId);
+  await makeDeadLetters(rig, environmentId);
   const writer = await rig.startWriter();
   try {
     for (let kill = 0; kill < KILLS; kill++) await killReplay(rig, random);
     const { code, lines } = await rig.operate('dead-letters', 'replay', '--all');
     assert.equal(code, 0, lines.join('\n'));
     const count = (what: string) => rig.query(`SELECT ${what} FROM events WHERE environment_id = '${environmentId}'`);
-    const all = async () => Number(await count('uniqExact(message_id)')) >= LETTERS;
+    const all = async () => Number(await count('uniqExact(message_id)')) >= DEAD_LETTERS;
     await until('every message', all, WAIT_MAX_MS);
-    assert.equal(await openLetters(rig), 0, 'open letters');
-    await until('the writer counts none', async () => (await countedLetters(rig, writer)) === 0, WAIT_MAX_MS);
-    assert.equal(Number(await count('count()')), LETTERS);
+    assert.equal(await openDeadLetters(rig), 0, 'open dead letters');
+    await until('the writer counts none', async () => (await countedDeadLetters(rig, writer)) === 0, WAIT_MAX_MS);
+    assert.equal(Number(await count('count()')), DEAD_LETTERS);
     await assertVerified(rig);
     await writer.stop();
-    return { 'letters replayed': LETTERS, 'kills at the end of a transaction': KILLS };
+    return { 'dead letters replayed': DEAD_LETTERS, 'kills at the end of a transaction': KILLS };
   } finally {
     await writer.close();
   }
 }
 
 /** Runs a writer that can decode nothing. */
-async function makeLetters(rig: WriterRig, environmentId: string): Promise<void> {
+async function makeDeadLetters(rig: WriterRig, environmentId: string): Promise<void> {
   const registry = createServer((_request, response) => response.writeHead(404).end('{"error_code":40403}'));
   const writer = await rig.startWriter({ SCHEMA_REGISTRY_URL: `http://127.0.0.1:${await listen(registry)}` });
   try {
-    await rig.publishMessages(environmentId, LETTERS);
+    await rig.publishMessages(environmentId, DEAD_LETTERS);
     await rig.caughtUp(WAIT_MAX_MS);
-    await until('the writer counts them', async () => (await countedLetters(rig, writer)) === LETTERS, WAIT_MAX_MS);
+    await until('the writer counts them', async () => (await countedDeadLetters(rig, writer)) === DEAD_LETTERS, WAIT_MAX_MS);
     await writer.stop();
   } finally {
     await writer.close();
     registry.close();
   }
-  assert.equal(await openLetters(rig), LETTERS, 'letters');
+  assert.equal(await openDeadLetters(rig), DEAD_LETTERS, 'dead letters');
 }
 
 /** Kills a replay at the end of one of its transactions. What it had sent may still arrive later, or not at all. */
@@ -99,13 +99,13 @@ async function end(command: GatedProcess, { arrivesLate, release }: { arrivesLat
  * The number of dead letters in the writer's metrics, which it updates every ten seconds. Undefined before the first
  * update.
  */
-async function countedLetters(rig: WriterRig, writer: GatedProcess): Promise<number | undefined> {
+async function countedDeadLetters(rig: WriterRig, writer: GatedProcess): Promise<number | undefined> {
   const start = `playline_stream_open_dead_letters{topic="${rig.messages}"`;
   const line = (await writer.metrics()).split('\n').find((each) => each.startsWith(start));
   return line === undefined ? undefined : Number(line.slice(line.lastIndexOf(' ')));
 }
 
-async function openLetters(rig: WriterRig): Promise<number> {
+async function openDeadLetters(rig: WriterRig): Promise<number> {
   const { lines } = await rig.operate('dead-letters', 'list', '--json');
   const groups = JSON.parse(lines[0] ?? '[]') as { open: number }[];
   return groups.reduce((sum, { open }) => sum + open, 0);

@@ -165,7 +165,7 @@ function createProcesses(stores: Stores, environment: Record<string, string>) {
   };
 }
 
-/** Compares stored with published places: each (partition, offset) must be stored exactly once. */
+/** Compares stored with published offsets: each (partition, offset) must be stored exactly once. */
 async function differencesOf({ reader, messages, query }: WriterRig): Promise<Difference[]> {
   const text = await query(
     'SELECT kafka_partition, count(), uniqExact(kafka_offset), min(kafka_offset), max(kafka_offset) + 1 ' +

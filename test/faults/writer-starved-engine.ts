@@ -41,7 +41,7 @@ async function faultsOf(writer: GatedProcess, code: string): Promise<number> {
 const meets = (writer: GatedProcess, code: string) =>
   until(`the writer meets ${code}`, async () => (await faultsOf(writer, code)) >= FAULTS_MIN, WAIT_MAX_MS);
 
-/** Asserts that no partition is standing. These faults pass, and the writer must know that. */
+/** Asserts that no partition is paused. These faults pass, and the writer must know that. */
 async function assertNoneStopped(writer: GatedProcess): Promise<void> {
   assert.equal(sumOf(await writer.metrics(), 'playline_stream_stopped_partitions'), 0, 'no partition has stopped');
 }
@@ -52,14 +52,14 @@ async function assertNoneStopped(writer: GatedProcess): Promise<void> {
  * within two minutes.
  */
 const BEHIND_MAX = 4_000;
-const LOOK_AGAIN_MS = 50;
+const POLL_EVERY_MS = 50;
 
 /** Publishes until the returned function is called, and pauses while the writer lags far behind. */
 function openTraffic(rig: WriterRig, environmentId: string): () => Promise<void> {
   let isOver = false;
   const run = async () => {
     while (!isOver) {
-      if ((await rig.lag()) > BEHIND_MAX) await delay(LOOK_AGAIN_MS);
+      if ((await rig.lag()) > BEHIND_MAX) await delay(POLL_EVERY_MS);
       else await rig.publishMessages(environmentId, MESSAGES / 3);
     }
   };
@@ -95,7 +95,7 @@ export async function stopEngineGracefully({ rig, engine }: StarvedRig, seed: nu
 }
 
 /**
- * Number of queries at once, like two people's dashboards. Many small queries also take the last MiB, while a few large
+ * Number of concurrent queries, like two people's dashboards. Many small queries also take the last MiB, while a few large
  * ones fail first.
  */
 const ANALYSTS = 64;
@@ -109,8 +109,8 @@ export async function exhaustMemory({ rig, engine }: StarvedRig, seed: number): 
     // Without compression, because an answer that breaks off in compressed data ends more than the query.
     const plain = { 'accept-encoding': 'identity' };
     let isOver = false;
-    // The queries are spread over accounts, because one account may not run that many at once.
-    const ask = async (_: unknown, index: number) => {
+    // The queries are spread over accounts, because one account may not run that many together.
+    const run = async (_: unknown, index: number) => {
       const { user = '', password = '' } = engine.analysts[index % engine.analysts.length] ?? {};
       const headers = { ...plain, 'x-clickhouse-user': user, 'x-clickhouse-key': password };
       while (!isOver) {
@@ -119,7 +119,7 @@ export async function exhaustMemory({ rig, engine }: StarvedRig, seed: number): 
         await answer.then((given) => given.text()).catch(() => {});
       }
     };
-    const analysts = Array.from({ length: ANALYSTS }).map(ask);
+    const analysts = Array.from({ length: ANALYSTS }).map(run);
     const endTraffic = openTraffic(rig, `test-memory-${seed}`);
     try {
       await meets(writer, 'MEMORY_LIMIT_EXCEEDED');
@@ -161,7 +161,7 @@ export function mountSmallDisk(folder: string): () => void {
 
 /**
  * Fills the disk except for a few hundred KiB. ClickHouse reserves a MiB before each insert; other writes may use the
- * rest meanwhile.
+ * rest in the meantime.
  */
 function fillUp(folder: string, ballast: string): void {
   const { bavail, bsize } = statfsSync(folder);
@@ -172,7 +172,7 @@ function fillUp(folder: string, ballast: string): void {
   }
 }
 
-/** The disk of ClickHouse is full, and later has room again. */
+/** The disk of ClickHouse is full, and later has space again. */
 export async function fillDisk({ rig, engine }: StarvedRig, seed: number): Promise<Reached> {
   const ballast = join(engine.dataFolder, 'ballast');
   return await withWriter(rig, async (writer) => {
@@ -193,7 +193,7 @@ export async function fillDisk({ rig, engine }: StarvedRig, seed: number): Promi
 
 /**
  * Creates the state of a ClickHouse that was killed after it noted the token of an insert and before it renamed the
- * part into place: it knows the token but has no rows.
+ * part into its folder: it knows the token but has no rows.
  */
 export async function losePart({ rig, engine }: StarvedRig, seed: number): Promise<Reached> {
   const random = createRandom(seed);

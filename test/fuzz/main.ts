@@ -1,6 +1,7 @@
 import { randomInt } from 'node:crypto';
 import { createRandom } from '@playline/testkit/random';
 import { command, EXIT, endWith, numberFrom, wholeNumberFrom } from '../../services/operator/src/command.ts';
+import { withOpened } from '../bench/opened.ts';
 import { openStores } from '../bench/stores.ts';
 import { startGateway } from '../conformance/gateway.ts';
 import { runMeasure } from '../measure.ts';
@@ -14,49 +15,40 @@ const SEED_MAX = 2 ** 31;
 async function fuzz(minutes: number, seed: number): Promise<boolean> {
   const missing = await provideSchemathesis();
   const seconds = Math.max(1, Math.round((minutes * 60) / (missing === null ? 3 : 2)));
-  const isCheap = await findDearest(seconds, seed);
-  const stores = await openStores();
-  // On a signal: the stores are children of this process and must not outlive it.
-  for (const signal of ['SIGINT', 'SIGTERM'] as const)
-    process.once(signal, () => void stores.close().finally(() => process.exit(1)));
-  try {
-    const gateway = await startGateway(FUZZ_SETTINGS, stores);
-    try {
-      console.error(`posting generated batches for ${seconds} s, seed ${seed}`);
-      const report = await runFuzz({ gateway, brokers: stores.kafka, seed, bound: { seconds } });
-      console.log(JSON.stringify(report, null, 2));
-      const { faults, missing: lost, repeated, unwanted } = report;
-      const isSound = faults.length + lost.length + repeated.length + unwanted.length === 0;
-      if (missing !== null) console.error(`schemathesis was NOT run: ${missing}`);
-      return (missing !== null || (await runSchemathesis(gateway, seconds, seed)) === 0) && isSound && isCheap;
-    } finally {
-      await gateway.close();
-    }
-  } finally {
-    await stores.close();
-  }
+  const isCheap = await findMostExpensive(seconds, seed);
+  return withOpened(async (keep) => {
+    const stores = keep(await openStores());
+    // The stores are children of this process and must not outlive it.
+    for (const signal of ['SIGINT', 'SIGTERM'] as const)
+      process.once(signal, () => void stores.close().finally(() => process.exit(1)));
+    const gateway = keep(await startGateway(FUZZ_SETTINGS, stores));
+    console.error(`posting generated batches for ${seconds} s, seed ${seed}`);
+    const report = await runFuzz({ gateway, brokers: stores.kafka, seed, bound: { seconds } });
+    console.log(JSON.stringify(report, null, 2));
+    const { faults, missing: lost, repeated, unwanted } = report;
+    const isCorrect = faults.length + lost.length + repeated.length + unwanted.length === 0;
+    if (missing !== null) console.error(`schemathesis was NOT run: ${missing}`);
+    return (missing !== null || (await runSchemathesis(gateway, seconds, seed)) === 0) && isCorrect && isCheap;
+  });
 }
 
 /** Searches for the most expensive body. @returns false when one costs too much, or is charged too little */
-async function findDearest(seconds: number, seed: number): Promise<boolean> {
-  console.error(`searching for the dearest body for ${seconds} s, seed ${seed}`);
+async function findMostExpensive(seconds: number, seed: number): Promise<boolean> {
+  console.error(`searching for the most expensive body for ${seconds} s, seed ${seed}`);
   const endAt = performance.now() + seconds * 1000;
-  const { bodies, dearest, undercharged } = await searchCosts({
-    random: createRandom(seed),
-    goesOn: () => performance.now() < endAt,
-  });
-  const worst = dearest[0]?.ratio ?? Number.NaN;
-  console.log(JSON.stringify({ bodies, dearest, undercharged }, null, 2));
+  const result = await searchCosts(createRandom(seed), () => performance.now() < endAt);
+  const worst = result.mostExpensive[0]?.ratio ?? Number.NaN;
+  console.log(JSON.stringify(result, null, 2));
   console.error(
-    `the dearest of ${bodies} bodies costs ${worst} times an honest one of its size; ${RATIO_MAX} is allowed`,
+    `the most expensive of ${result.bodies} bodies costs ${worst} times a typical one of its size (limit: ${RATIO_MAX})`,
   );
-  return worst <= RATIO_MAX && undercharged.length === 0;
+  return worst <= RATIO_MAX && result.undercharged.length === 0;
 }
 
-const run = command('fuzz', 'post generated batches, judge every answer, and search for the most expensive body')
+const run = command('fuzz', 'post generated batches, check every answer, and search for the most expensive body')
   .option('--minutes <number>', 'duration', numberFrom(0.01, 24 * 60), 2)
-  .option('--seed <number>', 'repeats what another run generated', wholeNumberFrom(0, SEED_MAX))
-  .addHelpText('after', '\nEnds with 1 when something was found.')
+  .option('--seed <number>', 'repeats the bodies of another run', wholeNumberFrom(0, SEED_MAX))
+  .addHelpText('after', '\nExits with 1 when it found a fault.')
   .action(async ({ minutes, seed = randomInt(SEED_MAX) }) =>
     endWith((await fuzz(minutes, seed)) ? EXIT.ok : EXIT.failed),
   );

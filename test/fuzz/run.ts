@@ -1,11 +1,11 @@
+/** Posts generated bodies and compares the accepted messages with the log. */
 import { FRAME_BYTES, messageRecordCodec, TOPICS } from '@playline/contracts';
 import { readTopic } from '@playline/stream/kafka';
 import fc from 'fast-check';
-import type { Client } from '../conformance/client.ts';
-import { MESSAGES_PATH } from '../conformance/client.ts';
+import { type Client, MESSAGES_PATH } from '../conformance/client.ts';
 import type { ConformanceGateway } from '../conformance/gateway.ts';
 import { fuzzBodies } from './bodies.ts';
-import { createJudge } from './judge.ts';
+import { createCheck } from './check.ts';
 
 export interface FuzzOptions {
   gateway: Client & ConformanceGateway;
@@ -16,22 +16,7 @@ export interface FuzzOptions {
   bound: { seeds: number } | { seconds: number };
 }
 
-export interface FuzzReport {
-  /** The first seed, and the one after the last. */
-  seeds: [number, number];
-  requests: number;
-  accepted: number;
-  rejected: number;
-  byStatus: Record<string, number>;
-  /** The first few faults. */
-  faults: { fault: string; seed: number; body: string; answer: string }[];
-  /** Accepted messages that are not on the log or more than once, and rejected messages that are on it. */
-  missing: string[];
-  repeated: string[];
-  unwanted: string[];
-}
-
-/** Settings of the gateway under test. Its limits are too high to be reached. */
+/** Settings of the gateway under test, whose limits are too high to be reached. */
 export const FUZZ_SETTINGS: Record<string, string> = {
   RATE_LIMIT_MESSAGES_PER_S: '200000',
   RATE_LIMIT_BURST: '10000000',
@@ -41,52 +26,49 @@ export const FUZZ_SETTINGS: Record<string, string> = {
 };
 
 const BODIES_PER_SEED = 20;
-/** More faults add nothing. */
 const FAULTS_MAX = 20;
-/** Enough of a body to recognise it. Its seed gives the rest. */
+/** Enough to recognise a body. Its seed gives the rest. */
 const SHOWN_CHARACTERS = 3000;
 
-/** Posts generated bodies until the bound, then compares the accepted messages with the log. */
-export async function runFuzz({ gateway, brokers, seed, bound }: FuzzOptions): Promise<FuzzReport> {
-  const judge = createJudge((await gateway.request('/openapi.json')).body);
-  const report: FuzzReport = {
-    seeds: [seed, seed],
-    requests: 0,
-    accepted: 0,
-    rejected: 0,
-    byStatus: {},
-    faults: [],
-    missing: [],
-    repeated: [],
-    unwanted: [],
-  };
+/**
+ * Runs until the bound. The report has the first few faults, accepted messages that are not on the log (`missing`) or
+ * more than once (`repeated`), and messages on the log that were not accepted (`unwanted`).
+ */
+export async function runFuzz({ gateway, brokers, seed, bound }: FuzzOptions) {
+  const check = createCheck((await gateway.request('/openapi.json')).body);
+  const faults: { fault: string; seed: number; body: string; answer: string }[] = [];
+  const byStatus: Record<string, number> = {};
   const [accepted, rejected] = [new Set<string>(), new Set<string>()];
+  let requests = 0;
   const startedAt = Date.now();
-  const goesOn = (next: number) =>
+  const shouldContinue = (next: number) =>
     'seeds' in bound ? next < seed + bound.seeds : Date.now() < startedAt + bound.seconds * 1000;
-  for (let next = seed; goesOn(next); next++) {
-    report.seeds[1] = next + 1;
+  let next = seed;
+  for (; shouldContinue(next); next++) {
     for (const body of fc.sample(fuzzBodies(startedAt), { numRuns: BODIES_PER_SEED, seed: next })) {
       const answer = await post(gateway, body.text);
-      const verdict = judge(body, answer);
-      for (const id of verdict.accepted) accepted.add(id);
-      for (const id of verdict.rejected) rejected.add(id);
-      report.requests++;
-      report.byStatus[answer.status] = (report.byStatus[answer.status] ?? 0) + 1;
+      const checked = check(body, answer);
+      for (const id of checked.accepted) accepted.add(id);
+      for (const id of checked.rejected) rejected.add(id);
+      requests++;
+      byStatus[answer.status] = (byStatus[answer.status] ?? 0) + 1;
       const shown = {
         seed: next,
         body: body.text.slice(0, SHOWN_CHARACTERS),
         answer: answer.text.slice(0, SHOWN_CHARACTERS),
       };
-      for (const fault of verdict.faults)
-        if (report.faults.length < FAULTS_MAX) report.faults.push({ fault, ...shown });
+      for (const fault of checked.faults) if (faults.length < FAULTS_MAX) faults.push({ fault, ...shown });
     }
   }
   const onLog = await countOnLog(gateway.topicPrefix, brokers);
   return {
-    ...report,
+    /** The first seed, and the one after the last. */
+    seeds: [seed, next],
+    requests,
     accepted: accepted.size,
     rejected: rejected.size,
+    byStatus,
+    faults,
     missing: [...accepted].filter((id) => !onLog.has(id)),
     repeated: [...accepted].filter((id) => (onLog.get(id) ?? 0) > 1),
     unwanted: [...onLog.keys()].filter((id) => !accepted.has(id)),

@@ -142,7 +142,7 @@ export const FAULTS: readonly PlantedFault[] = [
   {
     what: 'Another site can send forms of the portal in the name of a member, because their tokens are not verified.',
     file: 'services/portal/src/frame/form-tokens.ts',
-    find: 'return isOurs && lifetimeS > 0',
+    find: 'return isSigned && lifetimeS > 0',
     replace: 'return lifetimeS > 0',
   },
 ];

@@ -3,7 +3,6 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { FAINT_TEXT, TOO_WIDE } from '../docs/pages/probes.ts';
 import {
   closeContexts,
-  LOOKS,
   openTab,
   seriousIn,
   setViewport,
@@ -11,6 +10,7 @@ import {
   TALL_ROWS,
   type Tab,
   takePicture,
+  VIEWPORTS,
   type Walk,
   walkThrough,
 } from './browser.ts';
@@ -28,15 +28,15 @@ await FIRST_PORTAL.close();
 const NO_PAGE = '/no/such/page';
 /** Number of entries on the page of live messages: a message and a rejection. */
 const PLANTED_EVENTS = 2;
-const UNFOLD = "document.querySelectorAll('details').forEach((one) => { one.open = true; })";
-/** Runs in a page: unfolds it, and asks all probes at once, because each question costs milliseconds on its way. */
+const OPEN_DETAILS = "document.querySelectorAll('details').forEach((one) => { one.open = true; })";
+/** Runs in a page: opens details and runs all probes in one call, because each call costs milliseconds. */
 const PROBES = `(() => {
-  ${UNFOLD};
+  ${OPEN_DETAILS};
   return { tooWide: ${TOO_WIDE}, tallRows: ${TALL_ROWS}, faintText: ${FAINT_TEXT} };
 })()`;
-/** What `PROBES` finds: names of elements, or beginnings of texts. */
+/** Findings of `PROBES`: names of elements, or beginnings of texts. */
 type Probed = Readonly<Record<'tooWide' | 'tallRows' | 'faintText', readonly string[]>>;
-/** Runs in a page without scripts of its own: number of main headings, and what kinds of buttons there are, as a user sees. */
+/** Runs in a page: number of visible main headings, and types of visible buttons. */
 const CONTROLS = `(() => {
   const seen = (selector) =>
     [...document.querySelectorAll(selector)].filter((each) => each.checkVisibility({ visibilityProperty: true }));
@@ -48,8 +48,8 @@ let browser: Browser;
 let portal: PlantedPortal;
 let planted: Planted;
 let administrator: string;
-/** A tab in which the administrator is signed in. It stays open, because a new one takes as long as a visit. */
-let kept: Tab;
+/** A tab of the administrator, sharedTab open because opening one takes as long as a visit. */
+let sharedTab: Tab;
 let tabs: Tab[] = [];
 
 beforeAll(async () => {
@@ -57,7 +57,7 @@ beforeAll(async () => {
   portal = await openPlantedPortal();
   planted = await plant(portal, { id: 'demo', textOf: (field) => `A ${field}` });
   administrator = await plantAccount(portal, { isAdministrator: true, name: 'Ada Administrator' });
-  kept = await openTab(browser, { portal, accountId: administrator });
+  sharedTab = await openTab(browser, { portal, accountId: administrator });
 });
 afterAll(async () => {
   await closeContexts(browser);
@@ -101,32 +101,32 @@ const at = (page: string) => portal.origin + (page === NO_PAGE ? page : pathFor(
 
 describe('every page', () => {
   it.for([...PAGES, NO_PAGE])(
-    '%s fits four screens, rows of tables included, has readable contrast and causes no errors, axe finds nothing serious, and Tab reaches everything with a visible focus',
+    '%s fits four viewports with readable contrast, without errors or serious findings of axe, and Tab reaches everything',
     async (path) => {
-      const { page, faults } = kept;
+      const { page, faults } = sharedTab;
       await open(page, path);
-      for (const look of LOOKS) {
-        await setViewport(page, look);
-        const words = `${path} ${look.width} ${look.scheme}`;
+      for (const viewport of VIEWPORTS) {
+        await setViewport(page, viewport);
+        const name = `${path} ${viewport.width} ${viewport.scheme}`;
         const { tooWide, tallRows, faintText } = await page.evaluate<Probed>(PROBES);
-        expect.soft(tooWide, `${words}: wider than the screen`).toEqual([]);
-        expect.soft(tallRows, `${words}: a row higher than the screen`).toEqual([]);
-        expect.soft(faintText, `${words}: contrast below 4.5`).toEqual([]);
-        expect.soft(await seriousIn(page, look), `${words}: axe`).toEqual([]);
-        await takePicture(kept, path, look);
+        expect.soft(tooWide, `${name}: wider than the screen`).toEqual([]);
+        expect.soft(tallRows, `${name}: a row higher than the screen`).toEqual([]);
+        expect.soft(faintText, `${name}: contrast below 4.5`).toEqual([]);
+        expect.soft(await seriousIn(page, viewport), `${name}: axe`).toEqual([]);
+        await takePicture(sharedTab, path, viewport);
       }
-      await setViewport(page, LOOKS[0]!);
-      const { unseen, unreached, reached } = await walk(kept, path);
-      const seen = faults.splice(0);
+      await setViewport(page, VIEWPORTS[0]!);
+      const { unseen, unreached, reached } = await walk(sharedTab, path);
+      const reported = faults.splice(0);
       expect(unseen, 'the focus is not visible').toEqual([]);
       expect(unreached, 'Tab does not reach it').toEqual([]);
       expect(reached).toBeGreaterThan(path === NO_PAGE ? 0 : 3);
       // The browser itself logs the 404 of a page that does not exist.
-      expect(seen).toEqual(path === NO_PAGE ? [expect.stringContaining('404')] : []);
+      expect(reported).toEqual(path === NO_PAGE ? [expect.stringContaining('404')] : []);
     },
   );
 
-  it('shows the receipts of erasures beside everything else at 1,280 pixels', async () => {
+  it('the page of erasures shows all columns at 1,280 pixels', async () => {
     const { page } = await tabOf(administrator);
     await page.goto(at('/projects/:project/environments/:environment/erasures'));
     const isCut = `[...document.querySelectorAll('.scroll')].map((region) => region.scrollWidth > region.clientWidth)`;
@@ -134,21 +134,21 @@ describe('every page', () => {
     expect(await page.getByRole('link', { name: 'Download' }).count()).toBe(1);
   });
 
-  it('fits the screen and is readable for a user who has no project yet', async () => {
-    const nobodyYet = await plantAccount(portal, { name: 'Newcomer' });
-    const tab = await tabOf(nobodyYet);
+  it('the start page of a user without a project fits four viewports', async () => {
+    const newcomer = await plantAccount(portal, { name: 'Newcomer' });
+    const tab = await tabOf(newcomer);
     const { page, faults } = tab;
     await page.goto(`${portal.origin}/`);
-    for (const look of LOOKS) {
-      await setViewport(page, look);
+    for (const viewport of VIEWPORTS) {
+      await setViewport(page, viewport);
       expect.soft(await page.evaluate(TOO_WIDE)).toEqual([]);
-      expect.soft(await seriousIn(page, look)).toEqual([]);
-      await takePicture(tab, 'home with nothing yet', look);
+      expect.soft(await seriousIn(page, viewport)).toEqual([]);
+      await takePicture(tab, 'home with nothing yet', viewport);
     }
     expect(faults).toEqual([]);
   });
 
-  it('stays inside a narrow screen when every field contains 200 characters without a space', async () => {
+  it('no page is wider than a narrow viewport when every field has 200 characters without a space', async () => {
     const long = await openPlantedPortal();
     try {
       const wide = await plant(long, { id: 'demo', textOf: () => 'w'.repeat(200) });
@@ -158,7 +158,7 @@ describe('every page', () => {
       await setViewport(tab.page, { width: 390, scheme: 'light' });
       for (const path of PAGES) {
         await tab.page.goto(long.origin + pathFor(path, wide));
-        await tab.page.evaluate(UNFOLD);
+        await tab.page.evaluate(OPEN_DETAILS);
         expect.soft(await tab.page.evaluate(TOO_WIDE), path).toEqual([]);
       }
     } finally {
@@ -167,8 +167,8 @@ describe('every page', () => {
   });
 });
 
-describe('a user who has only a keyboard', () => {
-  it('can jump to the content with the first link', async () => {
+describe('keyboard', () => {
+  it('the first link of a page leads to its content', async () => {
     const { page } = await tabOf(administrator);
     await page.goto(at('/projects/:project'));
     await page.keyboard.press('Tab');
@@ -178,7 +178,7 @@ describe('a user who has only a keyboard', () => {
 });
 
 describe('without JavaScript', () => {
-  it('every page is readable, and shows no control that needs a script', async () => {
+  it('without JavaScript, every page has one heading and no button that needs a script', async () => {
     const { page } = await tabOf(administrator, false);
     for (const path of PAGES) {
       await page.goto(at(path));
@@ -187,18 +187,18 @@ describe('without JavaScript', () => {
     }
   });
 
-  it('a form can be sent, and after an error it names the fault and keeps what was typed', async () => {
+  it('without JavaScript, a failed form shows the error and keeps the typed values', async () => {
     const { page } = await tabOf(administrator, false);
     await page.goto(`${portal.origin}/`);
     await page.getByText('Create a project').first().click();
-    await page.getByLabel('Name').fill('Made without a script');
-    await page.getByRole('button', { name: 'Create the project' }).click();
+    await page.getByLabel('Name').fill('Created without a script');
+    await page.getByRole('button', { name: 'Create project' }).click();
     expect(await page.getByRole('heading', { level: 1 }).textContent()).toContain('development');
     await page.getByRole('link', { name: 'Limits' }).click();
     await page.getByText('Change the cap (').click();
-    await page.getByLabel('Messages a second').last().fill('999999999');
-    await page.getByRole('button', { name: 'Change the cap' }).click();
-    expect(await page.getByRole('alert').textContent()).toContain('messages a second');
-    expect(await page.getByLabel('Messages a second').last().inputValue()).toBe('999999999');
+    await page.getByLabel('Messages per second').last().fill('999999999');
+    await page.getByRole('button', { name: 'Save cap' }).click();
+    expect(await page.getByRole('alert').textContent()).toContain('messages per second');
+    expect(await page.getByLabel('Messages per second').last().inputValue()).toBe('999999999');
   });
 });

@@ -7,32 +7,32 @@ import { createSessionCookie } from '../../services/portal/src/frame/cookies.ts'
 import type { TestPortal } from '../../services/portal/src/test/open-portal.ts';
 import { LOOKS, type Look } from '../docs/pages/visit-docs.ts';
 
+type Viewport = Look;
+export const VIEWPORTS = LOOKS;
+
 /** The same secret that `openPortal` gives the portal. */
 const SECRET = Buffer.alloc(32, 1);
-/** CSS pixels that a user sees at once. */
+/** CSS pixels. */
 const SCREEN_HEIGHT = 900;
 /** Longest wait for any action on a page of a loopback service. */
 const PATIENCE_MS = 20_000;
-/** Screenshots for people to look at. They are not committed. */
+/** Folder of screenshots, not committed. */
 export const PICTURES = new URL('../../.playline/test/portal', import.meta.url);
 
 let ofProcess: Browser | null = null;
 
-/**
- * The browser of all tests of this process; a new one where the last has crashed. It ends with the process, and each file
- * closes its contexts at its end.
- */
+/** The browser of this process, restarted after a crash. Each test file closes its contexts. */
 export async function sharedBrowser(): Promise<Browser> {
   if (ofProcess?.isConnected() !== true) ofProcess = await openBrowser();
   return ofProcess;
 }
 
-/** Closes every tab, and forgets their profiles. */
+/** Closes all profiles. */
 export async function closeContexts(browser: Browser | undefined): Promise<void> {
   for (const context of browser?.contexts() ?? []) await context.close();
 }
 
-/** A tab with a signed-in user, and the errors in it. */
+/** A tab with a signed-in user. */
 export interface Tab {
   readonly page: Page;
   readonly context: BrowserContext;
@@ -77,34 +77,31 @@ export async function openTab(browser: Browser, options: TabOptions): Promise<Ta
   return { page, context, protocol, faults };
 }
 
-/** Changes the width and the colour scheme of a page without reloading it. A picture before may have made the window higher. */
-export async function setViewport(page: Page, { width, scheme }: Look): Promise<void> {
-  // Setting the size makes the browser lay everything out again, even when it does not change.
+/** Changes width and colour scheme without a reload. */
+export async function setViewport(page: Page, { width, scheme }: Viewport): Promise<void> {
+  // Setting even the same size causes a new layout.
   if (page.viewportSize()?.width !== width) await page.setViewportSize({ width, height: SCREEN_HEIGHT });
   await page.emulateMedia({ colorScheme: scheme });
 }
 
-/** Runs in a page: beginnings of table rows that are higher than a screen, as those whose words are broken letter by letter. */
+/** Runs in a page: beginnings of table rows that are higher than the viewport. */
 export const TALL_ROWS = `[...document.querySelectorAll('tbody tr')]
   .filter((row) => row.getBoundingClientRect().height > ${SCREEN_HEIGHT})
   .map((row) => row.textContent.trim().slice(0, 60))`;
 
-/** Saves a screenshot of the whole page, of a screen at least. The window keeps the height of the page. */
-export async function takePicture({ page, protocol }: Tab, name: string, { width, scheme }: Look): Promise<void> {
+/** Saves a screenshot of the whole page. The viewport keeps the height of the page. */
+export async function takePicture({ page, protocol }: Tab, name: string, { width, scheme }: Viewport): Promise<void> {
   mkdirSync(PICTURES, { recursive: true });
   const file = `${name.replace(/[^a-z0-9]+/gi, '-').replace(/^-|-$/g, '') || 'home'}-${width}-${scheme}.png`;
   const { cssContentSize } = await protocol.send('Page.getLayoutMetrics');
   const { height } = cssContentSize;
-  // For what is outside the window the browser would lay out and paint the page twice, and that for each picture.
+  // A part outside the viewport would cost a second layout for each picture.
   if (page.viewportSize()?.height !== height) await page.setViewportSize({ width, height });
   // Compression takes most of the time of a screenshot.
   const { data } = await protocol.send('Page.captureScreenshot', { optimizeForSpeed: true });
   await writeFile(new URL(file, PICTURES), Buffer.from(data, 'base64'));
 }
 
-export { LOOKS };
-
-/** One finding of axe. */
 interface Violation {
   readonly id: string;
   readonly impact: string;
@@ -114,24 +111,20 @@ interface Violation {
 
 const AXE = createRequire(import.meta.url).resolve('axe-core/axe.min.js');
 
-/** Rules of axe whose outcome depends on colours: the dark scheme of the pages changes nothing else. */
+/** Rules of axe that depend on colours, the only difference of the dark scheme. */
 const COLOUR_RULES = ['color-contrast', 'link-in-text-block'];
 const WITHOUT_COLOURS = Object.fromEntries(COLOUR_RULES.map((rule) => [rule, { enabled: false }]));
 
-/** Options with the rules that a look can add something to; null for none. A narrow page has the colours of a wide one. */
-function rulesFor({ scheme, width }: Look): object | null {
-  const isWide = width === LOOKS[0]!.width;
+/** Options with the rules that can differ in a viewport; null for none. */
+function rulesFor({ scheme, width }: Viewport): object | null {
+  const isWide = width === VIEWPORTS[0]!.width;
   if (scheme === 'light') return isWide ? {} : { rules: WITHOUT_COLOURS };
   return isWide ? { runOnly: { type: 'rule', values: COLOUR_RULES } } : null;
 }
 
-/**
- * What axe finds serious or critical on a page as it is shown now.
- * @param look with which the page is shown: all rules judge wide light pages, those about colours wide dark ones, and all
- * others narrow light ones
- */
-export async function seriousIn(page: Page, look: Look = LOOKS[0]!): Promise<string[]> {
-  const rules = rulesFor(look);
+/** Serious and critical findings of axe. Colour rules run on wide viewports, other rules on light ones. */
+export async function seriousIn(page: Page, viewport: Viewport = VIEWPORTS[0]!): Promise<string[]> {
+  const rules = rulesFor(viewport);
   if (rules === null) return [];
   const isThere = await page.evaluate('typeof globalThis.axe === "object"');
   if (!isThere) await injectAxe(page);
@@ -182,7 +175,7 @@ const WALKED = `({
     .map((element) => element.outerHTML.slice(0, 120)),
 })`;
 
-/** What somebody met who went through a page with the Tab key. */
+/** Result of moving through a page with the Tab key. */
 export interface Walk {
   /** Number of elements that got the focus. */
   readonly reached: number;
@@ -197,11 +190,11 @@ const PRESSES_PER_BATCH = 30;
 const PRESSES_MAX = 300;
 const TAB_KEY = { type: 'rawKeyDown', key: 'Tab', code: 'Tab', windowsVirtualKeyCode: 9 } as const;
 
-/** Goes through a page with the Tab key until the focus comes back to where it was, or there is no next element. */
+/** Presses Tab until the focus is back at its start or there is no next element. */
 export async function walkThrough({ page, protocol }: Tab): Promise<Walk> {
   await page.evaluate(NOTE_FOCUS);
   for (let presses = PRESSES_PER_BATCH; ; presses += PRESSES_PER_BATCH) {
-    // The page takes them in their order. Each as a call of its own, with a question behind it, takes three times as long.
+    // Sent in batches, which takes a third of the time.
     await Promise.all(
       Array.from({ length: PRESSES_PER_BATCH }, () => protocol.send('Input.dispatchKeyEvent', TAB_KEY)),
     );

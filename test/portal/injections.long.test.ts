@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { HOSTILE } from './hostile-texts.ts';
 import { asRead, type Shape, shapeOf } from './page-shape.ts';
-import { actionUseOf, FILES, pagesOf, pathFor, personOf, type Seen, storedPathFor } from './pages.ts';
+import { actionUseOf, FILES, pagesOf, pathFor, personOf, type Response, storedPathFor } from './pages.ts';
 import { AUTHOR, plant, plantAccount, type TextOf } from './planted.ts';
 import { NEAR_PROVIDER, openPlantedPortal, type PlantedPortal } from './planted-portal.ts';
 
@@ -11,7 +11,7 @@ afterEach(async () => {
   portals = [];
 });
 
-interface Answer extends Seen {
+interface Answer extends Response {
   readonly page: string;
   readonly shape: Shape;
 }
@@ -43,7 +43,7 @@ async function pagesWith(textOf: TextOf): Promise<Answer[]> {
 const PEOPLE = '/projects/:project/environments/:environment/people';
 
 interface FormAnswer extends Answer {
-  readonly words: string;
+  readonly label: string;
 }
 
 /** Answers of every form of every page. Every field contains the text, except fields that choose a value. */
@@ -53,22 +53,22 @@ async function formsWith(text: string): Promise<{ answers: FormAnswer[]; element
   const planted = await plant(portal, { id: 'demo', textOf: (field) => field });
   const administrator = await plantAccount(portal, { isAdministrator: true });
   const answers: FormAnswer[] = [];
-  for (const { path: page, actions: deeds = {} } of pagesOf(portal)) {
-    for (const deed of Object.keys(deeds)) {
-      const { plain = () => ({}), refers = () => ({}) } = actionUseOf(page, deed);
+  for (const { path: page, actions = {} } of pagesOf(portal)) {
+    for (const action of Object.keys(actions)) {
+      const { plain = () => ({}), refers = () => ({}) } = actionUseOf(page, action);
       // A short password is refused, and the form shows the other fields again.
       const values = Object.entries({ ...plain(planted), ...refers(planted) }).map(([name, value]) =>
         CHOOSING.has(name) ? [name, value] : [name, name === 'password' ? 'short' : text],
       );
       const person = await personOf(portal, administrator);
-      const seen = await person.send(pathFor(page, planted), deed, Object.fromEntries(values));
-      answers.push({ page, ...seen, shape: shapeOf(seen.text), words: `${page} ${deed}: ${seen.status}` });
+      const seen = await person.send(pathFor(page, planted), action, Object.fromEntries(values));
+      answers.push({ page, ...seen, shape: shapeOf(seen.text), label: `${page} ${action}: ${seen.status}` });
     }
   }
   return { answers, elements: answers.flatMap(({ shape }) => shape.elements) };
 }
 
-/** Fields that choose an object or one of a few values. With a hostile text in them a form would be refused at once. */
+/** Fields that choose an object or one of a few values. A form with another text in them is refused. */
 const CHOOSING = new Set(['kind', 'role', 'code']);
 
 const USUAL = 'a usual text';
@@ -90,12 +90,12 @@ const timesSeen = (shown: string, text: string) => {
 const timesShown = (text: string, part: string) => (part === '' ? text.length : text.split(part).length - 1);
 
 describe(`${Object.keys(HOSTILE).length} hostile texts in ${new Set(fields).size} fields of ${usual.length} pages`, () => {
-  it('are looked for on pages that show these fields', () => {
+  it('the fields are shown on the pages', () => {
     const showing = usual.filter(({ shape }) => shape.text.includes(USUAL)).map(({ page }) => page);
     expect(showing).toEqual(expect.arrayContaining(['/', '/projects/:project', '/instance/rate-limit-keys']));
   });
 
-  it.each(Object.entries(HOSTILE))('%s is shown as text, and changes nothing else on the page', async (_, text) => {
+  it.each(Object.entries(HOSTILE))('%s is shown as text and changes nothing else on any page', async (_, text) => {
     for (const [index, answer] of (await pagesWith(() => text)).entries()) {
       const plain = usual[index]!;
       const { page, shape, status, headers } = answer;
@@ -118,12 +118,12 @@ describe(`${Object.keys(HOSTILE).length} hostile texts in ${new Set(fields).size
 });
 
 /** Answers for scripts and downloads, which no browser renders as a page. */
-const isData = ({ headers }: Seen) =>
+const isData = ({ headers }: Response) =>
   /^(application\/json|text\/event-stream)/.test(headers.get('content-type') ?? '') &&
   headers.get('x-content-type-options') === 'nosniff';
 
 /** The JSON values of a body. An event stream has one per event. @throws Error when a value is not JSON */
-function jsonOf({ headers, text }: Seen): unknown[] {
+function jsonOf({ headers, text }: Response): unknown[] {
   if (headers.get('content-type')?.startsWith('application/json') === true) return [JSON.parse(text)];
   const fields = text.split(/\r\n|\r|\n/).filter((line) => line !== '');
   for (const field of fields) expect(field).toMatch(/^data: \{/);
@@ -132,55 +132,58 @@ function jsonOf({ headers, text }: Seen): unknown[] {
 
 describe('a hostile text in every field of a form', () => {
   it.each(Object.entries(HOSTILE))(
-    '%s is shown again as text, and the answer leads to no other address',
+    '%s is shown as text in the answer of every form, which leads to no other address',
     async (_, text) => {
       const known = new Set([...usual.flatMap(({ shape }) => shape.elements), ...typedInForms.elements]);
-      for (const { shape, headers, words } of (await formsWith(text)).answers) {
+      for (const { shape, headers, label } of (await formsWith(text)).answers) {
         expect(
           shape.elements.filter((each) => !known.has(each)),
-          words,
+          label,
         ).toEqual([]);
         expect(
           shape.addresses.map(toKind).filter((kind) => kind.startsWith('another')),
-          words,
+          label,
         ).toEqual([]);
         const location = headers.get('location') ?? '/';
-        expect(location === NEAR_PROVIDER ? '/' : location, words).toMatch(/^\/(?![/\\])/);
-        expect(headers.get('set-cookie') ?? '', words).not.toContain('taken');
+        expect(location === NEAR_PROVIDER ? '/' : location, label).toMatch(/^\/(?![/\\])/);
+        expect(headers.get('set-cookie') ?? '', label).not.toContain('taken');
       }
     },
   );
 });
 
 describe('a hostile text in a downloaded file', () => {
-  it.each(Object.entries(HOSTILE))('%s is in one cell, and no cell is a formula', async (_, text) => {
-    const portal = await openPlantedPortal();
-    portals.push(portal);
-    const planted = await plant(portal, { id: 'demo', textOf: () => text });
-    const person = await personOf(portal, await plantAccount(portal, { isAdministrator: true }));
-    for (const pathTo of FILES) {
-      const { status, text: file, headers } = await person.get(pathTo(planted));
-      expect([status, headers.get('content-type'), headers.get('cache-control')]).toEqual([
-        ...[200, 'text/csv; charset=utf-8', 'no-store'],
-      ]);
-      expect([headers.get('x-content-type-options'), headers.get('content-disposition')]).toEqual([
-        ...['nosniff', expect.stringMatching(/^attachment; filename="[\w.-]+"$/)],
-      ]);
-      const cells = file.match(/"(?:[^"]|"")*"/g) ?? [];
-      expect(cells.filter((cell) => /^"\s*[=+\-@\t\r]/.test(cell))).toEqual([]);
-      const rows = file
-        .replaceAll(/"(?:[^"]|"")*"/g, 'c')
-        .trimEnd()
-        .split('\r\n');
-      expect(rows.length).toBeGreaterThan(1);
-      expect(new Set(rows.map((row) => row.split(',').length)).size).toBe(1);
-      for (const row of rows) expect(row).toMatch(/^(c|\d+)(,(c|\d+))*$/);
-    }
-  });
+  it.each(Object.entries(HOSTILE))(
+    '%s is one cell of every downloaded file, and no cell is a formula',
+    async (_, text) => {
+      const portal = await openPlantedPortal();
+      portals.push(portal);
+      const planted = await plant(portal, { id: 'demo', textOf: () => text });
+      const person = await personOf(portal, await plantAccount(portal, { isAdministrator: true }));
+      for (const pathTo of FILES) {
+        const { status, text: file, headers } = await person.get(pathTo(planted));
+        expect([status, headers.get('content-type'), headers.get('cache-control')]).toEqual([
+          ...[200, 'text/csv; charset=utf-8', 'no-store'],
+        ]);
+        expect([headers.get('x-content-type-options'), headers.get('content-disposition')]).toEqual([
+          ...['nosniff', expect.stringMatching(/^attachment; filename="[\w.-]+"$/)],
+        ]);
+        const cells = file.match(/"(?:[^"]|"")*"/g) ?? [];
+        expect(cells.filter((cell) => /^"\s*[=+\-@\t\r]/.test(cell))).toEqual([]);
+        const rows = file
+          .replaceAll(/"(?:[^"]|"")*"/g, 'c')
+          .trimEnd()
+          .split('\r\n');
+        expect(rows.length).toBeGreaterThan(1);
+        expect(new Set(rows.map((row) => row.split(',').length)).size).toBe(1);
+        for (const row of rows) expect(row).toMatch(/^(c|\d+)(,(c|\d+))*$/);
+      }
+    },
+  );
 });
 
 /** Whether an address leads to a page of the portal, by path, or to another site. */
 function toKind(address: string): string {
   if (address.startsWith('#')) return 'this page';
-  return /^\/(?![/\\])/.test(address) ? 'ours' : `another: ${address}`;
+  return /^\/(?![/\\])/.test(address) ? 'the portal' : `another: ${address}`;
 }

@@ -7,14 +7,14 @@ import { promisify } from 'node:util';
 import { CHECKOUT, freePorts } from '@playline/infra/local';
 import { bareEnvironment, openOwnStores, openRedisDatabase, openServiceProcesses } from '@playline/testkit';
 
-/** The services behind the portal, as processes with nothing in their stores, as after a first start. */
+/** Processes of all services with empty stores, as after a first start. */
 export interface NewcomerWorld {
   readonly portal: string;
   /** Addresses of two gateways. */
   readonly gateways: readonly string[];
-  /** Runs a command of the operator. @returns what it prints */
+  /** Runs an operator command. @returns its output */
   operate(...args: string[]): Promise<string>;
-  /** Asks ClickHouse. @throws Error with its words */
+  /** Queries ClickHouse. @throws Error with its message */
   query(sql: string): Promise<string>;
   close(): Promise<void>;
 }
@@ -22,7 +22,7 @@ export interface NewcomerWorld {
 const run = promisify(execFile);
 const mainOf = (service: string) => join(CHECKOUT, 'services', service, 'src', 'main.ts');
 
-/** Topics, tables and a Redis database of its own in the stores of the test run: a stack of its own takes half a minute. */
+/** Uses the stores of the test run, because starting a stack takes half a minute. */
 export async function openNewcomerWorld(): Promise<NewcomerWorld> {
   const closing: (() => Promise<void>)[] = [];
   const close = async () => {
@@ -43,7 +43,7 @@ export async function openNewcomerWorld(): Promise<NewcomerWorld> {
 
 const groupOf = (prefix: string, service: string) => prefix + service;
 
-/** What all services and commands are told. */
+/** Settings of all services and commands. */
 function settingsOf(prefix: string, stores: Readonly<Record<string, string>>): Record<string, string> {
   return {
     ...stores,
@@ -55,7 +55,7 @@ function settingsOf(prefix: string, stores: Readonly<Record<string, string>>): R
 }
 
 function createOperate(settings: Readonly<Record<string, string>>, closing: (() => Promise<void>)[]) {
-  // Commands look for a stack in their working folder. This folder has none.
+  // Commands use a stack of their working folder. This folder has none.
   const cwd = mkdtempSync(join(tmpdir(), 'playline-newcomer-'));
   closing.push(async () => rmSync(cwd, { recursive: true, force: true }));
   const env = { ...bareEnvironment(), ...settings };
@@ -76,7 +76,7 @@ async function startServices(settings: Readonly<Record<string, string>>, closing
     start('gateway', { HTTP_PORT: String(first) }),
     start('gateway', { HTTP_PORT: String(second) }),
     ...['identity-linker', 'event-writer'].map((service) => start(service)),
-    // Nobody else asks for an erasure meanwhile.
+    // Only one erasure is requested.
     start('eraser', { BATCH_WINDOW_MS: '100' }),
     start('portal', { ...secret, HTTP_PORT: String(third), GATEWAY_URL: gateways[0]! }),
   ]);

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openPortal, type TestPortal } from '../../services/portal/src/test/open-portal.ts';
 import { addPerson, PASSWORD } from '../../services/portal/src/test/people.ts';
 
-/** Addresses that a browser, or a careless parser, takes for another site. */
+/** Addresses that a browser or a careless parser may read as another site. */
 const ELSEWHERE = [
   ...['//evil.test', '///evil.test', '/\\evil.test', '\\\\evil.test', '\\/evil.test', '/\\/evil.test', '//\\evil.test'],
   ...[
@@ -50,22 +50,22 @@ function originOf(location: string): string {
   return new URL(location, `${portal.origin}/sign-in`).origin;
 }
 
-async function landOf(next: string): Promise<string[]> {
+async function locationsOf(next: string): Promise<string[]> {
   const browser = await portal.signIn();
   const shown = await browser.get(`/sign-in?next=${encodeURIComponent(next)}`);
   const raw = /[^\x21-\x7e]/.test(next) ? shown : await browser.get(`/sign-in?next=${next}`);
   return [shown, raw].map(({ headers }) => headers.get('location') ?? '');
 }
 
-describe(`${ELSEWHERE.length} addresses of other sites`, () => {
-  it.each(ELSEWHERE)('never lead a signed-in user from the sign-in to another site: %j', async (next) => {
-    for (const location of await landOf(next)) {
+describe('redirects of the sign-in', () => {
+  it.each(ELSEWHERE)('the sign-in page leads a signed-in user to no other site: %j', async (next) => {
+    for (const location of await locationsOf(next)) {
       expect(originOf(location)).toBe(portal.origin);
       expect(location).toMatch(/^\/(?![/\\])[\x21-\x7e]*$/);
     }
   });
 
-  it('never lead away after a sign-in by password, in the link or in the form', async () => {
+  it('a sign-in by password leads to no other site', async () => {
     for (const next of [
       '//evil.test',
       '/\\evil.test',
@@ -80,7 +80,7 @@ describe(`${ELSEWHERE.length} addresses of other sites`, () => {
     }
   });
 
-  it('never lead to another site, also when they are generated at random', async () => {
+  it('the sign-in page leads to no other site for random addresses', async () => {
     const piece = fc.constantFrom(
       '/',
       '\\',
@@ -103,13 +103,13 @@ describe(`${ELSEWHERE.length} addresses of other sites`, () => {
     );
     await fc.assert(
       fc.asyncProperty(next, async (text) => {
-        for (const location of await landOf(text)) expect(originOf(location)).toBe(portal.origin);
+        for (const location of await locationsOf(text)) expect(originOf(location)).toBe(portal.origin);
       }),
       { numRuns: 150 },
     );
   });
 
-  it('are not reached when they are the path of a request: a path that begins with two slashes is no page', async () => {
+  it('a request path with two slashes is not redirected to another site', async () => {
     for (const path of [
       '//evil.test/',
       '//evil.test/%2f..',

@@ -5,10 +5,7 @@ type Element = DefaultTreeAdapterTypes.Element;
 
 /** The parts of a page as a browser parses it. */
 export interface Shape {
-  /**
-   * Elements, each with the names of its attributes. Sorted, because sessions that were created in the same moment have
-   * no fixed order.
-   */
+  /** Elements with the names of their attributes; sorted, because sessions of the same time have no order. */
   readonly elements: readonly string[];
   /** All visible text. */
   readonly text: string;
@@ -49,8 +46,6 @@ function forEachNode(node: Node, visit: (node: Node) => void): void {
   if ('content' in node) forEachNode((node as Element & { content: Node }).content, visit);
 }
 
-/**
- * A text as an HTML parser returns it: line ends become one character. Characters that HTML does not allow are removed.
- */
+/** A text as an HTML parser returns it: with one kind of line end, without characters that HTML does not allow. */
 export const asRead = (text: string): string =>
   text.replace(/\r\n?/g, '\n').toWellFormed().replaceAll('\u0000', '').replaceAll('\ufffd', '');

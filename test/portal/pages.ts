@@ -9,8 +9,11 @@ import { createFormTokens } from '../../services/portal/src/frame/form-tokens.ts
 import type { PortalPage } from '../../services/portal/src/frame/page.ts';
 import { createPages, type PagesParts } from '../../services/portal/src/pages/index.ts';
 import type { TestPortal } from '../../services/portal/src/test/open-portal.ts';
+import type { Response } from '../../services/portal/src/test/test-browser.ts';
 import type { Planted } from './planted.ts';
 import { STORED_ID, TRACE_ID } from './planted-portal.ts';
+
+export type { Response };
 
 /** How to request a page of the portal, and how to fill each of its forms. */
 export interface PageUse {
@@ -71,11 +74,11 @@ export const PAGE_USES: Readonly<Record<string, PageUse>> = {
   },
   '/projects/:project/environments/:environment/keys': {
     actions: {
-      create: { plain: () => ({ kind: 'secret', name: 'Made' }) },
+      create: { plain: () => ({ kind: 'secret', name: 'Created' }) },
       refresh: { plain: (planted) => ({ kind: 'publishable', ...confirmEnvironment(planted) }) },
       revoke: { plain: (planted) => ({ kind: 'secret', ...confirmEnvironment(planted) }) },
       origins: { plain: () => ({ origins: 'https://game.example' }) },
-      test: { plain: () => ({ key: 'nobody' }) },
+      test: { plain: () => ({ key: 'none' }) },
     },
   },
   '/projects/:project/environments/:environment/collections': {
@@ -88,22 +91,22 @@ export const PAGE_USES: Readonly<Record<string, PageUse>> = {
   },
   '/projects/:project/environments/:environment/signable-keys': {
     actions: {
-      create: { plain: () => ({ name: 'Made' }) },
+      create: { plain: () => ({ name: 'Created' }) },
       disable: { refers: signableKey },
       enable: { refers: ({ disabledAddress }) => ({ address: disabledAddress }) },
     },
   },
   '/projects/:project/environments/:environment/live': {
     query: () => ({ find: STORED_ID }),
-    actions: { person: { plain: () => ({ person: 'nobody' }) } },
+    actions: { person: { plain: () => ({ person: 'unknown' }) } },
   },
   '/projects/:project/environments/:environment/live/events': { isData: true },
   '/projects/:project/environments/:environment/rejections': { query: () => ({ trace: TRACE_ID }) },
   '/projects/:project/environments/:environment/people': {
     actions: {
       search: { refers: ({ personKey }) => ({ kind: 'key', id: personKey }) },
-      erase: { plain: () => ({ kind: 'anonymous', id: 'nobody', confirm: 'nobody' }) },
-      unlink: { plain: () => ({ kind: 'anonymous', id: 'nobody' }) },
+      erase: { plain: () => ({ kind: 'anonymous', id: 'unknown', confirm: 'unknown' }) },
+      unlink: { plain: () => ({ kind: 'anonymous', id: 'unknown' }) },
     },
   },
   '/projects/:project/environments/:environment/erasures': {},
@@ -132,14 +135,14 @@ export const PAGE_USES: Readonly<Record<string, PageUse>> = {
   '/sign-in': {
     query: () => ({ again: '1' }),
     actions: {
-      password: { plain: () => ({ login: 'nobody', password: 'not the password' }) },
+      password: { plain: () => ({ login: 'unknown', password: 'not the password' }) },
       passkey: { plain: () => ({ response: '{}' }) },
       openid: {},
     },
   },
   '/sign-in/passkey': { isData: true },
   // No sign-in was started here, so the callback is refused.
-  '/sign-in/openid': { isData: true, query: () => ({ state: 'nobody-s', code: 'none' }) },
+  '/sign-in/openid': { isData: true, query: () => ({ state: 'unknown', code: 'none' }) },
   '/sign-out': { actions: { 'sign-out': {} } },
   '/first-sign-in': linkUse(({ firstCode }) => firstCode),
   '/first-sign-in/passkey': passkeyUse(({ firstCode }) => firstCode),
@@ -151,7 +154,7 @@ export const PAGE_USES: Readonly<Record<string, PageUse>> = {
     actions: {
       rename: { plain: () => ({ name: 'Renamed' }) },
       password: { plain: () => PASSWORDS },
-      'add-passkey': { plain: () => ({ name: 'Made', response: '{}' }) },
+      'add-passkey': { plain: () => ({ name: 'Created', response: '{}' }) },
       'remove-passkey': { refers: ({ passkeyId }) => ({ passkey: passkeyId }) },
       'link-openid': {},
       'unlink-openid': {},
@@ -184,7 +187,7 @@ export const PAGE_USES: Readonly<Record<string, PageUse>> = {
 /** Routes that are no pages. They send the same bytes to everybody. */
 export const OTHER_ROUTES: readonly RegExp[] = [/^GET \/assets\/[\w.-]+$/, /^(GET|POST) \/\{\*unknown\}$/];
 
-/** The same secret that `openPortal` gives the portal. */
+/** PORTAL_SECRET of `openPortal`. */
 const SECRET = Buffer.alloc(32, 1);
 
 const MEMORY_BYTES = 1024 * 1024;
@@ -209,24 +212,24 @@ export function pagesOf({ parts, origin }: TestPortal): readonly PortalPage[] {
     browserCookie: createBrowserCookie(origin, SECRET),
     shares: parts.shares,
   };
-  // Pages use these only during requests, and this function sends none.
+  // Used during requests only.
   const signIn = {} as PagesParts['signIn'];
   const openId = {} as PagesParts['openId'];
   return createPages({ ...parts, frame, signIn, openId, writeAudit: async () => {} });
 }
 
-/** How to request a page. @throws Error for a page that is not in the table */
+/** @throws Error for a page that is not in the table */
 export function useOf(path: string): PageUse {
   const use = PAGE_USES[path];
   if (use !== undefined) return use;
-  throw new Error(`The page ${path} is new: say in PAGE_USES how its path and its forms are filled.`);
+  throw new Error(`The page ${path} is missing in PAGE_USES: add how to fill its path and its forms.`);
 }
 
-/** How to fill a form. @throws Error for a form that is not in the table */
-export function actionUseOf(path: string, deed: string): ActionUse {
-  const use = useOf(path).actions?.[deed];
+/** @throws Error for a form that is not in the table */
+export function actionUseOf(path: string, action: string): ActionUse {
+  const use = useOf(path).actions?.[action];
   if (use !== undefined) return use;
-  throw new Error(`The form ${deed} of ${path} is new: say in PAGE_USES how it is filled.`);
+  throw new Error(`The form ${action} of ${path} is missing in PAGE_USES: add how to fill it.`);
 }
 
 /** The address of a page, with its parameters filled in. */
@@ -254,39 +257,33 @@ export const FILES: readonly ((planted: Planted) => string)[] = [
   (planted) => `${pathFor('/projects/:project/environments/:environment/activities', planted)}?as=csv`,
 ];
 
-/** A signed-in user with valid form tokens, so that no request is refused because of its token. */
+/** A user whose forms always have valid tokens. */
 export interface Person {
-  get(path: string): Promise<Seen>;
-  send(path: string, deed: string, values: Readonly<Record<string, string>>): Promise<Seen>;
+  get(path: string): Promise<Response>;
+  send(path: string, form: string, values: Readonly<Record<string, string>>): Promise<Response>;
 }
 
-export interface Seen {
-  readonly status: number;
-  readonly text: string;
-  readonly headers: Headers;
-}
-
-/** Signs an account in. Null: a visitor without a session. */
+/** Signs an account in. @param accountId null for a visitor without a session */
 export async function personOf(portal: TestPortal, accountId: string | null): Promise<Person> {
   const browser = portal.browser();
   let sessionId = '';
   if (accountId !== null) {
     const revision = (await portal.parts.accounts.all()).find(({ id }) => id === accountId)?.revision ?? 0;
     const of = { accountId, accountRevision: revision };
-    const made = await portal.parts.sessions.create({ ...of, userAgent: 'a test', address: '127.0.0.1' });
-    browser.keep(made.text);
-    sessionId = made.session.id;
+    const created = await portal.parts.sessions.create({ ...of, userAgent: 'a test', address: '127.0.0.1' });
+    browser.keep(created.text);
+    sessionId = created.session.id;
   }
   return {
     get: browser.get,
-    send: (path, deed, values) => {
-      const token = createFormTokens(SECRET).issue({ sessionId, path: decodedPath(path), action: deed });
+    send: (path, form, values) => {
+      const token = createFormTokens(SECRET).issue({ sessionId, path: decodedPath(path), action: form });
       // A random client address for each form, because the limit of forms per address is not under test here.
       const headers = { 'x-forwarded-for': `10.${randomInt(256)}.${randomInt(256)}.${randomInt(256)}` };
-      return browser.post(path, new URLSearchParams({ deed, token, ...values }), headers);
+      return browser.post(path, new URLSearchParams({ form, token, ...values }), headers);
     },
   };
 }
 
-/** The path of a request, decoded as the portal does it. */
+/** The path as the portal decodes it. */
 const decodedPath = (path: string) => new URL(path, 'http://localhost').pathname;

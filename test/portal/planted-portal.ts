@@ -1,6 +1,5 @@
 import type { OpenIdProvider } from '@playline/access-keys';
 import type { LiveEvent, LiveHub } from '../../services/portal/src/live/index.ts';
-import type { FoundMessage } from '../../services/portal/src/pages/live/search.ts';
 import type {
   ActivityLine,
   AuditLine,
@@ -36,7 +35,6 @@ export interface PlantedRows {
   readonly mintSigners: Record<string, MintSigner[]>;
   readonly audit: Record<string, AuditLine[]>;
   readonly live: Record<string, LiveEvent[]>;
-  readonly found: Record<string, FoundMessage[]>;
 }
 
 /** The portal, with stores that tests fill with rows. */
@@ -60,14 +58,12 @@ export async function openPlantedPortal(own: Parameters<typeof openPortal>[0] = 
     mintSigners: {},
     audit: {},
     live: {},
-    found: {},
   };
   const portal = await openPortal({
     config: { PORTAL_SECRET: Buffer.alloc(32, 1), TRUSTED_PROXIES: 1 },
     reads: createMemoryReads(rows),
     live: createPlantedLive(rows.live),
     openIdProvider: createNearProvider(),
-    searchMessages: async ({ environmentId }) => rows.found[environmentId] ?? [],
     ...own,
   });
   return { ...portal, rows };
@@ -90,8 +86,8 @@ export const STORED_ID = '0192f3a4-5b6c-7d8e-9f00-000000000001';
 export const TRACE_ID = 'abcdef0123456789abcdef0123456789';
 
 /** Adds one environment's rows to the stores that the portal only reads. */
-export function plantRows({ rows }: PlantedPortal, place: RowsScope, textOf: TextOf): void {
-  const { environmentId, projectId } = place;
+export function plantRows({ rows }: PlantedPortal, scope: RowsScope, textOf: TextOf): void {
+  const { environmentId, projectId } = scope;
   const client = {
     code: textOf('code of a rejection'),
     field: textOf('field of a rejection'),
@@ -103,23 +99,13 @@ export function plantRows({ rows }: PlantedPortal, place: RowsScope, textOf: Tex
   const hours = Array.from({ length: 12 }, (_, at) => Math.floor(Date.now() / 3_600_000 - at) * 3_600_000);
   rows.steps[environmentId] = hours.map((stepMs, at) => ({ stepMs, code: client.code, errors: 1 + ((at * 7) % 11) }));
   rows.traces[environmentId] = { [TRACE_ID]: [{ ...client, receivedMs: Date.now() }] };
-  rows.erasures[environmentId] = [toErasure(place)];
+  rows.erasures[environmentId] = [toErasure(scope)];
   const failed = { status: 'failed', stage: 'settled', error: textOf('why a mint failed') };
   rows.mints[environmentId] = [toMint(textOf), { ...toMint(textOf), ...failed }];
-  rows.messages[environmentId] = [toMessage(textOf)];
+  const stored = { name: textOf('name of a stored event'), surface: textOf('surface of a stored event') };
+  rows.messages[environmentId] = [toMessage(textOf), { ...toMessage(textOf), ...stored, messageId: STORED_ID }];
   rows.audit[projectId] = [toAuditLine(environmentId, textOf)];
   rows.live[environmentId] = toEvents(textOf);
-  rows.found[environmentId] = [
-    {
-      messageId: STORED_ID,
-      traceId: TRACE_ID,
-      receivedAt: Date.now(),
-      type: 'track',
-      name: textOf('name of a stored event'),
-      surface: textOf('surface of a stored event'),
-      isTest: false,
-    },
-  ];
 }
 
 /** Adds a sale and a payout of a contract. Every field that a chain or a contract controls has its own text. */
@@ -149,8 +135,12 @@ export function plantActivities({ rows }: PlantedPortal, contractAddress: string
     assets: [{ contractAddress, tokenId: '', amount: '7' }],
   };
   rows.activities[name] = [sale, payout];
-  const words = { name: textOf('name of a token'), symbol: textOf('symbol of a token') };
-  rows.tokens[name] = { ...contract, ...words, decimals: 2 };
+  rows.tokens[name] = {
+    ...contract,
+    name: textOf('name of a token'),
+    symbol: textOf('symbol of a token'),
+    decimals: 2,
+  };
 }
 
 /** A pending mint. Every field that a game or a contract controls has its own text. */
@@ -272,12 +262,12 @@ function toAuditLine(environmentId: string, textOf: TextOf): AuditLine {
 
 /** A message and a rejection, with a text in each field that clients fill. */
 function toEvents(textOf: TextOf): LiveEvent[] {
-  const head = { fate: 'stored', receivedAt: Date.now(), traceId: TRACE_ID, reason: '' } as const;
+  const head = { outcome: 'stored', receivedAt: Date.now(), traceId: TRACE_ID, reason: '' } as const;
   return [
     {
       kind: 'message',
       ...head,
-      place: 'm-0-1',
+      position: 'm-0-1',
       type: 'track',
       name: textOf('name of an event'),
       messageId: '0192f3a4-5b6c-7d8e-9f00-000000000002',
@@ -295,8 +285,8 @@ function toEvents(textOf: TextOf): LiveEvent[] {
     {
       kind: 'rejection',
       ...head,
-      fate: 'rejected',
-      place: 'r-0-1',
+      outcome: 'rejected',
+      position: 'r-0-1',
       code: textOf('code of an event'),
       field: textOf('field of an event'),
       surface: textOf('surface of what was rejected'),

@@ -39,7 +39,7 @@ export interface Planted {
   readonly address: string;
   readonly disabledAddress: string;
   readonly erasureId: string;
-  /** Person key, hexadecimal, of somebody who has sent a message. */
+  /** Hexadecimal person key of a message's sender. */
   readonly personKey: string;
   /** Code of the link for the first administrator. The link belongs to no project. */
   readonly firstCode: string;
@@ -68,16 +68,16 @@ export async function plant(portal: PlantedPortal, { id, textOf, environment = '
   await createProject({ store }, { id, name: 'A game', environments: USUAL_ENVIRONMENTS });
   await addEnvironment({ store }, { project: id, name: environment, kind: 'development' });
   const at = { project: id, environment: `${id}-${environment}` };
-  const made = await setRates({ store }, at, { cap: CAP, limit: LIMIT });
+  const created = await setRates({ store }, at, { cap: CAP, limit: LIMIT });
   // Written directly: a form would refuse some of these texts.
-  const project = (await store.change(() => ({ ...made, name: textOf('project name') }))) ?? made;
+  const project = (await store.change(() => ({ ...created, name: textOf('project name') }))) ?? created;
   await plantKeys(portal, { projectId: id, environmentId: at.environment, environment: 'development' }, textOf);
-  const place = { projectId: id, environmentId: at.environment };
+  const scope = { projectId: id, environmentId: at.environment };
   const erasureId = randomUUID();
-  plantRows(portal, { ...place, erasureId }, textOf);
-  const contractAddress = await plantCollection(portal, place, textOf);
+  plantRows(portal, { ...scope, erasureId }, textOf);
+  const contractAddress = await plantCollection(portal, scope, textOf);
   plantActivities(portal, contractAddress, textOf);
-  const signableKey = { ...place, state: 'live' as const };
+  const signableKey = { ...scope, state: 'live' as const };
   const address = await plantSignableKey(portal, signableKey, textOf('name of a signable key'));
   portal.rows.mintSigners[at.environment] = [
     {
@@ -99,7 +99,7 @@ export async function plant(portal: PlantedPortal, { id, textOf, environment = '
     rateLimitKeyId: await plantRateLimitKey(portal, textOf),
     contractAddress,
     address,
-    disabledAddress: await plantSignableKey(portal, { ...place, state: 'disabled' }, textOf('name of a disabled key')),
+    disabledAddress: await plantSignableKey(portal, { ...scope, state: 'disabled' }, textOf('name of a disabled key')),
     erasureId,
     personKey: plantPerson(portal, at.environment, textOf),
     firstCode: await portal.parts.oneTime.issue({ purpose: 'first-administrator', value: '', lifetimeS: 900 }),
@@ -123,7 +123,7 @@ export function plantedNowhere(id: string, environment = 'hut'): Planted {
     invitedId: '0f0e0d0c-0000-4000-8000-000000000004',
     invitationCode: 'no-such-code',
     disabledId: '0f0e0d0c-0000-4000-8000-000000000006',
-    disabledLogin: 'nobody at all',
+    disabledLogin: 'no such login',
     passkeyId: 'no-such-passkey',
     sessionId: 'no-such-session',
     firstCode: 'no-such-code',
@@ -142,12 +142,12 @@ interface KeyScope {
   readonly environment: KeyEnvironment;
 }
 
-async function plantKeys(portal: TestPortal, place: KeyScope, textOf: TextOf): Promise<void> {
+async function plantKeys(portal: TestPortal, scope: KeyScope, textOf: TextOf): Promise<void> {
   const { keys, settings } = portal.parts;
   const context = { store: keys.changedBy(AUTHOR), prefix: settings.keyPrefix };
-  await createKey(context, { ...place, kind: 'publishable', name: textOf('name of an ended key') });
-  await refreshKey(context, { ...place, kind: 'publishable', name: textOf('name of a publishable key') });
-  await createKey(context, { ...place, kind: 'secret', name: textOf('name of a secret key') });
+  await createKey(context, { ...scope, kind: 'publishable', name: textOf('name of an ended key') });
+  await refreshKey(context, { ...scope, kind: 'publishable', name: textOf('name of a publishable key') });
+  await createKey(context, { ...scope, kind: 'secret', name: textOf('name of a secret key') });
 }
 
 type People = Pick<
@@ -166,7 +166,7 @@ async function plantPeople(portal: TestPortal, projectId: string, textOf: TextOf
   const invitationCode = `code-of-an-invitation-to-${projectId}`;
   const hash = createHash('sha256').update(invitationCode).digest('hex');
   const roles = [{ projectId, role: 'developer' as const }];
-  const disabledLogin = textOf('login of somebody disabled');
+  const disabledLogin = textOf('login of a disabled account');
   return {
     members,
     invitationCode,
@@ -174,14 +174,14 @@ async function plantPeople(portal: TestPortal, projectId: string, textOf: TextOf
     passkeyId: passkeyIdOf(projectId),
     sessionId: session.id,
     invitedId: await plantAccount(portal, {
-      name: textOf('name of somebody invited'),
+      name: textOf('name of an invited account'),
       login: '',
       state: 'invited',
       roles,
       invitation: { hash, expiresAt: Date.now() + 3_600_000, takenBy: null },
     }),
     disabledId: await plantAccount(portal, {
-      name: textOf('name of somebody disabled'),
+      name: textOf('name of a disabled account'),
       login: disabledLogin,
       state: 'disabled',
       roles,
@@ -189,10 +189,7 @@ async function plantPeople(portal: TestPortal, projectId: string, textOf: TextOf
   };
 }
 
-/**
- * No id may be a prefix of another project's id. Otherwise an answer with the person's own id would seem to contain an
- * id that was typed.
- */
+/** Never a prefix of another project's id, which would look like a leak. */
 const passkeyIdOf = (projectId: string) => `passkey-of-${projectId}-s-owner`;
 
 async function plantMembers(portal: TestPortal, projectId: string, textOf: TextOf): Promise<Planted['members']> {
@@ -218,14 +215,14 @@ async function plantMembers(portal: TestPortal, projectId: string, textOf: TextO
 
 let accounts = 0;
 
-/** Writes a record directly. A command may have accepted values that the forms refuse. */
+/** Writes a record directly, because forms refuse some texts. */
 export async function plantAccount(portal: TestPortal, own: Partial<Content<AccountRecord>>): Promise<string> {
   accounts++;
   const account: Content<AccountRecord> = {
     id: `0a0b0c0d-0000-4000-8000-${String(accounts).padStart(12, '0')}`,
-    name: 'Somebody',
+    name: 'A name',
     state: 'live',
-    login: `somebody-${accounts}`,
+    login: `login-${accounts}`,
     isAdministrator: false,
     roles: [],
     passwordHash: null,
@@ -272,13 +269,13 @@ function createAddress(): string {
   return `0x${addresses.toString(16).padStart(8, '0')}${'ab'.repeat(16)}`;
 }
 
-async function plantCollection(portal: TestPortal, place: EnvironmentScope, textOf: TextOf): Promise<string> {
+async function plantCollection(portal: TestPortal, scope: EnvironmentScope, textOf: TextOf): Promise<string> {
   const contractAddress = createAddress();
   await portal.parts.collections.changedBy(AUTHOR).change(() => ({
     id: `demo-chain:${contractAddress}`,
     chain: 'demo-chain',
     contractAddress,
-    ...place,
+    ...scope,
     name: textOf('name of a collection'),
     state: 'linked',
     createdAt: Date.now(),
@@ -288,14 +285,14 @@ async function plantCollection(portal: TestPortal, place: EnvironmentScope, text
 
 async function plantSignableKey(
   portal: TestPortal,
-  place: EnvironmentScope & { readonly state: 'live' | 'disabled' },
+  scope: EnvironmentScope & { readonly state: 'live' | 'disabled' },
   name: string,
 ): Promise<string> {
   const address = createAddress();
-  const sealed = 'sealed.for.nobody';
+  const sealed = 'sealed.text';
   await portal.parts.signableKeys
     .changedBy(AUTHOR)
-    .change(() => ({ address, ...place, name, sealed, createdAt: Date.now() }));
+    .change(() => ({ address, ...scope, name, sealed, createdAt: Date.now() }));
   return address;
 }
 

@@ -1,12 +1,12 @@
 /** Kinds of users, in ascending order of rights. A stranger has signed in and has no role in the project. */
-export const CALLERS = ['nobody', 'stranger', 'analyst', 'developer', 'owner', 'administrator'] as const;
+export const CALLERS = ['visitor', 'stranger', 'analyst', 'developer', 'owner', 'administrator'] as const;
 export type Caller = (typeof CALLERS)[number];
 
 const READERS = 'sign-in 404 200 200 200 200';
 const DEVELOPERS = 'sign-in 404 404 200 200 200';
 const SIGNED_IN = 'sign-in 200 200 200 200 200';
 const ADMINISTRATORS = 'sign-in 404 404 404 404 200';
-const EVERYBODY = '200 200 200 200 200 200';
+const PUBLIC = '200 200 200 200 200 200';
 
 /**
  * Expected statuses by page and by form, one for each kind of user. `sign-in` means 303 to the sign-in page. A change
@@ -15,13 +15,11 @@ const EVERYBODY = '200 200 200 200 200 200';
 export const ANSWERS: Readonly<Record<string, string>> = {
   'GET /': SIGNED_IN,
   'POST / create': 'sign-in 404 404 404 404 303',
-
   'GET /projects/:project': READERS,
   'POST /projects/:project rename': 'sign-in 404 404 404 303 303',
   'POST /projects/:project add-environment': 'sign-in 404 404 303 303 303',
   // 409: the project has live keys, which must be revoked first.
   'POST /projects/:project archive': 'sign-in 404 404 404 409 409',
-
   'GET /projects/:project/environments/:environment/keys': READERS,
   // 409: a key exists already.
   'POST /projects/:project/environments/:environment/keys create': 'sign-in 404 404 409 409 409',
@@ -29,106 +27,78 @@ export const ANSWERS: Readonly<Record<string, string>> = {
   'POST /projects/:project/environments/:environment/keys revoke': 'sign-in 404 404 303 303 303',
   'POST /projects/:project/environments/:environment/keys origins': 'sign-in 404 404 303 303 303',
   'POST /projects/:project/environments/:environment/keys test': 'sign-in 404 404 200 200 200',
-
   'GET /projects/:project/environments/:environment/collections': READERS,
   'POST /projects/:project/environments/:environment/collections link': 'sign-in 404 404 303 303 303',
   'POST /projects/:project/environments/:environment/collections rename': 'sign-in 404 404 303 303 303',
   // 409: the collection is linked to this project already.
   'POST /projects/:project/environments/:environment/collections relink': 'sign-in 404 404 409 409 409',
   'POST /projects/:project/environments/:environment/collections unlink': 'sign-in 404 404 404 303 303',
-
   'GET /projects/:project/environments/:environment/signable-keys': READERS,
   // 409: the portal has no public key of the signer.
   'POST /projects/:project/environments/:environment/signable-keys create': 'sign-in 404 404 409 409 409',
   'POST /projects/:project/environments/:environment/signable-keys disable': 'sign-in 404 404 303 303 303',
   'POST /projects/:project/environments/:environment/signable-keys enable': 'sign-in 404 404 303 303 303',
-
   'GET /projects/:project/environments/:environment/limits': READERS,
   'POST /projects/:project/environments/:environment/limits limit': 'sign-in 404 404 404 303 303',
   'POST /projects/:project/environments/:environment/limits cap': 'sign-in 404 404 404 404 303',
-
   'GET /projects/:project/environments/:environment/live': READERS,
   'POST /projects/:project/environments/:environment/live person': 'sign-in 404 404 303 303 303',
   'GET /projects/:project/environments/:environment/live/events': READERS,
-
   'GET /projects/:project/environments/:environment/rejections': READERS,
-
   'GET /projects/:project/environments/:environment/people': DEVELOPERS,
   'POST /projects/:project/environments/:environment/people search': DEVELOPERS,
   'POST /projects/:project/environments/:environment/people erase': 'sign-in 404 404 404 200 200',
   'POST /projects/:project/environments/:environment/people unlink': 'sign-in 404 404 404 400 400',
-
   'GET /projects/:project/environments/:environment/erasures': READERS,
   'GET /projects/:project/environments/:environment/mints': READERS,
   'GET /projects/:project/environments/:environment/activities': READERS,
   'GET /projects/:project/environments/:environment/erasures/:erasure/receipt': READERS,
-
   'GET /projects/:project/alerts': READERS,
-
   'GET /projects/:project/audit': 'sign-in 404 404 404 200 200',
-
   'GET /instance/audit': ADMINISTRATORS,
-
   'GET /instance/rate-limit-keys': ADMINISTRATORS,
   'POST /instance/rate-limit-keys create': ADMINISTRATORS,
   'POST /instance/rate-limit-keys refresh': ADMINISTRATORS,
   'POST /instance/rate-limit-keys revoke': 'sign-in 404 404 404 404 303',
-
-  'GET /sign-in': EVERYBODY,
+  'GET /sign-in': PUBLIC,
   // 401: wrong password.
   'POST /sign-in password': '401 401 401 401 401 401',
   'POST /sign-in passkey': '401 401 401 401 401 401',
-
   'POST /sign-in openid': '303 303 303 303 303 303',
-
-  'GET /sign-in/passkey': EVERYBODY,
-
+  'GET /sign-in/passkey': PUBLIC,
   // 401: no sign-in was started.
   'GET /sign-in/openid': '401 401 401 401 401 401',
-
   'GET /sign-out': SIGNED_IN,
   'POST /sign-out sign-out': 'sign-in 303 303 303 303 303',
-
-  'GET /first-sign-in': EVERYBODY,
+  'GET /first-sign-in': PUBLIC,
   // 404: an administrator exists now, so the link is void.
   'POST /first-sign-in accept': '303 303 303 303 303 404',
-
-  'GET /first-sign-in/passkey': EVERYBODY,
-
-  'GET /invitation': EVERYBODY,
+  'GET /first-sign-in/passkey': PUBLIC,
+  'GET /invitation': PUBLIC,
   'POST /invitation accept': '303 303 303 303 303 303',
-
   'POST /invitation join': 'sign-in 303 303 303 303 303',
-
-  'GET /invitation/passkey': EVERYBODY,
-
-  'GET /reset': EVERYBODY,
+  'GET /invitation/passkey': PUBLIC,
+  'GET /reset': PUBLIC,
   'POST /reset accept': '303 303 303 303 303 303',
-
-  'GET /reset/passkey': EVERYBODY,
-
+  'GET /reset/passkey': PUBLIC,
   'GET /settings': SIGNED_IN,
   'POST /settings rename': 'sign-in 303 303 303 303 303',
   'POST /settings password': 'sign-in 303 303 303 303 303',
   // 400: the value is not a passkey.
   'POST /settings add-passkey': 'sign-in 400 400 400 400 400',
-  // Only the owner has this passkey. Removing it is refused because the owner has no password and could not sign in
-  // again.
+  // 409: the owner's only credential.
   'POST /settings remove-passkey': 'sign-in 404 404 404 409 404',
   'POST /settings link-openid': 'sign-in 303 303 303 303 303',
   // 409: the account is not linked.
   'POST /settings unlink-openid': 'sign-in 409 409 409 409 409',
   'POST /settings end': 'sign-in 303 303 303 303 303',
   'POST /settings end-others': 'sign-in 303 303 303 303 303',
-
   'GET /settings/passkey': SIGNED_IN,
-
   'GET /projects/:project/members': READERS,
   'POST /projects/:project/members invite': 'sign-in 404 404 404 200 200',
   'POST /projects/:project/members role': 'sign-in 404 404 404 303 303',
   'POST /projects/:project/members remove': 'sign-in 404 404 404 303 303',
   'POST /projects/:project/members revoke': 'sign-in 404 404 404 303 303',
-
   'GET /instance/accounts': ADMINISTRATORS,
   'POST /instance/accounts invite': ADMINISTRATORS,
   'POST /instance/accounts revoke': 'sign-in 404 404 404 404 303',

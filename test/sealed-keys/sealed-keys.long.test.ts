@@ -12,7 +12,7 @@ import { Redis } from 'ioredis';
 import { compactDecrypt } from 'jose';
 import { recoverMessageAddress, toHex } from 'viem';
 import { privateKeyToAddress } from 'viem/accounts';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { findInFiles } from '../erasure/traces/files.ts';
 import { findInBytes, locationsIn, type Needle } from '../erasure/traces/needle.ts';
 import { findInRedis } from '../erasure/traces/redis.ts';
@@ -96,51 +96,49 @@ function needlesOf(bytes: Buffer): Needle[] {
 
 const named = (name: string, bytes: Buffer): Needle => ({ name, kind: 'text', bytes });
 
-describe('the private key of a signable key', () => {
-  it('is the content of the sealed text, and signs for its address', async () => {
-    expect(privateKeyToAddress(toHex(key)).toLowerCase()).toBe(record.address);
-    const signer = createSigner({ privateKeys: parseSignerKeys(signerKeys()) });
-    const message = 'a message';
-    const signature = (await signer.signMessage(record, message)) as `0x${string}`;
-    expect((await recoverMessageAddress({ message, signature })).toLowerCase()).toBe(record.address);
-  });
+it('the sealed text contains the private key, and signs for its address', async () => {
+  expect(privateKeyToAddress(toHex(key)).toLowerCase()).toBe(record.address);
+  const signer = createSigner({ privateKeys: parseSignerKeys(signerKeys()) });
+  const message = 'a message';
+  const signature = (await signer.signMessage(record, message)) as `0x${string}`;
+  expect((await recoverMessageAddress({ message, signature })).toLowerCase()).toBe(record.address);
+});
 
-  it('is in no file of the stack: log, append-only file, tables, logs of processes, records', () => {
-    const locationOf = (path: string) => path.split('/').slice(0, 2).join('/');
-    const known = [named('sealed', Buffer.from(record.sealed)), named('table', Buffer.from('events_exact'))];
-    const found = findInFiles(stack.folder, [...known, ...needlesOf(key)], { locationOf, decompress: true });
-    // Proves that the search works: the log and the append-only file have the record.
-    const locationsOf = (needle: string) => locationsIn(found.filter((trace) => trace.needle === needle));
-    expect(locationsOf('sealed')).toEqual(['data/kafka', 'data/redis']);
-    expect(locationsOf('table')).toContain('data/clickhouse');
-    expect(found.filter(({ kind }) => kind === 'key')).toEqual([]);
-  });
+it('the private key is in no file of the stack: log, append-only file, tables, logs of processes, records', () => {
+  const locationOf = (path: string) => path.split('/').slice(0, 2).join('/');
+  const known = [named('sealed', Buffer.from(record.sealed)), named('table', Buffer.from('events_exact'))];
+  const found = findInFiles(stack.folder, [...known, ...needlesOf(key)], { locationOf, decompress: true });
+  // Proves that the search works: the log and the append-only file have the record.
+  const locationsOf = (needle: string) => locationsIn(found.filter((trace) => trace.needle === needle));
+  expect(locationsOf('sealed')).toEqual(['data/kafka', 'data/redis']);
+  expect(locationsOf('table')).toContain('data/clickhouse');
+  expect(found.filter(({ kind }) => kind === 'key')).toEqual([]);
+});
 
-  it('is in no key of Redis', async () => {
-    expect(await findInRedis(redis, [named('address', Buffer.from(record.address))])).not.toEqual([]);
-    expect(await findInRedis(redis, needlesOf(key))).toEqual([]);
-  });
+it('the private key is in no key of Redis', async () => {
+  expect(await findInRedis(redis, [named('address', Buffer.from(record.address))])).not.toEqual([]);
+  expect(await findInRedis(redis, needlesOf(key))).toEqual([]);
+});
 
-  it('was never in the memory of the process that requested it', () => {
-    const found = (needles: Needle[]) => findInFiles(memory, needles);
-    const known = [named('address', Buffer.from(record.address))];
-    expect(locationsIn(found(known))).toEqual(['heap.heapsnapshot', 'memory']);
-    expect(found(needlesOf(key))).toEqual([]);
-  });
+it('the private key was never in the memory of the process that requested it', () => {
+  const found = (needles: Needle[]) => findInFiles(memory, needles);
+  const known = [named('address', Buffer.from(record.address))];
+  expect(locationsIn(found(known))).toEqual(['heap.heapsnapshot', 'memory']);
+  expect(found(needlesOf(key))).toEqual([]);
+});
 
-  it('would be found in each of its forms', () => {
-    for (const { bytes } of needlesOf(key)) {
-      const locations = findInBytes(
-        'somewhere',
-        Buffer.concat([Buffer.alloc(7), bytes, Buffer.alloc(3)]),
-        needlesOf(key),
-      );
-      expect(locations).not.toEqual([]);
-    }
-    for (const before of [0, 1, 2]) {
-      const longer = Buffer.concat([Buffer.alloc(before, 1), key, Buffer.alloc(5)]);
-      for (const form of ['base64', 'base64url'] as const)
-        expect(findInBytes('somewhere', Buffer.from(longer.toString(form)), needlesOf(key))).not.toEqual([]);
-    }
-  });
+it('the search finds a private key in each of its forms', () => {
+  for (const { bytes } of needlesOf(key)) {
+    const locations = findInBytes(
+      'somewhere',
+      Buffer.concat([Buffer.alloc(7), bytes, Buffer.alloc(3)]),
+      needlesOf(key),
+    );
+    expect(locations).not.toEqual([]);
+  }
+  for (const before of [0, 1, 2]) {
+    const longer = Buffer.concat([Buffer.alloc(before, 1), key, Buffer.alloc(5)]);
+    for (const form of ['base64', 'base64url'] as const)
+      expect(findInBytes('somewhere', Buffer.from(longer.toString(form)), needlesOf(key))).not.toEqual([]);
+  }
 });

@@ -1,7 +1,7 @@
 import { randomInt } from 'node:crypto';
 import type { CallNode, ChainNode, IndexedChain } from '@playline/chain';
 import { isChainName } from '@playline/contracts';
-import type { ClickHouseAccount } from '@playline/stores';
+import type { ClickHouseAccount, StoreFetch } from '@playline/stores';
 import type { Addresses } from '../../services/operator/src/addresses.ts';
 import { findChainUrl } from '../../services/operator/src/chain-url.ts';
 import {
@@ -22,10 +22,10 @@ import { ACTIVITIES, TOKENS } from '../../services/operator/src/import/subjects.
 import { projectOf, toEnvironmentId } from '../../services/operator/src/keys/subcommands.ts';
 import { createProgress } from '../../services/operator/src/progress.ts';
 import { readStack } from '../../services/operator/src/stack-file.ts';
-import { type ChainSimulationOptions, toReport as reportChain, simulateChain } from './chain/simulation.ts';
-import { toReport as reportGame, type SimulationOptions, simulate } from './game/simulation.ts';
-import { toReport as reportMints, simulateMints } from './mint/simulation.ts';
-import { createMinterRole, type MintSimulationOptions } from './mint/stage.ts';
+import { simulateChain, toReport as toChainReport } from './chain/simulation.ts';
+import { simulate, toReport as toGameReport } from './game/simulation.ts';
+import { createMinterRole } from './mint/role.ts';
+import { simulateMints, toReport as toMintReport } from './mint/simulation.ts';
 import { printReport } from './report.ts';
 
 export interface SimulateContext {
@@ -36,13 +36,12 @@ export interface SimulateContext {
   readonly chainApi: Addresses['chainApi'];
   readonly indexedChains: Addresses['indexedChains'];
   readonly clickhouse: Addresses['clickhouse'];
-  /** Whether the environment names a ClickHouse, whose address and TLS then replace those of the stack file. */
+  /** Whether the environment names a ClickHouse, which then replaces that of the stack file. */
   readonly hasOwnClickHouse: boolean;
   readonly imports: ImportSources;
   readonly createNode: (node: { name: string; url: string }) => ChainNode;
-  /** Sends requests to the stack's node, including transactions. */
-  readonly createAskNode: (node: { url: string }) => CallNode;
-  /** Aborted when the user interrupts the command: what was sent is still reconciled. */
+  readonly createCallNode: (node: { url: string }) => CallNode;
+  /** Aborted when the user interrupts the command: what was sent is still compared. */
   readonly stop: AbortSignal;
 }
 
@@ -54,171 +53,131 @@ const MINUTE_MS = 60_000;
 const BOUNDS = {
   game: { players: 1_000_000, minutes: 24 * 60, messages: 100_000_000, rate: 100_000 },
   chain: { activities: 200_000, rate: 100_000 },
-  mint: { assets: 2_000, minutes: 60, rate: 1_000 },
+  mint: { assetsMin: 10, assets: 2_000, minutes: 60, rate: 1_000 },
 };
-const ASSETS_MIN = 10;
 const SEED_MAX = 2 ** 31 - 1;
 const REACH_MAX_MS = 5_000;
 
-/** The options of all simulations. Those that are `undefined` have a default of their own in each. */
-interface Options {
-  readonly rate?: number | undefined;
-  readonly broken?: number | undefined;
-  readonly seed?: number | undefined;
-  readonly settleSeconds: number;
-  readonly json?: boolean | undefined;
-  readonly yes?: boolean | undefined;
-  /** True without a name. */
-  readonly chain?: string | true | undefined;
-  readonly activities?: number | undefined;
-  readonly url?: string | undefined;
-  readonly mint?: boolean | undefined;
-  readonly assets?: number | undefined;
-  readonly players?: number | undefined;
-  readonly minutes?: number | undefined;
-  readonly messages?: number | undefined;
-  readonly environment?: string | undefined;
-  readonly project?: string | undefined;
-  readonly gateway?: string | undefined;
-  readonly key?: string | undefined;
-  readonly secretKey?: string | undefined;
-  readonly clickhouseUrl?: string | undefined;
-  readonly clickhouseUser?: string | undefined;
-  readonly clickhousePassword?: string | undefined;
-  readonly clickhouseDatabase?: string | undefined;
-}
-
 const CLICKHOUSE_OPTIONS = ['clickhouse-url', 'clickhouse-user', 'clickhouse-password', 'clickhouse-database'] as const;
-/** Options that only some simulations have. */
-const OPTIONS_OF = {
-  chain: ['activities', 'url'],
-  mint: ['assets', 'minutes'],
-  game: [
-    ...['players', 'minutes', 'messages', 'environment', 'project', 'gateway', 'key', 'secretKey'],
-    ...CLICKHOUSE_OPTIONS.map(toMember),
-  ],
-};
-
-function toMember(flag: string): string {
-  return flag.replaceAll(/-([a-z])/g, (_, letter: string) => letter.toUpperCase());
-}
-
-const toFlag = (member: string) => `--${member.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
 
 const ABOUT = `
-A game: posts its traffic over HTTP, then compares what was acknowledged with ClickHouse. A simulation in production asks
-first.
+A game: posts traffic over HTTP, and compares what was acknowledged with ClickHouse.
 
-With --chain: publishes the history of a chain as an import does, follows it over HTTP at the same time, then compares
-what is served with its own model: forwards, backwards, under filters, and the tokens. Asks first where the deployment is
-another one than the local stack.
+With --chain: publishes the history of a chain as an import does, follows it over HTTP, and compares what is served with
+a model: forwards, backwards, under filters, and the tokens.
 
-With --mint: the demo project mints on the chain of the local stack. The signer has no MINTER_ROLE for a while. Then
-requests, rows, chain and history are compared with a model.
+With --mint: the demo project mints on the chain of the local stack, for a while without MINTER_ROLE. Requests, rows,
+chain and history are compared with a model.
+
+A game in production and a chain of another deployment need a confirmation or --yes.
 
 Exit code: 0 all as expected, 1 a difference, 2 wrong options, 3 the stack does not answer.`;
 
+function createOptions() {
+  const { game, chain, mint } = BOUNDS;
+  return command('simulate', 'simulate a game, a chain, or a game that mints, and verify the result')
+    .option('--chain [name]', 'simulate a chain; the name is optional if the stack has one chain')
+    .option('--mint', 'simulate a game that mints')
+    .option(
+      '--rate <number>',
+      'messages or lines per second, 500 by default; assets, 10 by default; 0 is unlimited',
+      numberFrom(0, game.rate),
+    )
+    .option('--broken <share>', 'invalid share, 0 to 0.9; 0.03 by default, 0.15 of assets', numberFrom(0, 0.9))
+    .option('--seed <number>', 'repeats the traffic of another run', wholeNumberFrom(0, SEED_MAX))
+    .option('--settle-seconds <number>', 'longest wait for a store in which nothing changes', numberFrom(1, 3600), 60)
+    .option('--yes', 'without confirmation')
+    .option('--json', 'print the result as one line of JSON')
+    .option('--players <number>', 'players of a game, at least; 200 by default', wholeNumberFrom(1, game.players))
+    .option('--minutes <number>', 'end of a game or of mints; 5 by default', numberFrom(0.01, game.minutes))
+    .option('--messages <number>', 'end of a game, instead of --minutes', wholeNumberFrom(1, game.messages))
+    .option('--environment <name>', 'production or development; development by default')
+    .option('--project <id>', 'project of a game; demo by default')
+    .option('--gateway <url>', 'gateway of another deployment')
+    .option('--key <key>', 'its publishable key')
+    .option('--secret-key <key>', 'its secret key')
+    .option('--clickhouse-url <text>', 'instead of the setting of this name')
+    .option('--clickhouse-user <text>', 'instead of the setting of this name')
+    .option('--clickhouse-password <text>', 'instead of the setting of this name')
+    .option('--clickhouse-database <text>', 'instead of the setting of this name')
+    .option('--activities <number>', 'end of a chain; 10,000 by default', wholeNumberFrom(1, chain.activities))
+    .option('--url <url>', 'chain API of another deployment, without /v1')
+    .option(
+      '--assets <number>',
+      'end of mints, 10 to 2,000; 120 by default',
+      wholeNumberFrom(mint.assetsMin, mint.assets),
+    )
+    .addHelpText('after', ABOUT);
+}
+
+type Options = ReturnType<ReturnType<typeof createOptions>['opts']>;
+
+const FLAGS_OF = {
+  chain: ['activities', 'url'],
+  mint: ['assets', 'minutes'],
+  game: [
+    ...['players', 'minutes', 'messages', 'environment', 'project', 'gateway', 'key', 'secret-key'],
+    ...CLICKHOUSE_OPTIONS,
+  ],
+};
+
 export const createSimulateCommand =
   (context: SimulateContext): CreateCommand =>
-  (terminal) => {
-    const { game, chain, mint } = BOUNDS;
-    const simulation = command('simulate', 'simulate a game, a chain, or a game that mints, and verify the result')
-      .option('--chain [name]', 'simulate a chain; the name may be left out where the stack has one chain')
-      .option('--mint', 'simulate a game that mints')
-      .option(
-        '--rate <number>',
-        'messages or lines per second, 500 by default; assets, 10 by default; 0 is unlimited',
-        numberFrom(0, game.rate),
-      )
-      .option('--broken <share>', 'invalid share, 0 to 0.9; 0.03 by default, 0.15 of assets', numberFrom(0, 0.9))
-      .option('--seed <number>', 'repeats the traffic of another run', wholeNumberFrom(0, SEED_MAX))
-      .option('--settle-seconds <number>', 'longest wait for a store in which nothing changes', numberFrom(1, 3600), 60)
-      .option('--yes', 'without confirmation')
-      .option('--json', 'print the result as one line of JSON')
-      .option('--players <number>', 'players of a game, at least; 200 by default', wholeNumberFrom(1, game.players))
-      .option('--minutes <number>', 'end of a game or of mints; 5 by default', numberFrom(0.01, game.minutes))
-      .option('--messages <number>', 'end of a game, instead of --minutes', wholeNumberFrom(1, game.messages))
-      .option('--environment <name>', 'production or development; development by default')
-      .option('--project <id>', 'project of a game; demo by default')
-      .option('--gateway <url>', 'gateway of another deployment')
-      .option('--key <key>', 'its publishable key')
-      .option('--secret-key <key>', 'its secret key')
-      .option('--activities <number>', 'end of a chain; 10,000 by default', wholeNumberFrom(1, chain.activities))
-      .option('--url <url>', 'chain API of another deployment, without /v1')
-      .option(
-        '--assets <number>',
-        'end of mints, 10 to 2,000; 120 by default',
-        wholeNumberFrom(ASSETS_MIN, mint.assets),
-      )
-      .addHelpText('after', ABOUT);
-    for (const flag of CLICKHOUSE_OPTIONS) simulation.option(`--${flag} <text>`, 'instead of the setting of this name');
-    return simulation.action(async (options: Options) => endWith(await run(options, context, terminal)));
-  };
+  (terminal) =>
+    createOptions().action(async (options) => endWith(await run(options, context, terminal)));
 
 function run(options: Options, context: SimulateContext, terminal: Terminal): Promise<ExitCode> {
-  refuseOtherOptions(options);
-  if (options.chain !== undefined) return runChain(options, context, terminal);
-  return options.mint === true ? runMint(options, context, terminal) : runGame(options, context, terminal);
+  const kind = options.chain !== undefined ? 'chain' : options.mint === true ? 'mint' : 'game';
+  refuseOtherOptions(options, kind);
+  if (kind === 'chain') return runChain(options, context, terminal);
+  return kind === 'mint' ? runMint(options, context, terminal) : runGame(options, context, terminal);
 }
 
 /** @throws UsageError for an option of another simulation, which would be ignored without notice */
-function refuseOtherOptions(options: Options): void {
+function refuseOtherOptions(options: Options, kind: keyof typeof FLAGS_OF): void {
   if (options.chain !== undefined && options.mint === true) throw new UsageError('--mint: not with --chain');
-  const own = options.chain !== undefined ? 'chain' : options.mint === true ? 'mint' : 'game';
-  const all = Object.values(OPTIONS_OF).flat();
-  const given = Object.entries(options).flatMap(([name, value]) => (value === undefined ? [] : [name]));
-  const other = given.find((name) => all.includes(name) && !OPTIONS_OF[own].includes(name));
+  const given = Object.entries(options).flatMap(([name, value]) =>
+    value === undefined ? [] : [name.replaceAll(/[A-Z]/g, (capital) => `-${capital.toLowerCase()}`)],
+  );
+  const all = Object.values(FLAGS_OF).flat();
+  const other = given.find((flag) => all.includes(flag) && !FLAGS_OF[kind].includes(flag));
   if (other === undefined) return;
-  if (own === 'game') throw new UsageError(`${toFlag(other)}: only with --${other === 'assets' ? 'mint' : 'chain'}`);
-  const instead = other === 'messages' ? `; use --${own === 'chain' ? 'activities' : 'assets'}` : '';
-  throw new UsageError(`${toFlag(other)}: not with --${own}${instead}`);
+  if (kind === 'game') throw new UsageError(`--${other}: only with --${other === 'assets' ? 'mint' : 'chain'}`);
+  const instead = other === 'messages' ? `; use --${kind === 'chain' ? 'activities' : 'assets'}` : '';
+  throw new UsageError(`--${other}: not with --${kind}${instead}`);
 }
 
-/** Options that every simulation has. @param defaults of this simulation @throws UsageError */
 function toCommonOptions(options: Options, defaults: { rateMax: number; rate: number; broken: number }) {
-  const {
-    seed = randomInt(SEED_MAX),
-    rate = defaults.rate,
-    broken: brokenShare = defaults.broken,
-    settleSeconds,
-  } = options;
+  const { seed = randomInt(SEED_MAX), rate = defaults.rate, broken = defaults.broken, settleSeconds } = options;
   if (rate > defaults.rateMax) throw new UsageError(`--rate: expected a number from 0 to ${defaults.rateMax}`);
-  return { seed, rate, brokenShare, settleIdleMaxMs: 1000 * settleSeconds };
-}
-
-/** Prompts before made-up data is written where it cannot be removed. @param unchanged what did not happen then */
-async function consents(effect: string, unchanged: string, work: { options: Options; terminal: Terminal }) {
-  const isAllowed = await isConfirmed(effect, work.options, work.terminal);
-  if (!isAllowed) work.terminal.progress(unchanged);
-  return isAllowed;
+  return { seed, rate, brokenShare: broken, settleIdleMaxMs: 1000 * settleSeconds };
 }
 
 async function runGame(given: Options, context: SimulateContext, terminal: Terminal): Promise<ExitCode> {
-  const options = toGameOptions(given, context);
-  if (given.environment === 'production') {
-    const what = `This posts made-up players into ${options.environmentId}, where they cannot be told from real ones.`;
-    if (!(await consents(what, 'nothing was sent', { options: given, terminal }))) return EXIT.failed;
-  }
-  await reach(options);
-  const result = await simulate({ ...options, stop: context.stop, onProgress: createProgress(terminal) });
-  return printReport(reportGame(result), given, terminal);
-}
-
-function toGameOptions(given: Options, context: SimulateContext): Omit<SimulationOptions, 'stop' | 'onProgress'> {
   const { environment = 'development', messages: messagesMax = Number.POSITIVE_INFINITY } = given;
   if (environment !== 'production' && environment !== 'development')
     throw new UsageError('--environment: expected production or development');
-  const endless = given.messages === undefined ? 5 : Number.POSITIVE_INFINITY;
-  return {
+  const options = {
     environmentId: toEnvironmentId(projectOf({ project: given.project ?? 'demo' }), environment),
     keyHeader: `${context.headerPrefix}-publishable-key`,
     players: given.players ?? 200,
     ...toCommonOptions(given, { rateMax: BOUNDS.game.rate, rate: 500, broken: 0.03 }),
-    durationMaxMs: MINUTE_MS * (given.minutes ?? endless),
+    durationMaxMs: MINUTE_MS * (given.minutes ?? (given.messages === undefined ? 5 : Number.POSITIVE_INFINITY)),
     messagesMax,
     // Last, so that errors in the options are reported before a stack that does not run.
     ...toAddresses(given, context, environment),
   };
+  if (environment === 'production') {
+    const effect = `This posts generated players into ${options.environmentId}, where they look like real ones.`;
+    if (!(await isConfirmed(effect, given, terminal))) {
+      terminal.progress('nothing was sent');
+      return EXIT.failed;
+    }
+  }
+  await assertReachable('gateway', options.gateway, fetch);
+  await assertReachable('ClickHouse', options.clickhouse.url, options.clickhouse.fetch ?? fetch);
+  const result = await simulate({ ...options, stop: context.stop, onProgress: createProgress(terminal) });
+  return printReport(toGameReport(result), given, terminal);
 }
 
 function toAddresses(given: Options, context: SimulateContext, environment: 'production' | 'development') {
@@ -243,19 +202,14 @@ function toAddresses(given: Options, context: SimulateContext, environment: 'pro
   };
 }
 
-/** @throws UnreachableError unless gateway and ClickHouse answer at all */
-async function reach({ gateway, clickhouse }: Pick<SimulationOptions, 'gateway' | 'clickhouse'>): Promise<void> {
-  for (const [name, address, request] of [
-    ['gateway', gateway, fetch],
-    ['ClickHouse', clickhouse.url, clickhouse.fetch ?? fetch],
-  ] as const) {
-    try {
-      await request(address, { signal: AbortSignal.timeout(REACH_MAX_MS) });
-    } catch {
-      throw new UnreachableError(
-        `the ${name} at ${address} does not answer: start the stack (npm run up; npm run doctor tells more)`,
-      );
-    }
+/** @throws UnreachableError without any answer */
+async function assertReachable(name: string, address: string, request: StoreFetch): Promise<void> {
+  try {
+    await request(address, { signal: AbortSignal.timeout(REACH_MAX_MS) });
+  } catch {
+    throw new UnreachableError(
+      `the ${name} at ${address} does not answer: start the stack (npm run up), or run npm run doctor`,
+    );
   }
 }
 
@@ -265,27 +219,22 @@ async function runChain(given: Options, context: SimulateContext, terminal: Term
     ...toCommonOptions(given, { rateMax: BOUNDS.chain.rate, rate: 500, broken: 0.03 }),
     // Last, so that errors in other options are reported before a stack that does not run.
     ...toChain(given, context.chainApi),
+    stop: context.stop,
+    onProgress: createProgress(terminal),
   };
-  // Activities cannot be removed from a history.
   if (context.chainApi() === null) {
-    const { name } = options.chain;
-    const what = `This publishes made-up activities into the history of ${name}, where they remain.`;
-    if (!(await consents(what, 'nothing was published', { options: given, terminal }))) return EXIT.failed;
+    const effect = `This publishes generated activities into the history of ${options.chain.name}, where they remain.`;
+    if (!(await isConfirmed(effect, given, terminal))) {
+      terminal.progress('nothing was published');
+      return EXIT.failed;
+    }
   }
-  const way = { ...context.imports, writerGroup: 'activity-writer', onProgress: terminal.progress };
-  const activities = await openImporter(ACTIVITIES, way);
+  const sources = { ...context.imports, writerGroup: 'activity-writer', onProgress: terminal.progress };
+  const activities = await openImporter(ACTIVITIES, sources);
   try {
-    const tokens = await openImporter(TOKENS, way);
+    const tokens = await openImporter(TOKENS, sources);
     try {
-      const { stop } = context;
-      const result = await simulateChain({
-        ...options,
-        activities,
-        tokens,
-        stop,
-        onProgress: createProgress(terminal),
-      });
-      return printReport(reportChain(result), given, terminal);
+      return printReport(toChainReport(await simulateChain({ ...options, activities, tokens })), given, terminal);
     } finally {
       await tokens.close();
     }
@@ -294,7 +243,7 @@ async function runChain(given: Options, context: SimulateContext, terminal: Term
   }
 }
 
-function toChain(given: Options, chainApi: Addresses['chainApi']): Pick<ChainSimulationOptions, 'url' | 'chain'> {
+function toChain(given: Options, chainApi: Addresses['chainApi']) {
   const chains = chainApi()?.chains ?? [];
   const names = chains.map(({ name }) => name);
   const name = typeof given.chain === 'string' ? given.chain : names.length === 1 ? names[0] : undefined;
@@ -313,27 +262,25 @@ async function runMint(given: Options, context: SimulateContext, terminal: Termi
   const { rate: rateMax, minutes: minutesMax } = BOUNDS.mint;
   const { minutes = 5 } = given;
   if (minutes > minutesMax) throw new UsageError(`--minutes: expected a number from 0.01 to ${minutesMax}`);
-  const options = {
+  const result = await simulateMints({
     assetsMax: given.assets ?? 120,
     ...toCommonOptions(given, { rateMax, rate: 10, broken: 0.15 }),
     durationMaxMs: MINUTE_MS * minutes,
     // Last, so that errors in the options are reported before a stack that does not run.
     ...toMintStack(context),
-  };
-  const log = (line: string) => terminal.progress(line);
-  const result = await simulateMints({ ...options, stop: context.stop, onProgress: createProgress(terminal), log });
-  return printReport(reportMints(result), given, terminal);
+    stop: context.stop,
+    onProgress: createProgress(terminal),
+    log: (line: string) => terminal.progress(line),
+  });
+  return printReport(toMintReport(result), given, terminal);
 }
 
 /** The chain of the stack and the demo project's contracts on it, the only ones where roles are granted and revoked. */
-function toMintStack(context: SimulateContext) {
-  const { chainApi, indexedChains, createNode, createAskNode, folder, headerPrefix } = context;
+function toMintStack({ chainApi, indexedChains, createNode, createCallNode, ...context }: SimulateContext) {
   const api = chainApi();
   if (api === null)
-    throw new UsageError(
-      '--mint: plays on the chain of a stack that runs here, and the environment names the stores of another deployment',
-    );
-  const { chain: demo, keys } = readStack(folder);
+    throw new UsageError('--mint: needs the local stack, and the environment names the stores of another deployment');
+  const { chain: demo, keys } = readStack(context.folder);
   const [chain]: readonly IndexedChain[] = indexedChains();
   const { contracts, signer, rpc } = demo ?? {};
   if (contracts === undefined || signer === undefined || rpc === undefined || chain === undefined || keys === undefined)
@@ -345,9 +292,9 @@ function toMintStack(context: SimulateContext) {
     contracts,
     clickhouse: context.clickhouse(),
     nodes: chain.urls.map((url, index) => createNode({ name: `${chain.name}/${index + 1}`, url })),
-    role: createMinterRole({ ask: createAskNode({ url: rpc }), signer, contracts: [erc721, erc1155] }),
-    keyHeader: `${headerPrefix}-api-key`,
+    role: createMinterRole(createCallNode({ url: rpc }), signer, [erc721, erc1155]),
+    keyHeader: `${context.headerPrefix}-api-key`,
     secretKey: keys.development.secret,
     publishableKey: keys.development.publishable,
-  } satisfies Partial<MintSimulationOptions>;
+  };
 }

@@ -18,23 +18,16 @@ export interface HttpAnswer {
 }
 
 /**
- * Sends one request with Node's own client, so that a run uses little CPU compared with the stack.
+ * Sends one request with Node's own client, which needs little CPU compared with the stack.
  * @param origin `http://host:port` or `https://host:port` of the service
  * @throws Error without a complete answer: refused, reset, cut or timed out
  */
 export function sendRequest(origin: string, request: HttpRequest, agent?: http.Agent): Promise<HttpAnswer> {
   const { protocol, hostname, port } = new URL(origin);
-  const { method, path, headers, body, cutAfterMs } = request;
-  const options = {
-    ...(agent === undefined ? {} : { agent }),
-    hostname,
-    port,
-    method,
-    path,
-    headers: { ...headers, 'content-length': String(body.length) },
-  };
+  const { method, path, body, cutAfterMs } = request;
+  const headers = { ...request.headers, 'content-length': String(body.length) };
   return new Promise((resolve, reject) => {
-    const sent = (protocol === 'https:' ? https : http).request(options);
+    const sent = (protocol === 'https:' ? https : http).request({ agent, hostname, port, method, path, headers });
     const timer = setTimeout(() => sent.destroy(new Error(`no answer within ${cutAfterMs} ms`)), cutAfterMs);
     const fail = (error: Error) => {
       clearTimeout(timer);
@@ -55,19 +48,14 @@ export function sendRequest(origin: string, request: HttpRequest, agent?: http.A
   });
 }
 
-/** Sends requests to one service over connections that stay open. */
-export interface HttpClient {
-  send(request: HttpRequest): Promise<HttpAnswer>;
-  close(): void;
-}
+export type HttpClient = ReturnType<typeof openHttpClient>;
 
-export function openHttpClient(origin: string): HttpClient {
+export function openHttpClient(origin: string) {
   const vendor = new URL(origin).protocol === 'https:' ? https : http;
   const agent = new vendor.Agent({ keepAlive: true });
-  return { send: (request) => sendRequest(origin, request, agent), close: () => agent.destroy() };
+  return { send: (request: HttpRequest) => sendRequest(origin, request, agent), close: () => agent.destroy() };
 }
 
-/** The result for one batch after all attempts. */
 export type Delivered =
   /** `doubtful`: an earlier attempt may have been stored although it was not acknowledged. */
   | { readonly kind: 'answered'; readonly answer: HttpAnswer; readonly tries: number; readonly doubtful: boolean }
@@ -78,33 +66,24 @@ export interface DeliveryOptions {
   /** Longer than the service's publish deadline of some seconds, so that its 500 arrives. */
   readonly answerMaxMs?: number;
   /** Must survive a broker that stops for 20 s, or restarts twice. */
-  readonly totalMaxMs?: number;
-  /** First pause between attempts; doubles up to `pauseMaxMs`, with jitter. */
+  readonly totalMaxMs?: number | undefined;
   readonly pauseFirstMs?: number;
   readonly pauseMaxMs?: number;
-  /** Waits between attempts; tests count instead. */
   pause?(ms: number): Promise<unknown>;
-  /** Called for each attempt that is repeated. */
   onRetry?(reason: string): void;
 }
 
 /**
- * Delivers by the rules for client libraries (contract, "Brokers"): the same bytes are repeated after a 5xx, a 429, a
- * time-out or a network fault; every other answer is final.
+ * Delivers by the rules for client libraries (contract, "Brokers"): the same bytes are resent after a 5xx, a 429, a
+ * timeout or a network fault; every other answer is final.
  */
 export function createDelivery(
   options: DeliveryOptions,
 ): (request: Omit<HttpRequest, 'cutAfterMs'>) => Promise<Delivered> {
-  const {
-    client,
-    answerMaxMs = 10_000,
-    totalMaxMs = 240_000,
-    pauseFirstMs = 100,
-    pauseMaxMs = 3_000,
-    pause = delay,
-  } = options;
+  const { client, answerMaxMs = 10_000, totalMaxMs = 240_000, pause = delay } = options;
+  const { pauseFirstMs = 100, pauseMaxMs = 3_000 } = options;
   return async (request) => {
-    const endAt = performance.now() + totalMaxMs;
+    const endMs = performance.now() + totalMaxMs;
     let doubtful = false;
     for (let tries = 1; ; tries++) {
       let reason: string;
@@ -120,41 +99,39 @@ export function createDelivery(
         reason = error instanceof Error ? error.message : String(error);
       }
       options.onRetry?.(reason);
-      if (performance.now() + pauseMs > endAt) return { kind: 'given up', reason, tries };
+      if (performance.now() + pauseMs > endMs) return { kind: 'given up', reason, tries };
       await pause(pauseMs);
     }
   };
 }
 
-/** Jitter over the upper half, so that batches refused together are not repeated together. */
-function jitter(ms: number): number {
-  return ms / 2 + (Math.random() * ms) / 2;
+/** @returns undefined for invalid JSON */
+export function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
 }
 
-/** `Retry-After` in whole seconds, as the contract defines it; null when absent or invalid. */
-export function retryAfterMsOf(answer: HttpAnswer): number | null {
+/** Jitter over the upper half, so that batches refused together are not resent together. */
+const jitter = (ms: number): number => ms / 2 + (Math.random() * ms) / 2;
+
+function retryAfterMsOf(answer: HttpAnswer): number | null {
   const seconds = answer.headers['retry-after'];
   return seconds !== undefined && /^\d{1,4}$/.test(seconds) ? Number(seconds) * 1000 : null;
 }
 
-/** Decides when the next batch may be sent. */
-export interface Pace {
-  /** Resolves when `messages` more messages are due, however slow earlier answers are (open loop). */
-  due(messages: number): Promise<void>;
-}
-
-/**
- * An even rate from the first call on; a sender that is late catches up.
- * @param rate messages per second; 0: no limit
- */
-export function createPace(rate: number): Pace {
-  if (rate === 0) return { due: () => Promise.resolve() };
-  let startedAt: number | null = null;
+/** An even rate from the first call on; a late sender catches up. @param rate messages per second; 0: no limit */
+export function createPace(rate: number) {
+  let startMs: number | null = null;
   let promised = 0;
   return {
-    due: async (messages) => {
-      startedAt ??= performance.now();
-      const waitMs = startedAt + (promised / rate) * 1000 - performance.now();
+    /** Resolves when `messages` more messages are due, however slow earlier answers are. */
+    due: async (messages: number): Promise<void> => {
+      if (rate === 0) return;
+      startMs ??= performance.now();
+      const waitMs = startMs + (promised / rate) * 1000 - performance.now();
       promised += messages;
       // Timers have a resolution of a millisecond; shorter waits are added to the next.
       if (waitMs >= 1) await delay(waitMs);
@@ -162,17 +139,11 @@ export function createPace(rate: number): Pace {
   };
 }
 
-/** Runs tasks of one lane in sequence and lanes in parallel, and limits the number of started tasks. */
-export interface Lanes {
-  /** Resolves when there is room for the task, and queues it; `drained` reports its faults. */
-  start(lane: number, task: () => Promise<void>): Promise<void>;
-  /** Resolves when every task ended; rejects with the first fault. */
-  drained(): Promise<void>;
-  readonly running: number;
-}
-
-/** @param tasksMax started and unfinished tasks of all lanes: limits memory when the service is slow */
-export function createLanes(tasksMax: number): Lanes {
+/**
+ * Runs tasks of one lane in sequence and lanes in parallel.
+ * @param tasksMax started and unfinished tasks of all lanes: limits memory when the service is slow
+ */
+export function createLanes(tasksMax: number) {
   const tails = new Map<number, Promise<void>>();
   const waiting: (() => void)[] = [];
   let running = 0;
@@ -185,7 +156,8 @@ export function createLanes(tasksMax: number): Lanes {
     get running() {
       return running;
     },
-    start: async (lane, task) => {
+    /** Queues the task as soon as fewer than the maximum are started; `drained` reports its faults. */
+    start: async (lane: number, task: () => Promise<void>): Promise<void> => {
       while (running >= tasksMax) await new Promise<void>((resolve) => waiting.push(resolve));
       running++;
       const tail = (tails.get(lane) ?? Promise.resolve()).then(task).catch((error: unknown) => {
@@ -193,7 +165,8 @@ export function createLanes(tasksMax: number): Lanes {
       });
       tails.set(lane, tail.then(leave));
     },
-    drained: async () => {
+    /** Resolves when every task has ended; rejects with the first fault. */
+    drained: async (): Promise<void> => {
       await Promise.all(tails.values());
       if (fault !== null) throw fault;
     },

@@ -11,7 +11,7 @@ import { createSimulateCommand } from './command.ts';
 
 const terminal = createTerminal(process);
 
-// Clients of Kafka are loaded when they are used: a game needs none.
+// Kafka clients are loaded when they are used, because a game needs none.
 const kafkaClients = () => import('@playline/stream/kafka');
 
 async function main(): Promise<number> {
@@ -21,7 +21,7 @@ async function main(): Promise<number> {
   const { kafka, registry, clickhouse, chainApi, indexedChains } = createAddresses(config, folder, faults);
   const client = () => ({ ...kafka(), clientId: 'operator' });
   const stop = new AbortController();
-  // The first signal stops sending and reconciles; the second ends the process as usual.
+  // The first signal stops the sending and compares; the second ends the process.
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort());
   const command = createSimulateCommand({
     headerPrefix: config.HTTP_HEADER_PREFIX,
@@ -39,8 +39,8 @@ async function main(): Promise<number> {
       },
       config.TOPIC_PREFIX,
     ),
-    createNode: (node) => createRpcNode(node),
-    createAskNode: (node) => createCallNode(node),
+    createNode: createRpcNode,
+    createCallNode,
     stop: stop.signal,
   });
   return runCommand([command], ['simulate', ...process.argv.slice(2)], terminal);

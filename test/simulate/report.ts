@@ -1,7 +1,7 @@
 import { EXIT, type ExitCode, type Terminal } from '../../services/operator/src/command.ts';
 import type { Run } from './run.ts';
 
-/** Collects differences: counts all of them, and keeps the first texts of each kind. */
+/** Counts differences, and keeps the first texts of each kind. */
 export interface Differences<K extends string> {
   add(kind: K, text: string): void;
   readonly total: number;
@@ -14,7 +14,6 @@ export interface KindOfDifference<K extends string> {
   readonly first: readonly string[];
 }
 
-/** Enough to see a pattern, few enough to read. */
 const KEPT_MAX = 20;
 
 export function createDifferences<K extends string>(): Differences<K> {
@@ -46,7 +45,6 @@ export function describeDifferences(expected: unknown, shown: unknown, path = ''
   );
 }
 
-/** Counts one more of a name. */
 export function count(counts: Map<string, number>, name: string): void {
   counts.set(name, (counts.get(name) ?? 0) + 1);
 }
@@ -82,38 +80,46 @@ export function createLatency(): Latency {
   };
 }
 
-/** To one decimal place. */
 export const round = (value: number): number => Math.round(value * 10) / 10;
 
-/** The result of a run, for people and for scripts. */
+/** p50 and p99 in milliseconds, or in another unit of as many milliseconds. */
+export const quantilesOf = (latency: Latency, unitMs = 1): { p50: number; p99: number } => ({
+  p50: round(latency.quantileMs(0.5) / unitMs),
+  p99: round(latency.quantileMs(0.99) / unitMs),
+});
+
 export interface RunReport {
   readonly run: Run;
-  /** Name of the chain; absent for a game. */
   readonly chain?: string;
-  /** Members of the JSON object. */
   readonly facts: Readonly<Record<string, unknown>>;
-  /** Facts for people, each with its name. */
-  readonly lines: readonly (readonly [name: string, fact: string])[];
-  /** What holds when nothing differs, as a sentence. */
   readonly clean: string;
   readonly differences: readonly KindOfDifference<string>[];
 }
 
-/** Width of the names in front of facts. */
-const NAME_WIDTH = 10;
+const NAME_WIDTH = 24;
 
-/** The report for people: one fact per line, then the differences, then the verdict. */
-export function toLines({ run, chain, lines, clean, differences }: RunReport): string[] {
-  const head = `${run.tag}, seed ${run.seed}${chain === undefined ? '' : `, chain ${chain}`}`;
-  const facts = [['run', head] as const, ...lines].map(([name, fact]) => `${name.padEnd(NAME_WIDTH)}${fact}`);
+function describeFact(value: unknown): string {
+  if (Array.isArray(value)) return value.map(describeFact).join('; ');
+  if (!isObject(value)) return String(value);
+  const members = Object.entries(value).map(([name, member]) =>
+    isObject(member) ? `${name} (${describeFact(member)})` : `${name} ${member}`,
+  );
+  return members.join(', ') || 'none';
+}
+
+/** The report for people: one fact per line, then the differences, then the result. */
+export function toLines({ run, chain, facts, clean, differences }: RunReport): string[] {
+  const head = { run: run.tag, seed: run.seed, ...(chain === undefined ? {} : { chain }) };
+  const lines = Object.entries({ ...head, ...facts }).map(
+    ([name, fact]) => `${name.padEnd(NAME_WIDTH)}${describeFact(fact)}`,
+  );
   const found = differences.flatMap(({ kind, count: times, first }) => [
     `DIFFERENT ${kind}: ${times}`,
     ...first.map((text) => `  ${text}`),
   ]);
-  return [...facts, ...found, differences.length === 0 ? clean : 'The run FAILED.'];
+  return [...lines, ...found, differences.length === 0 ? clean : 'The run FAILED.'];
 }
 
-/** The report as one object for `--json`. */
 export function toJson({ run, chain, facts, differences }: RunReport): Record<string, unknown> {
   const name = chain === undefined ? {} : { chain };
   return { ok: differences.length === 0, run: run.tag, seed: run.seed, ...name, ...facts, differences };
@@ -125,11 +131,6 @@ export function printReport(
   { json }: { readonly json?: boolean | undefined },
   terminal: Terminal,
 ): ExitCode {
-  if (json === true) terminal.result(JSON.stringify(toJson(report)));
-  else for (const line of toLines(report)) terminal.result(line);
+  for (const line of json === true ? [JSON.stringify(toJson(report))] : toLines(report)) terminal.result(line);
   return report.differences.length === 0 ? EXIT.ok : EXIT.failed;
 }
-
-/** Counts by name as text: `3 × status 500, 1 × time-out`. */
-export const describeCounts = (counts: ReadonlyMap<string, number>): string =>
-  counts.size === 0 ? 'none' : [...counts].map(([name, times]) => `${times} × ${name}`).join(', ');

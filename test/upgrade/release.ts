@@ -33,7 +33,7 @@ export function makeNextRelease(): Release & { remove(): void } {
   linkModules(folder);
   const schemas = join(folder, 'packages/contracts/schemas');
   for (const file of readdirSync(schemas)) addField(join(schemas, file), file === 'audience-message.avsc');
-  const replaceIn = (path: string, words: string, by: string) => replaceOnce(join(folder, path), words, by);
+  const replaceIn = (path: string, original: string, by: string) => replaceOnce(join(folder, path), original, by);
   replaceIn(
     'packages/contracts/src/records.ts',
     'encode: (record) => type.toBuffer(record),',
@@ -79,12 +79,12 @@ function addField(path: string, isLast: boolean): void {
   writeFileSync(path, JSON.stringify(schema, null, 2));
 }
 
-/** @throws Error when the words do not occur exactly once, because the release would then equal this one */
-function replaceOnce(path: string, words: string, by: string): void {
+/** @throws Error unless the text occurs exactly once, because the next release would equal this one */
+function replaceOnce(path: string, original: string, by: string): void {
   const text = readFileSync(path, 'utf8');
-  if (text.split(words).length !== 2) throw new Error(`${path} does not hold once: ${words}`);
+  if (text.split(original).length !== 2) throw new Error(`${path} does not contain this exactly once: ${original}`);
   writeFileSync(
     path,
-    text.replace(words, () => by),
+    text.replace(original, () => by),
   );
 }

@@ -6,7 +6,7 @@ import { ADDED, makeNextRelease, type Release, THIS_RELEASE } from './release.ts
 import { type Caller, postRound, type Round } from './traffic.ts';
 import { openWorld, type RunningService, type UpgradeWorld } from './world.ts';
 
-// Generous: a dozen processes are started one after the other.
+// A dozen processes are started one by one.
 vi.setConfig({ testTimeout: 240_000, hookTimeout: 240_000 });
 
 let world: UpgradeWorld;
@@ -66,17 +66,14 @@ beforeAll(async () => {
   world = await openWorld();
   await world.operate(THIS_RELEASE, 'identity', 'init');
   await world.operate(THIS_RELEASE, 'projects', 'create', '--name', world.project, '--id', world.project);
-  keys = {
-    publishable: await createKey(THIS_RELEASE, 'publishable'),
-    secret: await createKey(THIS_RELEASE, 'secret'),
-  };
+  keys = { publishable: await createKey(THIS_RELEASE, 'publishable'), secret: await createKey(THIS_RELEASE, 'secret') };
   const [gateway, linker, writer] = await Promise.all([
     world.start(THIS_RELEASE, 'gateway'),
     world.start(THIS_RELEASE, 'identity-linker'),
     world.start(THIS_RELEASE, 'event-writer'),
   ]);
   readers = { linker, writer };
-  await until('a first round is taken', () => post(gateway).then(() => true));
+  await until('a first round is accepted', () => post(gateway).then(() => true));
   await world.deploy(next);
   await gateway.stop();
   const [old, young] = await Promise.all([world.start(THIS_RELEASE, 'gateway'), world.start(next, 'gateway')]);
@@ -87,18 +84,18 @@ afterAll(async () => {
   next?.remove();
 });
 
-describe('an additive change of every schema, rolled out process by process', () => {
+describe('a rolled-out change of every schema', () => {
   it.each([
     ['this', 'this'],
     ['next', 'this'],
     ['this', 'next'],
     ['next', 'next'],
   ] as const)(
-    'loses and changes nothing from either gateway, with the linker of the %s release and the writer of the %s release',
+    'loses nothing from either gateway with the linker of the %s and the writer of the %s release',
     async (linker, writer) => {
       await useReaders(linker, writer);
       for (const gateway of [gateways.old, gateways.new])
-        await until('a round is taken', () => post(gateway).then(() => true));
+        await until('a round is accepted', () => post(gateway).then(() => true));
       await settle();
     },
   );
@@ -114,7 +111,7 @@ describe('an additive change of every schema, rolled out process by process', ()
     ]);
   });
 
-  it('lets the commands of either release create and read access keys', async () => {
+  it('lets commands of both releases create and read access keys', async () => {
     await createKey(next, 'publishable', 'development');
     await createKey(THIS_RELEASE, 'secret', 'development');
     const list = (release: Release) => world.operate(release, 'keys', 'list', '--project', world.project, '--json');
@@ -124,7 +121,7 @@ describe('an additive change of every schema, rolled out process by process', ()
     }
   });
 
-  it('lets the commands of either release change and read accounts and collections', async () => {
+  it('lets commands of both releases change and read accounts and collections', async () => {
     const ofProject = ['--project', world.project];
     const environment = ['--environment', 'production'];
     for (const [at, release] of [next, THIS_RELEASE, next].entries()) {
@@ -145,7 +142,7 @@ describe('an additive change of every schema, rolled out process by process', ()
     }
   });
 
-  it('lets the commands of either release change and read projects and rate limit keys', async () => {
+  it('lets commands of both releases change and read projects and rate limit keys', async () => {
     const ofProject = ['--project', world.project];
     for (const [release, name] of [
       [next, 'eu'],
@@ -169,7 +166,7 @@ describe('an additive change of every schema, rolled out process by process', ()
     }
   });
 
-  it('frames every record with the schema that wrote it, for both releases on every topic', async () => {
+  it('frames every record on every topic with the schema of its release', async () => {
     for (const topic of RECORD_TOPICS) {
       const records = await readRecords(world.prefix, topic);
       expect({ topic: topic.name, faults: records.filter(({ fault }) => fault !== null) }).toEqual({
@@ -188,7 +185,7 @@ describe('an additive change of every schema, rolled out process by process', ()
     expect(await readRecords(world.prefix, TOPICS.erasures)).toHaveLength(rounds.length);
   });
 
-  it('passes `verify` of either release', async () => {
+  it('passes `verify` of both releases', async () => {
     const group = ['--group', `${world.prefix}event-writer`];
     for (const release of [THIS_RELEASE, next]) await world.operate(release, 'verify', ...group);
   });

@@ -38,7 +38,7 @@ export interface UpgradeWorld {
 export async function openWorld(): Promise<UpgradeWorld> {
   const own = await openOwnStores();
   const project = `test-${randomBytes(4).toString('hex')}`;
-  // Commands look for a stack in their working folder. This folder has none.
+  // Commands use the stack of their working folder. This folder has none.
   const folder = mkdtempSync(join(tmpdir(), 'playline-upgrade-'));
   const redis = await openRedisDatabase();
   const environment = {

@@ -18,7 +18,7 @@ COMMENT 'Environments that each account may read through the views. npm run anal
 CREATE TABLE IF NOT EXISTS analyst_accounts
 (
     account LowCardinality(String) COMMENT 'Account of ClickHouse',
-    password_mark String COMMENT 'Part of the hash of the password, to tell one password of the account from the next',
+    password_mark String COMMENT 'Part of the hash of the password; differs between passwords of the account',
     claim UUID COMMENT 'Id of the command that took the account',
     dropped Bool COMMENT 'The account is free again',
     changed_at DateTime64(3, 'UTC') COMMENT 'When the account was taken or freed',

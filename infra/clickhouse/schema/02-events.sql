@@ -1,7 +1,7 @@
--- Columns are in the field order of audience-message.avsc, so that the writer copies whole runs of bytes; the columns that say
--- where the record is in the log follow.
+-- Columns are in the field order of audience-message.avsc, so that the writer copies whole runs of bytes; then the position of the
+-- record in the log.
 --
--- Sorting key: copies of a message repeat every column of it exactly, so a merge folds them into one row. Type and time are at
+-- Sorting key: copies of a message are equal in all of its columns, so a merge folds them into one row. Type and time are at
 -- its end, because two messages with the same id, name, owner and day are different messages. The time is there as a number:
 -- if event_time itself were in the key, ClickHouse would compare a filter on the day with that column, far back in the key,
 -- instead of with toDate(event_time). Measured with 20 million rows: the count of one day reads 0.7 million rows instead of 8.6.

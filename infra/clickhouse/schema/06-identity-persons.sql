@@ -1,5 +1,5 @@
--- The source of the dictionary identity_persons. Its first row says when the load began. That row is read before the others, so
--- what they lack was stored later or was being stored. Versions are one more than stored, because the very first decision
+-- The source of the dictionary identity_persons. Its first row has the time at which the load began, and is read first, so
+-- overrides that the other rows lack were stored later or at the same time. Versions are one more than stored, because the very first decision
 -- has version 0, and 0 means that the dictionary does not have the identity.
 CREATE VIEW IF NOT EXISTS settled_persons
 (

@@ -6,7 +6,7 @@ CREATE TABLE IF NOT EXISTS consent_log
     environment_id LowCardinality(String) COMMENT 'Environment the consent was given in',
     identity_key FixedString(16) COMMENT 'Keyed hash of the anonymous id',
     status LowCardinality(String) COMMENT 'none, anonymous or full',
-    source LowCardinality(String) COMMENT 'Where the client says the consent was given',
+    source LowCardinality(String) COMMENT 'Where the consent was given, as stated by the client',
     received_at DateTime64(3, 'UTC') COMMENT 'When the gateway accepted the change',
     logged_at DateTime64(3, 'UTC') COMMENT 'Time of the record in the log; decides between partitions only',
     trace_id String COMMENT 'Trace of the request: 32 hexadecimal digits',
@@ -18,7 +18,7 @@ ORDER BY (environment_id, identity_key, kafka_partition, kafka_offset)
 SETTINGS index_granularity = 512, non_replicated_deduplication_window = 100000, fsync_after_insert = 1, fsync_part_directory = 1
 COMMENT 'Changes of tracking consents. The current ones are in consents_current.';
 
--- Within a partition the later offset wins, whatever the clocks say. An identity has changes in a second partition only when
+-- Within a partition the later offset wins, regardless of clocks. An identity has changes in a second partition only when
 -- partitions were added to the topic; then the time of the log decides between the two.
 CREATE VIEW IF NOT EXISTS consents_current SQL SECURITY INVOKER AS
 SELECT

@@ -1,5 +1,4 @@
--- Derived from the records of access (access.*.v1) and the entries of access.audit.v1. The sorting key says which change a row
--- is about, so a record that is written twice is one row. Pages show a project by time, in granules of 512 rows.
+-- Derived from the records of access (access.*.v1) and the entries of access.audit.v1. The sorting key identifies the change, so a record that is written twice is one row. Pages show a project by time, in granules of 512 rows.
 --
 -- Kept for two years, because an audit is read long after. Addresses are personal data of people who use the portal, and are
 -- needed only while an incident is investigated: 90 days. Parts are dropped as a whole. A writer that catches up inserts

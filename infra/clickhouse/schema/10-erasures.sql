@@ -1,7 +1,7 @@
 -- The eraser stores a request before it commits its offset, because the topic keeps it for a week only. A request without a row in
 -- erasure_receipts is unfinished. Rows contain identity keys and never an id.
 --
--- An erasure deletes the decisions about a person, but a request that came in the meantime is about the identities that were
+-- An erasure deletes the decisions about a person, but a request received in the meantime is about the identities that were
 -- linked at its own cut-off. So links are kept here with their times. No request needs them after its receipt; thirty days are
 -- ten times as long as the log keeps them.
 CREATE TABLE IF NOT EXISTS erasure_requests

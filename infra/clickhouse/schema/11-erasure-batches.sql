@@ -33,7 +33,7 @@ ORDER BY (how, part, part_offset)
 COMMENT 'Locations of rows that are being deleted. Empty when no erasure runs.';
 
 -- For an eraser that takes over from one that crashed. Written before anything is fenced or deleted, because afterwards no
--- other table says which identities belonged to the person. A batch is a partition, dropped as a whole when its holds end.
+-- other table has the identities of the person. A batch is a partition, dropped as a whole when its holds end.
 CREATE TABLE IF NOT EXISTS erasure_progress
 (
     batch_id UUID COMMENT 'Batch of erasures that run together',

@@ -1,7 +1,7 @@
 -- Pages of the chain API come from this table. Each filter by contract, type or both is a feed of its own, so that a page is some
 -- hundred neighbouring rows of one feed. An activity is in four feeds, each time with the text that readers get.
 --
--- When a later version arrives, a second entry next to the earlier version says when. Readers combine the two, so whether a
+-- When a later version arrives, a second entry next to the earlier version has its time. Readers combine the two, so whether a
 -- version is served depends on the horizon only.
 --
 -- Partitions: versions are written in the order of time, so a page opens the one or two parts that have its times; a year is a

@@ -19,13 +19,13 @@ ALTER TABLE events_exact {{comments of events}};
 -- which is a seventh of the time of a day's count. Keys are compared and chosen as UUIDs, which are numbers: a tenth of the time
 -- of a day's people.
 CREATE VIEW IF NOT EXISTS events_identified DEFINER = views SQL SECURITY DEFINER AS
-WITH toUUID('00000000-0000-0000-0000-000000000000') AS nobody,
+WITH toUUID('00000000-0000-0000-0000-000000000000') AS no_person,
     reinterpretAsUUID(event.identity_key) AS identity,
-    dictGetOrDefault('identity_persons', ('identity_key', 'person_key'), reinterpretAsUInt64(event.identity_key), (nobody, nobody)) AS settled,
-    ifNull(recent.person, nobody) AS linked
+    dictGetOrDefault('identity_persons', ('identity_key', 'person_key'), reinterpretAsUInt64(event.identity_key), (no_person, no_person)) AS settled,
+    ifNull(recent.person, no_person) AS linked
 SELECT
     event.*,
-    reinterpretAsFixedString(if(linked != nobody, linked, if(settled.1 = identity, settled.2, identity))) AS person_key
+    reinterpretAsFixedString(if(linked != no_person, linked, if(settled.1 = identity, settled.2, identity))) AS person_key
 FROM events AS event FINAL
 LEFT ANY JOIN
 (

@@ -75,7 +75,7 @@ CREATE VIEW IF NOT EXISTS persons DEFINER = views SQL SECURITY DEFINER AS
 SELECT environment_id, person_key, person_id, identities, members, first_seen_at, last_seen_at,
     first_surface, first_route, first_referrer_domain, first_campaign
 FROM persons_raw
-COMMENT 'People who have sent an event: over all identities of the person, when first and last seen, and where they came from. Without tests.';
+COMMENT 'People who have sent an event: over all identities of the person, first and last seen, and first touch. Without tests.';
 
 ALTER TABLE persons {{comments of persons_raw}};
 

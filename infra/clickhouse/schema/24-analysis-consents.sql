@@ -5,7 +5,7 @@ CREATE VIEW IF NOT EXISTS analysis_consents
     person_id String COMMENT 'Person at the time of the query: 32 hexadecimal digits',
     identity_id String COMMENT 'Keyed hash of the anonymous id: 32 hexadecimal digits',
     status LowCardinality(String) COMMENT 'none, anonymous or full',
-    source LowCardinality(String) COMMENT 'Where the client says the consent was given',
+    source LowCardinality(String) COMMENT 'Where the consent was given, as stated by the client',
     received_at DateTime64(3, 'UTC') COMMENT 'When the gateway accepted the change'
 )
 DEFINER = views SQL SECURITY DEFINER AS

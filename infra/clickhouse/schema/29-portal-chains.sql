@@ -11,7 +11,7 @@
 -- A search for a token reads the granules that pass the filter over token ids, and only these count towards the limit: a year of
 -- contracts is one query. Of superseded entries it reads those of the versions that it has found.
 CREATE VIEW IF NOT EXISTS portal_activities DEFINER = views SQL SECURITY DEFINER AS
-WITH asked AS (
+WITH requested AS (
     SELECT concat(contract, ' ', if({type: String} = '', '*', {type: String})) AS name
     FROM (SELECT arrayJoin({contracts: Array(String)}) AS contract)
     WHERE match(contract, '^[a-z0-9-]{1,64} 0x[0-9a-f]{40}$'))
@@ -22,7 +22,7 @@ WHERE entry = 'version' AND (feed, updated_at, id) IN (
     SELECT feed, updated_at, id
     FROM activity_feeds
     WHERE entry = 'version'
-        AND feed IN (SELECT name FROM asked)
+        AND feed IN (SELECT name FROM requested)
         AND updated_at >= fromUnixTimestamp64Micro({since: Int64}, 'UTC')
         AND updated_at <= fromUnixTimestamp64Micro({until: Int64}, 'UTC')
         AND (updated_at < fromUnixTimestamp64Micro({until: Int64}, 'UTC') OR id < toUUIDOrZero({before: String}))
@@ -33,14 +33,14 @@ WHERE entry = 'version' AND (feed, updated_at, id) IN (
             SELECT feed, updated_at, id
             FROM activity_feeds
             WHERE entry = 'superseded'
-                AND feed IN (SELECT name FROM asked)
+                AND feed IN (SELECT name FROM requested)
                 AND updated_at >= fromUnixTimestamp64Micro({since: Int64}, 'UTC')
                 AND updated_at <= fromUnixTimestamp64Micro({until: Int64}, 'UTC')
                 AND ({token: String} = '' OR (feed, updated_at, id) IN (
                     SELECT feed, updated_at, id
                     FROM activity_feeds
                     WHERE entry = 'version'
-                        AND feed IN (SELECT name FROM asked)
+                        AND feed IN (SELECT name FROM requested)
                         AND updated_at >= fromUnixTimestamp64Micro({since: Int64}, 'UTC')
                         AND updated_at <= fromUnixTimestamp64Micro({until: Int64}, 'UTC')
                         AND has(arrayMap(part -> substringIndex(part, '"', 1), arraySlice(splitByString('"token_id":"', members), 2)), {token: String}))))

@@ -1,6 +1,5 @@
 import { toHeaders } from '@playline/testkit';
 
-/** Options of a query. */
 export interface QueryOptions {
   /** After `?database=playline`. */
   readonly search?: string;
@@ -13,17 +12,16 @@ export interface QueryResult {
   readonly text: string;
 }
 
-/** Accounts of a ClickHouse, all in the database that their grants name. */
 export interface Accounts {
-  query(account: string, sql: string, how?: QueryOptions): Promise<QueryResult>;
+  query(account: string, sql: string, options?: QueryOptions): Promise<QueryResult>;
   /** Runs SQL as the operator. @throws Error with ClickHouse's message */
   runAsOperator(sql: string): Promise<string>;
 }
 
 export function createAccounts(url: string, passwordOf: Readonly<Record<string, string>>): Accounts {
-  const ask: Accounts['query'] = async (account, sql, { search = '', headers = {}, signal } = {}) => {
+  const query: Accounts['query'] = async (account, sql, { search = '', headers = {}, signal } = {}) => {
     const named = toHeaders({ user: account, password: passwordOf[account] ?? '' });
-    // The engine closes idle connections after 3 s, and a busy process may use one at that moment.
+    // The engine closes idle connections after 3 s.
     const sent = {
       method: 'POST',
       headers: { connection: 'close', ...named, ...headers },
@@ -33,10 +31,10 @@ export function createAccounts(url: string, passwordOf: Readonly<Record<string, 
     const answer = await fetch(`${url}/?database=playline${search}`, sent);
     return { ok: answer.ok, text: await answer.text() };
   };
-  const operate = async (sql: string) => {
-    const { ok, text } = await ask('operator', sql);
+  const runAsOperator = async (sql: string) => {
+    const { ok, text } = await query('operator', sql);
     if (!ok) throw new Error(text);
     return text;
   };
-  return { query: ask, runAsOperator: operate };
+  return { query, runAsOperator };
 }

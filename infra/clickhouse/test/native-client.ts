@@ -17,7 +17,7 @@ const text = (value: string) => Buffer.concat([varint(Buffer.byteLength(value)),
 const packet = (...parts: readonly (number | string)[]) =>
   Buffer.concat(parts.map((part) => (typeof part === 'number' ? varint(part) : text(part))));
 
-/** An empty block, which says that the query has no data: block info (no overflow, bucket -1), no columns, no rows. */
+/** An empty block: block info (no overflow, bucket -1), no columns, no rows. */
 const NO_DATA = Buffer.concat([packet(DATA, ''), Buffer.from([1, 0, 2, 0xff, 0xff, 0xff, 0xff, 0, 0, 0])]);
 
 export interface NativeQuery {

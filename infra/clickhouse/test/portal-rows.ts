@@ -29,7 +29,7 @@ export const SECRET_OF_OTHER = 'stray-secret';
 export const ofOther = (text: string) =>
   /stray-|_stray|of-stray|stray_|STRAY_|(73){16}|game-2|demo-2|22222222-2222|66666666-6666/.test(text);
 
-const traceOf = (environment: Environment) => (environment === DEMO ? 'trace-of-ours' : 'trace-of-stray');
+const traceOf = (environment: Environment) => (environment === DEMO ? 'trace-of-own' : 'trace-of-stray');
 const quoted = (text: string) => `'${text}'`;
 
 /** The arguments of each view for an environment. A new view of the portal must be added here. */
@@ -87,7 +87,7 @@ export const callOf = (view: string, args: Record<string, string>) =>
 
 /** Rows of activities on a chain and of requests to it. */
 function chainRowsOf(environment: Environment, key: string): Record<string, Record<string, unknown>> {
-  const word = environment === DEMO ? 'ours' : 'stray';
+  const name = environment === DEMO ? 'own' : 'stray';
   const contract = CONTRACT[environment];
   return {
     mint_requests: {
@@ -95,7 +95,7 @@ function chainRowsOf(environment: Environment, key: string): Record<string, Reco
       chain: 'main',
       contract,
       requested_at: TIME,
-      reference_id: `${word}-asset`,
+      reference_id: `${name}-asset`,
       attempt_id: key,
       project_id: PROJECT_OF[environment],
       signer: 'm'.repeat(20),
@@ -112,14 +112,14 @@ function chainRowsOf(environment: Environment, key: string): Record<string, Reco
       indexed_at: TIME,
       id: MESSAGE[environment],
       superseded_at: '2255-01-01 00:00:00',
-      members: `"details":{"order_id":"${word}-order"}`,
+      members: `"details":{"order_id":"${name}-order"}`,
     },
-    tokens: { chain: 'main', contract, updated_at: TIME, name: `${word}-coin` },
+    tokens: { chain: 'main', contract, updated_at: TIME, name: `${name}-coin` },
   };
 }
 
 function rowsOf(environment: Environment): Record<string, Record<string, unknown>> {
-  const word = environment === DEMO ? 'ours' : 'stray';
+  const name = environment === DEMO ? 'own' : 'stray';
   const key = Buffer.from(KEY[environment], 'hex').toString();
   const [of, identity] = [{ environment_id: environment }, { identity_key: key }];
   const log = { kafka_partition: 0, kafka_offset: environment === DEMO ? 1 : 2 };
@@ -127,14 +127,14 @@ function rowsOf(environment: Environment): Record<string, Record<string, unknown
     ...of,
     ...identity,
     type: 'track',
-    event_name: `${word}_event`,
+    event_name: `${name}_event`,
     event_time: TIME,
     received_at: TIME,
     message_id: MESSAGE[environment],
     anonymous_key: key,
-    anonymous_id: `${word}-visitor`,
+    anonymous_id: `${name}-visitor`,
     surface: 'web',
-    properties: `{"of":"${word}"}`,
+    properties: `{"of":"${name}"}`,
     trace_id: traceOf(environment),
     ...log,
   };
@@ -144,12 +144,12 @@ function rowsOf(environment: Environment): Record<string, Record<string, unknown
     events: event,
     identity_links: { ...of, ...link, received_at: TIME, ...log },
     identity_unlinks: { ...of, ...identity, side: 'split', unlinked_at: TIME },
-    consent_log: { ...of, ...identity, status: 'full', source: `${word}-banner`, received_at: TIME, ...log },
+    consent_log: { ...of, ...identity, status: 'full', source: `${name}-banner`, received_at: TIME, ...log },
     message_rejections: {
       ...of,
-      code: `${word.toUpperCase()}_CODE`,
+      code: `${name.toUpperCase()}_CODE`,
       field: 'x',
-      library: `${word}-library`,
+      library: `${name}-library`,
       trace_id: traceOf(environment),
       received_at: TIME,
       ...log,
@@ -168,11 +168,11 @@ function rowsOf(environment: Environment): Record<string, Record<string, unknown
       ...of,
       project_id: PROJECT_OF[environment],
       happened_at: TIME,
-      entry_id: word,
+      entry_id: name,
       kind: 'entry',
-      object: `${word}-key`,
+      object: `${name}-key`,
       action: 'key.create',
-      actor: `${word}-actor`,
+      actor: `${name}-actor`,
       detail: '{}',
     },
   };

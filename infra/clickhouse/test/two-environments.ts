@@ -1,7 +1,7 @@
 import type { AnalystsEngine } from './analysts-engine.ts';
 
 /** Two environments with one row of everything. All texts of the second one contain `stray`. */
-export const DEMO = 'demo-ours';
+export const DEMO = 'demo-own';
 export const OTHER = 'demo-stray';
 /** A text in everything that identifies a person, and nowhere else. */
 export const RAW = 'rawid';
@@ -22,12 +22,12 @@ export function argumentsOf(view: string, environment: Environment): string {
 }
 
 function eventOf(environment: Environment): Record<string, unknown> {
-  const [word] = [environment === DEMO ? 'ours' : 'stray'];
-  const id = `${RAW}-${word}-7@example.org`;
+  const [name] = [environment === DEMO ? 'own' : 'stray'];
+  const id = `${RAW}-${name}-7@example.org`;
   return {
     environment_id: environment,
     type: 'identify',
-    event_name: `${word}_event`,
+    event_name: `${name}_event`,
     event_time: '2026-11-01 10:00:00.000',
     received_at: '2026-11-01 10:00:01.000',
     message_id: environment === DEMO ? '11111111-1111-4111-8111-111111111111' : '22222222-2222-4222-8222-222222222222',
@@ -39,17 +39,17 @@ function eventOf(environment: Environment): Record<string, unknown> {
     from_type: 'email',
     to_id: `to-${id}`,
     to_type: 'email',
-    session_id: `${word}-session`,
-    page_url: `https://game.example/u/${id}/shop?email=${id}&utm_campaign=${word}-summer`,
+    session_id: `${name}-session`,
+    page_url: `https://game.example/u/${id}/shop?email=${id}&utm_campaign=${name}-summer`,
     page_path: `/u/${id}/shop`,
     page_referrer: `https://friend.example/u/${id}`,
     page_title: `Shop of ${id}`,
     user_agent: `agent of ${id}`,
-    properties: `{"friend":"${id}","${RAW}_name_${word}":1}`,
+    properties: `{"friend":"${id}","${RAW}_name_${name}":1}`,
     traits: `{"email":"${id}"}`,
-    trace_id: `${RAW}${word}`,
+    trace_id: `${RAW}${name}`,
     surface: 'web',
-    library: `${word}-library`,
+    library: `${name}-library`,
     library_version: '1.0.0',
     consent_level: 'full',
   };
@@ -65,7 +65,7 @@ const testOf = (environment: Environment) => ({
 
 /** Rows of every table, whether or not a view for analysts reads it. */
 function rowsOf(environment: Environment): Record<string, Record<string, unknown> | Record<string, unknown>[]> {
-  const word = environment === DEMO ? 'ours' : 'stray';
+  const name = environment === DEMO ? 'own' : 'stray';
   const [of, key] = [{ environment_id: environment }, { identity_key: keyText(environment) }];
   const log = { kafka_partition: 0, kafka_offset: environment === DEMO ? 1 : 2 };
   return {
@@ -76,8 +76,8 @@ function rowsOf(environment: Environment): Record<string, Record<string, unknown
     identity_overrides: { ...of, ...key, person_key: keyText(environment), kind: 'email', linked_at: TIME, version: 1 },
     identity_links: { ...of, a_key: keyText(environment), b_key: keyText(environment), received_at: TIME, ...log },
     identity_unlinks: { ...of, ...key, side: 'split', unlinked_at: TIME },
-    consent_log: { ...of, ...key, status: 'full', source: `${word}-banner`, received_at: TIME, ...log },
-    message_rejections: { ...of, code: `${word.toUpperCase()}_CODE`, field: 'x', received_at: TIME, ...log },
+    consent_log: { ...of, ...key, status: 'full', source: `${name}-banner`, received_at: TIME, ...log },
+    message_rejections: { ...of, code: `${name.toUpperCase()}_CODE`, field: 'x', received_at: TIME, ...log },
     erasure_fences: { ...of, ...key, cutoff_at: '2020-01-01 00:00:00.000' },
     erasure_requests: { ...of, cutoff_at: TIME, requested_at: TIME },
   };

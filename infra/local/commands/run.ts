@@ -6,9 +6,10 @@ import type { StackPaths } from '../paths.ts';
 import { readStackFile } from '../stack-file.ts';
 
 /** Environment with this Node first in PATH, because the machine's own may be too old. */
-export function environmentOfNode(): NodeJS.ProcessEnv {
-  return { ...process.env, PATH: `${dirname(process.execPath)}${delimiter}${process.env.PATH ?? ''}` };
-}
+export const environmentOfNode = (): NodeJS.ProcessEnv => ({
+  ...process.env,
+  PATH: `${dirname(process.execPath)}${delimiter}${process.env.PATH ?? ''}`,
+});
 
 /** Runs a program in the checkout with this terminal, and passes SIGTERM on. @returns its exit code */
 export function runHere(
@@ -35,13 +36,13 @@ export const OPERATOR_COMMANDS: readonly string[] = [
   ...['dead-letters', 'offsets', 'derive', 'analysts', 'erasures', 'columns', 'import', 'replicate', 'completion'],
 ];
 
-export function operate(name: string): (paths: StackPaths, args: readonly string[]) => Promise<number> {
-  return (paths, args) => runForStack(paths, ['services/operator/src/main.ts', name, ...args]);
-}
+export const operate =
+  (name: string): ((paths: StackPaths, args: readonly string[]) => Promise<number>) =>
+  (paths, args) =>
+    runForStack(paths, ['services/operator/src/main.ts', name, ...args]);
 
-export function simulate(paths: StackPaths, args: readonly string[]): Promise<number> {
-  return runForStack(paths, ['test/simulate/main.ts', ...args]);
-}
+export const simulate = (paths: StackPaths, args: readonly string[]): Promise<number> =>
+  runForStack(paths, ['test/simulate/main.ts', ...args]);
 
 /** Runs a program that finds the stack by its working folder. @param program its path in the checkout */
 function runForStack(paths: StackPaths, [program = '', ...args]: readonly string[]): Promise<number> {
@@ -91,15 +92,11 @@ export function measure(name: 'bench' | 'fuzz' | 'faults' | 'attacks') {
     runHere(paths, process.execPath, { args: [join(paths.checkout, `test/${name}/main.ts`), ...args] });
 }
 
-export function contracts(paths: StackPaths, args: readonly string[]): Promise<number> {
-  return runHere(paths, process.execPath, { args: [join(paths.checkout, 'infra/chain/compile.ts'), ...args] });
-}
+export const contracts = (paths: StackPaths, args: readonly string[]): Promise<number> =>
+  runHere(paths, process.execPath, { args: [join(paths.checkout, 'infra/chain/compile.ts'), ...args] });
 
-export function toolOf(paths: StackPaths, name: string): string {
-  return join(paths.checkout, 'node_modules', '.bin', name);
-}
+export const toolOf = (paths: StackPaths, name: string): string => join(paths.checkout, 'node_modules', '.bin', name);
 
 /** `exec <tool> …`: a tool of `node_modules/.bin`, run by this Node. */
-export function exec(paths: StackPaths, [name = '', ...args]: readonly string[]): Promise<number> {
-  return runHere(paths, toolOf(paths, name), { args });
-}
+export const exec = (paths: StackPaths, [name = '', ...args]: readonly string[]): Promise<number> =>
+  runHere(paths, toolOf(paths, name), { args });

@@ -20,7 +20,7 @@ import type { Stack } from '../stack-options.ts';
 import { portNamesFor } from '../stack-options.ts';
 import { claimSupervision, findSupervisor, releaseSupervision } from '../supervisor.ts';
 
-/** The broker wakes 200 times per second for idle timers. Services revoke keys within a second, so theirs are nearly on time. */
+/** The broker wakes 200 times per second for idle timers. Services must revoke keys within a second. */
 const TIMER_SLACK_MS = { stores: 100, services: 10 };
 
 const STOP_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
@@ -116,9 +116,8 @@ export async function hasValidSettings(paths: StackPaths): Promise<boolean> {
 }
 
 /** The first administrator's link; null when the stack has no portal or needs none. */
-export async function firstLinkOf(paths: StackPaths, file: StackFile | null): Promise<string | null> {
-  return file?.portal === undefined ? null : makeFirstLink(paths);
-}
+export const firstLinkOf = async (paths: StackPaths, file: StackFile | null): Promise<string | null> =>
+  file?.portal === undefined ? null : makeFirstLink(paths);
 
 /** Printed only to this terminal, not to a log, because anybody with the link can administer the portal. */
 export function reportLink(link: string | null): void {

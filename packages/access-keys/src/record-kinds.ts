@@ -6,10 +6,7 @@ import { RATE_LIMIT_KEYS } from './rate-limit-keys/rate-limit-key.ts';
 import type { Change, RecordKind } from './records/record-log.ts';
 import { SIGNABLE_KEYS } from './signable-keys/signable-key.ts';
 
-/**
- * Every kind of record that is kept in a compacted topic with a view in Redis. A new kind is one line here: gateways
- * then keep its view up to date, and a rebuild restores it.
- */
+/** Every kind of record. Gateways keep its view in sync, and a rebuild restores it. */
 export const RECORD_KINDS: readonly RecordKind<Change>[] = [
   toAnyKind(ACCESS_KEYS),
   toAnyKind(RATE_LIMIT_KEYS),
@@ -19,7 +16,7 @@ export const RECORD_KINDS: readonly RecordKind<Change>[] = [
   toAnyKind(SIGNABLE_KEYS),
 ];
 
-/** Code for records of any kind passes each record only to functions of its own kind, so this cast is safe. */
+/** Safe, because records are passed only to functions of their own kind. */
 function toAnyKind<R extends Change>(kind: RecordKind<R>): RecordKind<Change> {
   return kind as unknown as RecordKind<Change>;
 }

@@ -40,7 +40,7 @@ async function openMemoryWorld(wallClockMs: () => number): Promise<World> {
   return { ...both, empty: async () => both.empty() };
 }
 
-const place = { userAgent: 'Firefox', address: '10.0.0.7' };
+const client = { userAgent: 'Firefox', address: '10.0.0.7' };
 
 describe.each([
   ['memory', openMemoryWorld],
@@ -50,7 +50,7 @@ describe.each([
     // Texts end in Redis by its own clock as well, so this one begins at the same instant.
     const clock = { at: Date.now() };
     const world = await openWorld(() => clock.at);
-    const create = (accountId = 'ada') => world.sessions.create({ accountId, ...place });
+    const create = (accountId = 'ada') => world.sessions.create({ accountId, ...client });
     return { clock, ...world, create };
   }
 
@@ -59,18 +59,18 @@ describe.each([
     const { text, session } = await create();
     expect(Buffer.from(text, 'base64url')).toHaveLength(32);
     const times = { createdAt: clock.at, seenAt: clock.at, signedInAt: clock.at };
-    expect(session).toEqual({ id: hashToken(text), accountId: 'ada', accountRevision: 0, ...place, ...times });
+    expect(session).toEqual({ id: hashToken(text), accountId: 'ada', accountRevision: 0, ...client, ...times });
     expect(await sessions.find(text)).toEqual(session);
     for (const wrong of ['', 'x', session.id, `${text}A`]) expect(await sessions.find(wrong)).toBeNull();
   });
 
-  it('keep at most 200 characters of what a browser says of itself', async () => {
+  it('keep at most 200 characters of the user agent', async () => {
     const { sessions } = await setUp();
     const { session } = await sessions.create({ accountId: 'ada', userAgent: 'x'.repeat(5000), address: '' });
     expect(session.userAgent).toHaveLength(200);
   });
 
-  it('say once a minute that they were seen', async () => {
+  it('store the time of last use once a minute', async () => {
     const { sessions, create, clock } = await setUp();
     const { text, session } = await create();
     clock.at += MINUTE - 1;
@@ -101,7 +101,7 @@ describe.each([
     expect(await sessions.find(text)).toBeNull();
   });
 
-  it('remember when somebody last proved who they are, and that request alone moves it', async () => {
+  it('store the time of the last proof of identity', async () => {
     const { sessions, create, clock } = await setUp();
     const { text, session } = await create();
     clock.at += HOUR;
@@ -161,7 +161,7 @@ describe.each([
   }
   const wanted = { purpose: 'link', value: 'a value\nof two lines', lifetimeS: 900 };
 
-  it('are 256 bits, stay good when they are looked at, and are good for their purpose alone', async () => {
+  it('have 256 bits, are not used up by reading, and are valid for their purpose only', async () => {
     const { oneTimeTexts } = await setUp();
     const text = await oneTimeTexts.issue(wanted);
     expect(Buffer.from(text, 'base64url')).toHaveLength(32);
@@ -170,7 +170,7 @@ describe.each([
     expect(await oneTimeTexts.take({ purpose: 'link', text })).toBe(wanted.value);
   });
 
-  it('are taken exactly once, however many ask at the same moment', async () => {
+  it('are taken exactly once by concurrent callers', async () => {
     const { oneTimeTexts } = await setUp();
     for (const value of ['', 'x']) {
       const text = await oneTimeTexts.issue({ ...wanted, value });
@@ -217,11 +217,11 @@ describe.each([
   });
 });
 
-describe('what Redis is told of sessions and texts', () => {
+describe('the data of sessions and texts in Redis', () => {
   it('names no text, no login, and ends by itself', async () => {
     const namespace = `${base}${randomUUID()}:`;
     const { sessions, oneTimeTexts, close } = await openRedisSessions({ url: testStores().redis, namespace });
-    const { text } = await sessions.create({ accountId: 'ada-id', ...place });
+    const { text } = await sessions.create({ accountId: 'ada-id', ...client });
     const link = await oneTimeTexts.issue({ purpose: 'link', value: 'v', lifetimeS: 60 });
     await oneTimeTexts.spend({ purpose: 'form', text: 'nonce-text', lifetimeS: 60 });
     await oneTimeTexts.countAttempt({ name: 'login ada@example.com', windowS: 60 });

@@ -35,12 +35,12 @@ it('the documents of an interface lead to each article from every page and list,
   expect(file).toEqual({ type: 'text/plain; charset=utf-8', text: 'Monday to Friday\n' });
 });
 
-it('the documents of an interface say of a code what the source says, with the status and the words of the envelope', () => {
+it('the documents of an interface describe a code as the source does, with the status and the message of the envelope', () => {
   const page = textOf('/docs/errors/RESOURCE_NOT_FOUND');
   expect(page).toContain('<strong class="status">404</strong> There is nothing here.');
-  expect(page).toContain('No such shelf stands in this house.');
-  expect(page).toContain('Ask at the <code>desk</code>.');
-  expect(textOf('/llms.txt')).toContain('(404): No such shelf stands in this house. Ask at the `desk`.');
+  expect(page).toContain('This library has no such shelf.');
+  expect(page).toContain('Go to the <code>desk</code>.');
+  expect(textOf('/llms.txt')).toContain('(404): This library has no such shelf. Go to the `desk`.');
 });
 
 it('the documents of an interface have no link that leads nowhere, on any page', () => {
@@ -98,9 +98,9 @@ it.each([
   [2, 'Set the two keys in the variables of the collection. Errors'],
   [1, 'Set the key in the variables of the collection. Errors'],
   [0, 'Errors'],
-])('the list of variables to set is each of %i keys', (count, words) => {
+])('the list of variables to set is each of %i keys', (count, texts) => {
   const { info } = JSON.parse(withKeys(source.keys.slice(2 - count)).get('/collection.json')?.text ?? '{}');
-  expect(info.description).toMatch(new RegExp(`^${words}`));
+  expect(info.description).toMatch(new RegExp(`^${texts}`));
 });
 
 it('the list of variables to set is empty when no example needs it', () => {
@@ -109,7 +109,7 @@ it('the list of variables to set is empty when no example needs it', () => {
   expect(page).not.toContain('shell variable');
 });
 
-it('the bounds of a parameter are said in words on the page and in the text', () => {
+it('the bounds of a parameter are on the page and in the text', () => {
   const facts = [
     '<code>from</code> <span class="quiet">query, optional, date-time</span>',
     '<code>kind</code> <span class="quiet">query, optional, one of lent, returned, renewed</span>',
@@ -123,7 +123,7 @@ it('the bounds of a parameter are said in words on the page and in the text', ()
   );
 });
 
-it('the bounds of a parameter of an object without a name are said member by member, and those of several shapes one by one', () => {
+it('the bounds of a parameter of an object without a name are described member by member, and those of several shapes one by one', () => {
   const page = textOf('/docs/reference');
   expect(page).toContain('<b>200</b> object of <code>result</code>: <a href="#schema-Book">Book</a>');
   const shapes =
@@ -132,7 +132,7 @@ it('the bounds of a parameter of an object without a name are said member by mem
 });
 
 it('a cursor of a command is read from a variable, in the middle of a quoted address', () => {
-  const [, command = ''] = /### What came since\n\n```sh\n(.*?)\n```/s.exec(textOf('/llms.txt')) ?? [];
+  const [, command = ''] = /### Newer loans\n\n```sh\n(.*?)\n```/s.exec(textOf('/llms.txt')) ?? [];
   const script = `curl() { printf '%s\\0' "$@"; }\n${command}`;
   const env = { NEXT_CURSOR: "a b'&c", LONG_TERM_KEY: 'key' };
   const { stdout, stderr } = spawnSync('sh', ['-c', script], { env, encoding: 'utf8' });
@@ -144,10 +144,10 @@ it('a cursor of a command is read from a variable, in the middle of a quoted add
   ]);
 });
 
-it('a cursor of a collection is a variable of it, as is a key', () => {
+it('a cursor of a collection is one of its variables, as is a key', () => {
   const { variable, item } = JSON.parse(textOf('/collection.json')) as { variable: { key: string }[]; item: Item[] };
   expect(variable.map(({ key }) => key)).toEqual(['baseUrl', 'deskKey', 'longTermKey', 'nextCursor']);
-  const next = item.flatMap((folder) => folder.item ?? []).find(({ name }) => name === 'What came since');
+  const next = item.flatMap((folder) => folder.item ?? []).find(({ name }) => name === 'Newer loans');
   expect(next?.request).not.toHaveProperty('body');
   expect(next?.request?.url).toMatchObject({
     raw: '{{baseUrl}}/v1/shelves/poetry/loans?kind=lent&page_cursor={{nextCursor}}&page_size=2',
@@ -155,7 +155,7 @@ it('a cursor of a collection is a variable of it, as is a key', () => {
   });
 });
 
-it('a cursor is among the variables that a reader is told to set', () => {
+it('a cursor is among the variables that a reader must set', () => {
   const names = ['DESK_KEY', 'LONG_TERM_KEY', 'NEXT_CURSOR'].map((name) => `<code>${name}</code>`);
   expect(textOf('/docs/reference')).toContain(`shell variables ${names[0]}, ${names[1]} and ${names[2]}.`);
 });

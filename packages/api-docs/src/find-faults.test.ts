@@ -46,6 +46,6 @@ it.each<[string, DocsSource]>([
   ['two pages are called errors', { ...source, articles: [{ ...hours, name: 'errors' }] }],
   ['two pages are called opening-hours', { ...source, articles: [hours, hours] }],
   ['a/b is no part of an address', { ...source, articles: [{ ...hours, name: 'a/b' }] }],
-])('a source is told that %s', (words, faulty) => {
-  expect(findFaults(faulty).map((line) => line.replace(/^\w+: /, ''))).toContain(words);
+])('a source has the fault that %s', (texts, faulty) => {
+  expect(findFaults(faulty).map((line) => line.replace(/^\w+: /, ''))).toContain(texts);
 });

@@ -22,7 +22,7 @@ for (const [name, schema] of Object.entries(openapi.components?.schemas ?? {}))
 
 const operations = Object.values(openapi.paths ?? {}).flatMap((methods) => Object.values(methods));
 
-it('a parameter of a path is described once for each place that the path has, and required', () => {
+it('a parameter of a path is described once for each variable of the path, and required', () => {
   for (const [path, methods] of Object.entries(openapi.paths ?? {}))
     for (const operation of Object.values(methods)) {
       const inPath = parametersOf(operation).filter((one) => String(one.in) === 'path');
@@ -38,7 +38,7 @@ it('a parameter of a path has the values of the examples, read out of their addr
   expect(examplesOf(parameterOf(book, 'isbn'))).toMatchObject({ book: '0-19-852663-6', 'odd-shelf': '1' });
 });
 
-it('a parameter of a query has choices, format, bounds and default as the schema says them', () => {
+it('a parameter of a query has choices, format, bounds and default as in the schema', () => {
   expect(parameterOf(loans, 'kind').schema).toEqual({ $ref: '#/components/schemas/LoanKind' });
   expect(openapi.components?.schemas?.LoanKind).toEqual({ type: 'string', enum: ['lent', 'returned', 'renewed'] });
   expect(parameterOf(loans, 'from').schema).toMatchObject({ type: 'string', format: 'date-time' });

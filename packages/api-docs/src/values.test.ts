@@ -44,6 +44,6 @@ it.each([
   [z.number(), ['number']],
   [z.int().max(9).meta({ id: 'Digit' }).default(7), ['integer of at most 9', '7 when absent']],
   [z.enum(['a', 'b']).default('a'), ['one of a, b', 'a when absent']],
-])('the description of a schema of case %# are those that a caller needs', (schema, words) => {
-  expect(describeValues(schema)).toEqual(words);
+])('the description of a schema of case %# are those that a caller needs', (schema, texts) => {
+  expect(describeValues(schema)).toEqual(texts);
 });

@@ -27,7 +27,7 @@ afterEach(() => context.close());
 const trackMany = ({ client }: PageGlobals, { count, bytes }: { count: number; bytes: number }) =>
   Array.from({ length: count }, (_, level) => client.track('level_done', { level, filling: 'x'.repeat(bytes) }) ?? '');
 
-it('a page of another origin sends what it tracks, with its context, and is not told of any fault', async () => {
+it('a page of another origin sends what it tracks, with its context, and gets no report of a fault', async () => {
   const page = await openPage(context, `${site.url}/play?level=1`);
   const ids = await inPage(
     page,
@@ -86,7 +86,7 @@ it.each([
   await gateway.awaitIds(ids);
 });
 
-it('a page that is left sends 60 KiB at once and the rest with the next page, under the same ids', async () => {
+it('a page that is left sends 60 KiB immediately and the rest with the next page, under the same ids', async () => {
   const page = await openPage(context, site.url);
   const ids = await inPage(page, trackMany, { count: 150, bytes: 1000 });
   await page.close();

@@ -50,8 +50,7 @@ export function openAudienceClient(options: AudienceClientOptions): AudienceClie
   if (client.consent !== 'none') setConsent(client, client.consent);
   const unlisten = listen(client.sender);
   return {
-    ...createMessageMethods(client),
-    ...createStateMethods(client),
+    ...createMethods(client),
     flush: () => client.sender.flush(),
     close: () => {
       notify(client, 'close');
@@ -73,9 +72,10 @@ export function openAudienceClient(options: AudienceClientOptions): AudienceClie
   };
 }
 
-type MessageMethods = Pick<AudienceClient, 'track' | 'page' | 'screen' | 'identify' | 'alias'>;
+type Methods = Omit<AudienceClient, 'flush' | 'close' | 'subscribe' | 'anonymousId' | 'consent' | 'store'>;
 
-function createMessageMethods(client: Client): MessageMethods {
+function createMethods(client: Client): Methods {
+  const { profile, reporter } = client;
   return {
     track: (eventName, properties) => enqueue(client, 'track', { eventName, properties }),
     page: (properties) => enqueue(client, 'page', { properties }),
@@ -83,25 +83,16 @@ function createMessageMethods(client: Client): MessageMethods {
     identify: (userId, about) =>
       enqueue(client, 'identify', { userId, identityType: about?.identityType, traits: about?.traits }),
     alias: (link) => enqueue(client, 'alias', { ...link }),
-  };
-}
-
-type StateMethods = Pick<AudienceClient, 'register' | 'unregister' | 'setSessionId' | 'setConsent' | 'reset'>;
-
-function createStateMethods(client: Client): StateMethods {
-  const { profile, reporter } = client;
-  return {
     register: (properties) => {
       // Properties that JSON cannot express would break every later message.
       const copy = attempt(() => JSON.parse(JSON.stringify(properties)), null);
-      const fault =
-        copy === null ? 'The properties are not serialisable as JSON.' : findFault('page', { properties: copy });
-      if (fault === '') profile.setRegistered({ ...profile.registered, ...copy });
+      const fault = copy === null ? 'properties are not serialisable as JSON' : findFault('page', { properties: copy });
+      if (fault === '') profile.set({ registered: { ...profile.registered, ...copy } });
       else reporter.reportInvalid('register', fault);
     },
     unregister: (name) => {
       const others = Object.entries(profile.registered).filter(([key]) => key !== name);
-      profile.setRegistered(Object.fromEntries(others));
+      profile.set({ registered: Object.fromEntries(others) });
     },
     setSessionId: (sessionId) => {
       const fault = findFault('page', { sessionId });
@@ -114,7 +105,7 @@ function createStateMethods(client: Client): StateMethods {
     },
     reset: () => {
       notify(client, 'reset');
-      profile.reset();
+      profile.set({ anonymousId: createMessageId(), user: {}, registered: {} });
     },
   };
 }
@@ -154,7 +145,7 @@ function openParts(options: AudienceClientOptions): Client {
     reporter,
     listeners: new Set(),
     closed: false,
-    profile: createProfile(store),
+    profile: new Profile(store),
     readContext: createContext({ library, libraryVersion }, context),
     abort: post.abort,
     consent: options.consent ?? 'none',
@@ -175,7 +166,7 @@ function enqueue(client: Client, type: MessageType, fields: Partial<Message>): s
     reporter.onDropped({ messageIds: [messageId], reason, ...(message && { message }) });
     return null;
   };
-  const fault = attempt(() => findFault(type, fields), 'its fields cannot be read.');
+  const fault = attempt(() => findFault(type, fields), 'fields cannot be read');
   if (fault !== '') {
     reporter.reportInvalid(call, fault);
     return drop('invalid', fault);
@@ -187,7 +178,7 @@ function enqueue(client: Client, type: MessageType, fields: Partial<Message>): s
   if (client.closed) return drop('closed');
   notify(client, 'message');
   const { userId, identityType } = fields;
-  if (type === 'identify') profile.setUser({ userId, identityType });
+  if (type === 'identify') profile.set({ user: { userId, identityType } });
   const text = attempt(() => JSON.stringify(createMessage(client, { type, messageId, ...fields })), '');
   if (text === '') return drop('unserialisable');
   if (byteLength(text) > MESSAGE_BYTES_MAX) return drop('too_large');
@@ -297,65 +288,42 @@ const REGISTERED_KEY = 'audience:registered';
 
 type User = Pick<Message, 'userId' | 'identityType'>;
 
-/** The person and the registered properties, kept in memory, and in the store as far as consent allows. */
-interface Profile {
-  readonly anonymousId: string;
+/**
+ * The person and the registered properties, kept in memory, and in the store as far as consent allows. Changes nothing
+ * in the store until `setConsent`.
+ */
+class Profile {
+  anonymousId: string;
   /** Empty when no user is identified. */
-  readonly user: User;
-  /** Merged into the properties of track, page and screen. */
-  readonly registered: Properties;
-  setUser(user: User): void;
-  /** `properties` must be serialisable. */
-  setRegistered(properties: Properties): void;
-  /** Starts another person. */
-  reset(): void;
-  setConsent(level: ConsentLevel): void;
-}
+  user: User = {};
+  /** Merged into the properties of track, page and screen. Serialisable. */
+  registered: Properties;
+  #level: ConsentLevel = 'none';
+  readonly #store: AudienceStore;
 
-/** Changes nothing in the store until `setConsent`. */
-function createProfile(store: AudienceStore): Profile {
-  let level: ConsentLevel = 'none';
-  let user: User = {};
-  let registered = readObject(store, REGISTERED_KEY);
-  let anonymousId = readAnonymousId(store);
-  const keep = (key: string, text: string) =>
-    attempt(() => (text === '' || level === 'none' ? store.remove(key) : store.set(key, text)), undefined);
-  const keepUser = () => keep(USER_KEY, level === 'full' && user.userId ? JSON.stringify(user) : '');
-  const keepRegistered = () => keep(REGISTERED_KEY, JSON.stringify(registered));
-  return {
-    get anonymousId() {
-      return anonymousId;
-    },
-    get user() {
-      return user;
-    },
-    get registered() {
-      return registered;
-    },
-    setUser: (next) => {
-      user = next;
-      keepUser();
-    },
-    setRegistered: (properties) => {
-      registered = properties;
-      keepRegistered();
-    },
-    reset: () => {
-      anonymousId = createMessageId();
-      [user, registered] = [{}, {}];
-      keep(ANONYMOUS_ID_KEY, anonymousId);
-      keepUser();
-      keepRegistered();
-    },
-    setConsent: (next) => {
-      level = next;
-      if (level !== 'full') user = {};
-      else if (!user.userId) user = readUser(store);
-      keep(ANONYMOUS_ID_KEY, anonymousId);
-      keepUser();
-      keepRegistered();
-    },
-  };
+  constructor(store: AudienceStore) {
+    this.#store = store;
+    this.registered = readObject(store, REGISTERED_KEY);
+    this.anonymousId = readAnonymousId(store);
+  }
+
+  set(change: Partial<Pick<Profile, 'anonymousId' | 'user' | 'registered'>>): void {
+    Object.assign(this, change);
+    this.#keep(ANONYMOUS_ID_KEY, this.anonymousId);
+    this.#keep(USER_KEY, this.#level === 'full' && this.user.userId ? JSON.stringify(this.user) : '');
+    this.#keep(REGISTERED_KEY, JSON.stringify(this.registered));
+  }
+
+  setConsent(level: ConsentLevel): void {
+    this.#level = level;
+    const known = this.user.userId ? this.user : readUser(this.#store);
+    this.set({ user: level === 'full' ? known : {} });
+  }
+
+  #keep(key: string, text: string): void {
+    const isKept = text !== '' && this.#level !== 'none';
+    attempt(() => (isKept ? this.#store.set(key, text) : this.#store.remove(key)), undefined);
+  }
 }
 
 /** Another script may have written anything there, and the service would reject messages with it. */
@@ -383,40 +351,39 @@ const REQUIRED: { readonly [Type in MessageType]?: readonly (keyof Message)[] } 
 
 /**
  * Finds what the service would reject, so that the developer sees it at the call.
- * @returns a sentence; '' when there is no fault
+ * @returns a text like those of the service; '' when there is no fault
  */
 function findFault(type: MessageType, fields: Partial<Message>): string {
-  for (const name of REQUIRED[type] ?? []) if (fields[name] == null) return `${name} is missing.`;
+  for (const name of REQUIRED[type] ?? []) if (fields[name] == null) return `${name} is required`;
   for (const [name, value] of Object.entries(fields)) {
     const fault = value == null ? '' : faultOf(name, value);
     if (fault !== '') return fault;
   }
-  return type === 'alias' && fields.fromId?.trim() === fields.toId?.trim() ? 'fromId and toId are the same.' : '';
+  return type === 'alias' && fields.fromId?.trim() === fields.toId?.trim() ? 'toId is the same as fromId' : '';
 }
 
 function faultOf(name: string, value: unknown): string {
   if (name === 'properties' || name === 'traits')
-    return typeof value === 'object' && !Array.isArray(value) ? '' : `${name} must be an object.`;
+    return typeof value === 'object' && !Array.isArray(value) ? '' : `${name} is not an object`;
   if (name.endsWith('Type'))
-    return IDENTITY_TYPES.includes(value as never) ? '' : `${name} must be one of ${IDENTITY_TYPES.join(', ')}.`;
+    return IDENTITY_TYPES.includes(value as never) ? '' : `${name} is not one of ${IDENTITY_TYPES.join(', ')}`;
   return faultOfText(name, value);
 }
 
 function faultOfText(name: string, value: unknown): string {
-  if (typeof value !== 'string') return `${name} must be text.`;
-  if (value.trim() === '') return `${name} is empty.`;
+  if (typeof value !== 'string') return `${name} is not a string`;
+  if (value.trim() === '') return `${name} is required`;
   // In code points, as the service counts.
-  const { length } = [...value];
-  if (length > ID_CHARACTERS_MAX) return `${name} has ${length} characters; ${ID_CHARACTERS_MAX} at most.`;
+  if ([...value].length > ID_CHARACTERS_MAX) return `${name} is longer than ${ID_CHARACTERS_MAX} characters`;
   // Replacing half a surrogate pair in an id would make it another person's id.
-  return name !== 'eventName' && /\p{Surrogate}/u.test(value) ? `${name} holds half a character.` : '';
+  return name !== 'eventName' && /\p{Surrogate}/u.test(value) ? `${name} holds a lone surrogate` : '';
 }
 
 function checkOptions({ baseUrl, publishableKey, deviceId, sessionId }: AudienceClientOptions): void {
   const fault =
-    (typeof baseUrl === 'string' ? '' : 'baseUrl must be the address of the service.') ||
+    (typeof baseUrl === 'string' ? '' : 'baseUrl is not a string') ||
     faultOfText('publishableKey', publishableKey) ||
-    (publishableKey.startsWith('sk_') ? 'publishableKey is a secret key.' : '') ||
+    (publishableKey.startsWith('sk_') ? 'publishableKey is a secret key' : '') ||
     findFault('page', { deviceId, sessionId });
   if (fault !== '') throw new TypeError(`openAudienceClient: ${fault}`);
 }

@@ -18,7 +18,7 @@ it('the context has what a runtime without a page knows, and no field of a page'
   expect(context).toMatchObject({ library: 'playline-audience-client', libraryVersion: '0.1.0' });
 });
 
-it('the context names who posts, as the caller says', async () => {
+it('the context names who posts, as the caller names it', async () => {
   const library = { library: 'my-game', libraryVersion: '7' };
   expect(await sentContext(library)).toMatchObject(library);
 });

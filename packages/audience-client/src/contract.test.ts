@@ -19,16 +19,16 @@ it('the client and the contract have the same limits', () => {
   expect(Object.fromEntries(lengths)).toEqual(own.CONTEXT_CHARACTERS_MAX);
 });
 
-it('the client and the contract have the same words: this file does not compile otherwise', () => {
-  const theirs: {
+it('the client and the contract have the same values: this file does not compile otherwise', () => {
+  const other: {
     type: (typeof contracts.MESSAGE_TYPES)[number];
     identity: (typeof contracts.IDENTITY_TYPES)[number];
     surface: (typeof contracts.SURFACES)[number];
     consent: Exclude<(typeof contracts.CONSENT_STATUSES)[number], 'not_set'>;
   } = { type: 'track', identity: 'steam', surface: 'web', consent: 'full' };
-  const ours: { type: MessageType; identity: IdentityType; surface: Surface; consent: ConsentLevel } = theirs;
-  const back: typeof theirs = ours;
-  expect(back).toBe(theirs);
+  const own: { type: MessageType; identity: IdentityType; surface: Surface; consent: ConsentLevel } = other;
+  const back: typeof other = own;
+  expect(back).toBe(other);
 });
 
 it('the client and the contract agree on every kind of message, also where there is no randomUUID', async () => {
@@ -63,7 +63,7 @@ it('the client and the contract agree on every kind of message, also where there
   });
 });
 
-it('the client and the contract are of the version that package.json says', () => {
+it('the client and the contract are of the version in package.json', () => {
   const manifest = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'));
   expect(LIBRARY_VERSION).toBe(manifest.version);
 });

@@ -1,5 +1,4 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import { createMemoryStore } from './index.ts';
 import { createClient, holdTime, pass } from './test/client.ts';
 import { createService, RETRY_AFTER_S, type Reply } from './test/service.ts';
 
@@ -21,7 +20,7 @@ it('a batch leaves when its oldest message has waited for the interval, and not 
   expect(idsOf(service.requests[0]?.messages)).toEqual([first, second]);
 });
 
-it('a batch leaves at once when it has as many messages as it may', async () => {
+it('a batch leaves immediately when it has as many messages as it may', async () => {
   const service = createService();
   const { client } = createClient(service, { batchMessagesMax: 3 });
   for (const name of ['one', 'two', 'three']) client.track(name);
@@ -29,7 +28,7 @@ it('a batch leaves at once when it has as many messages as it may', async () => 
   expect(service.requests.map(({ messages }) => messages.length)).toEqual([3]);
 });
 
-it('a batch never has more than 100 messages, whatever is asked for', async () => {
+it('a batch never has more than 100 messages, whatever the option is', async () => {
   const service = createService();
   const { client } = createClient(service, { batchMessagesMax: 500 });
   for (let level = 0; level < 250; level += 1) client.track('level_done', { level });
@@ -37,7 +36,7 @@ it('a batch never has more than 100 messages, whatever is asked for', async () =
   expect(service.requests.map(({ messages }) => messages.length)).toEqual([100, 100, 50]);
 });
 
-it('a batch never has more than 60 KiB, and leaves at once when it has as much', async () => {
+it('a batch never has more than 60 KiB, and leaves immediately when it has as much', async () => {
   const service = createService();
   const { client } = createClient(service);
   for (let level = 0; level < 10; level += 1) client.track('größe', { filling: 'ü'.repeat(10_000) });
@@ -127,14 +126,14 @@ it('the same ids wait longer after each failure, up to a minute', async () => {
 it.each([
   ['malformed', { status: 400, code: 'VALIDATION_ERROR', message: 'The batch is empty.' }],
   ['unauthorised', { status: 401, code: 'UNAUTHORISED_REQUEST', message: 'No such key.' }],
-] as const)('a refusal is reported with its words and ends the batch: %s', async (reply, words) => {
+] as const)('a refusal is reported with its text and ends the batch: %s', async (reply, texts) => {
   const service = createService(reply);
   const { client, reports } = createClient(service);
   const messageIds = [client.track('one'), client.track('two')];
   expect(await client.flush()).toBe(0);
   await pass(MINUTE_MS);
   expect(service.requests.length).toBe(1);
-  expect(reports).toEqual({ rejected: [], dropped: [{ messageIds, reason: 'refused', ...words }] });
+  expect(reports).toEqual({ rejected: [], dropped: [{ messageIds, reason: 'refused', ...texts }] });
 });
 
 it('a refusal of every message is reported message by message', async () => {
@@ -196,18 +195,4 @@ it('close is not undone by what else is called', async () => {
   await pass(10 * MINUTE_MS);
   expect(service.requests.length).toBe(2);
   expect(service.stored.size).toBe(0);
-});
-
-it('close leaves what it could not send to the next client of the store, with the same ids and times', async () => {
-  const store = createMemoryStore();
-  const service = createService('unreachable', 'answer lost');
-  const { client } = createClient(service, { store });
-  const ids = [client.track('one'), client.track('two')];
-  expect(await client.flush()).toBe(2);
-  expect(await client.close()).toBe(2);
-  await pass(MINUTE_MS);
-  const next = createClient(service, { store });
-  expect(await next.client.flush()).toBe(0);
-  expect(service.requests.map(({ messages }) => idsOf(messages))).toEqual([ids, ids, ids]);
-  expect([...service.stored.values()].map((texts) => texts.size)).toEqual([1, 1]);
 });

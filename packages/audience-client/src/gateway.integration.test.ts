@@ -52,7 +52,7 @@ it('a game server has every message in the log, compressed batches included', as
   expect([rejected, dropped]).toEqual([[], []]);
 });
 
-it('a game server is told what the gateway rejects, and the rest arrives', async () => {
+it('a game server gets a report of what the gateway rejects, and the rest arrives', async () => {
   // The client cannot check this value: it comes from the game.
   let context: object = { screenDensity: 'high' };
   const { client, rejected, dropped } = openClient({ context: () => context });
@@ -71,8 +71,8 @@ it('a game server is told what the gateway rejects, and the rest arrives', async
   expect(dropped).toEqual([]);
 });
 
-it('a game server is told that its key is not valid', async () => {
-  const { client, dropped } = openClient({ publishableKey: 'pk_svcapik-nobody' });
+it('a game server gets a report that its key is not valid', async () => {
+  const { client, dropped } = openClient({ publishableKey: 'pk_svcapik-unknown' });
   const id = client.track('level_done');
   expect(await client.close()).toBe(0);
   expect(dropped).toMatchObject([{ messageIds: [id], reason: 'refused', status: 401, code: 'UNAUTHORISED_REQUEST' }]);

@@ -110,15 +110,3 @@ it('registered properties given before the consent are kept in memory only, and 
   client.setConsent('none');
   expect(store.keys()).toEqual([]);
 });
-
-it('reset leaves later pages nothing of the person', async () => {
-  const store = createMemoryStore();
-  const { client } = createClient(createService(), { store });
-  client.identify('u-1');
-  const before = client.anonymousId;
-  client.reset();
-  const sent = await sentByNextPage(store);
-  expect(sent).not.toHaveProperty('userId');
-  expect(sent?.anonymousId).toBe(client.anonymousId);
-  expect(sent?.anonymousId).not.toBe(before);
-});

@@ -51,7 +51,7 @@ it('the queue refuses and reports a message over 32 KiB, and takes one of exactl
   expect(reports.dropped).toMatchObject([{ reason: 'too_large' }]);
 });
 
-it('the queue refuses and reports what JSON cannot say', () => {
+it('the queue refuses and reports what JSON cannot express', () => {
   const { client, reports } = createClient(createService());
   const circle: Record<string, unknown> = {};
   circle.self = circle;
@@ -60,7 +60,7 @@ it('the queue refuses and reports what JSON cannot say', () => {
   expect(reports.dropped.map(({ reason }) => reason)).toEqual(['unserialisable', 'unserialisable']);
 });
 
-it('the queue keeps a message as it was when it was tracked, whatever the game does to the object later', async () => {
+it('the queue keeps a message unchanged, whatever the game does to the object later', async () => {
   const service = createService();
   const { client } = createClient(service);
   const properties = { level: 1 };

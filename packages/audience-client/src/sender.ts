@@ -30,34 +30,26 @@ const RETRY_MIN_MS = 1000;
 /** Pages are often open for a few minutes only. */
 const RETRY_MAX_MS = 60_000;
 
-interface State extends SenderOptions {
-  timer: ReturnType<typeof setTimeout> | undefined;
-  running: Promise<void> | null;
-  closed: boolean;
+const createState = (options: SenderOptions) => ({
+  ...options,
+  timer: undefined as ReturnType<typeof setTimeout> | undefined,
+  running: null as Promise<void> | null,
+  closed: false,
   /** Entries up to this `order` must be sent now. */
-  due: number;
-  failures: number;
+  due: 0,
+  failures: 0,
   /** End of the back-off, by `performance.now()`; `close` ignores it. */
-  retryAtMs: number;
+  retryAtMs: 0,
   /** End of the service's Retry-After, by `performance.now()`; only a new page ignores it. */
-  refusedUntilMs: number;
+  refusedUntilMs: 0,
   /** Bytes of `keepalive` requests in flight. */
-  leavingBytes: number;
-}
+  leavingBytes: 0,
+});
+type State = ReturnType<typeof createState>;
 
 /** Sends one batch at a time: when a batch is full, when its oldest message is due, and when the page closes. */
 export function openSender(options: SenderOptions): Sender {
-  const state: State = {
-    ...options,
-    timer: undefined,
-    running: null,
-    closed: false,
-    due: 0,
-    failures: 0,
-    retryAtMs: 0,
-    refusedUntilMs: 0,
-    leavingBytes: 0,
-  };
+  const state = createState(options);
   return {
     onQueued: () => {
       if (state.closed) return;

@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { chainNodes } from './chain-nodes.ts';
 
-const chain = { name: 'demo-chain', id: 'eip155:31337', urls: ['https://node.example/v3/a-secret-of-ours'] };
+const chain = { name: 'demo-chain', id: 'eip155:31337', urls: ['https://node.example/v3/a-secret'] };
 const parse = (chains: unknown) => chainNodes().parse(JSON.stringify(chains));
 const mistakesOf = (text: string) => {
   const { error } = chainNodes().safeParse(text);
@@ -30,96 +30,94 @@ const GIVEN = fc.record(
   { requiredKeys: [] },
 );
 
-describe('the setting of chains', () => {
-  it('has defaults for finality, limits and waits', () => {
-    expect(parse([chain])).toEqual([
-      {
-        ...chain,
-        chainId: 31_337,
-        finality: 'finalized',
-        pollMs: 1_000,
-        start: 0,
-        rangeBlocks: 1_000,
-        nativeSymbol: 'ETH',
-        marketplaces: [],
-        bridges: [],
-        hasBlooms: true,
-        legacyTokens: [],
-        stillAfterS: 120,
-        gasMax: 10_000_000,
-        feeMaxWei: 500_000_000_000n,
-        priorityFeeMaxWei: 50_000_000_000n,
-        stuckAfterS: 60,
-        resendEveryS: 15,
-        openNoncesMax: 8,
-        unfinalNoncesMax: 1_000,
-        assetsMax: 100,
-      },
-    ]);
-    expect(parse([{ ...chain, feeMaxGwei: 0.5 }])[0]).toMatchObject({ feeMaxWei: 500_000_000n });
-    expect(parse([])).toEqual([]);
-  });
+it('a chain of CHAIN_NODES has defaults for finality, limits and waits', () => {
+  expect(parse([chain])).toEqual([
+    {
+      ...chain,
+      chainId: 31_337,
+      finality: 'finalized',
+      pollMs: 1_000,
+      start: 0,
+      rangeBlocks: 1_000,
+      nativeSymbol: 'ETH',
+      marketplaces: [],
+      bridges: [],
+      hasBlooms: true,
+      legacyTokens: [],
+      stillAfterS: 120,
+      gasMax: 10_000_000,
+      feeMaxWei: 500_000_000_000n,
+      priorityFeeMaxWei: 50_000_000_000n,
+      stuckAfterS: 60,
+      resendEveryS: 15,
+      openNoncesMax: 8,
+      unfinalNoncesMax: 1_000,
+      assetsMax: 100,
+    },
+  ]);
+  expect(parse([{ ...chain, feeMaxGwei: 0.5 }])[0]).toMatchObject({ feeMaxWei: 500_000_000n });
+  expect(parse([])).toEqual([]);
+});
 
-  it('knows CryptoKitties on its chain as an ERC-721, besides the early tokens that it names', () => {
-    const kitties = { contract: '0x06012c8cf97bead5deae237070f9587f8e7a266d', type: 'ERC721' };
-    const early = { contract: `0x${'EA'.repeat(20)}`, type: 'ERC20' };
-    const [mainnet] = parse([{ ...chain, id: 'eip155:1', legacyTokens: [early] }]);
-    expect(mainnet?.legacyTokens).toEqual([kitties, { ...early, contract: `0x${'ea'.repeat(20)}` }]);
-  });
+it('CHAIN_NODES adds CryptoKitties to the legacy tokens of its chain', () => {
+  const kitties = { contract: '0x06012c8cf97bead5deae237070f9587f8e7a266d', type: 'ERC721' };
+  const early = { contract: `0x${'EA'.repeat(20)}`, type: 'ERC20' };
+  const [mainnet] = parse([{ ...chain, id: 'eip155:1', legacyTokens: [early] }]);
+  expect(mainnet?.legacyTokens).toEqual([kitties, { ...early, contract: `0x${'ea'.repeat(20)}` }]);
+});
 
-  it('takes each given member, and defaults for the others', () => {
-    const [usual] = parse([chain]);
-    const property = fc.property(GIVEN, (given) => {
-      expect(parse([{ ...chain, ...given }])).toEqual([{ ...usual, ...given }]);
-    });
-    fc.assert(property);
+it('CHAIN_NODES accepts each member', () => {
+  const [usual] = parse([chain]);
+  const property = fc.property(GIVEN, (given) => {
+    expect(parse([{ ...chain, ...given }])).toEqual([{ ...usual, ...given }]);
   });
+  fc.assert(property);
+});
 
-  it.each([
-    ['another namespace', { ...chain, id: 'solana:1' }, '0.id: expected eip155: and a number'],
-    ['no number', { ...chain, id: 'eip155:0x1' }, '0.id: expected eip155: and a number'],
-    ['no node', { ...chain, urls: [] }, '0.urls: expected the address of a node at least'],
-    ['a node by another protocol', { ...chain, urls: ['ftp://x/a-secret-of-ours'] }, '0.urls.0: expected http://…'],
-    ['an address that is none', { ...chain, urls: ['a-secret-of-ours'] }, '0.urls.0: expected http://…'],
-    [
-      'a finality that is none',
-      { ...chain, finality: 'safe' },
-      '0.finality: expected "finalized", or a number of blocks',
-    ],
-    [
-      'a head that is final at once',
-      { ...chain, finality: 0 },
-      '0.finality: expected "finalized", or a number of blocks',
-    ],
-    ['a word that nobody knows', { ...chain, rpc: ['a-secret-of-ours'] }, '"rpc"'],
-    ['a contract that is none', { ...chain, marketplaces: ['0x1'] }, '0.marketplaces.0: expected 0x and 40'],
-    [
-      'a bridge without events',
-      { ...chain, bridges: [{ contract: `0x${'1'.repeat(40)}` }] },
-      '0.bridges.0: a bridge has',
-    ],
-  ])('is refused with %s, by its place, and the mistake quotes no address', (_what, wrong, sentence) => {
-    const mistakes = mistakesOf(JSON.stringify([wrong]));
-    expect(mistakes).toContain(sentence);
-    expect(mistakes).not.toContain('a-secret-of-ours');
-  });
+it.each([
+  ['another namespace', { ...chain, id: 'solana:1' }, '0.id: expected eip155: and a number'],
+  ['no number', { ...chain, id: 'eip155:0x1' }, '0.id: expected eip155: and a number'],
+  ['no node', { ...chain, urls: [] }, '0.urls: expected the address of a node at least'],
+  ['a node by another protocol', { ...chain, urls: ['ftp://x/a-secret'] }, '0.urls.0: expected http://…'],
+  ['an address that is none', { ...chain, urls: ['a-secret'] }, '0.urls.0: expected http://…'],
+  [
+    'a finality that is none',
+    { ...chain, finality: 'safe' },
+    '0.finality: expected "finalized", or a number of blocks',
+  ],
+  [
+    'a latest block that is final immediately',
+    { ...chain, finality: 0 },
+    '0.finality: expected "finalized", or a number of blocks',
+  ],
+  ['an unknown member', { ...chain, rpc: ['a-secret'] }, '"rpc"'],
+  ['a contract that is none', { ...chain, marketplaces: ['0x1'] }, '0.marketplaces.0: expected 0x and 40'],
+  [
+    'a bridge without events',
+    { ...chain, bridges: [{ contract: `0x${'1'.repeat(40)}` }] },
+    '0.bridges.0: a bridge has',
+  ],
+])('CHAIN_NODES is refused with %s, and the error names the member but no address', (_what, wrong, sentence) => {
+  const mistakes = mistakesOf(JSON.stringify([wrong]));
+  expect(mistakes).toContain(sentence);
+  expect(mistakes).not.toContain('a-secret');
+});
 
-  it('is refused when it is no list, or has a chain twice, by its name or by its id', () => {
-    expect(mistakesOf('[{"name"')).toContain('expected JSON');
-    expect(mistakesOf(JSON.stringify(chain))).toContain('expected a list of chains');
-    expect(mistakesOf(JSON.stringify([chain, chain]))).toContain('expected each name once');
-    expect(mistakesOf(JSON.stringify([chain, { ...chain, name: 'other' }]))).toContain('expected each id once');
-  });
+it('CHAIN_NODES is refused when it is no list, or repeats the name or id of a chain', () => {
+  expect(mistakesOf('[{"name"')).toContain('expected JSON');
+  expect(mistakesOf(JSON.stringify(chain))).toContain('expected a list of chains');
+  expect(mistakesOf(JSON.stringify([chain, chain]))).toContain('expected each name once');
+  expect(mistakesOf(JSON.stringify([chain, { ...chain, name: 'other' }]))).toContain('expected each id once');
+});
 
-  it('is described in the README with exactly its members', () => {
-    const readme = readFileSync(new URL('../README.md', import.meta.url), 'utf8');
-    const [, section = ''] = readme.split('## The setting `CHAIN_NODES`');
-    const rows = [...section.split('\n## ')[0]!.matchAll(/^\| (`[^|]+) \|/gm)].map(([, names = '']) => names);
-    const message = rows.flatMap((names) => [...names.matchAll(/`(\w+)`/g)].map(([, name = '']) => name));
-    const { chainId: _, feeMaxWei, priorityFeeMaxWei, ...others } = parse([chain])[0]!;
-    const has = [...Object.keys(others), 'feeMaxGwei', 'priorityFeeMaxGwei'];
-    expect(message.sort()).toEqual(has.sort());
-    const [, example = ''] = /```json\n(.*?)\n```/s.exec(section) ?? [];
-    expect(chainNodes().safeParse(example).success).toBe(true);
-  });
+it('the README describes exactly the members of CHAIN_NODES', () => {
+  const readme = readFileSync(new URL('../README.md', import.meta.url), 'utf8');
+  const [, section = ''] = readme.split('## The setting `CHAIN_NODES`');
+  const rows = [...section.split('\n## ')[0]!.matchAll(/^\| (`[^|]+) \|/gm)].map(([, names = '']) => names);
+  const message = rows.flatMap((names) => [...names.matchAll(/`(\w+)`/g)].map(([, name = '']) => name));
+  const { chainId: _, feeMaxWei, priorityFeeMaxWei, ...others } = parse([chain])[0]!;
+  const has = [...Object.keys(others), 'feeMaxGwei', 'priorityFeeMaxGwei'];
+  expect(message.sort()).toEqual(has.sort());
+  const [, example = ''] = /```json\n(.*?)\n```/s.exec(section) ?? [];
+  expect(chainNodes().safeParse(example).success).toBe(true);
 });

@@ -1,7 +1,7 @@
 import { ACTIVITY_TYPES } from '@playline/contracts';
 import { codePoint } from '@playline/testkit/code-point';
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { type CursorPosition, type CursorScope, createCursors, MICROSECONDS_MAX, START_GAP } from './cursor.ts';
 import { NO_FILTERS } from './store.ts';
 import { addressOf } from './test/rows.ts';
@@ -30,73 +30,71 @@ const scopes: fc.Arbitrary<CursorScope> = fc.record({
   }),
 });
 
-describe('a cursor', () => {
-  it('leads back to its place, as a short text that needs no escape in a URL', () => {
-    fc.assert(
-      fc.property(positions, scopes, (any, of) => {
-        const text = cursors.encode(any, of);
-        expect(text).toMatch(/^[A-Za-z0-9_-]{79}$/);
-        expect(cursors.decode(text, of)).toEqual({ ok: true, place: any });
-      }),
-    );
-  });
+it('a cursor encodes its position in 79 characters that are safe in a URL', () => {
+  fc.assert(
+    fc.property(positions, scopes, (any, of) => {
+      const text = cursors.encode(any, of);
+      expect(text).toMatch(/^[A-Za-z0-9_-]{79}$/);
+      expect(cursors.decode(text, of)).toEqual({ ok: true, position: any });
+    }),
+  );
+});
 
-  it('is refused for any other query: another chain, another filter', () => {
-    fc.assert(
-      fc.property(positions, scopes, scopes, (any, of, other) => {
-        fc.pre(JSON.stringify(of) !== JSON.stringify(other));
-        expect(cursors.decode(cursors.encode(any, of), other)).toEqual({ ok: false, reason: 'mismatched' });
-      }),
-    );
-    const elsewhere = { ...scope, chain: 'main-2' };
-    expect(cursors.decode(cursors.encode(position, scope), elsewhere)).toEqual({ ok: false, reason: 'mismatched' });
-    const swapped = { ...NO_FILTERS, toIndexedAt: 5 };
-    const text = cursors.encode(position, { chain: 'main', filters: { ...NO_FILTERS, fromIndexedAt: 5 } });
-    expect(cursors.decode(text, { chain: 'main', filters: swapped })).toEqual({ ok: false, reason: 'mismatched' });
-  });
+it('a cursor is refused for another chain or filter', () => {
+  fc.assert(
+    fc.property(positions, scopes, scopes, (any, of, other) => {
+      fc.pre(JSON.stringify(of) !== JSON.stringify(other));
+      expect(cursors.decode(cursors.encode(any, of), other)).toEqual({ ok: false, reason: 'mismatched' });
+    }),
+  );
+  const elsewhere = { ...scope, chain: 'main-2' };
+  expect(cursors.decode(cursors.encode(position, scope), elsewhere)).toEqual({ ok: false, reason: 'mismatched' });
+  const swapped = { ...NO_FILTERS, toIndexedAt: 5 };
+  const text = cursors.encode(position, { chain: 'main', filters: { ...NO_FILTERS, fromIndexedAt: 5 } });
+  expect(cursors.decode(text, { chain: 'main', filters: swapped })).toEqual({ ok: false, reason: 'mismatched' });
+});
 
-  it('is refused when any bit of it was changed', () => {
-    const bytes = Buffer.from(cursors.encode(position, scope), 'base64url');
-    for (let bit = 0; bit < bytes.length * 8; bit++) {
-      const edited = Buffer.from(bytes);
-      edited[bit >> 3]! ^= 1 << (bit & 7);
-      expect(cursors.decode(edited.toString('base64url'), scope)).toMatchObject({ ok: false });
-    }
-  });
+it('a cursor is refused when any bit is changed', () => {
+  const bytes = Buffer.from(cursors.encode(position, scope), 'base64url');
+  for (let bit = 0; bit < bytes.length * 8; bit++) {
+    const edited = Buffer.from(bytes);
+    edited[bit >> 3]! ^= 1 << (bit & 7);
+    expect(cursors.decode(edited.toString('base64url'), scope)).toMatchObject({ ok: false });
+  }
+});
 
-  it('is refused, without a throw, when it is any other text', () => {
-    const good = cursors.encode(position, scope);
-    const texts = ['', '=', 'null', '💥', `${good}=`, `${good} `, ` ${good}`, good.slice(1), `${good}AAAA`, '%00'];
-    for (const text of texts) expect(cursors.decode(text, scope)).toEqual({ ok: false, reason: 'malformed' });
-    fc.assert(
-      fc.property(fc.oneof(fc.string({ unit: codePoint }), fc.base64String()), (text) => {
-        expect(cursors.decode(text, scope).ok).toBe(false);
-      }),
-    );
-  });
+it('any other text is refused as a cursor without a throw', () => {
+  const good = cursors.encode(position, scope);
+  const texts = ['', '=', 'null', '💥', `${good}=`, `${good} `, ` ${good}`, good.slice(1), `${good}AAAA`, '%00'];
+  for (const text of texts) expect(cursors.decode(text, scope)).toEqual({ ok: false, reason: 'malformed' });
+  fc.assert(
+    fc.property(fc.oneof(fc.string({ unit: codePoint }), fc.base64String()), (text) => {
+      expect(cursors.decode(text, scope).ok).toBe(false);
+    }),
+  );
+});
 
-  it('has only one spelling: the unused bits of its last character must be zero', () => {
-    const good = cursors.encode(position, scope);
-    const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
-    const spellings = [...alphabet].filter((last) => cursors.decode(good.slice(0, -1) + last, scope).ok);
-    expect(spellings).toEqual([good.at(-1)]);
-  });
+it('a cursor has only one spelling', () => {
+  const good = cursors.encode(position, scope);
+  const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
+  const spellings = [...alphabet].filter((last) => cursors.decode(good.slice(0, -1) + last, scope).ok);
+  expect(spellings).toEqual([good.at(-1)]);
+});
 
-  it('is valid under earlier keys that are still listed, and under no other', () => {
-    const former = createCursors({ keys: [keyOf(1)] });
-    const present = createCursors({ keys: [keyOf(2), keyOf(1)] });
-    expect(present.decode(former.encode(position, scope), scope)).toEqual({ ok: true, place: position });
-    expect(former.decode(present.encode(position, scope), scope)).toEqual({ ok: false, reason: 'foreign' });
-    const sameId = createCursors({ keys: [{ id: 1, secret: Buffer.alloc(32, 9) }] });
-    expect(sameId.decode(former.encode(position, scope), scope)).toEqual({ ok: false, reason: 'foreign' });
-  });
+it('a cursor is valid under earlier keys that are still listed, and under no others', () => {
+  const former = createCursors({ keys: [keyOf(1)] });
+  const present = createCursors({ keys: [keyOf(2), keyOf(1)] });
+  expect(present.decode(former.encode(position, scope), scope)).toEqual({ ok: true, position: position });
+  expect(former.decode(present.encode(position, scope), scope)).toEqual({ ok: false, reason: 'foreign' });
+  const sameId = createCursors({ keys: [{ id: 1, secret: Buffer.alloc(32, 9) }] });
+  expect(sameId.decode(former.encode(position, scope), scope)).toEqual({ ok: false, reason: 'foreign' });
+});
 
-  it.each([
-    ['no key', []],
-    ['a short secret', [{ id: 1, secret: Buffer.alloc(31) }]],
-    ['an id that does not fit', [{ id: 256, secret: Buffer.alloc(32) }]],
-    ['two secrets under one id', [keyOf(1), { ...keyOf(1), secret: Buffer.alloc(40) }]],
-  ])('cannot be made with %s', (_what, keys) => {
-    expect(() => createCursors({ keys })).toThrow(RangeError);
-  });
+it.each([
+  ['no key', []],
+  ['a short secret', [{ id: 1, secret: Buffer.alloc(31) }]],
+  ['an id that does not fit', [{ id: 256, secret: Buffer.alloc(32) }]],
+  ['two secrets under one id', [keyOf(1), { ...keyOf(1), secret: Buffer.alloc(40) }]],
+])('cursors cannot be created with %s', (_what, keys) => {
+  expect(() => createCursors({ keys })).toThrow(RangeError);
 });

@@ -99,10 +99,7 @@ export type CallNode = (call: RpcCall) => Promise<unknown>;
 
 /** Reverts (geth, erigon, reth) and failures (nethermind, OpenEthereum). */
 const CONTRACT_CODES = new Set([3, -32015]);
-/**
- * Messages of geth, erigon, bsc, reth, anvil, nethermind, besu, hardhat and ganache for a failed contract. A
- * contract's own text only follows the word "reverted".
- */
+/** Messages of common nodes for a failed contract. A contract's own text only follows "reverted". */
 const CONTRACT_FAULT = new RegExp(
   [
     '\\b(execution|transaction|call)( was)? reverted|^(error: )?revert',

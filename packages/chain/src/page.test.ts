@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { START_GAP } from './cursor.ts';
 import { createReadPage, type FeedEntry, type FeedSource } from './page.ts';
 import type { PageQuery } from './store.ts';
@@ -33,7 +33,7 @@ function createSource(versions: number, outdated: number, { workMaxMs, firstOutd
       return { entries, isFull: entries.length === limit, continueAt: null };
     },
   };
-  return { asked: requested, readPage: createReadPage(source, workMaxMs) };
+  return { requested, readPage: createReadPage(source, workMaxMs) };
 }
 
 interface Over {
@@ -64,116 +64,106 @@ const createPageOf = (entries: readonly FeedEntry[]) =>
     },
   });
 
-describe('a page of a feed in which nearly everything was updated', () => {
-  it('is found behind thousands of outdated versions in a few questions, each larger than the one before', async () => {
-    const { asked: requested, readPage } = createSource(6_000, 5_000);
-    const page = await readPage(query);
-    expect(page.rows.map(({ updatedAt }) => updatedAt)).toEqual([5_001, 5_002]);
-    expect(page.next).toMatchObject({ side: 'after', updatedAt: 5_002 });
-    expect(requested).toEqual([10, 40, 160, 500, 500, 500, 500, 500, 500, 500, 500, 500, 500]);
-  });
-
-  it('ends without rows after so many, and its cursor goes on behind them: nobody looks at them again', async () => {
-    const { readPage } = createSource(100_000, 60_000, IN_NO_HURRY);
-    const pages = [await readPage(query)];
-    while (pages.at(-1)!.rows.length === 0) pages.push(await readPage({ ...query, gap: pages.at(-1)!.next }));
-    expect(pages[0]).toMatchObject({ rows: [], previous: START_GAP, next: { side: 'after', updatedAt: 20_167 } });
-    expect(pages.at(-1)!.rows.map(({ updatedAt }) => updatedAt)).toEqual([60_001, 60_002]);
-    expect(pages.length).toBeLessThan(5);
-  });
-
-  it('ends short when it has taken its time, and goes on behind what was looked at: a reader always gets further', async () => {
-    const { asked: requested, readPage } = createSource(1_000, 100, { workMaxMs: 0 });
-    const page = await readPage(query);
-    expect(page).toMatchObject({ rows: [], next: { side: 'after', updatedAt: 9 } });
-    expect((await readPage({ ...query, gap: page.next })).next).toMatchObject({ side: 'after', updatedAt: 18 });
-    expect(requested).toEqual([10, 10]);
-  });
-
-  it('does so backwards too', async () => {
-    const { readPage } = createSource(30_000, 30_000, IN_NO_HURRY);
-    const gap = { ...START_GAP, side: 'before', updatedAt: 30_001 } as const;
-    const page = await readPage({ ...query, gap, direction: 'previous' });
-    expect(page).toMatchObject({ rows: [], next: gap, previous: { side: 'before', updatedAt: 30_001 - 20_167 } });
-  });
+it('a page after an update of everything is found in a few queries of growing size', async () => {
+  const { requested, readPage } = createSource(6_000, 5_000);
+  const page = await readPage(query);
+  expect(page.rows.map(({ updatedAt }) => updatedAt)).toEqual([5_001, 5_002]);
+  expect(page.next).toMatchObject({ side: 'after', updatedAt: 5_002 });
+  expect(requested).toEqual([10, 40, 160, 500, 500, 500, 500, 500, 500, 500, 500, 500, 500]);
 });
 
-describe('a page of a feed in which some were updated', () => {
-  it('is found in one turn', async () => {
-    const { asked: requested, readPage } = createSource(1_000, 79);
-    expect((await readPage({ ...query, limit: 160 })).rows).toHaveLength(160);
-    expect(requested).toEqual([240]);
-  });
-
-  it('takes another turn for the few that are missing where more of them were', async () => {
-    const { asked: requested, readPage } = createSource(1_000, 90);
-    expect((await readPage({ ...query, limit: 160 })).rows).toHaveLength(160);
-    expect(requested).toEqual([240, 33]);
-  });
+it('a page after an update of everything ends without rows at the limit, and its cursor continues after them', async () => {
+  const { readPage } = createSource(100_000, 60_000, IN_NO_HURRY);
+  const pages = [await readPage(query)];
+  while (pages.at(-1)!.rows.length === 0) pages.push(await readPage({ ...query, gap: pages.at(-1)!.next }));
+  expect(pages[0]).toMatchObject({ rows: [], previous: START_GAP, next: { side: 'after', updatedAt: 20_167 } });
+  expect(pages.at(-1)!.rows.map(({ updatedAt }) => updatedAt)).toEqual([60_001, 60_002]);
+  expect(pages.length).toBeLessThan(5);
 });
 
-describe('a page that lacks a row at the edge of thousands of outdated versions', () => {
-  it('is found in turns that grow', async () => {
-    const { asked: requested, readPage } = createSource(6_000, 3_000, { firstOutdated: 160 });
-    expect((await readPage({ ...query, limit: 160 })).rows.at(-1)).toMatchObject({ updatedAt: 3_160 });
-    expect(requested).toEqual([240, 10, 40, 160, 500, 500, 500, 500, 500, 500]);
-  });
+it('a page that takes too long ends short, and its cursor continues after the rows that were read', async () => {
+  const { requested, readPage } = createSource(1_000, 100, { workMaxMs: 0 });
+  const page = await readPage(query);
+  expect(page).toMatchObject({ rows: [], next: { side: 'after', updatedAt: 9 } });
+  expect((await readPage({ ...query, gap: page.next })).next).toMatchObject({ side: 'after', updatedAt: 18 });
+  expect(requested).toEqual([10, 10]);
 });
 
-describe('a version that stands as several entries', () => {
-  it('is left out when one of them says that it has a later one, on whichever side that stands', async () => {
-    for (const first of [
-      [noteAt(1, true), { ...textAt(1), isOutdated: false }],
-      [{ ...textAt(1), isOutdated: false }, noteAt(1, true)],
-      [
-        { ...textAt(1), isOutdated: false },
-        { ...textAt(1), isOutdated: true },
-        { ...textAt(1), isOutdated: false },
-      ],
-    ]) {
-      const page = await createPageOf([...first, { ...textAt(2), isOutdated: false }])(query);
-      expect(page.rows.map(({ updatedAt }) => updatedAt)).toEqual([2]);
-    }
-  });
+it('a page after an update of everything is found backwards too', async () => {
+  const { readPage } = createSource(30_000, 30_000, IN_NO_HURRY);
+  const gap = { ...START_GAP, side: 'before', updatedAt: 30_001 } as const;
+  const page = await readPage({ ...query, gap, direction: 'previous' });
+  expect(page).toMatchObject({ rows: [], next: gap, previous: { side: 'before', updatedAt: 30_001 - 20_167 } });
+});
 
-  it('is served once, with its text, when the later one is not served yet', async () => {
-    const page = await createPageOf([
-      noteAt(1, false),
+it('a page of a feed with some updates needs one query', async () => {
+  const { requested, readPage } = createSource(1_000, 79);
+  expect((await readPage({ ...query, limit: 160 })).rows).toHaveLength(160);
+  expect(requested).toEqual([240]);
+});
+
+it('a page of a feed with more updates needs a second query for the missing rows', async () => {
+  const { requested, readPage } = createSource(1_000, 90);
+  expect((await readPage({ ...query, limit: 160 })).rows).toHaveLength(160);
+  expect(requested).toEqual([240, 33]);
+});
+
+it('a page that lacks one row before thousands of outdated versions is found in growing queries', async () => {
+  const { requested, readPage } = createSource(6_000, 3_000, { firstOutdated: 160 });
+  expect((await readPage({ ...query, limit: 160 })).rows.at(-1)).toMatchObject({ updatedAt: 3_160 });
+  expect(requested).toEqual([240, 10, 40, 160, 500, 500, 500, 500, 500, 500]);
+});
+
+it('a version is left out when one of its entries marks it as outdated, in any order', async () => {
+  for (const first of [
+    [noteAt(1, true), { ...textAt(1), isOutdated: false }],
+    [{ ...textAt(1), isOutdated: false }, noteAt(1, true)],
+    [
       { ...textAt(1), isOutdated: false },
+      { ...textAt(1), isOutdated: true },
       { ...textAt(1), isOutdated: false },
-    ])(query);
-    expect(page.rows.map(({ members }) => members)).toEqual([textAt(1).members]);
-  });
-
-  it('is not judged by the last entry that was read: what follows may belong to it', async () => {
-    // Ten entries are read for a page of two. The eleventh says that the version of the tenth is superseded.
-    const before = Array.from({ length: 9 }, (_, index) => noteAt(index + 1, true));
-    const page = await createPageOf([
-      ...before,
-      { ...textAt(10), isOutdated: false },
-      noteAt(10, true),
-      { ...textAt(11), isOutdated: false },
-    ])(query);
-    expect(page.rows.map(({ updatedAt }) => updatedAt)).toEqual([11]);
-  });
-
-  it('is passed however many copies it has', async () => {
-    const copies = Array.from({ length: 3_000 }, () => ({ ...textAt(1), isOutdated: false }));
-    const page = await createPageOf([...copies, { ...textAt(2), isOutdated: false }])(query);
-    expect(page.rows.map(({ updatedAt }) => updatedAt)).toEqual([1, 2]);
-  });
-
-  it('is nothing that is served when it is a note alone: its row was lost with its log', async () => {
-    const page = await createPageOf([noteAt(1, false), { ...textAt(2), isOutdated: false }])(query);
+    ],
+  ]) {
+    const page = await createPageOf([...first, { ...textAt(2), isOutdated: false }])(query);
     expect(page.rows.map(({ updatedAt }) => updatedAt)).toEqual([2]);
-  });
+  }
 });
 
-describe('a page whose reading has cost enough', () => {
-  it('ends where the reading did, and its cursor goes on from there', async () => {
-    const behind = { side: 'after', updatedAt: 500, id: idOf(0) } as const;
-    const entries = [{ ...textAt(1), isOutdated: false }];
-    const readPage = createReadPage({ entries: async () => ({ entries, isFull: false, continueAt: behind }) });
-    expect(await readPage(query)).toMatchObject({ rows: [{ updatedAt: 1 }], next: behind });
-  });
+it('a version is served once while its successor is not served yet', async () => {
+  const page = await createPageOf([
+    noteAt(1, false),
+    { ...textAt(1), isOutdated: false },
+    { ...textAt(1), isOutdated: false },
+  ])(query);
+  expect(page.rows.map(({ members }) => members)).toEqual([textAt(1).members]);
+});
+
+it('the last entry that was read is left for the next query, because further entries of its version may follow', async () => {
+  // Ten entries are read for a page of two. The eleventh supersedes the version of the tenth.
+  const before = Array.from({ length: 9 }, (_, index) => noteAt(index + 1, true));
+  const page = await createPageOf([
+    ...before,
+    { ...textAt(10), isOutdated: false },
+    noteAt(10, true),
+    { ...textAt(11), isOutdated: false },
+  ])(query);
+  expect(page.rows.map(({ updatedAt }) => updatedAt)).toEqual([11]);
+});
+
+it('a version with many copies is passed', async () => {
+  const copies = Array.from({ length: 3_000 }, () => ({ ...textAt(1), isOutdated: false }));
+  const page = await createPageOf([...copies, { ...textAt(2), isOutdated: false }])(query);
+  expect(page.rows.map(({ updatedAt }) => updatedAt)).toEqual([1, 2]);
+});
+
+it('a note of a supersession without its version is not served', async () => {
+  const page = await createPageOf([noteAt(1, false), { ...textAt(2), isOutdated: false }])(query);
+  expect(page.rows.map(({ updatedAt }) => updatedAt)).toEqual([2]);
+});
+
+it('a page ends where reading stopped because of its cost, and its cursor continues there', async () => {
+  const behind = { side: 'after', updatedAt: 500, id: idOf(0) } as const;
+  const entries = [{ ...textAt(1), isOutdated: false }];
+  const readPage = createReadPage({ entries: async () => ({ entries, isFull: false, continueAt: behind }) });
+  expect(await readPage(query)).toMatchObject({ rows: [{ updatedAt: 1 }], next: behind });
 });

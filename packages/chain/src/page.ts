@@ -73,8 +73,7 @@ async function findRows(source: FeedSource, query: PageQuery, untilMs: number): 
     read += versions.length;
     const isSpent = versions.length > 0 && (read >= ENTRIES_READ_MAX || performance.now() >= untilMs);
     if (rows.length === limit || !piece.isFull || isSpent) return { rows, far };
-    // A query opens every part, so one too many costs more than rows. If all entries have one position, only a larger
-    // query gets further.
+    // A query opens every part. If all entries have one position, only a larger query gets further.
     if (versions.length === 0) size *= GROWTH;
     else if (2 * (rows.length - before) > versions.length) size = withSpare(2 * (limit - rows.length));
     else size = Math.min(size * GROWTH, READ_SIZE_MAX);

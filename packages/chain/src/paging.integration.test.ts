@@ -176,7 +176,7 @@ describe.each([
   });
   afterAll(() => chains.close());
 
-  it('gives each of several readers the page that a look at everything gives, from every gap, both ways, between any updates', async () => {
+  it('each of several readers gets the page that a scan of everything gives, from every gap, both ways, between any updates', async () => {
     const programs = fc.array(action, { minLength: 3, maxLength: 20 });
     await fc.assert(
       fc.asyncProperty(programs, (actions) => run(chains, actions)),
@@ -184,7 +184,7 @@ describe.each([
     );
   });
 
-  it('leaves whoever follows it for ever with the last version of every activity, whenever it was updated', async () => {
+  it('a reader that follows the feed has the last version of every activity, whenever it was updated', async () => {
     const rounds = fc.array(fc.record({ updates, share }), { maxLength: 6 });
     const readers = fc.record({ limit, filters: fc.oneof(fc.constant(NO_FILTERS), filters) });
     await fc.assert(

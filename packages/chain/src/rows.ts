@@ -77,10 +77,7 @@ function toVersion({ updatedAt, partition, offset, loggedAtMs }: LoggedVersion):
   return { updatedAt, partition, offset, loggedAtMs };
 }
 
-/**
- * Details get exactly the members of their type. @throws RangeError without data of the record, when a value cannot
- * be served or stored
- */
+/** @throws RangeError without data of the record, when a value cannot be served or stored */
 export function toActivityRow(record: ActivityRecord, version: LoggedVersion): ActivityRow {
   const { chain, type, indexedAt, blockchainMetadata: metadata, details, traceId } = record;
   demand(isChainName(chain), 'chain is no name of a chain');

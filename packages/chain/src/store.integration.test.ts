@@ -53,7 +53,7 @@ describe.each([
   });
   afterAll(() => chains.close());
 
-  it('gives back every value of every activity as it was put in', async () => {
+  it('every value of every activity is read unchanged', async () => {
     const generated = fc.uniqueArray(arbitraryActivity, { minLength: 1, maxLength: 20, selector: ({ id }) => id });
     await fc.assert(
       fc.asyncProperty(generated, async (members) => {
@@ -67,7 +67,7 @@ describe.each([
     );
   });
 
-  it('gives back the last version of each activity that is asked for by its id, of every chain that has it', async () => {
+  it('the last version of an activity is read by its id, of every chain that has it', async () => {
     const version = fc.record({ id: fc.nat(3), chain: fc.nat(1), details: fc.constantFrom('{"a":1}', '{"b":2}') });
     await fc.assert(
       fc.asyncProperty(
@@ -91,7 +91,7 @@ describe.each([
     );
   });
 
-  it('gives back the last state of a token of a chain, and null where there is none', async () => {
+  it('the last state of a token is read, and null without one', async () => {
     await fc.assert(
       fc.asyncProperty(arbitraryToken, arbitraryToken, async (first, second) => {
         const chain = newChain();
@@ -108,7 +108,7 @@ describe.each([
     );
   });
 
-  it('stores rows once, however often they are sent under their token', async () => {
+  it('rows are stored once per token, however often they are sent', async () => {
     const chain = newChain();
     const rows = [activityRow({ chain }), activityRow({ chain, updatedAt: NOON_US + 1 })];
     const insert = (given: typeof rows) =>
@@ -120,7 +120,7 @@ describe.each([
     expect((await chains.reader.readPage(query(chain))).rows).toHaveLength(2);
   });
 
-  it('tells which rows of a block stand, and takes no row of another log at their offsets for one of them', async () => {
+  it('the stored offsets of a block do not include rows of another log', async () => {
     const chain = newChain();
     const rows = [0, 1, 2, 3].map((index) => activityRow({ chain, updatedAt: NOON_US + index, offset: 10 + index }));
     await chains.activities.insert({ table: 'activities', rows: rows.slice(0, 2), token: randomUUID(), signal });
@@ -135,17 +135,7 @@ describe.each([
     expect(await chains.activities.storedOffsets([])).toEqual(new Set());
   });
 
-  it('returns the constant members of stored activities', async () => {
-    const row = activityRow({ chain: newChain(), type: 'sale', contractAddress: addressOf(7), indexedAt: NOON_US - 1 });
-    await putActivities(chains.activities, [row]);
-    await putActivities(chains.activities, [{ ...row, updatedAt: NOON_US + 1, details: '{"later":true}' }]);
-    const { chain, type, contractAddress, indexedAt } = row;
-    const constants = await chains.activities.constantsOf([row.id, randomUUID()]);
-    expect(constants).toEqual(new Map([[row.id, { chain, type, contractAddress, indexedAt }]]));
-    expect(await chains.activities.constantsOf([])).toEqual(new Map());
-  });
-
-  it('gives an id that two chains have used to the one that used it first, with all that this one says of it', async () => {
+  it('an id that two chains have used belongs to the first one, with all its members', async () => {
     const first = activityRow({ chain: newChain(), type: 'burn', indexedAt: 5 });
     const second = { ...first, chain: newChain(), type: 'mint', indexedAt: 6, updatedAt: NOON_US + 1 } as const;
     for (const row of [second, first]) await putActivities(chains.activities, [row]);
@@ -160,7 +150,7 @@ describe.each([
     expect((await chains.reader.readPage(query(second.chain))).rows).toEqual([toShownActivity(second)]);
   });
 
-  it('orders versions of one microsecond as positions are compared', async () => {
+  it('versions of one microsecond are ordered as positions are compared', async () => {
     const chain = newChain();
     const rows = Array.from({ length: 50 }, () => activityRow({ chain }));
     await putActivities(chains.activities, rows);
@@ -171,7 +161,7 @@ describe.each([
     expect((await chains.reader.readPage(half)).rows).toEqual(inOrder.slice(25).map(toShownActivity));
   });
 
-  it('hides a version behind a later one below the horizon, and behind none that is not served yet', async () => {
+  it('a version is hidden only by a later one below the horizon', async () => {
     const chain = newChain();
     const first = activityRow({ chain });
     const [second, third] = [1, 2].map((later) => ({
@@ -187,7 +177,7 @@ describe.each([
     expect(await servedBelow(NOON_US + 3)).toEqual([toShownActivity(third!)]);
   });
 
-  it('serves a version once although it is stored twice', async () => {
+  it('a version that is stored twice is served once', async () => {
     const chain = newChain();
     const rows: ActivityRow[] = [0, 1, 2].map((index) => activityRow({ chain, updatedAt: NOON_US + index }));
     for (let time = 0; time < 3; time++) await putActivities(chains.activities, rows);
@@ -212,7 +202,7 @@ describe('the store of chains in ClickHouse', () => {
   });
   afterAll(() => chains.close());
 
-  it('stores a block of two months once, in as many parts as the writer is told of', async () => {
+  it('ClickHouse stores a block of two months once, in as many parts as the writer expects', async () => {
     const chain = newChain();
     const rows = [0, 40].map((days) => activityRow({ chain, updatedAt: NOON_US - days * 86_400_000_000 }));
     for (let time = 0; time < 2; time++)
@@ -221,7 +211,7 @@ describe('the store of chains in ClickHouse', () => {
     expect(count).toBe('2');
   });
 
-  it('keeps a large block one block, so that its token is good for all of it', async () => {
+  it('ClickHouse stores a large block as one block, so that its token covers all rows', async () => {
     const chain = newChain();
     const details = JSON.stringify({ text: 'x'.repeat(4_000) });
     const rows = Array.from({ length: 5_000 }, (_, index) =>
@@ -233,7 +223,7 @@ describe('the store of chains in ClickHouse', () => {
     expect(await chains.query(parts)).toBe('5000\t1');
   });
 
-  it('is not ready for whoever may not log in, and names faults that no waiting mends', async () => {
+  it('ClickHouse is not ready with wrong credentials, and permanent faults are reported as such', async () => {
     const stranger = openChainStore({ ...chains.target, password: 'wrong' });
     const elsewhere = openActivityStore({ ...chains.target, database: 'playline_test_absent' });
     try {
@@ -248,7 +238,7 @@ describe('the store of chains in ClickHouse', () => {
     }
   });
 
-  it('accepts bounds before 1970', async () => {
+  it('ClickHouse accepts bounds before 1970', async () => {
     const chain = newChain();
     const row = activityRow({ chain });
     await putActivities(chains.activities, [row]);
@@ -264,7 +254,7 @@ describe('the store of chains in ClickHouse', () => {
     // Then the part before the range is one window, because almost nothing should pass there.
     ['long behind', NOON_US + 100 * 86_400_000_000],
   ])(
-    'ends a page short where nearly nothing was indexed in the range, %s, and always gets to the end, both ways',
+    'ClickHouse ends a page early when almost nothing matches the range, %s, and a reader reaches the end both ways',
     async (_case, atUs) => {
       const chain = newChain();
       const [rows, stepUs] = [90_000, 250_000_000];
@@ -289,7 +279,7 @@ describe('the store of chains in ClickHouse', () => {
     },
   );
 
-  it('refuses an id that is no UUID, so that it gets into no statement', async () => {
+  it('an id that is no UUID is refused, so that it never becomes part of a statement', async () => {
     await expect(chains.activities.constantsOf(["'"])).rejects.toThrow('an id is no UUID');
     await expect(chains.activities.lastBefore(1, 'a', ["' OR 1 = 1 --"])).rejects.toThrow('an id is no UUID');
   });

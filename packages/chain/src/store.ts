@@ -76,9 +76,7 @@ export interface ActivityPage {
 
 /** The readers' store. Methods throw a StoreFault. */
 export interface ChainStore {
-  /**
-   * Activities next to a gap, each in its last version below the horizon. A page may be short although more follows.
-   */
+  /** Activities next to a gap, each in its last version below the horizon. A short page is not the end. */
   readPage(query: PageQuery): Promise<ActivityPage>;
   /** null when the chain has no such token; lower case. */
   readToken(chain: string, contractAddress: string): Promise<TokenRow | null>;

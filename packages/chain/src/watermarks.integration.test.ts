@@ -26,7 +26,7 @@ describe.each([
   ['memory', async () => openMemoryWatermarks()],
   ['Redis', openInRedis],
 ])('watermarks in %s', (_where, open) => {
-  it('are unknown until they are published, and then exact to the microsecond', async () => {
+  it('a watermark is unknown until it is published, and then exact to the microsecond', async () => {
     const watermarks = await open();
     expect(await watermarks.read(1)).toBeNull();
     await watermarks.publish(1, Number.MAX_SAFE_INTEGER - 1);
@@ -36,7 +36,7 @@ describe.each([
     expect(await watermarks.ready()).toBe(true);
   });
 
-  it('never go back, even when published late, and belong to one partition each', async () => {
+  it('a watermark never goes back, and belongs to one partition', async () => {
     const watermarks = await open();
     await Promise.all([5_000_000, 9_000_000, 10_000_000, 7].map((us) => watermarks.publish(2, us)));
     expect(await watermarks.read(2)).toBe(10_000_000);
@@ -45,34 +45,29 @@ describe.each([
   });
 });
 
-describe('the horizon of a watermark', () => {
-  it('lets the version at the watermark be served, and none behind it', () => {
-    expect(toHorizon(10)).toBe(11);
-  });
+it('the version at the watermark is below the horizon, and no later one', () => {
+  expect(toHorizon(10)).toBe(11);
 });
 
-describe('watermarks in a Redis that is away', () => {
-  it('throw, so that they are not taken for unknown', async () => {
-    const watermarks = await openRedisWatermarks({ url: 'redis://127.0.0.1:1', namespace });
-    opened.push(watermarks);
-    expect(await watermarks.ready()).toBe(false);
-    await expect(watermarks.read(1)).rejects.toThrow();
-    await expect(watermarks.publish(1, 1)).rejects.toThrow();
-  });
+it('watermarks throw while Redis is unavailable, so that they do not seem unknown', async () => {
+  const watermarks = await openRedisWatermarks({ url: 'redis://127.0.0.1:1', namespace });
+  opened.push(watermarks);
+  expect(await watermarks.ready()).toBe(false);
+  await expect(watermarks.read(1)).rejects.toThrow();
+  await expect(watermarks.publish(1, 1)).rejects.toThrow();
+});
 
-  it('throw for what is no time, as another hand has left it, and are read again once it is mended', async () => {
-    const watermarks = await openInRedis();
-    const redis = new Redis(testStores().redis);
-    await redis.hset(`${namespace}chain:watermark`, '6', 'junk');
-    await expect(watermarks.read(6)).rejects.toThrow('no whole number');
-    await redis.hset(`${namespace}chain:watermark`, '6', '5');
-    expect(await watermarks.read(6)).toBe(5);
-    redis.disconnect();
-  });
+it('a stored watermark that is no time throws until it is repaired', async () => {
+  const watermarks = await openInRedis();
+  const redis = new Redis(testStores().redis);
+  await redis.hset(`${namespace}chain:watermark`, '6', 'junk');
+  await expect(watermarks.read(6)).rejects.toThrow('no whole number');
+  await redis.hset(`${namespace}chain:watermark`, '6', '5');
+  expect(await watermarks.read(6)).toBe(5);
+  redis.disconnect();
+});
 
-  it('refuse what is no time, whatever Redis would make of it', async () => {
-    const watermarks = await openInRedis();
-    for (const us of [-1, 1.5, Number.NaN, 2 ** 53])
-      await expect(watermarks.publish(4, us)).rejects.toThrow(RangeError);
-  });
+it('a watermark that is no time is refused', async () => {
+  const watermarks = await openInRedis();
+  for (const us of [-1, 1.5, Number.NaN, 2 ** 53]) await expect(watermarks.publish(4, us)).rejects.toThrow(RangeError);
 });

@@ -51,8 +51,8 @@ it('the fault of a JSON body is found exactly where JSON.parse and UTF-8 refuse 
     .tuple(fc.json(), fc.nat(), fc.uint8Array({ maxLength: 3 }), fc.nat(2))
     .map(([json, at, put, removed]) => {
       const bytes = Buffer.from(json);
-      const place = at % (bytes.length + 1);
-      return Buffer.concat([bytes.subarray(0, place), put, bytes.subarray(place + removed)]);
+      const position = at % (bytes.length + 1);
+      return Buffer.concat([bytes.subarray(0, position), put, bytes.subarray(position + removed)]);
     });
   fc.assert(
     fc.property(fc.oneof(mutated, fc.uint8Array().map(Buffer.from), fc.string().map(Buffer.from)), (body) => {

@@ -8,9 +8,18 @@ import {
   EVENT_AGE_MAX_MS,
   EVENT_AHEAD_MAX_MS,
   IDENTITY_TYPES,
+  REJECTION_CODES,
   SURFACES,
 } from './limits.ts';
-import { eventContextSchema, messageSchema, parseMessage } from './message.ts';
+import {
+  distinctErrors,
+  errorEnvelopeSchema,
+  eventContextSchema,
+  messageSchema,
+  parseMessage,
+  rejectionErrorSchema,
+  toRejectionErrors,
+} from './message.ts';
 
 const NOW_MS = Date.UTC(2026, 10, 21, 12);
 const WINDOW = { fromMs: NOW_MS - EVENT_AGE_MAX_MS, toMs: NOW_MS + EVENT_AHEAD_MAX_MS };
@@ -49,13 +58,9 @@ const rows: Row[] = [
     'fromId MISSING_REQUIRED_FIELD',
     'toId MISSING_REQUIRED_FIELD',
   ],
-  ['required per type: alias without toId', { ...ALIAS, toId: undefined }, 'toId MISSING_REQUIRED_FIELD'],
-  ['required per type: page needs nothing more', PAGE],
   ['required per type: screen needs nothing more', { ...PAGE, type: 'screen' }],
-  ['required per type: a wrong type of value is named once', { ...TRACK, eventName: 5 }, 'eventName INVALID_FORMAT'],
   ['blank in a required field: eventName', { ...TRACK, eventName: ' \t' }, 'eventName MISSING_REQUIRED_FIELD'],
   ['blank in a required field: userId of identify', { ...IDENTIFY, userId: '\u3000' }, 'userId MISSING_REQUIRED_FIELD'],
-  ['blank in a required field: type', { ...PAGE, type: ' ' }, 'type MISSING_REQUIRED_FIELD'],
   [
     'blank in a required field: eventTimestamp',
     { ...PAGE, eventTimestamp: '' },
@@ -66,7 +71,6 @@ const rows: Row[] = [
     { ...PAGE, context: { ...CONTEXT, library: '' } },
     'context.library MISSING_REQUIRED_FIELD',
   ],
-  ['context is not required', PAGE],
   [
     'context present needs its library and version',
     { ...PAGE, context: {} },
@@ -74,19 +78,15 @@ const rows: Row[] = [
     'context.libraryVersion MISSING_REQUIRED_FIELD',
   ],
   ['context that is no object', { ...PAGE, context: 'web' }, 'context INVALID_FORMAT'],
-  ['context that is an array', { ...PAGE, context: [] }, 'context INVALID_FORMAT'],
   [
     'empty strings in optional context fields',
     { ...PAGE, context: { ...CONTEXT, pageReferrer: '', pageTitle: '', userAgent: ' ' } },
   ],
-  ['anonymousId absent on alias', ALIAS],
   ['messageId: not a UUID', { ...PAGE, messageId: 'x' }, 'messageId INVALID_FORMAT'],
   ['messageId: a UUID in braces', { ...PAGE, messageId: `{${PAGE.messageId}}` }, 'messageId INVALID_FORMAT'],
   ['messageId: a UUID with a line break', { ...PAGE, messageId: `${PAGE.messageId}\n` }, 'messageId INVALID_FORMAT'],
   ['messageId: any version and case', { ...PAGE, messageId: 'FFFFFFFF-ffff-0FFF-FFFF-ffffffffffff' }],
-  ['messageId: the nil UUID', { ...PAGE, messageId: '00000000-0000-0000-0000-000000000000' }],
   ['messageId missing', { ...PAGE, messageId: undefined }, 'messageId MISSING_REQUIRED_FIELD'],
-  ['messageId null', { ...PAGE, messageId: null }, 'messageId MISSING_REQUIRED_FIELD'],
   ['messageId blank', { ...PAGE, messageId: '  ' }, 'messageId MISSING_REQUIRED_FIELD'],
   ['messageId of another type', { ...PAGE, messageId: 7 }, 'messageId INVALID_FORMAT'],
   ['eventTimestamp: not RFC 3339', { ...PAGE, eventTimestamp: 'yesterday' }, 'eventTimestamp INVALID_FORMAT'],
@@ -109,16 +109,8 @@ const rows: Row[] = [
     'eventTimestamp INVALID_VALUE',
   ],
   ['type unknown', { ...PAGE, type: 'group' }, 'type UNSUPPORTED_TYPE'],
-  ['type in another case', { ...PAGE, type: 'Page' }, 'type UNSUPPORTED_TYPE'],
   ['type missing', { ...PAGE, type: undefined }, 'type MISSING_REQUIRED_FIELD'],
-  ['type null', { ...PAGE, type: null }, 'type MISSING_REQUIRED_FIELD'],
   ['type of another type', { ...PAGE, type: 1 }, 'type INVALID_FORMAT'],
-  ['consentLevel not_set is accepted', { ...PAGE, consentLevel: 'not_set' }],
-  [
-    'too long: a nested field is named with a dot',
-    { ...PAGE, context: { ...CONTEXT, userAgent: 'u'.repeat(513) } },
-    'context.userAgent INVALID_VALUE',
-  ],
   ['wrong JSON type: properties an array', { ...PAGE, properties: [] }, 'properties INVALID_FORMAT'],
   ['wrong JSON type: traits a string', { ...PAGE, traits: '{}' }, 'traits INVALID_FORMAT'],
   ['wrong JSON type: test a string', { ...PAGE, test: 'true' }, 'test INVALID_FORMAT'],
@@ -138,7 +130,7 @@ const rows: Row[] = [
     { ...ALIAS, toId: ' a\u00a0', fromType: 'steam', toType: 'email' },
     'toId INVALID_VALUE',
   ],
-  ['alias: case tells ids apart', { ...ALIAS, toId: 'A' }],
+  ['alias: ids that differ in case are different', { ...ALIAS, toId: 'A' }],
   ['equal ids on another type than alias', { ...PAGE, fromId: 'a', toId: 'a' }],
   ['the shape of an id of a type is not checked', { ...IDENTIFY, userId: 'no e-mail', identityType: 'email' }],
   ['message is not an object: null', null, 'message INVALID_FORMAT'],
@@ -155,7 +147,7 @@ const rows: Row[] = [
   ['lone surrogate in an id', { ...PAGE, anonymousId: 'a\ud800' }, 'anonymousId INVALID_FORMAT'],
   ['lone surrogate in other text', { ...TRACK, eventName: 'a\ud800', context: { ...CONTEXT, pageTitle: '\udc00' } }],
   ['lone surrogate in an enumeration', { ...PAGE, surface: '\ud800' }, 'surface INVALID_FORMAT'],
-  ['lone surrogate in properties is not looked at', { ...PAGE, properties: { a: '\ud800' } }],
+  ['lone surrogate in properties is not checked', { ...PAGE, properties: { a: '\ud800' } }],
   [
     'every error of a message is listed',
     { ...TRACK, messageId: 'x', eventName: '', surface: 'tv', context: { library: 'l', locale: 4 } },
@@ -295,4 +287,55 @@ it('the schema of a message describes the message of the contract for OpenAPI', 
   expect(Message?.properties?.userId).toMatchObject({
     anyOf: [{ type: 'string', maxLength: 256 }, { type: 'null' }],
   });
+});
+
+function codesOf(schema: z.ZodType, value: unknown): string[] {
+  const issues = schema.safeParse(value, { reportInput: true }).error?.issues ?? [];
+  return toRejectionErrors(issues).map(({ field, code }) => `${field} ${code}`);
+}
+
+it('toRejectionErrors takes the code that a custom issue carries', () => {
+  const schema = z.object({ a: z.string().refine(() => false, { params: { code: 'DUPLICATE_MESSAGE_ID' } }) });
+  expect(codesOf(schema, { a: 'x' })).toEqual(['a DUPLICATE_MESSAGE_ID']);
+});
+
+it('toRejectionErrors calls any other broken rule an invalid value', () => {
+  expect(codesOf(z.object({ a: z.string().refine(() => false, { params: { code: 'NO_SUCH' } }) }), { a: '' })).toEqual([
+    'a INVALID_VALUE',
+  ]);
+  expect(codesOf(z.object({ a: z.string().max(1) }), { a: 'xx' })).toEqual(['a INVALID_VALUE']);
+});
+
+it('toRejectionErrors names nested fields with a dot and lists each field and code once', () => {
+  const twice = z.object({ a: z.object({ b: z.string().max(1).max(2) }) });
+  expect(codesOf(twice, { a: { b: 'xxx' } })).toEqual(['a.b INVALID_VALUE']);
+});
+
+it('toRejectionErrors gives every issue an error in the shape of the contract, whatever the value', () => {
+  const schema = z.object({ type: z.enum(['a']), b: z.number(), c: z.object({ d: z.string() }) });
+  fc.assert(
+    fc.property(fc.anything(), fc.anything(), (type, d) => {
+      const parsed = schema.safeParse({ type, c: { d } }, { reportInput: true });
+      const errors = toRejectionErrors(parsed.error?.issues ?? []);
+      expect(errors.length).toBeGreaterThan(0);
+      for (const error of errors) {
+        expect(rejectionErrorSchema.parse(error)).toEqual(error);
+        expect(REJECTION_CODES).toContain(error.code);
+      }
+    }),
+  );
+});
+
+it('distinctErrors keeps two codes of one field and one code of two fields', () => {
+  const error = (field: string, code: (typeof REJECTION_CODES)[number]) => ({ field, code, message: '' });
+  const errors = [error('a', 'INVALID_VALUE'), error('a', 'INVALID_FORMAT'), error('b', 'INVALID_VALUE')];
+  expect(distinctErrors([...errors, ...errors])).toEqual(errors);
+});
+
+it('the error envelope has all five members, details null or an object', () => {
+  const envelope = { message: 'm', link: 'l', trace_id: 't', code: 'VALIDATION_ERROR', details: null };
+  expect(errorEnvelopeSchema.parse(envelope)).toEqual(envelope);
+  for (const name of Object.keys(envelope)) {
+    expect(errorEnvelopeSchema.safeParse({ ...envelope, [name]: undefined }).success).toBe(false);
+  }
 });

@@ -101,7 +101,7 @@ it('the records about identities give a link fact back without change', () => {
 });
 
 it('the records about identities give a decision back without change', () => {
-  const place = {
+  const position = {
     generation: fc.nat(),
     partition: fc.nat(),
     offset: fc.integer({ min: 0, max: 2 ** 48 - 1 }),
@@ -112,7 +112,7 @@ it('the records about identities give a decision back without change', () => {
   const unlink = fc.option(fc.record({ stayedRoot: key, stayed: moved }));
   const link = fc.constantFrom('identify' as const, 'alias' as const, 'same_id' as const);
   const outcome = fc.constantFrom('linked' as const, 'unchanged' as const, 'refused' as const, 'ambiguous' as const);
-  const decisions = fc.record({ ...common, ...place, ...sides, moved, link, outcome, reason: text, unlink });
+  const decisions = fc.record({ ...common, ...position, ...sides, moved, link, outcome, reason: text, unlink });
   fc.assert(
     fc.property(decisions, (decision) => {
       const decoded = identityDecisionCodec.decode(identityDecisionCodec.encode(decision));
@@ -129,8 +129,8 @@ const digits = fc.bigInt({ min: 0n, max: 2n ** 64n }).map(String);
 const microseconds = fc.integer({ min: 0, max: Number.MAX_SAFE_INTEGER - 1 });
 
 it('the records of a chain give an activity back without change, to the microsecond', () => {
-  const place = { transactionHash: bytes(32), blockNumber: digits, transactionIndex: digits };
-  const metadata = fc.option(fc.record({ ...place, logIndex: fc.option(digits) }));
+  const position = { transactionHash: bytes(32), blockNumber: digits, transactionIndex: digits };
+  const metadata = fc.option(fc.record({ ...position, logIndex: fc.option(digits) }));
   const type = fc.constantFrom(...ACTIVITY_TYPES);
   const common = { chain: text, id: key, type, contractAddress: bytes(20), indexedAt: microseconds };
   const activities = fc.record({ ...common, blockchainMetadata: metadata, details: text, traceId: text });

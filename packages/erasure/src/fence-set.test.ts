@@ -17,10 +17,10 @@ const fenceOf = (key: Buffer, parts: Partial<StoredFence> = {}): StoredFence => 
   ...parts,
 });
 
-/** A store of fences: what stands in it, what was read of it, and whether it answers. */
+/** A store of fences that can fail, and counts the fences that it returned. */
 class Store {
   mode: 'answers' | 'fails' | 'is silent' | 'is cut' = 'answers';
-  told = 0;
+  returned = 0;
   readonly stored: StoredFence[];
   constructor(...stored: StoredFence[]) {
     this.stored = stored;
@@ -32,13 +32,13 @@ class Store {
     const unknown = this.stored.filter(({ part }) => knownParts?.has(part) !== true);
     for (const [at, fence] of unknown.entries()) {
       if (this.mode === 'is cut' && at === 1) throw new Error('ECONNRESET');
-      this.told++;
+      this.returned++;
       yield fence;
     }
   }
 }
 
-/** A question that was ended fails. */
+/** Rejects when the query is aborted. */
 const once = (signal: AbortSignal) =>
   new Promise<never>((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
 
@@ -51,47 +51,41 @@ async function using(records: Store, work: (set: FenceSet) => Promise<void>) {
 }
 
 const key = Buffer.alloc(16, 0xab);
-const question = { environmentId: 'demo', key, eventTimeMs: 1_000, receivedAtMs: 2_000 };
+const query = { environmentId: 'demo', key, eventTimeMs: 1_000, receivedAtMs: 2_000 };
 
-describe('the set of fences', () => {
-  it('fences what happened or was received up to the cut-off, of this identity and environment, and nothing later', async () => {
+describe('a FenceSet', () => {
+  it('a fence refuses what happened or was received up to its cut-off, of its identity and environment only', async () => {
     await using(new Store(fenceOf(key)), async (set) => {
-      expect(set.isFenced(question)).toBe(true);
-      expect(set.isFenced({ ...question, eventTimeMs: 3_000, receivedAtMs: 1_000 })).toBe(true);
-      expect(set.isFenced({ ...question, eventTimeMs: 1_001 })).toBe(false);
-      expect(set.isFenced({ ...question, environmentId: 'other' })).toBe(false);
-      expect(set.isFenced({ ...question, key: Buffer.alloc(16, 1) })).toBe(false);
+      expect(set.isFenced(query)).toBe(true);
+      expect(set.isFenced({ ...query, eventTimeMs: 3_000, receivedAtMs: 1_000 })).toBe(true);
+      expect(set.isFenced({ ...query, eventTimeMs: 1_001 })).toBe(false);
+      expect(set.isFenced({ ...query, environmentId: 'other' })).toBe(false);
+      expect(set.isFenced({ ...query, key: Buffer.alloc(16, 1) })).toBe(false);
     });
   });
 
-  it('knows a fence within four seconds of its being written, and of several the latest cut-off', async () => {
+  it('the set knows a new fence within four seconds, and applies the latest cut-off of an identity', async () => {
     const store = new Store(fenceOf(key));
     await using(store, async (set) => {
-      store.stored.push(fenceOf(key, { cutoffMs: 1_500, part: 'second' }), fenceOf(key, { cutoffMs: 900 }));
+      // By the store's clock it was written long ago.
+      store.stored.push(
+        fenceOf(key, { cutoffMs: 1_500, fencedAtMs: 5, part: 'second' }),
+        fenceOf(key, { cutoffMs: 900 }),
+      );
       await vi.advanceTimersByTimeAsync(4_000);
-      expect(set.isFenced({ ...question, eventTimeMs: 1_500 })).toBe(true);
+      expect(set.isFenced({ ...query, eventTimeMs: 1_500 })).toBe(true);
     });
   });
 
-  it('knows one whatever the clock of the store said when it was written', async () => {
-    const late = Buffer.alloc(16, 3);
-    const store = new Store(fenceOf(key));
-    await using(store, async (set) => {
-      store.stored.push(fenceOf(late, { fencedAtMs: 5, part: 'second' }));
-      await vi.advanceTimersByTimeAsync(4_000);
-      expect(set.isFenced({ ...question, key: late })).toBe(true);
-    });
-  });
-
-  it('reads a fence once, and all of them again only every ten minutes', async () => {
+  it('the set reads a fence once, and all fences again every ten minutes', async () => {
     const store = new Store(...Array.from({ length: 100 }, (_, at) => fenceOf(Buffer.alloc(16, at + 1))));
     await using(store, async () => {
       await vi.advanceTimersByTimeAsync(3_600_000);
-      expect(store.told).toBeLessThanOrEqual(7 * 100);
+      expect(store.returned).toBeLessThanOrEqual(7 * 100);
     });
   });
 
-  it('knows all of them after a reading that was cut short', async () => {
+  it('the set knows all fences after an interrupted reading', async () => {
     const last = Buffer.alloc(16, 9);
     const store = new Store(fenceOf(key), fenceOf(Buffer.alloc(16, 8)), fenceOf(last));
     store.mode = 'is cut';
@@ -100,12 +94,12 @@ describe('the set of fences', () => {
       store.mode = 'answers';
       await vi.advanceTimersByTimeAsync(1_000);
       expect(set.loaded).toBe(true);
-      expect(set.isFenced({ ...question, key: last })).toBe(true);
+      expect(set.isFenced({ ...query, key: last })).toBe(true);
     });
     expect(faults).toHaveLength(1);
   });
 
-  it('leaves nothing behind of a question that has ended', async () => {
+  it('the set leaves no timer after a query has ended', async () => {
     const store = new Store(fenceOf(key));
     await using(store, async () => {
       const before = vi.getTimerCount();
@@ -115,7 +109,7 @@ describe('the set of fences', () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  it('is loaded only while what it knows is at most five seconds old, and again as soon as the store answers', async () => {
+  it('the set is loaded only while its last reading is at most five seconds old', async () => {
     const store = new Store();
     store.mode = 'fails';
     const faults = await using(store, async (set) => {
@@ -136,11 +130,11 @@ describe('the set of fences', () => {
   });
 
   it.each<[string, (set: FenceSet) => void]>([
-    ['writers ask', (set) => set.mayHold(key, 0)],
-    ['readers ask', (set) => set.isFenced(question)],
+    ['writers check keys', (set) => set.mayHold(key, 0)],
+    ['readers check fences', (set) => set.isFenced(query)],
   ])(
-    'is read each second while %s, at once for the first of them, and every four seconds otherwise',
-    async (_, ask) => {
+    'the store is read each second while %s, immediately for the first check, and otherwise every four seconds',
+    async (_, check) => {
       const store = new Store();
       let readings = 0;
       const readFences = (reading?: FenceReading) => {
@@ -152,11 +146,11 @@ describe('the set of fences', () => {
       expect(readings).toBeGreaterThanOrEqual(5);
       expect(readings).toBeLessThanOrEqual(6);
       readings = 0;
-      ask(set);
+      check(set);
       await vi.advanceTimersByTimeAsync(0);
       expect(readings).toBe(1);
       for (let at = 0; at < 200; at++) {
-        ask(set);
+        check(set);
         await vi.advanceTimersByTimeAsync(100);
       }
       expect(readings).toBeGreaterThanOrEqual(19);
@@ -164,19 +158,19 @@ describe('the set of fences', () => {
     },
   );
 
-  it('ends a question under which nothing comes, and asks again', async () => {
+  it('the set aborts a query that returns nothing, and queries again', async () => {
     const store = new Store(fenceOf(key));
     store.mode = 'is silent';
     const faults = await using(store, async (set) => {
       store.mode = 'answers';
       await vi.advanceTimersByTimeAsync(6_000);
       expect(set.loaded).toBe(true);
-      expect(set.isFenced(question)).toBe(true);
+      expect(set.isFenced(query)).toBe(true);
     });
     expect(faults).toHaveLength(1);
   });
 
-  it('says of no fenced key that nobody may be fenced under it, and of hardly any other that somebody may', async () => {
+  it('the filter passes every fenced key and few others', async () => {
     const keys = fc.uint8Array({ minLength: 16, maxLength: 16 }).map((bytes) => Buffer.from(bytes));
     const fenced = fc.sample(keys, 500);
     await using(new Store(...fenced.map((one) => fenceOf(one))), async (set) => {

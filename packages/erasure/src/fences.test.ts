@@ -6,24 +6,24 @@ import { openMemoryErasureRecords } from './test/memory/records.ts';
 
 const fence = { environmentId: 'env', key: randomBytes(16), cutoffMs: 7, erasureId: randomBytes(16) };
 
-it('a fence stands in the column store before it stands in Redis, and in neither when the column store is away', async () => {
+it('a fence is written to ClickHouse before Redis, and to neither when ClickHouse is away', async () => {
   const records = openMemoryErasureRecords(() => 0);
   const seen: string[] = [];
   const { putFences } = records;
   records.putFences = async (put) => {
     await putFences(put);
-    seen.push('column store');
+    seen.push('clickhouse');
   };
   const fences = createFences(records, { fence: async (cutoffs) => void seen.push(`guard ${cutoffs[0]!.cutoffMs}`) });
   await fences.raise([fence]);
-  expect(seen).toEqual(['column store', 'guard 7']);
+  expect(seen).toEqual(['clickhouse', 'guard 7']);
   for await (const stored of records.readFences()) expect(stored).toMatchObject(fence);
   records.putFences = () => Promise.reject(new Error('away'));
   await expect(fences.raise([fence])).rejects.toThrow('away');
   expect(seen).toHaveLength(2);
 });
 
-it('of a fence that the store tells several times the latest cut-off holds, in whichever order they come', async () => {
+it('the latest cut-off of a fence applies if the store returns it several times, in any order', async () => {
   const [key, other] = [randomBytes(16), randomBytes(16)];
   const stored = [
     { key, cutoffMs: 7 },

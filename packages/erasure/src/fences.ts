@@ -1,28 +1,23 @@
+/** Sets, enforces and loads the fences of erased people. */
 import type { FenceQuery } from '@playline/contracts';
 import { inBatches, pause } from '@playline/stores';
 import type { ErasureFence, ErasureRecords } from './records.ts';
 import type { ErasureTarget } from './rows.ts';
 
-/** The store whose scripts refuse facts and consents; `ErasureGuards` of `@playline/people` fits. */
+/** The store of links and consents; `ErasureGuards` of `@playline/people` fits. */
 export interface FenceGuard {
   fence(cutoffs: readonly ErasureTarget[]): Promise<void>;
 }
 
-/** The same store, with the removal of what a fence should have kept out. */
+/** The same store, which also removes what a fence should have refused. */
 export interface FenceEnforcer {
   enforce(cutoffs: readonly ErasureTarget[]): Promise<{ readonly links: number; readonly consents: number }>;
 }
 
-/**
- * Fences of erased people, in both stores that refuse something: one for writers of rows, one for links and consents.
- */
 export interface Fences {
   /**
-   * Sets fences; a later fence of an identity stays. Safe to repeat.
-   *
-   * The column store comes first. If Redis is lost, its fences are restored from there, so a fence in Redis alone would
-   * be lost with it.
-   * @throws StoreFault, or a fault of the guard: then it may be called again
+   * Sets fences in ClickHouse, from which lost fences of Redis are restored, then in Redis. May be repeated.
+   * @throws StoreFault, or a fault of the guard
    */
   raise(fences: readonly ErasureFence[]): Promise<void>;
 }
@@ -36,12 +31,11 @@ export function createFences(records: Pick<ErasureRecords, 'putFences'>, guard: 
   };
 }
 
-/** Of one call: some milliseconds of Redis. */
+/** Takes Redis some milliseconds. */
 const ENFORCED_A_CALL = 1_000;
 
 /**
- * Sets fences in the store of links and consents again, and removes there what they should have kept out. Streams the
- * fences, so their number does not matter.
+ * Sets fences in Redis again, and removes there what they should have refused. Streams the fences.
  * @returns what was removed, by environment
  * @throws a fault of the source or of the store: then it may be called again
  */
@@ -60,90 +54,79 @@ export async function enforceFences(
 }
 
 /**
- * Cut-offs of everybody who is fenced, each identity once. Until a merge has folded them, the column store returns a
- * fence that was raised again several times; the latest cut-off counts.
+ * The latest cut-off of every fenced identity. Unmerged fences come several times.
  * @throws StoreFault
  */
 export async function readCutoffs(records: Pick<ErasureRecords, 'readFences'>): Promise<ErasureTarget[]> {
   const latest = new Map<string, ErasureTarget>();
   for await (const { environmentId, key, cutoffMs } of records.readFences()) {
-    const name = `${environmentId} ${key.toString('latin1')}`;
+    const name = `${environmentId} ${toName(key)}`;
     if ((latest.get(name)?.cutoffMs ?? Number.NEGATIVE_INFINITY) < cutoffMs)
       latest.set(name, { environmentId, key, cutoffMs });
   }
   return [...latest.values()];
 }
 
-/** All fences, in memory: for services that write what may be about a person. */
+/** All fences in memory, for services that write rows. */
 export interface FenceSet {
-  /**
-   * Whether every fence is known that was written more than `FENCES_KNOWN_WITHIN_MS` ago. While it is false, nothing
-   * may be written.
-   */
+  /** Whether every fence older than `FENCES_KNOWN_WITHIN_MS` is known. While false, nothing may be written. */
   readonly loaded: boolean;
-  /** Quick check in nanoseconds: false for almost every key that is not fenced. The key begins at `start`. */
+  /** Takes nanoseconds, and is false for almost every key without a fence. The key begins at `start`. */
   mayHold(source: Buffer, start: number): boolean;
-  /** Whether it happened, or was received, not later than the cut-off of a fence of this identity. */
-  isFenced(question: FenceQuery): boolean;
+  /** Whether it happened, or was received, not later than the cut-off of the identity's fence. */
+  isFenced(query: FenceQuery): boolean;
 }
 
 /**
- * After writing a fence the eraser waits this long. Then it reads the end of the log and waits until writers have
- * committed past it. A record after that end came later than the fence: the writer that judges it knows every fence
- * older than this time, and so this one too. Without the wait, a message that a gateway was slow to publish would be
- * stored again after the delete.
+ * The eraser waits this long after writing a fence before it reads the end of the log. So writers know the fence when
+ * they process a record after that end, such as a message that a gateway was slow to publish.
  */
 export const FENCES_KNOWN_WITHIN_MS = 5_000;
-/** Allows several tries within that time. One query takes a millisecond. */
+/** Allows several attempts within that time. One query takes a millisecond. */
 const REFRESH_MS = 1_000;
-/**
- * While nothing is judged and nothing has failed, so that an idle process and the store have little to do. The first key
- * that is judged ends this pause. A try that fails is followed by others each second.
- */
-const REST_REFRESH_MS = 4_000;
-/** A query that brings nothing for this long has lost its connection. It is ended, and the next one works. */
+/** While no key is checked and no refresh has failed. The first check ends this pause. */
+const IDLE_REFRESH_MS = 4_000;
+/** A query without rows for this long has lost its connection, and is aborted. */
 const STALLED_MS = 2_000;
 /**
- * From time to time all fences are read again. If a table was restored from a backup, a new part may have the name of
- * an old one, and its fences would wrongly count as known. A hundred thousand fences take a third of a second.
+ * After this time all fences are read again, because a table restored from a backup may reuse the name of a part. A
+ * hundred thousand fences take a third of a second.
  */
 const REREAD_ALL_MS = 600_000;
 
 export interface FenceSetOptions {
   readonly records: Pick<ErasureRecords, 'readFences'>;
-  /** Called with the fault of every failed refresh; the next refresh follows by itself. */
+  /** Called for every failed refresh; the next one follows. */
   readonly onFault: (fault: unknown) => void;
 }
 
-/** Opens the set and keeps it fresh. Resolves at once, whether or not the store answers: `loaded` tells. */
+/** Opens the set and refreshes it in the background. Resolves before the first refresh: check `loaded`. */
 export function openFenceSet({ records, onFault }: FenceSetOptions): FenceSet & { close(): Promise<void> } {
   const fences = new FenceIndex();
   const stop = new AbortController();
-  const known = createKnownParts();
+  const refresh = createRefresh(records, fences, stop.signal);
   let freshMs = Number.NEGATIVE_INFINITY;
-  const rest = createRest(stop.signal);
-  const refresh = async () => {
-    const askedMs = performance.now();
-    const reading = known.begin(askedMs);
-    const watch = openWatch(stop.signal);
-    try {
-      for await (const fence of records.readFences({ knownParts: reading.known, signal: watch.signal })) {
-        watch.alive();
-        fences.add(fence);
-        reading.seen.add(fence.part);
-      }
-    } finally {
-      watch.close();
-    }
-    known.end(reading);
-    freshMs = askedMs;
-  };
+  let isInUse = false;
+  let idle = new AbortController();
   const keepFresh = async () => {
     while (!stop.signal.aborted) {
-      const fault = await refresh().then(() => null, toFault);
-      if (fault !== null && !stop.signal.aborted) onFault(fault.cause);
-      await rest.pause(fault !== null);
+      let hasFailed = false;
+      try {
+        freshMs = await refresh();
+      } catch (fault) {
+        hasFailed = true;
+        if (!stop.signal.aborted) onFault(fault);
+      }
+      const isIdle = !isInUse && !hasFailed;
+      isInUse = false;
+      idle = new AbortController();
+      if (isIdle) await pause(IDLE_REFRESH_MS, AbortSignal.any([stop.signal, idle.signal]));
+      else await pause(REFRESH_MS, stop.signal);
     }
+  };
+  const markUsed = () => {
+    if (!isInUse) idle.abort();
+    isInUse = true;
   };
   const running = keepFresh();
   return {
@@ -151,12 +134,12 @@ export function openFenceSet({ records, onFault }: FenceSetOptions): FenceSet & 
       return performance.now() - freshMs <= FENCES_KNOWN_WITHIN_MS;
     },
     mayHold: (source, start) => {
-      rest.use();
+      markUsed();
       return fences.mayHold(source, start);
     },
-    isFenced: (question) => {
-      rest.use();
-      return fences.isFenced(question);
+    isFenced: (query) => {
+      markUsed();
+      return fences.isFenced(query);
     },
     async close() {
       stop.abort();
@@ -165,8 +148,31 @@ export function openFenceSet({ records, onFault }: FenceSetOptions): FenceSet & 
   };
 }
 
-/** What a refresh threw, which may be any value. */
-const toFault = (cause: unknown) => ({ cause });
+/** @returns a function that adds new fences, and returns the time of its request by `performance.now()` */
+function createRefresh(records: FenceSetOptions['records'], fences: FenceIndex, stop: AbortSignal) {
+  let knownParts: ReadonlySet<string> = new Set();
+  let reloadedMs = Number.NEGATIVE_INFINITY;
+  return async (): Promise<number> => {
+    // Before the query, whose result may lack a fence that is written while it runs.
+    const requestedMs = performance.now();
+    const skipped = requestedMs - reloadedMs > REREAD_ALL_MS ? new Set<string>() : knownParts;
+    const seen = new Set(skipped);
+    const watchdog = openWatchdog(stop);
+    try {
+      for await (const fence of records.readFences({ knownParts: skipped, signal: watchdog.signal })) {
+        watchdog.reset();
+        fences.add(fence);
+        seen.add(fence.part);
+      }
+    } finally {
+      watchdog.close();
+    }
+    // Only after a complete reading: an aborted one has only some fences of a part.
+    if (skipped.size === 0) reloadedMs = requestedMs;
+    knownParts = seen;
+    return requestedMs;
+  };
+}
 
 /**
  * All fences of this moment, read once: for checks of what was written.
@@ -180,46 +186,20 @@ export async function readFenceSet(
   return fences;
 }
 
-interface Reading {
-  /** Before the query: a fence written while it runs may be missing from its answer. */
-  readonly requestedMs: number;
-  /** Parts that need not be read again; empty when all are read. */
-  readonly known: ReadonlySet<string>;
-  /** Parts that count as known once this reading has reached its end. */
-  readonly seen: Set<string>;
-}
-
-/** Remembers which parts of the table have been read to their end. */
-function createKnownParts() {
-  let known: ReadonlySet<string> = new Set();
-  let wholeMs = Number.NEGATIVE_INFINITY;
-  return {
-    begin(askedMs: number): Reading {
-      const isWhole = askedMs - wholeMs > REREAD_ALL_MS;
-      return { requestedMs: askedMs, known: isWhole ? new Set() : known, seen: new Set(isWhole ? [] : known) };
-    },
-    /** Only a reading that came to its end makes parts known: one that was cut short has only some fences of a part. */
-    end(reading: Reading): void {
-      if (reading.known.size === 0) wholeMs = reading.requestedMs;
-      known = reading.seen;
-    },
+/** Aborts a query when the set is closed, or when no row has arrived for a while. */
+function openWatchdog(stop: AbortSignal) {
+  const query = new AbortController();
+  let activeMs = performance.now();
+  const end = () => query.abort(new Error('the set of fences was closed'));
+  const check = () => {
+    if (performance.now() - activeMs > STALLED_MS) query.abort(new Error(`no fence arrived for ${STALLED_MS} ms`));
   };
-}
-
-/** Watches one query. Ends it when the set is closed, or when nothing has come for a while. */
-function openWatch(stop: AbortSignal) {
-  const question = new AbortController();
-  let aliveMs = performance.now();
-  const end = () => question.abort(new Error('the fences are not asked for any more'));
-  const look = () => {
-    if (performance.now() - aliveMs > STALLED_MS) question.abort(new Error(`no fence was told for ${STALLED_MS} ms`));
-  };
-  const timer = setInterval(look, STALLED_MS / 3);
+  const timer = setInterval(check, STALLED_MS / 3);
   stop.addEventListener('abort', end);
   return {
-    signal: question.signal,
-    alive: () => {
-      aliveMs = performance.now();
+    signal: query.signal,
+    reset: () => {
+      activeMs = performance.now();
     },
     close: () => {
       clearInterval(timer);
@@ -228,49 +208,20 @@ function openWatch(stop: AbortSignal) {
   };
 }
 
-/** The pauses between refreshes: long ones only while nothing is judged and nothing has failed. */
-function createRest(stop: AbortSignal): { use(): void; pause(hasFailed: boolean): Promise<void> } {
-  let isInUse = false;
-  /** Ends the pause of a set at rest. */
-  let endRest: (() => void) | null = null;
-  return {
-    use: () => {
-      if (!isInUse) endRest?.();
-      isInUse = true;
-    },
-    pause: async (hasFailed) => {
-      const isAtRest = !isInUse && !hasFailed;
-      isInUse = false;
-      const between = openPause(isAtRest ? REST_REFRESH_MS : REFRESH_MS, stop);
-      endRest = isAtRest ? between.end : null;
-      await between.ended;
-    },
-  };
-}
-
-/** A pause that ends by itself, by `end` or by the signal. */
-function openPause(ms: number, stop: AbortSignal): { readonly ended: Promise<void>; end(): void } {
-  const early = new AbortController();
-  return { ended: pause(ms, AbortSignal.any([stop, early.signal])), end: () => early.abort() };
-}
-
-/**
- * How many bits of a key the filter uses: it takes half a megabyte, and with 10,000 fences one key in four hundred
- * passes by mistake.
- */
+/** Bits of a key in the filter: half a megabyte, and with 10,000 fences one key in four hundred passes by mistake. */
 const FILTER_BITS = 22;
 
-/** Cut-offs by environment and key, behind a filter: almost no row is about a fenced person. */
+/** Cut-offs by environment and key, behind a filter that rejects almost every other key. */
 class FenceIndex {
   readonly #filter = new Uint8Array(2 ** (FILTER_BITS - 3));
   readonly #cutoffs = new Map<string, Map<string, number>>();
 
-  add({ environmentId, key, cutoffMs }: { environmentId: string; key: Buffer; cutoffMs: number }): void {
+  add({ environmentId, key, cutoffMs }: ErasureTarget): void {
     const bit = bitOf(key, 0);
     this.#filter[bit >> 3]! |= 1 << (bit & 7);
     const own = this.#cutoffs.get(environmentId) ?? new Map<string, number>();
     this.#cutoffs.set(environmentId, own);
-    const name = nameOf(key);
+    const name = toName(key);
     own.set(name, Math.max(cutoffMs, own.get(name) ?? cutoffMs));
   }
 
@@ -280,13 +231,13 @@ class FenceIndex {
   }
 
   isFenced({ environmentId, key, eventTimeMs, receivedAtMs }: FenceQuery): boolean {
-    const cutoffMs = this.#cutoffs.get(environmentId)?.get(nameOf(key));
+    const cutoffMs = this.#cutoffs.get(environmentId)?.get(toName(key));
     return cutoffMs !== undefined && Math.min(eventTimeMs, receivedAtMs) <= cutoffMs;
   }
 }
 
-/** Sixteen bytes as sixteen one-byte characters: half the memory of hexadecimal text. */
-const nameOf = (key: Buffer): string => key.toString('latin1');
+/** Sixteen one-byte characters take half the memory of hexadecimal text. */
+const toName = (key: Buffer): string => key.toString('latin1');
 
 /** The first bits of a key as a number. */
 function bitOf(source: Buffer, start: number): number {

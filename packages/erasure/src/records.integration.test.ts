@@ -24,7 +24,7 @@ async function openMemory(): Promise<{ records: ErasureRecords; close(): Promise
 describe.each([
   ['memory', openMemory],
   ['clickhouse', openClickHouse],
-])('records of erasures in %s', (_name, open) => {
+])('erasure records in %s', (_name, open) => {
   let records: ErasureRecords;
   let close: () => Promise<void>;
   beforeAll(async () => {
@@ -37,26 +37,26 @@ describe.each([
     const latest = new Map<string, StoredFence>();
     for await (const fence of records.readFences({ ...(knownParts && { knownParts }) })) {
       const key = fence.key.toString('hex');
-      const isOurs = fence.environmentId === environmentId;
-      if (isOurs && fence.cutoffMs >= (latest.get(key)?.cutoffMs ?? 0)) latest.set(key, fence);
+      const isHere = fence.environmentId === environmentId;
+      if (isHere && fence.cutoffMs >= (latest.get(key)?.cutoffMs ?? 0)) latest.set(key, fence);
     }
     return [...latest.values()];
   };
 
-  it('give a request back as it was put until it has its receipt, once, and the oldest first', async () => {
+  it('unfinished requests are returned unchanged, once, oldest first', async () => {
     const late = createRequest({ requestedAt: AT + 9, memberKeys: [newId()] });
     const early = createRequest({ requestedAt: AT + 1 });
     for (let time = 0; time < 2; time++) await records.putRequests([late, early]);
-    const ours = async () => {
+    const own = async () => {
       const ids = [late, early].map(({ erasureId }) => erasureId.toString('hex'));
       return (await records.readUnfinished()).filter(({ erasureId }) => ids.includes(erasureId.toString('hex')));
     };
-    expect(await ours()).toEqual([early, late]);
+    expect(await own()).toEqual([early, late]);
     await records.putReceipts([createReceipt({ erasureId: early.erasureId })]);
-    expect(await ours()).toEqual([late]);
+    expect(await own()).toEqual([late]);
   });
 
-  it('keep what was found of a request when it is added again, also beside one that is new', async () => {
+  it('a request that is added again keeps what an eraser found', async () => {
     const [request, other] = [createRequest(), createRequest()];
     const found = {
       ...request,
@@ -74,7 +74,7 @@ describe.each([
     expect(await records.readOpenSince(0, [{ environmentId, key }])).toEqual([{ request: found, receipt: null }]);
   });
 
-  it('tell which erasures name an identity and had no receipt yet at a moment', async () => {
+  it('open erasures of an identity are found by subject, member or link, until their receipt', async () => {
     const [environmentId, member] = [`test-${randomUUID()}`, newId()];
     const of = { environmentId, memberKeys: [member] };
     const [linked, late, early] = [newId(), createRequest(of), createRequest(of)] as const;
@@ -92,7 +92,7 @@ describe.each([
     expect(await find(newId())).toEqual([]);
   });
 
-  it('keep what was found of a request until somebody has begun it, and then what that one has found', async () => {
+  it('found identities are not stored for a request with progress or a receipt', async () => {
     const [fresh, begun, done] = [createRequest(), createRequest(), createRequest()] as const;
     await records.addRequests([fresh, begun, done]);
     const { erasureId, environmentId } = begun;
@@ -107,7 +107,7 @@ describe.each([
     expect(kept).toEqual(expect.arrayContaining([found[0], begun, done]));
   });
 
-  it('keep the latest cut-off of an identity, in whichever order fences come', async () => {
+  it('the latest cut-off of an identity applies in any order of fences', async () => {
     const environmentId = `test-${randomUUID()}`;
     const [one, other] = [newId(), newId()];
     const fence = (key: Buffer, cutoffMs: number) => ({ environmentId, key, cutoffMs, erasureId: newId() });
@@ -121,7 +121,7 @@ describe.each([
     expect(await fencesOf(`${environmentId}-b`)).toEqual([]);
   });
 
-  it('tell the fences written since a moment, by the time that they tell themselves', async () => {
+  it('fences are returned with their time and part, and known parts are skipped', async () => {
     const environmentId = `test-${randomUUID()}`;
     const fence = { environmentId, key: newId(), cutoffMs: AT, erasureId: newId() };
     await records.putFences([fence]);
@@ -135,7 +135,7 @@ describe.each([
     expect(await fencesOf(environmentId)).toHaveLength(2);
   });
 
-  it('keep how far a batch is, the copy that was put last, until the batch is dropped', async () => {
+  it('the last copy of a progress is returned until its batch is dropped', async () => {
     const batches = [newId(), newId()] as const;
     const erasure = { erasureId: newId(), environmentId: 'test', cutoffAt: AT, closureKeys: [newId(), newId()] };
     const first = { ...erasure, batchId: batches[0], deleted: {} };
@@ -143,22 +143,22 @@ describe.each([
     await records.putProgress([first, other]);
     const further = { ...first, deleted: { 'clickhouse.events': 12 } };
     for (let time = 0; time < 2; time++) await records.putProgress([further]);
-    const ours = async () =>
+    const own = async () =>
       (await records.readProgress()).filter(({ batchId }) => batches.some((id) => id.equals(batchId)));
-    expect((await ours()).sort((a, b) => Buffer.compare(b.batchId, a.batchId))).toEqual(
+    expect((await own()).sort((a, b) => Buffer.compare(b.batchId, a.batchId))).toEqual(
       [further, other].sort((a, b) => Buffer.compare(b.batchId, a.batchId)),
     );
     for (let time = 0; time < 2; time++) await records.dropProgress(batches[0]);
-    expect(await ours()).toEqual([other]);
+    expect(await own()).toEqual([other]);
     await records.dropProgress(batches[1]);
   });
 
-  it('take no fence for nobody, who would keep out everybody without such an id', async () => {
-    const nobody = { environmentId: 'test', key: Buffer.alloc(16), cutoffMs: AT, erasureId: newId() };
-    await expect(records.putFences([nobody])).rejects.toThrow(RangeError);
+  it('a fence of the zero key is rejected', async () => {
+    const zero = { environmentId: 'test', key: Buffer.alloc(16), cutoffMs: AT, erasureId: newId() };
+    await expect(records.putFences([zero])).rejects.toThrow(RangeError);
   });
 
-  it('give a receipt back as it was put, and of several copies the one that knows most', async () => {
+  it('a receipt is returned unchanged, and the copy with the most information applies', async () => {
     const first = createReceipt();
     expect(await records.readReceipt(first.erasureId)).toBeNull();
     await records.putReceipts([first]);
@@ -170,7 +170,7 @@ describe.each([
     expect(await records.readReceipt(first.erasureId)).toEqual(physical);
   });
 
-  it('tell by their ids which erasures are finished, and what was asked for', async () => {
+  it('finished erasures and stored requests are found by id', async () => {
     const [done, waiting] = [createRequest({ memberKeys: [newId()] }), createRequest()];
     await records.putRequests([done, waiting, done]);
     await records.putReceipts([createReceipt({ erasureId: done.erasureId })]);
@@ -179,24 +179,22 @@ describe.each([
     expect(finished.has(waiting.erasureId.toString('hex'))).toBe(false);
     expect(await records.readRequests([newId(), done.erasureId])).toEqual([done]);
     expect(await records.readRequests([])).toEqual([]);
-    // More than one question holds.
+    // More than one query takes.
     const many = Array.from({ length: 1_200 }, newId);
     expect(await records.readRequests([...many, waiting.erasureId])).toEqual([waiting]);
   });
 
-  it('give a list page by page, the newest first, whole and without a double, whatever it is narrowed to', async () => {
+  it('the list of erasures is paged newest first, complete and without duplicates, for every filter', async () => {
     const environmentId = `test-${randomUUID()}`;
     const times = [{}, { physicallyErasedAt: AT }, { logExpiredAt: AT }, { physicallyErasedAt: AT, logExpiredAt: AT }];
     const put: Erasure[] = [];
     for (let index = 0; index < 15; index++) {
-      // Several of one moment.
       const request = createRequest({ environmentId, requestedAt: AT + (index % 4) });
       const over = times[index % 5];
       const { erasureId } = request;
       put.push({ request, receipt: over === undefined ? null : createReceipt({ erasureId, environmentId, ...over }) });
     }
     await records.putRequests([...put.map(({ request }) => request), createRequest()]);
-    // An earlier copy of each is there too.
     const receipts = put.flatMap(({ receipt }) => receipt ?? []);
     await records.putReceipts(
       receipts.map((receipt) => ({ ...receipt, physicallyErasedAt: null, logExpiredAt: null })),
@@ -208,23 +206,23 @@ describe.each([
     for (const state of [undefined, ...ERASURE_STATES])
       for (const erasuresMax of [1, 4, 100]) {
         const wanted = put.filter(({ receipt }) => state === undefined || stateOf(receipt) === state);
-        const told: Erasure[] = [];
+        const listed: Erasure[] = [];
         for (;;) {
-          const after = told.at(-1)?.request;
+          const after = listed.at(-1)?.request;
           const page = { environmentId, erasuresMax, ...(state && { state }), ...(after && { after }) };
           const erasures = await records.readErasures(page);
           expect(erasures.length).toBeLessThanOrEqual(erasuresMax);
-          told.push(...erasures);
+          listed.push(...erasures);
           if (erasures.length < erasuresMax) break;
         }
-        expect(told).toEqual(wanted);
+        expect(listed).toEqual(wanted);
       }
     const all = (await records.readErasures({ erasuresMax: 1_000 })).map(({ request }) => request.environmentId);
     expect(all).toContain(environmentId);
     expect(new Set(all).size).toBeGreaterThan(1);
   });
 
-  it('tell the receipts that wait for files or for the log', async () => {
+  it('open receipts lack the removal from disk or the expiry of the log', async () => {
     const [bare, physical, whole] = [createReceipt({ acceptedAt: AT + 1 }), createReceipt(), createReceipt()];
     const times = { physicallyErasedAt: AT, logExpiredAt: AT };
     const put = [bare, { ...physical, physicallyErasedAt: AT }, { ...whole, ...times }];
@@ -235,9 +233,9 @@ describe.each([
   });
 });
 
-describe('records of erasures in ClickHouse', () => {
-  it('say that a store which is away is not ready, and that nothing was stored', async () => {
-    const records = openErasureRecords({ url: 'http://127.0.0.1:1', user: 'nobody', password: '', database: 'none' });
+describe('erasure records in ClickHouse', () => {
+  it('records of an unreachable ClickHouse are not ready, and every call rejects', async () => {
+    const records = openErasureRecords({ url: 'http://127.0.0.1:1', user: 'none', password: '', database: 'none' });
     expect(await records.ready()).toBe(false);
     const fault = { name: 'StoreFault', kind: 'passing' };
     await expect(records.putRequests([createRequest()])).rejects.toMatchObject(fault);
@@ -247,7 +245,7 @@ describe('records of erasures in ClickHouse', () => {
     await records.close();
   });
 
-  it('give the connection of a question back that was ended while the store hung', async () => {
+  it('an aborted query frees its connection while ClickHouse hangs', async () => {
     const harness = await openClickHouseHarness();
     const wire = await openWire(Number(new URL(harness.target.url).port));
     const records = openErasureRecords({ ...harness.target, url: `http://127.0.0.1:${wire.port}` });

@@ -1,7 +1,7 @@
 import { IDENTITY_KEY_BYTES, isEnvironmentId, KEPT_TIME_END_MS } from '@playline/contracts';
 import type { FactOrder } from './rows.ts';
 
-/** An identity about which nothing is stored that happened or was received up to the cut-off. */
+/** An identity whose data are erased and refused up to the cut-off. */
 export interface ErasureFence {
   readonly environmentId: string;
   /** 16 bytes. */
@@ -14,48 +14,44 @@ export interface ErasureFence {
 
 /** A fence in the store. */
 export interface StoredFence extends ErasureFence {
-  /** When it was written, by the store's clock (epoch milliseconds). */
+  /** Epoch milliseconds by the store's clock. */
   readonly fencedAtMs: number;
-  /** The part of the store that contains it. A part never changes, so it need not be read twice. */
+  /** The part of the table that contains it. Parts never change, so one need not be read twice. */
   readonly part: string;
 }
 
 export interface FenceReading {
-  /** Pieces that are known already. */
+  /** Parts to skip. */
   readonly knownParts?: ReadonlySet<string>;
-  /** Ends the reading with a fault. */
   readonly signal?: AbortSignal;
 }
 
-/** A link of two identities, as the decisions told it. Times are epoch milliseconds, keys 16 bytes. */
+/** A link of two identities from the stored decisions. Times are epoch milliseconds, keys 16 bytes. */
 export interface FoundLink {
   readonly a: Buffer;
   readonly b: Buffer;
   readonly receivedAtMs: number;
-  /** Where the last fact was that said so. An unlink after it may be decided later. */
+  /** Order of the last fact that linked them. An unlink after it may be decided later. */
   readonly last: FactOrder;
-  /** From this cut-off on the two are separated; null or absent if never, as far as was known. */
+  /** The cut-off from which an unlink separates them; null or absent if none was known. */
   readonly unlinkedAtMs?: number | null;
 }
 
-/** An accepted erasure, as its topic has it. Times are epoch milliseconds, keys and ids 16 bytes. */
+/** An accepted erasure. Times are epoch milliseconds, keys and ids 16 bytes. */
 export interface ErasureRequest {
   readonly erasureId: Buffer;
   readonly environmentId: string;
   readonly subjectKeys: readonly Buffer[];
-  /** Other identities of the same person: those that the gateway knew, then those that the eraser found. */
+  /** Other identities of the person: those the gateway knew, then those the eraser found. */
   readonly memberKeys: readonly Buffer[];
-  /**
-   * Links that the eraser found and removes, with their own times. Absent when there are none, and when they are not
-   * read. Of requests that were done together, each link is stored with one.
-   */
+  /** Links that the eraser found and deletes; absent if not read. Each is stored with one request of its batch. */
   readonly links?: readonly FoundLink[];
   readonly cutoffAt: number;
   readonly requestedAt: number;
   readonly traceId: string;
 }
 
-/** Everybody whom a request names, also as one end of a link. */
+/** Keys of all identities in a request, including the ends of its links. */
 export function* namedKeys({ subjectKeys, memberKeys, links = [] }: ErasureRequest): Generator<Buffer> {
   yield* subjectKeys;
   yield* memberKeys;
@@ -65,11 +61,11 @@ export function* namedKeys({ subjectKeys, memberKeys, links = [] }: ErasureReque
   }
 }
 
-/** What was erased, when, and how it was checked. Times are epoch milliseconds. */
+/** What was erased, when, and how it was verified. Times are epoch milliseconds. */
 export interface ErasureReceipt {
   readonly erasureId: Buffer;
   readonly environmentId: string;
-  /** 32 bytes: SHA-256 of the identity keys in the order of their bytes. */
+  /** 32 bytes: SHA-256 of the identity keys in byte order. */
   readonly closureHash: Buffer;
   readonly closureCount: number;
   readonly cutoffAt: number;
@@ -81,15 +77,15 @@ export interface ErasureReceipt {
   readonly logExpiresAt: number;
   /** Null until every partition begins at or after its entry in `logEnds`. */
   readonly logExpiredAt: number | null;
-  /** By store and place: `clickhouse.events`, `redis.i`. */
+  /** By store, such as `clickhouse.events` and `redis.i`. */
   readonly deleted: Readonly<Record<string, number>>;
   readonly verified: Readonly<Record<string, number>>;
-  /** For each topic and partition, such as `audience.messages.v1/3`, the end of the log when the fences were set. */
+  /** End of the log when the fences were set, by topic and partition such as `audience.messages.v1/3`. */
   readonly logEnds: Readonly<Record<string, number>>;
   readonly traceId: string;
 }
 
-/** How far one erasure of a batch has come. Erasures of one person in one batch share closure and cut-off. */
+/** Progress of one erasure of a batch. Erasures of one person in one batch share closure and cut-off. */
 export interface ErasureProgress {
   /** 16 bytes. */
   readonly batchId: Buffer;
@@ -99,18 +95,15 @@ export interface ErasureProgress {
   readonly cutoffAt: number;
   /** Every identity of the person. */
   readonly closureKeys: readonly Buffer[];
-  /** As in the receipt; what was found so far. */
+  /** As in the receipt, so far. */
   readonly deleted: Readonly<Record<string, number>>;
 }
 
-/**
- * How far an erasure has come. `erased`: no query finds a row. `physically erased`: no file contains a row. `log
- * expired`: and the log has nothing of it either.
- */
+/** `erased`: no query finds a row. `physically erased`: no file contains one. `log expired`: neither does the log. */
 export const ERASURE_STATES = ['waiting', 'erased', 'physically erased', 'log expired'] as const;
 export type ErasureState = (typeof ERASURE_STATES)[number];
 
-/** A request, and its receipt once there is one. */
+/** A request with its receipt, if it has one. */
 export interface Erasure {
   readonly request: ErasureRequest;
   readonly receipt: ErasureReceipt | null;
@@ -122,16 +115,16 @@ export interface NamedIdentity {
   readonly key: Buffer;
 }
 
-/** Which erasures are told. */
+/** A page of the list of erasures. */
 export interface ErasurePage {
   readonly environmentId?: string;
   readonly state?: ErasureState;
-  /** Only erasures after this one in the list. */
+  /** The last erasure of the previous page. */
   readonly after?: Pick<ErasureRequest, 'erasureId' | 'requestedAt'>;
   readonly erasuresMax: number;
 }
 
-/** The state that a receipt, or its absence, tells. */
+/** State of the erasure with this receipt. */
 export function stateOf(receipt: Pick<ErasureReceipt, 'physicallyErasedAt' | 'logExpiredAt'> | null): ErasureState {
   if (receipt === null) return 'waiting';
   if (receipt.physicallyErasedAt === null) return 'erased';
@@ -139,85 +132,47 @@ export function stateOf(receipt: Pick<ErasureReceipt, 'physicallyErasedAt' | 'lo
 }
 
 /**
- * Stores everything about erasures: requests, fences, progress and receipts. What was put is on disk when the call
- * resolves. Putting the same again changes nothing.
+ * Stores requests, fences, progress and receipts. Data are on disk when a put resolves, and may be put again.
+ * Every call rejects with a StoreFault.
  */
 export interface ErasureRecords {
-  /**
-   * Adds requests that are not stored yet. A stored one stays as it is, with what an eraser has found.
-   * @throws StoreFault
-   */
+  /** Adds requests; a stored one is unchanged, with what an eraser has found. */
   addRequests(requests: readonly ErasureRequest[]): Promise<void>;
-  /**
-   * Replaces requests.
-   * @throws StoreFault
-   */
+  /** Replaces requests. */
   putRequests(requests: readonly ErasureRequest[]): Promise<void>;
-  /**
-   * Also replaces requests, except those in a batch or with a receipt: the eraser that works on those knows more.
-   * @throws StoreFault
-   */
+  /** Replaces requests that are in no batch and have no receipt: the eraser of such a batch knows more. */
   putFound(requests: readonly ErasureRequest[]): Promise<void>;
-  /** Requests without a receipt, without links, the oldest first. @throws StoreFault */
+  /** Requests without a receipt, oldest first, without links. */
   readUnfinished(): Promise<ErasureRequest[]>;
   /**
-   * Erasures that name one of these identities and had no receipt yet at this moment (epoch milliseconds), in any order
-   * and with their links.
-   * @param onLink called for each link that is read; what it throws ends the reading
-   * @throws StoreFault
+   * Erasures that name one of these identities and had no receipt at `sinceMs` (epoch milliseconds), with links.
+   * @param onLink called for each link; what it throws ends the reading
    */
   readOpenSince(sinceMs: number, identities: readonly NamedIdentity[], onLink?: () => void): Promise<Erasure[]>;
-  /**
-   * Of several cut-offs of one identity the latest counts.
-   * @throws StoreFault
-   */
+  /** The latest cut-off of an identity applies. */
   putFences(fences: readonly ErasureFence[]): Promise<void>;
-  /**
-   * Every fence that is not in a known part, as of one moment, however long reading takes.
-   * @throws StoreFault
-   */
+  /** Every fence outside the known parts, as a snapshot. */
   readFences(reading?: FenceReading): AsyncIterable<StoredFence>;
-  /**
-   * Of several copies the one with the most information counts.
-   * @throws StoreFault
-   */
+  /** The copy with the most information applies. */
   putReceipts(receipts: readonly ErasureReceipt[]): Promise<void>;
-  /** Null when there is none (yet). @throws StoreFault */
   readReceipt(erasureId: Buffer): Promise<ErasureReceipt | null>;
-  /** Receipts whose rows were still in files, or whose log had not expired, the oldest first. @throws StoreFault */
+  /** Receipts that lack `physicallyErasedAt` or `logExpiredAt`, oldest first. */
   readOpenReceipts(): Promise<ErasureReceipt[]>;
-  /**
-   * Of several copies of one erasure the one that was put last counts.
-   * @throws StoreFault
-   */
+  /** The last copy of an erasure applies. */
   putProgress(progress: readonly ErasureProgress[]): Promise<void>;
-  /**
-   * Progress of every batch that is not finished.
-   * @throws StoreFault
-   */
+  /** Progress of all unfinished batches. */
   readProgress(): Promise<ErasureProgress[]>;
-  /**
-   * Deletes a finished batch; no file in use keeps a row of it.
-   * @throws StoreFault
-   */
+  /** Deletes a finished batch with its files. */
   dropProgress(batchId: Buffer): Promise<void>;
-
-  /** Ids (hexadecimal) of all erasures that have a receipt. @throws StoreFault */
+  /** Ids (hexadecimal) of all erasures with a receipt. */
   readFinished(): Promise<ReadonlySet<string>>;
-  /** Every environment in which somebody asked to be erased. @throws StoreFault */
+  /** Every environment with a request. */
   readEnvironments(): Promise<string[]>;
-  /**
-   * Those of these requests that were ever stored, without links, in any order.
-   * @throws StoreFault
-   */
+  /** The stored ones of these requests, without links, in any order. */
   readRequests(erasureIds: readonly Buffer[]): Promise<ErasureRequest[]>;
-  /**
-   * The newest requests first, without links; those of the same moment by id, descending.
-   * @throws StoreFault
-   */
+  /** Newest requests first, then by id descending, without links. */
   readErasures(page: ErasurePage): Promise<Erasure[]>;
-
-  /** True when the store answers and accepts the login. */
+  /** Whether the store answers and accepts the login. */
   ready(): Promise<boolean>;
   close(): Promise<void>;
 }
@@ -225,9 +180,8 @@ export interface ErasureRecords {
 const ERASURE_ID_BYTES = 16;
 
 /**
- * Explains why a record with the shape of a request is not a valid one: its bytes and numbers may be no keys and times.
- * No eraser works on such a request, so no hold may be placed for it either: nobody would release it.
- * @returns the reason in a few words, without a value; null for a valid request
+ * Validates the bytes and numbers of a request. An invalid one gets no hold, because no eraser would release it.
+ * @returns the reason, without any value; null for a valid request
  */
 export function findRequestFault(request: Omit<ErasureRequest, 'traceId'>): string | null {
   const { environmentId, erasureId, subjectKeys, memberKeys, cutoffAt, requestedAt } = request;

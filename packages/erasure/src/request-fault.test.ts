@@ -19,7 +19,7 @@ it.each([
   ['the longest environment id', { environmentId: 'e'.repeat(64) }],
   ['several keys', { subjectKeys: [randomBytes(16), randomBytes(16)], memberKeys: [randomBytes(16)] }],
   ['the first and the last time that a store can keep', {}],
-])('a request is one with %s', (_what, over) => {
+])('a request is valid with %s', (_what, over) => {
   expect(findRequestFault({ ...REQUEST, ...over })).toBeNull();
 });
 
@@ -27,15 +27,15 @@ it.each([
   ['no environment', { environmentId: '' }, 'not an environment id'],
   ['an environment id too long', { environmentId: 'e'.repeat(65) }, 'not an environment id'],
   ['an environment id that would end a key of Redis', { environmentId: 'e}' }, 'not an environment id'],
-  ['a line behind its environment id', { environmentId: 'env\n' }, 'not an environment id'],
+  ['a line break in its environment id', { environmentId: 'env\n' }, 'not an environment id'],
   ['an id too short', { erasureId: randomBytes(15) }, 'not an erasure id'],
   ['no subject', { subjectKeys: [], memberKeys: [randomBytes(16)] }, 'not identity keys'],
   ['a key too long', { memberKeys: [randomBytes(17)] }, 'not identity keys'],
-  ['the key of nobody', { subjectKeys: [Buffer.alloc(16)] }, 'not identity keys'],
+  ['the zero key', { subjectKeys: [Buffer.alloc(16)] }, 'not identity keys'],
   ['a cut-off that no store can keep', { cutoffAt: TIME_MAX_MS + 1 }, 'time out of range'],
-  ['a cut-off before all time', { cutoffAt: -1 }, 'time out of range'],
+  ['a negative cut-off', { cutoffAt: -1 }, 'time out of range'],
   ['half a millisecond', { requestedAt: 0.5 }, 'time out of range'],
-  ['no number', { requestedAt: Number.NaN }, 'time out of range'],
-])('it is none with %s, and the reason quotes nothing', (_what, over, reason) => {
+  ['NaN as a time', { requestedAt: Number.NaN }, 'time out of range'],
+])('a request is invalid with %s, and the reason contains no value', (_what, over, reason) => {
   expect(findRequestFault({ ...REQUEST, ...over })).toBe(reason);
 });

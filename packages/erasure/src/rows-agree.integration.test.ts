@@ -31,7 +31,7 @@ const COLUMNS = ['trace_id', 'identity_key', 'anonymous_key', 'anonymous_id', 'f
 const show = ({ table, column, as, environmentId, key, rows }: FoundRows) =>
   `${rows} ${as} ${table}.${column} ${environmentId} ${key.toString('hex')}`;
 
-/** Events of a few people, and who of them is erased up to when. */
+/** Events of a few people, and the erased ones with their cut-offs. */
 interface Story {
   readonly events: readonly (typeof event extends fc.Arbitrary<infer E> ? E : never)[];
   readonly targets: readonly (typeof target extends fc.Arbitrary<infer E> ? E : never)[];
@@ -41,10 +41,10 @@ const story: fc.Arbitrary<Story> = fc.record({
   targets: fc.array(target, { minLength: 1, maxLength: 4 }),
 });
 
-/** The rows and targets of a story, in environments and with people of its own. */
-function tell({ events, targets }: Story) {
+/** Rows and targets of a story, in its own environments. */
+function toCase({ events, targets }: Story) {
   const environments = [newEnvironment(), newEnvironment()] as const;
-  // Nobody, then people of this story.
+  // The zero key, then people of this story.
   const keys = [Buffer.alloc(16), ...Array.from({ length: PEOPLE }, newKey)];
   const environmentOf = (second: boolean) => environments[second ? 1 : 0];
   return {
@@ -61,20 +61,20 @@ function tell({ events, targets }: Story) {
   };
 }
 
-it('memory and ClickHouse find, delete and blank the same, whoever is erased up to whenever', async () => {
-  // Five stories at once, because each sweep changes every table, whether for one person or for many.
+it('memory and ClickHouse find, delete and blank the same rows', async () => {
+  // Five stories in one sweep, because each sweep changes every table.
   const property = fc.asyncProperty(fc.array(story, { minLength: 5, maxLength: 5 }), async (stories) => {
-    const told = stories.map(tell);
+    const cases = stories.map(toCase);
     const batch = newBatch();
     const outcomes = [];
     for (const { rows: store, add, read } of harnesses) {
-      await Promise.all(told.flatMap(({ rows }) => rows).map((row) => add('events', row)));
+      await Promise.all(cases.flatMap(({ rows }) => rows).map((row) => add('events', row)));
       await store.putTargets(
         batch,
-        told.flatMap(({ targets }) => targets),
+        cases.flatMap(({ targets }) => targets),
       );
       const found = (await sweepAll(store, batch)).map(show).sort();
-      const environments = told.flatMap((each) => each.environments);
+      const environments = cases.flatMap((each) => each.environments);
       const left = await Promise.all(environments.map((environment) => read('events', environment, COLUMNS)));
       expect(await store.findSurvivors(batch)).toEqual([]);
       outcomes.push({ found, left: left.map((rows) => rows.sort()) });

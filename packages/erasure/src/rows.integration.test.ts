@@ -10,7 +10,7 @@ const ZERO = '00'.repeat(16);
 describe.each([
   ['memory', openMemoryHarness],
   ['clickhouse', openClickHouseHarness],
-])('the rows of people in %s', (_name, open: () => Promise<RowsHarness>) => {
+])('erasure rows in %s', (_name, open: () => Promise<RowsHarness>) => {
   let harness: RowsHarness;
   beforeAll(async () => {
     harness = await open();
@@ -20,7 +20,7 @@ describe.each([
   const add = async (table: string, ...rows: MemoryRow[]) => {
     for (const row of rows) await harness.add(table, row);
   };
-  /** What tells the rows of a table apart in these tests. */
+  /** Names of the rows of a table. */
   const namesIn = async (table: string, environmentId: string) => {
     const column = table === 'identity_overrides' ? 'kind' : 'trace_id';
     return (await harness.read(table, environmentId, [column])).map(([name]) => name).sort();
@@ -31,7 +31,7 @@ describe.each([
     return { batch, found: await sweepAll(harness.rows, batch) };
   };
 
-  it('are gone from every table up to the cut-off, and nobody else loses one', async () => {
+  it('a sweep deletes the rows of a person from every table, and no other row', async () => {
     const environmentId = newEnvironment();
     const { event, link, override, consent } = createRowsOf(environmentId);
     const [erased, bystander] = [newKey(), newKey()];
@@ -40,7 +40,11 @@ describe.each([
       event({ name: 'erased', identity_key: erased }),
       event({ name: 'other', identity_key: bystander }),
     );
-    await add('events', event({ name: 'nobody' }));
+    await add('events', event({ name: 'anonymous' }));
+    for (const side of ['from_key', 'to_key'])
+      await add('events', event({ name: 'alias', identity_key: bystander, [side]: erased }));
+    const elsewhere = newEnvironment();
+    await add('events', createRowsOf(elsewhere).event({ name: 'same key', identity_key: erased }));
     await add('identity_links', link({ name: 'as a', a_key: erased }), link({ name: 'as b', b_key: erased }));
     await add('identity_links', link({ name: 'other', a_key: bystander }));
     await add('identity_overrides', override({ name: 'erased', identity_key: erased }));
@@ -51,29 +55,23 @@ describe.each([
     const { batch, found } = await erase({ environmentId, key: erased, cutoffMs: T });
     expect(found.map(({ table, column, as, rows }) => `${rows} ${as} by ${table}.${column}`).sort()).toEqual([
       '1 own by consent_log.identity_key',
+      '1 own by events.from_key',
       '1 own by events.identity_key',
+      '1 own by events.to_key',
       '1 own by identity_links.a_key',
       '1 own by identity_links.b_key',
       '1 own by identity_overrides.identity_key',
     ]);
     expect(found.every((rows) => rows.key.equals(erased) && rows.environmentId === environmentId)).toBe(true);
-    expect(await namesIn('events', environmentId)).toEqual(['nobody', 'other']);
+    expect(await namesIn('events', environmentId)).toEqual(['anonymous', 'other']);
+    expect(await namesIn('events', elsewhere)).toEqual(['same key']);
     expect(await namesIn('identity_links', environmentId)).toEqual(['other']);
     expect(await namesIn('identity_overrides', environmentId)).toEqual(['other']);
     expect(await namesIn('consent_log', environmentId)).toEqual(['other']);
     expect(await harness.rows.findSurvivors(batch)).toEqual([]);
   });
 
-  it('of the same key in another environment are another person', async () => {
-    const [here, there] = [newEnvironment(), newEnvironment()];
-    const key = newKey();
-    for (const environment of [here, there])
-      await add('events', createRowsOf(environment).event({ name: 'one', identity_key: key }));
-    await erase({ environmentId: here, key, cutoffMs: T });
-    expect([await namesIn('events', here), await namesIn('events', there)]).toEqual([[], ['one']]);
-  });
-
-  it('fall when they happened or were received at the cut-off or before, and stay when both came later', async () => {
+  it('a sweep deletes rows that happened or were received up to the cut-off', async () => {
     const environmentId = newEnvironment();
     const { event } = createRowsOf(environmentId);
     const key = newKey();
@@ -84,20 +82,20 @@ describe.each([
       at('at T', T, T),
       at('offline, sent an hour later', BEFORE, T + 3_600_000),
       at('clock of the client ahead', T + 3_600_000, T),
-      at('came back', AFTER, AFTER),
+      at('returned', AFTER, AFTER),
     );
     await erase({ environmentId, key, cutoffMs: T });
-    expect(await namesIn('events', environmentId)).toEqual(['came back']);
+    expect(await namesIn('events', environmentId)).toEqual(['returned']);
   });
 
-  it('fall by the cut-off of whoever they are of, when a batch has several', async () => {
+  it('each identity of a batch has its own cut-off, and the latest one applies', async () => {
     const environmentId = newEnvironment();
     const { event } = createRowsOf(environmentId);
     const [early, late] = [newKey(), newKey()];
     const between = { event_time: T + 500, received_at: T + 500 };
     await add('events', event({ name: 'early', identity_key: early, ...between }));
     await add('events', event({ name: 'late', identity_key: late, ...between }));
-    // Asked for twice: the later cut-off holds.
+    // Requested twice: the later cut-off applies.
     const twice = { environmentId, key: late };
     await erase(
       { environmentId, key: early, cutoffMs: T },
@@ -107,7 +105,7 @@ describe.each([
     expect(await namesIn('events', environmentId)).toEqual(['early']);
   });
 
-  it('that are of another person keep living without the erased id that they carry', async () => {
+  it('a sweep blanks an erased id in rows of other people up to the cut-off', async () => {
     const environmentId = newEnvironment();
     const { event, link } = createRowsOf(environmentId);
     const [device, user] = [newKey(), newKey()];
@@ -128,7 +126,7 @@ describe.each([
     expect(await harness.rows.findSurvivors(batch)).toEqual([]);
   });
 
-  it('are blanked up to the cut-off of the id that they carry, when their owner is erased up to an earlier one', async () => {
+  it('a carried id is blanked up to its own cut-off when the owner has an earlier one', async () => {
     const environmentId = newEnvironment();
     const [device, user] = [newKey(), newKey()];
     const both = { identity_key: user, anonymous_key: device, anonymous_id: 'the-device' };
@@ -143,31 +141,7 @@ describe.each([
     expect(await harness.rows.findSurvivors(batch)).toEqual([]);
   });
 
-  it('that join an erased id with another one are dropped, whichever side it is', async () => {
-    const environmentId = newEnvironment();
-    const { event } = createRowsOf(environmentId);
-    const [erased, other] = [newKey(), newKey()];
-    await add('events', event({ name: 'from', type: 'alias', from_key: erased, to_key: other }));
-    await add('events', event({ name: 'to', type: 'alias', from_key: other, to_key: erased, identity_key: other }));
-    await add('events', event({ name: 'others', type: 'alias', from_key: other, to_key: newKey() }));
-    await erase({ environmentId, key: erased, cutoffMs: T });
-    expect(await namesIn('events', environmentId)).toEqual(['others']);
-  });
-
-  it('are told as they were found, and a batch done again finds and changes nothing', async () => {
-    const environmentId = newEnvironment();
-    const { event } = createRowsOf(environmentId);
-    const [key, other] = [newKey(), newKey()];
-    for (const name of ['one', 'two']) await add('events', event({ name, identity_key: key }));
-    await add('events', event({ name: 'other', identity_key: other }));
-    const { batch, found } = await erase({ environmentId, key, cutoffMs: T });
-    expect(found).toEqual([{ table: 'events', column: 'identity_key', as: 'own', environmentId, key, rows: 2 }]);
-    await harness.rows.putTargets(batch, [{ environmentId, key, cutoffMs: T }]);
-    expect(await harness.rows.sweep(batch)).toEqual([]);
-    expect(await namesIn('events', environmentId)).toEqual(['other']);
-  });
-
-  it('that name a person twice are told as one row of theirs in the notes of the sweep, which the next one replaces', async () => {
+  it('a sweep stores which found rows name a person twice, and the next sweep replaces this', async () => {
     const environmentId = newEnvironment();
     const { event, link } = createRowsOf(environmentId);
     const [one, two] = [newKey(), newKey()].sort(Buffer.compare) as [Buffer, Buffer];
@@ -193,7 +167,7 @@ describe.each([
     expect(await harness.rows.readNoted(batch)).toEqual({ found: [], shared: [] });
   });
 
-  it('about consents are told when they stand behind the sweep, with their places', async () => {
+  it('later consents are returned with their positions', async () => {
     const environmentId = newEnvironment();
     const { consent } = createRowsOf(environmentId);
     const [key, other] = [newKey(), newKey()];
@@ -202,13 +176,13 @@ describe.each([
     await add('consent_log', consent({ name: 'new', identity_key: key, ...at(2), received_at: AFTER }));
     await add('consent_log', consent({ name: 'other', identity_key: other, ...at(3) }));
     const { batch } = await erase({ environmentId, key, cutoffMs: T });
-    const place = { partition: 3, offset: 2, loggedAtMs: AFTER + 2 };
+    const position = { partition: 3, offset: 2, loggedAtMs: AFTER + 2 };
     expect(await harness.rows.findConsents(batch)).toEqual([
-      { environmentId, identityKey: key, status: 'full', receivedAt: AFTER, place },
+      { environmentId, identityKey: key, status: 'full', receivedAt: AFTER, position },
     ]);
   });
 
-  it('about unlinks tell who was on which side, up to the cut-off of the batch', async () => {
+  it('unlinks up to the cut-off are returned with their sides', async () => {
     const environmentId = newEnvironment();
     const [key, other] = [newKey(), newKey()];
     const unlink = (fields: Record<string, unknown>) =>
@@ -224,7 +198,7 @@ describe.each([
     ]);
   });
 
-  it('of rulings about an erased id stay, and are no links to put back', async () => {
+  it('rulings about an erased id are kept, and are no later links', async () => {
     const environmentId = newEnvironment();
     const { link } = createRowsOf(environmentId);
     const key = newKey();
@@ -239,7 +213,7 @@ describe.each([
     expect(await harness.rows.findLaterLinks(batch)).toEqual([]);
   });
 
-  it('about links tell who was linked with the batch up to its cut-off and where later links stand, and not whose link was refused', async () => {
+  it('links up to the cut-off and first offsets of later links are returned, refused links are not', async () => {
     const environmentId = newEnvironment();
     const { link } = createRowsOf(environmentId);
     const [key, linked, same, refused, late, far] = Array.from({ length: 6 }, newKey) as Buffer[];
@@ -255,32 +229,26 @@ describe.each([
       message_id: randomUUID(),
     };
     await add('identity_links', link({ name: 'late', a_key: key, b_key: late, ...later, link_generation: 1 }));
-    // Put back, and decided again.
+    // Published again.
     const again = { ...later, outcome: 'unchanged', link_generation: 1, link_offset: 9 };
     await add('identity_links', link({ name: 'late', a_key: key, b_key: late, ...again }));
     await add('identity_links', link({ name: 'far', a_key: linked, b_key: far, outcome: 'linked' }));
     const batch = newBatch();
     await harness.rows.putTargets(batch, [{ environmentId, key: key!, cutoffMs: T }]);
-    const pairs: string[] = [];
-    for await (const { a, b } of harness.rows.findLinks(batch))
-      pairs.push(
-        [a, b]
-          .map((each) => each.toString('hex'))
-          .sort()
-          .join(' '),
-      );
     const hex = (...keys: (Buffer | undefined)[]) =>
       keys
         .map((each) => each!.toString('hex'))
         .sort()
         .join(' ');
+    const pairs: string[] = [];
+    for await (const { a, b } of harness.rows.findLinks(batch)) pairs.push(hex(a, b));
     expect(pairs.sort()).toEqual([hex(linked, key), hex(key, same)].sort());
     expect(await harness.rows.findLaterLinks(batch)).toEqual([
       { environmentId, generation: 1, partition: 2, offset: 7 },
     ]);
   });
 
-  it('that came behind the sweep are found as survivors and go with the next one', async () => {
+  it('rows inserted after a sweep are survivors, and the next sweep deletes them', async () => {
     const environmentId = newEnvironment();
     const { event } = createRowsOf(environmentId);
     const key = newKey();
@@ -291,36 +259,20 @@ describe.each([
     expect(await harness.rows.findSurvivors(batch)).toEqual([]);
   });
 
-  it('stand on the disk until deleted ones are removed, and not any longer', async () => {
-    const environmentId = newEnvironment();
-    const { event } = createRowsOf(environmentId);
-    const [key, other] = [newKey(), newKey()];
-    await add('events', event({ name: 'gone', identity_key: key }), event({ name: 'other', identity_key: other }));
-    const { batch } = await erase({ environmentId, key, cutoffMs: T });
-    expect(await harness.rows.findSurvivors(batch)).toEqual([]);
-    expect(await harness.rows.findOnDisk(batch)).toMatchObject([{ table: 'events', column: 'identity_key', rows: 1 }]);
-    for (let time = 0; time < 2; time++) await harness.rows.removeDeleted();
-    expect(await harness.rows.findOnDisk(batch)).toEqual([]);
-    expect(await namesIn('events', environmentId)).toEqual(['other']);
-  });
-
-  it('of nobody are never asked for', async () => {
-    const nobody = { environmentId: newEnvironment(), key: Buffer.alloc(16), cutoffMs: T };
-    await expect(harness.rows.putTargets(newBatch(), [nobody])).rejects.toThrow('nobody cannot be erased');
-  });
-
-  it('of a batch that has no targets, or none any more, are a fault and not a count of zero', async () => {
+  it('a batch without targets or with a zero key is a fault, not a count of zero', async () => {
     const environmentId = newEnvironment();
     const key = newKey();
     const { batch } = await erase({ environmentId, key, cutoffMs: T });
+    const zero = { environmentId, key: Buffer.alloc(16), cutoffMs: T };
+    await expect(harness.rows.putTargets(newBatch(), [zero])).rejects.toThrow('not zero');
     const has = async () => (await harness.rows.readBatches()).some((each) => each.equals(batch));
     expect(await has()).toBe(true);
     for (let time = 0; time < 2; time++) await harness.rows.dropTargets(batch);
     expect(await has()).toBe(false);
     await add('events', createRowsOf(environmentId).event({ name: 'one', identity_key: key }));
     const { rows } = harness;
-    for (const ask of [() => rows.sweep(batch), () => rows.findSurvivors(batch), () => rows.findOnDisk(batch)])
-      await expect(ask()).rejects.toMatchObject({ name: 'StoreFault', code: 'NO_TARGETS' });
+    for (const search of [() => rows.sweep(batch), () => rows.findSurvivors(batch), () => rows.findOnDisk(batch)])
+      await expect(search()).rejects.toMatchObject({ name: 'StoreFault', code: 'NO_TARGETS' });
     expect(await namesIn('events', environmentId)).toEqual(['one']);
   });
 });

@@ -1,13 +1,13 @@
-/** One kind of failure, as callers see it. The page of a code is made of these texts. */
+/** The catalogue of public errors, from which envelopes and the pages of codes are made. */
 export interface ErrorEntry {
   readonly status: number;
-  /** Used when the place of the failure has no better text. */
+  /** Default text, when a case has no better one. */
   readonly message: string;
   /** Why a caller gets this code. */
   readonly cause: string;
   /** What a caller can do about it. */
   readonly fix: string;
-  /** True when the same request, unchanged, may succeed later. Clients repeat a request only for these codes. */
+  /** True when the same request may succeed later. Clients repeat a request only for these codes. */
   readonly retry: boolean;
 }
 
@@ -18,7 +18,7 @@ export const ERRORS = {
     message: 'The request is not valid.',
     cause:
       'A required header, parameter or member is missing, the body cannot be read, or a value lies outside its limits. Headers that are too long have this code and status 431.',
-    fix: 'Read `details`, correct the request and send it again. Sending the same request again fails again. If the body is not JSON in UTF-8, `details` has the place: `offset` in bytes, `line`, `column`, what was `found`, and in a batch `messageIndex`, counted from 0.',
+    fix: 'Read `details`, correct the request and send it again. Sending the same request again fails again. If the body is not JSON in UTF-8, `details` has the position: `offset` in bytes, `line`, `column`, what was `found`, and in a batch `messageIndex`, counted from 0.',
     retry: false,
   },
   UNAUTHORISED_REQUEST: {
@@ -37,16 +37,16 @@ export const ERRORS = {
   },
   RESOURCE_NOT_FOUND: {
     status: 404,
-    message: 'There is nothing here.',
+    message: 'The resource does not exist.',
     cause: 'The path or the method is not part of the interface, or the resource does not exist.',
     fix: 'Compare method and path with the interface definition; all paths start with `/v1`.',
     retry: false,
   },
   CONFLICT_ERROR: {
     status: 409,
-    message: 'The request conflicts with what is already there.',
+    message: 'The request conflicts with existing data.',
     cause: 'Something with the same identifier exists already.',
-    fix: 'Read `details` for the values that conflict and leave them out or choose others.',
+    fix: 'Read `details` for the conflicting values, and leave them out or choose others.',
     retry: false,
   },
   TOO_MANY_REQUESTS_ERROR: {
@@ -60,7 +60,7 @@ export const ERRORS = {
     status: 500,
     message: 'The service could not complete the request.',
     cause: 'Something inside the service failed or did not answer in time. The request itself was not refused.',
-    fix: 'Send the same request again, with the same message ids; nothing is stored twice. If it lasts, give the operator the `trace_id`.',
+    fix: 'Send the same request again, with the same message ids; nothing is stored twice. If the error persists, give the operator the `trace_id`.',
     retry: true,
   },
 } as const satisfies Record<string, ErrorEntry>;
@@ -69,7 +69,7 @@ export type ErrorCode = keyof typeof ERRORS;
 
 export const ERROR_CODES = Object.keys(ERRORS) as ErrorCode[];
 
-/** Why one message of a batch was refused; the page of a rejection code is made of these words. */
+/** Why one message of a batch was refused; the page of a rejection code is made of these texts. */
 export interface RejectionEntry {
   readonly cause: string;
   readonly fix: string;
@@ -94,7 +94,7 @@ export const REJECTIONS = {
   INVALID_VALUE: {
     cause:
       'The form is right and the value is not: text that is too long, an event too far in the past or the future, an alias of an id to itself, a message that is too large.',
-    fix: 'Read `message`: it says which bound the value breaks. Bring the value within it.',
+    fix: 'Read `message`, which names the bound, and bring the value within it.',
   },
   UNSUPPORTED_TYPE: {
     cause: 'The type of the message is unknown.',
@@ -102,32 +102,32 @@ export const REJECTIONS = {
   },
   DUPLICATE_MESSAGE_ID: {
     cause:
-      'Several messages of this batch carry the same messageId, letter case aside. None of them is taken, since they may differ.',
-    fix: 'Give every message an id of its own. Sending a whole batch again with the same ids is right and stores nothing twice.',
+      'Several messages of this batch have the same messageId in upper or lower case. None of them is accepted, since they may differ.',
+    fix: 'Give every message its own id. Sending a whole batch again with the same ids is correct and stores nothing twice.',
   },
 } as const satisfies Record<string, RejectionEntry>;
 
 export type ErrorDetails = Readonly<Record<string, unknown>>;
 
 export interface PublicErrorOptions {
-  /** Public words for this case; without them the catalogue's. */
+  /** Public text; default: the catalogue's. */
   message?: string;
   details?: ErrorDetails | null;
-  /** Whole seconds for the `Retry-After` of a 429; 1 without it. */
+  /** Whole seconds for the `Retry-After` of a 429; default 1. */
   retryAfterS?: number;
   /** For the log, never for the caller. */
   cause?: unknown;
 }
 
-/** The smallest whole number: what is full now is usually free again within a second. */
+/** Capacity is usually free again within a second. */
 const RETRY_AFTER_S = 1;
 
-/** A failure with a public half (code, words, details) and an internal half (cause) that never leaves the process. */
+/** A failure with a public part (code, message, details) and an internal cause that never leaves the process. */
 export class PublicError extends Error {
   override readonly name = 'PublicError';
   readonly code: ErrorCode;
   readonly details: ErrorDetails | null;
-  /** Whole seconds to wait before sending again; null for every code but TOO_MANY_REQUESTS_ERROR, which always has it. */
+  /** Whole seconds to wait before a retry; null for every code but TOO_MANY_REQUESTS_ERROR. */
   readonly retryAfterS: number | null;
 
   constructor(code: ErrorCode, options: PublicErrorOptions = {}) {
@@ -141,18 +141,17 @@ export class PublicError extends Error {
     return ERRORS[this.code].status;
   }
 
-  /** Whether the same request may succeed later: a property of the code. */
   get retry(): boolean {
     return ERRORS[this.code].retry;
   }
 }
 
-/** One field of a request that is refused: 400 with the field's name. */
+/** 400 with the field's name. */
 export function invalidField(field: string, message: string): PublicError {
   return new PublicError('VALIDATION_ERROR', { message, details: { field } });
 }
 
-/** Body of every error answer but a rejection: contract, "Error envelope". */
+/** Body of every error response but a rejection: contract, "Error envelope". */
 export interface ErrorEnvelope {
   readonly message: string;
   readonly link: string;
@@ -168,16 +167,13 @@ export interface EnvelopeContext {
   link: (code: ErrorCode) => string;
 }
 
-/**
- * Turns any fault into what a caller may see. Everything that is not a PublicError is INTERNAL_SERVER_ERROR with the
- * catalogue's words: neither message nor cause of such a fault leaves the process.
- */
+/** The response of any fault. Faults that are not a PublicError become INTERNAL_SERVER_ERROR, without their message. */
 export function toEnvelope(
   error: unknown,
   context: EnvelopeContext,
 ): { readonly status: number; readonly body: ErrorEnvelope } {
   const known = error instanceof PublicError ? error : new PublicError('INTERNAL_SERVER_ERROR');
-  // What a 500 is about is for the operator: its own words would leak how the service is built.
+  // The message of a 500 is for the operator.
   const internal = known.code === 'INTERNAL_SERVER_ERROR';
   return {
     status: known.status,

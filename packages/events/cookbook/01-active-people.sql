@@ -4,7 +4,7 @@
 -- used. When accounts are linked later, the numbers of earlier days follow.
 --
 -- Change:
---   environment   id of your environment; the commands say production, a local stack has demo-development
+--   environment   id of your environment; the commands have production, a local stack has demo-development
 --   since, until  first day, and the day after the last, in UTC
 --   period        day, week (from Monday) or month
 --

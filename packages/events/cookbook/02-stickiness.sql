@@ -1,10 +1,10 @@
--- Stickiness: how many of a month's people come on a day of it
+-- Stickiness: how many of a month's people are active on a day
 --
 -- People of an average day, as a share of the people of the whole month. 0.2 means that a player comes every fifth day.
 -- If since or until cuts a month, only the days within the span count.
 --
 -- Change:
---   environment   id of your environment; the commands say production, a local stack has demo-development
+--   environment   id of your environment; the commands have production, a local stack has demo-development
 --   since, until  first day, and the day after the last, in UTC
 --
 -- Cost: reads the days on which identities were active, from since to until, and no event. It holds each person of a day

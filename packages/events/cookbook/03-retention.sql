@@ -1,10 +1,10 @@
 -- Retention by cohort
 --
--- Of the people whose first event ever came in a week, how many were active again in each later week. Week 0 is the
+-- Of the people whose first event was in a week, how many were active again in each later week. Week 0 is the
 -- week of the first event, so its share is 1. Weeks begin on Monday.
 --
 -- Change:
---   environment   id of your environment; the commands say production, a local stack has demo-development
+--   environment   id of your environment; the commands have production, a local stack has demo-development
 --   since, until  a Monday, and the Monday after the last week, in UTC
 --
 -- Cost: reads when each identity of the environment was first seen, and the days on which identities were active, from

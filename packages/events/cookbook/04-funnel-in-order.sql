@@ -5,7 +5,7 @@
 -- and a number.
 --
 -- Change:
---   environment           id of your environment; the commands say production, a local stack has demo-development
+--   environment           id of your environment; the commands have production, a local stack has demo-development
 --   since, until          first day, and the day after the last, in UTC
 --   first, second, third  names of the events
 --   seconds               from the first step to the last, at most

@@ -4,13 +4,13 @@
 -- session counts if it began within the span.
 --
 -- Change:
---   environment   id of your environment; the commands say production, a local stack has demo-development
+--   environment   id of your environment; the commands have production, a local stack has demo-development
 --   since, until  first day, and the day after the last, in UTC
 --   steps         how many things, 2 to 10
 --   paths         how many paths, the commonest first
 --
 -- Cost: reads all events from a day before since to a day after until, and keeps the first steps of each session in
--- memory, about a kilobyte each: ask for days or weeks.
+-- memory, about a kilobyte each: query days or weeks.
 --
 -- Run:
 --   curl -sS -u "analyst:$CLICKHOUSE_PASSWORD" "$CLICKHOUSE_URL/?database=playline&param_environment=production&param_since=2026-06-08&param_until=2026-07-13&param_steps=3&param_paths=20" --data-binary @06-paths.sql

@@ -4,10 +4,10 @@
 -- average. A session that two people share counts once for each.
 --
 -- Change:
---   environment   id of your environment; the commands say production, a local stack has demo-development
+--   environment   id of your environment; the commands have production, a local stack has demo-development
 --   since, until  first day, and the day after the last, in UTC
 --
--- Cost: reads times, owners and pages of all events from a day before since to a day after until: ask for weeks.
+-- Cost: reads times, owners and pages of all events from a day before since to a day after until: query weeks.
 --
 -- Run:
 --   curl -sS -u "analyst:$CLICKHOUSE_PASSWORD" "$CLICKHOUSE_URL/?database=playline&param_environment=production&param_since=2026-06-08&param_until=2026-07-13" --data-binary @07-sessions.sql

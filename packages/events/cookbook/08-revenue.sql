@@ -9,7 +9,7 @@
 -- With few purchases a day, use the next recipe, which needs no such columns.
 --
 -- Change:
---   environment   id of your environment; the commands say production, a local stack has demo-development
+--   environment   id of your environment; the commands have production, a local stack has demo-development
 --   since, until  first day, and the day after the last, in UTC
 --   event         name of the event of a purchase
 --

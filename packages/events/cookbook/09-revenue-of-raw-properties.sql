@@ -3,7 +3,7 @@
 -- The same as the recipe before, without the two columns. It needs an account that may read raw properties.
 --
 -- Change:
---   environment   id of your environment; the commands say production, a local stack has demo-development
+--   environment   id of your environment; the commands have production, a local stack has demo-development
 --   since, until  first day, and the day after the last, in UTC
 --   event         name of the event of a purchase
 --

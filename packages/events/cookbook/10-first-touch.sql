@@ -1,11 +1,11 @@
 -- First touch: where new people come from
 --
--- People whose first event ever came in the span, by the campaign and the site that brought them, and by where they were
+-- People whose first event was in the span, by the campaign and the site that brought them, and by where they were
 -- first seen; and how many of them have done what you hope for since then. The campaign is utm_campaign of the first page
 -- event, or of the first event of a person without page events. It is empty if that event has none.
 --
 -- Change:
---   environment   id of your environment; the commands say production, a local stack has demo-development
+--   environment   id of your environment; the commands have production, a local stack has demo-development
 --   since, until  first day, and the day after the last, in UTC
 --   event         name of the event that you hope for
 --

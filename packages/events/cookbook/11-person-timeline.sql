@@ -5,7 +5,7 @@
 -- prints it as the person key.
 --
 -- Change:
---   environment   id of your environment; the commands say production, a local stack has demo-development
+--   environment   id of your environment; the commands have production, a local stack has demo-development
 --   person        person_id: 32 hexadecimal digits
 --   since, until  first day, and the day after the last, in UTC
 --

@@ -4,7 +4,7 @@
 -- their status is not_set.
 --
 -- Change:
---   environment  id of your environment; the commands say production, a local stack has demo-development
+--   environment  id of your environment; the commands have production, a local stack has demo-development
 --
 -- Cost: reads every change of a consent in the environment.
 --

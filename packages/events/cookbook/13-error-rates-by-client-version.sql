@@ -2,11 +2,11 @@
 --
 -- Errors of rejected messages for a thousand accepted events, for each version of a client library, the worst first.
 -- Use it to compare releases. Under load only a sample of the errors is stored, and a message may have several errors.
--- Errors of test messages count, because a rejection does not say that it is of a test; accepted test events do not.
+-- Errors of test messages count, because a rejection has no test flag; accepted test events do not.
 -- Errors are kept for 90 days.
 --
 -- Change:
---   environment   id of your environment; the commands say production, a local stack has demo-development
+--   environment   id of your environment; the commands have production, a local stack has demo-development
 --   since, until  first day of receipt, and the day after the last, in UTC
 --
 -- Cost: reads all errors of the environment in the span, and the versions of all events that could have arrived in it:

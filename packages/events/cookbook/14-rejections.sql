@@ -4,7 +4,7 @@
 -- ids are also in the answers to those requests. Under load only a sample is stored. Errors are kept for 90 days.
 --
 -- Change:
---   environment   id of your environment; the commands say production, a local stack has demo-development
+--   environment   id of your environment; the commands have production, a local stack has demo-development
 --   since, until  first day of receipt, and the day after the last, in UTC
 --
 -- Cost: reads the errors of the environment in the span.

@@ -4,7 +4,7 @@
 -- clock that is ahead, and how late 99 of 100 arrive at most. So you see how long the numbers of a day still grow.
 --
 -- Change:
---   environment   id of your environment; the commands say production, a local stack has demo-development
+--   environment   id of your environment; the commands have production, a local stack has demo-development
 --   since, until  first day of receipt, and the day after the last, in UTC
 --
 -- Cost: reads the times of all events that could have arrived in the span: events may have happened 30 days before they

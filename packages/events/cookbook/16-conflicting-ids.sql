@@ -5,12 +5,12 @@
 -- or changes messages before it sends them again.
 --
 -- Change:
---   environment   id of your environment; the commands say production, a local stack has demo-development
+--   environment   id of your environment; the commands have production, a local stack has demo-development
 --   since, until  first day, and the day after the last, in UTC
 --   ids           how many ids, those with the most messages first
 --
--- Cost: reads all events from since to until, their ids twice, and holds every id in memory, some 150 bytes each: ask
--- for days or weeks.
+-- Cost: reads all events from since to until, their ids twice, and holds every id in memory, some 150 bytes each: query
+-- days or weeks.
 --
 -- Run:
 --   curl -sS -u "analyst:$CLICKHOUSE_PASSWORD" "$CLICKHOUSE_URL/?database=playline&param_environment=production&param_since=2026-06-08&param_until=2026-07-13&param_ids=100" --data-binary @16-conflicting-ids.sql

@@ -5,11 +5,11 @@
 -- answer into a file with `> events.csv`.
 --
 -- Change:
---   environment   id of your environment; the commands say production, a local stack has demo-development
+--   environment   id of your environment; the commands have production, a local stack has demo-development
 --   since, until  first day, and the day after the last, in UTC
 --
 -- Cost: reads all events from since to until, and streams them: memory does not grow with them. A query of an account may
--- take 60 seconds, so ask for days.
+-- take 60 seconds, so query days.
 --
 -- Run:
 --   curl -sS -u "analyst:$CLICKHOUSE_PASSWORD" "$CLICKHOUSE_URL/?database=playline&param_environment=production&param_since=2026-06-08&param_until=2026-07-13" --data-binary @18-export-to-csv.sql

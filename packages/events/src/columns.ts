@@ -9,10 +9,7 @@ export interface EventField {
   readonly name: string;
   readonly kind: FieldKind;
   readonly column: string;
-  /**
-   * Type in the list of `input()`. Plain types, because RowBinary straight into LowCardinality costs four times the
-   * CPU.
-   */
+  /** Type in the list of `input()`: RowBinary straight into LowCardinality costs four times the CPU. */
   readonly inputType: string;
 }
 
@@ -47,16 +44,13 @@ const INPUT_TYPES: Record<FieldKind, string> = {
   nullableDouble: 'Nullable(Float64)',
 };
 
-/**
- * Fields of a record schema, in order. References to named types are resolved.
- * @throws UnsupportedSchemaError when the text is not a record schema
- */
+/** Fields of a record schema, in order. @throws UnsupportedSchemaError when the text is not a record schema */
 export function parseRecordSchema(schema: string): AvroField[] {
   const root = JSON.parse(schema) as AvroObject;
   if (root === null || root.type !== 'record' || root.fields === undefined)
     throw new UnsupportedSchemaError('not a record schema');
   const named = new Map<string, AvroType>();
-  // The namespace can be dropped: a schema file uses only one.
+  // A schema file uses only one namespace.
   const shortName = (name: string) => name.slice(name.lastIndexOf('.') + 1);
   const resolve = (type: AvroType): AvroType => {
     if (typeof type === 'string') return named.get(shortName(type)) ?? type;
@@ -76,7 +70,7 @@ export function parseRecordSchema(schema: string): AvroField[] {
 
 export const isUnion = (type: AvroType): type is readonly AvroType[] => Array.isArray(type);
 
-/** Kind of column that a type fits; null when it fits none of `events`. */
+/** Kind of column for a type; null when there is none. */
 export function kindOf(type: AvroType): FieldKind | null {
   if (type === 'string' || type === 'boolean') return type;
   if (typeof type === 'string') return null;
@@ -86,7 +80,7 @@ export function kindOf(type: AvroType): FieldKind | null {
   return type.type === 'string' ? 'string' : null;
 }
 
-const toColumn = (field: string) => field.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+const toColumn = (field: string) => field.replace(/[A-Z]/g, (capital) => `_${capital.toLowerCase()}`);
 
 /** Value of a column when the record's schema lacks the field, written as a default in a schema. */
 const NEUTRAL: Record<FieldKind, unknown> = {
@@ -100,19 +94,18 @@ const NEUTRAL: Record<FieldKind, unknown> = {
 
 /**
  * Columns of a message schema, in order.
- * @throws UnsupportedSchemaError when a field fits no kind of column, or its default differs from the neutral value
+ * @throws UnsupportedSchemaError when a field fits no kind of column, or has another default than the neutral value
  */
 export function toEventFields(schema: string): EventField[] {
   return parseRecordSchema(schema).map(({ name, type, default: absent }) => {
     const kind = kindOf(type);
-    if (kind === null) throw new UnsupportedSchemaError(`${name}: no column is like its type`);
+    if (kind === null) throw new UnsupportedSchemaError(`${name}: no column has its type`);
     if (absent !== undefined && absent !== NEUTRAL[kind])
       throw new UnsupportedSchemaError(`${name}: its default must be ${JSON.stringify(NEUTRAL[kind])}`);
     return { name, kind, column: toColumn(name), inputType: INPUT_TYPES[kind] };
   });
 }
 
-/** Columns of `events` in table order, taken from the message schema of this release. */
 export const EVENT_FIELDS: readonly EventField[] = toEventFields(messageRecordCodec.schema);
 
 /** A column of a block insert, and its type in the list of `input()`. */
@@ -126,91 +119,40 @@ const POSITION: readonly InsertColumn[] = [
   { name: 'kafka_offset', type: 'UInt64' },
 ];
 
-const toColumns = (types: Record<string, string>): InsertColumn[] =>
-  Object.entries(types).map(([name, type]) => ({ name, type }));
+const SHORT_TYPES: Record<string, string> = { Key: 'FixedString(16)', Time: "DateTime64(3, 'UTC')" };
 
-const KEY = 'FixedString(16)';
-const TIME = "DateTime64(3, 'UTC')";
+/** Reads columns as `name Type`, with short types for keys and times. */
+const toColumns = (text: string): InsertColumn[] =>
+  text.split(',').map((column) => {
+    const [name = '', type = ''] = column.trim().split(' ');
+    return { name, type: SHORT_TYPES[type] ?? type };
+  });
 
-/** Columns of a block insert, in order. Plain types: ClickHouse converts them to the types of the table. */
+/** Columns of a block insert, in order. ClickHouse converts plain types to those of the table. */
 export const EVENT_TABLE_COLUMNS: Record<EventTable, readonly InsertColumn[]> = {
   events: [...EVENT_FIELDS.map(({ column, inputType }) => ({ name: column, type: inputType })), ...POSITION],
   identity_links: [
-    ...toColumns({
-      environment_id: 'String',
-      link_generation: 'UInt8',
-      link_partition: 'UInt16',
-      link_offset: 'UInt64',
-      step: 'UInt8',
-      message_id: 'UUID',
-      link: 'String',
-      a_key: KEY,
-      a_kind: 'String',
-      b_key: KEY,
-      b_kind: 'String',
-      outcome: 'String',
-      reason: 'String',
-      person_key: KEY,
-      moved_count: 'UInt16',
-      event_time: TIME,
-      received_at: TIME,
-      trace_id: 'String',
-    }),
+    ...toColumns(`environment_id String, link_generation UInt8, link_partition UInt16, link_offset UInt64, step UInt8,
+      message_id UUID, link String, a_key Key, a_kind String, b_key Key, b_kind String, outcome String, reason String,
+      person_key Key, moved_count UInt16, event_time Time, received_at Time, trace_id String`),
     ...POSITION,
   ],
-  identity_overrides: toColumns({
-    environment_id: 'String',
-    identity_key: KEY,
-    person_key: KEY,
-    kind: 'String',
-    linked_at: TIME,
-    version: 'UInt64',
-  }),
-  identity_unlinks: toColumns({
-    environment_id: 'String',
-    identity_key: KEY,
-    link_generation: 'UInt8',
-    link_offset: 'UInt64',
-    side: 'String',
-    unlinked_at: TIME,
-  }),
+  identity_overrides: toColumns(
+    'environment_id String, identity_key Key, person_key Key, kind String, linked_at Time, version UInt64',
+  ),
+  identity_unlinks: toColumns(
+    'environment_id String, identity_key Key, link_generation UInt8, link_offset UInt64, side String, unlinked_at Time',
+  ),
   consent_log: [
-    ...toColumns({
-      environment_id: 'String',
-      identity_key: KEY,
-      status: 'String',
-      source: 'String',
-      received_at: TIME,
-      logged_at: TIME,
-      trace_id: 'String',
-    }),
+    ...toColumns(`environment_id String, identity_key Key, status String, source String, received_at Time,
+      logged_at Time, trace_id String`),
     ...POSITION,
   ],
   message_rejections: [
-    ...toColumns({
-      environment_id: 'String',
-      code: 'String',
-      field: 'String',
-      surface: 'String',
-      library: 'String',
-      library_version: 'String',
-      received_at: TIME,
-      trace_id: 'String',
-    }),
+    ...toColumns(`environment_id String, code String, field String, surface String, library String,
+      library_version String, received_at Time, trace_id String`),
     ...POSITION,
   ],
-  audit_log: toColumns({
-    project_id: 'String',
-    environment_id: 'String',
-    happened_at: TIME,
-    entry_id: 'String',
-    kind: 'String',
-    object: 'String',
-    revision: 'UInt64',
-    action: 'String',
-    actor: 'String',
-    request_id: 'String',
-    address: 'String',
-    detail: 'String',
-  }),
+  audit_log: toColumns(`project_id String, environment_id String, happened_at Time, entry_id String, kind String,
+    object String, revision UInt64, action String, actor String, request_id String, address String, detail String`),
 };

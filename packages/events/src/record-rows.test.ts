@@ -7,10 +7,10 @@ import type {
 } from '@playline/contracts';
 import { consentCodec, IDENTITY_KINDS, identityDecisionCodec, rejectionCodec } from '@playline/contracts';
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { EVENT_TABLE_COLUMNS } from './columns.ts';
 import type { LoggedPosition, RecordRows } from './record-rows.ts';
-import { consentRows, decisionRows, rejectionRows } from './record-rows.ts';
+import { consentRows, decisionRows, rejectionRows, toOverrideVersion } from './record-rows.ts';
 import { RowBuffer } from './row/row-buffer.ts';
 import { readRows } from './row/test/read-columns.ts';
 
@@ -22,7 +22,7 @@ const text = fc.oneof(
 );
 const time = fc.oneof(fc.integer({ min: 1_700_000_000_000, max: 1_900_000_000_000 }), fc.constantFrom(0, TIME_MS_LAST));
 const kind = fc.constantFrom<IdentityKind>(...IDENTITY_KINDS);
-const place: fc.Arbitrary<LoggedPosition> = fc.record({
+const position: fc.Arbitrary<LoggedPosition> = fc.record({
   partition: fc.integer({ min: 0, max: 65_535 }),
   offset: fc.oneof(fc.nat(), fc.constantFrom(0, 2 ** 32, Number.MAX_SAFE_INTEGER)),
   timestampMs: time,
@@ -79,172 +79,172 @@ function rowsOf<R>({ tables }: RecordRows<R>, record: R, at: LoggedPosition): Re
   });
 }
 
-describe('the rows of a record', () => {
-  it('have all fields of a consent, and its time in the log', () => {
-    fc.assert(
-      fc.property(consent, place, (record, at) => {
-        const decoded = consentCodec.decode(consentCodec.encode(record));
-        const row = {
+/** The columns of a record's members. */
+const toColumns = (record: object) =>
+  Object.fromEntries(
+    Object.entries(record).map(([name, value]) => [
+      name.replaceAll(/[A-Z]/g, (capital) => `_${capital.toLowerCase()}`),
+      Buffer.isBuffer(value) ? value.toString('hex') : value,
+    ]),
+  );
+
+it('the rows of a consent and of a rejection have all fields, and a consent its time in the log', () => {
+  fc.assert(
+    fc.property(consent, rejection, position, (one, other, at) => {
+      const inLog = { kafka_partition: at.partition, kafka_offset: at.offset };
+      const decoded = consentCodec.decode(consentCodec.encode(one));
+      const row = { ...toColumns(one), logged_at: at.timestampMs, ...inLog };
+      expect(rowsOf(consentRows, decoded, at)).toEqual([[row]]);
+      const refused = rejectionCodec.decode(rejectionCodec.encode(other));
+      expect(rowsOf(rejectionRows, refused, at)).toEqual([[{ ...toColumns(other), ...inLog }]]);
+    }),
+  );
+});
+
+it('the rows of a decision have all fields, and one person for each moved identity', () => {
+  fc.assert(
+    fc.property(decision, position, (record, at) => {
+      const decoded = identityDecisionCodec.decode(identityDecisionCodec.encode(record));
+      const [links, overrides, unlinks] = rowsOf(decisionRows, decoded, at);
+      expect(links).toMatchObject([
+        {
           environment_id: record.environmentId,
-          identity_key: record.identityKey.toString('hex'),
-          status: record.status,
-          source: record.source,
-          received_at: record.receivedAt,
-          logged_at: at.timestampMs,
+          link_generation: record.generation,
+          link_partition: record.partition,
+          link_offset: record.offset,
+          step: record.step,
+          message_id: record.messageId.toString('hex'),
+          person_key: record.root.toString('hex'),
+          moved_count: record.moved.length,
           trace_id: record.traceId,
-          kafka_partition: at.partition,
           kafka_offset: at.offset,
-        };
-        expect(rowsOf(consentRows, decoded, at)).toEqual([[row]]);
-      }),
-    );
-  });
+        },
+      ]);
+      const under = (identities: IdentityDecisionRecord['moved'], person: Buffer) =>
+        identities.map((one) => [one.key.toString('hex'), person.toString('hex'), one.kind, one.linkedAt]);
+      const { moved, root, unlink, outcome, aKey } = record;
+      const stayed = unlink === null ? [] : under(unlink.stayed, unlink.stayedRoot);
+      expect(overrides?.map((row) => [row.identity_key, row.person_key, row.kind, row.linked_at])).toEqual([
+        ...under(moved, root),
+        ...stayed,
+      ]);
+      expect([links![0]!.link === 'unlink', links![0]!.outcome === 'unlinked']).toEqual([
+        unlink !== null,
+        unlink !== null && outcome === 'linked',
+      ]);
+      const sides = [
+        ...(outcome === 'linked' ? [] : [[aKey.toString('hex'), 'none']]),
+        ...under(moved, root).map(([key]) => [key, 'split']),
+        ...stayed.map(([key]) => [key, 'stayed']),
+      ];
+      expect(unlinks?.map((row) => [row.identity_key, row.side])).toEqual(unlink === null ? [] : sides);
+      const link = { link_generation: record.generation, link_offset: record.offset, unlinked_at: record.receivedAt };
+      for (const row of unlinks!) expect(row).toMatchObject(link);
+    }),
+  );
+});
 
-  it('have all fields of a rejection', () => {
-    fc.assert(
-      fc.property(rejection, place, (record, at) => {
-        const decoded = rejectionCodec.decode(rejectionCodec.encode(record));
-        const row = {
-          environment_id: record.environmentId,
-          code: record.code,
-          field: record.field,
-          surface: record.surface,
-          library: record.library,
-          library_version: record.libraryVersion,
-          received_at: record.receivedAt,
-          trace_id: record.traceId,
-          kafka_partition: at.partition,
-          kafka_offset: at.offset,
-        };
-        expect(rowsOf(rejectionRows, decoded, at)).toEqual([[row]]);
-      }),
-    );
-  });
-
-  it('have all fields of a decision, and one person for each identity it moved', () => {
-    fc.assert(
-      fc.property(decision, place, (record, at) => {
-        const decoded = identityDecisionCodec.decode(identityDecisionCodec.encode(record));
-        const [links, overrides, unlinks] = rowsOf(decisionRows, decoded, at);
-        expect(links).toMatchObject([
-          {
-            environment_id: record.environmentId,
-            link_generation: record.generation,
-            link_partition: record.partition,
-            link_offset: record.offset,
-            step: record.step,
-            message_id: record.messageId.toString('hex'),
-            person_key: record.root.toString('hex'),
-            moved_count: record.moved.length,
-            trace_id: record.traceId,
-            kafka_offset: at.offset,
-          },
-        ]);
-        const under = (identities: IdentityDecisionRecord['moved'], person: Buffer) =>
-          identities.map((one) => [one.key.toString('hex'), person.toString('hex'), one.kind, one.linkedAt]);
-        const { moved, root, unlink, outcome, aKey } = record;
-        const stayed = unlink === null ? [] : under(unlink.stayed, unlink.stayedRoot);
-        expect(overrides?.map((row) => [row.identity_key, row.person_key, row.kind, row.linked_at])).toEqual([
-          ...under(moved, root),
-          ...stayed,
-        ]);
-        expect([links![0]!.link === 'unlink', links![0]!.outcome === 'unlinked']).toEqual([
-          unlink !== null,
-          unlink !== null && outcome === 'linked',
-        ]);
-        const sides = [
-          ...(outcome === 'linked' ? [] : [[aKey.toString('hex'), 'none']]),
-          ...under(moved, root).map(([key]) => [key, 'split']),
-          ...stayed.map(([key]) => [key, 'stayed']),
-        ];
-        expect(unlinks?.map((row) => [row.identity_key, row.side])).toEqual(unlink === null ? [] : sides);
-        for (const row of unlinks!)
-          expect([row.link_generation, row.link_offset, row.unlinked_at]).toEqual([
-            record.generation,
-            record.offset,
-            record.receivedAt,
-          ]);
-      }),
-    );
-  });
-
-  it('are refused, and the buffer is unchanged, when a time does not fit its column', () => {
-    const late = { ...fc.sample(consent, 1)[0]!, receivedAt: TIME_MS_LAST + 1 };
-    const at = { partition: 0, offset: 0, timestampMs: 0 };
-    const out = new RowBuffer(16);
-    const { addRows } = consentRows.tables[0]!;
-    expect(() => addRows(out, late, at)).toThrow(RangeError);
-    // A broker that has no time for a record sends -1.
-    expect(() => addRows(out, { ...late, receivedAt: 0 }, { ...at, timestampMs: -1 })).toThrow(RangeError);
-    expect([out.rows, out.length]).toEqual([0, 0]);
-  });
+it('a record whose time does not fit its column is refused, and the buffer is unchanged', () => {
+  const late = { ...fc.sample(consent, 1)[0]!, receivedAt: TIME_MS_LAST + 1 };
+  const at = { partition: 0, offset: 0, timestampMs: 0 };
+  const out = new RowBuffer(16);
+  const { addRows } = consentRows.tables[0]!;
+  expect(() => addRows(out, late, at)).toThrow(RangeError);
+  // Brokers send -1 for no time.
+  expect(() => addRows(out, { ...late, receivedAt: 0 }, { ...at, timestampMs: -1 })).toThrow(RangeError);
+  expect([out.rows, out.length]).toEqual([0, 0]);
 });
 
 const sidesIn = ({ moved, unlink }: IdentityDecisionRecord) => moved.length + (unlink?.stayed.length ?? 0);
 
-describe('what may be stored of a record', () => {
-  const never = () => {
-    throw new Error('asked');
-  };
+const never = () => {
+  throw new Error('unexpected');
+};
 
-  it('is nothing of a consent of a fenced identity, which happened when the gateway accepted it', () => {
-    const record = { ...fc.sample(consent, 1)[0]!, receivedAt: 5 };
-    const { environmentId, identityKey: key } = record;
-    const asked: FenceQuery[] = [];
-    const answer = (isFenced: boolean) => (question: FenceQuery) => asked.push(question) > 0 && isFenced;
-    const [log] = consentRows.tables;
-    expect(log!.withoutFenced(record, answer(true))).toBeNull();
-    expect(log!.withoutFenced(record, answer(false))).toBe(record);
-    const question = { environmentId, key, eventTimeMs: 5, receivedAtMs: 5 };
-    expect(asked).toEqual([question, question]);
-  });
+it('a consent of a fenced identity is not stored, by the time of its acceptance', () => {
+  const record = { ...fc.sample(consent, 1)[0]!, receivedAt: 5 };
+  const { environmentId, identityKey: key } = record;
+  const queries: FenceQuery[] = [];
+  const answer = (isFenced: boolean) => (query: FenceQuery) => queries.push(query) > 0 && isFenced;
+  const [log] = consentRows.tables;
+  expect(log!.withoutFenced(record, answer(true))).toBeNull();
+  expect(log!.withoutFenced(record, answer(false))).toBe(record);
+  const query = { environmentId, key, eventTimeMs: 5, receivedAtMs: 5 };
+  expect(queries).toEqual([query, query]);
+});
 
-  it('is no link of a fenced identity, and every move of those who are not', () => {
-    const [links, overrides, unlinks] = decisionRows.tables;
-    fc.assert(
-      fc.property(decision, fc.nat(), (record, at) => {
-        const known = (key: Buffer) => (question: FenceQuery) => question.key.equals(key);
-        expect(links!.withoutFenced(record, () => false)).toBe(record);
-        expect(links!.withoutFenced(record, known(record.aKey))).toBeNull();
-        expect(links!.withoutFenced(record, known(record.bKey))).toBeNull();
-        const without = links!.withoutFenced(record, known(record.root));
-        if (![record.aKey, record.bKey].some((key) => key.equals(record.root)))
-          expect(without).toEqual({ ...record, root: Buffer.alloc(16) });
-        const stayed = record.unlink?.stayed ?? [];
-        const everybody = [...record.moved, ...stayed];
-        expect(overrides!.withoutFenced(record, () => false)).toBe(everybody.length === 0 ? null : record);
-        expect(overrides!.withoutFenced(record, () => true)).toBeNull();
-        const erased = everybody[at % Math.max(1, everybody.length)];
-        if (erased === undefined) return;
-        const others = (all: typeof everybody) => all.filter(({ key }) => !key.equals(erased.key));
-        const unlink = record.unlink && { ...record.unlink, stayed: others(stayed) };
-        const left = others(everybody).length === 0 ? null : { ...record, moved: others(record.moved), unlink };
-        expect(overrides!.withoutFenced(record, known(erased.key))).toEqual(left);
-        if (record.unlink !== null && record.outcome === 'linked')
-          expect(unlinks!.withoutFenced(record, known(erased.key))).toEqual(left);
-      }),
-    );
-  });
+it('a decision is stored without links and moves of fenced identities', () => {
+  const [links, overrides, unlinks] = decisionRows.tables;
+  fc.assert(
+    fc.property(decision, fc.nat(), (record, at) => {
+      const known = (key: Buffer) => (query: FenceQuery) => query.key.equals(key);
+      expect(links!.withoutFenced(record, () => false)).toBe(record);
+      expect(links!.withoutFenced(record, known(record.aKey))).toBeNull();
+      expect(links!.withoutFenced(record, known(record.bKey))).toBeNull();
+      const without = links!.withoutFenced(record, known(record.root));
+      if (![record.aKey, record.bKey].some((key) => key.equals(record.root)))
+        expect(without).toEqual({ ...record, root: Buffer.alloc(16) });
+      const stayed = record.unlink?.stayed ?? [];
+      const all = [...record.moved, ...stayed];
+      expect(overrides!.withoutFenced(record, () => false)).toBe(all.length === 0 ? null : record);
+      expect(overrides!.withoutFenced(record, () => true)).toBeNull();
+      const erased = all[at % Math.max(1, all.length)];
+      if (erased === undefined) return;
+      const others = (list: typeof all) => list.filter(({ key }) => !key.equals(erased.key));
+      const unlink = record.unlink && { ...record.unlink, stayed: others(stayed) };
+      const left = others(all).length === 0 ? null : { ...record, moved: others(record.moved), unlink };
+      expect(overrides!.withoutFenced(record, known(erased.key))).toEqual(left);
+      if (record.unlink !== null && record.outcome === 'linked')
+        expect(unlinks!.withoutFenced(record, known(erased.key))).toEqual(left);
+    }),
+  );
+});
 
-  it('is no side of an unlink that is not later than the fence of an identity, by the time of the unlink', () => {
-    const [, , unlinks] = decisionRows.tables;
-    fc.assert(
-      fc.property(decision, (record) => {
-        const isOnTime = ({ eventTimeMs, receivedAtMs }: FenceQuery) =>
-          eventTimeMs === record.receivedAt && receivedAtMs === record.receivedAt;
-        expect(unlinks!.withoutFenced(record, isOnTime)).toBeNull();
-        const isOfNobody = record.unlink === null || (record.outcome === 'linked' && sidesIn(record) === 0);
-        expect(unlinks!.withoutFenced(record, () => false)).toBe(isOfNobody ? null : record);
-        const isVain = record.unlink !== null && record.outcome !== 'linked';
-        if (isVain) expect(unlinks!.withoutFenced(record, ({ key }) => key.equals(record.aKey))).toBeNull();
-        // Links are frequent, so they must not cost a question about a fence.
-        if (record.unlink === null) expect(unlinks!.withoutFenced(record, never)).toBeNull();
-      }),
-    );
-  });
+it('an unlink is stored without fenced identities, by the time of the unlink', () => {
+  const [, , unlinks] = decisionRows.tables;
+  fc.assert(
+    fc.property(decision, (record) => {
+      const isOnTime = ({ eventTimeMs, receivedAtMs }: FenceQuery) =>
+        eventTimeMs === record.receivedAt && receivedAtMs === record.receivedAt;
+      expect(unlinks!.withoutFenced(record, isOnTime)).toBeNull();
+      const isEmpty = record.unlink === null || (record.outcome === 'linked' && sidesIn(record) === 0);
+      expect(unlinks!.withoutFenced(record, () => false)).toBe(isEmpty ? null : record);
+      const splitNoOne = record.unlink !== null && record.outcome !== 'linked';
+      if (splitNoOne) expect(unlinks!.withoutFenced(record, ({ key }) => key.equals(record.aKey))).toBeNull();
+      // Links are frequent, so they must not query fences.
+      if (record.unlink === null) expect(unlinks!.withoutFenced(record, never)).toBeNull();
+    }),
+  );
+});
 
-  it('is all of a rejection, whatever is fenced', () => {
-    const record = fc.sample(rejection, 1)[0]!;
-    expect(rejectionRows.tables[0]!.withoutFenced(record, never)).toBe(record);
-  });
+it('a rejection is stored whatever is fenced', () => {
+  const record = fc.sample(rejection, 1)[0]!;
+  expect(rejectionRows.tables[0]!.withoutFenced(record, never)).toBe(record);
+});
+
+const versionOf = ([generation = 0, offset = 0, step = 0]: number[]) => toOverrideVersion({ generation, offset, step });
+
+it('the version of an override grows with generation, offset and step, and fits 64 bits', () => {
+  const last = 2 ** 48 - 1;
+  const versions = [
+    [0, 0, 0],
+    [0, 0, 255],
+    [0, 1, 0],
+    [0, last, 255],
+    [1, 0, 0],
+    [255, last, 255],
+  ].map(versionOf);
+  expect(versions).toEqual([...versions].sort((a, b) => (a < b ? -1 : 1)));
+  expect(new Set(versions).size).toBe(versions.length);
+  expect(versions.at(-1)).toBe(2n ** 64n - 1n);
+});
+
+it('the version of an override refuses a generation, offset or step that does not fit', () => {
+  for (const parts of [
+    [256, 0, 0],
+    [0, 2 ** 48, 0],
+    [0, 0, 256],
+    [0, -1, 0],
+  ])
+    expect(() => versionOf(parts)).toThrow(RangeError);
 });

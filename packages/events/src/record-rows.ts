@@ -30,30 +30,24 @@ import {
 import type { LogPosition } from './row/transcoder.ts';
 import type { EventTable } from './store.ts';
 
-/** Place and time of a record in the log. */
 export interface LoggedPosition extends LogPosition {
-  /** Epoch milliseconds. The broker's clock when the topic uses log-append time. */
+  /** Epoch milliseconds, by the broker's clock with log-append time. */
   readonly timestampMs: number;
 }
 
-/** Whether the fence of an erasure keeps out an event of this identity at this time. */
-export type IsFenced = (question: FenceQuery) => boolean;
+export type IsFenced = (query: FenceQuery) => boolean;
 
-/** How records of one type become rows. Pure: the same record at the same place always gives the same rows. */
+/** How records of one type become rows. Pure: the same record at the same position gives the same rows. */
 export interface RecordRows<R> {
-  /** In the order in which they are written. */
   readonly tables: readonly TableRows<R>[];
 }
 
 export interface TableRows<R> {
   readonly table: EventTable;
-  /**
-   * The part of the record that may be stored in this table: all of it when nobody in it is fenced, null when nothing
-   * may.
-   */
+  /** The part of the record that may be stored; null when nothing may. */
   withoutFenced(record: R, isFenced: IsFenced): R | null;
-  /** @throws RangeError when a value does not fit its column; rows added before it stay; the caller removes them */
-  readonly addRows: (out: RowBuffer, record: R, place: LoggedPosition) => void;
+  /** @throws RangeError when a value does not fit its column; the caller removes rows added before it */
+  readonly addRows: (out: RowBuffer, record: R, position: LoggedPosition) => void;
 }
 
 const OFFSET_BITS = 48n;
@@ -62,21 +56,17 @@ const STEP_BITS = 8n;
 const fits = (value: number, bits: bigint) => Number.isSafeInteger(value) && value >= 0 && BigInt(value) < 1n << bits;
 
 /**
- * Place of a decision among all decisions of its environment, so that the greatest is the latest:
- * 8 bits generation of the link topic, 48 bits offset of the link fact, 8 bits step.
+ * Orders the decisions of an environment: generation (8 bits), offset of the link fact (48 bits), step (8 bits).
  * @throws RangeError when a part does not fit
  */
 export function toOverrideVersion(decision: Pick<IdentityDecisionRecord, 'generation' | 'offset' | 'step'>): bigint {
   const { generation, offset, step } = decision;
   if (!fits(generation, 8n) || !fits(offset, OFFSET_BITS) || !fits(step, STEP_BITS))
-    throw new RangeError('place of a decision does not fit');
+    throw new RangeError('position of a decision does not fit');
   return (BigInt(generation) << (OFFSET_BITS + STEP_BITS)) | (BigInt(offset) << STEP_BITS) | BigInt(step);
 }
 
-/**
- * Adds the row of `identity_links` for a decision.
- * @throws RangeError when a number does not fit its column; `out` is then unchanged
- */
+/** Adds the row of `identity_links`. @throws RangeError when a number does not fit; `out` is then unchanged */
 export function addLinkRow(out: RowBuffer, decision: IdentityDecisionRecord, position: LogPosition): void {
   toOverrideVersion(decision);
   if (!fits(decision.partition, 16n) || decision.moved.length > 65_535) throw new RangeError('decision does not fit');
@@ -108,8 +98,7 @@ export function addLinkRow(out: RowBuffer, decision: IdentityDecisionRecord, pos
 }
 
 /**
- * Adds a row of `identity_overrides` for every identity that moved to another person. For an unlink, adds one for every
- * identity of the person that was split.
+ * Adds a row of `identity_overrides` for each identity that moved, and after an unlink for each that stayed.
  * @throws RangeError when a number does not fit its column; rows added before it stay
  */
 export function addOverrideRows(out: RowBuffer, decision: IdentityDecisionRecord): void {
@@ -132,8 +121,7 @@ export function addOverrideRows(out: RowBuffer, decision: IdentityDecisionRecord
 }
 
 /**
- * Adds a row of `identity_unlinks` for each identity of a person that was split, with the side it is on. An unlink that
- * split nobody gets one row, for the first identity that it names. Other decisions get none.
+ * Adds a row of `identity_unlinks` for each identity of a split person, or one for an unlink that split no one.
  * @throws RangeError when a number does not fit its column; rows added before it stay
  */
 export function addUnlinkRows(out: RowBuffer, decision: IdentityDecisionRecord): void {
@@ -157,7 +145,7 @@ export function addUnlinkRows(out: RowBuffer, decision: IdentityDecisionRecord):
   add(unlink.stayed, 'stayed');
 }
 
-/** A decision is about its two sides. Others may still have the key of an erased identity as their person key. */
+/** Concerns the two sides. Others may have the key of an erased identity as their person key. */
 function withoutFencedSides(decision: IdentityDecisionRecord, isFenced: IsFenced): IdentityDecisionRecord | null {
   const { environmentId, aKey, bKey, root, eventTime: eventTimeMs, receivedAt: receivedAtMs } = decision;
   const isErased = (key: Buffer) => isFenced({ environmentId, key, eventTimeMs, receivedAtMs });
@@ -165,7 +153,7 @@ function withoutFencedSides(decision: IdentityDecisionRecord, isFenced: IsFenced
   return isErased(root) ? { ...decision, root: ZERO_KEY } : decision;
 }
 
-/** Each identity that a decision moved has its own row, as old as its first link. */
+/** Each moved identity has its own row, as old as its first link. */
 function withoutFencedMoves(decision: IdentityDecisionRecord, isFenced: IsFenced): IdentityDecisionRecord | null {
   const { environmentId } = decision;
   return keepIdentities(
@@ -174,7 +162,7 @@ function withoutFencedMoves(decision: IdentityDecisionRecord, isFenced: IsFenced
   );
 }
 
-/** The row of an identity is as old as the unlink. Decisions that are no unlink have no such rows. */
+/** The row of an identity is as old as the unlink. */
 function withoutFencedUnlinks(decision: IdentityDecisionRecord, isFenced: IsFenced): IdentityDecisionRecord | null {
   const { environmentId, aKey, outcome, unlink, receivedAt } = decision;
   if (unlink === null) return null;
@@ -206,11 +194,10 @@ export const decisionRows: RecordRows<IdentityDecisionRecord> = {
 };
 
 /**
- * Adds the row of `consent_log` for a change of a consent; `logged_at` is the record's own time, which the topic takes
- * from the broker.
+ * Adds the row of `consent_log`; `logged_at` is the broker's time.
  * @throws RangeError when a value does not fit its column; `out` is then unchanged
  */
-export function addConsentRow(out: RowBuffer, consent: ConsentRecord, place: LoggedPosition): void {
+export function addConsentRow(out: RowBuffer, consent: ConsentRecord, position: LoggedPosition): void {
   const { environmentId, status, source, traceId } = consent;
   out.reserve(rowBytesMax(environmentId, status, source, traceId));
   const target = out.bytes;
@@ -219,13 +206,13 @@ export function addConsentRow(out: RowBuffer, consent: ConsentRecord, place: Log
   at = writeString(target, at, status);
   at = writeString(target, at, source);
   at = writeTime(target, at, consent.receivedAt);
-  at = writeTime(target, at, place.timestampMs);
+  at = writeTime(target, at, position.timestampMs);
   at = writeString(target, at, traceId);
-  at = writeUInt16(target, at, place.partition);
-  out.endRow(writeInt64(target, at, place.offset));
+  at = writeUInt16(target, at, position.partition);
+  out.endRow(writeInt64(target, at, position.offset));
 }
 
-/** A consent is about one identity. Its time is that of acceptance by the gateway. */
+/** As old as its acceptance by the gateway. */
 function withoutFenced(consent: ConsentRecord, isFenced: IsFenced): ConsentRecord | null {
   const { environmentId, identityKey: key, receivedAt } = consent;
   return isFenced({ environmentId, key, eventTimeMs: receivedAt, receivedAtMs: receivedAt }) ? null : consent;
@@ -236,10 +223,10 @@ export const consentRows: RecordRows<ConsentRecord> = {
 };
 
 /**
- * Adds the row of `message_rejections` for one error of a rejected message.
+ * Adds the row of `message_rejections` for one error.
  * @throws RangeError when a value does not fit its column; `out` is then unchanged
  */
-export function addRejectionRow(out: RowBuffer, rejection: RejectionRecord, place: LoggedPosition): void {
+export function addRejectionRow(out: RowBuffer, rejection: RejectionRecord, position: LoggedPosition): void {
   const { environmentId, code, field, surface, library, libraryVersion, traceId } = rejection;
   const texts = [environmentId, code, field, surface, library, libraryVersion];
   out.reserve(rowBytesMax(environmentId, code, field, surface, library, libraryVersion, traceId));
@@ -248,12 +235,12 @@ export function addRejectionRow(out: RowBuffer, rejection: RejectionRecord, plac
   for (const text of texts) at = writeString(target, at, text);
   at = writeTime(target, at, rejection.receivedAt);
   at = writeString(target, at, traceId);
-  at = writeUInt16(target, at, place.partition);
-  out.endRow(writeInt64(target, at, place.offset));
+  at = writeUInt16(target, at, position.partition);
+  out.endRow(writeInt64(target, at, position.offset));
 }
 
 export const rejectionRows: RecordRows<RejectionRecord> = {
-  // A rejection contains no identity, so no fence applies.
+  // A rejection has no identity.
   tables: [{ table: 'message_rejections', withoutFenced: (record) => record, addRows: addRejectionRow }],
 };
 
@@ -271,15 +258,11 @@ function addAuditRow(out: RowBuffer, row: AuditRow): void {
   out.endRow(at);
 }
 
-/**
- * The rows of `audit_log` that follow from a record. They do not contain its place in the log, so copies of a row fold
- * into one.
- */
+/** Rows of `audit_log` have no partition and offset, so copies fold. They name no player, so no fence applies. */
 function auditRows<R>(rowsOf: (record: R) => readonly AuditRow[]): RecordRows<R> {
-  const addRows = (out: RowBuffer, record: R, _place: LoggedPosition) => {
+  const addRows = (out: RowBuffer, record: R) => {
     for (const row of rowsOf(record)) addAuditRow(out, row);
   };
-  // These rows are about operators. They name no player, so no fence applies.
   return { tables: [{ table: 'audit_log', withoutFenced: (record) => record, addRows }] };
 }
 

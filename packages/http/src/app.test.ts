@@ -1,15 +1,20 @@
-import { expect, it } from 'vitest';
-import { createHttpApp } from './app.ts';
+import type { IncomingMessage } from 'node:http';
+import { BlockList, isIPv6 } from 'node:net';
+import { PublicError } from '@playline/errors';
+import { createLogger, createMetrics } from '@playline/runtime';
+import fc from 'fast-check';
+import { afterEach, expect, it } from 'vitest';
+import {
+  createClientAddress,
+  createFaultLog,
+  createHttpApp,
+  createRequestDurations,
+  type Route,
+  toNetwork,
+} from './app.ts';
 import { corsHeaders } from './exchange.ts';
-import { openHttpServer } from './server.ts';
+import { type HttpServer, openHttpServer } from './server.ts';
 import { expectEnvelope, json, open, post, sendRaw } from './test/open-server.ts';
-
-it('an answer carries the trace id of a valid traceparent', async () => {
-  const { url } = await open();
-  const traceId = '4bf92f3577b34da6a3ce929d0e0e4736';
-  const answer = await post(url, '{}', { ...json, traceparent: `00-${traceId}-00f067aa0ba902b7-01` });
-  expect(answer.headers.get('x-trace-id')).toBe(traceId);
-});
 
 it('an answer names no software', async () => {
   const { url } = await open();
@@ -133,14 +138,14 @@ it('an envelope 400 answers a request without a host, which HTTP/1.0 alone allow
   expect(await sendRaw(port, 'GET /v1/items/7 HTTP/1.0\r\n\r\n')).toContain('{"id":"7"}');
 });
 
-it('ignores an expectation that nobody can meet, on hot and other paths alike', async () => {
+it('ignores an unknown expectation, on hot and other paths alike', async () => {
   const { port } = await open();
   const rest = 'HTTP/1.1\r\nhost: a\r\nexpect: gifts\r\nconnection: close\r\ncontent-type: application/json\r\n';
   expect(await sendRaw(port, `GET /v1/items/7 ${rest}\r\n`)).toMatch(/^HTTP\/1\.1 200 /);
   expect(await sendRaw(port, `POST /v1/echo ${rest}content-length: 2\r\n\r\n{}`)).toMatch(/^HTTP\/1\.1 200 /);
 });
 
-it('an answer without a body says no length in a 304, where it would be that of the body that was not sent', async () => {
+it('an answer without a body has no length in a 304, where it would be that of the body that was not sent', async () => {
   const answer = await fetch(`${(await open()).url}/v1/same`);
   expect(answer.status).toBe(304);
   expect(answer.headers.get('etag')).toBe('"1"');
@@ -156,32 +161,8 @@ it('the count of answers has each answer once, those to what was no request too'
   expect(statuses).toEqual([200, 400, 404, 400]);
 });
 
-it('CORS answers the preflight of a publishable-key operation for any origin', async () => {
-  const { url } = await open();
-  const headers = { origin: 'https://game.test', 'access-control-request-method': 'POST' };
-  const answer = await fetch(`${url}/v1/echo`, { method: 'OPTIONS', headers });
-  expect(answer.status).toBe(204);
-  expect(answer.headers.get('access-control-allow-origin')).toBe('*');
-  expect(answer.headers.get('access-control-allow-methods')).toBe('POST, GET, PUT');
-  expect(answer.headers.get('access-control-max-age')).toBe('7200');
-  expect(answer.headers.get('access-control-allow-credentials')).toBeNull();
-  expect(answer.headers.get('access-control-allow-headers')).toBe(
-    'content-type, content-encoding, x-service-publishable-key, traceparent',
-  );
-});
-
 it('CORS allows no key header where no operation takes a publishable key', () => {
   expect(corsHeaders(undefined).preflight).toContain('content-type, content-encoding, traceparent');
-});
-
-it('CORS lets a page read answers and errors of such an operation', async () => {
-  const { url } = await open();
-  for (const answer of [await post(url, '{}'), await post(url, '{}', {}), await fetch(`${url}/v1/echo`)]) {
-    expect(answer.headers.get('access-control-allow-origin')).toBe('*');
-    expect(answer.headers.get('access-control-expose-headers')).toBe(
-      'Retry-After, RateLimit, RateLimit-Policy, x-trace-id',
-    );
-  }
 });
 
 it.each([
@@ -208,11 +189,215 @@ it('CORS has no headers for an unknown path of a service that pages may not call
   await server.close();
 });
 
-it('CORS sends no header at all for any other operation', async () => {
-  const { url } = await open();
-  const headers = { origin: 'https://game.test', 'access-control-request-method': 'DELETE' };
-  for (const method of ['DELETE', 'OPTIONS']) {
-    const answer = await fetch(`${url}/v1/broken`, { method, headers });
-    expect([...answer.headers.keys()].filter((name) => name.startsWith('access-control'))).toEqual([]);
+const servers: HttpServer[] = [];
+afterEach(() => Promise.all(servers.splice(0).map((server) => server.close())));
+
+/** A server whose routes answer with their parameters. */
+async function openRoutes(hot: boolean): Promise<string> {
+  const toRoute = (path: string): Route => ({
+    method: 'GET',
+    path,
+    hot,
+    handle: (exchange, params) => exchange.answer(200, JSON.stringify({ path, params })),
+  });
+  const app = createHttpApp({
+    routes: ['/v1/chains/:chain/history', '/v1/chains/:chain/tokens/:address', '/v1/all'].map(toRoute),
+    link: () => 'https://docs.test',
+  });
+  const server = await openHttpServer({ app, host: '127.0.0.1', port: 0 });
+  servers.push(server);
+  return `http://127.0.0.1:${server.port}`;
+}
+
+const PATHS = [
+  ...['/v1/all', '/v1/all/', '/V1/all', '/v1/all?a=b', '/v1/chains/main/history', '/v1/chains/main/history?a=%20'],
+  ...['/v1/chains/main/history/', '/v1/chains//history', '/v1/chains/main/History', '/v1/chains/a/b/history'],
+  ...['/v1/chains/:chain/history', '/v1/chains/m%61in/history', '/v1/chains/%ff/history', '/v1/chains/m%2fn/history'],
+  ...[
+    "/v1/chains/it's/history",
+    '/v1/chains/a+b/history',
+    '/v1/chains/__proto__/history',
+    '/v1/chains/main/tokens/0x1',
+  ],
+];
+
+it.each(PATHS)('a hot route answers GET and HEAD of %s as it would behind express', async (path) => {
+  const [hot, cold] = [await openRoutes(true), await openRoutes(false)];
+  for (const method of ['GET', 'HEAD']) {
+    const [left, right] = [await fetch(hot + path, { method }), await fetch(cold + path, { method })];
+    expect(left.status).toBe(right.status);
+    const withoutTrace = async (answer: Response) => (await answer.text()).replace(/"trace_id":"\w+"/, '');
+    expect(await withoutTrace(left)).toBe(await withoutTrace(right));
   }
+});
+
+function addressOf(trustedProxies: number, remoteAddress: string | undefined, forwarded?: string): string {
+  const request = { headers: { 'x-forwarded-for': forwarded }, socket: { remoteAddress } };
+  return createClientAddress(trustedProxies)(request as unknown as IncomingMessage);
+}
+
+it('the client address is that of the connection when no proxy is trusted, whatever the header has', () => {
+  expect(addressOf(0, '192.0.2.9', '198.51.100.1')).toBe('192.0.2.9');
+  expect(addressOf(0, '::ffff:192.0.2.9')).toBe('192.0.2.9');
+});
+
+it('the client address is what the outermost trusted proxy was called from', () => {
+  const forwarded = '203.0.113.66, 198.51.100.1, 192.0.2.1';
+  expect(addressOf(1, '127.0.0.1', forwarded)).toBe('192.0.2.1');
+  expect(addressOf(2, '127.0.0.1', forwarded)).toBe('198.51.100.1');
+});
+
+it('the client address is never an entry of the header that a client can choose by sending more entries', () => {
+  const ipv4 = fc.ipV4();
+  fc.assert(
+    fc.property(
+      fc.array(fc.oneof(ipv4, fc.string())),
+      ipv4,
+      fc.array(ipv4, { maxLength: 3 }),
+      (own, client, proxies) => {
+        const forwarded = [...own.map((entry) => entry.replaceAll(',', '')), client, ...proxies].join(', ');
+        expect(addressOf(proxies.length + 1, '127.0.0.1', forwarded)).toBe(client);
+      },
+    ),
+  );
+});
+
+it.each([undefined, '', 'unknown', '_hidden', '300.1.1.1', 'a,', '1.2.3.4:x'])(
+  'the client address is that of the connection when the entry is %j',
+  (forwarded) => expect(addressOf(1, '192.0.2.9', forwarded)).toBe('192.0.2.9'),
+);
+
+it.each([
+  ['192.0.2.1:4711', '192.0.2.1'],
+  ['[2001:db8::1]:4711', '2001:db8:0:0::/64'],
+  ['[2001:db8::1]', '2001:db8:0:0::/64'],
+  ['2001:db8::1', '2001:db8:0:0::/64'],
+])('the client address is read from %s', (entry, address) => expect(addressOf(1, '127.0.0.1', entry)).toBe(address));
+
+it('the client address is empty when the connection is gone', () => expect(addressOf(0, undefined)).toBe(''));
+
+it('toNetwork gives all addresses of one IPv6 network one name, which is that network', () => {
+  fc.assert(
+    fc.property(fc.ipV6(), (address) => {
+      const network = toNetwork(address) ?? '';
+      if (/^::ffff:[\d.]+$/i.test(address)) return expect(address.toLowerCase()).toBe(`::ffff:${network}`);
+      const [start = '', bits] = network.split('/');
+      expect([isIPv6(start), bits]).toEqual([true, '64']);
+      const list = new BlockList();
+      list.addSubnet(start, 64, 'ipv6');
+      expect(list.check(address, 'ipv6')).toBe(true);
+      expect(toNetwork(start)).toBe(network);
+    }),
+  );
+});
+
+it('toNetwork knows scoped and mixed spellings', () => {
+  expect(toNetwork('fe80::1%eth0')).toBe('fe80:0:0:0::/64');
+  expect(toNetwork('64:ff9b::192.0.2.1')).toBe('64:ff9b:0:0::/64');
+  expect(toNetwork('2001:0db8:0000:0000:0000:0000:0000:0001')).toBe(toNetwork('2001:DB8::1'));
+});
+
+it('toNetwork knows what is no address', () => {
+  for (const text of ['', 'localhost', '1.2.3', '::1::', '12345::']) expect(toNetwork(text)).toBeNull();
+});
+
+it('requests are timed by declared route, method and status, never by the values in their path', async () => {
+  const metrics = createMetrics('test');
+  const route: Route = {
+    method: 'GET',
+    path: '/v1/items/:id',
+    hot: true,
+    handle: (exchange) => exchange.answer(200, '1'),
+  };
+  const onAnswer = createRequestDurations(metrics);
+  const app = createHttpApp({ link: (code) => code, routes: [route], onAnswer });
+  const server = await openHttpServer({ app, host: '127.0.0.1', port: 0 });
+  for (const path of ['/v1/items/a', '/v1/items/b%20c', '/v1/nothing'])
+    await (await fetch(`http://127.0.0.1:${server.port}${path}`)).text();
+  await server.close();
+  const counts = (await metrics.text()).match(/(?<=^playline_http_request_duration_seconds_count).*$/gm);
+  expect(counts).toEqual([
+    '{service="test",route="/v1/items/:id",method="GET",status="200"} 2',
+    '{service="test",route="unmatched",method="GET",status="404"} 1',
+  ]);
+});
+
+const key = 'pk_svcapik-0123456789abcdefghijABCDEFGHIJ012345';
+
+/** A log with its lines, and a clock that the test moves itself. */
+function openLog() {
+  const lines: string[] = [];
+  let due: (() => void)[] = [];
+  const logger = createLogger({ service: 'gateway', level: 'info' }, { write: (line: string) => lines.push(line) });
+  const log = createFaultLog({ logger, afterInterval: (run) => due.push(run) });
+  const passInterval = () => {
+    const now = due;
+    due = [];
+    for (const run of now) run();
+  };
+  const fail = (message: string, traceId = 'a'.repeat(32)) =>
+    log({ traceId }, new PublicError('INTERNAL_SERVER_ERROR', { cause: new Error(message) }));
+  return { lines, log, fail, passInterval, reported: () => lines.map((line) => JSON.parse(line)) };
+}
+
+it('the log of failed requests has the first fault of a kind immediately, with trace id and stack', () => {
+  const { fail, reported } = openLog();
+  fail('broker is away');
+  expect(reported()).toMatchObject([{ level: 'error', msg: 'request failed', traceId: 'a'.repeat(32) }]);
+  expect(reported()[0].error.stack).toContain('app.test.ts');
+});
+
+it('the log of failed requests has a flood of one kind in one line an interval, with the number and the latest trace id', () => {
+  const { fail, reported, passInterval } = openLog();
+  for (let turn = 0; turn < 1000; turn++) fail(`not acknowledged within ${turn} ms`, String(turn).padStart(32, '0'));
+  expect(reported()).toHaveLength(1);
+  passInterval();
+  for (let turn = 0; turn < 5; turn++) fail('not acknowledged within 7 ms');
+  passInterval();
+  const latest = { traceId: '999'.padStart(32, '0'), latest: 'not acknowledged within 999 ms' };
+  expect(reported().slice(1)).toMatchObject([
+    { msg: 'more requests failed', failures: 999, ...latest },
+    { failures: 5 },
+  ]);
+});
+
+it('the log of failed requests has the next fault immediately again when an interval has passed without one', () => {
+  const { fail, reported, passInterval } = openLog();
+  fail('broker is away');
+  passInterval();
+  fail('broker is away');
+  expect(reported().map(({ msg }) => msg)).toEqual(['request failed', 'request failed']);
+});
+
+it('the log of failed requests has faults of two kinds separately', () => {
+  const { fail, reported } = openLog();
+  fail('broker is away');
+  fail('the key store is away');
+  expect(reported()).toHaveLength(2);
+});
+
+it('the log of failed requests stays small when every fault has another text', () => {
+  const { fail, reported, passInterval } = openLog();
+  const word = (turn: number) => turn.toString(2).replaceAll('0', 'a').replaceAll('1', 'b');
+  for (let turn = 0; turn < 1000; turn++) fail(`no leader of topic ${word(turn)}`);
+  expect(reported()).toHaveLength(51);
+  passInterval();
+  expect(reported()).toHaveLength(52);
+  expect(reported()[51]).toMatchObject({ failures: 949 });
+});
+
+it('the log of failed requests shows no key and no password, in first lines or later', () => {
+  const { lines, fail, passInterval } = openLog();
+  for (let turn = 0; turn < 3; turn++) fail(`redis://:hunter2@store:1 refused ${key}`);
+  passInterval();
+  expect(lines).toHaveLength(2);
+  expect(lines.join()).not.toContain('hunter2');
+  expect(lines.join()).not.toContain(key);
+});
+
+it('the log of failed requests has what was thrown without being an error', () => {
+  const { log, reported } = openLog();
+  log({ traceId: 'b' }, 'text');
+  log({ traceId: 'b' }, undefined);
+  expect(reported()).toMatchObject([{ error: 'text' }, { msg: 'request failed' }]);
 });

@@ -57,7 +57,7 @@ it('bytes in flight never exceed their bound except for a lone request, and end 
   );
 });
 
-it('one owner is refused growth without room, keeps what was counted before, and may grow once there is room', () => {
+it('one owner is refused growth without capacity, keeps what was counted before, and may grow once there is capacity', () => {
   const bytesInFlight = createBytesInFlight(MAX);
   const first = bytesInFlight.admit('a', 60);
   first.grow(60);
@@ -120,7 +120,7 @@ it('an owner beyond its share keeps bodies that are received whole, and is refus
   });
   expect(() => bytesInFlight.admit('b', 10)).toThrow();
   for (const reservation of whole.splice(0, 4)) reservation.release();
-  // There is room, which the other owner may have first.
+  // There is capacity, which the other owner may have first.
   expect(() => bytesInFlight.admit('a', 10)).toThrow();
   bytesInFlight.admit('b', 10).grow(10);
   expect(() => bytesInFlight.admit('a', 10)).not.toThrow();
@@ -140,7 +140,7 @@ it('an owner beyond its share may use everything again some seconds after the ot
   expect(() => bytesInFlight.admit('a', 10)).not.toThrow();
 });
 
-it('an owner beyond its share evicts nobody itself', () => {
+it('an owner beyond its share evicts no other body itself', () => {
   const bytesInFlight = createBytesInFlight(MAX);
   const other = receive(bytesInFlight, 'b', 40);
   receive(bytesInFlight, 'a', 60);

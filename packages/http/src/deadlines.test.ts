@@ -8,38 +8,38 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-it('a deadline is told once, not before it is due, and at most a step after it', () => {
-  const told = vi.fn();
-  new Deadlines().add(1_000, told);
+it('a deadline expires once, not before it is due, and at most a step after it', () => {
+  const reported = vi.fn();
+  new Deadlines().add(1_000, reported);
   vi.advanceTimersByTime(999);
-  expect(told).not.toHaveBeenCalled();
+  expect(reported).not.toHaveBeenCalled();
   vi.advanceTimersByTime(1 + DEADLINE_STEP_MS);
-  expect(told).toHaveBeenCalledTimes(1);
+  expect(reported).toHaveBeenCalledTimes(1);
   vi.advanceTimersByTime(10_000);
-  expect(told).toHaveBeenCalledTimes(1);
+  expect(reported).toHaveBeenCalledTimes(1);
 });
 
-it('a deadline is never told once it is cancelled, also by another that is told in the same step', () => {
+it('a deadline never expires once it is cancelled, also by another that expires in the same step', () => {
   const deadlines = new Deadlines();
-  const told = vi.fn();
-  const first = deadlines.add(100, told);
+  const reported = vi.fn();
+  const first = deadlines.add(100, reported);
   deadlines.add(100, () => second.cancel());
-  const second = deadlines.add(100, told);
+  const second = deadlines.add(100, reported);
   first.cancel();
   vi.advanceTimersByTime(1_000);
-  expect(told).not.toHaveBeenCalled();
+  expect(reported).not.toHaveBeenCalled();
 });
 
-it('a deadline is told when it was added while others were told, and whatever the order of their lengths', () => {
+it('a deadline expires when it was added while others expired, and whatever the order of their lengths', () => {
   const deadlines = new Deadlines();
-  const told: string[] = [];
-  deadlines.add(500, () => told.push('long'));
+  const reported: string[] = [];
+  deadlines.add(500, () => reported.push('long'));
   deadlines.add(100, () => {
-    told.push('short');
-    deadlines.add(100, () => told.push('later'));
+    reported.push('short');
+    deadlines.add(100, () => reported.push('later'));
   });
   vi.advanceTimersByTime(1_000);
-  expect(told).toEqual(['short', 'later', 'long']);
+  expect(reported).toEqual(['short', 'later', 'long']);
 });
 
 it('a deadline leaves no timer behind, so that a process can end, once none is open', () => {

@@ -1,8 +1,10 @@
 import { connect, type Socket } from 'node:net';
 import { until } from '@playline/testkit';
+import { codePoint } from '@playline/testkit/code-point';
+import fc from 'fast-check';
 import { afterEach, expect, it } from 'vitest';
 import { createHttpApp } from './app.ts';
-import type { Exchange } from './exchange.ts';
+import { corsHeaders, type Exchange, parseQuery, restrictOrigin, singleValueOf } from './exchange.ts';
 import { type HttpServer, openHttpServer } from './server.ts';
 
 /** More than the kernel keeps for a connection on both of its ends. */
@@ -40,7 +42,7 @@ async function readAll(caller: Socket, bytes: number): Promise<void> {
 
 it('an answer counts no answer for a caller that has cut its connection', async () => {
   const { caller, exchange, statuses } = await openWithCaller();
-  // An orderly end would say no more than that it sends nothing else.
+  // An orderly end would only mean that it sends nothing else.
   caller.resetAndDestroy();
   await new Promise((resolve) => exchange.request.socket.once('close', resolve));
   exchange.answer(200, '{}');
@@ -49,14 +51,14 @@ it('an answer counts no answer for a caller that has cut its connection', async 
   expect(exchange.answered).toBe(true);
 });
 
-it('an answer that nobody reads ends its connection after a bound', async () => {
+it('an answer that is not read ends its connection after a bound', async () => {
   const { exchange, statuses } = await openWithCaller(50);
   exchange.answer(200, large);
   await until('the connection is cut', () => exchange.request.socket.destroyed);
   expect(statuses).toEqual([200]);
 });
 
-it('an answer behind one that nobody reads ends with its connection', async () => {
+it('an answer behind one that is not read ends with its connection', async () => {
   const { caller, exchange, inFlight } = await openWithCaller(50);
   caller.write('GET /held HTTP/1.1\r\nhost: a\r\n\r\n');
   await until('both are in flight', () => inFlight.length === 2);
@@ -73,4 +75,45 @@ it('an answer that is read whole leaves its connection as it is', async () => {
   inFlight[1]?.answer(200, '{}');
   expect(exchange.request.socket.destroyed).toBe(false);
   caller.destroy();
+});
+
+const text = fc.string({ unit: codePoint });
+
+it('reads back every parameter that URLSearchParams or encodeURIComponent writes, in order', () => {
+  fc.assert(
+    fc.property(fc.array(fc.tuple(text, text)), (pairs) => {
+      const expected = new Map<string, string[]>();
+      for (const [name, value] of pairs) expected.set(name, [...(expected.get(name) ?? []), value]);
+      const encoded = pairs.map((pair) => pair.map(encodeURIComponent).join('=')).filter((part) => part !== '=');
+      if (!expected.has('')) expect(parseQuery(`/path?${encoded.join('&')}`)).toEqual(expected);
+      expect(parseQuery(`/path?${new URLSearchParams(pairs)}`)).toEqual(expected);
+    }),
+  );
+});
+
+it('answers any text after the mark with parameters or with a fault for the caller, never with another', () => {
+  fc.assert(
+    fc.property(fc.string({ unit: fc.constantFrom('%', 'f', '8', 'c', '=', '&', '+', 'é', '?', ' ') }), (query) => {
+      try {
+        for (const [name, values] of parseQuery(`?${query}`)) {
+          expect(name.isWellFormed()).toBe(true);
+          for (const value of values) expect(value).not.toContain('\ufffd');
+        }
+      } catch (error) {
+        expect(error).toMatchObject({ code: 'VALIDATION_ERROR' });
+      }
+    }),
+  );
+});
+
+it('takes names such as __proto__ for parameters and nothing else', () => {
+  expect(singleValueOf(parseQuery('?__proto__=a&constructor=b'), 'anonymousId')).toBeUndefined();
+  expect(singleValueOf(parseQuery('?__proto__=a'), '__proto__')).toBe('a');
+});
+
+it('headers that are limited to an origin twice, before a body and after it, are those of the second time', () => {
+  const { answer } = corsHeaders('x-key');
+  const once = restrictOrigin(answer, 'https://game.example');
+  expect(restrictOrigin(once, 'https://game.example')).toEqual(once);
+  expect(restrictOrigin(once, null)).toEqual(restrictOrigin(answer, null));
 });

@@ -87,13 +87,13 @@ it.each([
     const before = memory() - received.bytes;
     await Promise.all(sockets.map((socket) => send(socket, chunks, times)));
     await until('all is received', () => received.bytes === 3 * size * (times + 1), 20_000);
-    // What the process itself gains meanwhile is far less than the 200 bytes a Buffer of one byte would take.
+    // What the process itself gains during the test is far less than the 200 bytes a Buffer of one byte would take.
     expect(memory() - before).toBeLessThan(2 * received.bytes + 256 * 1024);
   },
   30_000,
 );
 
-it('a body that no handler reads takes little more than what Node reads of it, also in chunks of one byte', async () => {
+it('a body that no handler reads takes little more than what Node reads, also in chunks of one byte', async () => {
   const { port, received } = await open();
   const chunks = Buffer.from(chunk(1).repeat(1000));
   const before = memory();

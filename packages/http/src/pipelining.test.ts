@@ -117,7 +117,7 @@ it('the listener of operators has the same bound', async () => {
   const admin = await openAdminServer({ host: '127.0.0.1', port: 0, ready, metrics: metrics as never });
   onTestFinished(admin.close);
   dial(admin.port).write('GET /readyz HTTP/1.1\r\nhost: a\r\n\r\n'.repeat(100));
-  await until('probes are asked', () => probes > 0);
+  await until('probes are called', () => probes > 0);
   await turns();
   expect(probes).toBe(4);
 });

@@ -65,7 +65,7 @@ it.each([
   ['a long path', `GET /${'a'.repeat(17_000)} HTTP/1.1\r\nhost: a\r\n\r\n`],
   ['a thousand and one headers', `${GET}${'a:b\r\n'.repeat(1_001)}\r\n`],
   ['trailers', `${CHUNKED}2\r\n{}\r\n0\r\nx: ${'a'.repeat(17_000)}\r\n\r\n`],
-])('headers over the limit are refused with 431 and the limit in words: %s', async (_name, bytes) => {
+])('headers over the limit are refused with 431 and the limit in the message: %s', async (_name, bytes) => {
   const { port } = await open();
   const text = await sendRaw(port, bytes);
   expect(text).toMatch(/^HTTP\/1\.1 431 Request Header Fields Too Large\r\n/);
@@ -129,7 +129,7 @@ const REQUESTS: readonly [name: string, bytes: string, status: number, details?:
   ['chunk extensions over the limit', `${CHUNKED}2;a=${'b'.repeat(17_000)}\r\n{}\r\n`, 400, { limitBytes: 16_384 }],
   ['chunk extensions with a lone CR', `${CHUNKED}2;a\rb\r\n{}\r\n0\r\n\r\n`, 400],
   ['chunks without CR', `${CHUNKED}2\n{}\n0\n\n`, 400],
-  ['a chunk of more bytes than it says', `${CHUNKED}1\r\n{}\r\n0\r\n\r\n`, 400],
+  ['a chunk of more bytes than its length', `${CHUNKED}1\r\n{}\r\n0\r\n\r\n`, 400],
   ['a chunk beyond all numbers', `${CHUNKED}${'f'.repeat(17)}\r\n{}\r\n0\r\n\r\n`, 400],
   ['trailers', `${CHUNKED}2\r\n{}\r\n0\r\nx: 1\r\n\r\n`, 200],
   ['empty lines in front', `\r\n\r\n${GET}\r\n`, 200],
@@ -147,7 +147,7 @@ it.each(REQUESTS)(
   },
 );
 
-it('a request has one answer: behind the leave to go on, when it asks for that', async () => {
+it('a request has one answer: after 100 Continue, when it expects that', async () => {
   const { port } = await open();
   const text = await sendRawAndEnd(port, SIZED.replace('\r\n', '\r\nexpect: 100-continue\r\n'));
   expect(statusesOf(text)).toEqual([100, 200]);

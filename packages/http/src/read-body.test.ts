@@ -88,7 +88,7 @@ it.each([
   ['br', brotliCompressSync],
   ['zstd', zstdCompressSync],
 ])(
-  'a body that goes on behind the end of its %s is refused, since nothing would read the rest',
+  'a body that continues after the end of its %s is refused, since nothing would read the rest',
   async (encoding, compress) => {
     const { url } = await open();
     // Of one block and of many.
@@ -111,7 +111,7 @@ it('a body of several gzip members is read whole', async () => {
   expect(await answer.json()).toEqual({ bytes: 5, text: '[1,2]' });
 });
 
-it('a body with a declared length above the limit gets its answer although the caller sends all of it first', async () => {
+it('a body with a declared length above the limit gets its answer although the caller sends all its bytes first', async () => {
   const { port } = await open();
   const head = `POST /v1/echo HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: ${4 * LIMIT}\r\n\r\n`;
   const next = 'GET /v1/items/9 HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n';
@@ -141,7 +141,7 @@ it('a body refused before it is read does not end the connection', async () => {
   expect(text).toContain('{"id":"9"}');
 });
 
-it('a body that goes on for ever after its refusal is cut off', async () => {
+it('a body that continues for ever after its refusal is cut off', async () => {
   const { port } = await open();
   const head = `POST /v1/refuse HTTP/1.1\r\nhost: a\r\ncontent-length: ${1024 * LIMIT}\r\n\r\n`;
   const sent = await new Promise<number>((resolve) => {
@@ -206,7 +206,7 @@ it('a body that comes slowly at a steady pace is read to its end', async () => {
   expect(text).toMatch(/^HTTP\/1\.1 200 /);
 });
 
-it('a body whose caller says half-way that it sends no more is given up at once', async () => {
+it('a body whose caller ends its side half-way is given up immediately', async () => {
   const { port, reading } = await open(60_000);
   const head = 'POST /v1/echo HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: 10\r\n\r\n{';
   const socket = connect(port, '127.0.0.1', () => socket.write(head));

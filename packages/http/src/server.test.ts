@@ -1,10 +1,12 @@
+import { once } from 'node:events';
 import { Agent, request } from 'node:http';
-import { connect } from 'node:net';
+import { connect, createServer, type Socket } from 'node:net';
+import { createMetrics, VERSION } from '@playline/runtime';
 import { until } from '@playline/testkit';
-import { expect, it } from 'vitest';
+import { afterEach, expect, it, onTestFinished } from 'vitest';
 import { createHttpApp } from './app.ts';
 import type { Exchange } from './exchange.ts';
-import { openHttpServer } from './server.ts';
+import { type AdminServerOptions, answerBrokenRequest, openAdminServer, openHttpServer } from './server.ts';
 
 /** A server whose requests stay in flight until the test answers them. */
 async function open() {
@@ -59,7 +61,7 @@ it('ends idle keep-alive connections, used and unused, when it closes', async ()
   // Far below the bound after which a drain cuts whatever is left.
 }, 5000);
 
-it('closes once, however often it is asked to', async () => {
+it('closes once, however often it is called', async () => {
   const { server } = await open();
   await Promise.all([server.close(), server.close()]);
   expect(server.state).toBe('closed');
@@ -83,7 +85,7 @@ it('gives a whole request its own answer, although broken bytes follow it on the
   await server.close();
 });
 
-it('answers a whole request whose caller has ended its half of the connection meanwhile', async () => {
+it('answers a whole request whose caller has ended its half of the connection', async () => {
   const { server, inFlight } = await open();
   const socket = connect({ port: server.port, host: '127.0.0.1', allowHalfOpen: true });
   let text = '';
@@ -106,7 +108,7 @@ it('refuses to start on a port that is taken', async () => {
   await server.close();
 });
 
-it('ends answers without an end when it closes, and has sent what was written of them at once', async () => {
+it('ends answers without an end when it closes, and has sent what was written, without delay', async () => {
   const { server, inFlight } = await open();
   const answered = fetch(`http://127.0.0.1:${server.port}/held`);
   await until('the request is in flight', () => inFlight.length === 1);
@@ -140,3 +142,132 @@ it.each(['before', 'after'])(
   },
   5000,
 );
+
+it('broken bytes get one answer, which the caller can still read, in however many pieces they come', async () => {
+  const statuses: number[] = [];
+  const app = createHttpApp({
+    publishableKeyHeader: 'x-service-publishable-key',
+    link: (code) => code,
+    onAnswer: (_exchange, status) => statuses.push(status),
+    routes: [],
+  });
+  let atServer: Socket | undefined;
+  const server = createServer({ allowHalfOpen: true }, (socket) => {
+    atServer = socket;
+    for (let piece = 0; piece < 30; piece++) answerBrokenRequest(app, new Error('no HTTP'), socket);
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => void server.close());
+  const { port } = server.address() as { port: number };
+  const caller = connect(port, '127.0.0.1').setEncoding('latin1');
+  let text = '';
+  caller.on('data', (chunk) => {
+    text += chunk;
+  });
+  await once(caller, 'end');
+  expect(text).toMatch(/^HTTP\/1\.1 400 /);
+  expect([statuses, atServer?.destroyed]).toEqual([[400], false]);
+});
+
+let close = async (): Promise<void> => {};
+afterEach(() => close());
+
+async function openAdmin(
+  ready: AdminServerOptions['ready'],
+  reasons?: AdminServerOptions['reasons'],
+  degraded?: AdminServerOptions['degraded'],
+): Promise<string> {
+  const metrics = createMetrics('test');
+  metrics.counter('seen_total', 'seen').inc(2);
+  const server = await openAdminServer({ host: '127.0.0.1', port: 0, ready, reasons, degraded, metrics });
+  close = async () => server.close();
+  return `http://127.0.0.1:${server.port}`;
+}
+
+it('openAdminServer is alive although nothing is ready', async () => {
+  const url = await openAdmin(() => false);
+  expect((await fetch(`${url}/livez`)).status).toBe(200);
+});
+
+it('openAdminServer gives the reason why a store cannot be used while it is not ready, and none once it is', async () => {
+  let isReady = false;
+  const url = await openAdmin(
+    () => ({ broker: isReady }),
+    () => ({ Kafka: 'Kafka does not answer' }),
+  );
+  const answer = async () => (await fetch(`${url}/readyz`)).json();
+  expect(await answer()).toEqual({
+    ready: false,
+    version: VERSION,
+    notReady: ['broker'],
+    reasons: { Kafka: 'Kafka does not answer' },
+  });
+  isReady = true;
+  expect(await answer()).toEqual({ ready: true, version: VERSION, notReady: [] });
+});
+
+it('openAdminServer stays ready without what it can do without, and names it with the reason', async () => {
+  let isWhole = false;
+  const url = await openAdmin(
+    () => true,
+    () => ({ Redis: 'Redis takes no writes (OOM)' }),
+    { consents: () => isWhole },
+  );
+  const answer = await fetch(`${url}/readyz`);
+  expect([answer.status, await answer.json()]).toEqual([
+    200,
+    {
+      ready: true,
+      version: VERSION,
+      notReady: [],
+      degraded: ['consents'],
+      reasons: { Redis: 'Redis takes no writes (OOM)' },
+    },
+  ]);
+  isWhole = true;
+  expect(await (await fetch(`${url}/readyz`)).json()).toEqual({ ready: true, version: VERSION, notReady: [] });
+});
+
+it('openAdminServer is not ready when the check throws or never answers', async () => {
+  const throwing = await openAdmin(() => Promise.reject(new Error('internal text')));
+  const answer = await fetch(`${throwing}/readyz`);
+  expect([answer.status, await answer.json()]).toEqual([
+    503,
+    { ready: false, version: VERSION, notReady: ['service'] },
+  ]);
+  await close();
+  const hanging = await openAdmin(() => new Promise(() => {}));
+  expect((await fetch(`${hanging}/readyz`)).status).toBe(503);
+});
+
+it('openAdminServer names the check that never answers, and the one that throws, among those that pass', async () => {
+  const url = await openAdmin({
+    consumer: () => true,
+    store: () => new Promise(() => {}),
+    broker: async () => true,
+    keys: () => {
+      throw new Error('internal text');
+    },
+    schemas: async () => false,
+  });
+  const answer = await fetch(`${url}/readyz`);
+  expect([answer.status, await answer.json()]).toEqual([
+    503,
+    { ready: false, version: VERSION, notReady: ['store', 'keys', 'schemas'] },
+  ]);
+  await close();
+  const fine = await openAdmin({ consumer: () => true, broker: async () => true });
+  expect(await (await fetch(`${fine}/readyz`)).json()).toEqual({ ready: true, version: VERSION, notReady: [] });
+});
+
+it('openAdminServer gives the metrics as Prometheus text', async () => {
+  const url = await openAdmin(() => true);
+  expect(await (await fetch(`${url}/metrics`)).text()).toContain('seen_total{service="test"} 2');
+});
+
+it('openAdminServer answers 404 for anything else', async () => {
+  const url = await openAdmin(() => true);
+  expect((await fetch(`${url}/`)).status).toBe(404);
+  expect((await fetch(`${url}/livez`, { method: 'POST' })).status).toBe(404);
+});

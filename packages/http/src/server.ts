@@ -163,22 +163,16 @@ export function answerBrokenRequest(app: HttpApp, error: Error & { code?: string
 function refusalOf(error: Error & { code?: string }): Refusal {
   const invalid = (message: string, details?: Record<string, number>) =>
     new PublicError('VALIDATION_ERROR', { message, cause: error, ...(details && { details }) });
-  switch (error.code) {
-    case LATE:
-      // The network may be the cause, and clients drop a batch on a 4xx.
-      return { fault: new PublicError('INTERNAL_SERVER_ERROR', { cause: error }) };
-    case 'HPE_HEADER_OVERFLOW': {
-      const details = { limitBytes: HEADER_BYTES_MAX, limitHeaders: HEADER_LINES_MAX };
-      const message = `Path and headers are larger than ${HEADER_BYTES_MAX} bytes, or there are more than ${HEADER_LINES_MAX} headers.`;
-      return { fault: invalid(message, details), status: HEADERS_TOO_LARGE };
-    }
-    case 'HPE_CHUNK_EXTENSIONS_OVERFLOW': {
-      const message = `The chunk extensions of the body are larger than ${HEADER_BYTES_MAX} bytes.`;
-      return { fault: invalid(message, { limitBytes: HEADER_BYTES_MAX }) };
-    }
-    default:
-      return { fault: invalid('The request is not valid HTTP.') };
+  const limitBytes = HEADER_BYTES_MAX;
+  // The network may be the cause, and clients drop a batch on a 4xx.
+  if (error.code === LATE) return { fault: new PublicError('INTERNAL_SERVER_ERROR', { cause: error }) };
+  if (error.code === 'HPE_HEADER_OVERFLOW') {
+    const message = `Path and headers are larger than ${limitBytes} bytes, or there are more than ${HEADER_LINES_MAX} headers.`;
+    return { fault: invalid(message, { limitBytes, limitHeaders: HEADER_LINES_MAX }), status: HEADERS_TOO_LARGE };
   }
+  if (error.code === 'HPE_CHUNK_EXTENSIONS_OVERFLOW')
+    return { fault: invalid(`The chunk extensions of the body are larger than ${limitBytes} bytes.`, { limitBytes }) };
+  return { fault: invalid('The request is not valid HTTP.') };
 }
 
 function answerRaw(app: HttpApp, socket: Socket, { fault, ...own }: Refusal): void {
@@ -198,13 +192,9 @@ function answerRaw(app: HttpApp, socket: Socket, { fault, ...own }: Refusal): vo
   endAndLinger(socket);
 }
 
+/** Half-closes first, because a reset could discard the answer. */
 function endAndLinger(socket: Socket): void {
   socket.end();
-  linger(socket);
-}
-
-/** Half-closes first, because a reset could discard the answer. */
-function linger(socket: Socket): void {
   const timer = setTimeout(() => socket.destroy(), LINGER_MS);
   socket.once('close', () => clearTimeout(timer));
   socket.on('error', () => {});
@@ -270,13 +260,7 @@ export async function openAdminServer(options: AdminServerOptions): Promise<Clos
     connectionsMax: ADMIN_CONNECTIONS_MAX,
     onBroken: (_error, socket) => socket.destroy(),
   });
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(options.port, options.host, () => {
-      server.off('error', reject);
-      resolve();
-    });
-  });
+  await listen(server, options.host, options.port);
   return {
     port: (server.address() as AddressInfo).port,
     close: () =>
@@ -295,18 +279,14 @@ async function answerReadiness(options: AdminServerOptions, response: ServerResp
   const [notReady = [], degraded = []] = results.map(failedCheckNames);
   const isReady = notReady.length === 0;
   const isWhole = isReady && degraded.length === 0;
-  const faults = { ...(degraded.length === 0 ? {} : { degraded }), ...reasonsOf(options) };
+  const reasons = isWhole ? {} : (options.reasons?.() ?? {});
   answerJson(response, isReady ? 200 : 503, {
     ready: isReady,
     version: metrics.version,
     notReady,
-    ...(isWhole ? {} : faults),
+    ...(degraded.length > 0 && { degraded }),
+    ...(Object.keys(reasons).length > 0 && { reasons }),
   });
-}
-
-function reasonsOf({ reasons }: AdminServerOptions): { reasons?: Readonly<Record<string, string>> } {
-  const known = reasons?.() ?? {};
-  return Object.keys(known).length === 0 ? {} : { reasons: known };
 }
 
 function failedCheckNames(readiness: Readiness): string[] {

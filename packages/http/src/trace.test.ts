@@ -13,7 +13,7 @@ it('traceOf keeps a valid traceparent', () => {
 it('traceOf hands on what it knows of a later version, as version 00 writes it: its trace, its parent, whether it is sampled', () => {
   for (const [text, flags] of [
     [`cc-${traceId}-${parentId}-01`, '01'],
-    [`cc-${traceId}-${parentId}-01-what-a-later-version-says`, '01'],
+    [`cc-${traceId}-${parentId}-01-more-of-a-later-version`, '01'],
     [`01-${traceId}-${parentId}-fe-`, '00'],
     [`fe-${traceId}-${parentId}-ff`, '01'],
   ])
@@ -52,12 +52,4 @@ it.each([
 it('traceOf makes different ids, across refills too', () => {
   const ids = Array.from({ length: 1000 }, () => traceOf(undefined).traceId);
   expect(new Set(ids).size).toBe(1000);
-});
-
-it('traceOf gives 32 hex characters whatever the header holds', () => {
-  fc.assert(
-    fc.property(fc.string(), (text) => {
-      expect(traceOf(text).traceId).toMatch(/^[0-9a-f]{32}$/);
-    }),
-  );
 });

@@ -30,9 +30,7 @@ export interface Quotas {
 
 const ROUNDING = 1e-6;
 
-/**
- * @param backlogMs until the bucket is full @param lackMs until the requested units are available; 0 when they were
- */
+/** @param backlogMs until the bucket is full @param lackMs until the units are available */
 export function toQuotaStatus(policy: QuotaPolicy, backlogMs: number, lackMs: number): QuotaStatus {
   const left = policy.burst - (backlogMs / 1000) * policy.perSecond;
   return {
@@ -64,9 +62,7 @@ export interface MintOrder {
   readonly collection: MintCollection;
   readonly projectId: string;
   readonly environmentId: string;
-  /**
-   * The oldest live signing key, called after the first check for conflicts. @throws the caller's error without one
-   */
+  /** The oldest live signing key. @throws the caller's error without one */
   readonly requireSigner: () => Promise<string>;
   readonly traceId: string;
   readonly assets: readonly MintAsset[];
@@ -116,10 +112,7 @@ export class TooManyAssets extends QuotaSpent {
   }
 }
 
-/**
- * Age at which an unconfirmed claim may lapse: three times the retries of the producer, and only after the log was
- * read.
- */
+/** Age at which an unconfirmed claim may lapse: three times the retries of the producer. */
 export const CLAIM_LAPSE_MS = 60_000;
 
 /**
@@ -168,10 +161,7 @@ export function createAcceptMints(parts: AcceptMintsParts): AcceptMints {
   }
 }
 
-/**
- * Claims. Claims in the way lapse first if their requests are not on the log; at the limit of pending assets, all
- * such claims of the project.
- */
+/** Claims. Claims in the way lapse first if their requests are not on the log. */
 function createSettle({ claims, isLogApplied, lapseMs = CLAIM_LAPSE_MS }: AcceptMintsParts) {
   const hasLapsed = async (claim: UnknownClaim): Promise<boolean> => claim.ageMs > lapseMs && (await isLogApplied());
   return async (

@@ -108,7 +108,7 @@ function expectSound(world: MintWorld): void {
 }
 
 describe.each(STORES)('reference ids in $name', ({ open, numRuns }) => {
-  it('are accepted once while pending or minted, by whatever signer, whatever is lost, late or dies; and nothing that was accepted, or told as taken, is lost', async () => {
+  it('a reference id is accepted once while pending or minted, by any signer, whatever is lost, late or dies, and nothing accepted is lost', async () => {
     const seen = { accepted: 0, unknown: 0, taken: 0 };
     const property = fc.asyncProperty(fc.array(act, { maxLength: 40, size: 'max' }), async (acts) => {
       const store = await open();
@@ -132,7 +132,7 @@ describe.each(STORES)('reference ids in $name', ({ open, numRuns }) => {
     expect(Math.min(...Object.values(seen))).toBeGreaterThan(numRuns / 4);
   });
 
-  it('are minted once by one signer although all claims are lost at any time: nothing is accepted until the log is read', async () => {
+  it('a reference id is minted once by one signer although all claims are lost: nothing is accepted until the log is read', async () => {
     const lossy = fc.oneof(
       { weight: 9, arbitrary: act },
       { weight: 1, arbitrary: fc.record({ act: fc.constant('empty' as const) }) },

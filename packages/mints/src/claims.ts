@@ -33,10 +33,7 @@ export type ClaimOutcome =
   | { readonly kind: 'taken'; readonly referenceIds: readonly string[] }
   /** Nothing was claimed. */
   | { readonly kind: 'unknown'; readonly claims: readonly UnknownClaim[] }
-  /**
-   * Beyond `PENDING_LIMITS`; nothing was claimed. `cleanedAt`: time of the store when `clean` is due, at most once a
-   * minute.
-   */
+  /** Beyond `PENDING_LIMITS`; nothing was claimed. `cleanedAt`: when `clean` is due, at most once a minute. */
   | { readonly kind: 'full'; readonly cleanedAt: number | null }
   /** Beyond `FAILED_PER_HOUR_MAX`; nothing was claimed. */
   | { readonly kind: 'failing'; readonly waitMs: number };
@@ -70,10 +67,7 @@ export interface FoundState {
   readonly isComplete: boolean;
 }
 
-/**
- * Taken reference ids by project and collection. Claims answer conflicts; the log decides. An id is claimed before
- * its request is published, and confirmed afterwards.
- */
+/** Taken reference ids. The log decides; an id is claimed before its request is published, and confirmed after. */
 export interface MintClaims {
   /** Claims all or none; `isDry` only checks. @throws IncompleteClaimsFault */
   claim(

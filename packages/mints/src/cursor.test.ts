@@ -1,6 +1,6 @@
 import type { CursorKey } from '@playline/contracts';
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { createMintCursors } from './store.ts';
 
 const key = (id: number): CursorKey => ({ id, secret: Buffer.alloc(32, id) });
@@ -15,41 +15,39 @@ const position = fc.record({
   }),
 });
 
-describe('a cursor of mint requests', () => {
-  it('leads back to its place, under any key that is accepted', () => {
-    const older = createMintCursors({ keys: [key(2)] });
-    fc.assert(
-      fc.property(position, (given) => {
-        expect(cursors.decode(cursors.encode(given, scope), scope)).toEqual(given);
-        expect(cursors.decode(older.encode(given, scope), scope)).toEqual(given);
-      }),
-    );
-  });
+it('a cursor of mint requests encodes its position, under any accepted key', () => {
+  const older = createMintCursors({ keys: [key(2)] });
+  fc.assert(
+    fc.property(position, (given) => {
+      expect(cursors.decode(cursors.encode(given, scope), scope)).toEqual(given);
+      expect(cursors.decode(older.encode(given, scope), scope)).toEqual(given);
+    }),
+  );
+});
 
-  it('is valid for its chain, collection and status only', () => {
-    const { collection } = scope;
-    const others = [
-      { ...scope, status: 'failed' as const },
-      { ...scope, collection: { ...collection, chain: 'other-chain' } },
-      { ...scope, collection: { ...collection, contractAddress: `0x${'c1'.repeat(20)}` } },
-    ];
-    fc.assert(
-      fc.property(position, fc.constantFrom(...others), (given, other) => {
-        expect(cursors.decode(cursors.encode(given, scope), other)).toBeNull();
-      }),
-    );
-  });
+it('a cursor of mint requests is valid only for its chain, collection and status', () => {
+  const { collection } = scope;
+  const others = [
+    { ...scope, status: 'failed' as const },
+    { ...scope, collection: { ...collection, chain: 'other-chain' } },
+    { ...scope, collection: { ...collection, contractAddress: `0x${'c1'.repeat(20)}` } },
+  ];
+  fc.assert(
+    fc.property(position, fc.constantFrom(...others), (given, other) => {
+      expect(cursors.decode(cursors.encode(given, scope), other)).toBeNull();
+    }),
+  );
+});
 
-  it('is refused with any bit changed, with an unknown key, and as any other text', () => {
-    const strangers = createMintCursors({ keys: [key(3)] });
-    fc.assert(
-      fc.property(position, fc.nat(), fc.string(), (given, at, text) => {
-        const bytes = Buffer.from(cursors.encode(given, scope), 'base64url');
-        bytes[at % bytes.length]! ^= 1 << (at % 8);
-        expect(cursors.decode(bytes.toString('base64url'), scope)).toBeNull();
-        expect(cursors.decode(text, scope)).toBeNull();
-        expect(cursors.decode(strangers.encode(given, scope), scope)).toBeNull();
-      }),
-    );
-  });
+it('a cursor of mint requests is refused with any bit changed, an unknown key, or as another text', () => {
+  const strangers = createMintCursors({ keys: [key(3)] });
+  fc.assert(
+    fc.property(position, fc.nat(), fc.string(), (given, at, text) => {
+      const bytes = Buffer.from(cursors.encode(given, scope), 'base64url');
+      bytes[at % bytes.length]! ^= 1 << (at % 8);
+      expect(cursors.decode(bytes.toString('base64url'), scope)).toBeNull();
+      expect(cursors.decode(text, scope)).toBeNull();
+      expect(cursors.decode(strangers.encode(given, scope), scope)).toBeNull();
+    }),
+  );
 });

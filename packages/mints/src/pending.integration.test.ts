@@ -45,7 +45,7 @@ const claimOf = (referenceId: string) => ({
 });
 
 /** Claims an order of assets with these names. @returns what the store answered */
-async function claim({ claims }: Store, environmentId: string, names: readonly string[], projectId = 'ours') {
+async function claim({ claims }: Store, environmentId: string, names: readonly string[], projectId = 'own') {
   return claims.claim({ ...COLLECTION, projectId, environmentId }, names.map(claimOf));
 }
 
@@ -61,7 +61,7 @@ const failedOf = (referenceId: string, environmentId: string): MintState => ({
   referenceId,
   attemptId: randomUUID().replaceAll('-', ''),
   signer: SIGNER,
-  projectId: 'ours',
+  projectId: 'own',
   environmentId,
   ownerAddress: SIGNER,
   tokenId: null,
@@ -83,26 +83,26 @@ describe.each([
   { name: 'memory', open: async (): Promise<Store> => createMemoryMints() },
   { name: 'Redis', open: (): Promise<Store> => openRedisStore(redis.url, `${randomUUID()}:`) },
 ])('pending assets in $name', ({ open }) => {
-  it('are limited by environment and by project, and an ended asset makes room for another', async () => {
+  it('pending assets are limited per environment and project, and an ended asset frees capacity', async () => {
     const store = await open();
-    await fill(store, 'ours-a');
-    expect(await claim(store, 'ours-a', ['one'])).toMatchObject({ kind: 'full' });
+    await fill(store, 'own-a');
+    expect(await claim(store, 'own-a', ['one'])).toMatchObject({ kind: 'full' });
     // An order that was claimed already is taken over, and other projects are not affected.
-    expect((await claim(store, 'ours-a', namesOf('ours-a-0'))).kind).toBe('claimed');
-    expect((await claim(store, 'theirs-a', ['one'], 'theirs')).kind).toBe('claimed');
-    await fill(store, 'ours-b');
-    expect(await claim(store, 'ours-c', ['one'])).toMatchObject({ kind: 'full' });
-    await store.view.restore(namesOf('ours-a-0').map((name) => failedOf(name, 'ours-a')));
-    expect((await claim(store, 'ours-a', namesOf('again'))).kind).toBe('claimed');
-    expect(await claim(store, 'ours-a', ['one'])).toMatchObject({ kind: 'full' });
+    expect((await claim(store, 'own-a', namesOf('own-a-0'))).kind).toBe('claimed');
+    expect((await claim(store, 'other-a', ['one'], 'other')).kind).toBe('claimed');
+    await fill(store, 'own-b');
+    expect(await claim(store, 'own-c', ['one'])).toMatchObject({ kind: 'full' });
+    await store.view.restore(namesOf('own-a-0').map((name) => failedOf(name, 'own-a')));
+    expect((await claim(store, 'own-a', namesOf('again'))).kind).toBe('claimed');
+    expect(await claim(store, 'own-a', ['one'])).toMatchObject({ kind: 'full' });
   });
 
-  it('are limited by bytes, so that long reference ids leave room for fewer', async () => {
+  it('pending assets are limited by bytes, so that fewer long reference ids fit', async () => {
     const store = await open();
     const long = (order: number) => namesOf(String(order)).map((name) => '😀'.repeat(240) + name);
     let accepted = 0;
     for (let order = 0; order < ORDERS; order++)
-      if ((await claim(store, 'ours-a', long(order))).kind === 'claimed') accepted += ORDER;
+      if ((await claim(store, 'own-a', long(order))).kind === 'claimed') accepted += ORDER;
     expect(accepted).toBeGreaterThan(PENDING_LIMITS.environment.assets / 5);
     expect(accepted).toBeLessThan(PENDING_LIMITS.environment.assets / 2);
   });
@@ -112,8 +112,8 @@ const POLICY = { kind: 'mint', perSecond: 1, burst: 1_000_000 } as const;
 
 const orderOf = (names: readonly string[]) => ({
   collection: COLLECTION,
-  projectId: 'ours',
-  environmentId: 'ours-a',
+  projectId: 'own',
+  environmentId: 'own-a',
   traceId: '0'.repeat(32),
   requireSigner: async () => SIGNER,
   assets: names.map((referenceId) => ({
@@ -125,7 +125,7 @@ const orderOf = (names: readonly string[]) => ({
   })),
 });
 
-it('an order beyond the limit of pending assets is refused with 429 and details, and costs no quota', async () => {
+it('an order beyond the limit of pending assets gets 429 with details, and costs no quota', async () => {
   const { claims, quotas } = createMemoryMints();
   const isLogApplied = async () => true;
   const accept = createAcceptMints({ claims, quotas, policy: POLICY, publish: async () => {}, isLogApplied });
@@ -136,135 +136,131 @@ it('an order beyond the limit of pending assets is refused with 429 and details,
     details: { limit: 'pending_assets' },
     message: expect.stringContaining('pending assets'),
     retryAfterS: 60,
-    standing: { remaining: expect.toSatisfy((remaining: number) => remaining >= 1_000_000 - ORDERS) },
+    quota: { remaining: expect.toSatisfy((remaining: number) => remaining >= 1_000_000 - ORDERS) },
   });
-  expect((await quotas.take('ours', POLICY, 0)).remaining).toBeGreaterThanOrEqual(1_000_000 - ORDERS);
+  expect((await quotas.take('own', POLICY, 0)).remaining).toBeGreaterThanOrEqual(1_000_000 - ORDERS);
 });
 
-describe('claims of orders that brokers did not take', () => {
-  /** Orders until the limit of pending assets is reached, while no broker answers. */
-  async function openFilled(isLogApplied: () => Promise<boolean>) {
-    const mints = await openRedisStore(redis.url, `${randomUUID()}:`);
-    const broker = { isAway: true };
-    const publish = async () => {
-      if (broker.isAway) throw new Error('no broker answers');
-    };
-    const accept = createAcceptMints({ ...mints, policy: POLICY, publish, isLogApplied, lapseMs: -1 });
-    for (let at = 0; at < ORDERS; at++)
-      await expect(accept(orderOf(namesOf(String(at))))).rejects.toThrow('no broker answers');
-    broker.isAway = false;
-    return accept;
-  }
+/** Orders until the limit of pending assets is reached, while no broker answers. */
+async function openFilled(isLogApplied: () => Promise<boolean>) {
+  const mints = await openRedisStore(redis.url, `${randomUUID()}:`);
+  const broker = { isAway: true };
+  const publish = async () => {
+    if (broker.isAway) throw new Error('no broker answers');
+  };
+  const accept = createAcceptMints({ ...mints, policy: POLICY, publish, isLogApplied, lapseMs: -1 });
+  for (let at = 0; at < ORDERS; at++)
+    await expect(accept(orderOf(namesOf(String(at))))).rejects.toThrow('no broker answers');
+  broker.isAway = false;
+  return accept;
+}
 
-  it('lapse when the limit of pending assets is reached and the log is known, so that orders are accepted again', async () => {
-    const accept = await openFilled(async () => true);
-    await expect(accept(orderOf(['one']))).resolves.toMatchObject({ isAllowed: true });
-  });
-
-  it.each([
-    ['is not read yet', async () => false],
-    ['cannot be read', () => Promise.reject(new Error('no broker answers'))],
-  ])('stay pending while the log %s', async (_what, isLogApplied) => {
-    const accept = await openFilled(isLogApplied);
-    await expect(accept(orderOf(['one']))).rejects.toMatchObject({ details: { limit: 'pending_assets' } });
-  });
+it('claims of unpublished orders lapse at the limit of pending assets when the log has been read', async () => {
+  const accept = await openFilled(async () => true);
+  await expect(accept(orderOf(['one']))).resolves.toMatchObject({ isAllowed: true });
 });
 
-describe('Redis', () => {
-  /** Restores states as the activity writer applies them. */
-  async function restoreAll(view: MintView, states: readonly MintState[]): Promise<void> {
-    for (let from = 0; from < states.length; from += 200) await view.restore(states.slice(from, from + 200));
-  }
+it.each([
+  ['is not read yet', async () => false],
+  ['cannot be read', () => Promise.reject(new Error('no broker answers'))],
+])('claims of unpublished orders stay pending while the log %s', async (_what, isLogApplied) => {
+  const accept = await openFilled(isLogApplied);
+  await expect(accept(orderOf(['one']))).rejects.toMatchObject({ details: { limit: 'pending_assets' } });
+});
 
-  it('keeps only the latest settled assets of a project, and of earlier ones only the claims of minted assets', async () => {
-    const namespace = `${randomUUID()}:`;
-    const { claims, view } = await openRedisStore(redis.url, namespace);
-    const names = Array.from({ length: SETTLED_LIMITS.assets + 200 }, (_, at) => `asset-${at}`);
-    const states = names.map((name, at): MintState => {
-      return { ...failedOf(name, 'ours-a'), status: at === 0 ? 'succeeded' : 'failed' };
-    });
-    await restoreAll(view, states);
-    const keys = await redis.client.keys(`${namespace}mint:*:{*`);
-    expect(keys.filter((key) => key.includes(':state:'))).toHaveLength(SETTLED_LIMITS.assets);
-    const claimed = keys.filter((key) => key.includes(':claim:'));
-    expect(claimed).toHaveLength(SETTLED_LIMITS.assets + 1);
-    const scope = { ...COLLECTION, projectId: 'ours' };
-    expect(await claims.read(scope, 'asset-0')).toEqual({ state: null, isComplete: false });
-    const claimAgain = (name: string) => claims.claim({ ...scope, environmentId: 'ours-a' }, [claimOf(name)]);
-    expect(await claimAgain('asset-0')).toMatchObject({ kind: 'taken' });
-    expect(await claimAgain('asset-1')).toMatchObject({ kind: 'claimed' });
-    // The requests are read after their ends, as in a rebuild: none becomes pending again.
-    const requests = states.map((state): MintState => ({ ...state, revision: 0, status: 'pending', error: null }));
-    await restoreAll(view, requests);
-    expect(await redis.client.hget(`${namespace}mint:pending:ours`, 'assets')).toBe('1');
+/** Restores states as the activity writer applies them. */
+async function restoreAll(view: MintView, states: readonly MintState[]): Promise<void> {
+  for (let from = 0; from < states.length; from += 200) await view.restore(states.slice(from, from + 200));
+}
+
+it('Redis keeps only the latest settled assets of a project, and of earlier ones the claims of minted assets', async () => {
+  const namespace = `${randomUUID()}:`;
+  const { claims, view } = await openRedisStore(redis.url, namespace);
+  const names = Array.from({ length: SETTLED_LIMITS.assets + 200 }, (_, at) => `asset-${at}`);
+  const states = names.map((name, at): MintState => {
+    return { ...failedOf(name, 'own-a'), status: at === 0 ? 'succeeded' : 'failed' };
   });
+  await restoreAll(view, states);
+  const keys = await redis.client.keys(`${namespace}mint:*:{*`);
+  expect(keys.filter((key) => key.includes(':state:'))).toHaveLength(SETTLED_LIMITS.assets);
+  const claimed = keys.filter((key) => key.includes(':claim:'));
+  expect(claimed).toHaveLength(SETTLED_LIMITS.assets + 1);
+  const scope = { ...COLLECTION, projectId: 'own' };
+  expect(await claims.read(scope, 'asset-0')).toEqual({ state: null, isComplete: false });
+  const claimAgain = (name: string) => claims.claim({ ...scope, environmentId: 'own-a' }, [claimOf(name)]);
+  expect(await claimAgain('asset-0')).toMatchObject({ kind: 'taken' });
+  expect(await claimAgain('asset-1')).toMatchObject({ kind: 'claimed' });
+  // The requests are read after their ends, as in a rebuild: none becomes pending again.
+  const requests = states.map((state): MintState => ({ ...state, revision: 0, status: 'pending', error: null }));
+  await restoreAll(view, requests);
+  expect(await redis.client.hget(`${namespace}mint:pending:own`, 'assets')).toBe('1');
+});
 
-  it('keeps fewer settled assets when their reference ids are long', async () => {
-    const namespace = `${randomUUID()}:`;
-    const { view } = await openRedisStore(redis.url, namespace);
-    const names = Array.from({ length: SETTLED_LIMITS.assets }, (_, at) => `${'😀'.repeat(240)}-${at}`);
-    await restoreAll(
-      view,
-      names.map((name) => failedOf(name, 'ours-a')),
+it('Redis keeps fewer settled assets with long reference ids', async () => {
+  const namespace = `${randomUUID()}:`;
+  const { view } = await openRedisStore(redis.url, namespace);
+  const names = Array.from({ length: SETTLED_LIMITS.assets }, (_, at) => `${'😀'.repeat(240)}-${at}`);
+  await restoreAll(
+    view,
+    names.map((name) => failedOf(name, 'own-a')),
+  );
+  expect((await redis.client.keys(`${namespace}mint:*:{*`)).length / 2).toBeLessThan(SETTLED_LIMITS.assets / 2);
+  expect(Number(await redis.client.get(`${namespace}mint:settled-bytes:own`))).toSatisfy(
+    (bytes: number) => bytes > SETTLED_LIMITS.bytes / 2 && bytes <= SETTLED_LIMITS.bytes,
+  );
+});
+
+it('orders of a project whose assets keep failing are refused until enough time has passed', async () => {
+  const mints = await openRedisStore(redis.url, `${randomUUID()}:`);
+  const isLogApplied = async () => true;
+  const accept = createAcceptMints({ ...mints, policy: POLICY, publish: async () => {}, isLogApplied });
+  const fail = (count: number, agoMs: number) =>
+    restoreAll(
+      mints.view,
+      Array.from({ length: count }, () => {
+        return { ...failedOf(randomUUID(), 'own-a'), changedAt: Date.now() - agoMs };
+      }),
     );
-    expect((await redis.client.keys(`${namespace}mint:*:{*`)).length / 2).toBeLessThan(SETTLED_LIMITS.assets / 2);
-    expect(Number(await redis.client.get(`${namespace}mint:settled-bytes:ours`))).toSatisfy(
-      (bytes: number) => bytes > SETTLED_LIMITS.bytes / 2 && bytes <= SETTLED_LIMITS.bytes,
-    );
+  // What failed hours ago, and is restored only now, does not count.
+  await fail(200, 2 * 60 * 60 * 1000);
+  await fail(FAILED_PER_HOUR_MAX - ORDER, 0);
+  await accept(orderOf(['one']));
+  await fail(200, 0);
+  await expect(accept(orderOf(namesOf('more')))).rejects.toMatchObject({
+    code: 'TOO_MANY_REQUESTS_ERROR',
+    details: { limit: 'failed_assets' },
+    message: expect.stringContaining('have failed'),
+    retryAfterS: expect.toSatisfy((seconds: number) => seconds > 0 && seconds <= 60),
   });
+  expect((await claim(mints, 'other-a', ['one'], 'other')).kind).toBe('claimed');
+});
 
-  it('refuses orders of a project whose assets keep failing, until enough time has passed', async () => {
-    const mints = await openRedisStore(redis.url, `${randomUUID()}:`);
-    const isLogApplied = async () => true;
-    const accept = createAcceptMints({ ...mints, policy: POLICY, publish: async () => {}, isLogApplied });
-    const fail = (count: number, agoMs: number) =>
-      restoreAll(
-        mints.view,
-        Array.from({ length: count }, () => {
-          return { ...failedOf(randomUUID(), 'ours-a'), changedAt: Date.now() - agoMs };
-        }),
-      );
-    // What failed hours ago, and is restored only now, does not count.
-    await fail(200, 2 * 60 * 60 * 1000);
-    await fail(FAILED_PER_HOUR_MAX - ORDER, 0);
-    await accept(orderOf(['one']));
-    await fail(200, 0);
-    await expect(accept(orderOf(namesOf('more')))).rejects.toMatchObject({
-      code: 'TOO_MANY_REQUESTS_ERROR',
-      details: { limit: 'failed_assets' },
-      message: expect.stringContaining('have failed'),
-      retryAfterS: expect.toSatisfy((seconds: number) => seconds > 0 && seconds <= 60),
-    });
-    expect((await claim(mints, 'theirs-a', ['one'], 'theirs')).kind).toBe('claimed');
-  });
+it('a rebuilt Redis leaves no failed asset pending, although requests are read last', async () => {
+  const namespace = `${randomUUID()}:`;
+  const { view } = await openRedisStore(redis.url, namespace);
+  const failed = Array.from({ length: SETTLED_LIMITS.assets + 200 }, (_, at) => failedOf(`asset-${at}`, 'own-a'));
+  const requested = failed.map((state): MintState => ({ ...state, revision: 0, status: 'pending', error: null }));
+  for (const states of [failed, requested]) await restoreAll(view, states);
+  expect(await redis.client.hget(`${namespace}mint:pending:own`, 'assets')).toBe(null);
+});
 
-  it('that is rebuilt leaves no failed asset pending, however many have failed, although requests are read last', async () => {
-    const namespace = `${randomUUID()}:`;
-    const { view } = await openRedisStore(redis.url, namespace);
-    const failed = Array.from({ length: SETTLED_LIMITS.assets + 200 }, (_, at) => failedOf(`asset-${at}`, 'ours-a'));
-    const requested = failed.map((state): MintState => ({ ...state, revision: 0, status: 'pending', error: null }));
-    for (const states of [failed, requested]) await restoreAll(view, states);
-    expect(await redis.client.hget(`${namespace}mint:pending:ours`, 'assets')).toBe(null);
-  });
-
-  it('that is full refuses orders and reports it, and still learns from the log that assets have ended', async () => {
-    const url = openFullableRedis();
-    const client = new Redis(url, { retryStrategy: () => 25 });
-    client.on('error', () => {});
-    onTestFinished(() => client.disconnect());
-    await until('Redis answers', async () => (await client.ping().catch(() => '')) === 'PONG');
-    const store = await openRedisStore(url);
-    await fill(store, 'ours-a');
-    expect(await store.ready()).toBe(true);
-    await client.config('SET', 'maxmemory', '1mb');
-    await expect(claim(store, 'theirs-a', ['one'], 'theirs')).rejects.toThrow('OOM');
-    expect(await store.ready()).toBe(false);
-    const before = Number(await client.hget('mint:pending:ours', 'assets'));
-    await store.view.restore(namesOf('ours-a-0').map((name) => failedOf(name, 'ours-a')));
-    expect(Number(await client.hget('mint:pending:ours', 'assets'))).toBe(before - ORDER);
-    await client.config('SET', 'maxmemory', '0');
-    expect(await store.ready()).toBe(true);
-  });
+it('a full Redis refuses and reports orders, and still applies the log', async () => {
+  const url = openFullableRedis();
+  const client = new Redis(url, { retryStrategy: () => 25 });
+  client.on('error', () => {});
+  onTestFinished(() => client.disconnect());
+  await until('Redis answers', async () => (await client.ping().catch(() => '')) === 'PONG');
+  const store = await openRedisStore(url);
+  await fill(store, 'own-a');
+  expect(await store.ready()).toBe(true);
+  await client.config('SET', 'maxmemory', '1mb');
+  await expect(claim(store, 'other-a', ['one'], 'other')).rejects.toThrow('OOM');
+  expect(await store.ready()).toBe(false);
+  const before = Number(await client.hget('mint:pending:own', 'assets'));
+  await store.view.restore(namesOf('own-a-0').map((name) => failedOf(name, 'own-a')));
+  expect(Number(await client.hget('mint:pending:own', 'assets'))).toBe(before - ORDER);
+  await client.config('SET', 'maxmemory', '0');
+  expect(await store.ready()).toBe(true);
 });
 
 /** A Redis of its own, whose limit of memory a test may change. @returns the path of its socket */

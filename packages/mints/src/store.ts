@@ -24,10 +24,7 @@ export interface MintPageQuery {
   readonly collection: MintCollection;
   /** null: all, for operators. */
   readonly owner: MintOwner | null;
-  /**
-   * Later requests are left out (epoch milliseconds): an earlier one may be stored after them, and a reader whose
-   * cursor is beyond it would miss it.
-   */
+  /** Later requests are left out (epoch ms): an earlier one may be stored after them. */
   readonly horizon: number | null;
   /** null: all. */
   readonly status: MintStatus | null;

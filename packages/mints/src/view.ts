@@ -59,10 +59,7 @@ export interface MintLog {
 /** A script of one or two milliseconds. */
 const STEP_MAX = 200;
 
-/**
- * Applies new records. States come before requests, so that a request after a failure counts. @returns records
- * applied
- */
+/** Applies new records, states before requests. @returns records applied */
 export async function catchUpMints(view: MintView, logs: { states: MintLog; requests: MintLog }): Promise<number> {
   const { run, completeIn, offsets } = await view.progress();
   let count = 0;

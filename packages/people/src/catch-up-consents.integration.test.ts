@@ -74,8 +74,8 @@ const steps = fc.array(
   { minLength: 1, maxLength: 40 },
 );
 
-describe('a consent store that was started anew', () => {
-  it('answers with the latest change of the log, however much of it was lost and in whatever order it was applied', async () => {
+describe('catchUpConsents', () => {
+  it('a caught-up store has the latest changes of the log, whatever was lost and in any order of application', async () => {
     await fc.assert(
       fc.asyncProperty(steps, fc.nat(40), fc.boolean(), async (changes, lostFrom, wasCurrent) => {
         const [{ store, dump, goBackTo }, log] = [await open(), createLog()];
@@ -98,7 +98,7 @@ describe('a consent store that was started anew', () => {
     );
   });
 
-  it('answers nobody until then, and takes changes all the same', async () => {
+  it('a restarted store applies changes but reads none until it is caught up', async () => {
     const { store, dump, goBackTo } = await open();
     const log = createLog();
     await catchUpConsents(store, log);
@@ -114,7 +114,7 @@ describe('a consent store that was started anew', () => {
     expect(await catchUpConsents(store, log)).toBeNull();
   });
 
-  it('reads from its position on, less what gateways may have applied out of order, and not the whole log', async () => {
+  it('catching up starts 10,000 offsets before the last applied one', async () => {
     const { store, dump, goBackTo } = await open();
     const log = createLog();
     await catchUpConsents(store, log);
@@ -126,19 +126,19 @@ describe('a consent store that was started anew', () => {
     expect(await store.read(ENVIRONMENT, keys[0]!)).toMatchObject({ status: 'none' });
   });
 
-  it('is not called current when it is started again meanwhile, or has lost everything', async () => {
+  it('a store that restarts while catching up, or was emptied, is not current', async () => {
     const { store, namespace } = await open();
     const log = createLog();
     log.add(keys[0]!, 'full');
-    const again = { ...store, standing: async () => ({ ...(await store.syncState()), run: 'the run before' }) };
-    await expect(catchUpConsents(again, log)).rejects.toThrow('started anew meanwhile');
+    const again = { ...store, syncState: async () => ({ ...(await store.syncState()), run: 'the run before' }) };
+    await expect(catchUpConsents(again, log)).rejects.toThrow('Redis was restarted');
     expect((await store.syncState()).isCurrent).toBe(false);
     await redis.del(`${namespace}identity:epoch`);
     await expect(catchUpConsents(store, log)).rejects.toThrow(MissingEpochFault);
     expect((await store.syncState()).isCurrent).toBe(false);
   });
 
-  it('skips unreadable records', async () => {
+  it('unreadable records are skipped', async () => {
     const { store } = await open();
     const log = createLog();
     const records = [

@@ -8,7 +8,7 @@ import { openRedisPeople } from './redis/index.ts';
 import { openMemoryPeople } from './test/memory/index.ts';
 import { openTestPeople } from './test/test-people.ts';
 
-/** A store, a second one on the same content like that of another process, and direct changes by the test. */
+/** Two connections to one store. */
 interface Harness {
   readonly stores: readonly [People, People];
   loseEpoch(): Promise<void>;
@@ -45,18 +45,18 @@ function createChange(fields: Partial<LoggedConsent> = {}): LoggedConsent {
 }
 
 const statuses = fc.constantFrom('none', 'anonymous', 'full');
-/** Changes of one partition, each at its own offset, whatever the broker's clock said. */
+/** Changes of one partition at distinct offsets, with any broker time. */
 const changesIn = (partition: number, fromMs: number) =>
   fc.uniqueArray(
     fc.record({
       status: statuses,
-      place: fc.record({
+      position: fc.record({
         partition: fc.constant(partition),
         offset: fc.nat({ max: 2 ** 40 }),
         loggedAtMs: fc.integer({ min: fromMs, max: fromMs + 3 }),
       }),
     }),
-    { minLength: 1, maxLength: 8, selector: ({ place }) => place.offset },
+    { minLength: 1, maxLength: 8, selector: ({ position }) => position.offset },
   );
 /** Changes of an identity in the log. Partitions may have been added in between. */
 const history = fc
@@ -66,22 +66,17 @@ const history = fc
 describe.each([
   ['memory', openMemory],
   ['redis', openRedis],
-])('a consent store in %s', (_name, open) => {
-  it('knows nothing of an identity that has chosen nothing', async () => {
-    const { stores } = await open();
-    expect(await stores[0].consents.read('test-nobody', newKey())).toBeNull();
-  });
-
-  it('answers every process with what one of them has applied', async () => {
+])('the consent store in %s', (_name, open) => {
+  it('a consent applied by one process is read by every process', async () => {
     const { stores } = await open();
     const change = createChange({ status: 'anonymous', position: at(2 ** 40 + 7, 3) });
     expect(await stores[0].consents.apply(change)).toBe('applied');
-    const { status, receivedAt, position: place } = change;
+    const { status, receivedAt, position } = change;
     const stored = await stores[1].consents.read(change.environmentId, change.identityKey);
-    expect(stored).toEqual({ status, receivedAt, place });
+    expect(stored).toEqual({ status, receivedAt, position });
   });
 
-  it('keeps identities and environments apart', async () => {
+  it('consents are separate by identity and environment', async () => {
     const { stores } = await open();
     const change = createChange();
     await stores[0].consents.apply(change);
@@ -89,31 +84,24 @@ describe.each([
     expect(await stores[0].consents.read(`${change.environmentId}-b`, change.identityKey)).toBeNull();
   });
 
-  it('ends with the latest place, whatever the order and whichever process applies', async () => {
+  it('the change with the latest position applies, in any order and from any process, and repeats are superseded', async () => {
     const { stores } = await open();
     const property = fc.asyncProperty(history, fc.infiniteStream(fc.boolean()), async (changes, turns) => {
       const identity = createChange();
-      const latest = changes.reduce((a, b) => (isLater(b.place, a.place) ? b : a));
+      const latest = changes.reduce((a, b) => (isLater(b.position, a.position) ? b : a));
       const applied = changes.map((change) =>
         stores[turns.next().value ? 0 : 1].consents.apply({ ...identity, ...change }),
       );
       const outcomes = await Promise.all(applied);
       expect(await stores[0].consents.read(identity.environmentId, identity.identityKey)).toMatchObject(latest);
       expect(outcomes[changes.indexOf(latest)]).toBe('applied');
+      for (const change of changes)
+        expect(await stores[0].consents.apply({ ...identity, ...change })).toBe('superseded');
     });
     await fc.assert(property, { numRuns: 60 });
   });
 
-  it('does nothing when the same change comes again, or an earlier one', async () => {
-    const { stores } = await open();
-    const change = createChange({ position: at(5) });
-    await stores[0].consents.apply(change);
-    for (const place of [at(5), at(4), at(4, 4, LOGGED_AT + 99), at(9, 5, LOGGED_AT), at(5, 3)])
-      expect(await stores[0].consents.apply({ ...change, status: 'none', position: place })).toBe('superseded');
-    expect(await stores[0].consents.read(change.environmentId, change.identityKey)).toMatchObject({ status: 'full' });
-  });
-
-  it('refuses changes of a fenced identity up to the cut-off, and takes newer ones', async () => {
+  it('changes of a fenced identity are refused up to the cut-off', async () => {
     const { stores } = await open();
     const change = createChange();
     const { environmentId, identityKey: key } = change;
@@ -124,25 +112,33 @@ describe.each([
     expect(await stores[0].consents.apply({ ...change, receivedAt: RECEIVED_AT + 1 })).toBe('applied');
   });
 
-  it('forgets the consents it is told to, and no other; nor one that was given anew since it was judged', async () => {
+  it('forget removes only the given consents that have not changed since they were read', async () => {
     const { stores } = await open();
-    const [erased, kept, anew] = [createChange(), createChange(), createChange()];
+    const [erased, kept, changed] = [createChange(), createChange(), createChange()];
     const { environmentId } = erased;
-    await rebuildConsents(stores[0].rebuild, [erased, ...[kept, anew].map((change) => ({ ...change, environmentId }))]);
-    const judged = await stores[0].consents.readStored(environmentId, [erased.identityKey, anew.identityKey, newKey()]);
-    expect(judged.map(({ identityKey }) => identityKey)).toEqual([erased.identityKey, anew.identityKey]);
-    const place = { ...anew.position, offset: anew.position.offset + 1 };
-    expect(await stores[0].consents.apply({ ...anew, environmentId, position: place })).toBe('applied');
-    expect(await stores[0].consents.forget(environmentId, judged)).toBe(1);
-    expect(await stores[0].consents.forget(environmentId, judged)).toBe(0);
+    await rebuildConsents(stores[0].rebuild, [
+      erased,
+      ...[kept, changed].map((change) => ({ ...change, environmentId })),
+    ]);
+    const read = await stores[0].consents.readStored(environmentId, [
+      erased.identityKey,
+      changed.identityKey,
+      newKey(),
+    ]);
+    expect(read.map(({ identityKey }) => identityKey)).toEqual([erased.identityKey, changed.identityKey]);
+    const position = { ...changed.position, offset: changed.position.offset + 1 };
+    expect(await stores[0].consents.apply({ ...changed, environmentId, position })).toBe('applied');
+    expect(await stores[0].consents.forget(environmentId, read)).toBe(1);
+    expect(await stores[0].consents.forget(environmentId, read)).toBe(0);
     expect(await stores[1].consents.read(environmentId, erased.identityKey)).toBeNull();
-    for (const { identityKey } of [kept, anew])
+    for (const { identityKey } of [kept, changed])
       expect(await stores[1].consents.read(environmentId, identityKey)).not.toBeNull();
   });
 
-  it('answers nobody and takes nothing without an epoch, but can be rebuilt', async () => {
+  it('without an epoch consents are neither read nor applied, but rebuilt', async () => {
     const { stores, loseEpoch } = await open();
     const change = createChange();
+    expect(await stores[0].ready()).toBe(true);
     await loseEpoch();
     await expect(stores[0].consents.read(change.environmentId, change.identityKey)).rejects.toThrow(MissingEpochFault);
     await expect(stores[0].consents.apply(change)).rejects.toThrow(MissingEpochFault);
@@ -150,16 +146,16 @@ describe.each([
     expect(await rebuildConsents(stores[0].rebuild, [change])).toEqual({ applied: 1, superseded: 0, fenced: 0 });
   });
 
-  it('is the same after a rebuild from the history in any order, also beside a gateway that writes', async () => {
+  it('a rebuild from the history in any order gives the latest consents, also beside a writing gateway', async () => {
     const { stores } = await open();
     const identities = Array.from({ length: 30 }, () => createChange());
     const rows = identities.flatMap((identity, i) =>
       Array.from({ length: 100 }, (_, offset) => {
         const status = (['none', 'anonymous', 'full'] as const)[(offset + i) % 3]!;
-        return { ...identity, status, place: at(offset * 7 + i) };
+        return { ...identity, status, position: at(offset * 7 + i) };
       }),
     );
-    const live = { ...identities[0]!, status: 'none' as const, place: at(100_000) };
+    const live = { ...identities[0]!, status: 'none' as const, position: at(100_000) };
     const [rebuilt] = await Promise.all([
       rebuildConsents(stores[0].rebuild, shuffle(rows)),
       stores[1].consents.apply(live),
@@ -167,21 +163,16 @@ describe.each([
     expect(rebuilt.applied + rebuilt.superseded).toBe(rows.length);
     expect(await stores[1].consents.read(live.environmentId, live.identityKey)).toMatchObject({
       status: 'none',
-      place: live.place,
+      position: live.position,
     });
     for (const [i, { environmentId, identityKey }] of identities.entries()) {
       if (i === 0) continue;
       const last = rows[i * 100 + 99]!;
       expect(await stores[1].consents.read(environmentId, identityKey)).toMatchObject({
         status: last.status,
-        place: last.place,
+        position: last.position,
       });
     }
-  });
-
-  it('is ready while it answers', async () => {
-    const { stores } = await open();
-    expect(await stores[0].ready()).toBe(true);
   });
 });
 
@@ -192,10 +183,13 @@ async function* shuffle(rows: readonly LoggedConsent[]): AsyncGenerator<LoggedCo
     .map(({ row }) => row);
 }
 
-it('consents in Redis fail at once while Redis is away instead of queueing', async () => {
-  const { consents, ready, close } = await openRedisPeople({ url: 'redis://127.0.0.1:1' });
+it('calls fail without queueing while Redis is away', async () => {
+  const { consents, guards, ready, close } = await openRedisPeople({ url: 'redis://127.0.0.1:1' });
   await expect(consents.apply(createChange())).rejects.toThrow();
   await expect(consents.read('test-a', newKey())).rejects.toThrow();
   expect(await ready()).toBe(false);
+  await expect(
+    guards.putHold({ ...createChange(), erasureId: newKey(), keys: [], cutoffMs: 0, lapsesAtMs: null }),
+  ).rejects.toThrow();
   await close();
 });

@@ -69,7 +69,7 @@ describe.each([
     return { ...harness, environmentId, link, consentOf, membersOf };
   }
 
-  it('that are enforced remove links and consents up to the cut-off, and nothing that is later or of others', async () => {
+  it('enforced fences remove links and consents up to the cut-off only', async () => {
     const { people, environmentId, link, consentOf, membersOf } = await openPeople();
     const [erased, friend, stranger, returned, later] = Array.from({ length: 5 }, () => randomBytes(16));
     await link(erased!, friend!, T);
@@ -91,7 +91,7 @@ describe.each([
     expect(await people.consents.apply(consentOf(erased!, T))).toBe('fenced');
   });
 
-  it('that are enforced remove held suspects and sides of unlinks of erased people, and nothing that is later or ruled', async () => {
+  it('enforced fences remove held suspects and sides of unlinks up to the cut-off, but no rulings', async () => {
     const { people } = _name === 'redis' ? await inRedis.open() : { people: openMemoryPeople() };
     const environmentId = `test-${randomUUID()}`;
     const [erased, returned, blocked] = [randomBytes(16), randomBytes(16), randomBytes(16)];
@@ -113,7 +113,7 @@ describe.each([
     expect(await people.rebuild.digest(environmentId)).toBe(await kept.rebuild.digest(environmentId));
   });
 
-  it('may be missing after a restart: no link is applied and no consent is read until they are complete again', async () => {
+  it('after a restart no link is applied and no consent read until the fences are complete', async () => {
     const { people, environmentId, link, consentOf, restart } = await openPeople();
     const [one, other] = [randomBytes(16), randomBytes(16)];
     expect(await people.ready()).toBe(true);
@@ -131,7 +131,7 @@ describe.each([
     await link(one, other, T);
   });
 
-  it('count as complete with a new epoch, unless the store was restarted since loading began', async () => {
+  it('fences count as complete with a new epoch, unless Redis restarted during the loading', async () => {
     const { people } = await open();
     const epoch = await people.readEpoch();
     expect(await people.rebuild.mintEpoch('an earlier run')).toBe(epoch);

@@ -15,7 +15,7 @@ afterAll(inRedis.close);
 describe.each([
   { name: 'in memory', open: async (limits = DEFAULT_LIMITS): Promise<People> => openMemoryPeople(limits) },
   { name: 'in Redis', open: async (limits = DEFAULT_LIMITS) => (await inRedis.open({ limits })).people },
-])('the identity graph $name', ({ open }) => {
+])('IdentityGraph $name', ({ open }) => {
   let people: People;
   let graph: IdentityGraph;
   let scenario: Scenario;
@@ -38,7 +38,7 @@ describe.each([
   });
   afterEach(() => people.close());
 
-  it('makes one person of an anonymous id, a typed user and the same id untyped, rooted at the smaller key of the first two', async () => {
+  it('a typed identify joins the anonymous, typed and untyped id under the smaller key of the first two', async () => {
     expect(await identify('anonymous:a', 'steam:s')).toEqual(['linked', 'linked']);
     const names: Name[] = ['anonymous:a', 'steam:s', 'untyped:s'];
     const keys = names.map((name) => scenario.keyOf(name).toString('hex')).sort();
@@ -50,7 +50,7 @@ describe.each([
     expect(new Set(members.map((member) => member.linkedAt))).toEqual(new Set([NOW]));
   });
 
-  it('lets the larger side of a link keep its person key', async () => {
+  it('the larger side of a link keeps its person key', async () => {
     await identify('anonymous:a', 'steam:s');
     const root = await rootOf('steam:s');
     for (const at of [1, 2, 3, 4]) await alias(`custom:${at}`, 'steam:s');
@@ -59,63 +59,69 @@ describe.each([
     expect(await rootOf('custom:y')).toBe(root);
   });
 
-  it('keeps no entry for an identity that is not linked', async () => {
+  it('an identity without links has no entry', async () => {
     expect(await identify('anonymous:a', 'untyped:null')).toEqual(['refused: blocked']);
     expect(await rootOf('anonymous:a')).toBeNull();
     expect(await graph.membersOf(scenario.environmentId, scenario.keyOf('anonymous:a'))).toEqual([]);
   });
 
-  it('calls a link that exists already unchanged', async () => {
-    await identify('anonymous:a', 'steam:s');
-    expect(await identify('anonymous:a', 'steam:s', NOW + 1)).toEqual(['unchanged', 'unchanged']);
+  const rules: [string, [from: Name | undefined, to: Name, outcomes: string[]][]][] = [
+    [
+      'an existing link is unchanged',
+      [
+        ['anonymous:a', 'steam:s', ['linked', 'linked']],
+        ['anonymous:a', 'steam:s', ['unchanged', 'unchanged']],
+      ],
+    ],
+    [
+      'an untyped id that another type has is ambiguous',
+      [
+        [undefined, 'steam:x', ['linked']],
+        ['anonymous:a', 'epic:x', ['ambiguous', 'linked']],
+      ],
+    ],
+    [
+      'an untyped id of others is linked with its typed id',
+      [
+        ['anonymous:a', 'untyped:x', ['linked']],
+        [undefined, 'steam:x', ['linked']],
+      ],
+    ],
+    [
+      'blocked ids are refused',
+      [
+        ['anonymous:a', 'steam:GUEST', ['refused: blocked', 'refused: blocked']],
+        ['anonymous:0', 'steam:s', ['linked', 'refused: blocked']],
+      ],
+    ],
+    [
+      'a shared device keeps its first user',
+      [
+        ['anonymous:a', 'steam:first', ['linked', 'linked']],
+        ['anonymous:a', 'steam:second', ['linked', 'refused: shared_device']],
+        ['anonymous:b', 'untyped:third', ['linked']],
+        ['anonymous:b', 'untyped:fourth', ['refused: shared_device']],
+      ],
+    ],
+  ];
+  it.each(rules)('identify: %s', async (_rule, steps) => {
+    for (const [from, to, outcomes] of steps) expect(await identify(from, to)).toEqual(outcomes);
   });
 
-  it('calls the same id untyped ambiguous when it is tied to another kind of that id', async () => {
-    await identify(undefined, 'steam:x');
-    expect(await identify('anonymous:a', 'epic:x')).toEqual(['ambiguous', 'linked']);
-    expect(await rootOf('untyped:x')).toBe(await rootOf('steam:x'));
-    expect(await rootOf('epic:x')).not.toBe(await rootOf('steam:x'));
-  });
-
-  it('ties the same id untyped to a typed one although other people know that untyped id', async () => {
-    await identify('anonymous:a', 'untyped:x');
-    expect(await identify(undefined, 'steam:x')).toEqual(['linked']);
-  });
-
-  it('refuses blocked ids in both steps of an identify and in an alias', async () => {
-    expect(await identify('anonymous:a', 'steam:GUEST')).toEqual(['refused: blocked', 'refused: blocked']);
-    expect(await identify('anonymous:0', 'steam:s')).toEqual(['linked', 'refused: blocked']);
+  it('an alias joins different kinds and two values of a kind, but not two values of a unique type', async () => {
     expect(await alias('steam:s', 'untyped:"none"')).toEqual(['refused: blocked']);
-  });
-
-  it('leaves a shared device to its first user', async () => {
-    await identify('anonymous:a', 'steam:first');
-    expect(await identify('anonymous:a', 'steam:second')).toEqual(['linked', 'refused: shared_device']);
-    await identify('anonymous:b', 'untyped:third');
-    expect(await identify('anonymous:b', 'untyped:fourth')).toEqual(['refused: shared_device']);
-    expect(await rootOf('anonymous:a')).toBe(await rootOf('steam:first'));
-    expect(await rootOf('untyped:fourth')).toBeNull();
-  });
-
-  it('lets alias join different kinds and two values of a kind, but not two known users', async () => {
     expect(await alias('email:e1', 'email:e2')).toEqual(['linked']);
+    expect(await identify('anonymous:a', 'email:e1')).toEqual(['linked', 'linked']);
     expect(await alias('email:e1', 'passport:p1')).toEqual(['linked']);
     expect(await alias('steam:s', 'passport:p2')).toEqual(['linked']);
     expect(await alias('steam:s', 'email:e2')).toEqual(['refused: two_known_users']);
-  });
-
-  it('lets somebody with two e-mail addresses identify on a new device', async () => {
-    await alias('email:e1', 'email:e2');
-    expect(await identify('anonymous:a', 'email:e1')).toEqual(['linked', 'linked']);
-  });
-
-  it('takes its unique types from its limits', async () => {
+    scenario = createScenario();
     await replace({ uniqueTypes: ['passport', 'email'] });
     await people.rebuild.mintEpoch();
     expect(await alias('email:e1', 'email:e2')).toEqual(['refused: two_known_users']);
   });
 
-  it('refuses the identity that makes a component too large, and the two that would', async () => {
+  it('links that would exceed identitiesMax are refused', async () => {
     await replace({ identitiesMax: 4 });
     await people.rebuild.mintEpoch();
     await alias('custom:1', 'custom:2');
@@ -127,21 +133,21 @@ describe.each([
     expect(await alias('custom:4', 'custom:3')).toEqual(['unchanged']);
   });
 
-  it('holds a thousand identities in a component and refuses one more', async () => {
+  it('a component has at most a thousand identities', async () => {
     const last = Array.from({ length: 999 }, (_, at) => at + 1).map((at) => alias(`custom:${at}`, 'custom:1000'));
     expect(new Set((await Promise.all(last)).flat())).toEqual(new Set(['linked']));
     expect(await alias('custom:1001', 'custom:7')).toEqual(['refused: too_many_identities']);
     expect(await graph.membersOf(scenario.environmentId, scenario.keyOf('custom:500'))).toHaveLength(1_000);
   });
 
-  it('refuses the 51st anonymous id of a user within 30 days of its receipt, and takes it later', async () => {
+  it('the 51st anonymous id within 30 days is refused', async () => {
     for (let at = 1; at <= 50; at++) expect(await identify(`anonymous:${at}`, 'untyped:u', NOW)).toEqual(['linked']);
     const refused = ['refused: too_many_anonymous_ids'];
     expect(await identify('anonymous:51', 'untyped:u', NOW + 30 * DAY_MS - 1)).toEqual(refused);
     expect(await identify('anonymous:51', 'untyped:u', NOW + 30 * DAY_MS)).toEqual(['linked']);
   });
 
-  it('counts an anonymous id from its first link, also after it moved to another person key', async () => {
+  it('an anonymous id counts from its first link, even after a move', async () => {
     await replace({ anonymousIdsMax: 2 });
     await people.rebuild.mintEpoch();
     await identify('anonymous:1', 'untyped:u', NOW - 31 * DAY_MS);
@@ -150,7 +156,7 @@ describe.each([
     expect(await identify('anonymous:3', 'untyped:u', NOW)).toEqual(['linked']);
   });
 
-  it('refuses a fact not later than the fence of one of its identities, by receipt or by its own time', async () => {
+  it('a fact that happened or was received up to a fence is refused', async () => {
     const [environmentId, key] = [scenario.environmentId, scenario.keyOf('steam:s')];
     await people.guards.fence([{ environmentId, key, cutoffMs: NOW }]);
     await people.guards.fence([{ environmentId, key, cutoffMs: NOW - 5 }]);
@@ -161,7 +167,7 @@ describe.each([
     expect(await identify(from, 'steam:s', NOW + 1)).toEqual(['linked', 'linked']);
   });
 
-  it('parks facts newer than a hold that touch its person, applies older ones, and all others', async () => {
+  it('facts newer than a hold on their person are parked', async () => {
     await identify('anonymous:a', 'steam:s');
     const [environmentId, key] = [scenario.environmentId, scenario.keyOf('steam:s')];
     const name = { environmentId, erasureId: Buffer.alloc(16, 7) };
@@ -174,7 +180,7 @@ describe.each([
     expect(await alias('custom:c', 'untyped:s', NOW + 11)).toEqual(['linked']);
   });
 
-  it('gives a fact that comes again its recorded decision until it is trimmed, and applies it once', async () => {
+  it('a redelivered fact gets its recorded decision until it is trimmed', async () => {
     const facts = [1, 2, 3].map((at) =>
       scenario.position({ link: 'identify', from: `anonymous:${at}`, to: 'untyped:u' }),
     );
@@ -188,7 +194,7 @@ describe.each([
     expect(await people.rebuild.digest(scenario.environmentId)).toBe(digest);
   });
 
-  it('keeps the batch that was noted of each partition and generation, beside what is applied of it', async () => {
+  it('notes are stored by partition and generation', async () => {
     const source = { generation: 0, partition: 3 };
     expect(await graph.readNote(source)).toBeNull();
     const note = { mark: [1, 2, 3], decisions: { '0': 7 } };
@@ -199,7 +205,7 @@ describe.each([
     expect(await graph.readNote({ ...source, partition: 4 })).toBeNull();
   });
 
-  it('takes the same offset of another partition or generation for another fact', async () => {
+  it('the same offset of another partition or generation is another fact', async () => {
     const fact = scenario.position({ link: 'identify', from: 'anonymous:a', to: 'untyped:u' });
     const block = { generation: 0, partition: 0, after: -1, through: fact.offset, facts: [fact] };
     await graph.apply(block);
@@ -210,7 +216,7 @@ describe.each([
     }
   });
 
-  it('refuses to go on when it knows less than its caller saw applied, and says how far it is', async () => {
+  it('a graph that has applied less than its caller knows throws GraphBehindFault', async () => {
     const fact = scenario.position({ link: 'identify', from: 'anonymous:a', to: 'untyped:u' });
     const block = { generation: 0, partition: 0, through: 9, facts: [fact] };
     const fault = await graph.apply({ ...block, after: 0 }).catch((error: unknown) => error);
@@ -220,31 +226,28 @@ describe.each([
   });
 
   it.each([
-    ['somebody new', 'epic:z'],
-    ['one of them', 'anonymous:a'],
-  ] as const)(
-    'keeps those whose root was erased and left out by a rebuild when it is linked anew, to %s',
-    async (_, to) => {
-      await replace();
-      const { environmentId } = scenario;
-      const [root, a, b, z] = (['steam:r', 'anonymous:a', 'custom:b', to] as const).map(scenario.keyOf);
-      await people.guards.fence([{ environmentId, key: root!, cutoffMs: NOW }]);
-      const member = { environmentId, root: root!, linkedAt: NOW + 1 };
-      await people.rebuild.loadOverrides([
-        { ...member, key: a!, kind: 'anonymous' },
-        { ...member, key: b!, kind: 'custom' },
-      ]);
-      await people.rebuild.mintEpoch();
-      await alias('steam:r', to, NOW + 2);
-      const everybody = [root!, a!, b!, ...(to === 'epic:z' ? [z!] : [])].sort(Buffer.compare);
-      for (const key of everybody) {
-        expect((await graph.membersOf(environmentId, key)).map((each) => each.key)).toEqual(everybody);
-        expect(await graph.rootOf(environmentId, key)).toEqual(root);
-      }
-    },
-  );
+    ['a new identity', 'epic:z'],
+    ['a member', 'anonymous:a'],
+  ] as const)('an erased root rejoins its former component when it is linked again, with %s', async (_, to) => {
+    await replace();
+    const { environmentId } = scenario;
+    const [root, a, b, z] = (['steam:r', 'anonymous:a', 'custom:b', to] as const).map(scenario.keyOf);
+    await people.guards.fence([{ environmentId, key: root!, cutoffMs: NOW }]);
+    const member = { environmentId, root: root!, linkedAt: NOW + 1 };
+    await people.rebuild.loadOverrides([
+      { ...member, key: a!, kind: 'anonymous' },
+      { ...member, key: b!, kind: 'custom' },
+    ]);
+    await people.rebuild.mintEpoch();
+    await alias('steam:r', to, NOW + 2);
+    const everybody = [root!, a!, b!, ...(to === 'epic:z' ? [z!] : [])].sort(Buffer.compare);
+    for (const key of everybody) {
+      expect((await graph.membersOf(environmentId, key)).map((each) => each.key)).toEqual(everybody);
+      expect(await graph.rootOf(environmentId, key)).toEqual(root);
+    }
+  });
 
-  it('forgets the identities it is told to while the erasure holds; whoever stays keeps the person key, also when it is that of one who went', async () => {
+  it('forget removes identities under their hold, and the other members keep the person key', async () => {
     for (const from of ['anonymous:a', 'anonymous:b', 'anonymous:c'] as const) await identify(from, 'steam:s');
     await alias('custom:k', 'steam:s');
     await identify('anonymous:z', 'epic:e');
@@ -274,7 +277,7 @@ describe.each([
     expect(await identify('anonymous:c', 'custom:l', NOW + 1)).toEqual(['linked', 'linked']);
   });
 
-  it('does nothing without an epoch, is loaded only without one, and keeps the first epoch minted', async () => {
+  it('without an epoch the graph applies nothing, and with one nothing is loaded', async () => {
     await replace();
     const block = { generation: 0, partition: 0, after: -1, through: 0, facts: [] };
     expect(await people.readEpoch()).toBeNull();

@@ -16,7 +16,7 @@ const createHold = (fields: Partial<ErasureHold> = {}): ErasureHold => ({
   ...fields,
 });
 
-it('erasure holds in Redis are released in a time that does not grow with the holds of others', async () => {
+it('the time to release a hold does not grow with other holds', async () => {
   const { guards: holds } = (await inRedis.open()).people;
   const keysOf = (count: number) => Array.from({ length: count }, newKey);
   const measure = async (environmentId: string): Promise<number> => {

@@ -1,25 +1,17 @@
+/** Holds and fences of erasures, and how a gateway requests an erasure. */
 import { randomUUID } from 'node:crypto';
-import {
-  type ErasureRequestRecord,
-  erasureRequestCodec,
-  frameRecord,
-  IDENTITY_TYPES,
-  type IdentityKind,
-} from '@playline/contracts';
+import { erasureRequestCodec, frameRecord, IDENTITY_TYPES, type IdentityKind } from '@playline/contracts';
 import type { IdentityGraph } from './graph.ts';
 import { MissingEpochFault, type People } from './people.ts';
 
-/**
- * The hold of one erasure: until the erasure is finished, links wait that are newer than its cut-off and touch one of
- * its keys.
- */
+/** Until the erasure is finished, links wait that are newer than its cut-off and touch one of its keys. */
 export interface ErasureHold {
   readonly environmentId: string;
   /** 16 bytes, a UUID. */
   readonly erasureId: Buffer;
   /** Identity keys, 16 bytes each. */
   readonly keys: readonly Buffer[];
-  /** Epoch milliseconds: the time of the request. */
+  /** Epoch milliseconds. */
   readonly cutoffMs: number;
   /** Epoch milliseconds from which the hold may be dropped; null once the erasure's request is on the topic. */
   readonly lapsesAtMs: number | null;
@@ -30,7 +22,7 @@ export type StoredHold = Omit<ErasureHold, 'environmentId' | 'keys'>;
 
 export type HoldName = Pick<ErasureHold, 'environmentId' | 'erasureId'>;
 
-/** For erasures: nothing of this identity that is not later than the cut-off (epoch milliseconds) may remain. */
+/** Data of the identity up to the cut-off (epoch milliseconds) are erased and refused. */
 export interface Cutoff {
   readonly environmentId: string;
   readonly key: Buffer;
@@ -38,80 +30,70 @@ export interface Cutoff {
 }
 
 /**
- * Keeps an erased person from coming back. A hold exists while the erasure runs: links newer than its cut-off wait. A
- * fence stays forever: links and consents not later than its cut-off are refused.
- *
- * Several erasures may hold one identity. Each releases its own hold only, and of those that are left the latest
- * cut-off counts.
+ * Holds delay links while an erasure runs; fences refuse links and consents up to its cut-off forever. Several erasures
+ * may hold one identity, and the latest cut-off of the remaining holds applies.
  */
 export interface ErasureGuards {
-  /** Holds every key, and replaces what this erasure held before. In effect when it resolves. */
+  /** Creates or replaces the hold of an erasure. In effect when it resolves. */
   putHold(hold: ErasureHold): Promise<void>;
   /**
-   * Notes that the request is on the topic, so the hold does not expire any more.
-   * @returns false when there is no such hold. Then none is created, since the erasure may be finished already
+   * Records that the request is on the topic, so that the hold does not expire.
+   * @returns false, without a change, when there is no hold: the erasure may be finished
    */
   confirmHold(name: HoldName): Promise<boolean>;
   /**
-   * Like `place`, but only if this erasure has a hold already. If the erasure is finished, nobody would release a hold
-   * that a paused eraser places.
-   * @returns whether it has one
+   * Replaces an existing hold. A paused eraser must not create one that no eraser releases.
+   * @returns whether the erasure has a hold
    */
   extendHold(hold: ErasureHold): Promise<boolean>;
-  /** Holds of an environment. */
   listHolds(environmentId: string): Promise<StoredHold[]>;
-  /** Releases a hold; does nothing when there is none. */
+  /** Does nothing when there is no hold. */
   releaseHold(name: HoldName): Promise<void>;
-  /**
-   * Releases every hold whose request never reached the topic.
-   * @returns how many
-   */
+  /** Releases expired holds, whose requests never reached the topic. @returns their number */
   dropLapsedHolds(nowMs: number): Promise<number>;
   /**
-   * For each identity, from when on links of its person wait, as the identity graph would decide now. A link received
-   * later than this (epoch milliseconds) waits; null while no identity of the person is held. Identities of one person
-   * get the same answer, even if a hold ends meanwhile.
-   * @throws MissingEpochFault, since an empty store would say that nobody is held
+   * The time (epoch milliseconds) after which links of each identity's person wait; null without a hold. Identities of
+   * one person get the same result.
+   * @throws MissingEpochFault
    */
   heldFrom(environmentId: string, keys: readonly Buffer[]): Promise<(number | null)[]>;
-  /** Sets fences; a later fence of an identity stays. Safe to repeat, with or without an epoch. */
+  /** Sets fences; a later fence of an identity is kept. May be repeated, with or without an epoch. */
   fence(cutoffs: readonly Cutoff[]): Promise<void>;
   /**
-   * Sets fences like `fence`, and removes what they should have kept out: links and consents not later than the cut-off.
-   * For a store that has gone back to an earlier state, and for checks. Later links of these identities are in the log
-   * after that state, and are applied again.
+   * Sets fences and removes links and consents up to the cut-off. Later links of these identities are in the log and
+   * are applied again.
    */
   enforce(cutoffs: readonly Cutoff[]): Promise<Enforced>;
   fenceStatus(): Promise<FenceStatus>;
   /**
-   * Notes that the fences of all erased people are set and enforced.
-   * @returns false, and changes nothing, when `run` is over: fences set in it may be lost again
+   * Records that all fences are set and enforced.
+   * @returns false without a change when `run` has ended, so that fences may be lost
    */
   completeFences(run: string): Promise<boolean>;
 }
 
-/** What was there although a fence should have kept it out. */
+/** What fences should have refused. */
 export interface Enforced {
-  /** Identities that were taken out of the graph. */
+  /** Identities removed from the graph. */
   readonly links: number;
   readonly consents: number;
 }
 
-/** Whether the store has all fences. A run of the store lasts from its start, or its promotion, to the next one. */
+/** A run lasts from a start or promotion of Redis to the next one. */
 export interface FenceStatus {
-  /** Identifies the present run. */
+  /** Identifies the current run. */
   readonly run: string;
-  /** False from the start of a run until the fences were set again, since a restarted store may have lost some. */
+  /** False until all fences were set in this run. */
   readonly isComplete: boolean;
 }
 
-/** `userId` has no type, so it means the id in every type and untyped: contract, "User id". */
+/** A `userId` without a type means the id in every kind of user id. */
 export const USER_KINDS: readonly IdentityKind[] = [...IDENTITY_TYPES, 'untyped'];
 
 /** A record for `audience.erasures.v1`. */
 export interface ErasureRequestToPublish {
   readonly key: Buffer;
-  /** In the frame of its schema. */
+  /** Framed with its schema id. */
   readonly value: Buffer;
   readonly headers: { readonly traceparent: string };
 }
@@ -121,14 +103,14 @@ export interface RequestErasureParts {
     graph: Pick<IdentityGraph, 'membersOf'>;
     guards: Pick<ErasureGuards, 'putHold' | 'confirmHold' | 'releaseHold'>;
   };
-  /** Resolves when every in-sync replica has it. @throws when it was not stored, or when that is unknown */
+  /** Resolves when every in-sync replica has it. @throws when it may not be stored */
   publish: (request: ErasureRequestToPublish) => Promise<unknown>;
   /** Id of the registered schema of requests. @throws while it is unknown */
   schemaId: () => number | Promise<number>;
-  /** Largest difference between the clocks of two processes that accept erasures and messages, in milliseconds. */
+  /** Largest clock difference between gateways, in milliseconds. */
   clockSkewMs: number;
-  /** Called with faults that do not change the answer. */
-  onFault: (fault: unknown, words: string) => void;
+  /** Called with faults that do not change the result. */
+  onFault: (fault: unknown, message: string) => void;
 }
 
 export interface WantedErasure {
@@ -138,19 +120,15 @@ export interface WantedErasure {
   readonly traceparent: string;
 }
 
-/** Publishes the request. Resolves with the erasure's id (a UUID) when it is on the topic. */
+/** Resolves with the erasure's id (a UUID) when the request is on the topic. */
 export type RequestErasure = (wanted: WantedErasure) => Promise<string>;
 
-/**
- * After this time a hold lapses whose request never reached the topic. Three times as long as the producer tries: no
- * request can reach the topic after its hold has lapsed.
- */
+/** Expiry of an unconfirmed hold: three times as long as the producer tries to publish the request. */
 const HOLD_LAPSE_MS = 60_000;
 
 /**
- * Starts an erasure: hold, then read the members, then publish. The order matters: after the hold no newer link can add
- * a stranger, so the members read afterwards belong to the subject.
- * @throws a fault when the request is not on the topic, or when that is unknown
+ * Starts an erasure: hold, read the members, publish. Under the hold no newer link can add a stranger to the members.
+ * @throws a fault when the request may not be on the topic
  */
 export function createRequestErasure(parts: RequestErasureParts): RequestErasure {
   const { people } = parts;
@@ -158,8 +136,7 @@ export function createRequestErasure(parts: RequestErasureParts): RequestErasure
   return async (wanted) => {
     const { environmentId, subjectKeys, traceId } = wanted;
     const schemaId = await parts.schemaId();
-    // Without an epoch the graph is lost or half rebuilt: members would be missing, and the rebuild would lose the
-    // hold.
+    // Without an epoch members would be missing, and the rebuild would lose the hold.
     if ((await people.readEpoch()) === null) throw new MissingEpochFault();
     const id = randomUUID();
     const erasureId = Buffer.from(id.replaceAll('-', ''), 'hex');
@@ -170,41 +147,31 @@ export function createRequestErasure(parts: RequestErasureParts): RequestErasure
     await guards.putHold({ ...name, keys: subjectKeys, cutoffMs: cutoffAt, lapsesAtMs: requestedAt + HOLD_LAPSE_MS });
     const members = await readMembers(parts, wanted).catch(async (fault) => {
       // Nothing was published, so the hold is not needed.
-      await guards.releaseHold(name).catch((cause) => parts.onFault(cause, 'a hold is left to lapse'));
+      await guards.releaseHold(name).catch((cause) => parts.onFault(cause, 'hold not released; it expires'));
       throw fault;
     });
-    // Members that were read late may come from links after the cut-off. Without them the eraser uses the decisions.
+    // Members read late may include links after the cut-off. Without them the eraser uses the decisions.
     const memberKeys = performance.now() - startMs < parts.clockSkewMs ? members : [];
-    const request = {
-      erasureId,
-      environmentId,
-      subjectKeys: [...subjectKeys],
-      memberKeys,
-      cutoffAt,
-      requestedAt,
-      traceId,
-    };
-    // After a fault the request may still be on the topic. Releasing the hold could then add a stranger to the erasure,
-    // so the hold is left to lapse.
-    await parts.publish(toRecord(request, schemaId, wanted.traceparent));
-    // The request is on the topic, so a failure here does no harm: the eraser places the hold again when it reads it.
-    await guards.confirmHold(name).catch((fault) => parts.onFault(fault, 'a hold could not be confirmed'));
+    const keys = { subjectKeys: [...subjectKeys], memberKeys };
+    const request = { erasureId, environmentId, ...keys, cutoffAt, requestedAt, traceId };
+    // After a fault the request may still be on the topic, so the hold is not released and expires.
+    await parts.publish({
+      key: Buffer.from(environmentId),
+      value: frameRecord(schemaId, erasureRequestCodec.encode(request)),
+      headers: { traceparent: wanted.traceparent },
+    });
+    // A failure does no harm: the eraser creates the hold again when it reads the request.
+    await guards
+      .confirmHold(name)
+      .catch((fault) => parts.onFault(fault, 'hold not confirmed; the eraser creates it again'));
     return id;
   };
 }
 
-/** All identities linked with the subject, without the subject itself. */
+/** The identities linked with the subject. */
 async function readMembers({ people }: RequestErasureParts, { environmentId, subjectKeys }: WantedErasure) {
   const components = await Promise.all(subjectKeys.map((key) => people.graph.membersOf(environmentId, key)));
   const members = new Map(components.flat().map(({ key }) => [key.toString('hex'), key]));
   for (const key of subjectKeys) members.delete(key.toString('hex'));
   return [...members.values()];
-}
-
-function toRecord(request: ErasureRequestRecord, schemaId: number, traceparent: string): ErasureRequestToPublish {
-  return {
-    key: Buffer.from(request.environmentId),
-    value: frameRecord(schemaId, erasureRequestCodec.encode(request)),
-    headers: { traceparent },
-  };
 }

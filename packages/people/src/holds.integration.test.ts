@@ -19,8 +19,8 @@ function toFact(environmentId: string, offset: number, [aKey, bKey]: [Buffer, Bu
 
 const newKey = () => randomBytes(16);
 
-describe('a call of the identity graph in Redis', () => {
-  it('takes as long with 20,000 identities held as with none, when it touches none of them', async () => {
+describe('holds in Redis', () => {
+  it('20,000 held identities do not slow down links of others', async () => {
     const { people, namespace } = await inRedis.open();
     await people.rebuild.mintEpoch();
     const held = Array.from({ length: 20_000 }, () => [newKey(), String(T)]).flat();
@@ -49,7 +49,7 @@ describe('a call of the identity graph in Redis', () => {
     expect(Math.min(...busy) / Math.min(...free)).toBeLessThan(5);
   });
 
-  it('decides as the plain model does where it stops because it has looked for the holds of many identities', async () => {
+  it('a call that stops at its limit of holds decides like the memory model', async () => {
     const { people } = await inRedis.open();
     const model = openMemoryPeople();
     const environmentId = 'large';
@@ -68,14 +68,14 @@ describe('a call of the identity graph in Redis', () => {
     }
     for (const one of [people, model]) {
       await one.rebuild.mintEpoch();
-      const keys = [3, 7, 11].map((at) => persons[at]![at]!);
+      const heldKeys = [3, 7, 11].map((at) => persons[at]![at]!);
       const name = { environmentId, erasureId: newKey() };
-      await one.guards.putHold({ ...name, keys, cutoffMs: T, lapsesAtMs: null });
+      await one.guards.putHold({ ...name, keys: heldKeys, cutoffMs: T, lapsesAtMs: null });
     }
-    const asked = [3, 0, 7, 1, 11, 3].map((person, at) => persons[person]![at]!).concat(persons.map(([root]) => root!));
-    const told = await people.guards.heldFrom(environmentId, asked);
-    expect(told).toEqual(await model.guards.heldFrom(environmentId, asked));
-    expect(told.slice(0, 6)).toEqual([T, null, T, null, T, T]);
+    const keys = [3, 0, 7, 1, 11, 3].map((person, at) => persons[person]![at]!).concat(persons.map(([root]) => root!));
+    const heldFrom = await people.guards.heldFrom(environmentId, keys);
+    expect(heldFrom).toEqual(await model.guards.heldFrom(environmentId, keys));
+    expect(heldFrom.slice(0, 6)).toEqual([T, null, T, null, T, T]);
     const facts = persons.flatMap((members, person) =>
       [0, 1].map((time) => toFact(environmentId, 2 * person + time, [newKey(), members[450 * time]!])),
     );
@@ -89,7 +89,7 @@ describe('a call of the identity graph in Redis', () => {
     expect(await people.graph.lastApplied(block)).toBe(facts.length);
   });
 
-  it('tells alike from when on links of a person wait, though its hold goes between the two calls that were asked for it', async () => {
+  it('heldFrom returns the same time for identities of one person although the hold is released between two calls', async () => {
     const { people } = await inRedis.open();
     const environmentId = 'parted';
     const persons = Array.from({ length: 11 }, () => Array.from({ length: 900 }, newKey));
@@ -100,13 +100,13 @@ describe('a call of the identity graph in Redis', () => {
     await people.rebuild.mintEpoch();
     const hold = { environmentId, erasureId: newKey(), keys: [persons[0]![5]!], cutoffMs: T, lapsesAtMs: null };
     await people.guards.putHold(hold);
-    const asked = [persons[0]![0]!, ...persons.slice(1).map(([root]) => root!), persons[0]![1]!];
-    const asking = people.guards.heldFrom(environmentId, asked);
-    // On the same connection: after the first call, which reaches its limit of look-ups, and before the second.
+    const keys = [persons[0]![0]!, ...persons.slice(1).map(([root]) => root!), persons[0]![1]!];
+    const reading = people.guards.heldFrom(environmentId, keys);
+    // On the same connection: after the first call, which reaches its limit, and before the second.
     const releasing = people.guards.releaseHold(hold);
-    const told = await asking;
+    const heldFrom = await reading;
     await releasing;
-    expect([told[0], told.at(-1)]).toEqual([T, T]);
-    expect(await people.guards.heldFrom(environmentId, asked)).toEqual(asked.map(() => null));
+    expect([heldFrom[0], heldFrom.at(-1)]).toEqual([T, T]);
+    expect(await people.guards.heldFrom(environmentId, keys)).toEqual(keys.map(() => null));
   });
 });

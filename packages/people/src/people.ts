@@ -1,12 +1,10 @@
+/** The store of people: its ports, its faults, and queries of persons. */
 import type { ConsentStore } from './consents.ts';
 import type { IdentityGraph, Member } from './graph.ts';
 import type { ErasureGuards } from './guards.ts';
 import type { PeopleRebuild } from './rebuild.ts';
 
-/**
- * Everything that one store answers about people. One epoch guards all of it: without an epoch the store is empty or
- * half rebuilt, and its answers would separate linked people and forget refused consents.
- */
+/** All data about people in one store. Without an epoch the store is empty or half rebuilt. */
 export interface People {
   readonly graph: IdentityGraph;
   readonly consents: ConsentStore;
@@ -16,14 +14,11 @@ export interface People {
   readEpoch(): Promise<string | null>;
   /** Whether the store has an epoch and all fences, and accepts writes. */
   ready(): Promise<boolean>;
-  /**
-   * Whether the store accepts writes; false also when it does not answer. Never throws, and resolves within a second.
-   */
+  /** Whether the store answers and accepts writes. Never throws, and resolves within a second. */
   takesWrites(): Promise<boolean>;
   /**
-   * Asks the store to rewrite its log, so that no file of it contains what was forgotten. Resolves when the request is
-   * made, not when it is done.
-   * @throws a fault of the store, which may not allow the request
+   * Starts a rewrite of the store's log, which removes forgotten data from its files.
+   * @throws a fault of the store, which may not allow it
    */
   rewriteLog(): Promise<void>;
   /** Epoch milliseconds by the wall clock of the store. */
@@ -31,96 +26,81 @@ export interface People {
   close(): Promise<void>;
 }
 
-/**
- * Redis has no epoch: it is empty, or a rebuild is not finished. Its answers would separate linked people and forget
- * refused consents.
- */
+/** Redis is empty, or a rebuild is not finished. */
 export class MissingEpochFault extends Error {
   override readonly name = 'MissingEpochFault';
   constructor() {
-    super('Redis has no epoch of the identities: initialise or rebuild it');
+    super('Redis has no identity epoch. Run "npm run identity -- init" for a new deployment, else "npm run rebuild"');
   }
 }
 
-/**
- * Redis was restarted or promoted and may lack fences of erased people, or have data of them again. An eraser sets the
- * fences again; until then no link is applied and no consent is read.
- */
+/** Redis was restarted or promoted and may lack fences. Until an eraser sets them, no link is applied and no consent read. */
 export class MissingFencesFault extends Error {
   override readonly name = 'MissingFencesFault';
   constructor() {
-    super('Redis was restarted and may lack fences of erased people: an eraser must be running, which sets them again');
+    super('Redis was restarted and may lack fences of erased people. Start an eraser, which sets them again');
   }
 }
 
-/**
- * Something that is allowed only under an erasure's hold was tried without it: the erasure is finished, or its hold
- * must be placed again.
- */
+/** The erasure is finished, or its hold must be created again. */
 export class MissingHoldFault extends Error {
   override readonly name = 'MissingHoldFault';
   constructor() {
-    super('the hold of this erasure does not stand');
+    super('the erasure has no hold');
   }
 }
 
-/** Redis was restarted during a rebuild and may have lost a part of what was loaded. */
+/** Redis was restarted during a rebuild and may have lost loaded data. */
 export class RestartedFault extends Error {
   override readonly name = 'RestartedFault';
   constructor() {
-    super('Redis was restarted during the rebuild: empty it (FLUSHDB) and rebuild it again');
+    super('Redis was restarted during the rebuild. Empty it (FLUSHDB) and rebuild it again');
   }
 }
 
-/** Redis is in use, but a rebuild needs one without an epoch. */
+/** A rebuild needs a Redis without an epoch. */
 export class EpochPresentFault extends Error {
   override readonly name = 'EpochPresentFault';
   constructor() {
-    super('Redis has an epoch of the identities: only one without is loaded');
+    super('Redis already has an epoch. Empty it before a rebuild');
   }
 }
 
-/** An identity of one environment. */
 export interface IdentityInEnvironment {
   readonly environmentId: string;
   readonly key: Buffer;
 }
 
-/** The person that an identity belongs to now. */
+/** The current person of an identity. */
 export interface Person {
   /** For an identity that is not linked: its own key. */
   readonly personKey: Buffer;
   readonly isLinked: boolean;
 }
 
-/** The person and all its members by ascending key; none for an identity that is not linked. */
+/** A person with its members by ascending key; none for an identity without links. */
 export interface PersonMembers extends Person {
   readonly members: readonly Member[];
 }
 
-/** Source of answers about persons. */
 export type PersonSource = Pick<People, 'readEpoch'> & { readonly graph: Pick<IdentityGraph, 'rootOf' | 'membersOf'> };
 
-/**
- * Asks the graph. An emptied graph would answer that nobody is linked, so there must be an epoch before and after the
- * question.
- * @throws MissingEpochFault when there is none
- */
-async function queryComplete<T>(people: PersonSource, question: () => Promise<T>): Promise<T> {
+/** Runs a query between two checks of the epoch. @throws MissingEpochFault when Redis is incomplete */
+async function queryComplete<T>(people: PersonSource, query: () => Promise<T>): Promise<T> {
   const epoch = await people.readEpoch();
   if (epoch === null) throw new MissingEpochFault();
-  const answer = await question();
+  const result = await query();
   if ((await people.readEpoch()) !== epoch) throw new MissingEpochFault();
-  return answer;
+  return result;
 }
 
-/** @throws MissingEpochFault when the graph is not whole */
+/** @throws MissingEpochFault when Redis is incomplete */
 export async function readPerson(people: PersonSource, { environmentId, key }: IdentityInEnvironment): Promise<Person> {
   const root = await queryComplete(people, () => people.graph.rootOf(environmentId, key));
   return { personKey: root ?? key, isLinked: root !== null };
 }
 
-/** @throws MissingEpochFault when the graph is not whole */
+/** @throws MissingEpochFault when Redis is incomplete */
 export async function readPersonMembers(
   people: PersonSource,
   { environmentId, key }: IdentityInEnvironment,
@@ -128,35 +108,35 @@ export async function readPersonMembers(
   return queryComplete(people, async () => {
     const before = await people.graph.membersOf(environmentId, key);
     const root = await people.graph.rootOf(environmentId, key);
-    // It was linked between the two questions.
+    // It was linked between the two queries.
     const members = root !== null && before.length === 0 ? await people.graph.membersOf(environmentId, key) : before;
     return { personKey: root ?? key, isLinked: root !== null, members };
   });
 }
 
-/** Keys of all members of a person; for one that is not linked, its own key. */
+/** Keys of all members of a person; the key itself for an identity without links. */
 export function keysOf({ personKey, members }: PersonMembers): Buffer[] {
   return members.length === 0 ? [personKey] : members.map(({ key }) => key);
 }
 
-/** The two sides of a split: who leaves a person and who stays. */
+/** The two sides of a split. */
 export interface PersonSplit {
   readonly personKey: Buffer;
   readonly leaving: readonly Member[];
   readonly staying: readonly Member[];
 }
 
-/** Why nothing can be split, for people. */
+/** Why a person cannot be split. */
 export const SPLIT_BLOCKERS = {
-  strangers: 'They are not of one person: only what is wrongly together can be split.',
-  alone: 'Nobody has linked it: it is a person of its own already.',
-  everybody: 'That is everybody of the person: there is nothing to split.',
+  strangers: 'The identities belong to several persons. Name identities of one person.',
+  alone: 'The identity has no links, so there is nothing to split.',
+  everybody: 'These are all identities of the person. Leave at least one out.',
 } as const;
 export type SplitBlocker = keyof typeof SPLIT_BLOCKERS;
 
 /**
- * Who would leave and who would stay if these were split off.
- * @param keys the first is the one whose person `household` is
+ * The two sides after these identities are split off.
+ * @param keys the first belongs to the given person
  */
 export function splitPerson(
   keys: readonly Buffer[],

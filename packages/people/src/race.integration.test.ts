@@ -1,3 +1,4 @@
+import { IDENTITY_TYPES } from '@playline/contracts';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Applied, IdentityGraph } from './graph.ts';
@@ -26,20 +27,20 @@ const cuts = fc.infiniteStream(fc.integer({ min: 1, max: 50 }));
 /** Applies the whole partition block by block, like a linker that believes it is the owner. */
 async function applyAll(
   graph: IdentityGraph,
-  place: { partition: number; facts: GraphFact[]; sizes: Iterator<number> },
+  source: { partition: number; facts: GraphFact[]; sizes: Iterator<number> },
 ) {
   const all: Applied[] = [];
-  for (let at = 0; at < place.facts.length; ) {
-    const facts = place.facts.slice(at, at + place.sizes.next().value!);
-    const block = { generation: 0, partition: place.partition, after: at - 1, through: facts.at(-1)!.offset, facts };
+  for (let at = 0; at < source.facts.length; ) {
+    const facts = source.facts.slice(at, at + source.sizes.next().value!);
+    const block = { generation: 0, partition: source.partition, after: at - 1, through: facts.at(-1)!.offset, facts };
     all.push(...(await graph.apply(block)));
     at += facts.length;
   }
   return all;
 }
 
-describe('two linkers that both believe they own a partition', () => {
-  it('are told the same decisions, those of a single one, however their blocks interleave', async () => {
+describe('concurrent linkers', () => {
+  it('two linkers that own one partition get the decisions of a single one', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(fact, { minLength: 1, maxLength: 200 }), cuts, cuts, async (list, cutsA, cutsB) => {
         const scenario = createScenario();
@@ -62,23 +63,23 @@ describe('two linkers that both believe they own a partition', () => {
   });
 });
 
-describe('a block of many calls', () => {
+describe('blocks of many calls', () => {
   const typed = fc.constantFrom('steam', 'epic', 'google').chain(names);
   const identify = fc.record({ link: fc.constant('identify'), from: names('anonymous'), to: typed });
   const alias = fc.record({ link: fc.constant('alias'), from: typed, to: fc.oneof(typed, names('untyped')) });
   const facts = fc.array(fc.oneof(identify, alias), { minLength: 300, maxLength: 600 });
 
-  it('is decided as the plain model decides it, where a call stops for the other keys of a fact too', async () => {
+  it('a block of many calls is decided like in the memory model', async () => {
     await fc.assert(
       fc.asyncProperty(facts, async (list) => {
         const scenario = createScenario();
         const partition = partitions++;
-        const place = { partition, facts: list.map((one) => scenario.position(one as FactOptions)) };
+        const source = { partition, facts: list.map((one) => scenario.position(one as FactOptions)) };
         const model = openMemoryPeople();
         await model.rebuild.mintEpoch();
-        const expected = await applyAll(model.graph, { ...place, sizes: [list.length].values() });
+        const expected = await applyAll(model.graph, { ...source, sizes: [list.length].values() });
         const parts: Applied[] = [];
-        const block = { generation: 0, partition, after: -1, through: list.length - 1, facts: place.facts };
+        const block = { generation: 0, partition, after: -1, through: list.length - 1, facts: source.facts };
         const applied = await linkers[0]!.graph.apply(block, (part) => void parts.push(...part));
         expect(describeValue(applied)).toEqual(describeValue(expected));
         expect(parts).toEqual(applied);
@@ -90,4 +91,31 @@ describe('a block of many calls', () => {
       { numRuns: 8 },
     );
   });
+});
+
+it('aliases give the same components in any order and batching, and are idempotent', async () => {
+  const wide = { identitiesMax: 1_000, anonymousIdsMax: 1_000, anonymousWindowMs: 10, uniqueTypes: [] };
+  const { graph, rebuild } = (await inRedis.open({ limits: wide })).people;
+  await rebuild.mintEpoch();
+  const all = IDENTITY_TYPES.flatMap((type) => ['1', '2', '3'].map((id): Name => `${type}:${id}`));
+  const link = fc.tuple(fc.constantFrom(...all), fc.constantFrom(...all)).filter(([from, to]) => from !== to);
+  const orders = fc
+    .array(link, { minLength: 1, maxLength: 60 })
+    .chain((list) => fc.tuple(fc.constant(list), fc.shuffledSubarray(list, { minLength: list.length }), cuts));
+  const property = fc.asyncProperty(orders, async ([list, shuffled, sizes]) => {
+    const run = async (links: (typeof list)[], by: Iterator<number>) => {
+      const { environmentId, keyOf, position } = createScenario();
+      const facts = links.flat().map(([from, to]) => position({ link: 'alias', from, to }));
+      const applied = await applyAll(graph, { partition: partitions++, facts, sizes: by });
+      const roots = await graph.rootsOf(environmentId, all.map(keyOf));
+      const texts = roots.map((root) => root?.toString('hex'));
+      // Keys differ between environments, so the partitions into components are compared.
+      return { applied, components: texts.map((root) => texts.indexOf(root)) };
+    };
+    const twice = await run([list, shuffled], [list.length, list.length].values());
+    for (const applied of twice.applied.slice(list.length))
+      expect(applied).toMatchObject({ kind: 'decided', decisions: [{ outcome: 'unchanged' }] });
+    expect((await run([shuffled], sizes)).components).toEqual(twice.components);
+  });
+  await fc.assert(property, { numRuns: 20 });
 });

@@ -16,7 +16,7 @@ const row = (key: string, root: string, parts: Partial<VersionedOverride> = {}):
 });
 const none = { fences: [], later: [], stored: [], unlinks: [], decided: [], applied: [] };
 
-it('puts each identity under its latest root, whichever source knows it and in whatever order', async () => {
+it('a rebuild gives each identity its latest root, from any source in any order', async () => {
   const people = openMemoryPeople();
   const stored = [row('b', 'b', { version: 3n }), row('c', 'b', { version: 3n }), row('d', 'a', { version: 9n })];
   const later = [row('c', 'a', { version: 5n }), row('b', 'a', { version: 5n }), row('a', 'a', { version: 5n })];
@@ -27,7 +27,7 @@ it('puts each identity under its latest root, whichever source knows it and in w
   expect(members.map(({ key }) => key)).toEqual(['a', 'b', 'c', 'd'].map(keyOf));
 });
 
-it('leaves out links up to the cut-off of an erasure, and keeps later ones', async () => {
+it('a rebuild leaves out links up to a cut-off', async () => {
   const people = openMemoryPeople();
   const fences = ['a', 'b'].map((key) => ({ environmentId: 'test', key: keyOf(key), cutoffMs: 1_000 }));
   const stored = [row('a', 'a'), row('b', 'a'), row('c', 'c')];
@@ -42,7 +42,7 @@ it('leaves out links up to the cut-off of an erasure, and keeps later ones', asy
   expect(await people.graph.rootOf('test', keyOf('b'))).toEqual(keyOf('b'));
 });
 
-it('leaves out held ids of erased people, and keeps what an operator has ruled about an erased id', async () => {
+it('a rebuild leaves out held ids of erased people, and keeps rulings', async () => {
   const people = openMemoryPeople();
   const fences = ['a', 'b', 'c'].map((key) => ({ environmentId: 'test', key: keyOf(key), cutoffMs: 1_000 }));
   const suspectOf = (key: string, state: LoggedSuspect['state']): LoggedSuspect => {
@@ -55,7 +55,7 @@ it('leaves out held ids of erased people, and keeps what an operator has ruled a
   expect(states).toEqual(['blocked', 'allowed']);
 });
 
-it('loads nothing over a graph that is in use', async () => {
+it('a rebuild fails if there is an epoch', async () => {
   const people = openMemoryPeople();
   await people.rebuild.mintEpoch();
   await expect(rebuildGraph(people, { ...none, stored: [row('a', 'a')] })).rejects.toThrow(EpochPresentFault);

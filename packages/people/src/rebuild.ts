@@ -1,4 +1,6 @@
+/** Rebuilds the identity graph from ClickHouse and the log. */
 import type { IdentityDecisionRecord } from '@playline/contracts';
+import { inBatches } from '@playline/stores';
 import type { ApplyOutcome, LoggedConsent } from './consents.ts';
 import type {
   DecidedFact,
@@ -13,44 +15,26 @@ import type { Cutoff } from './guards.ts';
 import { RULING_REASONS } from './identities/decisions.ts';
 import type { People } from './people.ts';
 
-/** Restores everything into an emptied store. */
+/** Restores the data of an emptied store. Every `load…` of the graph throws EpochPresentFault when there is an epoch. */
 export interface PeopleRebuild {
   /**
-   * Mints an epoch if there is none, and returns the one that counts. The caller must know whether that is allowed: from
-   * then on all fences count as set.
+   * Creates an epoch if there is none, after which all fences count as set. Returns the current one.
    * @param run the run of the store in which loading began (`fenceStatus`), when anything was loaded
-   * @throws RestartedFault when that run is over
+   * @throws RestartedFault when that run has ended
    */
   mintEpoch(run?: string): Promise<string>;
-  /**
-   * Puts identities under their roots; a later row replaces an earlier one.
-   * @throws EpochPresentFault
-   */
+  /** Stores identities under their roots; a later row replaces an earlier one. */
   loadOverrides(overrides: readonly Override[]): Promise<void>;
-  /**
-   * Restores who was on which side of an unlink; loading the same row twice changes nothing.
-   * @throws EpochPresentFault
-   */
   loadUnlinkSides(sides: readonly UnlinkSide[]): Promise<void>;
-  /**
-   * Notes which facts were decided: if they are delivered again, nothing happens.
-   * @throws EpochPresentFault
-   */
-  loadDecided(places: readonly DecidedFact[]): Promise<void>;
-  /**
-   * Restores suspects. Of two rows of an identity the one of the later fact counts.
-   * @throws EpochPresentFault
-   */
+  /** Stores which facts were decided, so that they are `done` when they are delivered again. */
+  loadDecided(facts: readonly DecidedFact[]): Promise<void>;
+  /** Of two rows of an identity the one with the later fact applies. */
   loadSuspects(suspects: readonly LoggedSuspect[]): Promise<void>;
-  /**
-   * Raises the offset that counts as applied.
-   * @param note about the facts after it
-   * @throws EpochPresentFault
-   */
+  /** Raises the last applied offset. @param note about the facts after it */
   loadApplied(source: LinkSourcePartition, offset: number, note?: GraphNote): Promise<void>;
-  /** Like `apply` of the consents for each change, with or without an epoch. */
+  /** Like `apply` of the consents, with or without an epoch. */
   loadConsents(changes: readonly LoggedConsent[]): Promise<ApplyOutcome[]>;
-  /** Every linked identity of all environments, for a comparison with the tables; may name one twice. */
+  /** Every linked identity of all environments; one may come twice. */
   identities(): AsyncIterable<LinkedIdentity>;
   /** SHA-256 (hex) over every identity, root, kind and link time of an environment, and every side of its unlinks. */
   digest(environmentId: string): Promise<string>;
@@ -59,52 +43,47 @@ export interface PeopleRebuild {
 /** An identity and its person. */
 export type LinkedIdentity = Pick<Override, 'environmentId' | 'key' | 'root'>;
 
-/** The parts of a store that a graph is loaded into. */
-type Target = Pick<People, 'guards' | 'rebuild'>;
-
-/** An override with the place of its decision. Of two rows of an identity the greater version counts. */
+/** An override with the version of its decision. The greatest version of an identity applies. */
 export interface VersionedOverride extends Override {
   readonly version: bigint;
 }
 
 type Rows<R> = AsyncIterable<R> | Iterable<R>;
 
-/** What a graph is rebuilt from. */
+/** What a graph is rebuilt from. Rows of the tables are streamed. */
 export interface GraphSources {
-  /** Fences of erasures. */
   readonly fences: readonly Cutoff[];
-  /** Rows of decisions that the table may lack, in any order and with copies. Read first and kept in memory. */
+  /** Rows of logged decisions that the tables may lack, in any order, with copies. Read first and kept in memory. */
   readonly later: Rows<VersionedOverride | UnlinkSide | LoggedSuspect | DecidedFact>;
-  /** Rows of the table, one per identity. Streamed. */
+  /** Rows of the table, one per identity. */
   readonly stored: Rows<VersionedOverride>;
-  /** Sides of unlinks that the table has. Streamed. */
   readonly unlinks: Rows<UnlinkSide>;
-  /** Suspects that the table has, the latest of each identity. Streamed. */
+  /** The latest suspect of each identity. */
   readonly suspects?: Rows<LoggedSuspect>;
-  /** Places of facts after `applied` with a decision in the table. Streamed. */
+  /** Decided facts after `applied`. */
   readonly decided: Rows<DecidedFact>;
   /** For each partition of the link topic an offset up to which every decision is among the rows. */
   readonly applied: readonly (LinkSourcePartition & { readonly offset: number })[];
-  /** Note for every partition: where the log of decisions ends that these sources were read from. */
+  /** Note for every partition: the end of the log of decisions that was read. */
   readonly note?: GraphNote;
 }
 
-/** Identities that a rebuild put under their roots. */
+/** Numbers of restored rows. */
 export interface RebuiltGraph {
   /** Identities from the table. */
   readonly fromTable: number;
-  /** Those with a later person in the log than in the table, or without one in the table. */
+  /** Identities whose person in the log is later than in the table. */
   readonly fromLog: number;
-  /** Erased identities that a source still had; they were left out. */
+  /** Erased identities that were left out. */
   readonly erased: number;
-  /** Restored sides of unlinks, copies included. */
+  /** Sides of unlinks, copies included. */
   readonly unlinkSides: number;
 }
 
-/** Rows loaded in one call: about 100 KB, well within the time that a call may take. */
+/** About 100 KB in one call. */
 const LOAD_ROWS_MAX = 1_000;
 
-/** Overrides of a decision: one per moved identity, and for an unlink one per identity that stays. */
+/** Overrides of a decision: of each moved identity, and of each that stays after an unlink. */
 export function toOverrides(
   decision: Pick<IdentityDecisionRecord, 'environmentId' | 'outcome' | 'root' | 'moved' | 'unlink'>,
   version: bigint,
@@ -116,7 +95,7 @@ export function toOverrides(
   return unlink === null ? toRows(moved, root) : [...toRows(moved, root), ...toRows(unlink.stayed, unlink.stayedRoot)];
 }
 
-/** The sides of an unlink; nothing of any other decision. */
+/** The sides of an unlink; none of another decision. */
 export function toUnlinkSides(decision: IdentityDecisionRecord): UnlinkSide[] {
   const { environmentId, generation, offset, receivedAt, aKey, outcome, moved, unlink } = decision;
   if (unlink === null) return [];
@@ -133,7 +112,7 @@ const STATES: Readonly<Record<string, Suspect['state']>> = {
 };
 export const SUSPECT_REASONS = Object.keys(STATES);
 
-/** The suspect of a decision that holds an identity, or records a ruling; nothing of any other decision. */
+/** The suspect of a decision that holds an identity or records a ruling; none of another decision. */
 export function toSuspects(
   decision: Pick<
     IdentityDecisionRecord,
@@ -143,100 +122,106 @@ export function toSuspects(
   const { environmentId, generation, offset, receivedAt, aKey, aKind, bKey, bKind, reason } = decision;
   const state = Object.hasOwn(STATES, reason) ? STATES[reason] : undefined;
   if (state === undefined) return [];
-  // The side that gathers, as the graph's script tells.
+  // The side that gathers, as in the graph's script.
   const key = bKind === 'anonymous' && aKind !== 'anonymous' ? aKey : bKey;
   return [{ environmentId, key, state, since: receivedAt, generation, offset }];
 }
 
-/** Place of the fact of a decision. */
 export function toDecidedFact(decision: DecidedFact): DecidedFact {
   const { environmentId, generation, partition, offset } = decision;
   return { environmentId, generation, partition, offset };
 }
 
-/** A side as a line of a digest. */
 export function toUnlinkSideLine({ key, side, generation, offset, unlinkedAt }: UnlinkSide): string {
   return `${key.toString('hex')} ${side} ${generation} ${offset} ${unlinkedAt}\n`;
 }
 
 /**
- * Loads a graph without an epoch; the caller mints one when everything else is there too. Each identity goes straight
- * to its latest root, so neither the order of the sources nor a former run that was cut short changes the result.
- * @throws EpochPresentFault, or a fault of the graph or of a source; then the whole may be run again
+ * Loads a graph without an epoch. Each identity gets its latest root, in any order of rows, so a failed rebuild may be
+ * repeated. The caller creates the epoch when everything is loaded.
+ * @throws EpochPresentFault, or a fault of the graph or of a source
  */
-export async function rebuildGraph(people: Target, sources: GraphSources): Promise<RebuiltGraph> {
-  await people.guards.fence(sources.fences);
+export async function rebuildGraph(
+  { guards, rebuild }: Pick<People, 'guards' | 'rebuild'>,
+  sources: GraphSources,
+): Promise<RebuiltGraph> {
+  // Fails here when there is an epoch, also without rows.
+  await rebuild.loadOverrides([]);
+  await guards.fence(sources.fences);
   const isApplied = createIsApplied(sources.applied);
-  const { later, sides, suspects, places } = await collectLater(sources.later, isApplied);
+  const { later, sides, suspects, decided } = await collectLater(sources.later, isApplied);
   const isErased = createIsErased(sources.fences);
   const rebuilt = { fromTable: 0, fromLog: 0, erased: 0, unlinkSides: 0 };
-  const loader = createLoader((rows: readonly Override[]) => people.rebuild.loadOverrides(rows));
-  const put = async (row: VersionedOverride, source: 'fromTable' | 'fromLog') => {
+  const toOverride = (row: VersionedOverride, source: 'fromTable' | 'fromLog') => {
     const erased = isErased(row, row.linkedAt);
     rebuilt[erased ? 'erased' : source]++;
-    if (!erased) await loader.add(row);
+    return erased ? [] : [row];
   };
-  for await (const row of sources.stored) {
-    const name = toName(row);
-    const newer = later.get(name);
-    later.delete(name);
-    if (newer !== undefined && newer.version > row.version) await put(newer, 'fromLog');
-    else await put(row, 'fromTable');
-  }
-  for (const row of later.values()) await put(row, 'fromLog');
-  await loader.flush();
-  const sideLoader = createLoader((rows: readonly UnlinkSide[]) => people.rebuild.loadUnlinkSides(rows));
-  for (const rows of [sources.unlinks, sides])
-    for await (const side of rows) {
-      if (isErased(side, side.unlinkedAt)) continue;
-      rebuilt.unlinkSides++;
-      await sideLoader.add(side);
+  const overrides = async function* () {
+    for await (const row of sources.stored) {
+      const name = toName(row);
+      const newer = later.get(name);
+      later.delete(name);
+      if (newer !== undefined && newer.version > row.version) yield* toOverride(newer, 'fromLog');
+      else yield* toOverride(row, 'fromTable');
     }
-  await sideLoader.flush();
-  const suspectLoader = createLoader((rows: readonly LoggedSuspect[]) => people.rebuild.loadSuspects(rows));
-  for (const rows of [sources.suspects ?? [], suspects])
-    for await (const row of rows) if (row.state !== 'held' || !isErased(row, row.since)) await suspectLoader.add(row);
-  await suspectLoader.flush();
-  const placeLoader = createLoader((rows: readonly DecidedFact[]) => people.rebuild.loadDecided(rows));
-  for (const rows of [sources.decided, places])
-    for await (const place of rows) if (!isApplied(place)) await placeLoader.add(place);
-  await placeLoader.flush();
-  for (const { offset, ...source } of sources.applied) await people.rebuild.loadApplied(source, offset, sources.note);
+    for (const row of later.values()) yield* toOverride(row, 'fromLog');
+  };
+  const loadAll = async <R>(rows: AsyncIterable<R>, load: (rows: readonly R[]) => Promise<void>) => {
+    for await (const batch of inBatches(rows, LOAD_ROWS_MAX)) await load(batch);
+  };
+  await loadAll(overrides(), rebuild.loadOverrides);
+  const keptSides = filterRows([sources.unlinks, sides], (side) => !isErased(side, side.unlinkedAt));
+  await loadAll(keptSides, (rows) => {
+    rebuilt.unlinkSides += rows.length;
+    return rebuild.loadUnlinkSides(rows);
+  });
+  const isKept = (row: LoggedSuspect) => row.state !== 'held' || !isErased(row, row.since);
+  await loadAll(filterRows([sources.suspects ?? [], suspects], isKept), rebuild.loadSuspects);
+  await loadAll(
+    filterRows([sources.decided, decided], (fact) => !isApplied(fact)),
+    rebuild.loadDecided,
+  );
+  for (const { offset, ...source } of sources.applied) await rebuild.loadApplied(source, offset, sources.note);
   return rebuilt;
 }
 
-/** Key of a map. The sixteen bytes as one-byte characters take half the memory of hexadecimal. */
+async function* filterRows<R>(sources: readonly Rows<R>[], isWanted: (row: R) => boolean): AsyncGenerator<R> {
+  for (const rows of sources) for await (const row of rows) if (isWanted(row)) yield row;
+}
+
+/** Sixteen one-byte characters take half the memory of hexadecimal text. */
 function toName({ environmentId, key }: Pick<Override, 'environmentId' | 'key'>): string {
   return `${environmentId}\0${key.toString('latin1')}`;
 }
 
-/** The log may have copies of decisions, also an earlier one after a later one. Only versions count. */
-async function collectLater(rows: GraphSources['later'], isApplied: (place: DecidedFact) => boolean) {
+/** The log may have copies of decisions in any order. Only versions count. */
+async function collectLater(rows: GraphSources['later'], isApplied: (fact: DecidedFact) => boolean) {
   const later = new Map<string, VersionedOverride>();
   const sides: UnlinkSide[] = [];
   const suspects: LoggedSuspect[] = [];
-  const places: DecidedFact[] = [];
+  const decided: DecidedFact[] = [];
   for await (const row of rows) {
     if ('side' in row) sides.push(row);
     else if ('state' in row) suspects.push(row);
     else if (!('key' in row)) {
-      if (!isApplied(row)) places.push(row);
+      if (!isApplied(row)) decided.push(row);
     } else {
       const name = toName(row);
       const known = later.get(name);
       if (known === undefined || known.version < row.version) later.set(name, row);
     }
   }
-  return { later, sides, suspects, places };
+  return { later, sides, suspects, decided };
 }
 
 /** Whether the fact of a decision will not be delivered again. */
-function createIsApplied(applied: GraphSources['applied']): (place: DecidedFact) => boolean {
+function createIsApplied(applied: GraphSources['applied']): (fact: DecidedFact) => boolean {
   const offsets = new Map(applied.map(({ generation, partition, offset }) => [`${generation}/${partition}`, offset]));
   return ({ generation, partition, offset }) => offset <= (offsets.get(`${generation}/${partition}`) ?? -1);
 }
 
-/** Whether a row is a remainder of an erased person: only rows up to the cut-off are. */
+/** Whether a row of an erased person is not later than the cut-off. */
 function createIsErased(fences: readonly Cutoff[]) {
   const cutoffs = new Map<string, number>();
   for (const fence of fences) {
@@ -245,19 +230,4 @@ function createIsErased(fences: readonly Cutoff[]) {
   }
   return (row: Pick<Override, 'environmentId' | 'key'>, sinceMs: number): boolean =>
     sinceMs <= (cutoffs.get(toName(row)) ?? Number.NEGATIVE_INFINITY);
-}
-
-function createLoader<R>(load: (rows: readonly R[]) => Promise<void>) {
-  let rows: R[] = [];
-  const flush = async () => {
-    const full = rows;
-    rows = [];
-    await load(full);
-  };
-  return {
-    flush,
-    async add(row: R) {
-      if (rows.push(row) >= LOAD_ROWS_MAX) await flush();
-    },
-  };
 }

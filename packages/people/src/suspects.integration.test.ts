@@ -39,9 +39,9 @@ describe.each([
   const identify = (at: number, to: Name, receivedAt = NOW) =>
     scenario.position({ link: 'identify', from: `anonymous:${at}`, to, receivedAt });
   const gather = async (count: number, to: Name) => {
-    const words: string[] = [];
-    for (let at = 1; at <= count; at++) words.push(...(await apply(identify(at, to))));
-    return words;
+    const outcomes: string[] = [];
+    for (let at = 1; at <= count; at++) outcomes.push(...(await apply(identify(at, to))));
+    return outcomes;
   };
   const suspects = async () =>
     (await graph.suspects(scenario.environmentId)).map(({ key, state, since }) => [key.toString('hex'), state, since]);
@@ -55,7 +55,7 @@ describe.each([
   });
   afterEach(() => people.close());
 
-  it('is held with the first one too many, and links no further one, while links that exist stay', async () => {
+  it('an id is held when it gathers too many anonymous ids, and existing links stay', async () => {
     expect(await gather(5, 'untyped:everybody')).toEqual([
       ...['linked', 'linked', 'linked'],
       ...['refused: suspect', 'refused: suspect'],
@@ -66,13 +66,13 @@ describe.each([
     expect(await apply(identify(9, 'untyped:another'))).toEqual(['linked']);
   });
 
-  it('is not held for as many in a longer time', async () => {
+  it('as many anonymous ids in a longer time do not hold an id', async () => {
     for (let at = 1; at <= 8; at++)
       expect(await apply(identify(at, 'untyped:traveller', NOW + at * 9 * HOUR_MS))).toEqual(['linked']);
     expect(await suspects()).toEqual([]);
   });
 
-  it('is found on either side of an alias', async () => {
+  it('an id is held on either side of an alias', async () => {
     const alias = (at: number) =>
       apply(scenario.position({ link: 'alias', from: 'steam:s', to: `anonymous:${at}`, receivedAt: NOW }));
     for (let at = 1; at <= 3; at++) expect(await alias(at)).toEqual(['linked']);
@@ -80,7 +80,7 @@ describe.each([
     expect(await suspects()).toEqual([[hex('steam:s'), 'held', NOW]]);
   });
 
-  it('links again once an operator has allowed it, and so do the refused facts when they come again', async () => {
+  it('an allowed id links again, also with the refused facts', async () => {
     await gather(4, 'untyped:cafe');
     expect(await apply(rulingAt(NOW + 5)(scenario, 'allow', 'untyped:cafe'))).toEqual(['unchanged: operator_allowed']);
     expect(await suspects()).toEqual([[hex('untyped:cafe'), 'allowed', NOW + 5]]);
@@ -90,7 +90,7 @@ describe.each([
     ]);
   });
 
-  it('links nobody once an operator has blocked it, whoever it was linked with', async () => {
+  it('links of a blocked id are refused', async () => {
     await gather(4, 'untyped:shared');
     expect(await apply(ruling(scenario, 'block', 'untyped:shared'))).toEqual(['unchanged: operator_blocked']);
     expect(await apply(identify(1, 'untyped:shared'))).toEqual(['refused: blocked']);
@@ -99,14 +99,14 @@ describe.each([
     expect(await apply(identify(9, 'untyped:shared'))).toEqual(['linked']);
   });
 
-  it('is decided once: facts that come again get the recorded decisions, and nothing is counted twice', async () => {
+  it('redelivered facts get their recorded decisions and do not count twice', async () => {
     const facts = [1, 2, 3, 4, 5].map((at) => identify(at, 'untyped:twice'));
     const first = await applyAll(facts);
     expect(describeValue(await applyAll(facts.slice(2)))).toEqual(describeValue(first.slice(2)));
     expect(await suspects()).toEqual([[hex('untyped:twice'), 'held', NOW]]);
   });
 
-  it('is forgotten by the erasure of its person, unless an operator has ruled about it', async () => {
+  it('an erasure forgets a held id, but no ruling', async () => {
     const names = ['untyped:gone', 'untyped:n/a', 'untyped:cafe'] as const;
     for (const name of names) await gather(4, name);
     await apply(ruling(scenario, 'block', names[1]));
@@ -126,7 +126,7 @@ describe.each([
   });
 });
 
-describe('the suspects of a store', () => {
+describe('suspects', () => {
   const names: readonly Name[] = ['untyped:a', 'untyped:b'];
   const action = fc.oneof(
     { weight: 4, arbitrary: fc.record({ at: fc.nat(9), to: fc.nat(1) }) },
@@ -137,7 +137,7 @@ describe('the suspects of a store', () => {
   );
   const program = fc.array(fc.record({ action, order: fc.nat() }), { maxLength: 25 });
 
-  it('are the same in Redis, in the model, and after a rebuild from the decisions in any order', async () => {
+  it('suspects are the same in Redis, in memory, and after a rebuild from decisions in any order', async () => {
     await fc.assert(
       fc.asyncProperty(program, async (steps) => {
         const scenario = createScenario();

@@ -1,8 +1,7 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import type { RatePolicy } from './admit.ts';
-import { limitField, policyField } from './admit.ts';
-import { Bucket } from './bucket.ts';
+import { limitField, policyField, type RatePolicy } from './admit.ts';
+import { Bucket, createLocalLimiter } from './bucket.ts';
 
 /** A plain token bucket, counted exactly in thousandths of a unit. */
 class Model {
@@ -43,12 +42,12 @@ it('a bucket has the same balance as a plain token bucket at each moment, also b
       for (const { waitMs, units, obeys } of run) {
         now += waitMs;
         model.pass(waitMs);
-        const standing = bucket.status();
-        expect(standing.remaining).toBe(model.units);
-        expect(standing.allowed).toBe(model.units >= 1);
-        if (standing.allowed) expect(standing.waitS).toBe(model.secondsUntil(policy.burst * 1000));
-        else expect(standing.waitS).toBe(Math.max(1, model.secondsUntil(1000)));
-        if (obeys && !standing.allowed) continue;
+        const status = bucket.status();
+        expect(status.remaining).toBe(model.units);
+        expect(status.allowed).toBe(model.units >= 1);
+        if (status.allowed) expect(status.waitS).toBe(model.secondsUntil(policy.burst * 1000));
+        else expect(status.waitS).toBe(Math.max(1, model.secondsUntil(1000)));
+        if (obeys && !status.allowed) continue;
         bucket.charge(units);
         model.thousandths -= units * 1000;
       }
@@ -65,7 +64,7 @@ it('a bucket takes back what it gave, and never more than its burst', () => {
   expect(bucket.status().remaining).toBe(5);
 });
 
-it('a bucket refuses a charge that is not a number, and stays as it was', () => {
+it('a bucket refuses a charge that is not a number, and stays unchanged', () => {
   const bucket = new Bucket({ name: 'a', perSecond: 1, burst: 5 }, () => 1000);
   for (const units of [Number.NaN, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY])
     expect(() => bucket.charge(units)).toThrow(RangeError);
@@ -79,14 +78,14 @@ it('the header fields name quota and window of the policy, in whole seconds', ()
   expect(policyField({ ...policy, perSecond: 3000 })).toBe('"messages";q=10000;w=4');
 });
 
-it('the header fields say what is left and when all of it is back', () => {
+it('the header fields have what is left and when all is back', () => {
   const bucket = new Bucket(policy, () => 0);
   expect(limitField(policy, bucket.status())).toBe('"messages";r=10000;t=0');
   bucket.charge(6000);
   expect(limitField(policy, bucket.status())).toBe('"messages";r=4000;t=2');
 });
 
-it('the header fields never show less than 0, and on a refusal say when one unit is there again', () => {
+it('the header fields never show less than 0, and on a refusal have when one unit is there again', () => {
   const bucket = new Bucket(policy, () => 0);
   bucket.charge(25_000);
   expect(limitField(policy, bucket.status())).toBe('"messages";r=0;t=4');
@@ -102,4 +101,24 @@ it('the header fields are structured fields: a string with integer parameters', 
       expect(limitField(any, bucket.status())).toMatch(/^"[a-z-]+";r=[0-9]{1,15};t=[0-9]{1,15}$/);
     }),
   );
+});
+
+const consents = { name: 'consents', perSecond: 1, burst: 2 };
+
+it('keeps a bucket for each id', () => {
+  const limiter = createLocalLimiter({ policy: consents, now: () => 0 });
+  limiter.bucket('a').charge(2);
+  expect(limiter.bucket('a').status()).toEqual({ allowed: false, remaining: 0, waitS: 1 });
+  expect(limiter.bucket('b').status().allowed).toBe(true);
+});
+
+it('keeps no more buckets than allowed, and never drops the one in use', () => {
+  const limiter = createLocalLimiter({ policy: consents, entriesMax: 100, now: () => 0 });
+  limiter.bucket('mine').charge(2);
+  for (let address = 0; address < 10_000; address++) {
+    limiter.bucket(`address-${address}`).charge(1);
+    limiter.bucket('mine');
+  }
+  expect(limiter.size).toBe(100);
+  expect(limiter.bucket('mine').status().allowed).toBe(false);
 });

@@ -37,20 +37,20 @@ it('buckets in Redis keep what was charged to the microsecond, each its own', as
     fc.asyncProperty(fc.array(fc.integer({ min: 1, max: 10 ** 9 }), { minLength: 1, maxLength: 20 }), async (us) => {
       const tag = randomBytes(6).toString('hex');
       // Far in the future, so that the time that passes during the test is small against it.
-      const charges = us.map((one, place) => ({ id: `${tag}-${place}`, costMs: 10 ** 7 + one / 1000 }));
+      const charges = us.map((one, position) => ({ id: `${tag}-${position}`, costMs: 10 ** 7 + one / 1000 }));
       const first = await balances.charge(charges);
       const inUs = (ms: number) => Math.round(ms * 1000);
       expect(first.map(inUs)).toEqual(charges.map(({ costMs }) => inUs(costMs)));
-      const asked = await balances.charge(charges.map(({ id }) => ({ id, costMs: 0 })));
+      const requested = await balances.charge(charges.map(({ id }) => ({ id, costMs: 0 })));
       // One script runs at one moment, so the same time has passed for all buckets.
-      const passed = first.map((one, place) => inUs(one) - inUs(asked[place] ?? 0));
+      const passed = first.map((one, position) => inUs(one) - inUs(requested[position] ?? 0));
       expect(new Set(passed).size).toBe(1);
     }),
     { numRuns: 20 },
   );
 });
 
-it('buckets in Redis make nobody wait longer because the clock of Redis was set back', async () => {
+it('buckets in Redis make no caller wait longer because the clock of Redis was set back', async () => {
   const balances = await openConnected();
   const redis = new Redis(url);
   await balances.charge([{ id: 'set-back', costMs: 5_000 }]);
@@ -64,7 +64,7 @@ it('buckets in Redis make nobody wait longer because the clock of Redis was set 
   expect(backlogMs).toBeGreaterThan(0);
 });
 
-it('buckets in Redis are gone once they are full, and are not written by asking', async () => {
+it('buckets in Redis are gone once they are full, and are not written by a query', async () => {
   const balances = await openConnected();
   const redis = new Redis(url);
   await balances.charge([{ id: 'brief', costMs: 30 }]);

@@ -28,8 +28,8 @@ function setUp() {
 const requests = fc.record({ process: fc.nat(3), cost: fc.integer({ min: 1, max: COST_MAX }), readMs: fc.nat(40) });
 const steps = fc.array(
   fc.oneof(
-    // Many requests at once, as in a burst; the bodies of most of them are there at once.
-    fc.record({ request: requests, times: fc.integer({ min: 1, max: 40 }), atOnce: fc.boolean() }),
+    // Many requests together, as in a burst; the bodies of most arrive with them.
+    fc.record({ request: requests, times: fc.integer({ min: 1, max: 40 }), isTogether: fc.boolean() }),
     fc.record({ passMs: fc.nat(150) }),
   ),
   { minLength: 5, maxLength: 60 },
@@ -53,11 +53,11 @@ it('several processes together never exceed burst, rate and the stated bound in 
         for (const step of run) {
           if ('passMs' in step) await vi.advanceTimersByTimeAsync(step.passMs);
           else {
-            const request: Request = step.atOnce ? { ...step.request, readMs: 0 } : step.request;
+            const request: Request = step.isTogether ? { ...step.request, readMs: 0 } : step.request;
             for (let time = 0; time < step.times; time++) {
               void world.request(request);
               // Either each request is finished before the next one starts, or all of them wait together.
-              if (step.atOnce) await vi.advanceTimersByTimeAsync(0);
+              if (step.isTogether) await vi.advanceTimersByTimeAsync(0);
             }
           }
         }
@@ -70,7 +70,7 @@ it('several processes together never exceed burst, rate and the stated bound in 
   );
 });
 
-it('several processes together leave room to a caller that stays below its rate, on whichever process', async () => {
+it('several processes together leave capacity to a caller that stays below its rate, on whichever process', async () => {
   const world = new LimiterCluster(policy, 3, [1, 2]);
   for (let round = 0; round < 2000; round++) {
     void world.request({ process: round, cost: 10, readMs: 0 });
@@ -80,7 +80,7 @@ it('several processes together leave room to a caller that stays below its rate,
   await world.close();
 });
 
-it('several processes together let in the whole rate of a caller that wants more', async () => {
+it('several processes together admit the whole rate of a caller that wants more', async () => {
   const world = new LimiterCluster(policy, 3, [1, 2]);
   for (let round = 0; round < 500; round++) {
     for (let process = 0; process < 3; process++) void world.request({ process, cost: 10, readMs: 0 });
@@ -151,7 +151,7 @@ it('one process loses no charge when the cache drops a bucket', async () => {
   expect(await balances.charge([{ id: 'first', costMs: 0 }])).toEqual([1500]);
 });
 
-it('one process tells the others what it allowed last when it is closed', async () => {
+it('one process reports to the others what it allowed last when it is closed', async () => {
   const { open, balances } = setUp();
   const limiter = open();
   limiter.bucket('key', policy).charge(30);
@@ -160,7 +160,7 @@ it('one process tells the others what it allowed last when it is closed', async 
 });
 
 it.each(['away', 'hangs'] as const)(
-  'while the shared buckets are away, (%s) goes on under the same limit by itself, and makes nobody wait',
+  'while the shared buckets are away, (%s) continues under the same limit by itself, and makes no caller wait',
   async (mode) => {
     const { world, open } = setUp();
     const limiter = open();

@@ -9,7 +9,7 @@ function openWindow() {
   return { clock, window: new CallWindow(policy, () => clock.ms) };
 }
 
-it('the window of a caller allows its calls at once, refuses the next, and says when there is room for one', () => {
+it('the window of a caller allows its calls without delay, refuses the next, and reports when one is allowed', () => {
   const { clock, window } = openWindow();
   for (const remaining of [3, 2, 1]) {
     expect(window.status()).toMatchObject({ allowed: true, remaining });
@@ -23,7 +23,7 @@ it('the window of a caller allows its calls at once, refuses the next, and says 
   expect(window.status()).toEqual({ allowed: true, remaining: 1, waitS: 2 });
 });
 
-it('the window of a caller says when all calls are allowed again, while some are left', () => {
+it('the window of a caller reports when all calls are allowed again, while some are left', () => {
   const { clock, window } = openWindow();
   expect(window.status()).toEqual({ allowed: true, remaining: 3, waitS: 0 });
   window.charge(1);
@@ -50,7 +50,7 @@ it('the window of a caller never allows more calls in any window than the policy
   );
 });
 
-it('the window of a caller allows a refused caller after exactly the wait that it was told', () => {
+it('the window of a caller allows a refused caller after exactly the wait that it was given', () => {
   fc.assert(
     fc.property(fc.array(fc.integer({ min: 0, max: 3000 }), { minLength: 3, maxLength: 50 }), (pauses) => {
       const { clock, window } = openWindow();
@@ -91,7 +91,7 @@ it('the windows of a process forget a caller once none of its calls counts, and 
   expect(limiter.size).toBe(1);
 });
 
-it('the windows of a process are no more than allowed, and never drop a caller that keeps asking', () => {
+it('the windows of a process are no more than allowed, and never drop a caller that keeps calling', () => {
   const limiter = createWindowLimiter({ entriesMax: 100, now: () => 0 });
   limiter.window('mine', policy).charge(3);
   for (let address = 0; address < 10_000; address++) {

@@ -2,15 +2,13 @@ import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { z } from 'zod';
 
-/** Every mistake of a service's settings at once, one line each; never a value, since a value may be a secret. */
+/** All mistakes of a service's settings, one line each, without values, which may be secrets. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
 }
 
 /**
- * Reads a service's settings from environment variables.
- * @param schema one zod object; its keys are the variables' names
- * @param environment usually `process.env`; a variable set to '' counts as absent
+ * Parses a service's settings from environment variables; '' counts as absent.
  * @throws ConfigError naming every variable that is missing or wrong
  */
 export function parseConfig<S extends z.ZodObject>(
@@ -25,24 +23,21 @@ export function parseConfig<S extends z.ZodObject>(
   if (result.success && mistakes.length === 0) return result.data;
   const issues = result.error?.issues.map((issue) => `${issue.path.join('.')}: ${issue.message}`) ?? [];
   const lines = [...issues, ...mistakes].map((line) => `  ${line}`);
-  throw new ConfigError(`these settings are missing or wrong:\n${lines.join('\n')}`);
+  throw new ConfigError(`These settings are missing or wrong:\n${lines.join('\n')}`);
 }
 
-/** More proxies in a row than anybody runs. */
+/** More proxies in a row than any deployment has. */
 const TRUSTED_PROXIES_MAX = 10;
 
-/** Building blocks of settings: environment variables are text, so each parses its own. */
 export const settings = {
   text: () => z.string().min(1),
-  /** A whole number within inclusive bounds. */
   integer: (min: number, max: number) => z.coerce.number().int().min(min).max(max),
   port: () => z.coerce.number().int().min(0).max(65_535),
   url: () => z.url(),
-  /** An address that paths are appended to: slashes at its end are left out. */
+  /** An address that paths are appended to, without slashes at its end. */
   baseUrl: () => z.url().transform((url) => url.replace(/\/+$/, '')),
-  /** Proxies in front whose `X-Forwarded-For` entries are true; 0 takes the address of the connection. */
+  /** Trusted proxies in front, whose `X-Forwarded-For` entries are used; 0 uses the address of the connection. */
   trustedProxies: () => z.coerce.number().int().min(0).max(TRUSTED_PROXIES_MAX).default(0),
-  /** `host:port,host:port` */
   brokers: () =>
     z
       .string()
@@ -56,7 +51,7 @@ export const settings = {
       .regex(/^([0-9a-fA-F]{2})+$/, 'expected hexadecimal')
       .refine((text) => text.length >= 2 * bytesMin, `expected at least ${bytesMin} bytes`)
       .transform((text) => Buffer.from(text, 'hex')),
-  /** What `parse` makes of the text. @param parse throws with a sentence that does not quote it: it may be a secret */
+  /** Converts the text. @param parse throws a message that does not quote it */
   parsed: <T>(parse: (text: string) => T) =>
     z.string().transform((text, context) => {
       try {
@@ -66,7 +61,6 @@ export const settings = {
         return z.NEVER;
       }
     }),
-  /** What a text in JSON says, for the schema that follows. */
   json: () =>
     z.string().transform((text, context): unknown => {
       try {
@@ -81,7 +75,7 @@ export const settings = {
 
 type Given = Readonly<Record<string, string | undefined>>;
 
-/** For each store, what must be set so that its TLS settings have an effect. */
+/** For each store, the condition of its TLS settings. */
 const TLS_IS_ON: Record<string, { holds: (given: Given) => boolean; missing: string }> = {
   KAFKA: { holds: (given) => given.KAFKA_TLS === 'true', missing: 'KAFKA_TLS is not true' },
   REDIS: { holds: (given) => isScheme(given.REDIS_URL, 'rediss'), missing: 'REDIS_URL is not rediss://' },
@@ -92,15 +86,12 @@ const TLS_IS_ON: Record<string, { holds: (given: Given) => boolean; missing: str
   },
 };
 
-/** True also for an address that is not set: its own setting says whether that is a mistake. */
+/** True also for an absent address, which its own setting reports. */
 function isScheme(address: string | undefined, scheme: string): boolean {
   return address?.toLowerCase().startsWith(`${scheme}://`) ?? true;
 }
 
-/**
- * Finds settings of connections that contradict each other, one line each: `NAME: what is wrong`, never with a value.
- * @param known names of the settings that the service has
- */
+/** Finds contradicting settings of connections: `NAME: problem`, without values. @param known settings of the service */
 function connectionMistakes(known: readonly string[], given: Given): string[] {
   const isSet = (name: string) => known.includes(name) && given[name] !== undefined;
   const mistakes: string[] = [];
@@ -128,7 +119,7 @@ function connectionMistakes(known: readonly string[], given: Given): string[] {
   return [...new Set(mistakes)];
 }
 
-/** True also when a file cannot be read: its own setting reports that. */
+/** True also for an unreadable file, which its own setting reports. */
 function isPair(certificatePath: string, keyPath: string): boolean {
   try {
     const certificate = new X509Certificate(readFileSync(certificatePath));

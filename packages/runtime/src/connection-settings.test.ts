@@ -2,7 +2,7 @@ import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { createAuthority } from '@playline/infra/local';
 import { testStackFolder } from '@playline/testkit';
-import { afterAll, describe, expect, it } from 'vitest';
+import { afterAll, expect, it } from 'vitest';
 import { z } from 'zod';
 import { parseConfig } from './config.ts';
 import {
@@ -45,107 +45,94 @@ function mistakesOf(settings: Record<string, string>): string[] {
   }
 }
 
-describe('settings of connections', () => {
-  it('are in the clear and without a login unless told', () => {
-    const config = parseConfig(schema, plain);
-    expect(toKafka(config)).toEqual({ brokers: ['localhost:9092'], security: {} });
-    expect(toRedis(config)).toEqual({ url: plain.REDIS_URL });
-    expect(toClickHouse(config)).not.toHaveProperty('tls');
-  });
+it('connections are unencrypted and without a login by default', () => {
+  const config = parseConfig(schema, plain);
+  expect(toKafka(config)).toEqual({ brokers: ['localhost:9092'], security: {} });
+  expect(toRedis(config)).toEqual({ url: plain.REDIS_URL });
+  expect(toClickHouse(config)).not.toHaveProperty('tls');
+});
 
-  it('become what clients are told, with the files read', () => {
-    const config = parseConfig(schema, {
-      ...plain,
-      KAFKA_TLS: 'true',
-      KAFKA_TLS_CA_FILE: ca,
-      KAFKA_TLS_CERT_FILE: server.certificate,
-      KAFKA_TLS_KEY_FILE: server.key,
-      KAFKA_TLS_SERVER_NAME: 'kafka.example',
-      KAFKA_SASL_MECHANISM: 'SCRAM-SHA-512',
-      KAFKA_SASL_USERNAME: 'someone',
-      KAFKA_SASL_PASSWORD: 'word',
-      REDIS_URL: 'rediss://someone:word@redis.example:6380',
-      REDIS_TLS_CA_FILE: ca,
-    });
-    const text = readFileSync(ca, 'utf8');
-    const [cert, key] = [readFileSync(server.certificate, 'utf8'), readFileSync(server.key, 'utf8')];
-    expect(toKafka(config).security).toEqual({
-      tls: { ca: text, cert, key, servername: 'kafka.example' },
-      sasl: { mechanism: 'SCRAM-SHA-512', username: 'someone', password: 'word' },
-    });
-    expect(toRedis(config)).toMatchObject({ tls: { ca: text, servername: 'redis.example' } });
+it('settings of connections become options of clients, with the files read', () => {
+  const config = parseConfig(schema, {
+    ...plain,
+    KAFKA_TLS: 'true',
+    KAFKA_TLS_CA_FILE: ca,
+    KAFKA_TLS_CERT_FILE: server.certificate,
+    KAFKA_TLS_KEY_FILE: server.key,
+    KAFKA_TLS_SERVER_NAME: 'kafka.example',
+    KAFKA_SASL_MECHANISM: 'SCRAM-SHA-512',
+    KAFKA_SASL_USERNAME: 'someone',
+    KAFKA_SASL_PASSWORD: 'word',
+    REDIS_URL: 'rediss://someone:word@redis.example:6380',
+    REDIS_TLS_CA_FILE: ca,
   });
-
-  it('report every mistake at once, by the name of the setting', () => {
-    const mistakes = mistakesOf({
-      KAFKA_TLS_CA_FILE: ca,
-      KAFKA_SASL_MECHANISM: 'GSSAPI',
-      KAFKA_SASL_PASSWORD: 'word',
-      REDIS_URL: 'http://localhost',
-      CLICKHOUSE_URL: 'https://localhost:8443',
-      CLICKHOUSE_TLS_CA_FILE: join(folder, 'absent.pem'),
-      CLICKHOUSE_TLS_KEY_FILE: server.key,
-      SCHEMA_REGISTRY_USERNAME: 'someone',
-      SCHEMA_REGISTRY_TLS_SERVER_NAME: '127.0.0.1',
-    });
-    expect(mistakes).toEqual(
-      expect.arrayContaining([
-        'KAFKA_TLS_CA_FILE: set, but KAFKA_TLS is not true',
-        expect.stringMatching(/^KAFKA_SASL_MECHANISM: .*PLAIN/),
-        'KAFKA_SASL_USERNAME: missing, while KAFKA_SASL_MECHANISM is set',
-        'REDIS_URL: expected redis://… or rediss://…',
-        'CLICKHOUSE_TLS_CA_FILE: the file cannot be read (ENOENT)',
-        'CLICKHOUSE_TLS_CERT_FILE: missing, while CLICKHOUSE_TLS_KEY_FILE is set',
-        'SCHEMA_REGISTRY_PASSWORD: missing, while SCHEMA_REGISTRY_USERNAME is set',
-        'SCHEMA_REGISTRY_TLS_SERVER_NAME: set, but SCHEMA_REGISTRY_URL is not https://',
-        expect.stringMatching(/^SCHEMA_REGISTRY_TLS_SERVER_NAME: expected a host name/),
-      ]),
-    );
-    expect(mistakes.join()).not.toContain('word@');
+  const text = readFileSync(ca, 'utf8');
+  const [cert, key] = [readFileSync(server.certificate, 'utf8'), readFileSync(server.key, 'utf8')];
+  expect(toKafka(config).security).toEqual({
+    tls: { ca: text, cert, key, servername: 'kafka.example' },
+    sasl: { mechanism: 'SCRAM-SHA-512', username: 'someone', password: 'word' },
   });
+  expect(toRedis(config)).toMatchObject({ tls: { ca: text, servername: 'redis.example' } });
+});
 
-  it.each<[string, Record<string, string>, string]>([
-    ['a password without a way to log in', { KAFKA_SASL_PASSWORD: 'w' }, 'KAFKA_SASL_MECHANISM: missing'],
-    [
-      'a key in the place of an authority',
-      { KAFKA_TLS: 'true', KAFKA_TLS_CA_FILE: server.key },
-      'holds no certificate',
-    ],
-    [
-      'a key of another certificate',
-      { KAFKA_TLS: 'true', KAFKA_TLS_CERT_FILE: server.certificate, KAFKA_TLS_KEY_FILE: other.key },
-      'KAFKA_TLS_KEY_FILE: the key does not belong',
-    ],
-  ])('refuse %s', (_, settings, mistake) => {
-    expect(mistakesOf(settings).join('\n')).toContain(mistake);
+it('all mistakes of connection settings are reported together, by the name of the setting', () => {
+  const mistakes = mistakesOf({
+    KAFKA_TLS_CA_FILE: ca,
+    KAFKA_SASL_MECHANISM: 'GSSAPI',
+    KAFKA_SASL_PASSWORD: 'word',
+    REDIS_URL: 'http://localhost',
+    CLICKHOUSE_URL: 'https://localhost:8443',
+    CLICKHOUSE_TLS_CA_FILE: join(folder, 'absent.pem'),
+    CLICKHOUSE_TLS_KEY_FILE: server.key,
+    SCHEMA_REGISTRY_USERNAME: 'someone',
+    SCHEMA_REGISTRY_TLS_SERVER_NAME: '127.0.0.1',
   });
+  expect(mistakes).toEqual(
+    expect.arrayContaining([
+      'KAFKA_TLS_CA_FILE: set, but KAFKA_TLS is not true',
+      expect.stringMatching(/^KAFKA_SASL_MECHANISM: .*PLAIN/),
+      'KAFKA_SASL_USERNAME: missing, while KAFKA_SASL_MECHANISM is set',
+      'REDIS_URL: expected redis://… or rediss://…',
+      'CLICKHOUSE_TLS_CA_FILE: the file cannot be read (ENOENT)',
+      'CLICKHOUSE_TLS_CERT_FILE: missing, while CLICKHOUSE_TLS_KEY_FILE is set',
+      'SCHEMA_REGISTRY_PASSWORD: missing, while SCHEMA_REGISTRY_USERNAME is set',
+      'SCHEMA_REGISTRY_TLS_SERVER_NAME: set, but SCHEMA_REGISTRY_URL is not https://',
+      expect.stringMatching(/^SCHEMA_REGISTRY_TLS_SERVER_NAME: expected a host name/),
+    ]),
+  );
+  expect(mistakes.join()).not.toContain('word@');
+});
 
-  it.each([
-    ['redis://:50%off@localhost:6379', 'REDIS_URL: a % in user or password must be written as %25'],
-    ['redis://some%one:word@localhost:6379', 'REDIS_URL: a % in user or password must be written as %25'],
-  ])('name what a client of Redis could not read: %s', (given, mistake) => {
+const TLS = { KAFKA_TLS: 'true' };
+
+it.each<[string, Record<string, string>, string]>([
+  ['a password without a mechanism', { KAFKA_SASL_PASSWORD: 'w' }, 'KAFKA_SASL_MECHANISM: missing'],
+  ['a key instead of an authority', { ...TLS, KAFKA_TLS_CA_FILE: server.key }, 'holds no certificate'],
+  [
+    'a key of another certificate',
+    { ...TLS, KAFKA_TLS_CERT_FILE: server.certificate, KAFKA_TLS_KEY_FILE: other.key },
+    'KAFKA_TLS_KEY_FILE: the key does not belong',
+  ],
+  ['a user in the address', { CLICKHOUSE_URL: 'http://writer:w@localhost' }, 'CLICKHOUSE_USER and CLICKHOUSE_PASSWORD'],
+  ['a user in the address', { SCHEMA_REGISTRY_URL: 'https://a@localhost' }, 'SCHEMA_REGISTRY_USERNAME and'],
+])('connection settings with %s are refused: %o', (_, settings, mistake) => {
+  expect(mistakesOf(settings).join('\n')).toContain(mistake);
+});
+
+it.each(['redis://:50%off@localhost:6379', 'redis://some%one:word@localhost:6379'])(
+  'a login that a client of Redis cannot decode is refused: %s',
+  (given) => {
+    const mistake = 'REDIS_URL: a % in user or password must be written as %25';
     expect(mistakesOf({ REDIS_URL: given })).toEqual([mistake]);
     expect(mistakesOf({ REDIS_URL: given.replace('%', '%25') })).toEqual([]);
-  });
+  },
+);
 
-  it.each([
-    ['a slash in the password', 'redis://:secret/word@localhost:6379'],
-    ['a port that is none', 'redis://:secretword@localhost:99999'],
-    ['no address at all', 'secretword'],
-  ])('name an address that cannot be read, without a word of it: %s', (_, given) => {
-    for (const name of ['REDIS_URL', 'CLICKHOUSE_URL', 'SCHEMA_REGISTRY_URL'])
-      expect(mistakesOf({ [name]: given })).toEqual([`${name}: Invalid URL`]);
-  });
-
-  it('have the logins of ClickHouse and the registry in settings of their own, not in the address', () => {
-    expect(
-      mistakesOf({
-        CLICKHOUSE_URL: 'http://writer:secretword@localhost:8123',
-        SCHEMA_REGISTRY_URL: 'https://someone@localhost:8081',
-      }),
-    ).toEqual([
-      'CLICKHOUSE_URL: user and password belong into CLICKHOUSE_USER and CLICKHOUSE_PASSWORD',
-      'SCHEMA_REGISTRY_URL: user and password belong into SCHEMA_REGISTRY_USERNAME and SCHEMA_REGISTRY_PASSWORD',
-    ]);
-  });
+it.each([
+  ['a slash in the password', 'redis://:secret/word@localhost:6379'],
+  ['an impossible port', 'redis://:secretword@localhost:99999'],
+  ['no scheme', 'secretword'],
+])('an address with %s is refused without quoting it', (_, given) => {
+  for (const name of ['REDIS_URL', 'CLICKHOUSE_URL', 'SCHEMA_REGISTRY_URL'])
+    expect(mistakesOf({ [name]: given })).toEqual([`${name}: Invalid URL`]);
 });

@@ -5,14 +5,11 @@ import { createStoreFetch, type StoreFetch, type TlsOptions } from '@playline/st
 import { z } from 'zod';
 import { settings } from './config.ts';
 
-/**
- * Settings of the connections to the stores, the same in every service: infra/README.md has their table. A service
- * takes the fragments of the stores it uses into its schema; `parseConfig` then also reports what does not fit together.
- */
+/** Settings of the connections to the stores, the same in every service (table: infra/README.md). */
 
 export const SASL_MECHANISMS = ['PLAIN', 'SCRAM-SHA-256', 'SCRAM-SHA-512'] as const;
 
-/** The text of a PEM file; `check` throws when it holds something else. */
+/** The text of a PEM file. @param check throws when the content is wrong */
 const pemFile = (what: string, check: (text: string) => unknown) =>
   z.string().transform((path, context): string => {
     try {
@@ -31,9 +28,9 @@ const keyFile = () => pemFile('private key without a password', (text) => create
 const serverName = () =>
   z
     .string()
-    .refine((name) => isIP(name) === 0, 'expected a host name: an address of digits cannot be asked for in TLS')
+    .refine((name) => isIP(name) === 0, 'expected a host name, because TLS cannot request an IP address')
     .optional();
-/** A rule of addresses. One that cannot be read has a rule of its own; a throw would show it, and its password. */
+/** A rule of addresses. It must not throw, because that would show the address and its password. */
 const rule = (holds: (address: URL) => boolean) => (text: string) => {
   const address = URL.parse(text);
   return address === null || holds(address);
@@ -44,7 +41,7 @@ const url = (...schemes: string[]) =>
     `expected ${schemes.join('://… or ')}://…`,
   );
 
-/** True when clients can read user and password of the address, which they decode. */
+/** True when clients can decode user and password of the address. */
 function isDecodable({ username, password }: URL): boolean {
   try {
     decodeURIComponent(username + password);
@@ -54,14 +51,13 @@ function isDecodable({ username, password }: URL): boolean {
   }
 }
 
-/** An address over HTTP: `fetch` refuses one that holds a login. */
+/** An address over HTTP without a login, which `fetch` refuses. */
 const httpUrl = (user: string, password: string) =>
   url('http', 'https').refine(
     rule((address) => address.username === '' && address.password === ''),
     `user and password belong into ${user} and ${password}`,
   );
 
-/** Kafka: every client of a service, whichever library it is built on. */
 export const kafkaSettings = {
   KAFKA_BROKERS: settings.brokers(),
   KAFKA_TLS: z
@@ -77,7 +73,6 @@ export const kafkaSettings = {
   KAFKA_SASL_PASSWORD: settings.text().optional(),
 } as const;
 
-/** Redis: `redis://[user]:password@host:port`, `rediss://…` with TLS. */
 export const redisSettings = {
   REDIS_URL: url('redis', 'rediss').refine(rule(isDecodable), 'a % in user or password must be written as %25'),
   REDIS_TLS_CA_FILE: certificateFile(),
@@ -86,7 +81,6 @@ export const redisSettings = {
   REDIS_TLS_SERVER_NAME: serverName(),
 } as const;
 
-/** ClickHouse over HTTP or HTTPS. */
 export const clickhouseSettings = {
   CLICKHOUSE_URL: httpUrl('CLICKHOUSE_USER', 'CLICKHOUSE_PASSWORD'),
   CLICKHOUSE_USER: settings.text(),
@@ -98,7 +92,6 @@ export const clickhouseSettings = {
   CLICKHOUSE_TLS_SERVER_NAME: serverName(),
 } as const;
 
-/** The schema registry over HTTP or HTTPS, with basic authentication where it has a user. */
 export const registrySettings = {
   SCHEMA_REGISTRY_URL: httpUrl('SCHEMA_REGISTRY_USERNAME', 'SCHEMA_REGISTRY_PASSWORD'),
   SCHEMA_REGISTRY_USERNAME: settings.text().optional(),
@@ -109,15 +102,13 @@ export const registrySettings = {
   SCHEMA_REGISTRY_TLS_SERVER_NAME: serverName(),
 } as const;
 
-/** Turns settings into the options of the stores' clients. */
-
 export interface SaslOptions {
   readonly mechanism: (typeof SASL_MECHANISMS)[number];
   readonly username: string;
   readonly password: string;
 }
 
-/** How clients of Kafka connect; without `tls` in the clear, without `sasl` without a login. */
+/** Default: unencrypted and without a login. */
 export interface KafkaSecurity {
   readonly tls?: TlsOptions;
   readonly sasl?: SaslOptions;
@@ -127,30 +118,11 @@ type TlsSettings<Prefix extends string> = {
   readonly [name in `${Prefix}_TLS_${'CA_FILE' | 'CERT_FILE' | 'KEY_FILE' | 'SERVER_NAME'}`]?: string | undefined;
 };
 
-export interface KafkaConfig extends TlsSettings<'KAFKA'> {
-  readonly KAFKA_BROKERS: string[];
-  readonly KAFKA_TLS: boolean;
-  readonly KAFKA_SASL_MECHANISM?: SaslOptions['mechanism'] | undefined;
-  readonly KAFKA_SASL_USERNAME?: string | undefined;
-  readonly KAFKA_SASL_PASSWORD?: string | undefined;
-}
-
-export interface RedisConfig extends TlsSettings<'REDIS'> {
-  readonly REDIS_URL: string;
-}
-
-export interface ClickHouseConfig extends TlsSettings<'CLICKHOUSE'> {
-  readonly CLICKHOUSE_URL: string;
-  readonly CLICKHOUSE_USER: string;
-  readonly CLICKHOUSE_PASSWORD: string;
-  readonly CLICKHOUSE_DATABASE: string;
-}
-
-export interface RegistryConfig extends TlsSettings<'SCHEMA_REGISTRY'> {
-  readonly SCHEMA_REGISTRY_URL: string;
-  readonly SCHEMA_REGISTRY_USERNAME?: string | undefined;
-  readonly SCHEMA_REGISTRY_PASSWORD?: string | undefined;
-}
+type Parsed<S extends z.ZodRawShape> = Readonly<z.infer<z.ZodObject<S>>>;
+export type KafkaConfig = Parsed<typeof kafkaSettings>;
+export type RedisConfig = Parsed<typeof redisSettings>;
+export type ClickHouseConfig = Parsed<typeof clickhouseSettings>;
+export type RegistryConfig = Parsed<typeof registrySettings>;
 
 function toTls<Prefix extends string>(config: TlsSettings<Prefix>, prefix: Prefix): TlsOptions {
   const given = config as Readonly<Record<string, string | undefined>>;
@@ -159,53 +131,42 @@ function toTls<Prefix extends string>(config: TlsSettings<Prefix>, prefix: Prefi
   return Object.fromEntries(values.filter(([, value]) => value !== undefined)) as TlsOptions;
 }
 
-/**
- * Brokers and security of every Kafka client of a service.
- * @param log gets a warning when the settings send a password over an unencrypted connection
- */
-export function toKafka(
-  config: KafkaConfig,
-  log?: { warn(message: string): void },
-): { brokers: string[]; security: KafkaSecurity } {
+/** @param log gets a warning when a password is sent over an unencrypted connection */
+export function toKafka(config: KafkaConfig, log?: { warn(message: string): void }) {
   const { KAFKA_SASL_MECHANISM: mechanism, KAFKA_SASL_USERNAME: username, KAFKA_SASL_PASSWORD: password } = config;
   const sasl = mechanism && username && password ? { mechanism, username, password } : null;
   if (mechanism === 'PLAIN' && !config.KAFKA_TLS)
     log?.warn('KAFKA_SASL_MECHANISM is PLAIN and KAFKA_TLS is not true: the network can read the password');
-  const security = { ...(config.KAFKA_TLS ? { tls: toTls(config, 'KAFKA') } : {}), ...(sasl === null ? {} : { sasl }) };
+  const security: KafkaSecurity = {
+    ...(config.KAFKA_TLS ? { tls: toTls(config, 'KAFKA') } : {}),
+    ...(sasl === null ? {} : { sasl }),
+  };
   return { brokers: config.KAFKA_BROKERS, security };
 }
 
-/** Address and TLS of every Redis client of a service; user and password stand in the address. */
+/** User and password are in the address. */
 export function toRedis(config: RedisConfig): { url: string; tls?: TlsOptions } {
   const url = config.REDIS_URL;
   const { protocol, hostname } = new URL(url);
   if (protocol !== 'rediss:') return { url };
-  // The client itself names no host, and a server with several certificates then shows the wrong one.
+  // Without a host name, a server with several certificates sends the wrong one.
   const named = isIP(hostname.replace(/^\[|\]$/g, '')) === 0 ? { servername: hostname } : {};
   return { url, tls: { ...named, ...toTls(config, 'REDIS') } };
 }
 
-/** Account, TLS and, for questions without the vendor's client, a `fetch` of ClickHouse. */
+/** Includes a `fetch` for statements without the vendor's client. */
 export function toClickHouse(config: ClickHouseConfig) {
-  const url = config.CLICKHOUSE_URL;
+  const { CLICKHOUSE_URL: url, CLICKHOUSE_USER: user, CLICKHOUSE_PASSWORD: password } = config;
   const tls = isHttps(url) ? toTls(config, 'CLICKHOUSE') : undefined;
-  return {
-    url,
-    user: config.CLICKHOUSE_USER,
-    password: config.CLICKHOUSE_PASSWORD,
-    database: config.CLICKHOUSE_DATABASE,
-    ...(tls === undefined ? {} : { tls }),
-    fetch: createStoreFetch({ tls }),
-  };
+  const account = { url, user, password, database: config.CLICKHOUSE_DATABASE };
+  return { ...account, ...(tls === undefined ? {} : { tls }), fetch: createStoreFetch({ tls }) };
 }
 
-/** Address of the schema registry, and a `fetch` that trusts its authority and logs in. */
+/** Includes a `fetch` with its certificate authority and login. */
 export function toRegistry(config: RegistryConfig): { url: string; fetch: StoreFetch } {
   const { SCHEMA_REGISTRY_URL: url, SCHEMA_REGISTRY_USERNAME: user, SCHEMA_REGISTRY_PASSWORD: password } = config;
   const login = user === undefined || password === undefined ? undefined : { user, password };
   return { url, fetch: createStoreFetch({ tls: isHttps(url) ? toTls(config, 'SCHEMA_REGISTRY') : undefined, login }) };
 }
 
-function isHttps(url: string): boolean {
-  return new URL(url).protocol === 'https:';
-}
+const isHttps = (url: string) => new URL(url).protocol === 'https:';

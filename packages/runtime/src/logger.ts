@@ -2,12 +2,10 @@ import { type DestinationStream, type Logger as PinoLogger, pino } from 'pino';
 
 export type Logger = PinoLogger;
 
-/** Key texts of the contract and of rate limit keys, wherever they stand in a string. */
 const KEY_TEXT = /\b(?:[ps]k|rl)_[a-z0-9]+(_test)?-[0-9A-Za-z]+/g;
-/** User information in an address: `redis://:password@host`. */
 const URL_SECRET = /(\w+:\/\/[^\s/:@]*:)[^\s/@]+@/g;
 
-/** Removes keys and passwords from a string that is about to be logged or answered. */
+/** Removes keys and passwords from a text that is logged or returned. */
 export function redactSecrets(text: string): string {
   return text.replace(KEY_TEXT, '[key]').replace(URL_SECRET, '$1[password]@');
 }
@@ -19,7 +17,7 @@ function redactValue(value: unknown): unknown {
   return value;
 }
 
-/** JSON lines on standard output (or `destination`); every string of a line passes `redactSecrets`. */
+/** JSON lines on standard output (or `destination`) without keys and passwords. */
 export function createLogger(options: { service: string; level: string }, destination?: DestinationStream): Logger {
   return pino(
     {

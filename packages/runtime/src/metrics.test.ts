@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { createMetrics } from './metrics.ts';
 import { VERSION } from './version.ts';
 
-it('keeps the metrics of two services in one process apart', async () => {
+it('the metrics of two services in one process are separate', async () => {
   const [first, second] = [createMetrics('first'), createMetrics('second')];
   first.counter('rows_total', 'rows', ['table']).inc({ table: 'events' }, 3);
   second.counter('rows_total', 'rows', ['table']);
@@ -10,14 +10,14 @@ it('keeps the metrics of two services in one process apart', async () => {
   expect(await second.text()).not.toContain('events');
 });
 
-it('says which release runs', async () => {
+it('the metrics have the release that runs', async () => {
   expect(await createMetrics('gateway').text()).toContain(
     `playline_build_info{version="${VERSION}",service="gateway"} 1`,
   );
 });
 
-it('asks for the values of a collected gauge each time it is read', async () => {
-  const metrics = createMetrics('asked');
+it('a collected gauge gets its values each time the metrics are read', async () => {
+  const metrics = createMetrics('test');
   let waiting = ['a', 'b'];
   metrics.collectedGauge('waiting', 'what waits', {
     labelNames: ['name'],
@@ -26,9 +26,9 @@ it('asks for the values of a collected gauge each time it is read', async () => 
       for (const name of waiting) gauge.set({ name }, 1);
     },
   });
-  expect(await metrics.text()).toContain('waiting{name="a",service="asked"} 1');
+  expect(await metrics.text()).toContain('waiting{name="a",service="test"} 1');
   waiting = ['b'];
   const text = await metrics.text();
-  expect(text).toContain('waiting{name="b",service="asked"} 1');
+  expect(text).toContain('waiting{name="b",service="test"} 1');
   expect(text).not.toContain('name="a"');
 });

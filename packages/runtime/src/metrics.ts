@@ -4,14 +4,12 @@ import { VERSION } from './version.ts';
 
 /** A service's own registry, so that two services in one test process do not collide. */
 export interface Metrics {
-  /** Release of this process. */
   readonly version: string;
   readonly contentType: string;
-  /** Prometheus text of everything registered here. */
   text(): Promise<string>;
   counter<L extends string>(name: string, help: string, labelNames?: readonly L[]): Counter<L>;
   gauge<L extends string>(name: string, help: string, labelNames?: readonly L[]): Gauge<L>;
-  /** A gauge whose value must be asked for: `collect` sets it each time the metrics are read. */
+  /** A gauge whose value `collect` sets each time the metrics are read. */
   collectedGauge<L extends string>(
     name: string,
     help: string,
@@ -24,13 +22,9 @@ export interface Metrics {
   ): Histogram<L>;
 }
 
-/**
- * How often the delay of the event loop is measured. prom-client measures it a hundred times a second, which is half of
- * what an idle service costs. A loop that is blocked for longer than this is noticed all the same, and a shorter delay
- * with a probability in proportion to its length.
- */
+/** prom-client samples a hundred times a second, half the cost of an idle service. Longer blocks are always noticed. */
 const LAG_SAMPLE_MS = 1_000;
-/** Longer than a process lives, so that prom-client never measures: its gauges get our values. */
+/** prom-client never samples: its gauges get the values measured here. */
 const NEVER_MS = 2 ** 31 - 1;
 const NS_PER_MS = 1e6;
 const NS_PER_S = 1e9;
@@ -42,9 +36,8 @@ function openLagMonitor() {
 }
 
 /**
- * Measures the delay of the event loop under prom-client's names, without the time between two measurements, which
- * prom-client includes. A monitor that was just reset measures nothing until it has looked once more, so there are two:
- * each is read and reset at every second reading, and the other one sees what happens meanwhile.
+ * Measures the delay of the event loop under prom-client's names. A monitor that was reset has no value before its next
+ * sample, so there are two, which are read and reset in turn.
  */
 function collectLag(registry: Registry): void {
   let [histogram, next] = [openLagMonitor(), openLagMonitor()];
@@ -52,12 +45,8 @@ function collectLag(registry: Registry): void {
   const gauge = (part: string, help: string, collect: (this: Gauge) => void) => {
     const name = `nodejs_eventloop_lag_${part}_seconds`;
     registry.removeSingleMetric(name);
-    new Gauge({
-      name,
-      help: `${help} of the event loop since the reading before the last.`,
-      registers: [registry],
-      collect,
-    });
+    const full = `${help} of the event loop since the reading before the last.`;
+    new Gauge({ name, help: full, registers: [registry], collect });
   };
   const lag = (part: string, help: string, valueNs: () => number) =>
     gauge(part, help, function set() {
@@ -71,7 +60,7 @@ function collectLag(registry: Registry): void {
   gauge('stddev', 'The standard deviation of the delays', function set() {
     this.set(histogram.count === 0 ? 0 : histogram.stddev / NS_PER_S);
   });
-  // Read last, because it is last in the text. The others are then of the same moment.
+  // Read last, because it is last in the text.
   gauge('max', 'The greatest delay', function set() {
     this.set(histogram.count === 0 ? 0 : toSeconds(histogram.max));
     histogram.reset();
@@ -85,11 +74,8 @@ export function createMetrics(service: string): Metrics {
   collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: NEVER_MS });
   collectLag(registry);
   const registers = [registry];
-  const labelNames = ['version'];
-  new Gauge({ name: 'playline_build_info', help: 'Release of this process; always 1', labelNames, registers }).set(
-    { version: VERSION },
-    1,
-  );
+  const build = { name: 'playline_build_info', help: 'Release of this process; always 1', labelNames: ['version'] };
+  new Gauge({ ...build, registers }).set({ version: VERSION }, 1);
   return {
     version: VERSION,
     contentType: registry.contentType,
@@ -97,8 +83,8 @@ export function createMetrics(service: string): Metrics {
     counter: (name, help, labelNames = []) => new Counter({ name, help, labelNames, registers }),
     gauge: (name, help, labelNames = []) => new Gauge({ name, help, labelNames, registers }),
     collectedGauge(name, help, { labelNames = [], collect }) {
-      const ask = () => collect(gauge);
-      const gauge: Gauge<(typeof labelNames)[number]> = new Gauge({ name, help, labelNames, registers, collect: ask });
+      const options = { name, help, labelNames, registers };
+      const gauge: Gauge<(typeof labelNames)[number]> = new Gauge({ ...options, collect: () => collect(gauge) });
       return gauge;
     },
     histogram: (name, help, { bucketsSeconds: buckets, labelNames = [] }) =>
@@ -106,13 +92,9 @@ export function createMetrics(service: string): Metrics {
   };
 }
 
-/** Reports at every scrape whether Redis takes writes, so that it is known before a write fails. */
+/** Reports at every scrape whether Redis accepts writes, before one fails. */
 export function watchWrites(metrics: Pick<Metrics, 'collectedGauge'>, takesWrites: () => Promise<boolean>): void {
-  metrics.collectedGauge(
-    'playline_redis_takes_writes',
-    '1 while Redis takes writes; 0 when it is full, read-only or away',
-    {
-      collect: async (gauge) => gauge.set((await takesWrites()) ? 1 : 0),
-    },
-  );
+  const help = '1 while Redis takes writes; 0 when it is full, read-only or down';
+  const collect = async (gauge: Gauge) => gauge.set((await takesWrites()) ? 1 : 0);
+  metrics.collectedGauge('playline_redis_takes_writes', help, { collect });
 }

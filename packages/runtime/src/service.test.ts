@@ -1,69 +1,46 @@
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { createLogger } from './logger.ts';
-import { type Service, startService } from './service.ts';
+import { startService } from './service.ts';
 
 const logger = createLogger({ service: 'test', level: 'silent' });
 
-function part(name: string, log: string[]) {
-  return { close: async () => void log.push(`close ${name}`) };
+/** Starts a service whose parts log their close, the last of which may be replaced. */
+function open(names: readonly string[], last?: () => Promise<{ close(): Promise<void> }>) {
+  const log: string[] = [];
+  const starting = startService(logger, async (use) => {
+    for (const name of names) await use(name, () => ({ close: async () => void log.push(name) }));
+    if (last !== undefined) await use('last', last);
+  });
+  return { log, starting };
 }
 
-describe('startService', () => {
-  it('closes its parts in reverse order of their opening', async () => {
-    const log: string[] = [];
-    const service = await startService(logger, async (use) => {
-      await use('store', () => part('store', log));
-      await use('listener', () => part('listener', log));
-    });
-    await service.stop();
-    expect(log).toEqual(['close listener', 'close store']);
-  });
+it('a service closes its parts once, in reverse order, however often it is stopped', async () => {
+  const { log, starting } = open(['store', 'listener']);
+  const service = await starting;
+  await Promise.all([service.stop(), service.stop()]);
+  expect(log).toEqual(['listener', 'store']);
+});
 
-  it('closes what was opened when a later part fails to start, and reports that fault', async () => {
-    const log: string[] = [];
-    const start = startService(logger, async (use) => {
-      await use('store', () => part('store', log));
-      await use('listener', () => Promise.reject(new Error('port taken')));
-    });
-    await expect(start).rejects.toThrow('port taken');
-    expect(log).toEqual(['close store']);
-  });
+it('a service closes its parts when a later part fails to start, and reports that fault', async () => {
+  const { log, starting } = open(['store'], () => Promise.reject(new Error('port taken')));
+  await expect(starting).rejects.toThrow('port taken');
+  expect(log).toEqual(['store']);
+});
 
-  it('walks through starting, running, draining and stopped', async () => {
-    const states: string[] = [];
-    let service: Service | null = null;
-    let release = () => {};
-    const held = new Promise<void>((resolve) => {
-      release = resolve;
-    });
-    service = await startService(logger, async (use) => {
-      await use('slow', () => ({ close: () => held }));
-    });
-    states.push(service.state);
-    const stopped = service.stop();
-    states.push(service.state);
-    release();
-    await stopped;
-    states.push(service.state);
-    expect(states).toEqual(['running', 'draining', 'stopped']);
-  });
+it('a service closes its parts when one cannot be closed', async () => {
+  const broken = async () => ({ close: () => Promise.reject(new Error('stuck')) });
+  const { log, starting } = open(['store'], broken);
+  await (await starting).stop();
+  expect(log).toEqual(['store']);
+});
 
-  it('closes the other parts when one cannot be closed', async () => {
-    const log: string[] = [];
-    const service = await startService(logger, async (use) => {
-      await use('store', () => part('store', log));
-      await use('broken', () => ({ close: () => Promise.reject(new Error('stuck')) }));
-    });
-    await service.stop();
-    expect(log).toEqual(['close store']);
-  });
-
-  it('stops once, however often it is asked to', async () => {
-    const log: string[] = [];
-    const service = await startService(logger, async (use) => {
-      await use('store', () => part('store', log));
-    });
-    await Promise.all([service.stop(), service.stop()]);
-    expect(log).toEqual(['close store']);
-  });
+it('a service is running, draining and stopped', async () => {
+  const held = Promise.withResolvers<void>();
+  const service = await open([], async () => ({ close: () => held.promise })).starting;
+  const states = [service.state];
+  const stopped = service.stop();
+  states.push(service.state);
+  held.resolve();
+  await stopped;
+  expect([...states, service.state]).toEqual(['running', 'draining', 'stopped']);
 });

@@ -1,11 +1,10 @@
 import type { Logger } from './logger.ts';
 
-/** Anything opened at the start of a service and closed, in reverse order, at its end. */
 export interface Closable {
   close(): Promise<void> | void;
 }
 
-/** Opens a part under a name. It is closed when the service stops, or when a later part fails to start. */
+/** Opens a named part, which is closed when the service stops or a later part fails to start. */
 export type Use = <T extends Closable>(name: string, open: () => Promise<T> | T) => Promise<T>;
 
 export type ServiceState = 'starting' | 'running' | 'draining' | 'stopped';
@@ -17,8 +16,8 @@ export interface Service {
 }
 
 /**
- * Starts a service: `start` opens its parts through `use`, the stores first, and last what accepts work.
- * @throws the fault of the part that failed, after all parts opened before it were closed
+ * Starts a service. `start` opens its parts through `use`: stores first, and last what accepts work.
+ * @throws the fault of the part that failed, after the other parts were closed
  */
 export async function startService(logger: Logger, start: (use: Use) => Promise<void>): Promise<Service> {
   const opened: { name: string; part: Closable }[] = [];
@@ -26,21 +25,19 @@ export async function startService(logger: Logger, start: (use: Use) => Promise<
   let stopping: Promise<void> | null = null;
 
   const closeAll = async () => {
+    state = 'draining';
     for (const { name, part } of opened.reverse()) {
       try {
         await part.close();
         logger.debug({ part: name }, 'closed');
       } catch (error) {
-        logger.error({ part: name, error }, 'could not be closed cleanly');
+        logger.error({ part: name, error }, 'close failed');
       }
     }
     state = 'stopped';
   };
   const stop = () => {
-    if (stopping === null) {
-      state = 'draining';
-      stopping = closeAll();
-    }
+    stopping ??= closeAll();
     return stopping;
   };
 
@@ -63,13 +60,10 @@ export async function startService(logger: Logger, start: (use: Use) => Promise<
   };
 }
 
-/** Longer than a block's insert or a request's deadline, shorter than the 30 s orchestrators wait before SIGKILL. */
+/** Shorter than the 30 s that orchestrators wait before SIGKILL. */
 const DRAIN_MAX_MS = 25_000;
 
-/**
- * Runs a service as this process: SIGTERM and SIGINT drain it and end the process with 0; a start that fails,
- * a drain that takes longer than 25 s and an uncaught fault end it with 1.
- */
+/** Runs a service as this process. Exits with 0 after SIGTERM or SIGINT, with 1 after a failed start, drain or call. */
 export async function runService(logger: Logger, start: (use: Use) => Promise<void>): Promise<void> {
   const fail = (error: unknown, message: string) => {
     logger.fatal({ error }, message);

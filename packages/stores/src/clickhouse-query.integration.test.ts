@@ -4,36 +4,36 @@ import { createQueryRows, readRows, sendStatement } from './clickhouse-query.ts'
 
 const account = { ...testStores().clickhouse, database: 'default' };
 
-it('answers of ClickHouse come uncompressed, because packing costs both sides several times the question', async () => {
+it('responses of ClickHouse are uncompressed, because compression costs several times the query', async () => {
   const sql = 'SELECT number FROM numbers(20000)';
-  const answer = await sendStatement(account, { body: sql, deadlineMs: 20_000 });
-  expect(answer.headers.get('content-encoding')).toBeNull();
-  expect((await answer.text()).trimEnd().split('\n')).toHaveLength(20_000);
+  const response = await sendStatement(account, { body: sql, deadlineMs: 20_000 });
+  expect(response.headers.get('content-encoding')).toBeNull();
+  expect((await response.text()).trimEnd().split('\n')).toHaveLength(20_000);
   const rows = await readRows(createQueryRows(account)(sql));
   expect([rows.length, rows.at(-1)]).toEqual([20_000, ['19999']]);
 });
 
-/** Asks three questions at once, and stands still until ClickHouse has closed their connections. */
-async function standStill() {
+/** Sends three statements, and blocks the process until ClickHouse has closed their connections. */
+async function suspend() {
   const faults: unknown[] = [];
   const target = { ...account, onFault: (fault: unknown) => faults.push(fault) };
-  const ask = () => sendStatement(target, { body: 'SELECT 1', deadlineMs: 20_000 });
-  const answers = await Promise.all([ask(), ask(), ask()]);
-  const [, keptS] = /timeout=(\d+)/.exec(answers[0].headers.get('keep-alive') ?? '') ?? [];
+  const send = () => sendStatement(target, { body: 'SELECT 1', deadlineMs: 20_000 });
+  const responses = await Promise.all([send(), send(), send()]);
+  const [, keptS] = /timeout=(\d+)/.exec(responses[0].headers.get('keep-alive') ?? '') ?? [];
   expect(Number(keptS)).toBeGreaterThan(0);
-  for (const answer of answers) await answer.text();
+  for (const response of responses) await response.text();
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, Number(keptS) * 1_000 + 1_500);
   return { target, faults };
 }
 
-it('a question is sent once more where a process that stood still finds its connections closed, and that is no fault', async () => {
-  const { target, faults } = await standStill();
+it('a query is repeated without a fault when a suspended process finds its connections closed', async () => {
+  const { target, faults } = await suspend();
   expect(await readRows(createQueryRows(target)('SELECT 7'))).toEqual([[7]]);
   expect(faults).toEqual([]);
 });
 
-it('a statement that may change something is sent only once, and the fault of its connection is told', async () => {
-  const { target, faults } = await standStill();
+it('a statement that may change something is sent once, and the fault of its connection is reported', async () => {
+  const { target, faults } = await suspend();
   await expect(sendStatement(target, { body: 'SELECT 7', deadlineMs: 20_000 })).rejects.toThrow('fetch failed');
   expect(faults).toHaveLength(1);
 });

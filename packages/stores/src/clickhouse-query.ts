@@ -1,86 +1,70 @@
 import { setImmediate } from 'node:timers/promises';
 import type { StoreFetch, TlsOptions } from './store-fetch.ts';
 
-/** An account of ClickHouse, and the database that its queries use. */
 export interface ClickHouseAccount {
   readonly url: string;
   readonly user: string;
   readonly password: string;
   readonly database: string;
-  /** The `fetch` to use; needed for an own certificate authority. */
+  /** Needed for a private certificate authority. */
   readonly fetch?: StoreFetch;
-  /** For clients that connect by themselves. */
   readonly tls?: TlsOptions;
   readonly onFault?: (fault: unknown) => void;
 }
 
-/** Sends one query. Rows are yielded as they are read, each as an array of its columns. Large integers are text. */
+/** Sends one query and yields its rows as arrays of columns. Large integers are text. */
 export type QueryRows = (sql: string, options?: QueryOptions) => AsyncGenerator<readonly unknown[]>;
 
 export interface QueryOptions {
-  /** Abort it when the answer is not needed any more. */
   readonly signal?: AbortSignal;
-  /** What a quota with `<keyed/>` counts the query by (users.xml). */
+  /** Key of a quota with `<keyed/>` (users.xml). */
   readonly quotaKey?: string;
 }
 
-/** Defaults of every query. */
 export interface QueryLimits {
-  /** A query is given up after so many milliseconds. */
   readonly deadlineMs?: number;
-  /** True when the account may not change settings. Its own settings then apply, and they make large integers text. */
+  /** True when the account may not change settings; its profile then makes large integers text. */
   readonly isBound?: boolean;
 }
 
-/** Longer than a scan of a hundred million rows on a laptop, short enough to notice a store that hangs. */
+/** Longer than a scan of a hundred million rows on a laptop. */
 const QUERY_MAX_MS = 300_000;
-/** A query may contain a list of some thousand ids; the engine's default bound is 256 KiB. */
+/** For lists of some thousand ids; the default is 256 KiB. */
 const QUERY_BYTES_MAX = 16 * 1024 * 1024;
 
-/** What ClickHouse answered instead of rows. */
 export class ClickHouseFault extends Error {
   override readonly name = 'ClickHouseFault';
   readonly code: string;
 
-  constructor(status: number, code: string, answer: string) {
-    super(`ClickHouse answered ${status}: ${answer.slice(0, 500)}`);
+  constructor(status: number, code: string, text: string) {
+    super(`ClickHouse answered ${status}: ${text.slice(0, 500)}`);
     this.code = code;
   }
 }
 
-/** One statement on its way to ClickHouse. */
 export interface ClickHouseRequest {
-  /** The statement; with the setting `query` the data that belongs to it. */
+  /** The statement; with the setting `query`, its data. */
   readonly body: string;
-  /** Settings and parameters of the statement, as in the query string. */
   readonly settings?: Readonly<Record<string, string>>;
-  /** After so many milliseconds the statement is given up. */
   readonly deadlineMs: number;
-  /** Aborted when the answer is not needed any more. */
   readonly signal?: AbortSignal | undefined;
-  /**
-   * True for a statement that changes nothing. It is sent once more where its connection was closed, and may then run twice:
-   * it is unknown whether ClickHouse had begun.
-   */
+  /** True for a statement that changes nothing. It is sent again when its connection was closed, and may run twice. */
   readonly isRead?: boolean;
 }
 
-/** Without it `fetch` asks for gzip, and ClickHouse packs every answer, which takes it five times the CPU for 20,000 rows. */
+/** Compressing a response takes ClickHouse five times the CPU for 20,000 rows. */
 const UNCOMPRESSED = { 'accept-encoding': 'identity' };
 
-/**
- * Sends one statement as the account, about its database.
- * @throws Error of the network, or with what ClickHouse answered
- */
+/** @throws Error of the network, ClickHouseFault */
 export async function sendStatement(
-  { url: base, user, password, database, fetch: ask = fetch, onFault }: ClickHouseAccount,
+  { url: base, user, password, database, fetch: request = fetch, onFault }: ClickHouseAccount,
   { body, settings = {}, deadlineMs, signal, isRead = false }: ClickHouseRequest,
 ): Promise<Response> {
   const url = new URL(base);
   for (const [name, value] of Object.entries({ database, ...settings })) url.searchParams.set(name, value);
   const deadline = AbortSignal.timeout(deadlineMs);
   const send = () =>
-    ask(url, {
+    request(url, {
       method: 'POST',
       headers: { ...UNCOMPRESSED, 'X-ClickHouse-User': user, 'X-ClickHouse-Key': password },
       body,
@@ -89,7 +73,7 @@ export async function sendStatement(
   try {
     const response = await send().catch(async (fault) => {
       if (!isRead || !isOfClosedConnection(fault)) throw fault;
-      // By then it is known which other connections are closed.
+      // Other closed connections are known after this turn.
       await setImmediate();
       return send();
     });
@@ -97,7 +81,7 @@ export async function sendStatement(
     const code = response.headers.get('x-clickhouse-exception-code') ?? '';
     throw new ClickHouseFault(response.status, code, await response.text());
   } catch (fault) {
-    // A caller that has left is no fault of the store.
+    // A caller that aborted is no fault of the store.
     if (signal?.aborted !== true) onFault?.(fault);
     throw fault;
   }
@@ -105,22 +89,16 @@ export async function sendStatement(
 
 const CLOSED = new Set(['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE']);
 
-/**
- * ClickHouse closes a connection after some seconds without a question. A process that stood still as long does not know it
- * yet, and sends its next question into the closed connection.
- */
+/** ClickHouse closes idle connections. A process that was suspended notices only when it sends the next statement. */
 function isOfClosedConnection(fault: unknown): boolean {
   const { cause } = fault as { cause?: { code?: string } };
   return CLOSED.has(cause?.code ?? '');
 }
 
-/** Settings of an account that may set them. */
-const OPEN_SETTINGS = {
-  max_query_size: String(QUERY_BYTES_MAX),
-  output_format_json_quote_64bit_integers: '1',
-};
+/** For accounts that may change settings. */
+const OPEN_SETTINGS = { max_query_size: String(QUERY_BYTES_MAX), output_format_json_quote_64bit_integers: '1' };
 
-/** @throws Error of the network, or with what ClickHouse answered */
+/** @throws Error of the network, ClickHouseFault */
 export function createQueryRows(
   account: ClickHouseAccount,
   { deadlineMs = QUERY_MAX_MS, isBound = false }: QueryLimits = {},
@@ -134,7 +112,6 @@ export function createQueryRows(
   };
 }
 
-/** All rows of a short answer. */
 export async function readRows(rows: AsyncIterable<readonly unknown[]>): Promise<(readonly unknown[])[]> {
   const list: (readonly unknown[])[] = [];
   for await (const row of rows) list.push(row);
@@ -143,8 +120,8 @@ export async function readRows(rows: AsyncIterable<readonly unknown[]>): Promise
 
 function parseRow(line: string): readonly unknown[] {
   const row: unknown = JSON.parse(line);
-  // A fault in the middle of an answer comes as text or as an object, not as a row.
-  if (!Array.isArray(row)) throw new Error(`ClickHouse gave no row: ${line.slice(0, 500)}`);
+  // A fault within a response is text or an object.
+  if (!Array.isArray(row)) throw new Error(`ClickHouse returned no row: ${line.slice(0, 500)}`);
   return row;
 }
 
@@ -159,22 +136,21 @@ async function* readLines(response: Response): AsyncGenerator<string> {
   if (rest !== '') yield rest;
 }
 
-/** A column of rows that are sent as JSON lines, and the expression that converts it to the column of the table. */
+/** A column of rows sent as JSON lines, and the expression that converts it. */
 export interface SentColumn {
   readonly name: string;
   readonly type: string;
-  /** The value itself when absent. */
+  /** Default: the value itself. */
   readonly as?: string;
-  /** Name in the table, if it differs from that in the line. */
+  /** Name in the table, if it differs. */
   readonly column?: string;
 }
 
-/** Such a column of a kind of rows. */
 export interface RowColumn<Row> extends SentColumn {
   readonly from: (row: Row) => unknown;
 }
 
-/** The insert of one kind of rows: its statement, and the line of a row. */
+/** The insert statement of one kind of rows, and the line of a row. */
 export interface SentTable<Row> {
   readonly statement: string;
   readonly toLine: (row: Row) => string;
@@ -182,26 +158,16 @@ export interface SentTable<Row> {
 
 /** Bytes, sent as hexadecimal digits. */
 export const bytesColumn = (name: string) => ({ name, type: 'String', as: `unhex(${name})` });
+const timeColumn = (name: string, convert: string) => ({ name, type: 'Int64', as: `${convert}(${name}, 'UTC')` });
 /** A time, sent in epoch milliseconds. */
-export const millisColumn = (name: string) => ({
-  name,
-  type: 'Int64',
-  as: `fromUnixTimestamp64Milli(${name}, 'UTC')`,
-});
+export const millisColumn = (name: string) => timeColumn(name, 'fromUnixTimestamp64Milli');
 /** A time, sent in epoch microseconds. */
-export const microsColumn = (name: string) => ({
-  name,
-  type: 'Int64',
-  as: `fromUnixTimestamp64Micro(${name}, 'UTC')`,
-});
+export const microsColumn = (name: string) => timeColumn(name, 'fromUnixTimestamp64Micro');
 
-/** The digits of a text that begins with `0x`. */
+/** The digits after `0x`. */
 export const digitsOf = (text: string | null | undefined): string | null => text?.slice(2) ?? null;
 
-/**
- * The statement of an insert of JSON lines. They are sent in the body, so no log of statements contains them.
- * @param tail a clause after the source
- */
+/** The insert statement of JSON lines, which are sent in the body. @param tail a clause after the source */
 export function toLinesInsert(table: string, columns: readonly SentColumn[], tail = ''): string {
   const names = columns.map(({ name, column = name }) => column).join(', ');
   const values = columns.map(({ name, as = name, column = name }) => `${as} AS ${column}`).join(', ');
@@ -217,23 +183,21 @@ export function createSentTable<Row>(table: string, columns: readonly RowColumn<
   };
 }
 
-/** A literal of a text. Only the quote and the backslash need an escape. */
 export const quoteText = (text: string): string => `'${text.replace(/[\\']/g, '\\$&')}'`;
 
-/** A literal of arbitrary bytes. */
 export const quoteBytes = (bytes: Buffer): string => `'${bytes.toString('hex').replace(/../g, '\\x$&')}'`;
 
-/** ClickHouse compares the last eight bytes of a UUID first. In its text they begin after the third hyphen. */
+/** ClickHouse compares the last eight bytes of a UUID first; in its text they begin after the third hyphen. */
 const HALF_AT = 19;
 const toSortable = (id: string) => id.slice(HALF_AT) + id.slice(0, HALF_AT);
 
-/** Below zero when the UUID `a` comes before `b`, zero for the same. @param a in lower case, as `b` */
+/** In ClickHouse's order, for UUIDs in lower case. */
 export function compareUuids(a: string, b: string): number {
   const [left, right] = [toSortable(a), toSortable(b)];
   return left < right ? -1 : left > right ? 1 : 0;
 }
 
-/** What a source brings, in lists of `sizeMax`: as much as one call of a store should take. The last may be shorter. */
+/** Splits a source into batches of `sizeMax`; the last may be shorter. */
 export async function* inBatches<T>(source: AsyncIterable<T>, sizeMax: number): AsyncGenerator<T[]> {
   let batch: T[] = [];
   for await (const each of source) {

@@ -1,17 +1,17 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { expect, it, onTestFinished } from 'vitest';
 import { openClickHouse, toClientOptions } from './clickhouse.ts';
 import { StoreFault } from './store-fault.ts';
 
 const TARGET = { url: 'https://clickhouse.test', user: 'writer', password: 'secret', database: 'playline' };
 const LIMITS = { executionMaxS: 60, connectionsMax: 4 };
 
-/** A server that refuses every login, and how often it was asked. */
+/** A server that refuses every login, and its number of requests. */
 async function openRefusing() {
-  const asked = { times: 0 };
+  const requests = { count: 0 };
   const server = createServer((_request, response) => {
-    asked.times++;
+    requests.count++;
     response.writeHead(403, { 'x-clickhouse-exception-code': '516' });
     response.end('Code: 516. DB::Exception: writer: Authentication failed. (AUTHENTICATION_FAILED)');
   });
@@ -24,31 +24,25 @@ async function openRefusing() {
     server.closeAllConnections();
     server.close();
   });
-  return { store, asked, faults };
+  return { store, requests, faults };
 }
 
-describe('a connection to ClickHouse', () => {
-  it('gives a call up after the server has given up its statement', () => {
-    expect(toClientOptions(TARGET, LIMITS)).toMatchObject({ request_timeout: 70_000, max_open_connections: 4 });
-  });
+it('a call of ClickHouse ends after its statement in the server', () => {
+  expect(toClientOptions(TARGET, LIMITS)).toMatchObject({ request_timeout: 70_000, max_open_connections: 4 });
+});
 
-  it('has an agent of its own where there is TLS, which names the server', () => {
-    expect(toClientOptions(TARGET, LIMITS)).not.toHaveProperty('http_agent');
-    const tls = { ca: 'pem', servername: 'clickhouse.inside' };
-    expect(toClientOptions({ ...TARGET, tls }, LIMITS).http_agent?.options).toMatchObject(tls);
-  });
+it('a client of ClickHouse with TLS has its own agent, with the name of the server', () => {
+  expect(toClientOptions(TARGET, LIMITS)).not.toHaveProperty('http_agent');
+  const tls = { ca: 'pem', servername: 'clickhouse.inside' };
+  expect(toClientOptions({ ...TARGET, tls }, LIMITS).http_agent?.options).toMatchObject(tls);
+});
 
-  it('reports a fault as the client threw it, and throws a StoreFault without the password', async () => {
-    const { store, faults } = await openRefusing();
-    const thrown = await store.read('SELECT 1').catch((fault: unknown) => fault);
-    expect(thrown).toBeInstanceOf(StoreFault);
-    expect(thrown).toMatchObject({ kind: 'passing', code: 'AUTHENTICATION_FAILED' });
-    expect(String(thrown)).not.toContain('secret');
-    expect(faults).toHaveLength(1);
-  });
-
-  it('does not try a login again at once that was refused', async () => {
-    const { store, asked } = await openRefusing();
-    expect([await store.ready(), await store.ready(), asked.times]).toEqual([false, false, 1]);
-  });
+it('a refused login is reported, thrown as a StoreFault without the password, and not retried immediately', async () => {
+  const { store, requests, faults } = await openRefusing();
+  const thrown = await store.read('SELECT 1').catch((fault: unknown) => fault);
+  expect(thrown).toBeInstanceOf(StoreFault);
+  expect(thrown).toMatchObject({ kind: 'passing', code: 'AUTHENTICATION_FAILED' });
+  expect(String(thrown)).not.toContain('secret');
+  expect(faults).toHaveLength(1);
+  expect([await store.ready(), await store.ready(), requests.count]).toEqual([false, false, 2]);
 });

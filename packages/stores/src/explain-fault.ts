@@ -1,14 +1,13 @@
-/** A store that services connect to, by the name used in sentences. */
+/** Explains why a store cannot be used, with the setting to correct. */
 export type StoreName = 'Kafka' | 'ClickHouse' | 'Redis' | 'the schema registry';
 
 export interface ConnectionFault {
-  /** What failed and which setting to correct, for an operator; without secrets. */
+  /** What failed and which setting to correct; without secrets. */
   readonly message: string;
-  /** True when retrying is useless until somebody changes a setting or the store. */
+  /** True when no retry helps until a person changes a setting or the store. */
   readonly isRefusal: boolean;
 }
 
-/** Settings of each store, by what they are for. */
 const SETTINGS: Record<StoreName, { prefix: string; address: string; tls: string; login: string }> = {
   Kafka: {
     prefix: 'KAFKA',
@@ -36,7 +35,7 @@ const SETTINGS: Record<StoreName, { prefix: string; address: string; tls: string
   },
 };
 
-/** OpenSSL's codes for a certificate chain that ends at no authority we trust. */
+/** OpenSSL's codes of an untrusted certificate chain. */
 const UNTRUSTED = new Set([
   'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
   'UNABLE_TO_GET_ISSUER_CERT',
@@ -53,15 +52,14 @@ const OUT_OF_DATE = new Set(['CERT_HAS_EXPIRED', 'CERT_NOT_YET_VALID']);
 const LOGIN_CODES = new Set(['192', '194', '516']);
 /** Of ClickHouse: the account lacks a grant. */
 const DENIED_CODES = new Set(['497']);
-/** HTTP 401 and 403. */
 const LOGIN_STATUS = new Set([401, 403]);
-/** Enough for every client's wrapping, and a limit for a fault that is its own cause. */
+/** Limits a fault that is its own cause. */
 const DEPTH_MAX = 8;
 
 interface Part {
   readonly name: string;
   readonly code: string;
-  /** What Kafka calls its error: kafkajs has it as `type`, @platformatic/kafka as `apiId`. */
+  /** Kafka's name of the error: `type` of kafkajs, `apiId` of @platformatic/kafka. */
   readonly type: string;
   readonly message: string;
   readonly reason: string;
@@ -85,7 +83,6 @@ function partsOf(fault: unknown, depth = 0): Part[] {
   return [part, ...below.flatMap((each) => partsOf(each, depth + 1))];
 }
 
-/** Why the TLS layer refused the connection, or null. */
 function explainTls(store: StoreName, parts: readonly Part[]): string | null {
   const { prefix, address, tls } = SETTINGS[store];
   for (const { code, reason, message } of parts) {
@@ -93,10 +90,10 @@ function explainTls(store: StoreName, parts: readonly Part[]): string | null {
       return `its certificate is not signed by an authority trusted here (${code}): set ${prefix}_TLS_CA_FILE to the certificate of the authority that signed it`;
     if (code === 'ERR_TLS_CERT_ALTNAME_INVALID') {
       const found = reason === '' ? code : reason.replace(/[\s.:]+$/, '');
-      return `its certificate is for another host name (${found}): use a name that stands in it in ${address}, or set ${prefix}_TLS_SERVER_NAME`;
+      return `its certificate is for another host name (${found}): use one of its names in ${address}, or set ${prefix}_TLS_SERVER_NAME`;
     }
     if (OUT_OF_DATE.has(code))
-      return `its certificate is not valid now (${code}): renew it at the store, or set the clock right`;
+      return `its certificate is not valid now (${code}): renew it at the store, or correct the clock`;
     if (/^ERR_SSL_.*ALERT/.test(code))
       return `it ended the TLS handshake (${code}): check ${prefix}_TLS_CERT_FILE and ${prefix}_TLS_KEY_FILE, and ${prefix}_TLS_SERVER_NAME`;
     if (code === 'EPROTO' || code.startsWith('ERR_SSL_') || message.startsWith('TLS handshake failed.'))
@@ -106,7 +103,6 @@ function explainTls(store: StoreName, parts: readonly Part[]): string | null {
   return null;
 }
 
-/** Why the login was refused, or null. */
 function explainLogin(store: StoreName, parts: readonly Part[]): string | null {
   const { login, prefix } = SETTINGS[store];
   const refused = (code: string) => `it refuses the login (${code}): correct ${login}`;
@@ -114,9 +110,9 @@ function explainLogin(store: StoreName, parts: readonly Part[]): string | null {
     if (type === 'UNSUPPORTED_SASL_MECHANISM' || /^SASL \S+ mechanism is not supported/.test(message))
       return `it does not offer this way to log in: correct ${prefix}_SASL_MECHANISM`;
     if (type === 'ILLEGAL_SASL_STATE')
-      return `it asks for no login there: remove ${prefix}_SASL_MECHANISM, or correct the port`;
+      return `it expects no login there: remove ${prefix}_SASL_MECHANISM, or correct the port`;
     const below = parts.slice(i + 1);
-    // A connection that broke during the login looks like a refusal, but is none.
+    // A connection that broke during the login is no refusal.
     const isBroken = below.some((part) => part.code === 'PLT_KFK_NETWORK' || part.code === 'PLT_KFK_TIMEOUT');
     if (type === 'SASL_AUTHENTICATION_FAILED' || name === 'KafkaJSSASLAuthenticationError')
       return refused('SASL authentication failed');
@@ -134,30 +130,28 @@ function explainLogin(store: StoreName, parts: readonly Part[]): string | null {
   return null;
 }
 
-/** How to end each refusal of writes, by the first word of Redis's error. */
 const WRITE_REFUSALS: Readonly<Record<string, string>> = {
-  OOM: 'it is full: raise its maxmemory, or make room in it',
-  MISCONF: 'it cannot write its own file: make room on its disk, or mend it',
+  OOM: 'it is full: raise its maxmemory, or delete data',
+  MISCONF: 'it cannot write its own file: free space on its disk, or repair it',
   READONLY: 'it is a replica: REDIS_URL must lead to the primary',
-  NOREPLICAS: 'too few of its replicas keep up: mend them',
+  NOREPLICAS: 'too few of its replicas are in sync: repair them',
 };
 
-/** Explains a Redis that answers but cannot be changed; null for any other fault. */
+/** For a Redis that answers but refuses writes; null for any other fault. */
 function explainUnusable(store: StoreName, parts: readonly Part[]): string | null {
   if (store !== 'Redis') return null;
   for (const { name, message } of parts) {
     const [word = ''] = /^[A-Z]+\b/.exec(message) ?? [];
     if (Object.hasOwn(WRITE_REFUSALS, word)) return `Redis takes no writes (${word}): ${WRITE_REFUSALS[word]}`;
     if (name === 'MissingEpochFault')
-      return 'Redis holds no identities and consents: it has lost them, or is new: npm run rebuild puts them back (npm run identity -- init begins a new deployment)';
+      return 'Redis has no identities and consents, because it is new or has lost them: run npm run rebuild (npm run identity -- init for a new deployment)';
   }
   return null;
 }
 
 /**
- * Explains in one sentence why a store cannot be used, from what its client threw. The sentence is made of codes and
- * names of settings, never of texts of the client or the server, except for host names of a certificate.
- * @param fault whatever kafkajs, @platformatic/kafka, ioredis, @clickhouse/client or fetch threw
+ * Explains why a store cannot be used, by codes and names of settings. Texts of the client or the server are not repeated,
+ * except for host names of a certificate.
  */
 export function explainConnection(store: StoreName, fault: unknown): ConnectionFault {
   const parts = partsOf(fault);

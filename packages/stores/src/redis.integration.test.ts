@@ -3,7 +3,7 @@ import { testStores, until } from '@playline/testkit';
 import { expect, it, onTestFinished } from 'vitest';
 import { openRedis } from './redis.ts';
 
-/** A port on which nothing listens now. */
+/** A port without a listener. */
 async function freePort(): Promise<number> {
   const server = createServer();
   await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve));
@@ -12,7 +12,7 @@ async function freePort(): Promise<number> {
   return port;
 }
 
-it('fails a command at once while Redis is away, and goes on trying to connect', async () => {
+it('a command fails immediately while Redis is away, and the client keeps connecting', async () => {
   const faults: Error[] = [];
   const url = `redis://127.0.0.1:${await freePort()}`;
   const { redis, opened, ready, close } = openRedis(
@@ -26,7 +26,7 @@ it('fails a command at once while Redis is away, and goes on trying to connect',
   await until('several attempts', async () => faults.length > 2);
 });
 
-it('waits longer each time for a Redis that refuses the login', async () => {
+it('the waits grow while Redis refuses the login', async () => {
   const faults: Error[] = [];
   const url = new URL(testStores().redis);
   url.password = 'wrong';

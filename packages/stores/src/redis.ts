@@ -5,54 +5,46 @@ import { createReconnectPace } from './connection-faults.ts';
 
 export type { Redis };
 
-/** Where a Redis is and how it is connected to, as every adapter takes it. */
 export interface RedisClientOptions {
   /** With its password: `redis://:password@host:port/database` */
   url: string;
-  /** For `rediss://`: what is trusted, who we are, and the name that the certificate must bear. */
+  /** For `rediss://`: trusted authority, client certificate, and the name in the server's certificate. */
   tls?: Pick<ConnectionOptions, 'ca' | 'cert' | 'key' | 'servername'>;
   /** Called with every fault of the connection; it reconnects by itself. */
   onFault?: (fault: Error) => void;
 }
 
-/** Options of an adapter whose keys may have a prefix. */
 export interface RedisAdapterOptions extends RedisClientOptions {
-  /** Put before every key; tests use it, a deployment leaves it empty. */
+  /** Prefix of every key, for tests. */
   namespace?: string;
 }
 
-/** Limits of one connection. */
 export interface RedisLimits {
-  /** After so many milliseconds an attempt to connect has failed. Redis on the same network connects in one. Default: 2 s. */
+  /** Limit of an attempt to connect. Default: 2 s. */
   readonly connectMaxMs?: number;
-  /** Longest wait before the next attempt: an outage ends within this time of Redis being back. Default: 500 ms. */
+  /** Longest wait before the next attempt. Default: 500 ms. */
   readonly reconnectMaxMs?: number;
-  /** A command without an answer fails after so many milliseconds. */
   readonly commandTimeoutMs?: number;
-  /** A connection on which nothing arrives for so many milliseconds while a command waits is replaced. */
+  /** A silent connection is replaced after this time, while a command waits. */
   readonly silenceMaxMs?: number;
-  /** Commands of the same moment are sent together, which wakes Redis and this process once. */
+  /** Sends commands of the same moment together. */
   readonly enableAutoPipelining?: boolean;
 }
 
 export interface RedisConnection {
   readonly redis: Redis;
-  /** Settles when Redis is connected, or when the first attempt has failed. Never rejects. */
+  /** Settles when Redis is connected or the first attempt has failed. Never rejects. */
   readonly opened: Promise<void>;
-  /** True when Redis answers. */
   ready(): Promise<boolean>;
   close(): Promise<void>;
 }
 
-/**
- * Opens a connection in the background. A command fails at once while Redis is away, and none is queued or sent again:
- * only the caller knows whether it may be done twice.
- */
+/** Connects in the background. Commands fail while Redis is away; none is queued or sent again. */
 export function openRedis({ url, tls, onFault }: RedisClientOptions, limits: RedisLimits = {}): RedisConnection {
   const { connectMaxMs = 2_000, reconnectMaxMs = 500, commandTimeoutMs, silenceMaxMs } = limits;
   const pace = createReconnectPace('Redis', reconnectMaxMs);
   const redis = new Redis(url, {
-    // Its mere presence turns TLS on.
+    // Its presence enables TLS.
     ...(tls !== undefined && { tls }),
     ...(commandTimeoutMs !== undefined && { commandTimeout: commandTimeoutMs }),
     ...(silenceMaxMs !== undefined && { socketTimeout: silenceMaxMs }),
@@ -64,7 +56,7 @@ export function openRedis({ url, tls, onFault }: RedisClientOptions, limits: Red
     retryStrategy: pace.waitMs,
     lazyConnect: true,
   });
-  // Without a listener ioredis prints every attempt to the console.
+  // Without a listener ioredis prints every attempt.
   redis.on('error', (fault) => {
     pace.failed(fault);
     onFault?.(fault);
@@ -77,10 +69,10 @@ export function openRedis({ url, tls, onFault }: RedisClientOptions, limits: Red
   };
 }
 
-/** A script that may write but writes nothing. */
+/** Declares writes but makes none. */
 const MAY_WRITE = '#!lua\nreturn 1';
 
-/** @throws ReplyError exactly when Redis refuses writes: full, without disk, a replica, or without its replicas */
+/** @throws ReplyError when Redis refuses writes: full, without disk, a replica, or without its replicas */
 export async function assertTakesWrites(redis: Redis): Promise<void> {
   await redis.eval(MAY_WRITE, 0);
 }
@@ -103,7 +95,7 @@ export interface ScriptCall {
   readonly args: readonly (string | number | Buffer)[];
 }
 
-/** Runs a script by its hash, or by its text if the server does not know it yet. Texts of the reply are strings. */
+/** Runs a script by its hash, or by its text if the server does not know it. Texts of the reply are strings. */
 export function runScript(redis: Redis, call: ScriptCall): Promise<unknown> {
   return byHash(call, (command, args) => redis.call(command, args));
 }
@@ -127,8 +119,8 @@ async function byHash(
 }
 
 /**
- * Lua for scripts: `present_run()` identifies the present run of Redis, which is its process, and since when it is the
- * primary. A start gives a new `run_id`, a promotion a new replication id; both may have lost the last writes.
+ * Lua: `present_run()` identifies the current process of Redis and its primary. A start or a promotion, which may have lost
+ * the last writes, gives another value.
  */
 export const PRESENT_RUN_LUA = `
 local function present_run()

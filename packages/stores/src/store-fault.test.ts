@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { toStoreFault } from './store-fault.ts';
 
-/** As the client of ClickHouse makes it of an answer. */
+/** As the client of ClickHouse throws it. */
 const answerOf = (code: string, type?: string) => Object.assign(new Error('Code: 1\nrows'), { code, type });
 
 it.each([
@@ -27,7 +27,7 @@ it.each([
   expect(fault.message).not.toContain('rows');
 });
 
-it('a fault that nobody numbered passes, and has a name all the same', () => {
+it('a fault without a known number passes, and has a name', () => {
   expect(toStoreFault(new Error('Timeout error.'))).toMatchObject({ kind: 'passing', code: 'network' });
   expect(toStoreFault('odd')).toMatchObject({ kind: 'passing', code: 'network', message: 'ClickHouse network: odd' });
   expect(toStoreFault(answerOf('777'))).toMatchObject({ kind: 'passing', code: 'code 777' });

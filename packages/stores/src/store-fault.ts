@@ -1,14 +1,10 @@
-/**
- * What helps after a fault: trying again, for ever; trying again, and fewer rows at a time; or nothing that the store
- * does by itself, since it does not know the table or the column, or cannot read the rows.
- */
+/** What helps after a fault: a retry (`passing`), a retry with fewer rows, or only a change of tables or program. */
 export type FaultKind = 'passing' | 'oversize' | 'final';
 
-/** A fault of the store. What helps is decided where the fault is born. */
 export class StoreFault extends Error {
   override readonly name = 'StoreFault';
   readonly kind: FaultKind;
-  /** The store's own name of what went wrong, or the network's: few, so fit for a label. */
+  /** The name of the fault in ClickHouse or the network: few, so fit for a label. */
   readonly code: string;
 
   constructor(message: string, options: { kind: FaultKind; code: string }) {
@@ -19,15 +15,11 @@ export class StoreFault extends Error {
 }
 
 /**
- * Faults that no wait ends: the tables or this program must be changed. Everything else passes, whatever its
- * number, and numbers of later releases too: memory, disk, parts, replicas, passwords, grants, a server that stops.
- * A wrong entry here costs minutes (a stopped partition is tried again by itself), a missing one costs lines in a log.
- *
- * Unknown tables and databases are here although a migration may be on its way: the engine does not answer before its
- * tables are loaded, and a writer that starts before its tables exist must say that it is not ready.
+ * Faults that no retry ends. Unknown tables are among them although a migration may be running: a writer that starts before
+ * its tables exist must not be ready. A paused partition is retried, so a wrong entry costs minutes.
  */
 const FINAL_CODES: ReadonlyMap<number, string> = new Map([
-  // The schema is another: column, table, database, number of columns, type.
+  // The schema differs: column, table, database, number of columns, type.
   [8, 'THERE_IS_NO_COLUMN'],
   [10, 'NOT_FOUND_COLUMN_IN_BLOCK'],
   [15, 'DUPLICATE_COLUMN'],
@@ -42,12 +34,12 @@ const FINAL_CODES: ReadonlyMap<number, string> = new Map([
   [70, 'CANNOT_CONVERT_TYPE'],
   [81, 'UNKNOWN_DATABASE'],
   [349, 'CANNOT_INSERT_NULL_IN_ORDINARY_COLUMN'],
-  // The statement is none that this release of the engine knows.
+  // This release of ClickHouse does not know the statement.
   [46, 'UNKNOWN_FUNCTION'],
   [62, 'SYNTAX_ERROR'],
   [73, 'UNKNOWN_FORMAT'],
   [115, 'UNKNOWN_SETTING'],
-  // The bytes cannot be read, or have a value that no column may hold.
+  // The bytes cannot be read, or no column may hold the value.
   [6, 'CANNOT_PARSE_TEXT'],
   [26, 'CANNOT_PARSE_QUOTED_STRING'],
   [27, 'CANNOT_PARSE_INPUT_ASSERTION_FAILED'],
@@ -60,7 +52,7 @@ const FINAL_CODES: ReadonlyMap<number, string> = new Map([
   [469, 'VIOLATED_CONSTRAINT'],
 ]);
 
-/** A limit of memory, of a query or of the whole server: fewer rows need less of it. */
+/** Fewer rows need less memory. */
 const MEMORY_LIMIT_EXCEEDED = 241;
 
 function kindOf(code: number): FaultKind {
@@ -68,7 +60,7 @@ function kindOf(code: number): FaultKind {
   return code === MEMORY_LIMIT_EXCEEDED ? 'oversize' : 'passing';
 }
 
-/** The server quotes what it could not read, and rows hold identities: the first line's words only. */
+/** The first line: the server quotes what it could not read, and rows hold identities. */
 export const toErrorSummary = (text: string): string => text.split('\n', 1)[0]!.slice(0, 200);
 
 /** What a call of ClickHouse's client threw, as a fault. Node's codes of the network (`ECONNREFUSED`) and the client's own errors have no number: they pass. */

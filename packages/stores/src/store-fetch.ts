@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { request } from 'node:https';
 import { Readable } from 'node:stream';
 
-/** How a TLS connection is made: PEM texts, and the name that the certificate must bear; absent is Node's default. */
+/** PEM texts, and the name in the server's certificate. Default: Node's. */
 export interface TlsOptions {
   readonly ca?: string;
   readonly cert?: string;
@@ -17,16 +17,11 @@ export interface StoreRequest {
   readonly signal?: AbortSignal;
 }
 
-/** As the global `fetch`, as far as stores are asked with it. */
 export type StoreFetch = (url: string | URL, init?: StoreRequest) => Promise<Response>;
 
-/** Statuses whose answers have no body: `Response` refuses one. */
 const BODILESS = new Set([204, 304]);
 
-/**
- * Creates a `fetch` for one store: it trusts the store's own authority, which the global one cannot, and logs in by
- * basic authentication where there is a login. Redirects are not followed with TLS options: stores send none.
- */
+/** Creates a `fetch` for one store, with its certificate authority and login. With TLS options it follows no redirects. */
 export function createStoreFetch(options: {
   tls?: TlsOptions | undefined;
   login?: { user: string; password: string } | undefined;
@@ -39,17 +34,17 @@ export function createStoreFetch(options: {
     if (tls === undefined) return fetch(url, { ...init, headers });
     return new Promise((resolve, reject) => {
       const { method = 'GET', signal, body } = init;
-      // A new connection each time: requests are rare, and the store might close an idle one.
-      const asked = request(url, {
+      // A new connection each time: requests are rare, and the store may close an idle one.
+      const sent = request(url, {
         ...tls,
         method,
         headers,
         agent: false,
         ...(signal ? { signal } : {}),
       });
-      asked.once('error', reject);
-      asked.once('response', (answer) => resolve(toResponse(answer)));
-      asked.end(body);
+      sent.once('error', reject);
+      sent.once('response', (response) => resolve(toResponse(response)));
+      sent.end(body);
     });
   };
 }

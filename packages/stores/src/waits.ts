@@ -1,12 +1,11 @@
 /**
- * Waits for work, but no longer than a bound. The work itself continues after the bound, and its result is ignored then.
- * @param late called when the bound is over: what it returns is the answer, what it throws is thrown
- * @throws what the work throws within the bound
+ * Waits for work within a bound. The work itself continues after it, and its result is ignored.
+ * @param late called after the bound; its result or fault is that of the call
  */
 export async function waitAtMost<T, L>(boundMs: number, work: Promise<T>, late: () => L): Promise<T | L> {
   let timer: NodeJS.Timeout | undefined;
   const bound = new Promise<void>((resolve) => {
-    // A process that has nothing else to do need not live on for a bound.
+    // A bound alone must not keep a process alive.
     timer = setTimeout(resolve, boundMs).unref();
   }).then(late);
   try {
@@ -16,17 +15,14 @@ export async function waitAtMost<T, L>(boundMs: number, work: Promise<T>, late: 
   }
 }
 
-/**
- * Waits for the answer of a store, but no longer than a bound. The call itself continues after it.
- * @throws Error that names the bound when it is over; before that, what the call throws
- */
+/** Waits for the response of a store within a bound. @throws Error that names the bound */
 export function answerWithin<T>(boundMs: number, call: Promise<T>): Promise<T> {
   return waitAtMost(boundMs, call, (): never => {
     throw new Error(`no answer within ${boundMs} ms`);
   });
 }
 
-/** Waits that long, or until the signal is aborted. Does not throw: the caller checks the signal. */
+/** Waits, or until the signal is aborted. Does not throw. */
 export function pause(ms: number, stop?: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const end = () => {
@@ -40,7 +36,7 @@ export function pause(ms: number, stop?: AbortSignal): Promise<void> {
   });
 }
 
-/** Waits so long. @throws the reason of the signal, at once */
+/** Waits. @throws the reason of the signal when it is aborted */
 export async function pauseOrThrow(ms: number, stop?: AbortSignal): Promise<void> {
   await pause(ms, stop);
   stop?.throwIfAborted();

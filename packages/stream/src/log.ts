@@ -12,7 +12,6 @@ export interface LogBounds {
   readonly end: number;
 }
 
-/** A range of one partition. */
 export interface LogSection {
   readonly topic: string;
   readonly partition: number;
@@ -105,11 +104,7 @@ export class OpenTransactionFault extends Error {
  * @returns an empty list when the topic does not exist
  * @throws OpenTransactionFault, or Error of the brokers
  */
-export async function awaitStableBounds(
-  log: Pick<LogReader, 'bounds'>,
-  topic: string,
-  key?: Buffer,
-): Promise<readonly LogBounds[]> {
+export async function awaitStableBounds(log: Pick<LogReader, 'bounds'>, topic: string, key?: Buffer) {
   const all = await log.bounds(topic, { readUncommitted: true });
   const only = key === undefined ? null : toPartition(key, all.length);
   const ends = all.filter(({ partition }) => only === null || partition === only);

@@ -2,11 +2,7 @@ const SEED = 0x9747b28c;
 const M = 0x5bd1e995;
 const R = 24;
 
-/**
- * The 32-bit murmur2 of Kafka's Java client (`org.apache.kafka.common.utils.Utils.murmur2`), signed as Java's. Needed
- * because a key must go to the same partition with every client. Own code with 32-bit multiplications, because it runs
- * for every record and big integers are slow.
- */
+/** The 32-bit murmur2 of Kafka's Java client, signed as Java's. Own code, because big integers are slow. */
 export function murmur2(data: Uint8Array): number {
   const length = data.length;
   let h = SEED ^ length;
@@ -27,7 +23,7 @@ export function murmur2(data: Uint8Array): number {
   return h ^ (h >>> 15);
 }
 
-/** Partition of a key as Java's default partitioner chooses it: the sign bit is cleared, not the absolute value taken. */
+/** Partition of a key as in Java's default partitioner: the sign bit is cleared, not the absolute value taken. */
 export function toPartition(key: Uint8Array, partitionCount: number): number {
   return (murmur2(key) & 0x7fffffff) % partitionCount;
 }

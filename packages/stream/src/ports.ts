@@ -17,7 +17,6 @@ export interface OutgoingRecord {
 /** A record with or without a value; Kafka distinguishes no value from an empty one. */
 export type PublishedRecord = Omit<OutgoingRecord, 'value'> & { value: Buffer | null };
 
-/** Where and when a record was stored. */
 export interface RecordMetadata {
   readonly partition: number;
   readonly offset: number;
@@ -53,7 +52,6 @@ export interface Producer {
   close(): Promise<void>;
 }
 
-/** A record read from the log. */
 export interface StreamRecord {
   readonly topic: string;
   readonly partition: number;
@@ -128,7 +126,6 @@ export interface BlockOrigin {
 export interface BlockTrace {
   /** What its rows depend on besides the records; passed in when the block is built again. */
   readonly basis: string;
-  /** What the next block gets. */
   readonly carries: string;
 }
 
@@ -158,7 +155,6 @@ export interface SchemaRegistry {
   schemaOf(id: number): Promise<string | null>;
 }
 
-/** What a service hands to a block consumer. */
 export interface BlockSink {
   /** Part of intents and tokens. Raise it when the same record gives other rows. */
   readonly transformVersion: number;
@@ -172,7 +168,6 @@ export interface BlockLimits {
   ageMaxMs: number;
 }
 
-/** A running consumer. */
 export interface Consumer {
   /** True while it is a member of its group and no partition is blocked. */
   ready(): boolean;
@@ -190,7 +185,6 @@ export interface AssignedPartition {
   readonly partition: number;
   /** The group's committed offset, or the first offset of the log when it has committed none. */
   readonly committed: number;
-  /** The first offset that the log still has. */
   readonly logStart: number;
   /** True when an operator chose `committed`, and nothing was committed after that. */
   readonly isOperatorDecision: boolean;
@@ -239,7 +233,6 @@ export interface BatchHandler {
    * from this offset on are not committed. Called at the end of each batch, and after each `workEnded`.
    */
   unfinishedFrom?(position: BatchPosition): number | null;
-  /** Most records in one batch; default 1,000. */
   readonly batchRecordsMax?: number;
 }
 

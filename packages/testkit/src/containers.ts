@@ -15,29 +15,21 @@ const IMAGES = {
 } as const;
 const KAFKA_PORT = 9092;
 const KAFKA_START_MS = 120_000;
+const CLICKHOUSE_FOLDER = '/etc/clickhouse-server';
 
 const sha256 = (text: string) => createHash('sha256').update(text).digest('hex');
 
-/** users.xml has accounts for giving out; a test that needs one makes it by SQL. */
-function hashesOfPool(password: string): Record<string, string> {
-  const names = [
-    'ANALYST_1',
-    'ANALYST_2',
-    'ANALYST_3',
-    'ANALYST_4',
-    'ANALYST_5',
-    'ANALYST_6',
-    'ANALYST_7',
-    'ANALYST_8',
-  ];
-  const raw = ['ANALYST_RAW_1', 'ANALYST_RAW_2', 'ANALYST_RAW_3', 'ANALYST_RAW_4'];
-  return Object.fromEntries([...names, ...raw].map((name) => [`CLICKHOUSE_${name}_SHA256`, sha256(password)]));
+/** Password hashes of all accounts in users.xml. */
+function toHashes(password: string): Record<string, string> {
+  const accounts = ['OPERATOR', 'WRITER', 'READER', 'PORTAL', 'ANALYST', 'VIEWS'];
+  const analysts = Array.from({ length: 8 }, (_, at) => `ANALYST_${at + 1}`);
+  const raw = Array.from({ length: 4 }, (_, at) => `ANALYST_RAW_${at + 1}`);
+  return Object.fromEntries(
+    [...accounts, ...analysts, ...raw].map((name) => [`CLICKHOUSE_${name}_SHA256`, sha256(password)]),
+  );
 }
 
-/**
- * Kafka must advertise an address that is known only once the container runs, so its own start waits for a file that
- * holds the mapped port.
- */
+/** Kafka must advertise the mapped port, known only once the container runs, so its start waits for a script. */
 async function startKafka(): Promise<StartedTestContainer> {
   const script = '/tmp/start.sh';
   const container = await new GenericContainer(IMAGES.kafka)
@@ -81,21 +73,12 @@ function startClickHouse(password: string): Promise<StartedTestContainer> {
   return new GenericContainer(IMAGES.clickhouse)
     .withExposedPorts(8123)
     .withCopyContentToContainer([
-      { content: contentOf('users.xml'), target: '/etc/clickhouse-server/users.xml' },
-      {
-        content: contentOf('named-collections.xml'),
-        target: '/etc/clickhouse-server/config.d/named-collections.xml',
-      },
+      { content: contentOf('users.xml'), target: `${CLICKHOUSE_FOLDER}/users.xml` },
+      { content: contentOf('named-collections.xml'), target: `${CLICKHOUSE_FOLDER}/config.d/named-collections.xml` },
     ])
     .withEnvironment({
       CLICKHOUSE_SKIP_USER_SETUP: '1',
-      CLICKHOUSE_OPERATOR_SHA256: sha256(password),
-      CLICKHOUSE_WRITER_SHA256: sha256(password),
-      CLICKHOUSE_READER_SHA256: sha256(password),
-      CLICKHOUSE_PORTAL_SHA256: sha256(password),
-      CLICKHOUSE_ANALYST_SHA256: sha256(password),
-      ...hashesOfPool(password),
-      CLICKHOUSE_VIEWS_SHA256: sha256(password),
+      ...toHashes(password),
       CLICKHOUSE_VIEWS_PASSWORD: password,
     })
     .withWaitStrategy(Wait.forHttp('/ping', 8123))
@@ -109,7 +92,7 @@ function startRegistry(): Promise<StartedTestContainer> {
     .start();
 }
 
-/** Starts the four stores as containers. Written by their documentation; the project's own machines have no engine. */
+/** Starts the four stores as containers. */
 export async function startContainers(): Promise<{ stores: TestStores; stop(): Promise<void> }> {
   const password = randomBytes(16).toString('hex');
   const started = await Promise.all([startKafka(), startRedis(password), startClickHouse(password), startRegistry()]);

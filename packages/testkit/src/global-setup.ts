@@ -2,20 +2,20 @@ import { execFile } from 'node:child_process';
 import { rmSync } from 'node:fs';
 import { promisify } from 'node:util';
 import { applySql } from '@playline/infra/clickhouse';
-import { loadSecrets, stackPathsOf, startStack, sweepStacks } from '@playline/infra/local';
+import { loadSecrets, type StackOptions, stackPathsOf, startStack, sweepStacks } from '@playline/infra/local';
 import type { TestProject } from 'vitest/node';
 import { type DatabaseTarget, runStatement, toDatabaseName } from './clickhouse-target.ts';
 import { parentOfStacks, testStackFolder } from './stack-folder.ts';
 import type { Stores, TestStores } from './stores.ts';
 
-/** An engine that takes longer to say its version is stuck or far away. */
+/** A container engine that answers later is considered absent. */
 const ENGINE_ANSWER_MS = 2000;
 
-/** The stores of a run, and a database there with every table to copy. */
-interface RunStores {
+/** The stores of a test run, and a database with every table for tests to copy. */
+export interface RunStores {
   readonly stores: TestStores;
   readonly template: DatabaseTarget;
-  /** Removes what the run has made. */
+  /** Removes everything that the run created. */
   stop(): Promise<void>;
 }
 
@@ -29,7 +29,7 @@ async function hasContainerEngine(): Promise<boolean> {
 }
 
 async function startContainerStores(): Promise<RunStores> {
-  // Loaded only where it is needed: its client takes longer to load than Redis takes to start.
+  // Imported only here, because the client of containers loads slowly.
   const { startContainers } = await import('./containers.ts');
   const { stores, stop } = await startContainers();
   try {
@@ -40,7 +40,6 @@ async function startContainerStores(): Promise<RunStores> {
   }
 }
 
-/** Stores that somebody else keeps. */
 async function useGivenStores(stores: TestStores): Promise<RunStores> {
   const template = await openTableTemplate(stores);
   const stop = async () => void (await runStatement(template, `DROP DATABASE ${template.database} SYNC`));
@@ -53,9 +52,8 @@ async function openRunStores(given: string): Promise<RunStores> {
 }
 
 /**
- * Gives the test run its stores: those of `PLAYLINE_TEST_STORES` (JSON, the shape of `TestStores`), else containers where a
- * container engine answers, else the stores of infra/local as processes of this machine. They end with the run. Every test
- * is told their addresses, and a database with every table to copy.
+ * Provides the stores of a test run: those of `PLAYLINE_TEST_STORES` (JSON of `TestStores`), else containers when an engine
+ * answers, else the processes of infra/local. Started stores end with the run.
  */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const { stores, template, stop } = await openRunStores(process.env.PLAYLINE_TEST_STORES ?? '');
@@ -65,25 +63,21 @@ export default async function setup(project: TestProject): Promise<() => Promise
 }
 
 /**
- * Starts the four stores as processes on free ports with fresh data, and makes the template of tables while Kafka and the
- * registry still start; what earlier runs left behind is ended first.
- * @throws Error that says what to install when the machine lacks something
+ * Starts the four stores as processes on free ports with new data, after ending those of killed runs. The template is
+ * created while Kafka and the registry start.
+ * @throws Error that names what to install
  */
-export async function startLocalStores(): Promise<{
-  stores: TestStores;
-  template: DatabaseTarget;
-  stop(): Promise<void>;
-}> {
+export async function startLocalStores(): Promise<RunStores> {
   await sweepStacks(stackPathsOf, parentOfStacks());
   const directory = testStackFolder('run');
   const remove = () => rmSync(directory, { recursive: true, force: true });
-  const say = (line: string) => console.error(`stores: ${line}`);
-  // A start that has ended well has filled it.
+  const report = (line: string) => console.error(`stores: ${line}`);
+  // Set by `fillClickHouse` before `startStack` resolves.
   let template!: DatabaseTarget;
   const fillClickHouse = async (clickhouse: Stores['clickhouse']) => {
     template = await openTableTemplate({ clickhouse });
   };
-  const options = { directory, services: [], say, fillClickHouse, isThrownAway: true };
+  const options: StackOptions = { directory, services: [], report, fillClickHouse, isThrownAway: true };
   const stack = await startStack(options).catch((error) => {
     remove();
     throw error;
@@ -101,7 +95,7 @@ export async function startLocalStores(): Promise<{
   };
 }
 
-/** Creates the database that the others of a test run are copied from. */
+/** Creates the database that tests copy. */
 async function openTableTemplate({ clickhouse }: Pick<Stores, 'clickhouse'>): Promise<DatabaseTarget> {
   const target = { ...clickhouse, database: toDatabaseName() };
   await applySql(target);

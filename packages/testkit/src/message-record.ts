@@ -1,16 +1,16 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { type MessageRecord, ZERO_KEY } from '@playline/contracts';
 
-/** Any moment that is not the present one. */
+/** A fixed time that is not now. */
 const RECEIVED_MS = 1_790_000_000_000;
-/** Each holds its own name, so that a row shows a column that took another's. */
+/** Each field contains its own name, so that swapped columns show. */
 const TEXTS = (
   'anonymousId userId identityType fromId fromType toId toType deviceId sessionId surface consentLevel library ' +
   'libraryVersion userAgent locale timezone screen pageUrl pagePath pageReferrer pageTitle browserLanguage ' +
   'properties traits traceId'
 ).split(' ');
 
-/** A record of a track message that nobody owns, with an id of its own. */
+/** A track message without an owner, with a new id. */
 export function messageRecordOf(eventName: string, changes: Partial<MessageRecord> = {}): MessageRecord {
   return {
     ...Object.fromEntries(TEXTS.map((field) => [field, field])),
@@ -31,21 +31,18 @@ export function messageRecordOf(eventName: string, changes: Partial<MessageRecor
   } as unknown as MessageRecord;
 }
 
-/** A message as a client sends it: any JSON, right or wrong. */
+/** JSON of a message, valid or not. */
 export type SmallMessage = Record<string, unknown> & { readonly messageId: string };
 
-/** What a type needs besides what all types need. */
-const needed: Readonly<Record<string, () => Record<string, unknown>>> = {
+/** Required fields of a type. */
+const required: Readonly<Record<string, () => Record<string, unknown>>> = {
   track: () => ({ eventName: 'level_started' }),
   identify: () => ({ userId: `user-${randomUUID()}` }),
   alias: () => ({ fromId: `from-${randomUUID()}`, toId: `to-${randomUUID()}` }),
 };
 
-/**
- * The least that the contract asks of a message, under an id of its own and at the present time.
- * @param fields are added, replace a field, or (with undefined) remove it
- */
+/** The smallest valid message, with a new id and the current time. @param fields added; undefined removes a field */
 export function smallMessage(type: string, fields: Readonly<Record<string, unknown>> = {}): SmallMessage {
   const all = { type, messageId: randomUUID(), eventTimestamp: new Date().toISOString() };
-  return { ...all, ...needed[type]?.(), ...fields };
+  return { ...all, ...required[type]?.(), ...fields };
 }

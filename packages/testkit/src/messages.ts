@@ -13,10 +13,10 @@ import { codePoint } from './code-point.ts';
 /** JSON value of one message. */
 export type MessageJson = Record<string, unknown>;
 
-/** What ids and names are mostly made of. */
+/** Characters of most ids and names. */
 const plain = fc.constantFrom(...'abcdefghij0123456789-_|');
 
-/** Any text without lone surrogates, counted in code points; escapes, control characters and emoji included. */
+/** Any text without lone surrogates, up to a number of code points. */
 const textUpTo = (maxLength: number) =>
   fc.oneof(
     { weight: 16, arbitrary: fc.string({ unit: plain, minLength: 1, maxLength: 24 }) },
@@ -32,7 +32,7 @@ const id = textUpTo(ID_CODE_POINTS_MAX);
 const requiredId = id.filter((value) => value.trim() !== '');
 const object = fc.dictionary(fc.string({ maxLength: 12 }), fc.jsonValue({ maxDepth: 2 }), { maxKeys: 6 });
 
-/** A field that is there, null or left out. */
+/** Fields that may be present, null or absent. */
 type Fields = Record<string, fc.Arbitrary<unknown>>;
 const optional = (fields: Fields): fc.Arbitrary<MessageJson> =>
   fc.record(
@@ -71,7 +71,7 @@ const optionalFields = optional({
   traits: object,
 });
 
-/** The fields that each type needs. */
+/** Required fields of each type. */
 const ownFields: fc.Arbitrary<MessageJson> = fc.oneof(
   fc.record({ type: fc.constant('track'), eventName: requiredId }),
   fc.record({ type: fc.constantFrom('page', 'screen') }),
@@ -81,7 +81,7 @@ const ownFields: fc.Arbitrary<MessageJson> = fc.oneof(
     .filter(({ fromId, toId }) => fromId.trim() !== toId.trim()),
 );
 
-/** Messages that the contract accepts around `nowMs`, with every field there, null or left out. */
+/** Messages that the contract accepts at `nowMs`, with every field present, null or absent. */
 export function validMessages(nowMs: number): fc.Arbitrary<MessageJson> {
   const stamps = fc
     .tuple(

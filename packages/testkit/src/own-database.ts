@@ -4,16 +4,16 @@ import type { Redis } from 'ioredis';
 import { type DatabaseTarget, runStatement, toDatabaseName } from './clickhouse-target.ts';
 import { type Stores, tableTemplate, testStores } from './stores.ts';
 
-/** A database with every table, under a name that no other test has. */
+/** A database with every table, used by one test only. */
 export interface OwnDatabase {
   readonly target: DatabaseTarget;
-  /** Sends one statement about the database. @throws Error with the words of ClickHouse */
+  /** Sends one statement. @throws Error with the message of ClickHouse */
   query(sql: string): Promise<string>;
   /** Drops the database. */
   close(): Promise<void>;
 }
 
-/** Makes a database with every table, for a test that names it itself and drops it. */
+/** Creates a database with every table; the caller drops it. */
 export async function createTables(target: DatabaseTarget): Promise<void> {
   const template = tableTemplate();
   if (template !== null) return copyTables(template, target);
@@ -29,16 +29,13 @@ export async function openOwnDatabase(stores: Stores = testStores()): Promise<Ow
   return { target, query, close: async () => void (await query(`DROP DATABASE ${target.database} SYNC`)) };
 }
 
-/** An object of a database, and the statement that makes it as it is now. */
-interface CreatedObject {
+/** A table or view with its CREATE statement. */
+interface SchemaObject {
   readonly name: string;
   readonly statement: string;
 }
 
-/**
- * Creates a database with every table and view of the template, and with the rows that the SQL files insert. The result
- * equals that of the SQL files, for two thirds of the CPU: comments are already in the statements.
- */
+/** Copies tables, views and rows of the template: the same result as the SQL files, for two thirds of the CPU. */
 async function copyTables(template: DatabaseTarget, target: DatabaseTarget): Promise<void> {
   const objects = await readObjects(template);
   await runStatement({ ...target, database: 'default' }, `CREATE DATABASE ${target.database} ENGINE = Atomic`);
@@ -49,31 +46,31 @@ async function copyTables(template: DatabaseTarget, target: DatabaseTarget): Pro
   await copyRows(template, target);
 }
 
-async function readObjects(template: DatabaseTarget): Promise<CreatedObject[]> {
+async function readObjects(template: DatabaseTarget): Promise<SchemaObject[]> {
   const lines = await runStatement(
     template,
     `SELECT name, create_table_query AS statement FROM system.tables
      WHERE database = currentDatabase() FORMAT JSONEachRow`,
   );
-  return lines.split('\n').map((line) => JSON.parse(line) as CreatedObject);
+  return lines.split('\n').map((line) => JSON.parse(line) as SchemaObject);
 }
 
-/** Objects of one layer name only objects of the layers before. ClickHouse writes every name with its database. */
-function toLayers(objects: readonly CreatedObject[], database: string): CreatedObject[][] {
+/** Objects of a layer refer only to earlier layers. ClickHouse writes every name with its database. */
+function toLayers(objects: readonly SchemaObject[], database: string): SchemaObject[][] {
   const names = new Set(objects.map(({ name }) => name));
-  const needs = new Map(
+  const references = new Map(
     objects.map(({ name, statement }) => {
       const named = [...statement.matchAll(new RegExp(`${database}\\.(\\w+)`, 'g'))].map(([, of = '']) => of);
       return [name, new Set(named.filter((of) => of !== name && names.has(of)))];
     }),
   );
-  const layers: CreatedObject[][] = [];
-  for (let left = [...objects]; left.length > 0; ) {
-    const isLeft = new Set(left.map(({ name }) => name));
-    const layer = left.filter(({ name }) => ![...needs.get(name)!].some((of) => isLeft.has(of)));
-    if (layer.length === 0) throw new Error(`these name each other: ${[...isLeft].join(', ')}`);
+  const layers: SchemaObject[][] = [];
+  for (let rest = [...objects]; rest.length > 0; ) {
+    const left = new Set(rest.map(({ name }) => name));
+    const layer = rest.filter(({ name }) => ![...references.get(name)!].some((each) => left.has(each)));
+    if (layer.length === 0) throw new Error(`circular references: ${[...left].join(', ')}`);
     layers.push(layer);
-    left = left.filter((made) => !layer.includes(made));
+    rest = rest.filter((each) => !layer.includes(each));
   }
   return layers;
 }
@@ -91,32 +88,29 @@ async function copyRows(template: DatabaseTarget, target: DatabaseTarget): Promi
   );
 }
 
-/** Every topic with its schema, and a database with every table, under names of their own in real stores. */
+/** Topics with schemas and a database with every table, used by one test only. */
 export interface OwnStores {
-  /** Before the name of every topic. */
+  /** Prefix of every topic. */
   readonly prefix: string;
   readonly database: string;
-  /** Where services and commands find all this: addresses, names and passwords, and nothing else. */
+  /** Settings of services and commands: addresses, names and passwords. */
   readonly environment: Readonly<Record<string, string>>;
-  /** Id of the schema registered for a topic; `topic` with its prefix. */
+  /** Id of the schema of a topic; `topic` includes the prefix. */
   schemaIdOf(topic: string): number;
-  /** Asks the database. @throws Error with the words of ClickHouse */
+  /** Queries the database. @throws Error with the message of ClickHouse */
   query(sql: string): Promise<string>;
-  /** Gives every topic so many partitions, as an operator does. */
+  /** Sets the number of partitions of every topic. */
   addPartitions(count: number): Promise<void>;
   /** Drops topics, schemas and database. */
   close(): Promise<void>;
 }
 
-/**
- * How many partitions each topic of a test gets, unless the test needs others: enough for two members of a group and for
- * keys that go different ways. With the number of a deployment a broker would make three hundred for each test file.
- */
+/** Enough for two members of a group. The number of a deployment would be 300 partitions per test file. */
 export const TEST_PARTITIONS = 2;
 
 export interface OwnStoresOptions {
   readonly stores?: Stores;
-  /** Of every topic. */
+  /** Partitions of every topic. */
   readonly partitions?: number;
 }
 
@@ -124,7 +118,7 @@ export async function openOwnStores({
   stores = testStores(),
   partitions = TEST_PARTITIONS,
 }: OwnStoresOptions = {}): Promise<OwnStores> {
-  // Loaded only where it is needed, as every client of a store: many tests of the testkit's users need none.
+  // Imported only here, because many tests need no Kafka client.
   const { applyTopics, dropTopics } = await import('@playline/infra/kafka');
   const prefix = `test-${randomBytes(6).toString('hex')}.`;
   const topics = { brokers: stores.kafka, registry: stores.registry, prefix };
@@ -147,34 +141,30 @@ export async function openOwnStores({
     },
     schemaIdOf: (topic) => schemas.find(({ subject }) => subject === schemaSubjectOf(topic))!.id,
     query,
-    addPartitions: async (count) => {
-      await applyTopics({ ...topics, partitions: count });
-    },
-    close: async () => {
-      await Promise.all([close(), dropTopics(topics)]);
-    },
+    addPartitions: async (count) => void (await applyTopics({ ...topics, partitions: count })),
+    close: async () => void (await Promise.all([close(), dropTopics(topics)])),
   };
 }
 
-/** A numbered database of the shared Redis that was empty, for tests of what is done to a whole database. */
+/** An empty numbered database of the shared Redis, for tests that need a whole database. */
 export interface RedisDatabase {
-  /** With its password and number. */
+  /** Includes the password and the number. */
   readonly url: string;
   readonly client: Redis;
-  /** Empties the database and gives it back. */
+  /** Empties and releases the database. */
   close(): Promise<void>;
 }
 
-/** As many as a Redis has unless it is told otherwise; the first belongs to everybody. */
+/** The default of Redis; the first is shared. */
 const DATABASES = 16;
-/** Longer than any test run; a run that was killed does not keep the database for ever. */
+/** Longer than any test run; claims of killed runs expire. */
 const CLAIM_MS = 3_600_000;
-/** Claims are in the first database: tests empty their own, and would lose a claim in it. */
+/** Stored in the first database, because tests empty their own. */
 const toClaim = (number: number) => `test:database:${number}`;
 
-/** @param redis with its password; the one of the test run unless told otherwise @throws Error when every database is somebody's */
+/** @param redis address with the password @throws Error when every database is in use */
 export async function openRedisDatabase(redis: string = testStores().redis): Promise<RedisDatabase> {
-  // Loaded only where it is needed: a client of a store takes long to load.
+  // Imported only here, because the client loads slowly.
   const { Redis: Client } = await import('ioredis');
   const shared = new Client(redis);
   for (let number = DATABASES - 1; number > 0; number--) {
@@ -195,5 +185,5 @@ export async function openRedisDatabase(redis: string = testStores().redis): Pro
     client.disconnect();
   }
   shared.disconnect();
-  throw new Error('no numbered database of the test Redis is empty');
+  throw new Error('every numbered database of the test Redis is in use');
 }

@@ -1,4 +1,4 @@
-/** Random choices that a seed determines. Not for secrets. */
+/** Random choices from a seed. Not for secrets. */
 export interface Random {
   /** A number in [0, 1). */
   next(): number;
@@ -11,11 +11,11 @@ export interface Random {
   pick<T>(items: readonly T[]): T;
   /** A new array with the same items in another order. */
   shuffle<T>(items: readonly T[]): T[];
-  /** Lower-case hexadecimal text. */
+  /** Lower-case hexadecimal digits. */
   hex(digits: number): string;
 }
 
-/** sfc32 has 128 bits of state, passes PractRand, and needs no dependency: a seed always gives the same traffic. */
+/** sfc32: 128 bits of state, passes PractRand, no dependency. */
 export function createRandom(seed: number): Random {
   let [a, b, c, counter] = [seed | 0, Math.imul(seed, 0x9e3779b9) | 0, 0x85ebca6b | 0, 1];
   const bits = (): number => {
@@ -26,7 +26,7 @@ export function createRandom(seed: number): Random {
     c = (((c << 21) | (c >>> 11)) + sum) | 0;
     return sum >>> 0;
   };
-  // The first outputs still depend visibly on the seed; the author of sfc32 discards 12 of them.
+  // The author of sfc32 discards 12 outputs, which still depend visibly on the seed.
   for (let round = 0; round < 12; round++) bits();
   const next = () => bits() / 2 ** 32;
   const below = (limit: number) => Math.floor(next() * limit);
@@ -49,7 +49,7 @@ export function createRandom(seed: number): Random {
   };
 }
 
-/** Draws every item once in random order before any repeats, so that even a short run uses all of them. */
+/** Draws every item once in random order before any repeats. */
 export function createDeck<T>(random: Random, items: readonly T[]): () => T {
   let rest: T[] = [];
   return () => {

@@ -4,26 +4,23 @@ import { freePorts } from '@playline/infra/ports';
 import { bareEnvironment } from './bare-environment.ts';
 import { until } from './until.ts';
 
-/** Processes of one service, to be stopped, killed and frozen by tests. */
+/** Processes of one service that tests stop, kill and freeze. */
 export interface ServiceProcesses {
-  /** Starts one more. Resolves when it says that it is ready. */
+  /** Starts a process. Resolves when it is ready. */
   start(settings?: Readonly<Record<string, string>>): Promise<ServiceProcess>;
-  /** Kills every one that still runs. */
+  /** Kills all running processes. */
   close(): Promise<void>;
 }
 
 export interface ServiceProcess {
   readonly child: ChildProcess;
-  /** Where its admin listener is. */
+  /** Address of the admin listener. */
   readonly admin: string;
-  /** Gives the exit code. */
+  /** @returns the exit code */
   stop(signal: NodeJS.Signals): Promise<number | null>;
 }
 
-/**
- * @param main file of the service
- * @param environment what all of them are told; nothing of this process's own environment is
- */
+/** @param main file of the service @param environment of all processes; nothing else is inherited */
 export function openServiceProcesses(main: string, environment: Readonly<Record<string, string>>): ServiceProcesses {
   const running = new Set<ServiceProcess>();
   return {
@@ -50,35 +47,32 @@ export function openServiceProcesses(main: string, environment: Readonly<Record<
         running.delete(service);
       });
       const isReady = async () => (await fetch(`${admin}/readyz`)).ok;
-      await until('the service is ready, or has ended', async () => ended !== null || (await isReady()));
-      if (ended !== null) throw new Error(`${main} ended with ${ended} before it was ready`);
+      await until('the service is ready or has exited', async () => ended !== null || (await isReady()));
+      if (ended !== null) throw new Error(`${main} exited with ${ended} before it was ready`);
       return service;
     },
-    close: async () => {
-      await Promise.all([...running].map((service) => service.stop('SIGKILL')));
-    },
+    close: async () => void (await Promise.all([...running].map((service) => service.stop('SIGKILL')))),
   };
 }
 
-/** Less than the time limit of a test. A busy machine has taken more than 20 s to start a process. */
+/** Below the timeout of a test. A busy machine needs more than 20 s to start a process. */
 const START_MAX_MS = 50_000;
 
-/** A service that answers callers, as its own process. */
+/** A process of an HTTP service. */
 export interface HttpProcess {
   readonly child: ChildProcess;
   readonly url: string;
   readonly adminUrl: string;
-  /** Everything that it has written to its standard output and error. */
+  /** Standard output and error so far. */
   output(): string;
-  /** Sends SIGTERM and waits for the end of the process. @returns its exit code */
+  /** Sends SIGTERM. @returns the exit code */
   close(): Promise<number | null>;
 }
 
 /**
- * Starts a service, and resolves when it answers callers.
- * @param main file of the service
- * @param environment what it is told besides its ports; nothing of this process's own environment is
- * @throws Error with what it has written when it ends before that
+ * Starts a service. Resolves when it answers requests.
+ * @param environment settings besides the ports; nothing else is inherited
+ * @throws Error with its output when it exits first
  */
 export async function openHttpProcess(
   main: string,
@@ -98,8 +92,8 @@ export async function openHttpProcess(
     });
   const [url, adminUrl] = [`http://127.0.0.1:${httpPort}`, `http://127.0.0.1:${adminPort}`];
   const alive = until('the process is alive', async () => (await fetch(`${adminUrl}/livez`)).ok, START_MAX_MS);
-  await Promise.race([alive, ended.then(([code]) => Promise.reject(new Error(`ended with ${code}: ${output}`)))]);
-  await until('it listens', async () => (await fetch(url)).status === 404);
+  await Promise.race([alive, ended.then(([code]) => Promise.reject(new Error(`exited with ${code}: ${output}`)))]);
+  await until('the service listens', async () => (await fetch(url)).status === 404);
   return {
     child,
     url,

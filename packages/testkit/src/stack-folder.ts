@@ -2,10 +2,10 @@ import { mkdirSync, mkdtempSync } from 'node:fs';
 import { join } from 'node:path';
 import { stackPathsOf } from '@playline/infra/places';
 
-/** Folder of all stacks that tests start, inside the checkout's own state. */
+/** Folder of all stacks that tests start. */
 export const parentOfStacks = () => join(stackPathsOf().state, 'test');
 
-/** A fresh folder for one test's stack; `prefix` tells in a listing whose it is. */
+/** Creates a folder for the stack of a test. @param prefix identifies the test */
 export function testStackFolder(prefix: string): string {
   mkdirSync(parentOfStacks(), { recursive: true });
   return mkdtempSync(join(parentOfStacks(), `${prefix}-`));

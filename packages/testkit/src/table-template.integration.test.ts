@@ -8,42 +8,42 @@ import { type DatabaseTarget, runStatement } from './clickhouse-target.ts';
 import { type OwnDatabase, openOwnDatabase } from './own-database.ts';
 import { tableTemplate, testStores } from './stores.ts';
 
-/** What ClickHouse says of a database, without its name. */
-const told = async (target: DatabaseTarget, sql: string): Promise<string[]> =>
+/** Result of a query, without the name of the database. */
+const read = async (target: DatabaseTarget, sql: string): Promise<string[]> =>
   (await runStatement(target, sql)).replaceAll(target.database, 'DATABASE').split('\n');
 
-describe('a database that a test opens', () => {
+describe('openOwnDatabase', () => {
   let own: OwnDatabase;
   beforeAll(async () => {
     own = await openOwnDatabase();
   });
   afterAll(() => own?.close());
   const expectSame = async (sql: string, atLeast: number) => {
-    const made = await told(tableTemplate()!, sql);
-    expect(made.length).toBeGreaterThanOrEqual(atLeast);
-    expect(await told(own.target, sql)).toEqual(made);
+    const expected = await read(tableTemplate()!, sql);
+    expect(expected.length).toBeGreaterThanOrEqual(atLeast);
+    expect(await read(own.target, sql)).toEqual(expected);
   };
 
-  it('has every table, view and dictionary that the SQL files make, by the same statement', () =>
+  it('a copied database has the tables, views and dictionaries of the SQL files', () =>
     expectSame(
       'SELECT name, engine, create_table_query FROM system.tables WHERE database = currentDatabase() ORDER BY name',
       60,
     ));
 
-  it('has every column of them, with the same type, default and comment', () =>
+  it('a copied database has the columns of the SQL files', () =>
     expectSame(
       'SELECT table, * EXCEPT (database, table, data_compressed_bytes, data_uncompressed_bytes, marks_bytes) FROM system.columns WHERE database = currentDatabase() ORDER BY table, position',
       300,
     ));
 
-  it('has the rows that the SQL files insert', () =>
+  it('a copied database has the rows of the SQL files', () =>
     expectSame('SELECT account, environment_id, revoked, version FROM analyst_grants ORDER BY ALL', 1));
 
-  it('lacks no SQL file, so that nothing is applied to it again', async () => {
+  it('a copied database has every SQL file applied', async () => {
     expect(await applySql({ ...own.target })).toEqual([]);
   });
 
-  it('is also opened by a program that is no test run, from the SQL files', async () => {
+  it('a program outside a test run creates the same tables from the SQL files', async () => {
     const program = `
       import { openOwnDatabase } from './own-database.ts';
       const own = await openOwnDatabase(JSON.parse(process.env.STORES));

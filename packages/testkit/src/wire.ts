@@ -4,28 +4,28 @@ import { setTimeout as delay } from 'node:timers/promises';
 
 /**
  * - open: everything passes
- * - hangs: connections are taken, and what comes is swallowed in both directions
- * - mute: what clients send reaches the store, and what the store says is swallowed
- * - cut: connections are ended, those that stand and those that come
+ * - hangs: connections are accepted, and bytes are dropped in both directions
+ * - mute: bytes from clients pass, and bytes from the store are dropped
+ * - cut: existing and new connections are closed
  */
 export type WireMode = 'open' | 'hangs' | 'mute' | 'cut';
 
-/** A wire between a process and a store on this machine. */
+/** A TCP proxy between a process and a store. */
 export interface Wire {
-  /** Where the process connects. */
+  /** Port for the process. */
   readonly port: number;
   mode: WireMode;
-  /** Becomes mute when a client sends these words: what it asked before is still answered. */
-  muteAt(words: string): void;
+  /** Becomes mute when a client sends this text; earlier requests are still answered. */
+  muteAt(text: string): void;
   close(): Promise<void>;
 }
 
-/** Tells whether words have passed, be it in two pieces. */
+/** Finds a text in a stream, even across chunks. */
 function createTracker() {
   let passed = '';
-  return (bytes: Buffer, words: string): boolean => {
-    passed = passed.slice(-words.length) + bytes.toString('latin1');
-    return passed.includes(words);
+  return (bytes: Buffer, text: string): boolean => {
+    passed = passed.slice(-text.length) + bytes.toString('latin1');
+    return passed.includes(text);
   };
 }
 
@@ -46,9 +46,9 @@ export async function openWire(target: number): Promise<Wire> {
         sockets.delete(socket);
       });
     }
-    const sees = createTracker();
+    const contains = createTracker();
     near.on('data', (bytes) => {
-      if (awaited !== null && sees(bytes, awaited)) [mode, awaited] = ['mute', null];
+      if (awaited !== null && contains(bytes, awaited)) [mode, awaited] = ['mute', null];
       if (mode !== 'hangs') far.write(bytes);
     });
     far.on('data', (bytes) => mode === 'open' && near.write(bytes));
@@ -64,12 +64,12 @@ export async function openWire(target: number): Promise<Wire> {
       return mode;
     },
     set mode(next) {
-      // What was swallowed cannot be made good: a connection that hung or was mute ends with that.
+      // Connections that lost bytes cannot continue.
       if (next === 'open' || next === 'cut') cutAll();
       mode = next;
     },
-    muteAt(words) {
-      awaited = words;
+    muteAt(text) {
+      awaited = text;
     },
     close: async () => {
       cutAll();
@@ -79,22 +79,20 @@ export async function openWire(target: number): Promise<Wire> {
   };
 }
 
-/** Longest time that is sent what should be refused. */
 const PATIENCE_MS = 60_000;
 const PAUSE_MS = 25;
 
-/** Requests with one key, sent one after the other until one is refused. */
+/** Requests with one key, sent in sequence until one is refused. */
 export interface RefusedLoad {
-  /** When a request with it was last answered 200, by `performance.now`; 0 before the first. */
+  /** Time of the last 200 by `performance.now`; 0 before the first. */
   takenAt(): number;
-  /** Resolves when one is refused. Rejects when there was any other answer, or no refusal within a minute. */
+  /** Resolves on a refusal. Rejects on any other status, or without a refusal within a minute. */
   readonly refused: Promise<void>;
 }
 
 /**
- * Sends requests at an even pace of at most 40 a second, so that a key stays cached while it is revoked.
- * @param send gives the status of one request
- * @param refusal the status of a refused one
+ * Sends at most 40 requests a second, so that a key stays cached while it is revoked.
+ * @param send sends a request and returns its status @param refusal status of a refusal
  */
 export function sendUntilRefused(send: () => Promise<number>, refusal: number): RefusedLoad {
   let takenAt = 0;
@@ -108,8 +106,8 @@ export function sendUntilRefused(send: () => Promise<number>, refusal: number): 
       if (status === refusal) break;
       await delay(PAUSE_MS);
     } while (performance.now() < end);
-    const seen = [...statuses].join(', ');
-    if (seen !== `200, ${refusal}`) throw new Error(`answers were ${seen}, not 200 until the refusal by ${refusal}`);
+    const received = [...statuses].join(', ');
+    if (received !== `200, ${refusal}`) throw new Error(`expected 200 until ${refusal}, received ${received}`);
   };
   return { takenAt: () => takenAt, refused: run() };
 }

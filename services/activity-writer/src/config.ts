@@ -1,7 +1,6 @@
 import { blockWriterSettings, GROUPS, redisSettings, settings } from '@playline/runtime';
 import { z } from 'zod';
 
-/** Settings of the activity writer, by the names of their environment variables. */
 export const configSchema = z.object({
   ...blockWriterSettings,
   ...redisSettings,

@@ -16,7 +16,7 @@ const CHAIN = 'test-chain';
 const HOME = partitionOf(CHAIN);
 const NOW_MS = 1_790_000_000_000;
 const NO_FILTERS = { fromIndexedAt: null, toIndexedAt: null, contractAddress: null, type: null };
-/** Longer than a killed writer needs to finish what it had begun. */
+/** More than a killed writer needs to finish what it has begun. */
 const TURNS = 20;
 
 /** Sends versions of activities, each given by its number and amount. */
@@ -37,24 +37,20 @@ async function dieBefore(world: MemoryWorld, table: 'activity_ids' | 'activity_f
   world.refused.table = null;
 }
 
-/** What the feed serves, and what `activities` says it should serve. */
+/** What the feed serves, and what it should serve by `activities`. */
 async function compare(world: MemoryWorld) {
   const horizon = toHorizon((await world.watermarks.read(HOME)) ?? 0);
-  const page = await world.store.reader.readPage({
-    chain: CHAIN,
-    filters: NO_FILTERS,
-    gap: START_GAP,
-    direction: 'next',
-    limit: 200,
-    horizon,
-  });
+  const query = { chain: CHAIN, filters: NO_FILTERS, gap: START_GAP, direction: 'next', limit: 200 } as const;
+  const page = await world.store.reader.readPage({ ...query, horizon });
   const inOrder = world.activities().toSorted((a, b) => a.updatedAt - b.updatedAt);
   const last = new Map(inOrder.filter(({ updatedAt }) => updatedAt < horizon).map((row) => [row.id, row]));
   const expected = [...last.values()].toSorted((a, b) => a.updatedAt - b.updatedAt).map(toShownActivity);
   return { served: page.rows, expected };
 }
 
-describe.each(['activity_ids', 'activity_feeds'] as const)('a block whose writer died before %s', (table) => {
+const DIED_BEFORE = ['activity_ids', 'activity_feeds'] as const;
+
+describe.each(DIED_BEFORE)('a block whose writer was killed before %s is served completely when', (table) => {
   let world: MemoryWorld;
   beforeEach(async () => {
     vi.useFakeTimers({ toFake: ['Date'], now: NOW_MS });
@@ -64,47 +60,44 @@ describe.each(['activity_ids', 'activity_feeds'] as const)('a block whose writer
   });
   afterEach(() => void vi.useRealTimers());
 
-  const expectWhole = async () => {
+  const expectComplete = async () => {
+    await world.write();
     const { served, expected } = await compare(world);
     expect(served).toEqual(expected);
   };
 
-  it('is served whole when the log has lost an update of it, and the next update supersedes that one', async () => {
-    await send(world, [[1, '2']]);
-    await send(world, [[2, '1']]);
+  it.each<[string, [number, string][], [number, string][]]>([
+    [
+      'the log has lost an update, which the next one supersedes',
+      [
+        [1, '2'],
+        [2, '1'],
+      ],
+      [[1, '3']],
+    ],
+    [
+      'the remaining records get other times',
+      [
+        [2, '1'],
+        [1, '2'],
+      ],
+      [],
+    ],
+    ['the log has lost all records', [[1, '2']], [[1, '3']]],
+  ])('%s', async (_, block, next) => {
+    await send(world, block);
     await dieBefore(world, table);
     world.log.expire(ACTIVITIES, HOME, 2);
-    await world.write();
-    await expectWhole();
-    await send(world, [[1, '3']]);
-    await world.write();
-    await expectWhole();
+    if (block.length > 1) await expectComplete();
+    await send(world, next);
+    await expectComplete();
   });
 
-  it('is served whole when what is left of it gets other times', async () => {
-    await send(world, [[2, '1']]);
-    await send(world, [[1, '2']]);
-    await dieBefore(world, table);
-    world.log.expire(ACTIVITIES, HOME, 2);
-    await world.write();
-    await expectWhole();
-  });
-
-  it('is served whole when the registry no longer has one of its schemas', async () => {
+  it('the registry no longer has one of its schemas', async () => {
     await send(world, [[1, '2']], SECOND_ACTIVITY_SCHEMA);
     await send(world, [[1, '3']]);
     await dieBefore(world, table);
     world.registry.forgotten.add(SECOND_ACTIVITY_SCHEMA);
-    await world.write();
-    await expectWhole();
-  });
-
-  it('is served whole when the log has lost all of it', async () => {
-    await send(world, [[1, '2']]);
-    await dieBefore(world, table);
-    world.log.expire(ACTIVITIES, HOME, 2);
-    await send(world, [[1, '3']]);
-    await world.write();
-    await expectWhole();
+    await expectComplete();
   });
 });

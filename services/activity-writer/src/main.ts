@@ -14,7 +14,6 @@ import {
   toKafka,
   toRedis,
   toRegistry,
-  type Use,
 } from '@playline/runtime';
 import { createConnectionFaults } from '@playline/stores';
 import type { Consumer } from '@playline/stream';
@@ -44,7 +43,12 @@ const limits = toBlockLimits(config);
 
 await runService(logger, async (use) => {
   let consumer: Consumer | null = null;
-  const { store, watermarks, mints, mintView } = await openStores(use);
+  const clickhouse = { ...toClickHouse(config), onFault: faults.listenerOf('ClickHouse') };
+  const redis = { ...toRedis(config), onFault: faults.listenerOf('Redis') };
+  const store = await use('activity store', () => openActivityStore(clickhouse));
+  const watermarks = await use('watermarks', () => openRedisWatermarks(redis));
+  const mints = await use('mint writer', () => openMintWriter(clickhouse));
+  const { view } = await use('mints', () => openRedisMints(redis));
   const producer = await use('producer', () => openProducer({ ...kafka, clientId: SERVICE, logger }));
   const sendTick = createSendTick(producer, topic);
   const lag = () => consumer?.lag() ?? new Map();
@@ -63,11 +67,11 @@ await runService(logger, async (use) => {
   const isBehind = () =>
     [...lag()].some(([name, waiting]) => waiting > 0 && mintTopics.some((mint) => name.startsWith(mint)));
   const states = await use('view of mints', () =>
-    openMintStates({ view: mintView, isBehind, log, schemaOf, topicPrefix, logger, metrics }),
+    openMintStates({ view, isBehind, log, schemaOf, topicPrefix, logger, metrics }),
   );
   const degraded = { ticks: () => ticks.working, mintStates: () => states.working };
-  const hindrances = () => Object.fromEntries(consumer?.blockers() ?? []);
-  const reasons = () => ({ ...faults.reasons(), ...ticks.reasons(), ...states.reasons(), ...hindrances() });
+  const blockers = () => Object.fromEntries(consumer?.blockers() ?? []);
+  const reasons = () => ({ ...faults.reasons(), ...ticks.reasons(), ...states.reasons(), ...blockers() });
   await use('admin listener', () =>
     openAdminServer({ host: config.ADMIN_HOST, port: config.ADMIN_PORT, ready, degraded, reasons, metrics }),
   );
@@ -83,30 +87,10 @@ await runService(logger, async (use) => {
     metrics,
     topicPrefix,
   });
-  await use('letter count', () => openDeadLetterCount({ ...kafka, topics, metrics }));
+  await use('dead letter count', () => openDeadLetterCount({ ...kafka, topics, metrics }));
   const { CONSUMER_GROUP: groupId, SESSION_TIMEOUT_MS: sessionTimeoutMs } = config;
+  const common = { ...kafka, sessionTimeoutMs, logger, metrics };
   consumer = await use('consumer', () =>
-    openBlockConsumer({
-      ...kafka,
-      groupId,
-      topics,
-      sink,
-      limits,
-      deadLetters: producer,
-      sessionTimeoutMs,
-      logger,
-      metrics,
-    }),
+    openBlockConsumer({ ...common, groupId, topics, sink, limits, deadLetters: producer }),
   );
 });
-
-async function openStores(use: Use) {
-  const clickhouse = { ...toClickHouse(config), onFault: faults.listenerOf('ClickHouse') };
-  const redis = { ...toRedis(config), onFault: faults.listenerOf('Redis') };
-  return {
-    store: await use('activity store', () => openActivityStore(clickhouse)),
-    watermarks: await use('watermarks', () => openRedisWatermarks(redis)),
-    mints: await use('mint writer', () => openMintWriter(clickhouse)),
-    mintView: (await use('mints', () => openRedisMints(redis))).view,
-  };
-}

@@ -2,12 +2,16 @@ import { catchUpMints, createMintLogs, type MintLogsParts, type MintView } from 
 import type { Closable, Logger, Metrics } from '@playline/runtime';
 import { pause } from '@playline/stores';
 
-/** Least time between two readings of the logs: states are shown later by at most this. */
-const POLL_MS = 250;
-/** How often Redis is asked at rest whether it was started anew. */
-const CHECK_MS = 500;
-/** The logs are read this often even when nothing says that they have more. */
-const REST_MS = 15_000;
+const INTERVALS: Intervals = { pollMs: 250, checkMs: 500, restMs: 15_000 };
+
+interface Intervals {
+  /** Shortest time between two readings of the logs: states are shown later by at most this. */
+  readonly pollMs: number;
+  /** How often Redis is checked for a restart while nothing is new. */
+  readonly checkMs: number;
+  /** The logs are read this often in any case. */
+  readonly restMs: number;
+}
 
 export interface MintStatesOptions extends MintLogsParts {
   readonly view: MintView;
@@ -16,61 +20,53 @@ export interface MintStatesOptions extends MintLogsParts {
   readonly logger: Logger;
   readonly metrics: Metrics;
   /** Only for tests: shorter intervals. */
-  readonly intervals?: { readonly pollMs: number; readonly checkMs: number; readonly restMs: number };
+  readonly intervals?: Intervals;
 }
 
 export interface MintStates extends Closable {
-  /** Makes the next look come soon, because the logs have more. */
+  /** Makes the next reading come soon, because the logs have more. */
   wake(): void;
-  /** False when the last look failed: shown states are old, and after a restart of Redis nothing is accepted. */
+  /** False when the last reading failed: shown states are old, and after a restart of Redis nothing is accepted. */
   readonly working: boolean;
-  /** Why the last look failed. */
   reasons(): Readonly<Record<string, string>>;
 }
 
 /**
  * Copies the latest state of each mint request from the logs to Redis, also after restarts of either. The view stores
- * how far it has read the logs, so several processes may do this at once.
+ * how far it has read the logs, so several processes may do this concurrently.
  */
 export function openMintStates({ view, isBehind, logger, metrics, ...parts }: MintStatesOptions): MintStates {
-  const {
-    pollMs: lookMs,
-    checkMs: askMs,
-    restMs,
-  } = parts.intervals ?? { pollMs: POLL_MS, checkMs: CHECK_MS, restMs: REST_MS };
-  const total = metrics.counter(
-    'playline_activity_writer_mint_states_total',
-    'States of mint requests brought into Redis',
-  );
+  const { pollMs, checkMs, restMs } = parts.intervals ?? INTERVALS;
+  const total = metrics.counter('playline_activity_writer_mint_states_total', 'Mint request states copied to Redis');
   const logs = createMintLogs(parts);
   let why: string | null = null;
-  const look = async () => {
+  const copy = async () => {
     try {
       const count = await catchUpMints(view, logs);
       if (count > 0) total.inc({}, count);
-      if (why !== null) logger.info('states of mint requests are brought into Redis again');
+      if (why !== null) logger.info('states of mint requests are copied to Redis again');
       why = null;
     } catch (error) {
-      if (why === null) logger.warn({ error }, 'states of mint requests are not brought into Redis');
-      why = `states of mint requests stand still: ${error instanceof Error ? error.message : String(error)}`;
+      if (why === null) logger.warn({ error }, 'states of mint requests are not copied to Redis');
+      why = `states of mint requests are not copied: ${error instanceof Error ? error.message : String(error)}`;
     }
   };
   const closed = new AbortController();
-  /** Aborted when the next look should come soon. */
+  /** Aborted when the next reading should come soon. */
   let woken = new AbortController();
-  /** Waits until there may be new states. Asks only Redis; a look at the logs asks brokers for all ends. */
-  const rest = async () => {
+  /** Waits until there may be new states. It only polls Redis: reading the logs requests all their ends from brokers. */
+  const waitForMore = async () => {
     const endMs = performance.now() + restMs;
-    await pause(lookMs, closed.signal);
+    await pause(pollMs, closed.signal);
     const isOver = () =>
       closed.signal.aborted || woken.signal.aborted || why !== null || isBehind() || performance.now() > endMs;
-    while (!isOver() && (await isWhole(view).catch(() => false))) await pause(askMs, woken.signal);
+    while (!isOver() && (await isComplete(view).catch(() => false))) await pause(checkMs, woken.signal);
     woken = new AbortController();
   };
   const watch = async () => {
     while (!closed.signal.aborted) {
-      await look();
-      await rest();
+      await copy();
+      await waitForMore();
     }
   };
   const watching = watch();
@@ -88,7 +84,7 @@ export function openMintStates({ view, isBehind, logger, metrics, ...parts }: Mi
   };
 }
 
-async function isWhole(view: MintView): Promise<boolean> {
+async function isComplete(view: MintView): Promise<boolean> {
   const { run, completeIn } = await view.progress();
   return completeIn === run;
 }

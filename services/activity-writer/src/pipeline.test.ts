@@ -1,6 +1,6 @@
 import { StoreFault } from '@playline/stores';
 import { until } from '@playline/testkit';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import {
   ACTIVITIES,
   ACTIVITY_SCHEMA,
@@ -19,147 +19,148 @@ const HOME = partitionOf(CHAIN);
 const ELSEWHERE = ['a', 'b', 'c', 'd'].find((chain) => partitionOf(chain) !== HOME)!;
 const NOW_MS = 1_790_000_000_000;
 
-describe('the pipeline of the activity writer', () => {
-  let world: MemoryWorld;
-  const activity = (...given: Parameters<typeof activityOf>) => activityValue(ACTIVITY_SCHEMA, activityOf(...given));
-  const send = (...given: Parameters<typeof activityOf>) => world.send(ACTIVITIES, CHAIN, activity(...given));
-  beforeEach(() => {
-    vi.useFakeTimers({ toFake: ['Date'], now: NOW_MS });
-    world = createMemoryWorld();
-  });
-  afterEach(() => void vi.useRealTimers());
+let world: MemoryWorld;
+const activity = (...given: Parameters<typeof activityOf>) => activityValue(ACTIVITY_SCHEMA, activityOf(...given));
+const send = (...given: Parameters<typeof activityOf>) => world.send(ACTIVITIES, CHAIN, activity(...given));
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ['Date'], now: NOW_MS });
+  world = createMemoryWorld();
+});
+afterEach(() => void vi.useRealTimers());
 
-  it('stores an activity with a time from the log, and publishes the watermark of the partition', async () => {
-    await send(1);
-    await send(2);
-    await world.write();
-    const times = [NOW_MS * 1_000, NOW_MS * 1_000 + 1];
-    expect(world.activities().map(({ updatedAt, offset }) => [updatedAt, offset])).toEqual([
-      [times[0], 0],
-      [times[1], 1],
-    ]);
-    expect(await world.watermarks.read(HOME)).toBe(times[1]);
-    expect(await world.store.activities.constantsOf([world.activities()[0]!.id])).toHaveProperty('size', 1);
-  });
+it('an activity is stored with a time from the log, and the watermark of its partition is published', async () => {
+  await send(1);
+  await send(2);
+  await world.write();
+  const times = [NOW_MS * 1_000, NOW_MS * 1_000 + 1];
+  expect(world.activities().map(({ updatedAt, offset }) => [updatedAt, offset])).toEqual([
+    [times[0], 0],
+    [times[1], 1],
+  ]);
+  expect(await world.watermarks.read(HOME)).toBe(times[1]);
+  expect(await world.store.activities.constantsOf([world.activities()[0]!.id])).toHaveProperty('size', 1);
+});
 
-  it('gives times above the watermark and the block before, whatever the clock of the broker says', async () => {
-    await send(1);
-    await world.write();
-    vi.setSystemTime(NOW_MS - 60_000);
-    await send(2);
-    await world.write();
-    world.log.moveCommit({ topic: ACTIVITIES, partition: HOME, offset: 2, metadata: '{"v":1}' });
-    await world.watermarks.publish(HOME, NOW_MS * 1_000 + 500);
-    await send(3);
-    await world.write();
-    const times = world.activities().map(({ updatedAt }) => updatedAt - NOW_MS * 1_000);
-    expect(times).toEqual([0, 1, 501]);
-  });
+it('times are above the watermark and the block before, whatever the clock of the broker shows', async () => {
+  await send(1);
+  await world.write();
+  vi.setSystemTime(NOW_MS - 60_000);
+  await send(2);
+  await world.write();
+  world.log.moveCommit({ topic: ACTIVITIES, partition: HOME, offset: 2, metadata: '{"v":1}' });
+  await world.watermarks.publish(HOME, NOW_MS * 1_000 + 500);
+  await send(3);
+  await world.write();
+  const times = world.activities().map(({ updatedAt }) => updatedAt - NOW_MS * 1_000);
+  expect(times).toEqual([0, 1, 501]);
+});
 
-  it('uses a tick for its time only: it becomes neither a row nor a dead letter', async () => {
-    await send(1);
-    vi.setSystemTime(NOW_MS + 5_000);
-    await world.tick(HOME);
-    await world.tick(1 - HOME);
-    await world.write();
-    expect(await world.watermarks.read(HOME)).toBe((NOW_MS + 5_000) * 1_000);
-    expect(await world.watermarks.read(1 - HOME)).toBe((NOW_MS + 5_000) * 1_000);
-    expect(world.activities()).toHaveLength(1);
-    expect(world.letters(ACTIVITIES)).toEqual([]);
-  });
+it('a tick moves the watermark only: it becomes neither a row nor a dead letter', async () => {
+  await send(1);
+  vi.setSystemTime(NOW_MS + 5_000);
+  await world.tick(HOME);
+  await world.tick(1 - HOME);
+  await world.write();
+  expect(await world.watermarks.read(HOME)).toBe((NOW_MS + 5_000) * 1_000);
+  expect(await world.watermarks.read(1 - HOME)).toBe((NOW_MS + 5_000) * 1_000);
+  expect(world.activities()).toHaveLength(1);
+  expect(world.deadLetters(ACTIVITIES)).toEqual([]);
+});
 
-  it('stores an update as a later version, and refuses one that changes what readers filter by', async () => {
-    await send(1);
-    await world.write();
-    await send(1, { details: detailsOf(1, '2') });
-    await send(1, { type: 'deposit', indexedAt: 5 });
-    const { contractAddress, details } = activityOf(9);
-    await send(1, { contractAddress, details });
-    await send(2);
-    await send(2, { type: 'deposit' });
-    await send(2, { traceId: 'later' });
-    await world.write();
-    expect(world.activities().map(({ offset }) => offset)).toEqual([0, 1, 4, 6]);
-    expect(world.letters(ACTIVITIES)).toEqual(['changes type, indexed_at', 'changes contract address', 'changes type']);
-  });
+it('an update is stored as a later version, and refused if it changes what readers filter by', async () => {
+  await send(1);
+  await world.write();
+  await send(1, { details: detailsOf(1, '2') });
+  await send(1, { type: 'deposit', indexedAt: 5 });
+  const { contractAddress, details } = activityOf(9);
+  await send(1, { contractAddress, details });
+  await send(2);
+  await send(2, { type: 'deposit' });
+  await send(2, { traceId: 'later' });
+  await world.write();
+  expect(world.activities().map(({ offset }) => offset)).toEqual([0, 1, 4, 6]);
+  expect(world.deadLetters(ACTIVITIES)).toEqual([
+    'changes type, indexed_at',
+    'changes contract address',
+    'changes type',
+  ]);
+});
 
-  it('refuses a record that is not in the partition of its chain', async () => {
-    await world.send(ACTIVITIES, ELSEWHERE, activity(1));
-    await world.send(ACTIVITIES, ELSEWHERE, activity(2, { chain: ELSEWHERE }));
-    await world.write();
-    expect(world.activities().map(({ chain }) => chain)).toEqual([ELSEWHERE]);
-    expect(world.letters(ACTIVITIES)).toEqual(['not in the partition of its chain']);
-  });
+it('a record that is not in the partition of its chain is refused', async () => {
+  await world.send(ACTIVITIES, ELSEWHERE, activity(1));
+  await world.send(ACTIVITIES, ELSEWHERE, activity(2, { chain: ELSEWHERE }));
+  await world.write();
+  expect(world.activities().map(({ chain }) => chain)).toEqual([ELSEWHERE]);
+  expect(world.deadLetters(ACTIVITIES)).toEqual(['not in the partition of its chain']);
+});
 
-  it('makes a dead letter of what is no record or no valid row, with no value of it in the reason', async () => {
-    await world.send(ACTIVITIES, CHAIN, Buffer.from('no frame'));
-    await world.send(ACTIVITIES, CHAIN, activityValue(77, activityOf(1)));
-    await world.send(ACTIVITIES, CHAIN, activity(1).subarray(0, 20));
-    await send(1, { chain: 'No Chain' });
-    await send(1, { details: 'secret' });
-    await send(2);
-    await world.write();
-    expect(world.letters(ACTIVITIES).toSorted()).toEqual([
-      'chain is no name of a chain',
-      'details are not those of the type, or longer than 64 KiB',
-      'no record of its schema',
-      'not in the Confluent wire format',
-      'schema not in the registry: 77',
-    ]);
-    expect(world.activities().map(({ offset }) => offset)).toEqual([5]);
-  });
+it('an invalid record or row becomes a dead letter, with none of its values in the reason', async () => {
+  await world.send(ACTIVITIES, CHAIN, Buffer.from('no frame'));
+  await world.send(ACTIVITIES, CHAIN, activityValue(77, activityOf(1)));
+  await world.send(ACTIVITIES, CHAIN, activity(1).subarray(0, 20));
+  await send(1, { chain: 'No Chain' });
+  await send(1, { details: 'secret' });
+  await send(2);
+  await world.write();
+  expect(world.deadLetters(ACTIVITIES).toSorted()).toEqual([
+    'chain is no name of a chain',
+    'details are not those of the type, or longer than 64 KiB',
+    'no record of its schema',
+    'not in the Confluent wire format',
+    'schema not in the registry: 77',
+  ]);
+  expect(world.activities().map(({ offset }) => offset)).toEqual([5]);
+});
 
-  it('accepts no record that was refused before, once the watermark is above it', async () => {
-    await send(1);
-    await world.send(ACTIVITIES, CHAIN, activityValue(SECOND_ACTIVITY_SCHEMA, activityOf(2)));
-    await send(3);
-    world.registry.forgotten.add(SECOND_ACTIVITY_SCHEMA);
-    const first = world.open();
-    const killed = new Promise<void>((resolve) => {
-      world.told.onPublished = () => resolve(first.kill());
-    });
-    await killed;
-    world.told.onPublished = () => {};
-    world.registry.forgotten.clear();
-    await world.write();
-    expect(world.activities().map(({ offset }) => offset)).toEqual([0, 2]);
-    const reasons = ['schema not in the registry: 3', 'was not taken when its block was written first'];
-    expect(world.letters(ACTIVITIES)).toEqual(reasons);
+it('a record that was refused before is not accepted when the watermark is above it', async () => {
+  await send(1);
+  await world.send(ACTIVITIES, CHAIN, activityValue(SECOND_ACTIVITY_SCHEMA, activityOf(2)));
+  await send(3);
+  world.registry.forgotten.add(SECOND_ACTIVITY_SCHEMA);
+  const first = world.open();
+  await new Promise<void>((resolve) => {
+    world.calls.onPublished = () => resolve(first.kill());
   });
+  world.calls.onPublished = () => {};
+  world.registry.forgotten.clear();
+  await world.write();
+  expect(world.activities().map(({ offset }) => offset)).toEqual([0, 2]);
+  const reasons = ['schema not in the registry: 3', 'was not accepted when its block was first written'];
+  expect(world.deadLetters(ACTIVITIES)).toEqual(reasons);
+});
 
-  it('waits for a registry that is away, and neither loses nor reorders anything', async () => {
-    world.registry.isAway = true;
-    for (const number of [1, 2, 3]) await send(number);
-    const consumer = world.open();
-    await until('it has tried', () => world.registry.asked > 3);
-    world.registry.isAway = false;
-    await consumer.idle();
-    await consumer.close();
-    expect(world.activities().map(({ offset }) => offset)).toEqual([0, 1, 2]);
-  });
+it('records wait for a registry that is down, and are neither lost nor reordered', async () => {
+  world.registry.isDown = true;
+  for (const number of [1, 2, 3]) await send(number);
+  const consumer = world.open();
+  await until('it has tried', () => world.registry.requests > 3);
+  world.registry.isDown = false;
+  await consumer.idle();
+  await consumer.close();
+  expect(world.activities().map(({ offset }) => offset)).toEqual([0, 1, 2]);
+});
 
-  it('publishes a watermark only when the rows below it are stored', async () => {
-    const fault = new StoreFault('busy', { kind: 'passing', code: 'TOO_MANY_PARTS' });
-    const published: number[] = [];
-    const publish = world.watermarks.publish;
-    vi.spyOn(world.watermarks, 'publish').mockImplementation(async (partition, us) => {
-      published.push(world.activities().length);
-      await publish(partition, us);
-    });
-    world.store.failNext(fault);
-    world.store.failNext(fault, 'token');
-    await send(1);
-    await world.write();
-    expect(published).toEqual([1]);
+it('a watermark is published only when the rows below it are stored', async () => {
+  const fault = new StoreFault('busy', { kind: 'passing', code: 'TOO_MANY_PARTS' });
+  const published: number[] = [];
+  const publish = world.watermarks.publish;
+  vi.spyOn(world.watermarks, 'publish').mockImplementation(async (partition, us) => {
+    published.push(world.activities().length);
+    await publish(partition, us);
   });
+  world.store.failNext(fault);
+  world.store.failNext(fault, 'token');
+  await send(1);
+  await world.write();
+  expect(published).toEqual([1]);
+});
 
-  it('stores the records of a token with growing times, so that the last one is the token', async () => {
-    for (const symbol of ['A', 'B', 'C'])
-      await world.send(TOKENS, `${CHAIN} 1`, tokenValue(TOKEN_SCHEMA, tokenOf(1, { symbol })));
-    await world.send(TOKENS, `${CHAIN} 1`, Buffer.from('no frame'));
-    await world.write();
-    const { contractAddress } = world.tokens()[0]!;
-    expect(await world.store.reader.readToken(CHAIN, contractAddress)).toMatchObject({ symbol: 'C' });
-    expect(world.letters(TOKENS)).toEqual(['not in the Confluent wire format']);
-  });
+it('the records of a token are stored with growing times, so that the last one counts', async () => {
+  for (const symbol of ['A', 'B', 'C'])
+    await world.send(TOKENS, `${CHAIN} 1`, tokenValue(TOKEN_SCHEMA, tokenOf(1, { symbol })));
+  await world.send(TOKENS, `${CHAIN} 1`, Buffer.from('no frame'));
+  await world.write();
+  const { contractAddress } = world.tokens()[0]!;
+  expect(await world.store.reader.readToken(CHAIN, contractAddress)).toMatchObject({ symbol: 'C' });
+  expect(world.deadLetters(TOKENS)).toEqual(['not in the Confluent wire format']);
 });

@@ -23,6 +23,7 @@ import {
   type RecordCodec,
   type SchemaSource,
   TOPICS,
+  type Topic,
   tokenCodec,
 } from '@playline/contracts';
 import {
@@ -64,7 +65,6 @@ export interface PipelineOptions {
   readonly deadLetters: Producer;
   /** The partition of the topic of activities that a chain's key gives. @throws RetryableFault */
   readonly partitionOf: (chain: string) => Promise<number>;
-  /** Called for every record of activities that is read, except ticks. */
   readonly onRecordRead: (partition: number) => void;
   /** Called for every mint request, and every state of one, that is read. */
   readonly onMint: () => void;
@@ -72,7 +72,7 @@ export interface PipelineOptions {
   readonly topicPrefix: string;
 }
 
-/** The whole flow: which topics are read and what becomes of their records. */
+/** The whole flow: which topics are read and how their records are stored. */
 export interface Pipeline {
   readonly topics: readonly string[];
   readonly sink: BlockSink;
@@ -85,117 +85,115 @@ export interface Pipeline {
  * An idle partition of activities gets ticks (ticks.ts), which take part in the first line as records without a row.
  */
 export function createPipeline(options: PipelineOptions): Pipeline {
-  const { store, watermarks, schemaOf, deadLetters, partitionOf, metrics, topicPrefix } = options;
+  const { store, mints, watermarks, schemaOf, deadLetters, partitionOf, onMint, onRecordRead, metrics } = options;
   const calls = createStoreCalls(metrics);
-  const writerMetrics = createWriterMetrics(metrics);
-  const publishLetters = createPublishDeadLetters(deadLetters, writerMetrics.countRefused);
+  const refusedTotal = metrics.counter(
+    'playline_activity_writer_refused_total',
+    'Records that became dead letters when their block was written',
+  );
+  /** Dead letters of records that could not become rows. The step is `write`; that of the stream is `transform`. */
+  const publishDeadLetters = async (rejected: readonly DeadLetter[]): Promise<void> => {
+    await retried('dead letters are not acknowledged', sendDeadLetters(deadLetters, rejected, 'write'));
+    refusedTotal.inc({}, rejected.length);
+  };
   const writeActivities = createWriteActivities({ store, calls });
-  const publishWatermark = createPublishWatermark(watermarks, writerMetrics.setWatermark);
+  const publishWatermark = createPublishWatermark(watermarks, metrics);
   const activities: TimedBlockOptions<ActivityRow> = {
     readRow: createReadRow({ codec: activityCodec, schemaOf, toRow: toActivityRow }),
     isTick,
-    readWatermark: createReadWatermark(watermarks),
+    readWatermark: async (partition) => (await retried('the watermark is not read', watermarks.read(partition))) ?? 0,
     storedOffsets: (rows) => calls.query('activities', () => store.storedOffsets(rows)),
     refuse: createRefuseUpdates({ store, calls, partitionOf }),
-    publishDeadLetters: publishLetters,
+    publishDeadLetters,
     write: async (rows) => {
       await writeActivities(rows);
       await publishWatermark(rows.block.partition, rows.end);
     },
-    onRecordRead: options.onRecordRead,
+    onRecordRead,
   };
-  const tokens: TimedBlockOptions<TokenRow> = {
-    ...createPlainBlocks(publishLetters),
-    readRow: createReadRow({ codec: tokenCodec, schemaOf, toRow: toTokenRow }),
-    write: createWriteFolding({ tablesOf: () => ['tokens'] as const, insert: (rows) => store.insert(rows), calls }),
-  };
-  const plain = { ...createPlainBlocks(publishLetters), onTaken: options.onMint };
-  const minting = createMintingBlocks({ mints: options.mints, calls, schemaOf }, plain);
-  const blocks = new Map<string, (partition: number) => BlockBuilder>([
-    [topicPrefix + TOPICS.activities.name, (partition) => new TimedBlock(activities, partition)],
-    [topicPrefix + TOPICS.tokens.name, (partition) => new TimedBlock(tokens, partition)],
-    ...minting.map(({ topic, open }) => [topicPrefix + topic, open] as const),
-  ]);
+  const plain = createOpenPlain(schemaOf, publishDeadLetters);
+  const writeTokens = createWriteFolding<TokenRow, 'tokens'>({
+    tablesOf: () => ['tokens'],
+    insert: store.insert,
+    calls,
+  });
+  const write = createWriteFolding<Row, MintTable>({ tablesOf, insert: mints.insert, calls });
+  const minting = { write, onRead: onMint };
+  const blocks = new Map<string, (partition: number) => BlockBuilder>(
+    (
+      [
+        [TOPICS.activities, (partition) => new TimedBlock(activities, partition)],
+        [TOPICS.tokens, plain({ codec: tokenCodec, toRow: toTokenRow, write: writeTokens })],
+        [TOPICS.mintRequests, plain({ codec: mintRequestCodec, toRow: toRequestRow, ...minting })],
+        [TOPICS.mintStates, plain({ codec: mintStateCodec, toRow: toStateRow, ...minting })],
+        [TOPICS.chainMetadata, plain({ codec: chainMetadataCodec, toRow: toMetadataRow, ...minting })],
+      ] satisfies [Topic, (partition: number) => BlockBuilder][]
+    ).map(([topic, open]) => [options.topicPrefix + topic.name, open]),
+  );
   return {
     topics: [...blocks.keys()],
     sink: {
       transformVersion: TRANSFORM_VERSION,
       openBlock(topic, partition) {
         const open = blocks.get(topic);
-        if (open === undefined) throw new Error(`nothing reads ${topic}`);
+        if (open === undefined) throw new Error(`no block reads ${topic}`);
         return open(partition);
       },
     },
   };
 }
 
-/** Metrics of this service only; the stream counts records, blocks, lag and calls of the store. */
-function createWriterMetrics(metrics: Metrics) {
-  const refusedTotal = metrics.counter(
-    'playline_activity_writer_refused_total',
-    'Records that became dead letters when their block was written',
-  );
+interface PlainParts<T, R> {
+  readonly codec: RecordCodec<T>;
+  readonly toRow: (record: T, version: LoggedVersion) => R;
+  readonly write: (rows: TimedRows<R>) => Promise<void>;
+  readonly onRead?: () => void;
+}
+
+/** Opens blocks whose times no reader waits for: they refuse no row and read no watermark. */
+function createOpenPlain(schemaOf: SchemaSource, publishDeadLetters: TimedBlockOptions<never>['publishDeadLetters']) {
+  return <T, R extends LoggedVersion>({ codec, toRow, write, onRead = () => {} }: PlainParts<T, R>) => {
+    const block: TimedBlockOptions<R> = {
+      readRow: createReadRow({ codec, schemaOf, toRow }),
+      isTick: () => false,
+      readWatermark: async () => 0,
+      storedOffsets: async () => new Set(),
+      refuse: async () => [],
+      publishDeadLetters,
+      onRecordRead: onRead,
+      write,
+    };
+    return (partition: number) => new TimedBlock(block, partition);
+  };
+}
+
+/** Makes any fault retryable. @throws RetryableFault */
+function retried<T>(message: string, work: Promise<T>): Promise<T> {
+  return work.catch((cause: unknown) => {
+    throw new RetryableFault(message, { cause });
+  });
+}
+
+/**
+ * Creates the step that publishes the time, in epoch microseconds, up to which every row of a partition is stored.
+ * @throws RetryableFault
+ */
+function createPublishWatermark(watermarks: Pick<Watermarks, 'publish'>, metrics: Metrics) {
   const watermark = metrics.gauge(
     'playline_activity_writer_watermark_timestamp_seconds',
     'Up to where a partition is known, seconds since the epoch',
     ['partition'],
   );
-  return {
-    countRefused: (count: number) => refusedTotal.inc({}, count),
-    setWatermark: (partition: number, us: number) => watermark.set({ partition: String(partition) }, us / 1_000_000),
-  };
-}
-
-/**
- * Creates the step that publishes dead letters of records that turned out not to be rows when their block was written.
- * They name the step `write`; those of the stream itself name `transform`.
- * @param onRefused called with their number once they are acknowledged
- */
-function createPublishDeadLetters(producer: Producer, onRefused: (count: number) => void) {
-  return async (letters: readonly DeadLetter[]): Promise<void> => {
-    try {
-      await sendDeadLetters(producer, letters, 'write');
-    } catch (cause) {
-      throw new RetryableFault('dead letters are not acknowledged', { cause });
-    }
-    onRefused(letters.length);
-  };
-}
-
-/**
- * Creates the step that publishes the time, in epoch microseconds, up to which every row of a partition is stored.
- * @param onPublished called with each watermark that Redis has stored
- * @throws RetryableFault
- */
-function createPublishWatermark(
-  watermarks: Pick<Watermarks, 'publish'>,
-  onPublished: (partition: number, us: number) => void,
-) {
   return async (partition: number, us: number): Promise<void> => {
-    try {
-      await watermarks.publish(partition, us);
-    } catch (cause) {
-      throw new RetryableFault('the watermark is not published', { cause });
-    }
-    onPublished(partition, us);
-  };
-}
-
-/** Creates the function that reads the watermark of a partition; 0 when none is published. @throws RetryableFault */
-function createReadWatermark(watermarks: Pick<Watermarks, 'read'>) {
-  return async (partition: number): Promise<number> => {
-    try {
-      return (await watermarks.read(partition)) ?? 0;
-    } catch (cause) {
-      throw new RetryableFault('the watermark is not read', { cause });
-    }
+    await retried('the watermark is not published', watermarks.publish(partition, us));
+    watermark.set({ partition: String(partition) }, us / 1_000_000);
   };
 }
 
 /**
  * Creates the step that stores a block's activities once. First the versions (`activities`), then the list of versions
  * of each activity (`activity_ids`), then what readers get, with marks of the superseded versions (`activity_feeds`).
- * All of it is stored before the watermark covers it, and after all earlier blocks.
+ * All rows are stored before the watermark covers them, and after all earlier blocks.
  */
 function createWriteActivities({ store, calls }: { store: ActivityStore; calls: StoreCalls }) {
   /**
@@ -203,111 +201,49 @@ function createWriteActivities({ store, calls }: { store: ActivityStore; calls: 
    * read any more or have other times now. Those are in `activities`, so they count as versions; in the other tables
    * they may be missing.
    */
-  const withStanding = async ({ rows, block, after, end }: TimedRows<ActivityRow>): Promise<readonly ActivityRow[]> => {
-    const standing = await calls.query('activities', () => store.rowsBetween(block.partition, after, end));
-    const all = new Map([...standing, ...rows].map((row) => [`${row.chain} ${row.updatedAt} ${row.id}`, row]));
+  const withEarlier = async ({ rows, block, after, end }: TimedRows<ActivityRow>): Promise<readonly ActivityRow[]> => {
+    const earlier = await calls.query('activities', () => store.rowsBetween(block.partition, after, end));
+    const all = new Map([...earlier, ...rows].map((row) => [`${row.chain} ${row.updatedAt} ${row.id}`, row]));
     return [...all.values()].toSorted((a, b) => a.updatedAt - b.updatedAt);
   };
   return async (given: TimedRows<ActivityRow>): Promise<void> => {
     const { rows, block, notes, signal } = given;
     const { start, end, triedBefore = false } = block;
     const createInsert =
-      (table: ChainTable, of: readonly (ActivityRow | Supersession)[]) => (asked: readonly number[], token: string) => {
-        const sent = { table, rows: asked.map((row) => of[row]!), token, signal } as ChainInsert;
-        return calls.insert(table, asked.length, () => store.insert(sent));
+      (table: ChainTable, of: readonly (ActivityRow | Supersession)[]) =>
+      (selected: readonly number[], token: string) => {
+        const sent = { table, rows: selected.map((row) => of[row]!), token, signal } as ChainInsert;
+        return calls.insert(table, selected.length, () => store.insert(sent));
       };
-    if (rows.length > 0)
-      await storeOnce({
-        start,
-        end,
-        triedBefore,
-        notes,
-        tokenOf: (from, to) => toBlockToken(block, 'activities', from, to),
-        rows: {
-          count: rows.length,
-          offsetOf: (row) => rows[row]!.offset,
-          partOf: (row) => partOfActivity(rows[row]!),
-          insert: createInsert('activities', rows),
-          storedOffsets: (asked) =>
-            calls.query('activities', () => store.storedOffsets(asked.map((row) => rows[row]!))),
-        },
-      });
-    const storeFolded = (table: 'activity_ids' | 'activity_feeds', of: readonly (ActivityRow | Supersession)[]) =>
-      storeFolding({
-        count: of.length,
-        token: toBlockToken(block, table, start, end),
-        triedBefore,
-        notes,
-        insert: createInsert(table, of),
-      });
-    const all = given.isRecovered ? await withStanding(given) : rows;
+    const access = {
+      count: rows.length,
+      offsetOf: (row: number) => rows[row]!.offset,
+      partOf: (row: number) => partOfActivity(rows[row]!),
+      insert: createInsert('activities', rows),
+      storedOffsets: (selected: readonly number[]) =>
+        calls.query('activities', () => store.storedOffsets(selected.map((row) => rows[row]!))),
+    };
+    const tokenOf = (from: number, to: number) => toBlockToken(block, 'activities', from, to);
+    if (rows.length > 0) await storeOnce({ start, end, triedBefore, notes, tokenOf, rows: access });
+    const storeFolded = (table: 'activity_ids' | 'activity_feeds', of: readonly (ActivityRow | Supersession)[]) => {
+      const token = toBlockToken(block, table, start, end);
+      return storeFolding({ count: of.length, token, triedBefore, notes, insert: createInsert(table, of) });
+    };
+    const all = given.isRecovered ? await withEarlier(given) : rows;
     await storeFolded('activity_ids', all);
-    const supersessions = await findSupersessions(all, (...asked) =>
-      calls.query('activity_ids', () => store.lastBefore(...asked)),
+    const supersessions = await findSupersessions(all, (...selected) =>
+      calls.query('activity_ids', () => store.lastBefore(...selected)),
     );
     await storeFolded('activity_feeds', [...all, ...supersessions]);
   };
-}
-
-/** The options of blocks whose times no reader waits for, whatever their rows are. */
-interface PlainBlocks
-  extends Pick<
-    TimedBlockOptions<unknown>,
-    'isTick' | 'readWatermark' | 'storedOffsets' | 'publishDeadLetters' | 'onRecordRead'
-  > {
-  readonly refuse: (rows: readonly unknown[]) => Promise<readonly never[]>;
-}
-
-/** Options of blocks that refuse no row, read no watermark, and do not depend on which rows are stored. */
-function createPlainBlocks(publishLetters: PlainBlocks['publishDeadLetters']): PlainBlocks {
-  return {
-    isTick: () => false,
-    readWatermark: async () => 0,
-    storedOffsets: async () => new Set(),
-    refuse: async () => [],
-    publishDeadLetters: publishLetters,
-    onRecordRead: () => {},
-  };
-}
-
-interface MintingBlocksParts {
-  readonly mints: Pick<MintWriter, 'insert'>;
-  readonly calls: StoreCalls;
-  readonly schemaOf: SchemaSource;
-}
-
-/** How to open blocks of one topic. */
-interface OpenBlocks {
-  readonly topic: string;
-  readonly open: (partition: number) => BlockBuilder;
 }
 
 type Row = MintRow | MetadataRow;
 
 function tablesOf(row: Row): readonly MintTable[] {
   if ('kind' in row) return [METADATA_TABLES[row.kind]];
-  // Only the request has the metadata. A row without any says that none was requested.
+  // Only the request has the metadata. A row without any means that none was requested.
   return row.revision === 0 ? ['mint_requests', 'mint_metadata'] : ['mint_requests'];
-}
-
-/** The blocks of mint requests, of their states and of metadata. */
-function createMintingBlocks(
-  { mints, calls, schemaOf }: MintingBlocksParts,
-  plain: PlainBlocks,
-): readonly OpenBlocks[] {
-  const write = createWriteFolding<Row, MintTable>({ tablesOf, insert: (rows) => mints.insert(rows), calls });
-  const createOpen = <T, R extends Row>(
-    codec: RecordCodec<T>,
-    toRow: (record: T, version: LoggedVersion) => R,
-  ): OpenBlocks['open'] => {
-    const readRow = createReadRow({ codec, schemaOf, toRow });
-    return (partition) => new TimedBlock<R>({ ...plain, readRow, write }, partition);
-  };
-  return [
-    { topic: TOPICS.mintRequests.name, open: createOpen(mintRequestCodec, toRequestRow) },
-    { topic: TOPICS.mintStates.name, open: createOpen(mintStateCodec, toStateRow) },
-    { topic: TOPICS.chainMetadata.name, open: createOpen(chainMetadataCodec, toMetadataRow) },
-  ];
 }
 
 /** Largest time of a column with milliseconds: the end of 2299. */
@@ -315,11 +251,11 @@ const TIME_MAX_MS = Date.UTC(2299, 11, 31);
 
 /** @throws RangeError that names the member, without its value */
 function assertTime(name: string, epochMs: number): void {
-  if (!(epochMs >= 0 && epochMs <= TIME_MAX_MS)) throw new RangeError(`${name} is no time that is stored`);
+  if (!(epochMs >= 0 && epochMs <= TIME_MAX_MS)) throw new RangeError(`${name} is not a time that can be stored`);
 }
 
 function assertCount(name: string, count: number | null): void {
-  if (count !== null && !(Number.isSafeInteger(count) && count >= 0)) throw new RangeError(`${name} is no count`);
+  if (count !== null && !(Number.isSafeInteger(count) && count >= 0)) throw new RangeError(`${name} is not a count`);
 }
 
 /** @throws RangeError that names what is invalid */
@@ -345,18 +281,11 @@ function toMetadataRow(record: ChainMetadataRecord, version: LoggedVersion): Met
   return { ...rest, ...version, contractAddress: `0x${contractAddress.toString('hex')}` };
 }
 
-/** Rows of one table, with the token that names exactly this set of them. */
-interface Insert<R, T extends string> {
-  readonly table: T;
-  readonly rows: readonly R[];
-  readonly token: string;
-  readonly signal: AbortSignal;
-}
-
 interface WriteFoldingParts<R, T extends string> {
   /** All tables that get something of the row. */
   readonly tablesOf: (row: R) => readonly T[];
-  readonly insert: (rows: Insert<R, T>) => Promise<void>;
+  /** Inserts rows of one table, with the token of exactly this set of them. */
+  readonly insert: (block: { table: T; rows: readonly R[]; token: string; signal: AbortSignal }) => Promise<void>;
   readonly calls: StoreCalls;
 }
 
@@ -366,19 +295,16 @@ interface WriteFoldingParts<R, T extends string> {
  */
 function createWriteFolding<R, T extends string>({ tablesOf, insert, calls }: WriteFoldingParts<R, T>) {
   return async ({ rows, block, notes, signal }: TimedRows<R>): Promise<void> => {
-    const byTable = new Map<T, R[]>();
-    for (const row of rows)
-      for (const table of tablesOf(row)) {
-        const own = byTable.get(table);
-        if (own === undefined) byTable.set(table, [row]);
-        else own.push(row);
-      }
-    for (const [table, own] of byTable) {
-      const insertAsked = (asked: readonly number[], token: string) =>
-        calls.insert(table, asked.length, () => insert({ table, rows: asked.map((row) => own[row]!), token, signal }));
+    const pairs = rows.flatMap((row) => tablesOf(row).map((table) => ({ row, table })));
+    for (const [table, of] of Map.groupBy(pairs, (pair) => pair.table)) {
+      const own = of.map(({ row }) => row);
+      const insertSelected = (selected: readonly number[], token: string) =>
+        calls.insert(table, selected.length, () =>
+          insert({ table, rows: selected.map((row) => own[row]!), token, signal }),
+        );
       const token = toBlockToken(block, table, block.start, block.end);
       const triedBefore = block.triedBefore ?? false;
-      await storeFolding({ count: own.length, token, triedBefore, notes, insert: insertAsked });
+      await storeFolding({ count: own.length, token, triedBefore, notes, insert: insertSelected });
     }
   };
 }

@@ -5,23 +5,22 @@ import type { SendTick } from './steps/send-tick.ts';
 export const IDLE_MS = 1_000;
 /** While nothing comes but ticks, each waits twice as long as the one before, up to this. */
 export const IDLE_MAX_MS = 64_000;
-/** How often partitions are checked. */
 const CHECK_MS = 250;
-/** The same while all of them are at rest. It is also how often the watermarks of the last ticks are looked for in Redis. */
+/** The same while all of them are at rest. Also how often Redis is checked for lost watermarks. */
 const REST_CHECK_MS = 1_000;
 
 interface Quiet {
-  /** When a record came or a tick was sent last; by `performance.now`. */
+  /** When a record was read or a tick was sent last; by `performance.now`. */
   readonly sinceMs: number;
   /** After how long the next tick is due. */
   readonly waitMs: number;
 }
 
-/** Which partitions are idle, and when each gets its next tick. */
+/** Knows which partitions are idle, and when each gets its next tick. */
 export class IdlePartitions {
   readonly #quiet = new Map<number, Quiet>();
 
-  /** A record came, or the last tick failed: the next one is due in a second. */
+  /** A record was read, or the last tick failed: the next one is due in a second. */
   recordRead(partition: number, nowMs: number): void {
     this.#quiet.set(partition, { sinceMs: nowMs, waitMs: IDLE_MS });
   }
@@ -40,13 +39,13 @@ export class IdlePartitions {
     return (this.#quiet.get(partition)?.waitMs ?? 0) > IDLE_MS;
   }
 
-  /** The next tick is due at once, as for a new partition. */
+  /** The next tick is due immediately, as for a new partition. */
   forget(partition: number): void {
     this.#quiet.delete(partition);
   }
 
   /**
-   * Returns partitions of `current` (ours, nothing left to read or write) that were idle long enough. If there are any,
+   * Returns partitions of `current` (assigned, with nothing left to read or write) that were idle long enough. If there are any,
    * resting ones that have waited half their time are added: a tick wakes the whole process.
    */
   due(current: readonly number[], nowMs: number): number[] {
@@ -59,28 +58,25 @@ export class IdlePartitions {
   }
 }
 
-/** Creates the check whether a partition's watermark was lost since the last check: missing, or lower than before. */
-function createIsLost(readWatermark: TicksOptions['readWatermark']): (partition: number) => Promise<boolean> {
+/**
+ * Creates the check for lost watermarks: missing, or lower than at the last check. It is made at most once a second,
+ * however often it is called.
+ */
+function createFindLost(readWatermark: TicksOptions['readWatermark'], onLost: (partition: number) => void) {
   const known = new Map<number, number>();
-  return async (partition) => {
-    const before = known.get(partition);
-    const now = await readWatermark(partition).catch(() => undefined);
-    // While Redis does not answer, a tick would not help.
-    if (now === undefined) return false;
-    if (now !== null) known.set(partition, now);
-    return before !== undefined && (now === null || now < before);
-  };
-}
-
-/** Creates the check of all watermarks, which is made at most once a second, however often it is called. */
-function createLookForLost(readWatermark: TicksOptions['readWatermark'], onLost: (partition: number) => void) {
-  const isLost = createIsLost(readWatermark);
-  let lookedMs = performance.now();
+  let checkedMs = performance.now();
   return async (partitions: readonly number[]): Promise<void> => {
-    if (performance.now() - lookedMs < REST_CHECK_MS) return;
-    lookedMs = performance.now();
-    const lost = await Promise.all(partitions.map(isLost));
-    for (const [at, partition] of partitions.entries()) if (lost[at]) onLost(partition);
+    if (performance.now() - checkedMs < REST_CHECK_MS) return;
+    checkedMs = performance.now();
+    const check = async (partition: number) => {
+      const before = known.get(partition);
+      const now = await readWatermark(partition).catch(() => undefined);
+      // While Redis does not answer, a tick would not help.
+      if (now === undefined) return;
+      if (now !== null) known.set(partition, now);
+      if (before !== undefined && (now === null || now < before)) onLost(partition);
+    };
+    await Promise.all(partitions.map(check));
   };
 }
 
@@ -96,22 +92,20 @@ export interface TicksOptions {
 }
 
 export interface Ticks extends Closable {
-  /** A record that is no tick was read from a partition. */
   recordRead(partition: number): void;
   /** False when the last tick could not be sent: the watermarks of idle partitions do not move. */
   readonly working: boolean;
-  /** Why it could not. */
   reasons(): Readonly<Record<string, string>>;
 }
 
 /**
- * Sends ticks to idle partitions until it is closed: ever more seldom while nothing else comes, and at once when the
+ * Sends ticks to idle partitions until it is closed: less and less often while no record comes, and immediately when the
  * watermark was lost. A tick that fails is sent again a second later.
  */
 export function openTicks({ topic, lag, sendTick, readWatermark, logger, metrics }: TicksOptions): Ticks {
   const ticksTotal = metrics.counter('playline_activity_writer_ticks_total', 'Ticks for idle partitions', ['outcome']);
   const idle = new IdlePartitions();
-  const underWay = new Set<Promise<void>>();
+  const running = new Set<Promise<void>>();
   let why: string | null = null;
   const send = async (partition: number) => {
     try {
@@ -126,45 +120,45 @@ export function openTicks({ topic, lag, sendTick, readWatermark, logger, metrics
     }
   };
   const keep = (work: Promise<void>) => {
-    const kept = work.finally(() => underWay.delete(kept));
-    underWay.add(kept);
+    const kept = work.finally(() => running.delete(kept));
+    running.add(kept);
   };
   const current = () => currentOf(topic, lag());
-  const lookForLost = createLookForLost(readWatermark, (partition) => {
+  const findLost = createFindLost(readWatermark, (partition) => {
     idle.forget(partition);
-    pace.hasten();
+    schedule.hasten();
   });
-  const pace = openPace(() => {
+  const schedule = openSchedule(() => {
     for (const partition of idle.due(current(), performance.now())) {
       idle.tickSent(partition, performance.now());
       keep(send(partition));
     }
-    keep(lookForLost(current()));
+    keep(findLost(current()));
     return idle.areIdle(current()) ? REST_CHECK_MS : CHECK_MS;
   });
   return {
     recordRead: (partition) => {
       idle.recordRead(partition, performance.now());
-      pace.hasten();
+      schedule.hasten();
     },
     get working() {
       return why === null;
     },
     reasons: (): Readonly<Record<string, string>> => (why === null ? {} : { ticks: why }),
     close: async () => {
-      pace.close();
-      await Promise.all(underWay);
+      schedule.close();
+      await Promise.all(running);
     },
   };
 }
 
-/** Calls `look`, which returns when it wants to be called next. `hasten` makes a call that is far off come soon. */
-function openPace(look: () => number): { hasten(): void; close(): void } {
+/** Calls `check`, which returns after how long to call it next. `hasten` makes a call that is far off come soon. */
+function openSchedule(check: () => number): { hasten(): void; close(): void } {
   let timer = setTimeout(run, CHECK_MS);
   let isSlow = false;
   let isClosed = false;
   function run() {
-    const waitMs = look();
+    const waitMs = check();
     isSlow = waitMs > CHECK_MS;
     timer = setTimeout(run, waitMs);
   }

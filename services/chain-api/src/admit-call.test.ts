@@ -1,7 +1,7 @@
 import { createUsageCounter } from '@playline/access-keys';
 import type { Exchange } from '@playline/http';
 import { createWindowLimiter } from '@playline/rate-limit';
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { createAdmitCall, type RateLimitKeys } from './admit-call.ts';
 
 const PLANS: RateLimitKeys = { find: async (key) => (key === 'good' ? { keyId: 'id', calls: 5, windowS: 60 } : null) };
@@ -30,54 +30,52 @@ function setUp(keys: RateLimitKeys = PLANS) {
   return { call, refused, usage };
 }
 
-describe('a call', () => {
-  it('without a key counts against its address, and against no other', async () => {
-    const { call, refused } = setUp();
-    expect(await call()).toBe('ratelimit-policy "calls";q=2;w=60 ratelimit "calls";r=1;t=60');
-    await call();
-    expect(await call()).toBe('TOO_MANY_REQUESTS_ERROR');
-    expect(refused).toEqual(['calls']);
-    expect(await call(undefined, '192.0.2.2')).toContain('r=1');
-  });
+it('a call without a key counts only against its address', async () => {
+  const { call, refused } = setUp();
+  expect(await call()).toBe('ratelimit-policy "calls";q=2;w=60 ratelimit "calls";r=1;t=60');
+  await call();
+  expect(await call()).toBe('TOO_MANY_REQUESTS_ERROR');
+  expect(refused).toEqual(['calls']);
+  expect(await call(undefined, '192.0.2.2')).toContain('r=1');
+});
 
-  it('under a key counts against the plan of the key, from any address', async () => {
-    const { call } = setUp();
-    for (let calls = 0; calls < 3; calls++) await call();
-    expect(await call('good')).toBe('ratelimit-policy "calls";q=5;w=60 ratelimit "calls";r=4;t=60');
-    expect(await call('good', '192.0.2.2')).toContain('r=3');
-  });
+it('a call with a key counts against the plan of the key, from any address', async () => {
+  const { call } = setUp();
+  for (let calls = 0; calls < 3; calls++) await call();
+  expect(await call('good')).toBe('ratelimit-policy "calls";q=5;w=60 ratelimit "calls";r=4;t=60');
+  expect(await call('good', '192.0.2.2')).toContain('r=3');
+});
 
-  it('is counted under a valid key with the trace of its last refusal, and under no other', async () => {
-    const { call, usage } = setUp();
-    for (let calls = 0; calls < 7; calls++) await call('good');
-    await call('bad');
-    await call();
-    const lastRefusal = { at: 0, reason: 'TOO_MANY_REQUESTS_ERROR', traceId: 'trace' };
-    expect(usage.take()).toMatchObject({
-      keys: [{ keyId: 'id', uses: 7, refusals: 2, lastRefusal }],
-      environments: [],
-    });
+it('the usage of a valid key counts its calls with the trace of the last refusal, and no others', async () => {
+  const { call, usage } = setUp();
+  for (let calls = 0; calls < 7; calls++) await call('good');
+  await call('bad');
+  await call();
+  const lastRefusal = { at: 0, reason: 'TOO_MANY_REQUESTS_ERROR', traceId: 'trace' };
+  expect(usage.take()).toMatchObject({
+    keys: [{ keyId: 'id', uses: 7, refusals: 2, lastRefusal }],
+    environments: [],
   });
+});
 
-  it('under an invalid key is refused, and counts against its address', async () => {
-    const { call } = setUp();
-    expect(await call('bad')).toBe('AUTHENTICATION_ERROR');
-    expect(await call('')).toBe('AUTHENTICATION_ERROR');
-    expect(await call('bad')).toBe('TOO_MANY_REQUESTS_ERROR');
-    expect(await call()).toBe('TOO_MANY_REQUESTS_ERROR');
-  });
+it('a call with an invalid key is refused, and counts against its address', async () => {
+  const { call } = setUp();
+  expect(await call('bad')).toBe('AUTHENTICATION_ERROR');
+  expect(await call('')).toBe('AUTHENTICATION_ERROR');
+  expect(await call('bad')).toBe('TOO_MANY_REQUESTS_ERROR');
+  expect(await call()).toBe('TOO_MANY_REQUESTS_ERROR');
+});
 
-  it('fails without a refusal while its key cannot be checked', async () => {
-    const { call } = setUp({ find: () => Promise.reject(new Error('away')) });
-    expect(await call('good')).toBe('Error: away');
-  });
+it('a call fails without a refusal while its key cannot be checked', async () => {
+  const { call } = setUp({ find: () => Promise.reject(new Error('away')) });
+  expect(await call('good')).toBe('Error: away');
+});
 
-  it('follows the present plan of its key', async () => {
-    let calls = 1;
-    const { call } = setUp({ find: async () => ({ keyId: 'id', calls, windowS: 60 }) });
-    await call('good');
-    expect(await call('good')).toBe('TOO_MANY_REQUESTS_ERROR');
-    calls = 3;
-    expect(await call('good')).toBe('ratelimit-policy "calls";q=3;w=60 ratelimit "calls";r=2;t=60');
-  });
+it('a call follows the current plan of its key', async () => {
+  let calls = 1;
+  const { call } = setUp({ find: async () => ({ keyId: 'id', calls, windowS: 60 }) });
+  await call('good');
+  expect(await call('good')).toBe('TOO_MANY_REQUESTS_ERROR');
+  calls = 3;
+  expect(await call('good')).toBe('ratelimit-policy "calls";q=3;w=60 ratelimit "calls";r=2;t=60');
 });

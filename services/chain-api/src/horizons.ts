@@ -23,16 +23,10 @@ export interface Horizons {
 
 /** A healthy answer takes a millisecond. */
 const READ_MAX_MS = 250;
-/**
- * Redis was one eighth of the cost of a page. A single reader, or one at the end of the history, gets the latest
- * watermark.
- */
+/** Redis was one eighth of the cost of a page. A single reader gets the latest watermark. */
 const SHARED_AGE_MAX_MS = 50;
 
-/**
- * Limits pages. Rows below a watermark are complete forever, so the last one stays valid when none, or a lower one,
- * can be read. Fails only while none was ever read.
- */
+/** Rows below a watermark are complete forever, so the last one is used when none can be read. */
 export function createHorizons({ watermarks, onFault }: HorizonParts): Horizons {
   const known = new Map<number, number>();
   const readShared = createSharedReads(watermarks.read);
@@ -62,10 +56,7 @@ interface Reading {
   readonly watermark: Promise<number | null>;
 }
 
-/**
- * Shares a read among all callers that arrive before it begins, so that a page covers everything published before its
- * request.
- */
+/** Shares a read among callers that arrive before it begins. */
 function createSharedReads(read: Watermarks['read']): ReadShared {
   const lastOf = new Map<number, Reading>();
   const underWay = new Map<number, Promise<unknown>>();

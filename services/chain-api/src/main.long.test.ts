@@ -55,7 +55,7 @@ describe('the chain API on real stores', () => {
   const known = activityRow();
   beforeEach(() => stores.putTokens(tokenRow()));
 
-  it('serves rows of ClickHouse up to the watermark in Redis, and a token', async () => {
+  it('the chain API serves rows of ClickHouse up to the watermark in Redis, and a token', async () => {
     const coming = activityRow({ after: 10 });
     await stores.put(known);
     await stores.putSilently(coming);
@@ -66,7 +66,7 @@ describe('the chain API on real stores', () => {
     expect(await (await opened.get(TOKEN)).json()).toMatchObject({ result: { symbol: 'GOLD', chain: CHAIN } });
   });
 
-  it('reports counts, durations and how far each chain is served', async () => {
+  it('the chain API reports counts, durations and how far each chain is served', async () => {
     const opened = await openReady();
     await opened.get(HISTORY);
     await opened.get(TOKEN);
@@ -81,7 +81,7 @@ describe('the chain API on real stores', () => {
     );
   });
 
-  it('drains on SIGTERM under load: every accepted call is answered, and it ends with 0', async () => {
+  it('the chain API drains on SIGTERM under load: every accepted call is answered, and the exit code is 0', async () => {
     const { child, get, close, adminUrl } = await openReady({ RATE_LIMIT_CALLS: '1000000' });
     const statuses: number[] = [];
     let refused = 0;
@@ -105,48 +105,46 @@ describe('the chain API on real stores', () => {
   });
 });
 
-describe('the chain API without one of its stores', () => {
-  it('keeps running without ClickHouse, reports it missing and answers 500, and is ready as soon as it is back', async () => {
-    const clickhouse = new URL(testStores().clickhouse.url);
-    wire = await openWire(Number(clickhouse.port));
-    wire.mode = 'cut';
-    clickhouse.port = String(wire.port);
-    const opened = await open({ CLICKHOUSE_URL: clickhouse.href });
-    await until('the other store is there', async () => String(await opened.notReady()) === 'store');
-    expect((await opened.get(TOKEN)).status).toBe(500);
-    expect((await opened.get(HISTORY)).status).toBe(500);
-    expect((await fetch(`${opened.adminUrl}/livez`)).status).toBe(200);
-    wire.mode = 'open';
-    await until('the chain API is ready', async () => (await opened.notReady()).length === 0);
-    expect((await opened.get(TOKEN)).status).toBe(200);
-  });
-
-  it('is not ready until Redis has answered once, and serves tokens all the same', async () => {
-    const redis = await openRedisWire();
-    redis.wire.mode = 'cut';
-    const opened = await open({ REDIS_URL: redis.REDIS_URL });
-    await until('the other store is there', async () => String(await opened.notReady()) === 'horizons');
-    expect((await opened.get(HISTORY)).status).toBe(500);
-    expect((await opened.get(TOKEN)).status).toBe(200);
-    redis.wire.mode = 'open';
-    await until('the chain API is ready', async () => (await opened.notReady()).length === 0);
-    expect((await opened.get(HISTORY)).status).toBe(200);
-  });
-
-  it.each(['cut', 'hangs'] as const)(
-    'goes on under the last watermark while Redis %s, stays ready and names what it lacks; then serves what came',
-    async (mode) => {
-      const redis = await openRedisWire();
-      const opened = await openReady({ REDIS_URL: redis.REDIS_URL });
-      const before = await idsOf(opened);
-      redis.wire.mode = mode;
-      const coming = activityRow({ after: mode === 'cut' ? 1000 : 2000 });
-      await stores.put(coming);
-      expect(await idsOf(opened)).toEqual(before);
-      expect(await opened.notReady()).toEqual([]);
-      expect(await degradedOf(opened)).toEqual(['newActivities', 'rateLimitKeys', 'minting']);
-      redis.wire.mode = 'open';
-      await until('what came is served', async () => (await idsOf(opened)).includes(coming.id));
-    },
-  );
+it('the chain API answers 500 and is not ready without ClickHouse, and recovers with it', async () => {
+  const clickhouse = new URL(testStores().clickhouse.url);
+  wire = await openWire(Number(clickhouse.port));
+  wire.mode = 'cut';
+  clickhouse.port = String(wire.port);
+  const opened = await open({ CLICKHOUSE_URL: clickhouse.href });
+  await until('the other store is there', async () => String(await opened.notReady()) === 'store');
+  expect((await opened.get(TOKEN)).status).toBe(500);
+  expect((await opened.get(HISTORY)).status).toBe(500);
+  expect((await fetch(`${opened.adminUrl}/livez`)).status).toBe(200);
+  wire.mode = 'open';
+  await until('the chain API is ready', async () => (await opened.notReady()).length === 0);
+  expect((await opened.get(TOKEN)).status).toBe(200);
 });
+
+it('the chain API is not ready until Redis has answered once, but serves tokens', async () => {
+  const redis = await openRedisWire();
+  redis.wire.mode = 'cut';
+  const opened = await open({ REDIS_URL: redis.REDIS_URL });
+  await until('the other store is there', async () => String(await opened.notReady()) === 'horizons');
+  expect((await opened.get(HISTORY)).status).toBe(500);
+  expect((await opened.get(TOKEN)).status).toBe(200);
+  redis.wire.mode = 'open';
+  await until('the chain API is ready', async () => (await opened.notReady()).length === 0);
+  expect((await opened.get(HISTORY)).status).toBe(200);
+});
+
+it.each(['cut', 'hangs'] as const)(
+  'the chain API stays ready under the last watermark while Redis %s, names what is missing, and then continues',
+  async (mode) => {
+    const redis = await openRedisWire();
+    const opened = await openReady({ REDIS_URL: redis.REDIS_URL });
+    const before = await idsOf(opened);
+    redis.wire.mode = mode;
+    const coming = activityRow({ after: mode === 'cut' ? 1000 : 2000 });
+    await stores.put(coming);
+    expect(await idsOf(opened)).toEqual(before);
+    expect(await opened.notReady()).toEqual([]);
+    expect(await degradedOf(opened)).toEqual(['newActivities', 'rateLimitKeys', 'minting']);
+    redis.wire.mode = 'open';
+    await until('the new activity is served', async () => (await idsOf(opened)).includes(coming.id));
+  },
+);

@@ -6,7 +6,7 @@ import {
 } from '@playline/access-keys';
 import { openWire, sendUntilRefused, until } from '@playline/testkit';
 import { Redis } from 'ioredis';
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
 import { CHAIN } from './test/open-chain-api.ts';
 import { type ChainApiProcess, openProcess } from './test/open-process.ts';
 import { type ChainStores, openChainStores } from './test/open-stores.ts';
@@ -34,22 +34,23 @@ async function open(environment: Record<string, string> = {}): Promise<ChainApiP
 const statusOf = async ({ get }: ChainApiProcess, key: string, headers: Record<string, string> = {}) =>
   (await get(TOKEN, { 'x-api-key': key, ...headers })).status;
 
-describe('rate limit keys on two chain APIs', () => {
-  it('count their calls by the key and not by the address, and addresses without one as before', async () => {
-    const api = await open({ RATE_LIMIT_CALLS: '2', TRUSTED_PROXIES: '1' });
-    const { key } = await createRateLimitKey(stores.rateLimitKeys, { ...plan, calls: 3 });
-    const from = (address: string) => ({ 'x-forwarded-for': address });
-    const statuses: number[] = [];
-    for (const address of ['192.0.2.1', '192.0.2.1', '192.0.2.2', '192.0.2.3'])
-      statuses.push(await statusOf(api, key, from(address)));
-    expect(statuses).toEqual([200, 200, 200, 429]);
-    expect((await api.get(TOKEN, from('192.0.2.1'))).headers.get('ratelimit')).toMatch(/^"calls";r=1;/);
-    const other = await createRateLimitKey(stores.rateLimitKeys, { ...plan, calls: 3 });
-    const answer = await api.get(TOKEN, { 'x-api-key': other.key, ...from('192.0.2.1') });
-    expect(answer.headers.get('ratelimit-policy')).toBe('"calls";q=3;w=60');
-  });
+it('calls with a rate limit key count by the key, and calls without one by their address', async () => {
+  const api = await open({ RATE_LIMIT_CALLS: '2', TRUSTED_PROXIES: '1' });
+  const { key } = await createRateLimitKey(stores.rateLimitKeys, { ...plan, calls: 3 });
+  const from = (address: string) => ({ 'x-forwarded-for': address });
+  const statuses: number[] = [];
+  for (const address of ['192.0.2.1', '192.0.2.1', '192.0.2.2', '192.0.2.3'])
+    statuses.push(await statusOf(api, key, from(address)));
+  expect(statuses).toEqual([200, 200, 200, 429]);
+  expect((await api.get(TOKEN, from('192.0.2.1'))).headers.get('ratelimit')).toMatch(/^"calls";r=1;/);
+  const other = await createRateLimitKey(stores.rateLimitKeys, { ...plan, calls: 3 });
+  const answer = await api.get(TOKEN, { 'x-api-key': other.key, ...from('192.0.2.1') });
+  expect(answer.headers.get('ratelimit-policy')).toBe('"calls";q=3;w=60');
+});
 
-  it.each(['refresh', 'revoke'] as const)('end within a second of %s under load, on both', async (word) => {
+it.each(['refresh', 'revoke'] as const)(
+  'a rate limit key ends within a second of %s under load, on all processes',
+  async (word) => {
     const apis = [await open(), await open()];
     const { key, record } = await createRateLimitKey(stores.rateLimitKeys, plan);
     const load = apis.map((api) => sendUntilRefused(() => statusOf(api, key), 403));
@@ -62,55 +63,53 @@ describe('rate limit keys on two chain APIs', () => {
     await Promise.all(load.map(({ refused }) => refused));
     for (const { takenAt } of load) expect(takenAt() - endedAt).toBeLessThan(1000);
     if (successor !== null) for (const api of apis) expect(await statusOf(api, successor.key)).toBe(200);
-  });
+  },
+);
 
-  it('are valid as soon as their command has ended, and get 403 once they have expired', async () => {
-    const api = await open();
-    expect(await statusOf(api, STRANGER)).toBe(403);
+it('a rate limit key is valid when its command ends, and gets 403 once it has expired', async () => {
+  const api = await open();
+  expect(await statusOf(api, STRANGER)).toBe(403);
+  const { key } = await createRateLimitKey(stores.rateLimitKeys, plan);
+  expect(await statusOf(api, key)).toBe(200);
+  const brief = await createRateLimitKey(stores.rateLimitKeys, { ...plan, expiresAt: Date.now() + 1500 });
+  expect(await statusOf(api, brief.key)).toBe(200);
+  await until('the key has expired', async () => (await statusOf(api, brief.key)) === 403);
+  expect(Date.now()).toBeGreaterThanOrEqual(brief.record.expiresAt ?? 0);
+});
+
+it('a chain API without the rate limit keys in Redis answers unknown ones with 500, and serves callers without a key', async () => {
+  const { key } = await createRateLimitKey(stores.rateLimitKeys, plan);
+  const redis = new Redis(stores.redisUrl);
+  onTestFinished(() => redis.disconnect());
+  await redis.del(await redis.keys('access:*'));
+  const api = await open();
+  for (const text of [key, STRANGER]) expect(await statusOf(api, text)).toBe(500);
+  expect(await statusOf(api, 'hello')).toBe(403);
+  expect((await api.get(TOKEN)).status).toBe(200);
+  const { degraded } = (await (await fetch(`${api.adminUrl}/readyz`)).json()) as { degraded?: unknown };
+  expect(degraded).toEqual(['rateLimitKeys', 'minting']);
+  await stores.syncRateLimitKeys();
+  expect([await statusOf(api, key), await statusOf(api, STRANGER)]).toEqual([200, 403]);
+});
+
+it.each(['cut', 'hangs'] as const)(
+  'a chain API accepts a known rate limit key while Redis %s, and calls no other key unknown',
+  async (mode) => {
+    const url = new URL(stores.redisUrl);
+    const wire = await openWire(Number(url.port));
+    onTestFinished(() => wire.close());
+    url.port = String(wire.port);
+    const api = await open({ REDIS_URL: url.href });
     const { key } = await createRateLimitKey(stores.rateLimitKeys, plan);
     expect(await statusOf(api, key)).toBe(200);
-    const brief = await createRateLimitKey(stores.rateLimitKeys, { ...plan, expiresAt: Date.now() + 1500 });
-    expect(await statusOf(api, brief.key)).toBe(200);
-    await until('the key has expired', async () => (await statusOf(api, brief.key)) === 403);
-    expect(Date.now()).toBeGreaterThanOrEqual(brief.record.expiresAt ?? 0);
-  });
-});
-
-describe('a chain API whose Redis has lost the rate limit keys', () => {
-  it('answers 500 to every key that it does not know, names what it lacks, and serves callers without one', async () => {
-    const { key } = await createRateLimitKey(stores.rateLimitKeys, plan);
-    const redis = new Redis(stores.redisUrl);
-    onTestFinished(() => redis.disconnect());
-    await redis.del(await redis.keys('access:*'));
-    const api = await open();
-    for (const text of [key, STRANGER]) expect(await statusOf(api, text)).toBe(500);
-    expect(await statusOf(api, 'hello')).toBe(403);
-    expect((await api.get(TOKEN)).status).toBe(200);
-    const { degraded } = (await (await fetch(`${api.adminUrl}/readyz`)).json()) as { degraded?: unknown };
-    expect(degraded).toEqual(['rateLimitKeys', 'minting']);
-    await stores.syncRateLimitKeys();
-    expect([await statusOf(api, key), await statusOf(api, STRANGER)]).toEqual([200, 403]);
-  });
-
-  it.each(['cut', 'hangs'] as const)(
-    'goes on with a key that it knows while Redis %s, and calls no other unknown',
-    async (mode) => {
-      const url = new URL(stores.redisUrl);
-      const wire = await openWire(Number(url.port));
-      onTestFinished(() => wire.close());
-      url.port = String(wire.port);
-      const api = await open({ REDIS_URL: url.href });
-      const { key } = await createRateLimitKey(stores.rateLimitKeys, plan);
-      expect(await statusOf(api, key)).toBe(200);
-      wire.mode = mode;
-      expect(await statusOf(api, STRANGER)).toBe(500);
-      expect(await statusOf(api, key)).toBe(200);
-      await revokeRateLimitKey(stores.rateLimitKeys, (await latest()).keyId);
-      wire.mode = 'open';
-      await until('the key has ended', async () => (await statusOf(api, key)) === 403);
-    },
-  );
-});
+    wire.mode = mode;
+    expect(await statusOf(api, STRANGER)).toBe(500);
+    expect(await statusOf(api, key)).toBe(200);
+    await revokeRateLimitKey(stores.rateLimitKeys, (await latest()).keyId);
+    wire.mode = 'open';
+    await until('the key has ended', async () => (await statusOf(api, key)) === 403);
+  },
+);
 
 async function latest() {
   const records = await stores.rateLimitKeys.store.readAll();

@@ -66,12 +66,12 @@ type OpenedChain = Awaited<ReturnType<typeof openChain>>;
 const untilWhole = ({ expected, published }: OpenedChain) =>
   until('all that is final is published', async () => (await published()).length >= expected().length);
 
-/** Half a minute of one test is a silence that the service waits for. The tests of the other group run meanwhile. */
+/** Half a minute of one test is a silence that the service waits for. The tests of the other group run in parallel. */
 const [added, inTurn] = [{ concurrent: true }, { concurrent: false }];
 
 describe('an indexer on real brokers', added, () => {
   it(
-    'publishes each activity of a chain once, although processes are killed or doubled and the node fails',
+    'indexers publish each activity once, although processes are killed or doubled and the node fails',
     inTurn,
     async () => {
       const own = await openChain('killed-chain');
@@ -101,7 +101,7 @@ describe('an indexer on real brokers', added, () => {
   );
 
   it(
-    'writes records that the activity writer accepts: activities as rows, each token once with its name',
+    'indexers write records that the activity writer accepts: activities as rows, each token once with its name',
     inTurn,
     async () => {
       const own = await openChain('row-chain');
@@ -122,8 +122,8 @@ describe('an indexer on real brokers', added, () => {
     },
   );
 
-  it('reports how far it is behind and why, and never shows the address of a node', inTurn, async () => {
-    const own = await openChain('told-chain');
+  it('the indexer reports how far it is behind and why, and never shows the address of a node', inTurn, async () => {
+    const own = await openChain('reported-chain');
     own.mine(20);
     const child = await indexers.start(own.settings);
     await untilWhole(own);
@@ -141,7 +141,7 @@ describe('an indexer on real brokers', added, () => {
 });
 
 describe('an indexer whose node is silent', added, () => {
-  it('is not ready after 30 s, says why and for how long, and is ready again when the node answers', async () => {
+  it('the indexer is not ready after 30 s of silence of its node, reports it, and recovers', async () => {
     const own = await openChain('silent-chain');
     own.mine(20);
     const child = await indexers.start(own.settings);
@@ -157,7 +157,7 @@ describe('an indexer whose node is silent', added, () => {
       return true;
     };
     const beganAtMs = performance.now();
-    await until('its silence is told', async () => (await silentS()) > 1);
+    await until('its silence is reported', async () => (await silentS()) > 1);
     expect((await fetch(`${child.admin}/readyz`)).status).toBe(200);
     const answer = await until('it is not ready', async () => {
       const found = await fetch(`${child.admin}/readyz`);
@@ -172,134 +172,132 @@ describe('an indexer whose node is silent', added, () => {
   }, 120_000);
 });
 
-describe('the log of a chain', () => {
-  const nothing = { activities: [], tokens: [], notices: [] };
-  const progressOf = (chain: string, block: number) => ({
-    chain,
-    block,
-    hash: Buffer.alloc(32, block),
-    nextLog: null,
-    genesisHash: Buffer.alloc(32, 9),
-    changedAt: block,
-  });
+const nothing = { activities: [], tokens: [], notices: [] };
+const progressOf = (chain: string, block: number) => ({
+  chain,
+  block,
+  hash: Buffer.alloc(32, block),
+  nextLog: null,
+  genesisHash: Buffer.alloc(32, 9),
+  changedAt: block,
+});
 
-  it('is taken over from its earlier publisher, which can publish no more, not even what it has sent', async () => {
-    const [stuck, sent] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-    const first = indexers.openLogs({
-      beforeCommit: async () => {
-        sent.resolve();
-        await stuck.promise;
-      },
-    });
-    const second = indexers.openLogs();
-    const zombie = await first.open('fenced-chain');
-    const lost = zombie.publish({ ...nothing, progress: progressOf('fenced-chain', 1) });
-    lost.catch(() => {});
-    await sent.promise;
-    const heir = await second.open('fenced-chain');
-    expect(heir.progress).toBeNull();
-    stuck.resolve();
-    await expect(lost).rejects.toThrow(FencedFault);
-    await expect(zombie.publish({ ...nothing, progress: progressOf('fenced-chain', 2) })).rejects.toThrow();
-    await heir.publish({ ...nothing, progress: progressOf('fenced-chain', 3) });
-    expect((await second.readProgress('fenced-chain'))?.block).toBe(3);
-    await Promise.all([zombie.close(), heir.close()]);
-    await Promise.all([first.close(), second.close()]);
+it('a publisher that was taken over can publish nothing more, not even what it has sent', async () => {
+  const [stuck, sent] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const first = indexers.openLogs({
+    beforeCommit: async () => {
+      sent.resolve();
+      await stuck.promise;
+    },
   });
+  const second = indexers.openLogs();
+  const zombie = await first.open('fenced-chain');
+  const lost = zombie.publish({ ...nothing, progress: progressOf('fenced-chain', 1) });
+  lost.catch(() => {});
+  await sent.promise;
+  const heir = await second.open('fenced-chain');
+  expect(heir.progress).toBeNull();
+  stuck.resolve();
+  await expect(lost).rejects.toThrow(FencedFault);
+  await expect(zombie.publish({ ...nothing, progress: progressOf('fenced-chain', 2) })).rejects.toThrow();
+  await heir.publish({ ...nothing, progress: progressOf('fenced-chain', 3) });
+  expect((await second.readProgress('fenced-chain'))?.block).toBe(3);
+  await Promise.all([zombie.close(), heir.close()]);
+  await Promise.all([first.close(), second.close()]);
+});
 
-  it('is read past open transactions of other chains, so that no older record is taken for the last one', async () => {
-    const stuck = Promise.withResolvers<void>();
-    let [begun, reads, hasAnswered] = [0, 0, false];
-    const slow = indexers.openLogs({
-      beforeCommit: async () => {
-        begun++;
-        await stuck.promise;
-      },
-    });
-    const logs = indexers.openLogs();
-    const names = Array.from({ length: 12 }, (_, index) => `neighbour-${index}`);
-    expect(names.map(partitionOf), 'a neighbour shares the partition').toContain(partitionOf('read-chain'));
-    const own = await logs.open('read-chain');
-    await own.publish({ ...nothing, progress: progressOf('read-chain', 1) });
-    const open = names.map(async (name) => {
-      const log = await slow.open(name);
-      await log.publish({ ...nothing, progress: progressOf(name, 7) });
-      await log.close();
-    });
-    await until('all of them have begun', () => begun === names.length);
-    await own.publish({ ...nothing, progress: progressOf('read-chain', 2) });
-    const reopened = indexers.openLogs({ onBounds: () => reads++ });
-    const requested = reopened.open('read-chain').finally(() => {
-      hasAnswered = true;
-    });
-    // Brokers abort transactions after ten seconds; by then the reader has polled often enough.
-    await until('it looks again and again, or has answered', () => reads > 4 || hasAnswered);
-    expect(hasAnswered, 'it answers while transactions in front of it are open').toBe(false);
-    stuck.resolve();
-    expect((await requested).progress?.block).toBe(2);
-    await Promise.all(open);
-    await (await requested).close();
-    await own.close();
-    await Promise.all([slow.close(), logs.close(), reopened.close()]);
+it('the log of a chain is read past open transactions of other chains', async () => {
+  const stuck = Promise.withResolvers<void>();
+  let [begun, reads, hasAnswered] = [0, 0, false];
+  const slow = indexers.openLogs({
+    beforeCommit: async () => {
+      begun++;
+      await stuck.promise;
+    },
   });
+  const logs = indexers.openLogs();
+  const names = Array.from({ length: 12 }, (_, index) => `neighbour-${index}`);
+  expect(names.map(partitionOf), 'a neighbour shares the partition').toContain(partitionOf('read-chain'));
+  const own = await logs.open('read-chain');
+  await own.publish({ ...nothing, progress: progressOf('read-chain', 1) });
+  const open = names.map(async (name) => {
+    const log = await slow.open(name);
+    await log.publish({ ...nothing, progress: progressOf(name, 7) });
+    await log.close();
+  });
+  await until('all of them have begun', () => begun === names.length);
+  await own.publish({ ...nothing, progress: progressOf('read-chain', 2) });
+  const reopened = indexers.openLogs({ onBounds: () => reads++ });
+  const requested = reopened.open('read-chain').finally(() => {
+    hasAnswered = true;
+  });
+  // Brokers abort transactions after ten seconds; by then the reader has polled often enough.
+  await until('it polls repeatedly, or has answered', () => reads > 4 || hasAnswered);
+  expect(hasAnswered, 'it answers while transactions before the record are open').toBe(false);
+  stuck.resolve();
+  expect((await requested).progress?.block).toBe(2);
+  await Promise.all(open);
+  await (await requested).close();
+  await own.close();
+  await Promise.all([slow.close(), logs.close(), reopened.close()]);
+});
 
-  it('knows every published token, also behind open transactions of other chains', async () => {
-    const stuck = Promise.withResolvers<void>();
-    let [begun, reads, hasAnswered] = [0, 0, false];
-    const slow = indexers.openLogs({
-      beforeCommit: async () => {
-        begun++;
-        await stuck.promise;
-      },
-    });
-    const [logs, others] = [indexers.openLogs(), indexers.openLogs({ onBounds: () => reads++ })];
-    const own = await logs.open('token-chain');
-    const numbers = Array.from({ length: 200 }, (_, index) => index + 1);
-    const keyOf = (chain: string, number: number) => `${chain} 0x${number.toString(16).padStart(40, '0')}`;
-    const at = partitionOf(keyOf('token-chain', 1));
-    // A chain whose progress is in another partition, and whose token is in front of ours.
-    const neighbour = numbers
-      .map((number) => `token-neighbour-${number}`)
-      .find((name) => partitionOf(name) !== partitionOf('token-chain'))!;
-    const number = numbers.find((each) => partitionOf(keyOf(neighbour, each)) === at)!;
-    const log = await slow.open(neighbour);
-    const tokensOf = (chain: string, each: number) => ({ ...nothing, tokens: [tokenOf(chain, each)] });
-    const open = log.publish({ ...tokensOf(neighbour, number), progress: progressOf(neighbour, 1) });
-    await until('it has begun', () => begun === 1);
-    await own.publish({ ...tokensOf('token-chain', 1), progress: progressOf('token-chain', 1) });
-    const heir = await others.open('token-chain');
-    reads = 0;
-    const requested = heir.readTokens().finally(() => {
-      hasAnswered = true;
-    });
-    await until('it looks again and again, or has answered', () => reads > 4 || hasAnswered);
-    expect(hasAnswered, 'it answers while a transaction in front of it is open').toBe(false);
-    stuck.resolve();
-    expect([...(await requested)]).toEqual([`0x${'1'.padStart(40, '0')}`]);
-    expect([...(await heir.readTokens())], 'it knows already').toEqual([]);
-    await open;
-    await Promise.all([log.close(), own.close(), heir.close()]);
-    await Promise.all([slow.close(), logs.close(), others.close()]);
+it('the log of a chain has every published token, also after open transactions of other chains', async () => {
+  const stuck = Promise.withResolvers<void>();
+  let [begun, reads, hasAnswered] = [0, 0, false];
+  const slow = indexers.openLogs({
+    beforeCommit: async () => {
+      begun++;
+      await stuck.promise;
+    },
   });
+  const [logs, others] = [indexers.openLogs(), indexers.openLogs({ onBounds: () => reads++ })];
+  const own = await logs.open('token-chain');
+  const numbers = Array.from({ length: 200 }, (_, index) => index + 1);
+  const keyOf = (chain: string, number: number) => `${chain} 0x${number.toString(16).padStart(40, '0')}`;
+  const at = partitionOf(keyOf('token-chain', 1));
+  // A chain whose progress is in another partition, and whose token is before that of the chain.
+  const neighbour = numbers
+    .map((number) => `token-neighbour-${number}`)
+    .find((name) => partitionOf(name) !== partitionOf('token-chain'))!;
+  const number = numbers.find((each) => partitionOf(keyOf(neighbour, each)) === at)!;
+  const log = await slow.open(neighbour);
+  const tokensOf = (chain: string, each: number) => ({ ...nothing, tokens: [tokenOf(chain, each)] });
+  const open = log.publish({ ...tokensOf(neighbour, number), progress: progressOf(neighbour, 1) });
+  await until('it has begun', () => begun === 1);
+  await own.publish({ ...tokensOf('token-chain', 1), progress: progressOf('token-chain', 1) });
+  const heir = await others.open('token-chain');
+  reads = 0;
+  const requested = heir.readTokens().finally(() => {
+    hasAnswered = true;
+  });
+  await until('it polls repeatedly, or has answered', () => reads > 4 || hasAnswered);
+  expect(hasAnswered, 'it answers while a transaction before the record is open').toBe(false);
+  stuck.resolve();
+  expect([...(await requested)]).toEqual([`0x${'1'.padStart(40, '0')}`]);
+  expect([...(await heir.readTokens())], 'it knows already').toEqual([]);
+  await open;
+  await Promise.all([log.close(), own.close(), heir.close()]);
+  await Promise.all([slow.close(), logs.close(), others.close()]);
+});
 
-  it('accepts a batch of many megabytes, in requests of a size that brokers accept', async () => {
-    const logs = indexers.openLogs();
-    const chain = new MemoryChain(DEPTH, 'large');
-    chain.mine(Array.from({ length: 12_000 }, (_, value) => transferDraft(1, [0, 1], value)));
-    for (let block = 0; block < DEPTH; block++) chain.mine();
-    const node = createStateNode('large', DEPTH, () => chain.state);
-    const own = createTestLane([node], logs, { recordsMax: 5_000, name: 'large-chain' });
-    await stepToEnd(own);
-    await own.lane.close();
-    const published = (await indexers.activities()).filter((each) => each.chain === 'large-chain');
-    expect(new Set(published.map(({ id }) => id.toString('hex'))).size).toBe(12_000);
-    expect(published).toHaveLength(12_000);
-    const progress = (await indexers.progress()).filter((each) => each.chain === 'large-chain');
-    expect(progress.map(({ block, nextLog }) => [block, nextLog])).toEqual([
-      [1, 5_000],
-      [1, 10_000],
-      [1, null],
-    ]);
-    await logs.close();
-  });
+it('the log of a chain accepts a batch of many megabytes', async () => {
+  const logs = indexers.openLogs();
+  const chain = new MemoryChain(DEPTH, 'large');
+  chain.mine(Array.from({ length: 12_000 }, (_, value) => transferDraft(1, [0, 1], value)));
+  for (let block = 0; block < DEPTH; block++) chain.mine();
+  const node = createStateNode('large', DEPTH, () => chain.state);
+  const own = createTestLane([node], logs, { recordsMax: 5_000, name: 'large-chain' });
+  await stepToEnd(own);
+  await own.lane.close();
+  const published = (await indexers.activities()).filter((each) => each.chain === 'large-chain');
+  expect(new Set(published.map(({ id }) => id.toString('hex'))).size).toBe(12_000);
+  expect(published).toHaveLength(12_000);
+  const progress = (await indexers.progress()).filter((each) => each.chain === 'large-chain');
+  expect(progress.map(({ block, nextLog }) => [block, nextLog])).toEqual([
+    [1, 5_000],
+    [1, 10_000],
+    [1, null],
+  ]);
+  await logs.close();
 });

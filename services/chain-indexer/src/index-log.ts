@@ -17,10 +17,7 @@ export interface IndexLog {
   readonly progress: IndexProgressRecord | null;
   /** Contracts of published tokens that the last call did not return, lower case. */
   readTokens(): Promise<ReadonlySet<string>>;
-  /**
-   * @throws FencedFault after another process has opened the log. After other faults the outcome is unknown: open the
-   * log again
-   */
+  /** @throws FencedFault after another process has opened the log. Any other fault: open the log again */
   publish(batch: IndexBatch): Promise<void>;
   close(): Promise<void>;
 }

@@ -300,10 +300,7 @@ const WAIT_MAX_MS = 600_000;
 const toMark = (progress: IndexProgressRecord | null): string =>
   progress === null ? '' : `${progress.block}/${progress.nextLog}/${progress.changedAt}`;
 
-/**
- * A fenced indexer waits while the other one makes progress, longer each time. Otherwise both would take the chain
- * from each other.
- */
+/** A fenced indexer waits while the other one makes progress, or both would take the chain from each other. */
 class TakeoverWait {
   private readonly nowMs: () => number;
   private mark: string | null = null;

@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import { NodePool } from './node-pool.ts';
 import { createStateNode, MemoryChain } from './test/memory-chain.ts';
 
-it('the fork of one node is reported even when the next node is away', async () => {
+it('a fork of one node is reported even when the next node is unavailable', async () => {
   const chain = new MemoryChain(2);
   const nodes = ['forked', 'away'].map((name) => createStateNode(name, 2, () => chain.state));
   const pool = new NodePool({ nodes, check: async () => {}, onFault: () => {}, nowMs: () => 0 });

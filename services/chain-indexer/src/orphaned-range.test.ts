@@ -12,7 +12,7 @@ const publishedIn = ({ activities }: MemoryIndexLogs) =>
   activities.map(({ blockchainMetadata }) => `0x${blockchainMetadata!.transactionHash.toString('hex')}`);
 const finalIn = (chain: MemoryChain) => chain.finalLogs().map(({ transactionHash }) => transactionHash);
 
-it('the orphaned block at which a node has stopped is not published, however far below the final block it is', async () => {
+it('an orphaned block at which a node has stopped is not published, however far below the final block it is', async () => {
   const chain = new MemoryChain(DEPTH);
   for (let block = 1; block < RANGE; block++) chain.mine([transferDraft(2, [0, 1], block)]);
   const { state: stopped } = chain;
@@ -22,7 +22,7 @@ it('the orphaned block at which a node has stopped is not published, however far
   let requests = 0;
   const blocks = async (from: number, to: number) => {
     // After the first request the horizon is known, so the other node is used for the range alone.
-    if (requests++ === 1) throw new NodeFault('busy', 'it is asked too often');
+    if (requests++ === 1) throw new NodeFault('busy', 'rate limited');
     return honest.blocks(from, to);
   };
   const nodes = [{ ...honest, blocks }, createStateNode('stopped', DEPTH, () => stopped)];
@@ -34,7 +34,7 @@ it('the orphaned block at which a node has stopped is not published, however far
   expect(publishedIn(logs)).toEqual(finalIn(chain));
 });
 
-it('no replaced block counts as final because a broken node gives the latest block before and after the same hash', async () => {
+it('a replaced block is not final because a node gives two latest blocks the same hash', async () => {
   const chain = new MemoryChain(DEPTH);
   const honest = createStateNode('honest', DEPTH, () => chain.state);
   const broken: typeof honest = {

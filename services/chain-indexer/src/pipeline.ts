@@ -17,10 +17,7 @@ export interface PipelineOptions {
   readonly use: Use;
 }
 
-/**
- * Each chain has a lane. Its steps: open the log, read progress and horizon, read and check a range, turn logs into
- * activities, describe new tokens, publish everything in one transaction.
- */
+/** Each chain has its own lane, see the README. */
 export async function startLanes(options: PipelineOptions): Promise<readonly RunningLane[]> {
   const { chains, createNode, logs, logger, use } = options;
   const metricsOf = createIndexerMetrics(options.metrics);

@@ -33,7 +33,7 @@ const unreachable = async () => {
   throw new NodesFault(0, new NodeFault('unreachable', 'it cannot be reached'));
 };
 
-it('a chain whose nodes fail is ready for 30 s more, then not, with the reason, until one answers', async () => {
+it('a chain whose nodes fail is ready for 30 s, then not, with the reason, until one answers', async () => {
   const { running, clock, script, untilStepped } = openTestLane();
   await untilStepped();
   script.step = unreachable;
@@ -47,12 +47,12 @@ it('a chain whose nodes fail is ready for 30 s more, then not, with the reason, 
   expect(running).toMatchObject({ reason: null, silentMs: 0 });
 });
 
-it('a node that accepts a request and never answers counts as silent, although nothing has failed', async () => {
+it('a node that accepts a request and never answers counts as silent', async () => {
   const { running, clock, script, untilStepped } = openTestLane();
   await untilStepped();
   const answer = Promise.withResolvers<LaneStep>();
   script.step = () => answer.promise;
-  await until('it asks', () => script.steps > 2);
+  await until('it polls', () => script.steps > 2);
   clock.nowMs = 30_050;
   expect(running).toMatchObject({ working: false, reason: 'no answer from nodes or brokers for 30 s' });
   answer.resolve('idle');
@@ -61,7 +61,7 @@ it('a node that accepts a request and never answers counts as silent, although n
 
 it('a chain that is polled once a minute is not silent in between', async () => {
   const { running, clock, script } = openTestLane(60_000);
-  await until('it has looked', () => script.steps === 1);
+  await until('it has polled', () => script.steps === 1);
   await until('it waits', () => running.silentMs === 0);
   clock.nowMs = 60_000;
   expect(running).toMatchObject({ working: true, silentMs: 0 });
@@ -69,7 +69,7 @@ it('a chain that is polled once a minute is not silent in between', async () => 
   expect(running.working).toBe(false);
 });
 
-it('a chain without new blocks works, and says that it has none unless something else is wrong', async () => {
+it('a stalled chain is working, and reports the stall unless something else is wrong', async () => {
   const { running, script, watch, untilStepped } = openTestLane();
   await untilStepped();
   expect(running).toMatchObject({ moving: true, reason: null });
@@ -81,7 +81,7 @@ it('a chain without new blocks works, and says that it has none unless something
   expect(running.reason).toBe('no node answers: it cannot be reached');
 });
 
-it('a step that takes minutes is not silent while it publishes', async () => {
+it('a step of minutes is not silent while it publishes', async () => {
   const { running, lane, clock, script, untilStepped } = openTestLane();
   await untilStepped();
   const done = Promise.withResolvers<LaneStep>();
@@ -96,7 +96,7 @@ it('a step that takes minutes is not silent while it publishes', async () => {
   done.resolve('idle');
 });
 
-it('a chain without a new final block for half a minute is asked a quarter as often, until it has one', async () => {
+it('a chain without a final block for half a minute is polled a quarter as often, until it has one', async () => {
   const { lane, clock, script } = openTestLane(200);
   let steppedAt: number[] = [];
   script.step = async () => {

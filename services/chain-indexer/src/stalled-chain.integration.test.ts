@@ -15,7 +15,7 @@ afterAll(async () => {
   await Promise.all(servers.map((server) => server.close()));
 });
 
-it('an indexer whose only node gets no new blocks says so, stays ready, and recovers with the next block', async () => {
+it('an indexer whose only node gets no new blocks reports it, stays ready, and recovers with the next block', async () => {
   const chain = new MemoryChain(4, 'still-chain');
   for (let block = 0; block < 10; block++) chain.mine();
   const server = await openRpcServer(chain);
@@ -26,7 +26,7 @@ it('an indexer whose only node gets no new blocks says so, stays ready, and reco
     const answer = await fetch(`${child.admin}/readyz`);
     return { status: answer.status, ...((await answer.json()) as { degraded?: string[]; reasons?: object }) };
   };
-  const reported = await until('it is told', async () => {
+  const reported = await until('the stall is reported', async () => {
     const found = await readyz();
     return found.degraded === undefined ? null : found;
   });

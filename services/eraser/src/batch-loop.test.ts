@@ -40,7 +40,7 @@ const openTestLoop = (parts: Pick<BatchLoopParts, 'people' | 'rows' | 'records'>
     ...parts,
   });
 
-it('a batch that cannot be finished delays only its own people, and is finished as soon as it can be', async () => {
+it('a batch that cannot be finished delays only its own people, and is retried', async () => {
   const [people, rows, records] = [openMemoryPeople(), openMemoryErasureRows(), openMemoryErasureRecords(() => T)];
   await people.rebuild.mintEpoch();
   const stuck = new Set<string>();
@@ -88,7 +88,7 @@ it('a batch that cannot be finished delays only its own people, and is finished 
   await loop.close();
 });
 
-it('requests that wait for another erasure delay no other requests, however many they are', async () => {
+it('requests that wait for another erasure do not delay other requests', async () => {
   const [people, rows, records] = [openMemoryPeople(), openMemoryErasureRows(), openMemoryErasureRecords(() => T)];
   await people.rebuild.mintEpoch();
   const [held, waiting, again, stranger] = Array.from({ length: 4 }, () => randomBytes(16)) as [
@@ -191,7 +191,7 @@ function addLinksAmong(rows: ReturnType<typeof openMemoryErasureRows>, keys: rea
       });
 }
 
-it('a person with more than ten thousand links is erased beside the others, which do not wait for it', async () => {
+it('a person with more than ten thousand links is erased beside the others', async () => {
   const [people, rows, records] = [openMemoryPeople(), openMemoryErasureRows(), openMemoryErasureRecords(() => T)];
   await people.rebuild.mintEpoch();
   const flood = Array.from({ length: 150 }, () => randomBytes(16));
@@ -220,14 +220,14 @@ it('a person with more than ten thousand links is erased beside the others, whic
   await until('the first of the others is erased', () => isDone(others[0]!));
   await put(others[1]!);
   loop.wake();
-  await until('one that came later is erased too', () => isDone(others[1]!));
+  await until('a later request is erased too', () => isDone(others[1]!));
   expect(await isDone(heavy!)).toBe(false);
   othersDone.resolve();
   await until('the person with many links is erased', () => isDone(heavy!));
   await loop.close();
 });
 
-it('a person with many links whose batch another process has begun is erased beside the others', async () => {
+it('a heavy batch that another process started is finished beside the others', async () => {
   const [people, rows, records] = [openMemoryPeople(), openMemoryErasureRows(), openMemoryErasureRecords(() => T)];
   await people.rebuild.mintEpoch();
   const flood = Array.from({ length: 150 }, () => randomBytes(16));
@@ -261,7 +261,7 @@ it('a person with many links whose batch another process has begun is erased bes
   await loop.close();
 });
 
-it('a person with many links that cannot be resolved is not tried again without a pause', async () => {
+it('a heavy request that cannot be resolved is retried after a pause', async () => {
   const [people, rows, records] = [openMemoryPeople(), openMemoryErasureRows(), openMemoryErasureRecords(() => T)];
   await people.rebuild.mintEpoch();
   const flood = Array.from({ length: 150 }, () => randomBytes(16));

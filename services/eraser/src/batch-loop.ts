@@ -1,3 +1,4 @@
+/** Erases batch after batch in the leading process, and isolates requests that cannot be resolved. */
 import type { ErasureReceipt, ErasureRequest } from '@playline/erasure';
 import type { Logger } from '@playline/runtime';
 import { pause, pauseOrThrow } from '@playline/stores';
@@ -9,35 +10,33 @@ import { toId } from './steps/settle.ts';
 
 export interface BatchLoopParts extends BatchParts {
   readonly logger: Logger;
-  /** How long requests are gathered, counted from the first one. */
+  /** How long requests are collected, from the first one on. */
   readonly windowMs: number;
   /** Most requests of one batch. */
   readonly batchRequestsMax: number;
-  /** Called after each look for requests. */
+  /** Called after each poll for requests. */
   readonly onPoll: () => void;
   readonly startBatch: () => (receipts: readonly ErasureReceipt[]) => void;
   readonly onFault: (fault: unknown) => void;
-  /** Whether all stores answer. While they do, a batch that cannot be begun is the fault of a request in it. */
+  /** Whether all stores answer, so that a failed start is the fault of a request. */
   readonly isHealthy: () => Promise<boolean>;
-  /** Collects the ids of requests that cannot be resolved and are retried alone. */
+  /** Ids of requests that cannot be resolved and are retried alone. */
   readonly aside: Set<string>;
-  /** Called when running work stops because another process leads. */
+  /** Called when work stops because another process leads. */
   readonly onHandover: () => void;
 }
 
-/** Erases one batch after the other in the leading process, starting with the batches that another process left. */
 export interface BatchLoop extends Leading {
-  /** Tells the loop that the store may have new requests. */
+  /** Polls for new requests immediately. */
   wake(): void;
 }
 
-/** How often the loop looks for requests without being woken, because another process may have stored some. */
+/** Another process may have stored requests. */
 const POLL_MS = 10_000;
 const RETRY_MIN_MS = 500;
-/** An attempt costs a store that is away almost nothing, and people are erased within a minute. */
 const RETRY_MAX_MS = 10_000;
 
-/** Opens the loop; it does nothing before it leads. */
+/** Opens the loop, which runs while this process leads. */
 export function openBatchLoop(parts: BatchLoopParts): BatchLoop {
   const alarm = createAlarm();
   const leading = openLeading((signal, run) => run(() => runBatches(parts, alarm, signal)));
@@ -45,7 +44,7 @@ export function openBatchLoop(parts: BatchLoopParts): BatchLoop {
 }
 
 async function runBatches(parts: BatchLoopParts, alarm: Alarm, signal: AbortSignal): Promise<void> {
-  // A begin that another leader's start has aborted is no fault of its requests.
+  // An aborted start is not the fault of its requests.
   const isHealthy = async () => !signal.aborted && (await parts.isHealthy());
   const ofQueue = { ...parts, isHealthy, begun: { batches: 0 } };
   const [queue, heavyQueue] = [new RequestQueue(ofQueue), new RequestQueue(ofQueue)];
@@ -61,7 +60,7 @@ async function runBatches(parts: BatchLoopParts, alarm: Alarm, signal: AbortSign
         break;
       }
       parts.onFault(error);
-      parts.logger.warn({ error, retryMs }, 'erasures wait: a step failed and is done again');
+      parts.logger.warn({ error, retryMs }, 'erasure step failed; retrying');
       await pause(retryMs, signal);
       retryMs = Math.min(2 * retryMs, RETRY_MAX_MS);
     }
@@ -71,23 +70,21 @@ async function runBatches(parts: BatchLoopParts, alarm: Alarm, signal: AbortSign
 }
 
 interface LoopState {
-  /** Ids (hexadecimal) of requests that wait for other erasures, and when they are tried again. */
+  /** Ids (hexadecimal) of requests that wait for other erasures, with the time of their next attempt. */
   readonly leftOut: Map<string, number>;
   readonly queue: RequestQueue;
-  /** Ids of requests about people with very many links that are in no batch yet. They are done beside the others. */
+  /** Ids of requests about people with many links that are in no batch yet. */
   readonly heavy: Set<string>;
   readonly heavyQueue: RequestQueue;
-  /** The work on heavy requests that is running. */
+  /** The running work on heavy requests. */
   lane: Promise<void> | null;
-  /** Ends a wait of the loop. */
   readonly wake: () => void;
 }
 
 /**
- * Finishes the batches that were begun, and begins a batch of the requests that are in none. A batch that cannot be
- * finished does not delay other people, only further requests about its own.
- * @returns whether there was anything to do
- * @throws the first fault, after everything else was done
+ * Finishes the started batches, and starts one with the other requests. A failing batch delays only its own people.
+ * @returns whether there was work
+ * @throws the first fault, after all other work
  */
 async function runNext(parts: BatchLoopParts, state: LoopState, signal: AbortSignal): Promise<boolean> {
   const { records } = parts;
@@ -95,21 +92,16 @@ async function runNext(parts: BatchLoopParts, state: LoopState, signal: AbortSig
   const unfinished = await records.readUnfinished();
   parts.onPoll();
   if (progress.length === 0 && unfinished.length === 0) return false;
-  // From the stored progress, because another process may have begun a heavy batch.
+  // From the stored progress, because another process may have started a heavy batch.
   const heavy = new Set(
     progress.filter((noted) => isHeavy(noted.closureKeys)).map(({ batchId }) => batchId.toString('hex')),
   );
   const batches = Map.groupBy(toBatches(progress, unfinished), ({ batchId }) => heavy.has(batchId.toString('hex')));
   openLane(parts, state, { begun: batches.get(true) ?? [], unfinished, signal });
-  const own = batches.get(false) ?? [];
-  const faults = await finishAll(parts, own, signal);
-  signal.throwIfAborted();
-  const hasBegun = await beginNext(parts, state, signal);
-  if (faults.length > 0) throw faults[0];
-  return hasBegun || own.length > 0;
+  return finishThenBegin(parts, batches.get(false) ?? [], { begin: () => beginNext(parts, state, signal), signal });
 }
 
-/** Does the heavy requests, one batch at a time, beside the others. A fault leaves them for the next call. */
+/** Erases heavy batches, one at a time, beside the others. After a fault the next call retries them. */
 function openLane(
   parts: BatchLoopParts,
   state: LoopState,
@@ -132,24 +124,17 @@ function openLane(
     await finish(parts, batch, signal);
     return true;
   };
-  const run = async () => {
-    const faults = await finishAll(parts, begun, signal);
-    signal.throwIfAborted();
-    const hasBegun = await beginHeavy();
-    if (faults.length > 0) throw faults[0];
-    return hasBegun || begun.length > 0;
-  };
-  state.lane = run()
+  state.lane = finishThenBegin(parts, begun, { begin: beginHeavy, signal })
     .catch(async (error: unknown) => {
       if (signal.aborted) return false;
       parts.onFault(error);
-      parts.logger.warn({ error }, 'erasures of people with many links wait: a step failed and is done again');
+      parts.logger.warn({ error }, 'erasure step of a person with many links failed; retrying');
       await pause(RETRY_MAX_MS, signal);
       return true;
     })
     .then((hasWorked) => {
       state.lane = null;
-      // Requests that cannot be begun now are tried again with the next poll, not in a loop.
+      // Requests that cannot start yet are retried with the next poll.
       if (hasWorked) state.wake();
     });
 }
@@ -174,13 +159,13 @@ async function beginNext(parts: BatchLoopParts, state: LoopState, signal: AbortS
   if (batch === undefined) return true;
   for (const request of requests) leftOut.set(toId(request), performance.now() + POLL_MS);
   for (const name of batch?.names ?? []) leftOut.delete(toId(name));
-  // Before the others are done, which takes its time.
+  // Before the other requests, which take time.
   if (hasHeavy) openLane(parts, state, { begun: [], unfinished: await parts.records.readUnfinished(), signal });
   if (batch !== null) await finish(parts, batch, signal);
   return batch !== null;
 }
 
-/** Requests that are in no batch, and name no person of a batch. @throws StoreFault */
+/** Requests in no batch whose people are in no batch. @throws StoreFault */
 export async function findFree(records: BatchParts['records']): Promise<ErasureRequest[]> {
   const noted = await records.readProgress();
   const nameOf = (environmentId: string, key: Buffer) => `${environmentId} ${key.toString('latin1')}`;
@@ -195,81 +180,75 @@ export async function findFree(records: BatchParts['records']): Promise<ErasureR
   );
 }
 
-/** Finishes what can be finished. @returns the faults */
-async function finishAll(parts: BatchLoopParts, batches: readonly Batch[], signal: AbortSignal): Promise<unknown[]> {
+/** @returns whether there was work @throws the first fault, after all other work */
+async function finishThenBegin(
+  parts: BatchLoopParts,
+  batches: readonly Batch[],
+  { begin, signal }: { begin: () => Promise<boolean>; signal: AbortSignal },
+): Promise<boolean> {
   const faults: unknown[] = [];
   for (const batch of batches) await finish(parts, batch, signal).catch((fault: unknown) => faults.push(fault));
-  return faults;
+  signal.throwIfAborted();
+  const hasBegun = await begin();
+  if (faults.length > 0) throw faults[0];
+  return hasBegun || batches.length > 0;
 }
 
 async function finish(parts: BatchLoopParts, batch: Batch, signal: AbortSignal): Promise<void> {
   const end = parts.startBatch();
   const receipts = await finishBatch(parts, batch, signal);
   end(receipts);
-  if (receipts.length > 0) parts.logger.info({ requests: receipts.length }, 'erased, with a receipt for each request');
+  if (receipts.length > 0) parts.logger.info({ requests: receipts.length }, 'erasures completed');
 }
 
-interface Alarm {
-  ring(): void;
-  /** Resolves when the alarm rings or has rung since the last wait, after `ms`, or when the signal is aborted. */
-  wait(ms: number, signal: AbortSignal): Promise<void>;
-}
+type Alarm = ReturnType<typeof createAlarm>;
 
-function createAlarm(): Alarm {
+/** A pause that `ring` ends, also before it begins. */
+function createAlarm() {
   let rung = new AbortController();
   return {
     ring: () => rung.abort(),
-    async wait(ms, signal) {
+    async wait(ms: number, signal: AbortSignal): Promise<void> {
       await pause(ms, AbortSignal.any([signal, rung.signal]));
       rung = new AbortController();
     },
   };
 }
 
-interface RequestQueueParts {
-  /** Most requests of one batch. */
-  readonly batchRequestsMax: number;
-  readonly isHealthy: () => Promise<boolean>;
-  readonly onFault: (fault: unknown) => void;
-  /** Ids (hexadecimal) of requests that are retried alone. */
-  readonly aside: Set<string>;
-  /** Number of batches that were begun, by all queues of the process: it grows while the stores work. */
+interface RequestQueueParts
+  extends Pick<BatchLoopParts, 'batchRequestsMax' | 'isHealthy' | 'onFault' | 'aside' | 'logger'> {
+  /** Number of batches started by all queues of the process; it grows while the stores work. */
   readonly begun: { batches: number };
-  readonly logger: Logger;
 }
 
 interface Suspect {
-  /** Requests of the smallest batch with this one that failed; `CLEAN` after an outage. */
+  /** Size of the smallest failed batch with this request; `CLEAN` after an outage. */
   readonly failedIn: number;
-  /** One for a failure alone, and one for each failure alone before which another batch was begun. */
+  /** Failures alone, after the first only those before which another batch was started. */
   readonly blames: number;
-  /** Batches that had been begun when it failed first, or last failed alone. */
+  /** Started batches when it first failed, or last failed alone. */
   readonly begunBefore: number;
   readonly notBeforeMs: number;
 }
 
 const CLEAN = Number.POSITIVE_INFINITY;
 const UNKNOWN: Suspect = { failedIn: CLEAN, blames: 0, begunBefore: Number.POSITIVE_INFINITY, notBeforeMs: 0 };
-/** A request with so many is set aside. */
+/** A request with this many is set aside. */
 const BLAMES_MAX = 2;
-/** Failed batches in a row after which single requests show whether anything can be begun. */
+/** Failed batches in a row after which single requests are tried. */
 const FAILURES_TO_PROBE = 3;
 const REQUEST_RETRY_MIN_MS = 10_000;
 const REQUEST_RETRY_MAX_MS = 600_000;
 
 /**
- * Chooses the requests of the next batch, and finds out whether a batch could not be begun because of one of its
- * requests or because of a store.
- *
- * Requests of a batch that failed are retried in halves, those of the largest batch first, so one request that cannot be
- * resolved fails two batches in a row at most. After three failures in a row single requests are tried, chosen at random.
- * One that fails alone is blamed if another batch was begun since it failed before; otherwise a store may be the reason.
- * So no request is blamed for an outage, and the first success after one restores batches of full size.
+ * Selects the requests of the next batch, and finds the requests that make batches fail. Failed batches are retried in
+ * halves, the largest first; after three failures in a row single requests are tried at random. A request is blamed if it
+ * fails alone and another batch was started since its last failure, because otherwise a store may be the reason.
  */
 export class RequestQueue {
   private readonly parts: RequestQueueParts;
   private readonly suspects = new Map<string, Suspect>();
-  /** Failed batches since the last success, and the requests that failed alone. */
+  /** Since the last success. */
   private failures = 0;
   private readonly failedAlone = new Set<string>();
   private wasClean = false;
@@ -278,23 +257,22 @@ export class RequestQueue {
     this.parts = parts;
   }
 
-  /** @returns the requests of the next batch */
   take(free: readonly ErasureRequest[]): readonly ErasureRequest[] {
     const due = free.filter((request) => this.suspectOf(request).notBeforeMs <= performance.now());
     const clean = due.filter((request) => this.suspectOf(request).failedIn === CLEAN);
     const failed = due.filter((request) => this.suspectOf(request).failedIn !== CLEAN);
-    // In turn, so that neither delays the other.
+    // Clean and failed requests take turns.
     const isClean = failed.length === 0 || (clean.length > 0 && !this.wasClean);
     const failedIn = failed.reduce((most, request) => Math.max(most, this.suspectOf(request).failedIn), 0);
     const group = isClean ? clean : failed.filter((request) => this.suspectOf(request).failedIn === failedIn);
-    // At random: in a fixed order, requests that cannot be resolved could be the ones that are tried.
+    // At random, because a fixed order could repeat requests that cannot be resolved.
     if (this.failures >= FAILURES_TO_PROBE) return group.splice(Math.floor(Math.random() * group.length), 1);
     return group.slice(0, isClean ? this.parts.batchRequestsMax : Math.max(1, Math.floor(failedIn / 2)));
   }
 
   /**
-   * Begins a batch of these requests.
-   * @returns what `begin` returns; undefined when it failed and other requests can be tried at once
+   * Starts a batch of these requests.
+   * @returns what `begin` returns; undefined when it failed and other requests can be tried immediately
    * @throws the fault, while a store may be the reason
    */
   async attempt<B>(requests: readonly ErasureRequest[], begin: () => Promise<B | null>): Promise<B | null | undefined> {
@@ -305,7 +283,7 @@ export class RequestQueue {
         this.suspects.delete(toId(request));
         this.parts.aside.delete(toId(request));
       }
-      // Without a batch nothing was stored, which says little about the stores.
+      // Without a batch nothing was stored, which proves little about the stores.
       if (batch !== null) this.pass();
       return batch;
     } catch (error) {
@@ -322,7 +300,7 @@ export class RequestQueue {
   }
 
   private pass(): void {
-    // Different requests failed alone: an outage is over, and its halves say nothing about their requests.
+    // Different requests failed alone, so this was an outage.
     if (this.failedAlone.size > 1)
       for (const [id, suspect] of this.suspects)
         if (suspect.blames === 0) this.suspects.delete(id);
@@ -340,14 +318,14 @@ export class RequestQueue {
       this.suspects.set(toId(request), { ...known, failedIn: requests.length, begunBefore });
     }
     const { logger } = this.parts;
-    logger.warn({ error, requests: requests.length }, 'batch of erasures cannot be begun: retried in halves');
+    logger.warn({ error, requests: requests.length }, 'erasure batch failed to start; retrying in halves');
   }
 
   /** @throws the fault, unless the request is set aside */
   private failAlone(request: ErasureRequest, error: unknown): void {
     const { begun, aside, logger } = this.parts;
     const [id, known] = [toId(request), this.suspectOf(request)];
-    // Single requests that are tried because of failures in a row may be the first ones that meet an outage.
+    // Single requests that are tried after failures in a row may be failing because of an outage.
     const isProof = begun.batches > known.begunBefore && (known.blames > 0 || this.failures < FAILURES_TO_PROBE);
     const isBlamed = isProof || error instanceof TooManyLinksError;
     const blames = known.blames + Number(isBlamed) + Number(known.blames === 0);
@@ -361,6 +339,6 @@ export class RequestQueue {
       throw error;
     }
     aside.add(id);
-    if (isBlamed) logger.error({ error, erasureId: id, retryMs }, 'erasure set aside: it cannot be resolved');
+    if (isBlamed) logger.error({ error, erasureId: id, retryMs }, 'erasure set aside');
   }
 }

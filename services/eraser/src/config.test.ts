@@ -12,8 +12,8 @@ const STORES = {
   CLICKHOUSE_DATABASE: 'playline',
 };
 
-describe('the settings of the eraser', () => {
-  it('have times of day in UTC, by default half past two and three', () => {
+describe('eraser settings', () => {
+  it('times of day default to half past two and three UTC', () => {
     expect(parseConfig(configSchema, STORES)).toMatchObject({ SCRUB_AT: 150, REMOVAL_AT: 180, BATCH_WINDOW_MS: 2_000 });
     expect(parseConfig(configSchema, { ...STORES, SCRUB_AT: '00:00', REMOVAL_AT: '23:59' })).toMatchObject({
       SCRUB_AT: 0,
@@ -21,7 +21,9 @@ describe('the settings of the eraser', () => {
     });
   });
 
-  it.each(['24:00', '3:00', '03:60', 'noon'])('refuse %j as a time of day, and say what is expected', (text) => {
-    expect(() => parseConfig(configSchema, { ...STORES, REMOVAL_AT: text })).toThrow('a time of day in UTC, as 03:30');
+  it.each(['24:00', '3:00', '03:60', 'noon'])('%j is rejected as a time of day, with the expected format', (text) => {
+    expect(() => parseConfig(configSchema, { ...STORES, REMOVAL_AT: text })).toThrow(
+      'a time of day in UTC, such as 03:30',
+    );
   });
 });

@@ -14,7 +14,7 @@ import { z } from 'zod';
 /** A time of day in UTC, as minutes after midnight. */
 const timeOfDay = z
   .string()
-  .regex(/^([01]\d|2[0-3]):[0-5]\d$/, 'expected a time of day in UTC, as 03:30')
+  .regex(/^([01]\d|2[0-3]):[0-5]\d$/, 'expected a time of day in UTC, such as 03:30')
   .transform((text) => Number(text.slice(0, 2)) * 60 + Number(text.slice(3)));
 
 /** Settings of the eraser, by the names of their environment variables. */
@@ -27,17 +27,17 @@ export const configSchema = z.object({
   ...clickhouseSettings,
   ...consumerSettings,
   CONSUMER_GROUP: settings.text().default(GROUPS.eraser),
-  /** Consumer groups whose committed offsets show what is stored. */
+  /** Groups whose committed offsets show what is stored. */
   LINKER_GROUP: deploymentSettings.LINKER_GROUP,
   WRITER_GROUP: deploymentSettings.WRITER_GROUP,
   LINK_TOPIC_GENERATION: deploymentSettings.LINK_TOPIC_GENERATION,
-  /** How long requests are gathered. While a batch runs, requests of the next one gather anyway. */
+  /** How long requests are collected for a batch. */
   BATCH_WINDOW_MS: settings.integer(0, 60_000).default(2_000),
-  /** A batch of a thousand took a minute in the benchmark (`test/bench`). */
+  /** A batch of a thousand takes a minute. */
   BATCH_REQUESTS_MAX: settings.integer(1, 10_000).default(1_000),
-  /** Time of the daily search for rows of everybody who was ever erased. */
+  /** Time of the daily search for rows of erased people. */
   SCRUB_AT: timeOfDay.default(150),
-  /** Time of the daily rewriting of files with deleted rows. By night, because erasures wait for it. */
+  /** Time of the daily removal of deleted rows from files. Erasures wait for it. */
   REMOVAL_AT: timeOfDay.default(180),
 });
 

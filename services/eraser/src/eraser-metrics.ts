@@ -1,75 +1,46 @@
+/** Metrics of the eraser. */
 import type { ErasureReceipt } from '@playline/erasure';
 import type { Metrics } from '@playline/runtime';
 import { waitAtMost } from '@playline/stores';
 import type { Step } from './steps/erase-batch.ts';
 import type { UpkeepWork } from './upkeep.ts';
 
-/** Work that waits, as last read from the stores; times are epoch milliseconds. */
+/** Waiting work; times are epoch milliseconds. */
 export interface Waiting {
   readonly requests: number;
-  /** When the oldest request without a receipt was accepted; null when there is none. */
+  /** Acceptance of the oldest request without a receipt. */
   readonly oldestAt: number | null;
   readonly holdsOverAnHour: number;
 }
 
-export interface EraserMetrics {
-  /** Starts the time of a batch. Call the returned function with its receipts. */
-  startBatch(): (receipts: readonly ErasureReceipt[]) => void;
-  /** Counts work that stopped because another process leads. */
-  countHandover(): void;
-  countFault(during: Step | 'take' | UpkeepWork): void;
-  /** Notes that work of the upkeep was done, or that its age is measured from now on. */
-  noteUpkeep(work: UpkeepWork): void;
-  /** Counts rows that a scrub found although they should have been erased. */
-  countSurvivors(table: string, rows: number): void;
-  countPutBack(links: number): void;
-  countFenceRestore(): void;
-  /** Ids of requests that cannot be resolved. Their number is a metric. */
-  readonly aside: Set<string>;
-}
+export type EraserMetrics = ReturnType<typeof createEraserMetrics>;
 
-/** Reads the waiting work; called at every scrape. */
+/** Called at every scrape. */
 export interface WaitingSource {
   /** @throws whatever the stores throw */
   readWaiting(): Promise<Waiting>;
   readonly wallClockMs: () => number;
 }
 
-/** From a single request on an idle stack to a whole day. */
 const SECONDS = [5, 10, 15, 20, 30, 45, 60, 120, 300, 900, 3_600, 86_400];
 const MS_A_SECOND = 1_000;
-/** A scraper of metrics waits only some seconds. */
 const ANSWER_MAX_MS = 2_000;
 
-export function createEraserMetrics(metrics: Metrics, waiting: WaitingSource): EraserMetrics {
+export function createEraserMetrics(metrics: Metrics, waiting: WaitingSource) {
   watchWaiting(metrics, waiting);
   const noteUpkeep = watchUpkeep(metrics);
   const requests = metrics.counter('playline_eraser_requests_total', 'Erasures that got their receipt');
-  const erased = metrics.histogram(
-    'playline_eraser_erasure_duration_seconds',
-    'From the request to the moment when no query finds a row',
-    {
-      bucketsSeconds: SECONDS,
-    },
-  );
-  const batches = metrics.histogram('playline_eraser_batch_duration_seconds', 'Time of batches that were finished', {
+  const erased = metrics.histogram('playline_eraser_erasure_duration_seconds', 'Request until no query finds a row', {
     bucketsSeconds: SECONDS,
   });
-  const handovers = metrics.counter(
-    'playline_eraser_handovers_total',
-    'Times that work under way stopped because another process leads',
-  );
-  const faults = metrics.counter('playline_eraser_faults_total', 'Attempts that failed and are done again', ['during']);
-  const survivors = metrics.counter(
-    'playline_eraser_survivors_total',
-    'Rows that were found although they were erased',
-    ['table'],
-  );
+  const batches = metrics.histogram('playline_eraser_batch_duration_seconds', 'Duration of finished batches', {
+    bucketsSeconds: SECONDS,
+  });
+  const handovers = metrics.counter('playline_eraser_handovers_total', 'Work stopped because another process leads');
+  const faults = metrics.counter('playline_eraser_faults_total', 'Failed attempts', ['during']);
+  const survivors = metrics.counter('playline_eraser_survivors_total', 'Erased rows that a scrub found', ['table']);
   const putBack = metrics.counter('playline_eraser_links_put_back_total', 'Later links that were published again');
-  const fenceRestores = metrics.counter(
-    'playline_eraser_fence_restores_total',
-    'Times that all fences were set again because Redis was restarted or promoted',
-  );
+  const fenceRestores = metrics.counter('playline_eraser_fence_restores_total', 'Restores of fences in Redis');
   const aside = new Set<string>();
   metrics.collectedGauge(
     'playline_eraser_deferred_requests',
@@ -79,12 +50,15 @@ export function createEraserMetrics(metrics: Metrics, waiting: WaitingSource): E
     },
   );
   return {
+    /** Ids of requests that cannot be resolved. */
     aside,
+    /** Restarts the age of an upkeep work. */
     noteUpkeep,
     countFenceRestore: () => fenceRestores.inc(),
+    /** Starts timing a batch. Call the returned function with its receipts. */
     startBatch() {
       const stop = batches.startTimer();
-      return (receipts) => {
+      return (receipts: readonly ErasureReceipt[]) => {
         stop();
         requests.inc(receipts.length);
         for (const { acceptedAt, visiblyErasedAt } of receipts)
@@ -92,65 +66,55 @@ export function createEraserMetrics(metrics: Metrics, waiting: WaitingSource): E
       };
     },
     countHandover: () => handovers.inc(),
-    countFault: (during) => faults.inc({ during }),
-    countSurvivors: (table, rows) => survivors.inc({ table }, rows),
-    countPutBack: (links) => putBack.inc(links),
+    countFault: (during: Step | 'take' | UpkeepWork) => faults.inc({ during }),
+    countSurvivors: (table: string, rows: number) => survivors.inc({ table }, rows),
+    countPutBack: (links: number) => putBack.inc(links),
   };
 }
 
-/** Seconds between two times in epoch milliseconds. */
 export function secondsBetween(fromAt: number | null, untilAt: number): number {
   return fromAt === null ? 0 : Math.max(0, untilAt - fromAt) / MS_A_SECOND;
 }
 
-/** Registers the gauges of waiting work. Every process reports them, also one that does not lead. */
+/** Every process reports the waiting work, also one that does not lead. */
 function watchWaiting(metrics: Metrics, source: WaitingSource): void {
   const read = createWaitingReader(source);
-  metrics.collectedGauge('playline_eraser_waiting_requests', 'Erasures that were accepted and have no receipt', {
-    collect: async (gauge) => gauge.set((await read()).requests),
-  });
-  metrics.collectedGauge(
-    'playline_eraser_oldest_unverified_seconds',
-    'Age of the oldest erasure without a receipt; 0 without any',
-    { collect: async (gauge) => gauge.set(secondsBetween((await read()).oldestAt, source.wallClockMs())) },
+  const gaugeOf = (name: string, help: string, toValue: (waiting: Waiting) => number) =>
+    metrics.collectedGauge(name, help, { collect: async (gauge) => gauge.set(toValue(await read())) });
+  gaugeOf('playline_eraser_waiting_requests', 'Erasures without a receipt', ({ requests }) => requests);
+  gaugeOf('playline_eraser_oldest_unverified_seconds', 'Age of the oldest erasure without a receipt', ({ oldestAt }) =>
+    secondsBetween(oldestAt, source.wallClockMs()),
   );
-  metrics.collectedGauge('playline_eraser_holds_over_an_hour', 'Holds of erasures accepted more than an hour ago', {
-    collect: async (gauge) => gauge.set((await read()).holdsOverAnHour),
-  });
+  gaugeOf(
+    'playline_eraser_holds_over_an_hour',
+    'Holds of erasures accepted more than an hour ago',
+    ({ holdsOverAnHour }) => holdsOverAnHour,
+  );
 }
 
-/** Builds one read for all gauges. While a store does not answer, the last answer is used. */
+/** One read for all gauges. While a store does not answer, the last result is used. */
 function createWaitingReader({ readWaiting }: WaitingSource): () => Promise<Waiting> {
   let last: Waiting = { requests: 0, oldestAt: null, holdsOverAnHour: 0 };
-  let asking: Promise<Waiting> | null = null;
-  const ask = async () => {
-    last =
-      (await waitAtMost(
-        ANSWER_MAX_MS,
-        readWaiting().catch(() => null),
-        () => null,
-      )) ?? last;
-    asking = null;
+  let running: Promise<Waiting> | null = null;
+  const read = async () => {
+    const reading = readWaiting().catch(() => null);
+    last = (await waitAtMost(ANSWER_MAX_MS, reading, () => null)) ?? last;
+    running = null;
     return last;
   };
   return () => {
-    asking ??= ask();
-    return asking;
+    running ??= read();
+    return running;
   };
 }
 
-/** @returns a function that notes that some work has been done */
 function watchUpkeep(metrics: Metrics): (work: UpkeepWork) => void {
   const doneMs = new Map<UpkeepWork, number>();
-  metrics.collectedGauge(
-    'playline_eraser_upkeep_age_seconds',
-    'Since this process did the work, or began to lead; absent where it never led',
-    {
-      labelNames: ['work'],
-      collect: (gauge) => {
-        for (const [work, ms] of doneMs) gauge.set({ work }, (performance.now() - ms) / MS_A_SECOND);
-      },
+  metrics.collectedGauge('playline_eraser_upkeep_age_seconds', 'Since the work or the start of leadership', {
+    labelNames: ['work'],
+    collect: (gauge) => {
+      for (const [work, ms] of doneMs) gauge.set({ work }, (performance.now() - ms) / MS_A_SECOND);
     },
-  );
+  });
   return (work) => void doneMs.set(work, performance.now());
 }

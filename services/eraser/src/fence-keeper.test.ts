@@ -10,7 +10,7 @@ import { openFenceKeeper } from './pipeline.ts';
 const T = Date.UTC(2026, 5, 15);
 const ENVIRONMENT = 'env';
 
-it('sets fences and holds again after a start of Redis that went back to a state before them, and removes erased people before links are applied', async () => {
+it('after a restart of Redis with older data, the eraser restores holds and fences and removes erased people', async () => {
   const people = openMemoryPeople();
   await people.rebuild.mintEpoch();
   const records = openMemoryErasureRecords();
@@ -24,13 +24,13 @@ it('sets fences and holds again after a start of Redis that went back to a state
   };
   // The state that Redis comes back with: linked, with a consent, and without the fence and the hold.
   await apply(0, T);
-  const place = { partition: 0, offset: 1, loggedAtMs: T };
+  const position = { partition: 0, offset: 1, loggedAtMs: T };
   await people.consents.apply({
     environmentId: ENVIRONMENT,
     identityKey: erased,
     status: 'full',
     receivedAt: T,
-    position: place,
+    position,
   });
   people.restart();
   await records.putFences([{ environmentId: ENVIRONMENT, key: erased, cutoffMs: T, erasureId: randomBytes(16) }]);

@@ -1,20 +1,17 @@
+/** Work that runs only while this process leads. */
 import type { Closable } from '@playline/runtime';
 
-/** Work that this process does only while it leads. */
 export interface Leading extends Closable {
-  /** Tells that this process leads from now on; does nothing if it leads already. */
+  /** Starts the work, if it is not running. */
   lead(): void;
-  /** Tells that another process may lead from now on. Resolves when the running work has stopped. */
+  /** Stops the work. Resolves when it has stopped. */
   follow(): Promise<void>;
 }
 
-/** Runs works one after the other. They also wait for unfinished work of an earlier time as the leader. */
+/** Runs work sequentially, also after unfinished work of an earlier leadership. */
 export type RunInTurn = (work: () => Promise<void>) => void;
 
-/**
- * Opens the work of a leader; nothing runs before it leads. Closing does the same as `follow`.
- * @param begin called whenever this process begins to lead; the signal is aborted when it stops leading
- */
+/** @param begin called when this process starts to lead; the signal is aborted when it stops */
 export function openLeading(begin: (signal: AbortSignal, run: RunInTurn) => void): Leading {
   let stop: AbortController | null = null;
   let running = Promise.resolve();

@@ -1,3 +1,4 @@
+/** Starts the eraser. */
 import { TOPICS } from '@playline/contracts';
 import { openErasureRecords, openErasureRows } from '@playline/erasure/clickhouse';
 import { openAdminServer } from '@playline/http';
@@ -48,7 +49,7 @@ await runService(logger, async (use) => {
   const rows = await use('erasure rows', () => openErasureRows(clickhouse));
   const producer = await use('producer', () => openProducer({ ...kafka, clientId: SERVICE, logger }));
   const reader = await use('log reader', () => openLogReader({ ...kafka, clientId: SERVICE }));
-  await use('letter count', () => openDeadLetterCount({ ...kafka, topics: [requestTopic], metrics }));
+  await use('dead letter count', () => openDeadLetterCount({ ...kafka, topics: [requestTopic], metrics }));
   const eraser = await use('eraser', () =>
     openEraser({
       people,

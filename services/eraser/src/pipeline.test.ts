@@ -10,13 +10,13 @@ async function openBench() {
   const [people, records, rows] = [openMemoryPeople(), openMemoryErasureRecords(Date.now), openMemoryErasureRows()];
   const metrics = createMetrics('test');
   let handler: BatchHandler | null = null;
-  let looks = 0;
+  let polls = 0;
   const { readProgress } = records;
   records.readProgress = () => {
-    looks++;
+    polls++;
     return readProgress();
   };
-  const consumer = { ready: () => true, hindrances: () => new Map(), close: async () => {} } as unknown as Consumer;
+  const consumer = { ready: () => true, blockers: () => new Map(), close: async () => {} } as unknown as Consumer;
   const eraser = await openEraser({
     people,
     records,
@@ -39,27 +39,27 @@ async function openBench() {
   });
   const assign = (partition: number) => handler!.onAssign!({ partition, committed: 7 } as AssignedPartition);
   const revoke = (partition: number) => handler!.onRevoke!('erasures', partition);
-  return { records, eraser, assign, revoke, metrics, countLooks: () => looks };
+  return { records, eraser, assign, revoke, metrics, countPolls: () => polls };
 }
 
-it('the owner of partition 0 does the batches, also when an earlier assignment ends after the next has begun', async () => {
-  const { eraser, assign, revoke, countLooks } = await openBench();
+it('the owner of partition 0 leads, even if an earlier assignment ends after the next has started', async () => {
+  const { eraser, assign, revoke, countPolls } = await openBench();
   expect(await assign(3)).toBe(7);
-  expect(countLooks()).toBe(0);
+  expect(countPolls()).toBe(0);
   await assign(0);
-  await vi.waitFor(() => expect(countLooks()).toBeGreaterThan(1));
+  await vi.waitFor(() => expect(countPolls()).toBeGreaterThan(1));
   await assign(0);
   revoke(0);
-  const before = countLooks();
-  await vi.waitFor(() => expect(countLooks()).toBeGreaterThan(before), { timeout: 15_000 });
+  const before = countPolls();
+  await vi.waitFor(() => expect(countPolls()).toBeGreaterThan(before), { timeout: 15_000 });
   revoke(0);
   await eraser.close();
-  const atEnd = countLooks();
+  const atEnd = countPolls();
   await assign(3);
-  expect(countLooks()).toBe(atEnd);
+  expect(countPolls()).toBe(atEnd);
 });
 
-it('every process reports waiting work when it is asked, whether it leads or not', async () => {
+it('every process reports waiting work, whether it leads or not', async () => {
   const { eraser, records, metrics } = await openBench();
   const key = randomBytes(16);
   const requestedAt = Date.now() - 90_000;

@@ -22,7 +22,7 @@ const diskFull = () => new StoreFault('ClickHouse 243 NOT_ENOUGH_SPACE', { kind:
 beforeEach(() => void vi.useFakeTimers({ toFake: ['performance'] }));
 afterEach(() => void vi.useRealTimers());
 
-/** A queue of stores that say that they are healthy, and the waiting requests. Each attempt takes a second. */
+/** A queue whose stores report that they are healthy. Each attempt takes a second. */
 function openQueue(waiting: Iterable<ErasureRequest>) {
   const lines: string[] = [];
   const aside = new Set<string>();
@@ -52,7 +52,7 @@ function openQueue(waiting: Iterable<ErasureRequest>) {
   return { attempt, aside, lines, left };
 }
 
-it('an outage that no check of the stores shows sets no request aside, and a thousand are begun in two batches after it', async () => {
+it('an undetected outage sets no request aside, and a thousand requests start in two batches after it', async () => {
   const { attempt, aside, lines, left } = openQueue(createRequests(1_000));
   const during: (number | 'waits')[] = [];
   for (let attempts = 0; attempts < 120; attempts++) during.push(await attempt(diskFull));
@@ -64,25 +64,14 @@ it('an outage that no check of the stores shows sets no request aside, and a tho
   expect(await attempt(() => null)).toBe(999);
 });
 
-it('an outage with a single request is waited for, and the request is begun by the first attempt after it', async () => {
+it('a single request starts with the first attempt after an outage', async () => {
   const { attempt, aside, lines } = openQueue(createRequests(1));
   for (let attempts = 0; attempts < 50; attempts++) expect(await attempt(diskFull)).toBe('waits');
   expect([aside.size, lines]).toEqual([0, []]);
   expect(await attempt(() => null)).toBe(1);
 });
 
-it('outages one after the other set no request aside', async () => {
-  const { attempt, aside, lines, left } = openQueue([]);
-  for (let outages = 0; outages < 5; outages++) {
-    for (const request of createRequests(20)) left.add(request);
-    for (let attempts = 0; attempts < 10; attempts++) await attempt(diskFull);
-    for (let attempts = 0; attempts < 2; attempts++) await attempt(() => null);
-    expect(left.size).toBe(0);
-  }
-  expect([aside.size, lines]).toEqual([0, []]);
-});
-
-it('a request that fails alone is set aside once another was begun meanwhile, and then retried less and less often', async () => {
+it('a request that fails alone is set aside after another one started, and is retried with growing pauses', async () => {
   const [hostile, ...others] = createRequests(100);
   const { attempt, aside, lines, left } = openQueue([...others.slice(0, 40), hostile!, ...others.slice(40)]);
   const fail = (requests: readonly ErasureRequest[]) => (requests.includes(hostile!) ? new Error('no') : null);
@@ -96,7 +85,7 @@ it('a request that fails alone is set aside once another was begun meanwhile, an
   expect(lines.map((line) => JSON.parse(line).retryMs).slice(0, 3)).toEqual([10_000, 20_000, 40_000]);
 });
 
-it('a request is set aside when it fails alone after the others of its batch were begun', async () => {
+it('a request is set aside when it fails alone after the others of its batch started', async () => {
   const requests = createRequests(6);
   const { attempt, aside, left } = openQueue(requests);
   const fail = (some: readonly ErasureRequest[]) => (some.includes(requests[2]!) ? new Error('no') : null);
@@ -105,7 +94,7 @@ it('a request is set aside when it fails alone after the others of its batch wer
   expect([...aside]).toEqual([requests[2]!.erasureId.toString('hex')]);
 });
 
-it('two requests that cannot be resolved are set aside although each success of others looks like the end of an outage', async () => {
+it('two unresolvable requests are set aside between successes of others', async () => {
   const hostile = createRequests(2);
   const { attempt, aside, left } = openQueue(hostile);
   const fail = (some: readonly ErasureRequest[]) =>
@@ -117,7 +106,7 @@ it('two requests that cannot be resolved are set aside although each success of 
   expect(aside.size).toBe(2);
 });
 
-it('an outage that begins while the halves of a batch are tried sets few requests aside', async () => {
+it('an outage during the halves of a batch sets few requests aside', async () => {
   const [hostile, ...others] = createRequests(1_000);
   const { attempt, aside, left } = openQueue([hostile!, ...others]);
   const fail = (some: readonly ErasureRequest[]) => (some.includes(hostile!) ? new Error('no') : null);
@@ -128,13 +117,13 @@ it('an outage that begins while the halves of a batch are tried sets few request
   expect([...left]).toEqual([hostile]);
 });
 
-it('a request with too many links is set aside without a success of others, because no store is the reason', async () => {
+it('a request with too many links is set aside without a success of others', async () => {
   const { attempt, aside } = openQueue(createRequests(1));
   await attempt(() => new TooManyLinksError('too many', []));
   expect(aside.size).toBe(1);
 });
 
-it('requests that cannot be resolved never keep the others from being begun, wherever and however many they are', async () => {
+it('unresolvable requests never prevent the start of others', async () => {
   const marks = fc.array(fc.boolean(), { minLength: 1, maxLength: 64 });
   const property = fc.asyncProperty(marks, async (hostileAt) => {
     const requests = createRequests(hostileAt.length);

@@ -39,8 +39,8 @@ function openBench() {
 
 const erasure = () => ({ environmentId: 'env', erasureId: randomBytes(16) });
 
-describe('the upkeep', () => {
-  it('scrubs and removes once when it begins to lead, after five minutes, and then once a day at their times; Redis writes its log anew with the removal', async () => {
+describe('openUpkeep', () => {
+  it('scrub and removal run five minutes after the process starts to lead, and then daily', async () => {
     const { upkeep, countOf, rewritten } = openBench();
     upkeep.lead();
     await vi.advanceTimersByTimeAsync(4 * MINUTE_MS);
@@ -60,7 +60,7 @@ describe('the upkeep', () => {
     await upkeep.close();
   });
 
-  it('repeats failed work half an hour later, on the same day', async () => {
+  it('failed work is repeated half an hour later', async () => {
     const { records, upkeep, countOf } = openBench();
     const { readFinished } = records;
     records.readFinished = async () => {
@@ -77,7 +77,7 @@ describe('the upkeep', () => {
     await upkeep.close();
   });
 
-  it('does nothing while another process leads, and starts once when it is told to lead twice', async () => {
+  it('the upkeep does not run while another process leads, and starts once', async () => {
     const { upkeep, countOf } = openBench();
     upkeep.lead();
     upkeep.lead();
@@ -87,7 +87,7 @@ describe('the upkeep', () => {
     expect([countOf('tidy'), countOf('scrub')]).toEqual([1, 0]);
   });
 
-  it('closes at once while files are rewritten, and the store goes on rewriting', async () => {
+  it('closing does not wait for a running removal', async () => {
     const { rows, upkeep, countOf } = openBench();
     const begun = vi.fn();
     // Like a table of a billion rows: only the signal ends the wait.
@@ -102,7 +102,7 @@ describe('the upkeep', () => {
     expect([countOf('remove'), countOf('fault in remove' as UpkeepWork)]).toEqual([0, 0]);
   });
 
-  it('releases holds and drops targets that were left by finished erasures, and no others', async () => {
+  it('holds and targets of finished erasures are removed, and no others', async () => {
     const { people, records, rows, upkeep, countOf } = openBench();
     const [finished, waiting] = [erasure(), erasure()];
     const request = { subjectKeys: [randomBytes(16)], memberKeys: [], cutoffAt: T, requestedAt: T, traceId: '' };
@@ -122,7 +122,7 @@ describe('the upkeep', () => {
   });
 });
 
-it('the day of a kind of work begins at its own minute', () => {
+it('the day of daily work starts at its minute', () => {
   const at = (hour: number, minute: number) => Date.UTC(2026, 5, 15, hour, minute);
   expect(dayOf(at(2, 30), 150) - dayOf(at(2, 29), 150)).toBe(1);
   expect(dayOf(at(23, 59), 150)).toBe(dayOf(at(2, 30), 150));

@@ -1,3 +1,4 @@
+/** Regular work on finished erasures in the leading process. */
 import {
   dropStaleBatches,
   type ErasureRecords,
@@ -22,7 +23,7 @@ export interface UpkeepParts {
   readonly schedule: Schedule;
   readonly logger: Logger;
   readonly onSurvivors: (survivors: readonly Survivors[]) => void;
-  /** Called when this process begins to lead. */
+  /** Called when this process starts to lead. */
   readonly onLead: () => void;
   readonly onDone: (work: UpkeepWork) => void;
   readonly onFault: (work: UpkeepWork) => void;
@@ -35,16 +36,13 @@ export interface Schedule {
 }
 
 /**
- * - tidy: removes holds and targets of finished erasures that a paused or killed eraser left behind
- * - expire: notes in receipts that the log has no records of the person any more
- * - scrub: searches for rows of everybody who was ever erased
- * - remove: rewrites files with deleted rows, and makes Redis rewrite its log
+ * - tidy: removes holds and targets of finished erasures
+ * - expire: records the expiry of logs in receipts
+ * - scrub: removes rows of erased people that returned
+ * - remove: rewrites files with deleted rows, and the log of Redis
  */
 export const UPKEEP_WORK = ['tidy', 'expire', 'scrub', 'remove'] as const;
 export type UpkeepWork = (typeof UPKEEP_WORK)[number];
-
-/** Regular work on finished erasures: see `UPKEEP_WORK`. */
-export type Upkeep = Leading;
 
 const MINUTE_MS = 60_000;
 const DAY_MINUTES = 24 * 60;
@@ -52,14 +50,13 @@ const DAY_MINUTES = 24 * 60;
 const FIRST_AFTER_MS = 5 * MINUTE_MS;
 const TIDY_EVERY_MS = 10 * MINUTE_MS;
 
-/** When daily work that failed is tried again. */
 const AGAIN_AFTER_MS = 30 * MINUTE_MS;
 
-/** Opens the upkeep; it does nothing before it leads. */
-export function openUpkeep(parts: UpkeepParts): Upkeep {
+/** Opens the upkeep, which runs while this process leads. */
+export function openUpkeep(parts: UpkeepParts): Leading {
   return openLeading((signal, run) => {
     const due = createDue(parts);
-    const look = () => {
+    const check = () => {
       // One after the other: each may read whole tables.
       for (const work of UPKEEP_WORK.filter(due.isDue))
         run(async () => {
@@ -67,13 +64,13 @@ export function openUpkeep(parts: UpkeepParts): Upkeep {
         });
     };
     parts.onLead();
-    const timer = setInterval(look, MINUTE_MS);
+    const timer = setInterval(check, MINUTE_MS);
     signal.addEventListener('abort', () => clearInterval(timer), { once: true });
     run(async () => void (await doWork(parts, 'tidy', signal)));
   });
 }
 
-/** Each is due once a day, and once when this process begins to lead, as it does not know when it was last done. */
+/** Daily work is due once a day, and once after this process starts to lead. */
 function createDue({ schedule, wallClockMs }: UpkeepParts) {
   const startMs = performance.now();
   let tidiedMs = startMs;
@@ -94,7 +91,6 @@ function createDue({ schedule, wallClockMs }: UpkeepParts) {
       days.set(work, day);
       return true;
     },
-    /** Makes failed work due again on the same day, after a while. */
     postpone(work: UpkeepWork): void {
       days.delete(work);
       notBeforeMs.set(work, performance.now() + AGAIN_AFTER_MS);
@@ -102,7 +98,7 @@ function createDue({ schedule, wallClockMs }: UpkeepParts) {
   };
 }
 
-/** Number of the day, if days begin at this minute of the day (UTC). */
+/** Number of the day, for days that start at this minute (UTC). */
 export function dayOf(nowMs: number, minute: number): number {
   return Math.floor((nowMs / MINUTE_MS - minute) / DAY_MINUTES);
 }
@@ -117,7 +113,7 @@ async function doWork(parts: UpkeepParts, work: UpkeepWork, signal: AbortSignal)
   } catch (error) {
     if (signal.aborted) return true;
     parts.onFault(work);
-    parts.logger.error({ error, work }, 'the upkeep of erasures failed; it is done again by itself');
+    parts.logger.error({ error, work }, 'erasure upkeep failed; retrying');
     return false;
   }
 }
@@ -135,32 +131,26 @@ const WORKS: Record<UpkeepWork, (parts: UpkeepParts, signal: AbortSignal) => Pro
   },
   async scrub(parts, signal) {
     const { rows, records, people, wallClockMs, onSurvivors, logger } = parts;
-    const tell = (survivors: readonly Survivors[], look: number) => {
-      if (look === 1) onSurvivors(survivors);
-      logger.error({ survivors, look }, 'rows of erased people were there again and are swept');
+    const report = (survivors: readonly Survivors[], pass: number) => {
+      if (pass === 1) onSurvivors(survivors);
+      logger.error({ survivors, pass }, 'rows of erased people found; deleting them');
     };
-    const { fences, found } = await scrub({
-      rows,
-      records,
-      wallClockMs,
-      signal,
-      people: people.guards,
-      onSurvivors: tell,
-    });
-    logger.info({ fences, found: found.length }, 'looked for rows of everybody who was erased');
+    const options = { rows, records, wallClockMs, signal, people: people.guards, onSurvivors: report };
+    const { fences, found } = await scrub(options);
+    logger.info({ fences, found: found.length }, 'scrub completed');
   },
   async remove(parts, signal) {
     const { rows, records, people, wallClockMs, logger } = parts;
-    // Not waited for, because Redis rewrites in the background.
-    await people.rewriteLog().catch((error) => logger.warn({ error }, 'Redis does not write its log anew when asked'));
+    // Redis rewrites in the background.
+    await people.rewriteLog().catch((error) => logger.warn({ error }, 'Redis refused to rewrite its log'));
     const onFoundOnDisk = (survivors: readonly Survivors[]) =>
-      logger.error({ survivors }, 'rows of erased people stand in files behind the removal: no receipt is marked');
+      logger.error({ survivors }, 'rows of erased people remain in files; no receipt is marked');
     const { marked, deferred } = await removeFromDisk({ rows, records, wallClockMs, signal, onFoundOnDisk });
-    logger.info({ marked, deferred }, 'files with deleted rows were written anew');
+    logger.info({ marked, deferred }, 'deleted rows removed from files');
   },
 };
 
-/** Releases holds of finished erasures. A paused eraser may have placed one again after its successor released it. */
+/** A paused eraser may have created a hold after its successor released it. */
 async function releaseFinished({ records, people: { guards } }: UpkeepParts): Promise<void> {
   const finished = await records.readFinished();
   for (const environmentId of await records.readEnvironments())

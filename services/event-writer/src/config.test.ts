@@ -1,5 +1,5 @@
 import { BLOCKS_PER_S_MAX, ConfigError, parseConfig } from '@playline/runtime';
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { configSchema } from './config.ts';
 
 const required = {
@@ -13,24 +13,17 @@ const required = {
 /** Upper limits of the design: rows per second into one table, and partitions of a topic. */
 const PLANNED = { rowsPerS: 160_000, bytesPerS: 160 * 1024 * 1024, partitions: 40 };
 
-describe('the least that the settings of blocks may be', () => {
-  const least = {
-    BLOCK_ROWS_MAX: 1_000,
-    BLOCK_BYTES_MAX: 1024 * 1024,
-    BLOCK_AGE_MAX_MS: 250,
-    SESSION_TIMEOUT_MS: 1_000,
-  };
+const least = { BLOCK_ROWS_MAX: 1_000, BLOCK_BYTES_MAX: 1024 * 1024, BLOCK_AGE_MAX_MS: 250, SESSION_TIMEOUT_MS: 1_000 };
 
-  it.each(Object.entries(least))('is taken, and one less refused by its name: %s', (name, min) => {
-    expect(parseConfig(configSchema, { ...required, [name]: String(min) })).toMatchObject({ [name]: min });
-    const parse = () => parseConfig(configSchema, { ...required, [name]: String(min - 1) });
-    expect(parse).toThrow(ConfigError);
-    expect(parse).toThrow(name);
-  });
+it.each(Object.entries(least))('the minimum of %s is accepted, and one less is refused by its name', (name, min) => {
+  expect(parseConfig(configSchema, { ...required, [name]: String(min) })).toMatchObject({ [name]: min });
+  const parse = () => parseConfig(configSchema, { ...required, [name]: String(min - 1) });
+  expect(parse).toThrow(ConfigError);
+  expect(parse).toThrow(name);
+});
 
-  it('keeps the blocks of a deployment within the number whose tokens a table remembers, for any block limits', () => {
-    expect(PLANNED.rowsPerS / least.BLOCK_ROWS_MAX).toBeLessThanOrEqual(BLOCKS_PER_S_MAX);
-    expect(PLANNED.bytesPerS / least.BLOCK_BYTES_MAX).toBeLessThanOrEqual(BLOCKS_PER_S_MAX);
-    expect((PLANNED.partitions * 1_000) / least.BLOCK_AGE_MAX_MS).toBeLessThanOrEqual(BLOCKS_PER_S_MAX);
-  });
+it('the minima keep the blocks of a deployment within the number whose tokens a table stores', () => {
+  expect(PLANNED.rowsPerS / least.BLOCK_ROWS_MAX).toBeLessThanOrEqual(BLOCKS_PER_S_MAX);
+  expect(PLANNED.bytesPerS / least.BLOCK_BYTES_MAX).toBeLessThanOrEqual(BLOCKS_PER_S_MAX);
+  expect((PLANNED.partitions * 1_000) / least.BLOCK_AGE_MAX_MS).toBeLessThanOrEqual(BLOCKS_PER_S_MAX);
 });

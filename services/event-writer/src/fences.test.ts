@@ -14,7 +14,7 @@ it('a writer without fences reports the reason in its log and in its readiness u
   const lines: string[] = [];
   const logger = createLogger({ service: 'test', level: 'warn' }, { write: (line: string) => void lines.push(line) });
   const fences = openFences(records, logger);
-  await until('it is said', () => lines.length > 0);
+  await until('the log line', () => lines.length > 0);
   expect(fences.set.loaded).toBe(false);
   expect(fences.reasons().fences).toContain("erasure_fences doesn't exist");
   expect(lines.join()).toContain("erasure_fences doesn't exist");

@@ -12,27 +12,21 @@ export interface Fences extends Closable {
 
 /** At most one log line in this time reports that fences cannot be read. */
 const LOG_INTERVAL_MS = 60_000;
+const UNREADABLE = 'the fences of erased people cannot be read';
 
 /** Opens the fences of erased people and reports why they cannot be read. Without them nothing is written. */
 export function openFences(records: Pick<ErasureRecords, 'readFences'>, logger: Logger): Fences {
-  let why = 'they are being read';
-  let toldMs = Number.NEGATIVE_INFINITY;
+  let why = 'the first reading is not finished';
+  let loggedMs = Number.NEGATIVE_INFINITY;
   const onFault = (error: unknown) => {
     why = error instanceof Error ? error.message : String(error);
-    if (performance.now() - toldMs < LOG_INTERVAL_MS) return;
-    toldMs = performance.now();
-    logger.warn(
-      { error },
-      'the fences of erased people cannot be read: from five seconds after the last reading nothing is written',
-    );
+    if (performance.now() - loggedMs < LOG_INTERVAL_MS) return;
+    loggedMs = performance.now();
+    logger.warn({ error }, `${UNREADABLE}: nothing is written from five seconds after the last reading`);
   };
   const set = openFenceSet({ records, onFault });
-  return {
-    set,
-    reasons: (): Readonly<Record<string, string>> =>
-      set.loaded ? {} : { fences: `the fences of erased people cannot be read: ${why}` },
-    close: () => set.close(),
-  };
+  const reasons = (): Readonly<Record<string, string>> => (set.loaded ? {} : { fences: `${UNREADABLE}: ${why}` });
+  return { set, reasons, close: () => set.close() };
 }
 
 /** For a row of `events`: store it, drop it, or store it without an anonymous id that is not its owner's. */
@@ -41,12 +35,12 @@ type FenceVerdict = 'keep' | 'drop' | 'blank';
 /** Checks records against fences, however late they come. @throws RetryableFault while the fences are not loaded */
 export interface CheckFences {
   ofRow(head: RowHead): FenceVerdict;
-  isFenced(question: FenceQuery): boolean;
+  isFenced(query: FenceQuery): boolean;
 }
 
 /**
  * Creates the step that decides which parts of a record must not be stored. Only this step may give another result when
- * a block is written again, because fences are added meanwhile. That does no harm: it only removes rows and ids, and
+ * a block is written again, because fences are added between attempts. That does no harm: it only removes rows and ids, and
  * the block keeps its token.
  * @param onBlanked called for each event that is stored without the anonymous id of an erased person
  */
@@ -65,9 +59,9 @@ export function createCheckFences(fences: FenceSet, onBlanked: () => void): Chec
       onBlanked();
       return 'blank';
     },
-    isFenced(question) {
+    isFenced(query) {
       needLoaded();
-      return fences.isFenced(question);
+      return fences.isFenced(query);
     },
   };
 }

@@ -31,12 +31,9 @@ const limits = toBlockLimits(config);
 
 await runService(logger, async (use) => {
   const consumers = new Map<'consumer' | 'audit', Consumer>();
-  const store = await use('event store', () =>
-    openEventStore({ ...toClickHouse(config), onFault: faults.listenerOf('ClickHouse') }),
-  );
-  const records = await use('erasure records', () =>
-    openErasureRecords({ ...toClickHouse(config), onFault: faults.listenerOf('ClickHouse') }),
-  );
+  const clickhouse = { ...toClickHouse(config), onFault: faults.listenerOf('ClickHouse') };
+  const store = await use('event store', () => openEventStore(clickhouse));
+  const records = await use('erasure records', () => openErasureRecords(clickhouse));
   const fences = await use('fences', () => openFences(records, logger));
   const ready = {
     consumer: () => consumers.get('consumer')?.ready() ?? false,
@@ -44,8 +41,8 @@ await runService(logger, async (use) => {
     store: faults.clearingOnSuccess('ClickHouse', () => store.ready()),
     fences: () => fences.set.loaded,
   };
-  const hindrances = () => Object.fromEntries([...consumers.values()].flatMap((each) => [...each.blockers()]));
-  const reasons = () => ({ ...faults.reasons(), ...fences.reasons(), ...hindrances() });
+  const blockers = () => Object.fromEntries([...consumers.values()].flatMap((each) => [...each.blockers()]));
+  const reasons = () => ({ ...faults.reasons(), ...fences.reasons(), ...blockers() });
   await use('admin listener', () =>
     openAdminServer({ host: config.ADMIN_HOST, port: config.ADMIN_PORT, ready, reasons, metrics }),
   );
@@ -61,20 +58,11 @@ await runService(logger, async (use) => {
     blockBytesMax: config.BLOCK_BYTES_MAX,
   });
   const { topics, auditTopics } = pipeline;
-  await use('letter count', () => openDeadLetterCount({ ...kafka, topics: [...topics, ...auditTopics], metrics }));
+  await use('dead letter count', () => openDeadLetterCount({ ...kafka, topics: [...topics, ...auditTopics], metrics }));
   await pipeline.prefetch();
-  const open = (groupId: string, topics: readonly string[]) =>
-    openBlockConsumer({
-      ...kafka,
-      groupId,
-      topics,
-      sink: pipeline.sink,
-      limits,
-      deadLetters,
-      sessionTimeoutMs: config.SESSION_TIMEOUT_MS,
-      logger,
-      metrics,
-    });
-  consumers.set('consumer', await use('consumer', () => open(config.CONSUMER_GROUP, topics)));
-  consumers.set('audit', await use('audit', () => open(auditGroupOf(config.CONSUMER_GROUP), auditTopics)));
+  const { CONSUMER_GROUP: groupId, SESSION_TIMEOUT_MS: sessionTimeoutMs } = config;
+  const common = { ...kafka, sink: pipeline.sink, limits, deadLetters, sessionTimeoutMs, logger, metrics };
+  const open = (groupId: string, topics: readonly string[]) => openBlockConsumer({ ...common, groupId, topics });
+  consumers.set('consumer', await use('consumer', () => open(groupId, topics)));
+  consumers.set('audit', await use('audit', () => open(auditGroupOf(groupId), auditTopics)));
 });

@@ -29,8 +29,6 @@ import {
   keyAuditRows,
   projectAuditRows,
   type RecordRows,
-  type RowBuffer,
-  type RowPlan,
   RowTranscoder,
   rateLimitKeyAuditRows,
   rejectionRows,
@@ -39,10 +37,8 @@ import {
 import type { Metrics } from '@playline/runtime';
 import {
   type BlockBuilder,
-  type BlockName,
   type BlockSink,
   createStoreCalls,
-  createTokenNotes,
   type Outcome,
   type Producer,
   RetryableFault,
@@ -53,14 +49,12 @@ import {
 import { createCheckFences } from './fences.ts';
 import {
   type BlockParts,
-  type BlockReaders,
   type BlockStep,
-  createBlockReaders,
+  createBlockStep,
   createBufferPool,
   createWriteRows,
-  type FramedRecord,
-  framedSchemaIdOf,
-  UNFRAMED,
+  FENCED,
+  OK,
 } from './steps/block-step.ts';
 
 /** Raised when the same record gives other rows. */
@@ -96,28 +90,33 @@ export interface Pipeline {
  * access     -> decode    -> derive       -> write audit_log
  */
 export function createPipeline(options: PipelineOptions): Pipeline {
-  const { store, schemas, fences, metrics, topicPrefix, blockBytesMax } = options;
-  const writerMetrics = createWriterMetrics(metrics);
-  const parts = {
+  const { store, schemas, fences, deadLetters, metrics, topicPrefix } = options;
+  const deferredTotal = metrics.counter(
+    'playline_event_writer_deferred_total',
+    'Records read only when their block was written',
+    ['outcome'],
+  );
+  const blankedTotal = metrics.counter(
+    'playline_event_writer_blanked_total',
+    'Events stored without the anonymous id of an erased person, which they carried',
+  );
+  const parts: BlockParts = {
     schemas,
-    checkFences: createCheckFences(fences, writerMetrics.countBlanked),
+    checkFences: createCheckFences(fences, () => blankedTotal.inc({})),
     writeRows: createWriteRows({ store, calls: createStoreCalls(metrics) }),
-    pool: createBufferPool(blockBytesMax),
+    pool: createBufferPool(options.blockBytesMax),
   };
-  const audit = new Map(auditStepsOf(parts).map(([topic, step]) => [topicPrefix + topic.name, step]));
-  const flows = new Map<string, BlockStep>([
-    [topicPrefix + TOPICS.messages.name, createWriteMessages(parts)],
-    [topicPrefix + TOPICS.identityDecisions.name, createWriteRecords(identityDecisionCodec, decisionRows, parts)],
-    [topicPrefix + TOPICS.consents.name, createWriteRecords(consentCodec, consentRows, parts)],
-    [topicPrefix + TOPICS.rejections.name, createWriteRecords(rejectionCodec, rejectionRows, parts)],
+  const nameSteps = (steps: [topic: Topic, step: BlockStep][]) =>
+    new Map(steps.map(([topic, step]) => [topicPrefix + topic.name, step]));
+  const audit = nameSteps(auditStepsOf(parts));
+  const flows = nameSteps([
+    [TOPICS.messages, createWriteMessages(parts)],
+    [TOPICS.identityDecisions, createWriteRecords(identityDecisionCodec, decisionRows, parts)],
+    [TOPICS.consents, createWriteRecords(consentCodec, consentRows, parts)],
+    [TOPICS.rejections, createWriteRecords(rejectionCodec, rejectionRows, parts)],
   ]);
   const steps = new Map([...flows, ...audit]);
-  const deferring = (block: BlockBuilder) =>
-    createDeferringBlock(block, {
-      deadLetters: options.deadLetters,
-      countDeferred: writerMetrics.countDeferred,
-    });
-
+  const countDeferred = (outcome: Outcome['kind']) => deferredTotal.inc({ outcome });
   return {
     topics: [...flows.keys()],
     auditTopics: [...audit.keys()],
@@ -126,7 +125,7 @@ export function createPipeline(options: PipelineOptions): Pipeline {
       openBlock(topic) {
         const step = steps.get(topic);
         if (step === undefined) throw new Error(`no step reads ${topic}`);
-        return deferring(step.openBlock());
+        return createDeferringBlock(step.openBlock(), { deadLetters, countDeferred });
       },
     },
     prefetch: async () => {
@@ -146,151 +145,39 @@ const auditStepsOf = (parts: BlockParts): [topic: Topic, step: BlockStep][] => [
   [TOPICS.audit, createWriteRecords(auditEntryCodec, entryAuditRows, parts)],
 ];
 
-/** Metrics of this service. The stream counts records, drops, dead letters, blocks, lag and calls of the store. */
-function createWriterMetrics(metrics: Metrics) {
-  const deferredTotal = metrics.counter(
-    'playline_event_writer_deferred_total',
-    'Records read only when their block was written',
-    ['outcome'],
-  );
-  const blankedTotal = metrics.counter(
-    'playline_event_writer_blanked_total',
-    'Events stored without the anonymous id of somebody erased, which they carried',
-  );
-  return {
-    countBlanked: () => blankedTotal.inc({}),
-    countDeferred: (outcome: Outcome['kind']) => deferredTotal.inc({ outcome }),
-  };
-}
-
-interface MessageBlockOptions extends BlockParts {
-  plans: BlockReaders<RowPlan>;
-}
-
 /** Creates the step of `audience.messages`: transcode without building objects, check fences, write `events`. */
 function createWriteMessages(parts: BlockParts): BlockStep {
-  const plans = createBlockReaders({ registry: parts.schemas, createReader: createRowPlan });
   // Blocks are filled one record at a time, so all can share one transcoder.
   const transcoder = new RowTranscoder();
-  return {
-    openBlock: () => new MessageBlock({ ...parts, plans }, transcoder),
-    prefetch: (subject) => plans.prefetch(subject, messageRecordCodec.schema),
-  };
-}
-
-class MessageBlock implements BlockBuilder {
-  readonly #options: MessageBlockOptions;
-  readonly #transcoder: RowTranscoder;
-  readonly #notes = createTokenNotes();
-  readonly #events: RowBuffer;
-
-  constructor(options: MessageBlockOptions, transcoder: RowTranscoder) {
-    this.#options = options;
-    this.#transcoder = transcoder;
-    this.#events = options.pool.take();
-  }
-
-  get rows(): number {
-    return this.#events.rows;
-  }
-
-  get bytes(): number {
-    return this.#events.length;
-  }
-
-  add(record: StreamRecord): Outcome {
-    const schemaId = framedSchemaIdOf(record);
-    if (schemaId === null) return UNFRAMED;
-    const plan = this.#options.plans.readerOf(schemaId);
-    const rows = this.#events.rows;
-    this.#transcoder.add(this.#events, plan, record as FramedRecord);
-    try {
-      const verdict = this.#options.checkFences.ofRow(this.#transcoder.head);
-      if (verdict === 'keep') return { kind: 'ok' };
-      if (verdict === 'blank') {
-        blankAnonymous(this.#events);
-        return { kind: 'ok' };
-      }
-    } catch (error) {
-      this.#events.truncate(rows);
-      throw error;
-    }
-    this.#events.truncate(rows);
-    return { kind: 'drop', reason: 'fenced' };
-  }
-
-  async write(block: BlockName, signal: AbortSignal): Promise<void> {
-    await this.#options.writeRows({ table: 'events', rows: this.#events, block, notes: this.#notes, signal });
-  }
-
-  release(): void {
-    this.#options.pool.give(this.#events);
-  }
-}
-
-interface RecordBlockOptions<R> extends BlockParts {
-  decoders: BlockReaders<(bytes: Buffer) => R>;
-  rows: RecordRows<R>;
+  return createBlockStep(parts, {
+    tables: ['events'],
+    schema: messageRecordCodec.schema,
+    createReader: createRowPlan,
+    addRows([events], plan, record) {
+      transcoder.add(events!, plan, record);
+      const verdict = parts.checkFences.ofRow(transcoder.head);
+      if (verdict === 'blank') blankAnonymous(events!);
+      return verdict === 'drop' ? FENCED : OK;
+    },
+  });
 }
 
 /** Creates the step of topics with few records: decode them to objects, check fences, write their rows. */
-function createWriteRecords<R>(codec: RecordCodec<R>, rows: RecordRows<R>, parts: BlockParts): BlockStep {
-  const decoders = createBlockReaders({ registry: parts.schemas, createReader: codec.decoderOf });
-  return {
-    openBlock: () => new RecordBlock({ ...parts, decoders, rows }),
-    prefetch: (subject) => decoders.prefetch(subject, codec.schema),
-  };
-}
-
-class RecordBlock<R> implements BlockBuilder {
-  readonly #options: RecordBlockOptions<R>;
-  readonly #notes = createTokenNotes();
-  /** One for each table, in the order of the tables. */
-  readonly #buffers: RowBuffer[];
-
-  constructor(options: RecordBlockOptions<R>) {
-    this.#options = options;
-    this.#buffers = options.rows.tables.map(() => options.pool.take());
-  }
-
-  get rows(): number {
-    return this.#buffers.reduce((sum, { rows }) => sum + rows, 0);
-  }
-
-  get bytes(): number {
-    return this.#buffers.reduce((sum, { length }) => sum + length, 0);
-  }
-
-  add(record: StreamRecord): Outcome {
-    const schemaId = framedSchemaIdOf(record);
-    if (schemaId === null) return UNFRAMED;
-    const { decoders, rows, checkFences } = this.#options;
-    const decoded = decoders.readerOf(schemaId)((record as FramedRecord).value.subarray(FRAME_BYTES));
-    const allowed = rows.tables.map((table) => table.withoutFenced(decoded, checkFences.isFenced));
-    if (allowed.every((one) => one === null)) return { kind: 'drop', reason: 'fenced' };
-    const before = this.#buffers.map((buffer) => buffer.rows);
-    try {
-      for (const [index, { addRows }] of rows.tables.entries()) {
+function createWriteRecords<R>(codec: RecordCodec<R>, { tables }: RecordRows<R>, parts: BlockParts): BlockStep {
+  return createBlockStep(parts, {
+    tables: tables.map(({ table }) => table),
+    schema: codec.schema,
+    createReader: codec.decoderOf,
+    addRows(buffers, decode, record) {
+      const decoded = decode(record.value.subarray(FRAME_BYTES));
+      const allowed = tables.map((table) => table.withoutFenced(decoded, parts.checkFences.isFenced));
+      for (const [index, { addRows }] of tables.entries()) {
         const own = allowed[index];
-        if (own != null) addRows(this.#buffers[index]!, own, record);
+        if (own != null) addRows(buffers[index]!, own, record);
       }
-    } catch (error) {
-      for (const [index, buffer] of this.#buffers.entries()) buffer.truncate(before[index]!);
-      throw error;
-    }
-    return { kind: 'ok' };
-  }
-
-  /** Writes under one token for each table. The offsets are committed only when all tables have their rows. */
-  async write(block: BlockName, signal: AbortSignal): Promise<void> {
-    const { rows, writeRows } = this.#options;
-    for (const [index, { table }] of rows.tables.entries())
-      await writeRows({ table, rows: this.#buffers[index]!, block, notes: this.#notes, signal });
-  }
-
-  release(): void {
-    for (const buffer of this.#buffers) this.#options.pool.give(buffer);
-  }
+      return allowed.every((one) => one === null) ? FENCED : OK;
+    },
+  });
 }
 
 interface DeferringOptions {
@@ -318,29 +205,30 @@ export function createDeferringBlock(inner: BlockBuilder, options: DeferringOpti
     get bytes() {
       return inner.bytes + deferredBytes;
     },
-    add(record): Outcome {
+    add(record) {
       try {
         return inner.add(record);
       } catch (error) {
         if (!(error instanceof RetryableFault)) throw error;
         deferred.push(record);
         deferredBytes += record.value?.length ?? 0;
-        return { kind: 'ok' };
+        return OK;
       }
     },
-    async write(block: BlockName, signal: AbortSignal) {
+    async write(block, signal) {
       for (let record = deferred[0]; record !== undefined; record = deferred[0]) {
         const outcome = addDeferred(inner, record);
-        if (outcome.kind === 'deadLetter') await publishLetter(options.deadLetters, record, outcome.reason);
+        if (outcome.kind === 'deadLetter')
+          await sendDeadLetters(options.deadLetters, [{ record, reason: outcome.reason }], STEP).catch((cause) => {
+            throw new RetryableFault('a dead letter is not acknowledged', { cause });
+          });
         options.countDeferred(outcome.kind);
         deferred.shift();
         deferredBytes -= record.value?.length ?? 0;
       }
       await inner.write(block, signal);
     },
-    release() {
-      inner.release();
-    },
+    release: () => inner.release(),
   };
 }
 
@@ -352,14 +240,5 @@ function addDeferred(inner: BlockBuilder, record: StreamRecord): Outcome {
     if (error instanceof RetryableFault) throw error;
     const reason = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
     return { kind: 'deadLetter', reason };
-  }
-}
-
-/** Resolves when the dead letter is acknowledged. @throws RetryableFault when it is not */
-async function publishLetter(producer: Pick<Producer, 'send'>, record: StreamRecord, reason: string): Promise<void> {
-  try {
-    await sendDeadLetters(producer, [{ record, reason }], STEP);
-  } catch (error) {
-    throw new RetryableFault('a dead letter is not acknowledged', { cause: error });
   }
 }

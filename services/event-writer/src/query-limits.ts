@@ -3,18 +3,17 @@ import { type ClickHouseAccount, quoteText, sendStatement } from '@playline/stor
 
 /** How long a query without its limits can run: short enough that it cannot fill the memory of the server. */
 const POLL_MS = 500;
-/** ClickHouse checks the time of a query between blocks, and its own error message says more. */
+/** ClickHouse checks the time of a query between blocks, and its own error message is better. */
 const GRACE_S = 2;
 const REQUEST_MAX_MS = 5_000;
 /** At most one log line in this time reports that running queries cannot be read. */
-const REPORT_AGAIN_MS = 60_000;
-
-/** How long the limits of accounts are remembered. Those of a new account are read when it sends its first query. */
-const REMEMBERED_MS = 60_000;
+const LOG_INTERVAL_MS = 60_000;
+/** How long the limits of accounts are cached. Those of a new account are read when it sends its first query. */
+const LIMITS_CACHED_MS = 60_000;
 
 /**
- * Queries that other accounts run, with the settings that they do not have from ClickHouse itself. Ids are hexadecimal: a
- * client chooses them, and bytes that are not UTF-8 would not come back as they are.
+ * Queries that other accounts run, with the settings that they do not have from ClickHouse itself. Ids are hexadecimal,
+ * because a client may choose bytes that are not UTF-8.
  */
 const RUNNING = `
 SELECT user, hex(query_id), elapsed, mapKeys(Settings) FROM system.processes
@@ -42,22 +41,19 @@ export interface QueryLimitsOptions {
 /** Stops queries that run beyond the limits of their accounts, until it is closed. Any number of processes may do so. */
 export function openQueryLimits(parts: QueryLimitsOptions): Closable {
   const check = createCheck(parts);
-  let reportedMs = Number.NEGATIVE_INFINITY;
+  let loggedMs = Number.NEGATIVE_INFINITY;
   const report = (error: unknown) => {
-    if (performance.now() - reportedMs < REPORT_AGAIN_MS) return;
-    reportedMs = performance.now();
-    parts.logger.warn({ error }, 'running queries cannot be checked: until they are, a query can lift its limits');
+    if (performance.now() - loggedMs < LOG_INTERVAL_MS) return;
+    loggedMs = performance.now();
+    parts.logger.warn({ error }, 'running queries cannot be checked, so a query can remove its limits');
   };
   let isClosed = false;
   let timer: NodeJS.Timeout;
   let checking = Promise.resolve();
   const schedule = () => {
+    if (isClosed) return;
     timer = setTimeout(() => {
-      checking = check()
-        .catch(report)
-        .then(() => {
-          if (!isClosed) schedule();
-        });
+      checking = check().catch(report).then(schedule);
     }, POLL_MS);
   };
   schedule();
@@ -73,7 +69,7 @@ export function openQueryLimits(parts: QueryLimitsOptions): Closable {
 function createCheck({ account, logger, metrics }: QueryLimitsOptions): () => Promise<void> {
   const stopped = metrics.counter(
     'playline_event_writer_queries_stopped_total',
-    'Queries of limited ClickHouse accounts that were stopped: they lifted a limit, or ran too long.',
+    'Queries of limited ClickHouse accounts that were stopped: they removed a limit, or ran too long.',
     ['reason'],
   );
   const limitsOf = createLimits(account);
@@ -98,12 +94,12 @@ function createCheck({ account, logger, metrics }: QueryLimitsOptions): () => Pr
   };
 }
 
-/** Reads the limits of accounts, and remembers them. Null for an account without limits. */
+/** Reads and caches the limits of accounts. Null for an account without limits. */
 function createLimits(account: ClickHouseAccount) {
   let known = new Map<string, Limits | null>();
   let readMs = Number.NEGATIVE_INFINITY;
   return async (users: readonly string[]): Promise<ReadonlyMap<string, Limits | null>> => {
-    if (performance.now() - readMs < REMEMBERED_MS && users.every((user) => known.has(user))) return known;
+    if (performance.now() - readMs < LIMITS_CACHED_MS && users.every((user) => known.has(user))) return known;
     const limits = await readRows<Limits>(account, LIMITS);
     known = new Map(users.map((user) => [user, null]));
     for (const each of limits) known.set(each[0], each);
@@ -113,12 +109,12 @@ function createLimits(account: ClickHouseAccount) {
 }
 
 async function readRows<T>(account: ClickHouseAccount, sql: string): Promise<T[]> {
-  const lines = (await send(account, sql)).split('\n').filter((line) => line !== '');
-  return lines.map((line) => JSON.parse(line) as T);
+  const text = await send(account, sql);
+  return text.split('\n').flatMap((line) => (line === '' ? [] : [JSON.parse(line) as T]));
 }
 
 async function send(account: ClickHouseAccount, body: string): Promise<string> {
-  // Otherwise the log of queries would have four rows a second from here.
+  // Otherwise these statements would add four rows a second to the query log.
   const settings = { log_queries: '0' };
   return (await sendStatement(account, { body, settings, deadlineMs: REQUEST_MAX_MS })).text();
 }

@@ -71,7 +71,7 @@ it('the clock watch is made before the listener opens, so that the first request
   expect(watch.fault()).toContain('180 min ahead of');
 });
 
-it('the clock watch opens without Redis, and goes on by the acknowledgements', async () => {
+it('the clock watch opens without Redis, and then compares with the acknowledgements', async () => {
   const { clocks, watch } = openClocks();
   const comparison = await openClockComparison(watch, () => Promise.reject(new Error('away')));
   onTestFinished(() => void comparison.close());

@@ -56,10 +56,10 @@ describe.each([
     wire.mode = 'open';
     const owner = { ...stores.owner, environmentId: `${stores.owner.environmentId}-after-${shiftMs}` };
     const { key } = await createKey({ store: stores.store, prefix: 'svcapik' }, owner);
-    await until('Redis is asked again', async () => (await post(key)) === 200, 2000);
+    await until('Redis is queried again', async () => (await post(key)) === 200, 2000);
   });
 
-  it('goes on accepting messages and storing them', async () => {
+  it('still accepts messages and stores them', async () => {
     await clock.set(gateway.child, shiftMs);
     const before = (await stores.readLog()).length;
     for (let sent = 0; sent < 20; sent++) expect((await gateway.post(stores.key, late(shiftMs))).status).toBe(200);
@@ -72,7 +72,7 @@ it.each([
   ['5 days behind', -5 * 24, '7200 min behind'],
 ])(
   'a gateway whose wall clock is %s stores nothing more, and is not ready until the clock is right',
-  async (_what, hours, words) => {
+  async (_what, hours, texts) => {
     const shiftMs = hours * HOUR_MS;
     await clock.set(gateway.child, shiftMs);
     await until('the clocks are compared', async () => (await gateway.post(stores.key, late(shiftMs))).status === 500);
@@ -83,7 +83,7 @@ it.each([
     expect(ready.status).toBe(503);
     expect(await ready.json()).toMatchObject({
       notReady: ['clock'],
-      reasons: { clock: expect.stringContaining(words) },
+      reasons: { clock: expect.stringContaining(texts) },
     });
     await clock.set(gateway.child, 0);
     await until('the gateway is ready', async () => (await fetch(`${gateway.adminUrl}/readyz`)).ok);

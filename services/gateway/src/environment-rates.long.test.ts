@@ -19,8 +19,8 @@ async function open(environment: Record<string, string> = {}): Promise<GatewayPr
   return gateway;
 }
 
-const limit = (...words: string[]) =>
-  stores.projects('limit', '--project', 'demo', '--environment', 'production', ...words, '--json');
+const limit = (...texts: string[]) =>
+  stores.projects('limit', '--project', 'demo', '--environment', 'production', ...texts, '--json');
 const policyOf = async ({ post }: GatewayProcess) =>
   (await post(key, { messages: [message()] })).headers.get('ratelimit-policy');
 
@@ -31,8 +31,8 @@ it('the rate of an environment in its project is followed by two running gateway
     [['--limit', '6/12'], '"messages";q=12;w=2'],
     [['--cap', 'none', '--limit', 'none'], '"messages";q=10000;w=2'],
   ] as const;
-  for (const [words, policy] of changes) {
-    await limit(...words);
+  for (const [texts, policy] of changes) {
+    await limit(...texts);
     const changedAt = performance.now();
     for (const gateway of gateways) await until('it goes by it', async () => (await policyOf(gateway)) === policy);
     expect(performance.now() - changedAt).toBeLessThan(1000);

@@ -21,7 +21,7 @@ function projectWith(id: string, rates: Pick<ProjectEnvironment, 'cap' | 'limit'
 }
 
 it.each([
-  ['the setting where its project says nothing', null, null, SETTING],
+  ['the setting if its project has no rate', null, null, SETTING],
   ['the cap, higher than the setting', rate(500, 1000), null, rate(500, 1000)],
   ['the cap, lower than the setting', rate(5, 10), null, rate(5, 10)],
   ['the project’s own limit below the setting', null, rate(5, 10), rate(5, 10)],

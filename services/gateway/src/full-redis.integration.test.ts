@@ -18,10 +18,10 @@ beforeAll(async () => {
   const people = await openRedisPeople({ url: redis.url });
   await people.rebuild.mintEpoch();
   await people.close();
-  const words = ['create', '--environment', 'development', '--kind', 'publishable', '--json'];
-  key = (JSON.parse(await stores.keys(...words)) as { key: string }).key;
+  const texts = ['create', '--environment', 'development', '--kind', 'publishable', '--json'];
+  key = (JSON.parse(await stores.keys(...texts)) as { key: string }).key;
   gateway = await openProcess(stores.topicPrefix, { REDIS_URL: redis.url });
-  await until('the gateway is ready', async () => (await askReadiness()).status === 200);
+  await until('the gateway is ready', async () => (await readReadiness()).status === 200);
 });
 afterAll(async () => {
   await gateway?.close();
@@ -29,7 +29,7 @@ afterAll(async () => {
   await redis?.close();
 });
 
-async function askReadiness(): Promise<{ status: number; body: unknown }> {
+async function readReadiness(): Promise<{ status: number; body: unknown }> {
   const answer = await fetch(`${gateway.adminUrl}/readyz`);
   return { status: answer.status, body: await answer.json() };
 }
@@ -41,22 +41,22 @@ async function takesWrites(): Promise<string | undefined> {
 
 const statusOfConsent = async () => (await putConsent({ url: gateway.url, key }, wanted())).status;
 
-it('readiness and a metric report a full Redis and how to mend it, while ingest goes on', async () => {
+it('readiness and a metric report a full Redis and how to repair it, while ingest continues', async () => {
   await until('a consent is stored', async () => (await statusOfConsent()) === 204);
-  expect(await askReadiness()).toEqual({ status: 200, body: { ready: true, version: VERSION, notReady: [] } });
+  expect(await readReadiness()).toEqual({ status: 200, body: { ready: true, version: VERSION, notReady: [] } });
   expect(await takesWrites()).toBe('1');
 
   // Less than an empty Redis needs, so this Redis counts as full.
   await redis.client.config('SET', 'maxmemory', '1kb');
   expect(await statusOfConsent()).toBe(500);
-  expect(await askReadiness()).toEqual({
+  expect(await readReadiness()).toEqual({
     status: 200,
     body: {
       ready: true,
       version: VERSION,
       notReady: [],
       degraded: ['consentsAndErasures'],
-      reasons: { Redis: 'Redis takes no writes (OOM): it is full: raise its maxmemory, or make room in it' },
+      reasons: { Redis: 'Redis takes no writes (OOM): it is full: raise its maxmemory, or delete data' },
     },
   });
   expect(await takesWrites()).toBe('0');
@@ -64,13 +64,13 @@ it('readiness and a metric report a full Redis and how to mend it, while ingest 
 
   await redis.client.config('SET', 'maxmemory', '0');
   await until('a consent is stored again', async () => (await statusOfConsent()) === 204);
-  expect(await askReadiness()).toEqual({ status: 200, body: { ready: true, version: VERSION, notReady: [] } });
+  expect(await readReadiness()).toEqual({ status: 200, body: { ready: true, version: VERSION, notReady: [] } });
   expect(await takesWrites()).toBe('1');
 });
 
-it('readiness reports an emptied Redis and the command that restores it, while ingest goes on', async () => {
+it('readiness reports an emptied Redis and the command that restores it, while ingest continues', async () => {
   await redis.client.del('identity:epoch');
-  const { status, body } = await askReadiness();
+  const { status, body } = await readReadiness();
   expect([status, body]).toEqual([
     200,
     expect.objectContaining({

@@ -21,7 +21,7 @@ beforeAll(async () => {
   const people = await openRedisPeople({ url: redis.url });
   await people.rebuild.mintEpoch();
   await people.close();
-  // One pepper: both must mean the same identity. No limits: the test asks for the same on and on.
+  // One pepper: both must mean the same identity. No limits: the test repeats the same requests.
   const settings = {
     IDENTITY_PEPPER: 'ab'.repeat(32),
     RATE_LIMIT_FAILED_KEYS_PER_MINUTE: '1000000',
@@ -38,14 +38,14 @@ afterAll(async () => {
   await redis.close();
 });
 
-const words = (environment: string, action: string) =>
+const change = (environment: string, action: string) =>
   stores.keys(action, '--environment', environment, '--kind', 'publishable', '--json');
 const made = async (environment: string, action = 'create') =>
-  (JSON.parse(await words(environment, action)) as { key: string }).key;
+  (JSON.parse(await change(environment, action)) as { key: string }).key;
 const statusesOf = (key: string) =>
   Promise.all(gateways.map(async (gateway) => (await gateway.post(key, { messages: [message()] })).status));
 
-/** Crashes Redis, and does what an eraser would do: nobody was erased here. */
+/** Crashes Redis, and does what an eraser would do: no person was erased here. */
 async function crash(): Promise<void> {
   await redis.crash();
   const people = await openRedisPeople({ url: redis.url });
@@ -62,7 +62,7 @@ async function watch(keys: Record<string, string>): Promise<Record<string, numbe
   return Object.fromEntries(seen.map(([name, statuses]) => [name, [...statuses].sort()]));
 }
 
-it('a Redis that has lost its last writes in a crash gets every lost change of a key back without a command, while ingest of valid keys goes on', async () => {
+it('a Redis that has lost its last writes in a crash gets every lost change of a key back without a command, while ingest of valid keys continues', async () => {
   const [revoked, refreshed] = [await made('production'), await made('development')];
   await stores.projects('create', '--name', 'other', '--id', 'other');
   const good = (
@@ -81,7 +81,7 @@ it('a Redis that has lost its last writes in a crash gets every lost change of a
   ).key;
   for (const key of [revoked, refreshed, good]) expect(await statusesOf(key)).toEqual([200, 200]);
   redis.remember();
-  await words('production', 'revoke');
+  await change('production', 'revoke');
   const successor = await made('development', 'refresh');
   for (const key of [revoked, refreshed])
     await until('the key has ended', async () => (await statusesOf(key)).every((status) => status === 401));

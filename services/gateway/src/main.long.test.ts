@@ -1,5 +1,5 @@
 import { setImmediate as turn } from 'node:timers/promises';
-import { createKey, keysOfProject, refreshKey } from '@playline/access-keys';
+import { createKey, keysOfProject } from '@playline/access-keys';
 import { openRedisKeyUsage } from '@playline/access-keys/redis';
 import { FRAME_BYTES, messageRecordCodec } from '@playline/contracts';
 import { openWire, testStores, until, type Wire } from '@playline/testkit';
@@ -40,14 +40,6 @@ async function openReady(environment: Record<string, string> = {}): Promise<Gate
 async function notReadyOf({ adminUrl }: GatewayProcess): Promise<unknown> {
   return ((await (await fetch(`${adminUrl}/readyz`)).json()) as { notReady: unknown }).notReady;
 }
-
-it('the gateway on real stores has written every accepted message to the log once before it answers 200', async () => {
-  const { post } = await openReady();
-  const messages = Array.from({ length: 5 }, () => [message(), message({ type: 'identify', userId: 'u' })]);
-  for (const two of messages) expect((await post(stores.key, { messages: two })).status).toBe(200);
-  const ids = idsIn(await stores.readLog());
-  for (const one of messages.flat()) expect(ids.filter((id) => id === bare(one))).toHaveLength(1);
-});
 
 it('the gateway on real stores writes the use of a key, and its refusals with reason and trace, no later than its drain', async () => {
   const { post, close } = await openReady();
@@ -93,17 +85,6 @@ it('the gateway on real stores drains on SIGTERM under load: ends with 0, and ev
   await expect(fetch(`${adminUrl}/livez`)).rejects.toThrow();
   const stored = new Set(idsIn(await stores.readLog()));
   expect(acknowledged.filter((one) => !stored.has(bare(one)))).toEqual([]);
-});
-
-it('the gateway on real stores ends a refreshed key within a second and knows its successor', async () => {
-  const { post } = await openReady();
-  const owner = { ...stores.owner, environmentId: `${stores.owner.environmentId}-refresh` };
-  const context = { store: stores.store, prefix: 'svcapik' };
-  const { key } = await createKey(context, owner);
-  expect((await post(key, batch(1))).status).toBe(200);
-  const { key: successor } = await refreshKey(context, owner);
-  await until('the old key has ended', async () => (await post(key, batch(1))).status === 401, 1000);
-  expect((await post(successor, batch(1))).status).toBe(200);
 });
 
 it('the gateway without one of its stores keeps running without brokers, reports them missing, and answers 500', async () => {

@@ -10,35 +10,35 @@ function setUp() {
     accepting: () => world.accepting,
     clock: { fault: () => (world.clock ? null : 'the clock is wrong') },
   });
-  const ask = async () => {
+  const query = async () => {
     const answers = Object.entries(ready).map(async ([name, check]) => {
       const answer = await Promise.resolve(check()).catch(() => false);
       return [name, answer] as const;
     });
     return Object.fromEntries(await Promise.all(answers));
   };
-  return { world, ask };
+  return { world, query };
 }
 
 it('names everything that is missing', async () => {
-  const { world, ask } = setUp();
+  const { world, query } = setUp();
   world.keys = false;
   world.broker = false;
   world.clock = false;
-  expect(await ask()).toEqual({ accepting: true, broker: false, schemas: true, keys: false, clock: false });
+  expect(await query()).toEqual({ accepting: true, broker: false, schemas: true, keys: false, clock: false });
 });
 
 it('stays on when the keys cannot be read after they were once', async () => {
-  const { world, ask } = setUp();
-  await ask();
+  const { world, query } = setUp();
+  await query();
   world.keys = false;
-  expect(await ask()).toEqual({ accepting: true, broker: true, schemas: true, keys: true, clock: true });
+  expect(await query()).toEqual({ accepting: true, broker: true, schemas: true, keys: true, clock: true });
 });
 
 it('goes off with the brokers and with the start of a drain', async () => {
-  const { world, ask } = setUp();
+  const { world, query } = setUp();
   world.broker = false;
-  expect((await ask()).broker).toBe(false);
+  expect((await query()).broker).toBe(false);
   world.accepting = false;
-  expect((await ask()).accepting).toBe(false);
+  expect((await query()).accepting).toBe(false);
 });

@@ -32,23 +32,23 @@ const post = ({ post: send }: GatewayProcess) =>
 
 it('the gateway writes rejections to the log, also those published just before SIGTERM', async () => {
   const opened = await openReady();
-  const told: RejectionRecord[] = [];
+  const reported: RejectionRecord[] = [];
   const consumer = await openRecordConsumer({
     brokers: testStores().kafka,
     groupId: `${stores.topicPrefix}rejections`,
     topics: [topic],
     sessionTimeoutMs: 10_000,
     onBatch: async (records) => {
-      for (const { value } of records) told.push(rejectionCodec.decode(value!.subarray(FRAME_BYTES)));
+      for (const { value } of records) reported.push(rejectionCodec.decode(value!.subarray(FRAME_BYTES)));
     },
   });
   try {
     // Rejections are dropped until the registry has returned the schema's id; readiness does not wait for it.
-    await until('a rejection is told', async () => (await post(opened)).ok && told.length > 0);
+    await until('a rejection is on the log', async () => (await post(opened)).ok && reported.length > 0);
     const answer = await post(opened);
     expect(await opened.close()).toBe(0);
     const traceId = answer.headers.get('x-trace-id');
-    const record = await until('the last one', () => told.find((one) => one.traceId === traceId));
+    const record = await until('the last one', () => reported.find((one) => one.traceId === traceId));
     expect(record).toMatchObject({
       environmentId: stores.owner.environmentId,
       code: 'UNSUPPORTED_TYPE',

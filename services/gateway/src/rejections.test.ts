@@ -80,7 +80,7 @@ it('the publisher of rejections keeps no more than its bound when the producer n
   expect(sentCount()).toBeGreaterThan(0);
   expect(await heldBytes()).toBeLessThanOrEqual(BYTES_MAX);
   expect(await dropped('budget')).toBe(500 - sentCount());
-  // Once the producer has settled them, there is room again.
+  // Once the producer has settled them, there is capacity again.
   for (const { done } of producer.sent) done(null);
   expect(await heldBytes()).toBe(0);
   const before = sentCount();
@@ -117,11 +117,11 @@ it('the publisher of rejections keeps within its bound and counts every error on
   );
 });
 
-it('the publisher of rejections counts refusals of the brokers and faults of the producer, and frees their room', async () => {
+it('the publisher of rejections counts refusals of the brokers and faults of the producer, and frees their capacity', async () => {
   const refused = openPublisher();
   refused.publish(batchOf(2));
   refused.producer.sent[0]?.done(new Error('refused'));
-  // A producer that settles twice must not free the same room twice.
+  // A producer that settles twice must not free the same capacity twice.
   refused.producer.sent[0]?.done(new Error('refused'));
   expect([await refused.dropped('fault'), await refused.heldBytes()]).toEqual([2, 0]);
 

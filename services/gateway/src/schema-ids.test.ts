@@ -5,7 +5,7 @@ import { until } from '@playline/testkit';
 import { expect, it } from 'vitest';
 import { openSchemaIds, topicNamesOf } from './schema-ids.ts';
 
-it('asks for the ids of the exact schemas of the encoder until they are registered, and reports missing ones', async () => {
+it('requests the ids of the exact schemas of the encoder until they are registered, and reports missing ones', async () => {
   const { schemas } = topicNamesOf('test.');
   const registered = new Map([[messageRecordCodec.schema, 7]]);
   const lines: string[] = [];
@@ -19,7 +19,7 @@ it('asks for the ids of the exact schemas of the encoder until they are register
     return id;
   };
   const ids = openSchemaIds({ idOf }, schemas, logger);
-  await until('it says so', () => lines.length > 0);
+  await until('the fault is logged', () => lines.length > 0);
   expect(lines[0]).toContain('test.audience.identity-links.v1-value: deploy first');
   expect(ids.current()).toBeNull();
   registered.set(identityLinkCodec.schema, 8);

@@ -5,9 +5,9 @@ import { type KeyStores, openKeyStores } from './test/key-stores.ts';
 import { message } from './test/open-gateway.ts';
 import { type GatewayProcess, openProcess } from './test/open-process.ts';
 
-/** Clients behind one address, each with one request at a time, as far as one machine can run them at once. */
+/** Clients behind one address, each with one request at a time, as far as one machine can run them together. */
 const CLIENTS = 1_000;
-const AT_ONCE = 16;
+const TOGETHER = 16;
 const GOOD_POSTS = 40;
 
 let stores: KeyStores;
@@ -23,13 +23,13 @@ async function open(): Promise<GatewayProcess> {
   return gateway;
 }
 
-const words = ['--environment', 'production', '--kind', 'publishable', '--json'];
-const made = async (...action: string[]) => (JSON.parse(await stores.keys(...action, ...words)) as { key: string }).key;
+const texts = ['--environment', 'production', '--kind', 'publishable', '--json'];
+const made = async (...action: string[]) => (JSON.parse(await stores.keys(...action, ...texts)) as { key: string }).key;
 const guess = () => createKeyText('svcapik', { kind: 'publishable', environment: 'production' });
 const statusOf = async (gateway: GatewayProcess, key: string) =>
   (await gateway.post(key, { messages: [message()] })).status;
 
-/** Posts under the keys of `nextKey`, `AT_ONCE` at a time, until `isOver`. @returns the number of each status */
+/** Posts under the keys of `nextKey`, `TOGETHER` at a time, until `isOver`. @returns the number of each status */
 async function postAll(gateway: GatewayProcess, nextKey: () => string, isOver: () => boolean) {
   const counts: Record<number, number> = {};
   const client = async () => {
@@ -38,7 +38,7 @@ async function postAll(gateway: GatewayProcess, nextKey: () => string, isOver: (
       counts[status] = (counts[status] ?? 0) + 1;
     }
   };
-  await Promise.all(Array.from({ length: AT_ONCE }, client));
+  await Promise.all(Array.from({ length: TOGETHER }, client));
   return counts;
 }
 
@@ -64,7 +64,7 @@ it('serves the new key 40 of 40 times while 1,000 clients of the same address po
   expect(others[429]).toBeGreaterThan(CLIENTS / 4);
 });
 
-it('accepts a key as soon as its command has printed it, however many guesses come meanwhile', async () => {
+it('accepts a key as soon as its command has printed it, however many wrong keys are tried', async () => {
   const gateway = await open();
   let isOver = false;
   const flood = postAll(gateway, guess, () => isOver);

@@ -31,8 +31,8 @@ async function open() {
 }
 
 async function create(partner: string): Promise<RateLimitKeyRecord> {
-  const words = ['create', '--kind', 'rate-limit', '--partner', partner, '--calls', '5', '--json'];
-  return JSON.parse(await stores.keys(...words));
+  const texts = ['create', '--kind', 'rate-limit', '--partner', partner, '--calls', '5', '--json'];
+  return JSON.parse(await stores.keys(...texts));
 }
 
 /** Partners of the live keys; null while the view cannot answer. */

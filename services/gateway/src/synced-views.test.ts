@@ -15,7 +15,7 @@ interface View {
 
 function open(run: (view: View) => Promise<void> = async () => {}) {
   const view: View = { level: true, runs: 0 };
-  const question = vi.fn(async () => {
+  const answerOf = vi.fn(async () => {
     if (!view.level) throw new Lagging();
     return 'answer';
   });
@@ -30,66 +30,66 @@ function open(run: (view: View) => Promise<void> = async () => {}) {
     logger: { info: () => {}, warn: () => {} } as never,
   });
   catchUp = opened;
-  return { view, question, ask: () => opened.query(question) };
+  return { view, answerOf, query: () => opened.query(answerOf) };
 }
 
-it('a query of a synced copy is asked again after a catch-up, and so are questions that come meanwhile', async () => {
-  const { view, ask } = open(async (view) => {
+it('a query of a synced copy is repeated after a catch-up, and so are those that come during it', async () => {
+  const { view, query } = open(async (view) => {
     view.level = true;
   });
-  await until('it was looked at', () => view.runs > 0);
+  await until('the first run is over', () => view.runs > 0);
   view.level = false;
-  expect(await Promise.all([ask(), ask(), ask()])).toEqual(['answer', 'answer', 'answer']);
+  expect(await Promise.all([query(), query(), query()])).toEqual(['answer', 'answer', 'answer']);
 });
 
-it('a query of a synced copy waits for no further catch-up after one that changed nothing, until a question has been answered', async () => {
-  const { view, question, ask } = open();
-  await until('it was looked at', () => view.runs > 0);
+it('a query of a synced copy waits for no further catch-up after one that changed nothing, until a query has been answered', async () => {
+  const { view, answerOf, query } = open();
+  await until('the first run is over', () => view.runs > 0);
   view.level = false;
-  await expect(ask()).rejects.toThrow(Lagging);
-  question.mockClear();
-  await expect(ask()).rejects.toThrow(Lagging);
-  expect(question).toHaveBeenCalledTimes(1);
+  await expect(query()).rejects.toThrow(Lagging);
+  answerOf.mockClear();
+  await expect(query()).rejects.toThrow(Lagging);
+  expect(answerOf).toHaveBeenCalledTimes(1);
   view.level = true;
-  expect(await ask()).toBe('answer');
+  expect(await query()).toBe('answer');
   view.level = false;
-  question.mockClear();
-  await expect(ask()).rejects.toThrow(Lagging);
-  expect(question).toHaveBeenCalledTimes(2);
+  answerOf.mockClear();
+  await expect(query()).rejects.toThrow(Lagging);
+  expect(answerOf).toHaveBeenCalledTimes(2);
 });
 
-it('a query of a synced copy starts another catch-up when the one that was running began before the question and did not help', async () => {
-  const looks: PromiseWithResolvers<void>[] = [];
-  const { view, ask } = open(async () => {
-    const look = Promise.withResolvers<void>();
-    looks.push(look);
-    await look.promise;
+it('a query of a synced copy starts another catch-up when the one that was running began before the query and did not help', async () => {
+  const runs: PromiseWithResolvers<void>[] = [];
+  const { view, query } = open(async () => {
+    const run = Promise.withResolvers<void>();
+    runs.push(run);
+    await run.promise;
   });
-  await until('a look runs', () => looks.length === 1);
+  await until('a run has begun', () => runs.length === 1);
   view.level = false;
-  const asked = ask();
+  const requested = query();
   await new Promise(setImmediate);
-  looks[0]?.resolve();
-  await until('another look runs', () => looks.length === 2);
+  runs[0]?.resolve();
+  await until('another run has begun', () => runs.length === 2);
   view.level = true;
-  looks[1]?.resolve();
-  expect(await asked).toBe('answer');
+  runs[1]?.resolve();
+  expect(await requested).toBe('answer');
 });
 
 it('a query of a synced copy waits for no catch-up while the log cannot be read, and does again after the first that succeeds', async () => {
   let isAway = false;
-  const { view, question, ask } = open(async (view) => {
+  const { view, answerOf, query } = open(async (view) => {
     if (isAway) throw new Error('no log');
     view.level = true;
   });
-  await until('it was looked at', () => view.runs > 0);
+  await until('the first run is over', () => view.runs > 0);
   [view.level, isAway] = [false, true];
-  await expect(ask()).rejects.toThrow('no log');
-  question.mockClear();
-  await expect(ask()).rejects.toThrow(Lagging);
-  expect(question).toHaveBeenCalledTimes(1);
+  await expect(query()).rejects.toThrow('no log');
+  answerOf.mockClear();
+  await expect(query()).rejects.toThrow(Lagging);
+  expect(answerOf).toHaveBeenCalledTimes(1);
   isAway = false;
   await until('the watch has caught up', () => view.level);
   view.level = false;
-  expect(await ask()).toBe('answer');
+  expect(await query()).toBe('answer');
 });

@@ -10,7 +10,7 @@ import {
 } from '@playline/runtime';
 import { z } from 'zod';
 
-/** A list of text for each environment: `{"demo-production":["player"]}`. */
+/** Such as `{"demo-production":["player"]}`. */
 const blockedIds = settings.json().pipe(z.record(z.string(), z.array(z.string())));
 
 const uniqueTypes = z
@@ -29,9 +29,9 @@ export const configSchema = z.object({
   CONSUMER_GROUP: deploymentSettings.LINKER_GROUP,
   IDENTITY_PEPPER: deploymentSettings.IDENTITY_PEPPER,
   LINK_TOPIC_GENERATION: deploymentSettings.LINK_TOPIC_GENERATION,
-  /** Identity types of which a person may have only one value, so alias does not join two. */
+  /** Types of which a person has at most one value. */
   UNIQUE_IDENTITY_TYPES: uniqueTypes.default(['passport']),
-  /** Further ids that may not link anybody, by environment. */
+  /** Further ids that are not linked, by environment. */
   BLOCKED_IDS: blockedIds.default({}),
 });
 

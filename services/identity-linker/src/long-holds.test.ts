@@ -15,26 +15,26 @@ import {
   withOutcomes,
 } from './test/linking.ts';
 
-/** Facts go to the parked place after two rounds. */
+/** Facts go to the parked topic after two rounds. */
 const FEW_ROUNDS = { roundAfterMinMs: 4, roundAfterMaxMs: 8, roundsMax: 2, waitingBytesMax: 100_000 };
-/** An equally quick parked place, in which waiting facts are rewritten again and again. */
-const QUICK_PLACE = { checkEveryMs: 10, renewAfterMs: 60, waitingBytesMax: 100_000, turnEveryMs: 30 };
-/** Room for a few facts. */
-const SMALL_PLACE = { ...QUICK_PLACE, waitingBytesMax: 3_000 };
+/** An equally quick parked topic, in which waiting facts are rewritten repeatedly. */
+const QUICK_TOPIC = { checkEveryMs: 10, renewAfterMs: 60, waitingBytesMax: 100_000, turnEveryMs: 30 };
+/** Memory for a few facts. */
+const SMALL_TOPIC = { ...QUICK_TOPIC, waitingBytesMax: 3_000 };
 const { rules } = createParts();
 const keyOf = (kind: 'untyped' | 'anonymous', id: string) => rules.keyOf('test', kind, id);
 
 type Bench = Awaited<ReturnType<typeof createBench>>;
 
-/** Opens a linker on a bench, and opens it again whenever a fate kills it. */
-async function openFated(bench: Bench, fates: CallOutcome[], placePace = QUICK_PLACE) {
+/** Opens a linker on a bench, and opens it again when an outcome kills it. */
+async function openFaulty(bench: Bench, outcomes: CallOutcome[], pace = QUICK_TOPIC) {
   const revivals: Promise<void>[] = [];
   const open = () =>
     bench.open({
-      people: withOutcomes(bench.people, fates, () => revive()),
-      producer: producerWithOutcomes(bench.producer, fates, () => revive()),
+      people: withOutcomes(bench.people, outcomes, () => revive()),
+      producer: producerWithOutcomes(bench.producer, outcomes, () => revive()),
       parkedPace: FEW_ROUNDS,
-      parkedTopicPace: placePace,
+      parkedTopicPace: pace,
     });
   let linker = await open();
   const revive = () => {
@@ -77,7 +77,7 @@ function createFacts(bench: Bench) {
 const distinct = (bench: Bench) =>
   new Set(bench.log.records(PARKED).map(({ partition, headers }) => `${partition}/${headers['first-offset']}`)).size;
 
-const fate = fc.constantFrom<CallOutcome>(
+const outcome = fc.constantFrom<CallOutcome>(
   'well',
   'well',
   'well',
@@ -86,16 +86,16 @@ const fate = fc.constantFrom<CallOutcome>(
   'fault after',
   'fault before',
 );
-const fates = fc.array(fate, { maxLength: 25 });
+const outcomes = fc.array(outcome, { maxLength: 25 });
 
-describe('facts whose erasure takes long', () => {
-  it('wait in the parked place without further writes, with all offsets of links committed, and come back at the end', async () => {
+describe('facts of long erasures', () => {
+  it('facts wait in the parked topic without writes, with all links committed, and return after the release', async () => {
     const bench = await createBench();
     const { put, decided, allDecided, allCommitted } = createFacts(bench);
     await bench.hold(keyOf('untyped', 'u'));
     const { metrics } = createParts();
-    const placePace = { ...QUICK_PLACE, renewAfterMs: 60_000 };
-    const { linker } = await bench.open({ parkedPace: FEW_ROUNDS, parkedTopicPace: placePace, metrics });
+    const pace = { ...QUICK_TOPIC, renewAfterMs: 60_000 };
+    const { linker } = await bench.open({ parkedPace: FEW_ROUNDS, parkedTopicPace: pace, metrics });
     await put([
       { from: 'a', to: 'u' },
       { from: 'b', to: 'u' },
@@ -105,13 +105,13 @@ describe('facts whose erasure takes long', () => {
     await until('links are committed', () => bench.committed() === bench.log.records(LINKS).length);
     const written = bench.log.records(LINKS).length;
     expect(written).toBe(6);
-    const asked = bench.people.guards.heldFrom;
-    let looks = 0;
-    bench.people.guards.heldFrom = async (...question) => {
-      looks++;
-      return asked(...question);
+    const heldFrom = bench.people.guards.heldFrom;
+    let checks = 0;
+    bench.people.guards.heldFrom = async (...args) => {
+      checks++;
+      return heldFrom(...args);
     };
-    await until('it has looked many times', () => looks > 20);
+    await until('the holds are checked many times', () => checks > 20);
     expect([bench.log.records(LINKS).length, bench.log.records(PARKED).length]).toEqual([written, 2]);
     expect([decided(), bench.parkedCommitted()]).toEqual([[], 0]);
     expect(await metrics.text()).toMatch(/^playline_identity_waiting_facts\{.*\} 2$/m);
@@ -122,12 +122,12 @@ describe('facts whose erasure takes long', () => {
     await linker.close();
   });
 
-  it('start their rounds again when they come back and another hold delays them', async () => {
+  it('facts that return start their rounds again under another hold', async () => {
     const bench = await createBench();
     const { put, allDecided, allCommitted } = createFacts(bench);
     const [first, second] = [keyOf('untyped', 'u'), keyOf('anonymous', 'a')];
     await bench.hold(first);
-    const { linker } = await bench.open({ parkedPace: FEW_ROUNDS, parkedTopicPace: QUICK_PLACE });
+    const { linker } = await bench.open({ parkedPace: FEW_ROUNDS, parkedTopicPace: QUICK_TOPIC });
     await put([{ from: 'a', to: 'u' }]);
     await until('it is there', () => bench.log.records(PARKED).length > 0);
     const before = bench.log.records(LINKS).length;
@@ -135,7 +135,7 @@ describe('facts whose erasure takes long', () => {
     // The graph finds a hold that did not exist at the check.
     const { heldFrom } = guards;
     guards.heldFrom = async (_, keys) => keys.map(() => null);
-    await until('it is parked anew', () => bench.log.records(LINKS).length > before + 2);
+    await until('it is parked again', () => bench.log.records(LINKS).length > before + 2);
     guards.heldFrom = heldFrom;
     await bench.hold(second);
     await bench.release(first);
@@ -150,22 +150,22 @@ describe('facts whose erasure takes long', () => {
     await linker.close();
   });
 
-  it('wait while Redis is rebuilt, because an empty one has no holds', async () => {
+  it('parked facts wait while Redis is rebuilt', async () => {
     const bench = await createBench();
     const { put, decided, allDecided, allCommitted } = createFacts(bench);
     const key = keyOf('untyped', 'u');
     await bench.hold(key);
     const lines: string[] = [];
     const logger = createLogger({ service: 'test', level: 'warn' }, { write: (line: string) => void lines.push(line) });
-    const { linker } = await bench.open({ parkedPace: FEW_ROUNDS, parkedTopicPace: QUICK_PLACE, logger });
+    const { linker } = await bench.open({ parkedPace: FEW_ROUNDS, parkedTopicPace: QUICK_TOPIC, logger });
     await put([{ from: 'a', to: 'u' }]);
     await until('it is there', () => bench.log.records(PARKED).length > 0);
     const written = bench.log.records(LINKS).length;
     bench.people.loseEpoch();
     await bench.release(key);
-    await until('it was asked for', () => lines.join('').includes('cannot be checked'));
+    await until('the check has failed', () => lines.join('').includes('not checked'));
     const renewed = bench.log.records(PARKED).length;
-    await until('it was written anew', () => bench.log.records(PARKED).length > renewed);
+    await until('it was written again', () => bench.log.records(PARKED).length > renewed);
     await bench.hold(key);
     await bench.people.rebuild.mintEpoch();
     expect([decided(), bench.log.records(LINKS).length]).toEqual([[], written]);
@@ -177,31 +177,31 @@ describe('facts whose erasure takes long', () => {
     await linker.close();
   });
 
-  it('of one person are decided in the order in which they first came, whatever fails or dies before or after the release', async () => {
+  it('parked facts of a person are decided in order, whatever fails', async () => {
     const groups = fc.array(fc.integer({ min: 1, max: 4 }), { minLength: 2, maxLength: 4 });
-    const property = fc.asyncProperty(groups, fates, async (sizes, wanted) => {
+    const property = fc.asyncProperty(groups, outcomes, async (sizes, wanted) => {
       const bench = await createBench();
       const { put, decided, allDecided, allCommitted, count } = createFacts(bench);
       await bench.hold(keyOf('untyped', 'u'));
-      const fated = await openFated(bench, [...wanted]);
+      const faulty = await openFaulty(bench, [...wanted]);
       for (const size of sizes) {
         const written = () => bench.log.records(LINKS).length + bench.log.records(PARKED).length;
         const known = written();
         await put(Array.from({ length: size }, (_, at) => ({ from: `${count()}-${at}`, to: 'u' })));
-        await until('some go on', () => written() > known + size);
+        await until('some return', () => written() > known + size);
       }
       const isThere = () => bench.committed() === bench.log.records(LINKS).length && distinct(bench) === count();
-      await until('all are in the parked place', isThere);
+      await until('all are in the parked topic', isThere);
       await bench.release(keyOf('untyped', 'u'));
       await allDecided();
       expect(decided()).toEqual(Array.from({ length: count() }, (_, at) => at + 1));
       await allCommitted();
-      await fated.close();
+      await faulty.close();
     });
     await fc.assert(property, { numRuns: runsOf({ quick: 8, all: 25 }) });
   });
 
-  it('are all decided and committed, in any order of links, holds, releases and crashes, with room for few of them', async () => {
+  it('all facts are decided and committed after any holds, releases and crashes, with memory for few', async () => {
     const who = fc.constantFrom('x', 'y');
     const link = fc.record({ from: fc.constantFrom('a', 'b', 'c'), to: fc.constantFrom('x', 'y', 'z') });
     const step = fc.oneof(
@@ -209,17 +209,17 @@ describe('facts whose erasure takes long', () => {
       fc.record({ act: fc.constantFrom('hold' as const, 'release' as const), who }),
       fc.record({ act: fc.constantFrom('crash' as const, 'rest' as const) }),
     );
-    const property = fc.asyncProperty(fc.array(step, { maxLength: 14 }), fates, async (steps, wanted) => {
+    const property = fc.asyncProperty(fc.array(step, { maxLength: 14 }), outcomes, async (steps, wanted) => {
       const bench = await createBench();
       const { put, decided, allDecided, allCommitted, count } = createFacts(bench);
       for (const one of ['x', 'y']) await bench.hold(keyOf('untyped', one));
-      const fated = await openFated(bench, [...wanted], SMALL_PLACE);
+      const faulty = await openFaulty(bench, [...wanted], SMALL_TOPIC);
       for (const each of steps) {
         if (each.act === 'put') await put(each.links);
         if (each.act === 'hold') await bench.hold(keyOf('untyped', each.who));
         if (each.act === 'release') await bench.release(keyOf('untyped', each.who));
-        if (each.act === 'crash') fated.revive();
-        // Every fact is decided or in the parked place, or both.
+        if (each.act === 'crash') faulty.revive();
+        // Every fact is decided or in the parked topic, or both.
         if (each.act === 'rest') await until('rest', () => decided().length + distinct(bench) >= count());
         else await new Promise((resolve) => setImmediate(resolve));
       }
@@ -228,7 +228,7 @@ describe('facts whose erasure takes long', () => {
       await allCommitted();
       const texts = new Map(bench.decisions().map((decision) => [stepOf(decision), toText(decision)]));
       for (const decision of bench.decisions()) expect(texts.get(stepOf(decision))).toBe(toText(decision));
-      await fated.close();
+      await faulty.close();
     });
     await fc.assert(property, { numRuns: runsOf({ quick: 12, all: 40 }) });
   });

@@ -8,7 +8,7 @@ import { describe, expect, it } from 'vitest';
 import { createBench, DECISIONS, LINKS } from './test/linker-bench.ts';
 import { createParts, stepOf, toFact, toOutgoing, toText } from './test/linking.ts';
 
-/** Facts go round quickly, and never to the parked place. */
+/** Quick rounds, and never to the parked topic. */
 const parkedPace = { roundAfterMinMs: 4, roundAfterMaxMs: 8, roundsMax: 1_000_000, waitingBytesMax: 100_000 };
 const { rules } = createParts();
 const IDS = ['a', 'b', 'c', 'd'];
@@ -68,33 +68,8 @@ function createLossyProducer(bench: Bench) {
 const allCommitted = (bench: Bench) =>
   until('all facts are committed', () => bench.committed() === bench.log.records(LINKS).length);
 
-describe('a linker whose Redis has lost its last writes', () => {
-  it('applies the published decisions, although a hold that was released is there again', async () => {
-    const bench = await createBench();
-    const { linker } = await bench.open({ parkedPace });
-    await bench.hold(keyOf('a'));
-    const lose = bench.people.snapshot();
-    await bench.release(keyOf('a'));
-    for (const [from, to] of [
-      ['a', 'b'],
-      ['c', 'd'],
-      ['b', 'd'],
-    ] as const)
-      await bench.put([toAlias(from, to)]);
-    await allCommitted(bench);
-    lose();
-    await bench.put([toAlias('c', 'a')]);
-    const decided = () => bench.decisions().some(({ offset }) => offset === 3);
-    const persons = shownPersons(bench);
-    await until('the lost facts are applied', async () => (await graphPersons(bench)).join() === persons.join());
-    await bench.release(keyOf('a'));
-    await until('the later fact is decided', () => decided() || bench.log.records(LINKS).length > 4);
-    await allCommitted(bench);
-    await linker.close();
-    await expectOneAnswer(bench);
-  });
-
-  it('applies a published decision that follows the decision of a later fact on the log', async () => {
+describe('a linker after a loss of Redis writes', () => {
+  it('the linker applies a logged decision that follows the decision of a later fact', async () => {
     const bench = await createBench();
     const lose = bench.people.snapshot();
     const lossy = createLossyProducer(bench);
@@ -111,7 +86,7 @@ describe('a linker whose Redis has lost its last writes', () => {
     expect(bench.log.records(LINKS)).toHaveLength(2);
   });
 
-  it('notices within seconds that a quiet partition lost links, is not ready until they are back, and says why', async () => {
+  it('the linker is not ready until the lost links of a quiet partition are restored', async () => {
     const bench = await createBench();
     const lose = bench.people.snapshot();
     const { linker } = await bench.open();
@@ -128,7 +103,7 @@ describe('a linker whose Redis has lost its last writes', () => {
     expect(new Set(await graphPersons(bench)).size).toBe(2);
   });
 
-  it('decides no step in two ways, whatever links, unlinks and holds came before or after any number of losses', async () => {
+  it('no step gets two decisions, after any links, unlinks, holds and losses', async () => {
     const id = fc.constantFrom(...IDS);
     const action = fc.oneof(
       { weight: 5, arbitrary: fc.tuple(fc.constant('link' as const), id, id) },

@@ -1,3 +1,4 @@
+/** Starts the identity linker. */
 import { identityDecisionCodec, schemaSubjectOf, TOPICS } from '@playline/contracts';
 import { openAdminServer } from '@playline/http';
 import { createIdentityKeyer, createIsBlocked, DEFAULT_LIMITS, GATHERING } from '@playline/people';
@@ -42,7 +43,7 @@ await runService(logger, async (use) => {
       onUnusable: faults.listenerOf('Redis'),
       limits: { ...DEFAULT_LIMITS, gathering: GATHERING, uniqueTypes: config.UNIQUE_IDENTITY_TYPES },
       onFault: (error) => {
-        logger.warn({ error }, 'the identity graph does not answer');
+        logger.warn({ error }, 'no answer from the identity graph');
         faults.listenerOf('Redis')(error);
       },
     }),
@@ -52,7 +53,7 @@ await runService(logger, async (use) => {
   );
   const log = await use('log', async () => openLogReader({ ...kafka, clientId: 'identity-linker' }));
   const reading = { ...kafka, sessionTimeoutMs, logger, metrics };
-  await use('letter count', () => openDeadLetterCount({ ...kafka, topics: [linkTopic, parkedTopic], metrics }));
+  await use('dead letter count', () => openDeadLetterCount({ ...kafka, topics: [linkTopic, parkedTopic], metrics }));
   const linker = await use('linker', () =>
     openLinker({
       people,

@@ -8,25 +8,8 @@ import { type CallOutcome, createParts, stepOf, toFact, toOutgoing, toText, with
 /** Rounds that are quick enough for a log in memory. */
 const QUICK = { roundAfterMinMs: 4, roundAfterMaxMs: 16, roundsMax: 1_000, waitingBytesMax: 2_000 };
 
-describe('the linker', () => {
-  it('writes a parked fact to the end of its topic again until the hold is released, and loses none', async () => {
-    const bench = await createBench();
-    const { rules } = createParts();
-    const key = rules.keyOf('test', 'untyped', 'u');
-    await bench.hold(key);
-    const { linker } = await bench.open();
-    await bench.put([toOutgoing(LINKS, toFact({})), toOutgoing(LINKS, toFact({ fromId: 'x', toId: 'y' }))]);
-    await until('it went round', () => bench.log.records(LINKS).length >= 4);
-    expect(bench.decisions().map(({ offset, outcome }) => [offset, outcome])).toEqual([[1, 'linked']]);
-    await bench.release(key);
-    await until('it was decided', () => bench.decisions().length === 2);
-    const last = bench.decisions()[1]!;
-    expect(last).toMatchObject({ outcome: 'linked', receivedAt: 1_000 });
-    expect(last.offset).toBeGreaterThan(1);
-    await linker.close();
-  });
-
-  it("keeps the order of one person's parked facts through every round, and decides them once the hold is released", async () => {
+describe('parked facts', () => {
+  it('the parked facts of a person keep their order through all rounds until the release', async () => {
     const bench = await createBench();
     const key = createParts().rules.keyOf('test', 'steam', 'u');
     await bench.hold(key);
@@ -46,8 +29,8 @@ describe('the linker', () => {
     await linker.close();
   });
 
-  it('decides every fact and commits to the end when it dies or fails anywhere while facts go round', async () => {
-    const fate = fc.constantFrom<CallOutcome>(
+  it('every fact is decided and committed when the linker fails anywhere during rounds', async () => {
+    const outcome = fc.constantFrom<CallOutcome>(
       'well',
       'well',
       'kill before',
@@ -59,17 +42,17 @@ describe('the linker', () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(fc.array(fact, { minLength: 1, maxLength: 4 }), { minLength: 2, maxLength: 6 }),
-        fc.array(fate, { maxLength: 10 }),
+        fc.array(outcome, { maxLength: 10 }),
         fc.nat({ max: 5 }),
         async (puts, wanted, releasedBehind) => {
-          const fates = [...wanted];
+          const outcomes = [...wanted];
           const bench = await createBench();
           const { keyOf } = createParts().rules;
           const held = [keyOf('test', 'untyped', 'x'), keyOf('test', 'anonymous', 'b')];
           for (const key of held) await bench.hold(key);
           const revivals: Promise<void>[] = [];
           const open = () =>
-            bench.open({ people: withOutcomes(bench.people, fates, () => revive()), parkedPace: QUICK });
+            bench.open({ people: withOutcomes(bench.people, outcomes, () => revive()), parkedPace: QUICK });
           let linker = await open();
           const revive = () => {
             linker.kill();
@@ -101,27 +84,5 @@ describe('the linker', () => {
       ),
       { numRuns: runsOf({ quick: 12, all: 40 }) },
     );
-  });
-
-  it('makes rounds of a parked fact ever less often, while it decides and commits links of others', async () => {
-    const bench = await createBench();
-    const key = createParts().rules.keyOf('test', 'untyped', 'u');
-    await bench.hold(key);
-    const { linker } = await bench.open();
-    const start = performance.now();
-    await bench.put([toOutgoing(LINKS, toFact({}))]);
-    for (let other = 0; other < 40; other++) {
-      await bench.put([toOutgoing(LINKS, toFact({ fromId: `a${other}`, toId: `u${other}` }))]);
-      await until('the other is decided', () => bench.decisions().length === other + 1);
-    }
-    // A round half a second after the fact was parked, then 1, 2 and 4 seconds after the one before.
-    const rounds = () => bench.log.records(LINKS).length - 41;
-    const elapsedMs = performance.now() - start;
-    expect(rounds()).toBeLessThanOrEqual(Math.floor(Math.log2(1 + elapsedMs / 500)));
-    await until('those before its first return are committed', () => bench.committed() >= 1 && rounds() >= 1);
-    await bench.release(key);
-    await until('it is decided', () => bench.decisions().length === 41);
-    await until('all is committed', () => bench.committed() === bench.log.records(LINKS).length);
-    await linker.close();
   });
 });

@@ -19,7 +19,7 @@ import {
 } from './test/linking.ts';
 
 describe('the linker', () => {
-  it('publishes the decisions of every step in order, then commits, then trims them from the outbox', async () => {
+  it('the linker publishes decisions in order, then commits, then trims the outbox', async () => {
     const bench = await createBench();
     const { linker } = await bench.open();
     await bench.put([toOutgoing(LINKS, toFact({ toKind: 'steam' })), toOutgoing(LINKS, toFact({ toId: 'null' }))]);
@@ -49,7 +49,7 @@ describe('the linker', () => {
     await linker.close();
   });
 
-  it('splits a person in one record that names both sides, under the time of the unlink', async () => {
+  it('an unlink publishes one record with both sides and its time', async () => {
     const bench = await createBench();
     const { linker } = await bench.open();
     await bench.put([toOutgoing(LINKS, toFact({}))]);
@@ -69,18 +69,7 @@ describe('the linker', () => {
     await linker.close();
   });
 
-  it('commits nothing before the decisions are acknowledged, and publishes the same ones when it tries again', async () => {
-    const bench = await createBench();
-    bench.producer.failNext(new Error('no broker'));
-    const { linker } = await bench.open();
-    await bench.put([toOutgoing(LINKS, toFact({}))]);
-    await until('the decision is there', () => bench.decisions().length === 1);
-    expect(bench.decisions()[0]).toMatchObject({ outcome: 'linked' });
-    await until('the fact is committed', () => bench.committed() === 1);
-    await linker.close();
-  });
-
-  it('logs the dead letters of a batch in one line, without their content', async () => {
+  it('the dead letters of a batch are logged in one line, without content', async () => {
     const bench = await createBench();
     const lines: string[] = [];
     const write = (line: string) => void lines.push(line);
@@ -98,7 +87,7 @@ describe('the linker', () => {
     expect(lines[0]).not.toContain('secret');
   });
 
-  it('sends records that are not link facts to the dead letters, without logging their content, and goes on', async () => {
+  it('records that are not link facts become dead letters', async () => {
     const bench = await createBench();
     const { linker } = await bench.open();
     const key = Buffer.from('test');
@@ -129,11 +118,11 @@ describe('the linker', () => {
     await linker.close();
   });
 
-  it('waits while the registry is not reachable, and makes no fact a dead letter', async () => {
+  it('facts wait while the registry is away, and do not become dead letters', async () => {
     const bench = await createBench();
-    let asked = 0;
+    let queries = 0;
     const schemaOf = async () => {
-      if (asked++ < 3) throw new Error('refused');
+      if (queries++ < 3) throw new Error('refused');
       return identityLinkCodec.schema;
     };
     const { linker } = await bench.open({ schemaOf });
@@ -143,7 +132,7 @@ describe('the linker', () => {
     await linker.close();
   });
 
-  it('stops and is not ready while the graph has no epoch, and goes on when it has one', async () => {
+  it('the linker is not ready without an epoch, and resumes with one', async () => {
     const bench = await createBench(openMemoryPeople(), false);
     const { linker } = await bench.open();
     await bench.put([toOutgoing(LINKS, toFact({}))]);
@@ -155,7 +144,7 @@ describe('the linker', () => {
     await linker.close();
   });
 
-  it('goes back to facts that the graph had applied and lost, and decides them again', async () => {
+  it('the linker goes back to facts that the graph has lost', async () => {
     const [before, after] = [openMemoryPeople(), openMemoryPeople()];
     await after.rebuild.mintEpoch();
     let current = before;
@@ -179,7 +168,7 @@ describe('the linker', () => {
     await linker.close();
   });
 
-  it('loses no decision and makes no contradictory one when it dies or fails anywhere between script and publish', async () => {
+  it('a linker that fails anywhere between script and publish loses no decision and makes no contradictory one', async () => {
     const fact = fc
       .record({
         env: fc.constantFrom('e1', 'e2', 'e3'),
@@ -187,20 +176,20 @@ describe('the linker', () => {
         to: fc.constantFrom('x', 'y', 'z'),
       })
       .map(({ env, from, to }) => toFact({ environmentId: env, fromId: from, toKind: 'steam', toId: to }));
-    const fate = fc.constantFrom<CallOutcome>('well', 'kill before', 'kill after', 'fault after', 'fault before');
+    const outcome = fc.constantFrom<CallOutcome>('well', 'kill before', 'kill after', 'fault after', 'fault before');
     await fc.assert(
       fc.asyncProperty(
         fc.array(fc.array(fact, { minLength: 1, maxLength: 5 }), { minLength: 1, maxLength: 5 }),
-        fc.array(fate, { maxLength: 4 }),
-        async (puts, fates) => {
+        fc.array(outcome, { maxLength: 4 }),
+        async (puts, outcomes) => {
           const [bench, calm] = [await createBench(), await createBench()];
-          let linker = await bench.open({ people: withOutcomes(bench.people, fates, () => revive()) });
+          let linker = await bench.open({ people: withOutcomes(bench.people, outcomes, () => revive()) });
           const calmLinker = await calm.open();
           const revivals: Promise<void>[] = [];
           const revive = () => {
             linker.kill();
             revivals.push(
-              bench.open({ people: withOutcomes(bench.people, fates, () => revive()) }).then((next) => {
+              bench.open({ people: withOutcomes(bench.people, outcomes, () => revive()) }).then((next) => {
                 linker = next;
               }),
             );

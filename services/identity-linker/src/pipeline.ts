@@ -1,3 +1,4 @@
+/** The identity linker: decides link facts, and keeps those that wait for erasures. */
 import type { IdentityLinkRecord } from '@playline/contracts';
 import type { ReadinessChecks } from '@playline/http';
 import { type Applied, createGraphFact, GraphBehindFault, type LinkSourcePartition, namedBy } from '@playline/people';
@@ -8,8 +9,8 @@ import type { LinkerParts } from './steps/decide-facts.ts';
 import { createDecideFacts } from './steps/decide-facts.ts';
 import { createDecodeBatch, type DecodedBatch, type Found, reportDeadLetters } from './steps/decode-batch.ts';
 import { createLoggedDecisions } from './steps/logged-decisions.ts';
-import { createParkedFacts, type ParkedFact } from './steps/parked-facts.ts';
-import { createParkedTopic, type ParkedTopic, type ParkedTopicFact } from './steps/parked-topic.ts';
+import { type ParkedFact, ParkedFacts } from './steps/parked-facts.ts';
+import { ParkedTopic, type ParkedTopicFact } from './steps/parked-topic.ts';
 import { createPublish } from './steps/publish.ts';
 import { isLeftMark } from './steps/waiting-fact.ts';
 
@@ -19,28 +20,28 @@ export interface Linker extends Closable {
   blockers(): Readonly<Record<string, string>>;
 }
 
-/** A batch is trimmed and committed once. A larger one would take long to repeat after a fault. */
+/** A larger batch would take long to repeat after a fault. */
 const BATCH_RECORDS_MAX = 4_000;
 
 /**
- * links  -> find start -> decode -> decide and publish -> park what waits for an erasure
- * parked -> decode -> wait until nobody is held -> back to links (`parked-flow.ts`)
+ * links  -> find start -> decode -> decide and publish -> park facts that wait for an erasure
+ * parked -> decode -> wait for the release of the holds -> back to links
  *
- * The offset of a batch is committed after its last step, so a crash repeats a batch and never skips one.
+ * The offset of a batch is committed after its last step, so a crash repeats it.
  */
 function createBatchHandler(parts: LinkerParts, facts: ApplyFacts): BatchHandler {
   const { generation, logger } = parts;
   const decode = createDecodeBatch(parts.schemaOf, 'link');
   const decide = createDecideFacts(parts, facts);
   const { park, firstWaiting } = createParkFacts(parts, createGraphFact(parts.rules));
-  const metrics = createLinkerMetrics(parts.metrics);
+  const countBatch = createLinkerMetrics(parts.metrics);
   return {
     batchRecordsMax: BATCH_RECORDS_MAX,
     onAssign: (assigned) => findStart(facts, { generation, partition: assigned.partition }, assigned),
     async onBatch(records, position) {
       const batch = await decode(records);
       const applied = await decide(batch, position);
-      metrics.batch(applied, batch.deadLetters.length);
+      countBatch(applied, batch.deadLetters.length);
       reportDeadLetters(logger, position, batch);
       await park(batch, applied, position);
     },
@@ -48,32 +49,31 @@ function createBatchHandler(parts: LinkerParts, facts: ApplyFacts): BatchHandler
   };
 }
 
-/** Opens the linker: one consumer of links, one of the parked place. */
+/** Opens one consumer of links and one of parked facts. */
 export async function openLinker(parts: LinkerParts): Promise<Linker> {
   const { people, producer, metrics, logger } = parts;
   watchWrites(metrics, () => people.takesWrites());
-  const rewinds = metrics.counter(
-    'playline_identity_rewinds_total',
-    'Times that the graph had lost facts it had applied',
-  );
+  const rewinds = metrics.counter('playline_identity_rewinds_total', 'Times that the graph had lost applied facts');
   const facts = createApplyFacts(people.graph, createLoggedDecisions(parts), createGraphFact(parts.rules));
   const consumer = await openRewindingConsumer(createBatchHandler(parts, facts), {
     open: parts.openConsumer,
     hasLost: facts.hasLost,
     onRewind() {
       rewinds.inc();
-      logger.error('the identity graph has lost facts that it had applied: going back to them');
+      logger.error('identity graph lost applied facts; reading them again');
     },
   });
   const parked = createParkedFlow(parts);
-  watchWaiting(metrics, parked.count);
+  metrics.collectedGauge('playline_identity_waiting_facts', 'Link facts that wait for a long erasure', {
+    collect: (gauge) => gauge.set(parked.count()),
+  });
   const parkedConsumer = await parts.openParkedConsumer(parked.handler);
   return {
     ready: {
       consumer: () => consumer.ready(),
       parked: () => parkedConsumer.ready(),
       graph: () => people.ready(),
-      // Queried here too: after Redis came back, the next check of the consumer may be up to a second away.
+      // The consumer checks only once a second.
       links: async () => facts.missing().size === 0 && !(await facts.hasLost().catch(() => true)),
       broker: () => producer.ready(),
     },
@@ -85,41 +85,28 @@ export async function openLinker(parts: LinkerParts): Promise<Linker> {
   };
 }
 
-interface LinkerMetrics {
-  /** Counts the results of a published batch. Batches that are repeated count again. */
-  batch(applied: readonly Applied[], deadLetters: number): void;
-}
-
-/** Reports at every scrape the facts that wait in the parked place, in the partitions of this process. */
-function watchWaiting(metrics: Metrics, count: () => number): void {
-  metrics.collectedGauge('playline_identity_waiting_facts', 'Link facts that wait for an erasure which takes long', {
-    collect: (gauge) => gauge.set(count()),
-  });
-}
-
-function createLinkerMetrics(metrics: Metrics): LinkerMetrics {
-  const facts = metrics.counter('playline_identity_facts_total', 'Link facts by what became of them', ['result']);
+/** @returns a function that counts the results of a published batch; repeated batches count again */
+function createLinkerMetrics(metrics: Metrics): (applied: readonly Applied[], deadLetters: number) => void {
+  const facts = metrics.counter('playline_identity_facts_total', 'Link facts by result', ['result']);
   const decisions = metrics.counter('playline_identity_decisions_total', 'Decisions about links', [
     'link',
     'outcome',
     'reason',
   ]);
-  return {
-    batch(applied, deadLetters) {
-      if (deadLetters > 0) facts.inc({ result: 'dead_letter' }, deadLetters);
-      // Counted here first, because a look-up of labels for every decision costs more than the count.
-      const [results, outcomes] = [new Map<string, number>(), new Map<string, number>()];
-      for (const one of applied) {
-        countOne(results, one.kind);
-        if (one.kind !== 'decided') continue;
-        for (const { link, outcome, reason } of one.decisions) countOne(outcomes, `${link} ${outcome} ${reason}`);
-      }
-      for (const [result, count] of results) facts.inc({ result }, count);
-      for (const [labels, count] of outcomes) {
-        const [link, outcome, reason] = labels.split(' ');
-        decisions.inc({ link: link!, outcome: outcome!, reason: reason! }, count);
-      }
-    },
+  return (applied, deadLetters) => {
+    if (deadLetters > 0) facts.inc({ result: 'dead_letter' }, deadLetters);
+    // Summed first, because finding the labels of every decision costs more than the count.
+    const [results, outcomes] = [new Map<string, number>(), new Map<string, number>()];
+    for (const one of applied) {
+      countOne(results, one.kind);
+      if (one.kind !== 'decided') continue;
+      for (const { link, outcome, reason } of one.decisions) countOne(outcomes, `${link} ${outcome} ${reason}`);
+    }
+    for (const [result, count] of results) facts.inc({ result }, count);
+    for (const [labels, count] of outcomes) {
+      const [link, outcome, reason] = labels.split(' ');
+      decisions.inc({ link: link!, outcome: outcome!, reason: reason! }, count);
+    }
   };
 }
 
@@ -129,18 +116,14 @@ function countOne(counts: Map<string, number>, name: string): void {
 
 interface RewindingOptions {
   open(handler: BatchHandler): Promise<Consumer>;
-  /** Called when the graph has lost facts, before the consumer is closed. */
   onRewind(): void;
-  /** Whether the graph has lost facts. Called every second, because the next batch may be hours away. */
+  /** Whether the graph has lost facts. Called every second. */
   hasLost(): Promise<boolean>;
 }
 
 const CHECK_EVERY_MS = 1_000;
 
-/**
- * Opens a consumer that goes back when the graph has lost applied facts. The only way to move a position back is to
- * close the consumer, open it again and determine the start. It is not ready meanwhile.
- */
+/** Opens a consumer that is closed and opened again, at an earlier offset, when the graph has lost applied facts. */
 async function openRewindingConsumer(
   handler: BatchHandler,
   { open, onRewind, hasLost }: RewindingOptions,
@@ -171,7 +154,6 @@ async function openRewindingConsumer(
   let consumer = await open(watched);
   let timer: NodeJS.Timeout;
   const check = async () => {
-    // A graph that does not answer is checked again.
     if (reopening === null && (await hasLost().catch(() => false)) && !closed) goBack();
     if (!closed) schedule();
   };
@@ -195,55 +177,43 @@ async function openRewindingConsumer(
 /** Faults less than this apart are one outage, which is logged once. */
 const OUTAGE_GAP_MS = 60_000;
 
-/** The handler of the parked place, and the number of facts that wait there in the partitions of this process. */
-interface ParkedFlow {
-  readonly handler: BatchHandler;
-  count(): number;
-}
-
-/**
- * Builds the flow of facts whose erasure takes long. They wait on a topic of their own, uncommitted, until no hold
- * delays them any more. Then they go back to the link topic.
- */
-function createParkedFlow(parts: LinkerParts): ParkedFlow {
+/** The flow of facts that wait, uncommitted, in the parked topic until they return to the link topic. */
+function createParkedFlow(parts: LinkerParts): { handler: BatchHandler; count(): number } {
   const decode = createDecodeBatch(parts.schemaOf, 'parked');
   const publish = createPublish(parts.producer);
-  const toPlaced = createToParkedTopicFact(parts);
-  const places = openParkedTopics(parts);
+  const toParkedFact = createToParkedTopicFact(parts);
+  const topics = openParkedTopics(parts);
   return {
     handler: {
       async onBatch(records, position) {
         const batch = await decode(records.filter((record) => !isLeftMark(record)));
         await publish(batch.deadLetters);
         reportDeadLetters(parts.logger, position, batch);
-        await places.of(position).add(batch.found.map(toPlaced));
+        await topics.of(position).add(batch.found.map(toParkedFact));
       },
-      unfinishedFrom: (position) => places.of(position).firstWaiting(),
+      unfinishedFrom: (position) => topics.of(position).firstWaiting(),
     },
-    count: () => places.all().reduce((sum, place) => sum + place.count(), 0),
+    count: () => topics.all().reduce((sum, topic) => sum + topic.count(), 0),
   };
 }
 
-function openParkedTopics(parts: LinkerParts): ByAssignment<ParkedTopic> {
-  const { people, producer, linkTopic, parkedTopicPace: placePace } = parts;
+function openParkedTopics(parts: LinkerParts) {
+  const { people, producer, linkTopic, parkedTopicPace: pace } = parts;
   const publish = createPublish(producer);
   return createByAssignment(({ signal, workEnded, topic, partition }: BatchPosition) => {
     let failedAt = Number.NEGATIVE_INFINITY;
-    return createParkedTopic({
+    return new ParkedTopic({
       guards: people.guards,
       publish,
       linkTopic,
       signal,
-      pace: placePace,
+      pace,
       onLeft: workEnded,
       onFault: (error) => {
         const isNew = performance.now() - failedAt > OUTAGE_GAP_MS;
         failedAt = performance.now();
         if (isNew)
-          parts.logger.warn(
-            { error, topic, partition },
-            'facts that wait for erasures cannot be checked; they are checked again every second',
-          );
+          parts.logger.warn({ error, topic, partition }, 'holds of parked facts not checked; retrying every second');
       },
     });
   });
@@ -262,19 +232,15 @@ function createToParkedTopicFact({ rules }: LinkerParts): (found: Found) => Park
   });
 }
 
-/** Graph and log contradict each other. Going on would skip facts, or give new facts the decisions of old ones. */
+/** Continuing would skip facts, or give new facts the decisions of old ones. */
 class LogAndGraphDiffer extends Error {
   override readonly name = 'LogAndGraphDiffer';
 }
 
 /**
- * Finds the offset to read the facts of a partition from.
- * - Redis may have lost its last second, and so have applied less than is committed. The facts that it lacks are read
- *   again.
- * - Redis may have applied more than is committed. Those facts are read again too, and the recorded decisions are
- *   published.
- * - It throws when the log has lost facts that the graph has applied, or no longer has facts that the graph lacks.
- * @throws LogAndGraphDiffer, RetryableFault
+ * Finds the offset to start a partition from: facts that Redis has not applied are read again, and so are uncommitted
+ * ones, to publish their recorded decisions.
+ * @throws LogAndGraphDiffer when the log lacks facts that the graph has applied, or that it lacks itself; RetryableFault
  */
 async function findStart(
   facts: Pick<ApplyFacts, 'resume'>,
@@ -285,49 +251,38 @@ async function findStart(
   const { applied, mark } = await facts.resume(source, assigned);
   if (mark !== null && (await hasBatch(mark)) === false)
     throw new LogAndGraphDiffer(
-      `${topic}/${partition}: the log has lost facts that the identity graph has applied (up to ${applied}), so others may ` +
-        `stand at their offsets. Set LINK_TOPIC_GENERATION to ${source.generation + 1} in every linker and start them again`,
+      `${topic}/${partition}: the log has lost facts that the identity graph has applied (up to ${applied}), and may have ` +
+        `others at their offsets. Set LINK_TOPIC_GENERATION to ${source.generation + 1} in every linker and restart them`,
     );
-  // Earlier facts were skipped by an operator's decision, or decided under another generation.
+  // Earlier facts were skipped by an operator, or decided in another generation.
   if (isDecision) return committed;
   const next = applied + 1;
-  // A new generation has applied nothing, so everything that the log still has is decided again.
+  // A new generation has applied nothing, and decides the whole log again.
   const lacks = applied >= 0 && next < Math.min(logStart, committed);
   if (lacks)
     throw new LogAndGraphDiffer(
-      `${topic}/${partition}: the identity graph has applied facts up to ${applied}, and the log begins at ${logStart}: what ` +
-        'lies between is in neither. The graph is older than the log keeps facts: empty that Redis, then npm run rebuild',
+      `${topic}/${partition}: the identity graph has applied facts up to ${applied}, and the log begins at ${logStart}, so ` +
+        'facts are missing in between. Empty that Redis, then run "npm run rebuild"',
     );
   return Math.min(committed, Math.max(next, logStart));
 }
 
-/** Takes the facts that wait for an erasure. */
-interface ParkFacts {
-  /**
-   * Parks the facts of a batch that wait. Resolves when every running round has ended: the batch may contain copies
-   * from such a round, and its commit passes the originals.
-   */
-  park(batch: DecodedBatch, applied: readonly Applied[], position: BatchPosition): Promise<void>;
-  /** Lowest offset of a waiting fact, which must not be committed; null when none waits. */
-  firstWaiting(position: BatchPosition): number | null;
-}
-
 type ToGraphFact = ReturnType<typeof createGraphFact>;
 
-/** Creates the step that parks facts, separately for each assignment of a partition. */
-function createParkFacts(parts: LinkerParts, toGraphFact: ToGraphFact): ParkFacts {
+function createParkFacts(parts: LinkerParts, toGraphFact: ToGraphFact) {
   const { parkedTopic, parkedPace: pace } = parts;
   const publish = createPublish(parts.producer);
-  const parked = createByAssignment(({ signal, workEnded: onLeft }: BatchPosition) =>
-    createParkedFacts({ publish, parkedTopic, signal, onLeft, pace }),
+  const parked = createByAssignment(
+    ({ signal, workEnded: onLeft }) => new ParkedFacts({ publish, parkedTopic, signal, onLeft, pace }),
   );
   return {
-    async park({ found }, applied, position) {
+    /** Resolves when every running round has ended: the batch may contain copies, and its commit passes the originals. */
+    async park({ found }: DecodedBatch, applied: readonly Applied[], position: BatchPosition): Promise<void> {
       const own = parked.of(position);
       own.add(toParked(found, applied, toGraphFact));
       await own.settled();
     },
-    firstWaiting: (position) => parked.of(position).firstWaiting(),
+    firstWaiting: (position: BatchPosition) => parked.of(position).firstWaiting(),
   };
 }
 
@@ -340,18 +295,11 @@ function toParked(found: DecodedBatch['found'], applied: readonly Applied[], toG
   });
 }
 
-/** Keeps a value for each assignment of a partition. A partition that is assigned again gets a new one. */
-interface ByAssignment<T> {
-  of(position: BatchPosition): T;
-  /** Values of the partitions that this process owns. */
-  all(): readonly T[];
-}
-
-/** Creates the store of values. The key is the signal, because each assignment has its own. */
-function createByAssignment<T>(open: (position: BatchPosition) => T): ByAssignment<T> {
+/** Keeps a value for each assignment of a partition, by its signal. */
+function createByAssignment<T>(open: (position: BatchPosition) => T) {
   const assignments = new Map<AbortSignal, T>();
   return {
-    of(position) {
+    of(position: BatchPosition): T {
       const { signal } = position;
       const known = assignments.get(signal) ?? open(position);
       if (!signal.aborted && !assignments.has(signal)) {
@@ -360,6 +308,7 @@ function createByAssignment<T>(open: (position: BatchPosition) => T): ByAssignme
       }
       return known;
     },
-    all: () => [...assignments.values()],
+    /** Values of the partitions that this process owns. */
+    all: (): readonly T[] => [...assignments.values()],
   };
 }

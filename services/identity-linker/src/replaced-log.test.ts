@@ -5,8 +5,8 @@ import { describe, expect, it } from 'vitest';
 import { createBench, LINKS } from './test/linker-bench.ts';
 import { type fromDecision, toFact, toOutgoing, withOutcomes } from './test/linking.ts';
 
-describe('a linker whose log and graph contradict each other', () => {
-  it('refuses a log that lost applied facts, because new facts at their offsets would get the old decisions', async () => {
+describe('a linker with contradicting log and graph', () => {
+  it('a log that lost applied facts is refused', async () => {
     const bench = await createBench();
     const lines: string[] = [];
     const logger = createLogger(
@@ -26,7 +26,7 @@ describe('a linker whose log and graph contradict each other', () => {
     const lost = ['new b', 'new c', 'new d'].map((fromId) => toOutgoing(LINKS, toFact({ fromId })));
     await bench.put(lost);
     const second = await bench.open({ logger });
-    await until('a linker that stands', () => lines.length > 0);
+    await until('the partition stops', () => lines.length > 0);
     expect(second.linker.ready.consumer!()).toBe(false);
     expect(lines.join('')).toContain('LINK_TOPIC_GENERATION to 1');
     await second.linker.close();
@@ -36,7 +36,7 @@ describe('a linker whose log and graph contradict each other', () => {
     await third.linker.close();
   });
 
-  it('refuses to start after undecided facts until an operator accepts it', async () => {
+  it('undecided facts are not skipped until an operator accepts it', async () => {
     const bench = await createBench();
     const put = (fromId: string) => bench.put([toOutgoing(LINKS, toFact({ fromId }))]);
     await put('a');
@@ -48,7 +48,7 @@ describe('a linker whose log and graph contradict each other', () => {
     bench.log.expire(LINKS, partition, 3);
     const second = await bench.open();
     await put('e');
-    await until('a linker that stands', () => second.linker.ready.consumer!() === false);
+    await until('the partition stops', () => second.linker.ready.consumer!() === false);
     expect(bench.decisions()).toHaveLength(1);
     bench.log.decide({ topic: LINKS, partition, from: 3 });
     await until('what is left is decided', () => bench.decisions().length === 3);
@@ -57,7 +57,7 @@ describe('a linker whose log and graph contradict each other', () => {
     await second.linker.close();
   });
 
-  it('refuses a graph that is older than the start of the log, because facts in between are in neither', async () => {
+  it('a graph older than the start of the log is refused', async () => {
     const bench = await createBench();
     const lines: string[] = [];
     const logger = createLogger(
@@ -74,7 +74,7 @@ describe('a linker whose log and graph contradict each other', () => {
     await restored.rebuild.mintEpoch();
     bench.log.expire(LINKS, partition, 3);
     const second = await bench.open({ people: restored, logger });
-    await until('a linker that stands', () => lines.length > 0);
+    await until('the partition stops', () => lines.length > 0);
     expect(second.linker.ready.consumer!()).toBe(false);
     expect(lines.join('')).toContain('npm run rebuild');
     await second.linker.close();

@@ -10,7 +10,7 @@ let minting: Minting;
 afterEach(() => minting.close());
 
 describe('the minter on real brokers and a real node', { timeout: TEST_MAX_MS }, () => {
-  it('mints by token id, by quantity and many of one id; one bad asset fails alone with words of the contract', async () => {
+  it('the minter mints by token id, by quantity and many of one id, and one bad asset fails alone', async () => {
     minting = await openMinting();
     const { erc721, erc1155 } = minting.contracts;
     await minting.publish([
@@ -25,7 +25,7 @@ describe('the minter on real brokers and a real node', { timeout: TEST_MAX_MS },
         owner: ownerOf(5),
       })),
       { contract: erc1155, referenceId: 'alone', tokenId: '8', amount: '3', owner: ownerOf(6) },
-      { contract: erc721, referenceId: 'nobody', tokenId: '4', owner: NO_SIGNER },
+      { contract: erc721, referenceId: 'no receiver', tokenId: '4', owner: NO_SIGNER },
     ]);
     const minter = await minting.start();
     const states = await minting.settled(10);
@@ -34,13 +34,13 @@ describe('the minter on real brokers and a real node', { timeout: TEST_MAX_MS },
     expect(new Map(failed.map(({ referenceId, error }) => [referenceId, error]))).toEqual(
       new Map([
         ['id 2 again', 'TokenAlreadyMinted(2)'],
-        ['nobody', `ERC721InvalidReceiver(${NO_SIGNER})`],
+        ['no receiver', `ERC721InvalidReceiver(${NO_SIGNER})`],
       ]),
     );
     expect(await minter.stop('SIGTERM')).toBe(0);
   });
 
-  it('mints each reference id once although minters are killed, frozen and duplicated and blocks replaced', async () => {
+  it('the minter mints each reference id once although minters are killed, frozen and duplicated and blocks replaced', async () => {
     minting = await openMinting();
     const { requests, succeeded, failed } = await runStorm(minting, Number(process.env.FAULT_SEED ?? 1));
     expect(succeeded + failed).toBe(requests);

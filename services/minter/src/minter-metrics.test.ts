@@ -33,10 +33,10 @@ async function openMeasured() {
     const line = (await metrics.text()).split('\n').find((each) => each.startsWith(`${name}{`));
     return line === undefined ? null : Number(line.split(' ').at(-1));
   };
-  return { ...world, asked: requested, lane: held.lane, measure };
+  return { ...world, requested, lane: held.lane, measure };
 }
 
-it('the head is silent since it last rose while assets are pending, however often a node reports it', async () => {
+it('the head is silent since it last rose while assets are pending', async () => {
   const { lane, time, node, request, mine, measure } = await openMeasured();
   time.ms = 500_000;
   await lane.take([request('a')]);
@@ -60,8 +60,8 @@ it('the head is silent since it last rose while assets are pending, however ofte
   expect(await measure('playline_minter_head_silent_seconds')).toBe(0);
 });
 
-it('reading the metrics sends no request to a node: funds are those of the last turn', async () => {
-  const { lane, request, asked: requested, measure } = await openMeasured();
+it('reading the metrics sends no request to a node', async () => {
+  const { lane, request, requested, measure } = await openMeasured();
   expect(await measure('playline_minter_funds_ether')).toBeNull();
   await lane.take([request('a')]);
   await lane.turn();

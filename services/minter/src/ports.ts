@@ -135,9 +135,7 @@ export interface ChainNode {
   blockHashOf(number: number): Promise<string | null>;
   /** All from one branch, because one node answers. */
   viewOf(hash: string, blocks: readonly number[]): Promise<ChainView>;
-  /**
-   * Hash of the transaction that spent a nonce, on the branch of the block. Null: not spent, or the state is too old.
-   */
+  /** The transaction that spent a nonce, on the branch of the block. Null: not spent, or the state is too old. */
   spenderOf(spent: SpentNonce): Promise<string | null>;
   send(bytes: Buffer): Promise<SendAnswer>;
   call(call: ContractCall): Promise<CallAnswer<string>>;

@@ -97,7 +97,7 @@ beforeAll(async () => {
   world = await openWorld();
 });
 
-it('a minter with a new signer key reseals every signable key, also those that are sealed to the older one later', async () => {
+it('a minter with a new signer key seals every signable key to it, also later ones sealed to the older key', async () => {
   const { store, lines, create, start } = world;
   const key = await create('Minter', older);
   const minter = start(newest.jwk, older.jwk);
@@ -115,7 +115,7 @@ it('a minter with a new signer key reseals every signable key, also those that a
   await minter.close();
 });
 
-it('a minter with one signer key names every live signable key that it cannot open, at the start and later', async () => {
+it('a minter names every live signable key that it cannot open, at the start and later', async () => {
   const { store, lines, create, start } = world;
   const foreign = await create('Of a lost signer', lost);
   const { reasons, metrics } = start(newest.jwk);

@@ -38,10 +38,7 @@ interface Pass {
 const PACES = { retryMs: 30_000, checkMs: 5_000 };
 const NAMED_MAX = 5;
 
-/**
- * Seals every signable key to the newest of `SIGNER_KEYS`, at the start and after changes, and logs when older ones
- * may be removed. Closing waits for the key in progress.
- */
+/** Seals every signable key to the newest of `SIGNER_KEYS`, at the start and after changes. */
 export function openResealing(parts: ResealParts): Resealing {
   const closing = new AbortController();
   let last: Pass | null = null;

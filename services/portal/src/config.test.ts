@@ -17,22 +17,22 @@ const needed = {
 const provider = {
   OPENID_ISSUER: 'https://id.example.com/realms/team',
   OPENID_CLIENT_ID: 'portal',
-  OPENID_CLIENT_SECRET: 'not to be told',
+  OPENID_CLIENT_SECRET: 'the secret',
 };
 const read = (own: Record<string, string>) => toOpenId(parseConfig(configSchema, { ...needed, ...own }));
 
-describe('the settings of a provider of OpenID Connect', () => {
-  it('are absent as a rule, also where all of them are empty', () => {
+describe('the settings of OpenID Connect', () => {
+  it('OpenID Connect is off without settings and with empty ones', () => {
     expect(read({})).toBeNull();
     const names = [...Object.keys(provider), 'OPENID_LABEL', 'OPENID_ALSO_AT'];
     expect(read(Object.fromEntries(names.map((name) => [name, ''])))).toBeNull();
   });
 
-  it('say who the provider is, what it is called, and where else it is', () => {
+  it('the settings name the provider, its label and its other origins', () => {
     expect(read(provider)).toEqual({
       issuer: new URL('https://id.example.com/realms/team'),
       clientId: 'portal',
-      clientSecret: 'not to be told',
+      clientSecret: 'the secret',
       label: 'single sign-on',
       alsoAt: [],
     });
@@ -44,28 +44,28 @@ describe('the settings of a provider of OpenID Connect', () => {
     expect(read({ ...provider, OPENID_ISSUER: 'http://localhost:4000' })?.issuer.origin).toBe('http://localhost:4000');
   });
 
-  it.each(Object.keys(provider))('are complete or absent: not without %s', (name) => {
-    expect(() => read({ ...provider, [name]: '' })).toThrow(new RegExp(`${name}: missing, while others`));
+  it.each(Object.keys(provider))('the settings are refused when only %s is missing', (name) => {
+    expect(() => read({ ...provider, [name]: '' })).toThrow(new RegExp(`${name}: missing, while other`));
   });
 
   it.each<Record<string, string>>([
     { OPENID_ISSUER: 'http://id.example.com' },
     { OPENID_ISSUER: 'id.example.com' },
     { OPENID_ISSUER: 'https://id.example.com/?a=b' },
-    { OPENID_ISSUER: 'https://somebody@id.example.com/' },
+    { OPENID_ISSUER: 'https://ada@id.example.com/' },
     { OPENID_ALSO_AT: 'https://a.example/path' },
     { OPENID_ALSO_AT: 'http://a.example' },
     { OPENID_ALSO_AT: 'https://*' },
     { OPENID_ALSO_AT: "https://a.example 'unsafe-inline'" },
     { OPENID_ALSO_AT: 'https://a.example; script-src *' },
-  ])('are refused where they are no addresses with https: %j', (own) => {
+  ])('the settings are refused without https addresses: %j', (own) => {
     expect(() => read({ ...provider, ...own })).toThrow(
-      new RegExp(`^these settings are missing or wrong:\n  ${Object.keys(own)[0]}: expected`),
+      new RegExp(`^These settings are missing or wrong:\n  ${Object.keys(own)[0]}: expected`),
     );
-    expect(() => read({ ...provider, ...own })).not.toThrow('not to be told');
+    expect(() => read({ ...provider, ...own })).not.toThrow('the secret');
   });
 
-  it('put nothing into a policy but origins, whatever they say', () => {
+  it('OPENID_ALSO_AT accepts nothing but origins for the content security policy', () => {
     const text = fc.array(
       fc.constantFrom('https://', 'a.example', ',', ';', ' ', "'self'", '*', ':8', '/', '\n', '#', '@'),
     );

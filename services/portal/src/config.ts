@@ -11,24 +11,17 @@ import {
 } from '@playline/runtime';
 import { z } from 'zod';
 
-/** Names of the own machine: what is sent there leaves it by no network. */
-const OWN_MACHINE = ['localhost', '127.0.0.1', '[::1]'];
+const LOOPBACK = ['localhost', '127.0.0.1', '[::1]'];
 
-/** A star in it is a name to nobody but a policy of pages, to which it is every host. */
+/** Without `*`, which a content security policy would read as every host. */
 const HOST = /^([a-z0-9.-]+|\[[0-9a-f:.]+\])$/;
 
 function parseIssuer(text: string): URL {
   const url = URL.parse(text);
-  const isSafe = url?.protocol === 'https:' || (url?.protocol === 'http:' && OWN_MACHINE.includes(url.hostname));
-  if (
-    url === null ||
-    !isSafe ||
-    !HOST.test(url.hostname) ||
-    url.search !== '' ||
-    url.hash !== '' ||
-    url.username !== ''
-  )
-    throw new Error('expected an address with https, without a question');
+  const isSafe = url?.protocol === 'https:' || (url?.protocol === 'http:' && LOOPBACK.includes(url.hostname));
+  const isPlain = url?.search === '' && url.hash === '' && url.username === '';
+  if (url === null || !isSafe || !isPlain || !HOST.test(url.hostname))
+    throw new Error('expected an https address without a query');
   return url;
 }
 
@@ -46,16 +39,16 @@ const schema = z.object({
   HTTP_PORT: listenerSettings.HTTP_PORT.default(8084),
   ADMIN_PORT: processSettings.ADMIN_PORT.default(8085),
   /**
-   * The one address under which people use the portal, such as `https://portal.example.com`; it answers under no other.
-   * Absent: localhost with the portal's own port. Passkeys know names only, never an address of digits.
+   * The only address of the portal, such as `https://portal.example.com`. Default: localhost with the portal's port.
+   * Passkeys are bound to its host name.
    */
   PORTAL_ORIGIN: settings
     .baseUrl()
     .refine((url) => new URL(url).pathname === '/', 'expected an address without a path')
     .optional(),
-  /** Signs forms and links, and tells instances apart; the same in every process of one portal. */
+  /** Signs forms and links, and names the cookies; the same in every process of one portal. */
   PORTAL_SECRET: settings.secretHex(32),
-  /** What private keys of signable keys are sealed to: the public half of whatever signs. Absent: none can be made. */
+  /** Encrypts private keys of signable keys for the signer. Without it, none can be created. */
   SIGNER_PUBLIC_KEY: settings.parsed(parseSignerPublicKey).optional(),
   ...kafkaSettings,
   ...registrySettings,
@@ -67,18 +60,18 @@ const schema = z.object({
   ACCESS_KEY_PREFIX: deploymentSettings.ACCESS_KEY_PREFIX,
   CHAINS: deploymentSettings.CHAINS,
   HTTP_HEADER_PREFIX: deploymentSettings.HTTP_HEADER_PREFIX,
-  /** Where clients reach the gateway and the chain API: pages show commands that are ready to send. */
+  /** Addresses of the gateway and the chain API in the commands that pages show. */
   GATEWAY_URL: settings.baseUrl().optional(),
   CHAIN_API_URL: settings.baseUrl().optional(),
   TRUSTED_PROXIES: settings.trustedProxies(),
-  /** A provider of OpenID Connect that people may sign in by, as it calls itself; absent: there is none. */
+  /** Issuer of an OpenID Connect provider. Without it, people sign in only with passkeys and passwords. */
   OPENID_ISSUER: settings.parsed(parseIssuer).optional(),
-  /** What the provider calls the portal, and knows it by. */
+  /** The portal's registration at the provider. */
   OPENID_CLIENT_ID: settings.text().optional(),
   OPENID_CLIENT_SECRET: settings.text().optional(),
-  /** What the button says behind "Sign in with". */
+  /** The text of buttons after "Sign in with". */
   OPENID_LABEL: settings.text().default('single sign-on'),
-  /** Other origins that are the provider's, `https://…,https://…`: where it sends people, and is asked. */
+  /** Further origins of the provider, `https://…,https://…`, for requests and redirects. */
   OPENID_ALSO_AT: settings.parsed(parseOrigins).optional(),
 });
 
@@ -88,19 +81,22 @@ export const configSchema = schema.superRefine((config, context) => {
   const missing = names.filter((name) => config[name] === undefined);
   if (missing.length === names.length) return;
   for (const name of missing)
-    context.addIssue({ code: 'custom', path: [name], message: 'missing, while others of the provider are set' });
+    context.addIssue({
+      code: 'custom',
+      path: [name],
+      message: 'missing, while other settings of the provider are set',
+    });
 });
 
 export type Config = z.infer<typeof configSchema>;
 
-/** What is known of the provider that people may sign in by; null when there is none. */
+/** Null without a provider. */
 export function toOpenId(config: Config) {
   const { OPENID_ISSUER: issuer, OPENID_CLIENT_ID: clientId, OPENID_CLIENT_SECRET: clientSecret } = config;
   if (issuer === undefined || clientId === undefined || clientSecret === undefined) return null;
   return { issuer, clientId, clientSecret, label: config.OPENID_LABEL, alsoAt: config.OPENID_ALSO_AT ?? [] };
 }
 
-/** What pages show of keys, headers and addresses. */
 export function toSettings(config: Config) {
   return {
     keyPrefix: config.ACCESS_KEY_PREFIX,

@@ -33,9 +33,7 @@ import { createPortalApp } from './app.ts';
 import { configSchema, toOpenId, toSettings } from './config.ts';
 import { createPortalShares } from './frame/shares.ts';
 import { openLive } from './live/index.ts';
-import { createSearchMessages } from './pages/live/search.ts';
 import { createPipelineStatus } from './pipeline-status.ts';
-import { createDegraded, createReadiness } from './readiness.ts';
 import { createPortalReads, READ_MAX_MS } from './reads/index.ts';
 import { createPortalPeople } from './stores/people.ts';
 import { createAudit, type LogParts, openPortalRecords } from './stores/portal-records.ts';
@@ -51,7 +49,7 @@ const redis = { ...toRedis(config), onFault: faults.listenerOf('Redis'), sharing
 const clickhouse = { ...toClickHouse(config), onFault: faults.listenerOf('ClickHouse') };
 const query = createQueryRows(clickhouse, { deadlineMs: READ_MAX_MS, isBound: true });
 const openId = toOpenId(config);
-const onProviderFault = (fault: string) => logger.warn({ fault }, 'the provider of OpenID Connect was of no use');
+const onProviderFault = (fault: string) => logger.warn({ fault }, 'OpenID Connect provider failed');
 const { HTTP_HOST, HTTP_PORT, ADMIN_HOST, ADMIN_PORT, TOPIC_PREFIX: topicPrefix, WRITER_GROUP: writerGroup } = config;
 const shares = createPortalShares();
 const reads = createPortalReads(shares.limitQueries(query));
@@ -59,7 +57,6 @@ const registry = createSchemaRegistry({ ...toRegistry(config), onFault: faults.l
 const others = [TOPICS.audit.name, TOPICS.erasures.name, TOPICS.identityLinks.name];
 const topics = [...RECORD_KINDS.map(({ topic }) => topic), ...others].map((topic) => topicPrefix + topic);
 
-/** Every kind of records that pages work with. */
 async function openAllRecords(use: Use, log: LogParts) {
   const open = <R extends Change>(kind: RecordKind<R>) =>
     use(kind.name, async () => openPortalRecords({ ...log, view: await openRedisRecords(kind, redis) }));
@@ -85,16 +82,25 @@ await runService(logger, async (use) => {
     people: graph,
     keyOf: createIdentityKeyer(config.IDENTITY_PEPPER),
     clockSkewMs: config.ERASURE_CLOCK_SKEW_MS,
-    onFault: (error, words) => logger.warn({ error }, words),
+    onFault: (error, message) => logger.warn({ error }, message),
   });
   const usage = await use('key use', () => openRedisKeyUsage(redis));
   const live = await use('live messages', () =>
     openLive({ ...log, log: openLogReader(kafka), schemaOf: registry.schemaOf, query, writerGroup }),
   );
   let server: HttpServer | null = null;
-  const ready = createReadiness({ sessions: signIns, accepting: () => server?.state === 'open' });
-  const admin = { host: ADMIN_HOST, port: ADMIN_PORT, reasons: faults.reasons, metrics };
-  await use('admin listener', () => openAdminServer({ ...admin, ready, degraded: createDegraded(producer, records) }));
+  // Without brokers, or with an unreadable record of a kind, pages work but changes fail.
+  const inSync = Object.entries(records).map(([name, kind]) => [name, () => kind.isInSync] as const);
+  await use('admin listener', () =>
+    openAdminServer({
+      host: ADMIN_HOST,
+      port: ADMIN_PORT,
+      reasons: faults.reasons,
+      metrics,
+      ready: { accepting: () => server?.state === 'open', sessions: signIns.ready },
+      degraded: { changes: () => producer.ready(), ...Object.fromEntries(inSync) },
+    }),
+  );
   const origin = new URL(config.PORTAL_ORIGIN ?? `http://localhost:${HTTP_PORT}`);
   const app = createPortalApp({
     config,
@@ -105,7 +111,7 @@ await runService(logger, async (use) => {
     ...records,
     passwords: createPasswords({ productName: PRODUCT }),
     passkeys: createPasskeys({ name: PRODUCT, origin: origin.origin }),
-    // Loaded only where a provider is set: most portals have none.
+    // Loaded only with a provider.
     openIdProvider:
       openId &&
       (await import('@playline/access-keys/open-id')).createOpenIdProvider({ ...openId, onFault: onProviderFault }),
@@ -115,11 +121,10 @@ await runService(logger, async (use) => {
     people,
     reads,
     live,
-    searchMessages: createSearchMessages(reads),
     audit: createAudit(log),
     settings: toSettings(config),
     pipeline: createPipelineStatus({ ...log, writerGroup }),
   });
-  // Opened last, so closed first: pages in flight are answered while the stores are still there.
+  // Opened last and closed first, so that requests in flight still have the stores.
   server = await use('listener', () => openHttpServer({ app, host: HTTP_HOST, port: HTTP_PORT }));
 });

@@ -17,11 +17,11 @@ function open() {
     producer.sendForOffset({ topic, partition: 0, key: null, value: Buffer.alloc(1), ...record });
   const schemaOf = async () => messageRecordCodec.schema;
   const parts = { reader: counted.reader, registry: { schemaOf }, topicPrefix: '', writerGroup: 'event-writer' };
-  return { counted, put, standing: createPipelineStatus(parts) };
+  return { counted, put, status: createPipelineStatus(parts) };
 }
 
-describe('the visible delay', () => {
-  it('is the age of the oldest message that is not stored, and nothing when all of them are', async () => {
+describe('readWriterDelay', () => {
+  it('the writer delay is the age of the oldest message that is not stored, null when all are', async () => {
     const { counted, put } = open();
     const parts = { log: counted.reader, topic: MESSAGES, writerGroup: 'event-writer' };
     expect(await readWriterDelay(parts)).toEqual({ waiting: 0, oldestMs: null });
@@ -40,21 +40,21 @@ describe('the visible delay', () => {
 describe('open dead letters', () => {
   const dead = deadLetterTopicOf(MESSAGES);
 
-  it('are counted by environment as they were keyed, those of nobody by what they say, settled ones not', async () => {
-    const { put, standing } = open();
+  it('open dead letters are counted by environment, from their key or their record, without settled ones', async () => {
+    const { put, status } = open();
     await put(dead, { key: Buffer.concat([Buffer.from('demo'), KEY]) });
     await put(dead, { key: Buffer.concat([Buffer.from('demo-2'), KEY]) });
     const record = messageRecordOf('level_started', { environmentId: 'demo-2' });
-    const place = { 'original-topic': MESSAGES, 'original-partition': '0', 'original-offset': '9' };
-    await put(dead, { value: frameRecord(1, messageRecordCodec.encode(record)), headers: place });
+    const headers = { 'original-topic': MESSAGES, 'original-partition': '0', 'original-offset': '9' };
+    await put(dead, { value: frameRecord(1, messageRecordCodec.encode(record)), headers });
     await put(deadLetterTopicOf(TOPICS.identityLinks.name), { key: Buffer.from('demo') });
     await put(deadLetterTopicOf(TOPICS.accounts.name), { key: Buffer.from('demo') });
     await put(dead, { headers: { 'settled-offset': '0' } });
-    const { total, byEnvironment, isWhole } = await standing.openDeadLetters();
+    const { total, byEnvironment, isWhole } = await status.openDeadLetters();
     expect([total, Object.fromEntries(byEnvironment), isWhole]).toEqual([4, { demo: 1, 'demo-2': 2 }, true]);
   });
 
-  it('are read up to a bound, and said to be more behind it', async () => {
+  it('dead letters are read up to a limit, beyond which the count is marked incomplete', async () => {
     const { counted, put } = open();
     for (let index = 0; index < 7; index++) await put(dead);
     const parts = { log: counted.reader, topics: [MESSAGES], environmentOf: async () => null, recordsMax: 5 };
@@ -63,14 +63,14 @@ describe('open dead letters', () => {
   });
 });
 
-it('one reading serves all who ask at once or soon after, and a failed one is not kept', async () => {
-  let asked = 0;
+it('createShared runs one read for parallel and soon following calls, and does not keep a failed one', async () => {
+  let reads = 0;
   const shared = createShared(async () => {
-    asked++;
-    if (asked === 1) throw new Error('away');
-    return asked;
+    reads++;
+    if (reads === 1) throw new Error('connection lost');
+    return reads;
   }, 60_000);
-  await expect(Promise.all([shared(), shared()])).rejects.toThrow('away');
+  await expect(Promise.all([shared(), shared()])).rejects.toThrow('connection lost');
   expect(await Promise.all([shared(), shared()])).toEqual([2, 2]);
-  expect([await shared(), asked]).toEqual([2, 2]);
+  expect([await shared(), reads]).toEqual([2, 2]);
 });

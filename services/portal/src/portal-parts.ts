@@ -10,13 +10,12 @@ import type {
   SignerPublicKey,
 } from '@playline/access-keys';
 import type { LiveHub } from './live/index.ts';
-import type { SearchMessages } from './pages/live/search.ts';
 import type { PipelineStatus } from './pipeline-status.ts';
 import type { PortalReads } from './reads/index.ts';
 import type { PortalPeople } from './stores/people.ts';
 import type { PortalRecords } from './stores/portal-records.ts';
 
-/** What pages work with: records, and settings that they show. */
+/** The stores and settings of pages. */
 export interface PortalParts {
   readonly accounts: PortalRecords<AccountRecord>;
   readonly projects: PortalRecords<ProjectRecord>;
@@ -24,19 +23,13 @@ export interface PortalParts {
   readonly collections: PortalRecords<CollectionRecord>;
   readonly signableKeys: PortalRecords<SignableKeyRecord>;
   readonly keys: PortalRecords<AccessKeyRecord>;
-  /** How keys are used, by the minute. */
   readonly usage: Pick<KeyUsage, 'readKeys' | 'readEnvironments'>;
-  /** What becomes of messages, for all who look. */
   readonly live: LiveHub;
-  /** How far the pipeline has come. */
   readonly pipeline: PipelineStatus;
-  /** Null where stored messages cannot be searched. */
-  readonly searchMessages: SearchMessages | null;
-  /** Who is one person, and what may be asked for about them. */
   readonly people: PortalPeople;
-  /** What stands in ClickHouse. */
+  /** ClickHouse. */
   readonly reads: PortalReads;
-  /** For what leaves no record of its own behind. */
+  /** For actions that leave no record of their own. */
   readonly audit: AuditLog;
   readonly settings: PortalSettings;
 }
@@ -44,13 +37,13 @@ export interface PortalParts {
 export interface PortalSettings {
   /** ACCESS_KEY_PREFIX */
   readonly keyPrefix: string;
-  /** SIGNER_PUBLIC_KEY; null: no signable key can be made. */
+  /** SIGNER_PUBLIC_KEY; without it, no signable key can be created. */
   readonly signerKey: SignerPublicKey | null;
-  /** Names of the chains of CHAINS; null: not known, and contracts of any chain can be linked. */
+  /** CHAINS; when null, contracts of any chain can be linked. */
   readonly servedChains: readonly string[] | null;
   /** HTTP_HEADER_PREFIX */
   readonly headerPrefix: string;
-  /** Where clients reach the gateway and the chain API, for commands that are ready to send. */
+  /** Addresses in the commands that pages show. */
   readonly gatewayUrl: string;
   readonly chainApiUrl: string;
 }

@@ -1,9 +1,9 @@
+/** Records actions in the audit that leave no record of their own. */
 import type { AuditEntry, AuditLog } from '@playline/access-keys';
 import type { Exchange } from '@playline/http';
 import { waitAtMost } from '@playline/stores';
 import type { Visit } from './frame/page.ts';
 
-/** What leaves no record of its own behind. */
 export type AuditedAction =
   | 'session.create'
   | 'session.end'
@@ -21,30 +21,27 @@ export type AuditedAction =
   | 'identity.unlink'
   | 'member.remove';
 
-/** What is said of it. Never a secret, a login, or an id of a player. */
+/** Never a secret, a login, or an id of a player. */
 export interface AuditedEvent {
   readonly action: AuditedAction;
-  /** Id of what it was done to. */
+  /** Id of the object of the action. */
   readonly object?: string;
-  /** Whoever did it, where the visit does not tell yet. */
+  /** The account of the visit when absent. */
   readonly actor?: string;
   readonly detail?: AuditEntry['detail'];
 }
 
-/** Notes what somebody did with this visit; never fails. */
-export type WriteAudit = (visit: Visit, noted: AuditedEvent) => Promise<void>;
+/** Never fails. */
+export type WriteAudit = (visit: Visit, event: AuditedEvent) => Promise<void>;
 
-export interface WriteAuditParts {
-  readonly audit: AuditLog;
-  readonly onFault: (exchange: Exchange, fault: unknown) => void;
-  /** A person waits no longer than this for the note. */
-  readonly waitMs?: number;
-}
-
+/** How long a response waits for the entry. */
 const WAIT_MS = 1_000;
 
-/** A note that fails is told to the log, and a slow one is waited for briefly: what the person asked for has happened. */
-export function createWriteAudit({ audit, onFault, waitMs = WAIT_MS }: WriteAuditParts): WriteAudit {
+/** Faults are logged, because the audited action has already happened. */
+export function createWriteAudit(parts: {
+  readonly audit: AuditLog;
+  readonly onFault: (exchange: Exchange, fault: unknown) => void;
+}): WriteAudit {
   return async (visit, { action, object = '', actor, detail = {} }) => {
     const entry: AuditEntry = {
       actor: actor ?? visit.account?.id ?? '',
@@ -57,8 +54,8 @@ export function createWriteAudit({ audit, onFault, waitMs = WAIT_MS }: WriteAudi
       requestId: visit.author.requestId,
     };
     const appended = Promise.resolve()
-      .then(() => audit.append(entry))
-      .catch((fault) => onFault(visit.exchange, fault));
-    await waitAtMost(waitMs, appended, () => {});
+      .then(() => parts.audit.append(entry))
+      .catch((fault) => parts.onFault(visit.exchange, fault));
+    await waitAtMost(WAIT_MS, appended, () => {});
   };
 }

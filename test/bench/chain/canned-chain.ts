@@ -1,17 +1,9 @@
 import { hash } from 'node:crypto';
 import { keccak } from '@playline/chain';
 
-/** The shape of a generated chain. */
-export interface CannedShape {
-  readonly logsABlock: number;
-}
-
-/** A block as a node returns it. */
 export interface CannedBlock {
   readonly hash: string;
-  /** JSON of the block. */
   readonly block: string;
-  /** JSON of its logs, separated by commas; empty when it has none. */
   readonly logs: string;
 }
 
@@ -25,10 +17,10 @@ const BLOCK_S = 2;
 const BLOOM_BYTES = 256;
 const BLOOM_BITS = 2_047;
 
-/** Written out as constants, so that the code under test does not define its own input. */
+/** Constants, so that the code under test does not define its own input. */
 const TRANSFER = '0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef';
 const TRANSFER_SINGLE = '0xc3d58168c5ae7397731d063d5bbf3d657854427343f4c083240f7aacaa2d0f62';
-const NOBODY = `0x${'0'.repeat(64)}`;
+const NO_ADDRESS = `0x${'0'.repeat(64)}`;
 
 const hashOf = (text: string) => `0x${hash('sha256', text)}`;
 const toQuantity = (number: number) => `0x${number.toString(16)}`;
@@ -41,7 +33,6 @@ export const blockHashOf = (number: number): string => hashOf(`block ${number}`)
 const contracts = Array.from({ length: CONTRACTS }, (_, at) => addressOf(`contract ${at}`));
 const owners = Array.from({ length: OWNERS }, (_, at) => toTopic(addressOf(`owner ${at}`)));
 
-/** A pseudo-random number that depends only on the two arguments. */
 function mix(number: number, salt: number): number {
   let bits = (Math.imul(number, 0x9e3779b1) ^ Math.imul(salt + 1, 0x85ebca6b)) >>> 0;
   bits = Math.imul(bits ^ (bits >>> 16), 0x7feb352d);
@@ -56,7 +47,6 @@ function bitsOf(text: string): readonly number[] {
   return [0, 2, 4].map((at) => bytes.readUInt16BE(at) & BLOOM_BITS);
 }
 
-/** Bloom bits of a text that occurs again. They are cached: there are as many as contracts and owners. */
 function bitsOfKnown(text: string): readonly number[] {
   const known = bitsByText.get(text) ?? bitsOf(text);
   bitsByText.set(text, known);
@@ -77,7 +67,7 @@ interface CannedLog {
 function logOf(number: number): CannedLog {
   const contract = mix(number, 1) % CONTRACTS;
   const address = contracts[contract]!;
-  const from = mix(number, 2) % MINT_EVERY === 0 ? NOBODY : owners[mix(number, 3) % OWNERS]!;
+  const from = mix(number, 2) % MINT_EVERY === 0 ? NO_ADDRESS : owners[mix(number, 3) % OWNERS]!;
   const to = owners[mix(number, 4) % OWNERS]!;
   const value = mix(number, 5) + 1;
   if (contract % 2 === 0) return { address, topics: [TRANSFER, from, to], data: `0x${toWord(value)}` };
@@ -87,22 +77,21 @@ function logOf(number: number): CannedLog {
   return { address, topics: [TRANSFER_SINGLE, operator, from, to], data };
 }
 
-/** Fields that nodes send and an indexer ignores. */
-const REST = `"difficulty":"0x0","extraData":"0x","gasLimit":"0x1c9c380","gasUsed":"0xe4e1c0","baseFeePerGas":"0x7","miner":"0x${'0'.repeat(40)}","mixHash":"${NOBODY}","nonce":"0x0000000000000000","receiptsRoot":"${hashOf('receipts')}","sha3Uncles":"${hashOf('uncles')}","size":"0x220","stateRoot":"${hashOf('state')}","transactionsRoot":"${hashOf('transactions')}","uncles":[]`;
+const REST = `"difficulty":"0x0","extraData":"0x","gasLimit":"0x1c9c380","gasUsed":"0xe4e1c0","baseFeePerGas":"0x7","miner":"0x${'0'.repeat(40)}","mixHash":"${NO_ADDRESS}","nonce":"0x0000000000000000","receiptsRoot":"${hashOf('receipts')}","sha3Uncles":"${hashOf('uncles')}","size":"0x220","stateRoot":"${hashOf('state')}","transactionsRoot":"${hashOf('transactions')}","uncles":[]`;
 
 /**
- * A block of a generated chain. The same number always gives the same block. Each block names the one before as its
- * parent, its bloom filter matches its logs, and each log yields one activity.
+ * A block of a generated chain, always the same for a number. It names the block before as its parent, its bloom filter
+ * matches its logs, and each log yields one activity.
  */
-export function createCannedBlock(number: number, { logsABlock }: CannedShape): CannedBlock {
+export function createCannedBlock(number: number, logsPerBlock: number): CannedBlock {
   const [blockHash, blockNumber] = [blockHashOf(number), toQuantity(number)];
   const bloom = Buffer.alloc(BLOOM_BYTES);
   const transactions: string[] = [];
   const logs: string[] = [];
-  for (let index = 0; index < logsABlock; index++) {
+  for (let index = 0; index < logsPerBlock; index++) {
     const transaction = Math.floor(index / LOGS_A_TRANSACTION);
     transactions[transaction] ??= hashOf(`transaction ${number} ${transaction}`);
-    const { address, topics, data } = logOf(number * logsABlock + index);
+    const { address, topics, data } = logOf(number * logsPerBlock + index);
     for (const text of [address, ...topics.slice(0, 3)]) put(bloom, bitsOfKnown(text));
     // The fourth topic is either the id of an ERC-721 token, which occurs in no other log, or an owner.
     if (topics[3] !== undefined) put(bloom, topics[0] === TRANSFER ? bitsOf(topics[3]) : bitsOfKnown(topics[3]));

@@ -1,7 +1,6 @@
 /**
- * Floor of accepting mint requests: a bare `node:http` server. It reads the same body to its end, publishes as many
- * records of the same size with the product's own producer, and sends the same answer once all in-sync replicas have
- * them. It looks up no key and parses, claims, counts and confirms nothing. `?records=` is the number of records.
+ * Floor of accepting mint requests: reads the body, publishes `?records=` records of the same size with the product's
+ * producer, and sends the same answer once all in-sync replicas have them. It looks up, parses and claims nothing.
  */
 import { createServer, type ServerResponse } from 'node:http';
 import { openProducer } from '@playline/stream/kafka';

@@ -1,18 +1,22 @@
 /**
  * Floor of minting: viem with its own key mints BATCHES times ASSETS tokens by the same function of the same contract,
- * with at most OPEN transactions that are not final. It polls as often as the minter does. It logs nothing and
- * simulates nothing beyond what viem does by itself. A reorganisation would lose or double tokens.
+ * with at most OPEN transactions that are not final. A reorganisation would lose or double tokens.
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import { admitSigner, type DemoAddresses, deployDemo } from '@playline/infra/chain';
 import { CONTRACT_ABIS } from '@playline/testkit/chain';
 import { createPublicClient, createWalletClient, defineChain, type Hash, http } from 'viem';
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts';
+import { startMeter } from '../floors/meter.ts';
 
 const { NODE_URL = '' } = process.env;
-const [batches, assets, open, pollMs, chainId] = ['BATCHES', 'ASSETS', 'OPEN', 'POLL_MS', 'CHAIN_ID'].map((name) =>
-  Number(process.env[name]),
-) as [number, number, number, number, number];
+const [batches = 0, assets = 0, open = 0, pollMs = 0, chainId = 0] = [
+  'BATCHES',
+  'ASSETS',
+  'OPEN',
+  'POLL_MS',
+  'CHAIN_ID',
+].map((name) => Number(process.env[name]));
 
 const chain = defineChain({
   id: chainId,
@@ -45,8 +49,7 @@ async function isFinal(hash: Hash, horizon: bigint): Promise<boolean> {
   return receipt !== null && receipt.blockNumber <= horizon;
 }
 
-const before = process.cpuUsage();
-const startMs = performance.now();
+const meter = startMeter();
 let sent: Hash[] = [];
 for (let done = 0; done < batches; ) {
   while (sent.length < open && done + sent.length < batches) sent.push(await send());
@@ -57,7 +60,4 @@ for (let done = 0; done < batches; ) {
   done += sent.length - left.length;
   sent = left;
 }
-const seconds = (performance.now() - startMs) / 1_000;
-const { user, system } = process.cpuUsage(before);
-process.send?.({ events: batches * assets, cpuSeconds: (user + system) / 1e6, seconds });
-process.disconnect?.();
+meter.send(batches * assets);

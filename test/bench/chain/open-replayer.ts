@@ -1,38 +1,52 @@
 import { callRpc } from '@playline/infra/chain';
 import type { Bench } from '../figure.ts';
-import { findFreePort } from '../free-port.ts';
-import { type Measured, openProcess, waitFor } from '../processes.ts';
+import { type Server, startPeer, startService } from '../services.ts';
 
 /** Number of the chain after `eip155:`. No real chain has it. */
 export const CANNED_CHAIN_NUMBER = 987_654_321;
 /** Number of latest blocks that are not final. */
 export const FINAL_DEPTH = 4;
 
-/** A node of a generated chain. */
-export interface Replayer extends Measured {
+export interface Replayer extends Server {
   readonly url: string;
-  /** Sets the latest block. */
   setHead(number: number): Promise<void>;
 }
 
-/** Starts a node in a separate process. @param shape.head its latest block */
 export async function openReplayer(
-  { environment }: Bench,
-  { logsABlock, head }: { logsABlock: number; head: number },
+  bench: Bench,
+  { logsPerBlock, head }: { logsPerBlock: number; head: number },
 ): Promise<Replayer> {
-  const port = await findFreePort();
-  const url = `http://127.0.0.1:${port}`;
-  const replayer = openProcess('test/bench/chain/replayer.ts', {
+  const replayer = await startPeer(bench, 'chain/replayer', {
     environment: {
-      ...environment,
-      HTTP_PORT: String(port),
       HEAD: String(head),
-      LOGS_A_BLOCK: String(logsABlock),
+      LOGS_PER_BLOCK: String(logsPerBlock),
       FINAL_DEPTH: String(FINAL_DEPTH),
       CHAIN_NUMBER: String(CANNED_CHAIN_NUMBER),
     },
   });
-  const answers = async () => Number(await callRpc(url, 'eth_chainId')) === CANNED_CHAIN_NUMBER;
-  await waitFor('the node of canned answers answers', answers, { measured: replayer, maxMs: 30_000 });
+  const url = `http://127.0.0.1:${replayer.port}`;
   return { ...replayer, url, setHead: async (number) => void (await callRpc(url, 'bench_setHead', [number])) };
+}
+
+export interface MeasuredIndexer extends Server {
+  /** Number of activities that it has published since it started and that brokers have acknowledged. */
+  countPublished(): Promise<number>;
+}
+
+const COUNT = /^playline_chain_indexer_activities_total\{[^}]*\} (\d+)/gm;
+
+/** @param chain `name`: the chain's own name in the topics of the bench */
+export async function startIndexer(
+  bench: Bench,
+  node: Replayer,
+  chain: { name: string; pollMs: number },
+): Promise<MeasuredIndexer> {
+  const indexer = await startService(bench, 'chain-indexer', {
+    CHAIN_NODES: JSON.stringify([{ ...chain, id: `eip155:${CANNED_CHAIN_NUMBER}`, urls: [node.url] }]),
+  });
+  const countPublished = async () => {
+    const text = await (await fetch(`http://127.0.0.1:${indexer.adminPort}/metrics`)).text();
+    return [...text.matchAll(COUNT)].reduce((sum, [, count]) => sum + Number(count), 0);
+  };
+  return { ...indexer, countPublished };
 }

@@ -1,18 +1,15 @@
-/**
- * A node of a generated chain. It answers only what an indexer requests, as fast as it can. `bench_setHead` sets the
- * latest block. The last FINAL_DEPTH blocks are not final.
- */
+/** A node of a generated chain: answers what an indexer requests. `bench_setHead` sets the latest block. */
 import { createServer } from 'node:http';
 import { type CannedBlock, createCannedBlock } from './canned-chain.ts';
 
-interface RpcQuestion {
+interface RpcCall {
   readonly id: number;
   readonly method: string;
   readonly params: readonly unknown[];
 }
 
 const depth = Number(process.env.FINAL_DEPTH);
-const shape = { logsABlock: Number(process.env.LOGS_A_BLOCK) };
+const logsPerBlock = Number(process.env.LOGS_PER_BLOCK);
 const chainId = `0x${Number(process.env.CHAIN_NUMBER).toString(16)}`;
 let head = Number(process.env.HEAD);
 
@@ -24,7 +21,7 @@ const numbers = new Map<string, number>();
 function blockAt(number: number): CannedBlock {
   const known = kept.get(number);
   if (known !== undefined) return known;
-  const made = createCannedBlock(number, shape);
+  const made = createCannedBlock(number, logsPerBlock);
   kept.set(number, made);
   numbers.set(made.hash, number);
   if (kept.size > KEPT_BLOCKS) {
@@ -47,14 +44,14 @@ function readLogs({ blockHash, fromBlock, toBlock }: Record<string, string>): st
   }
   const logs: string[] = [];
   for (let number = Number(fromBlock); number <= Math.min(Number(toBlock), head); number++)
-    if (shape.logsABlock > 0) logs.push(blockAt(number).logs);
+    if (logsPerBlock > 0) logs.push(blockAt(number).logs);
   return `[${logs.join(',')}]`;
 }
 
 /** Every contract returns the same 32 bytes of text for every call. Early contracts return their name that way. */
 const WORD = `"0x${Buffer.from('CANNED').toString('hex').padEnd(64, '0')}"`;
 
-function answer({ method, params }: RpcQuestion): string {
+function answer({ method, params }: RpcCall): string {
   if (method === 'eth_getBlockByNumber') return readBlock(params[0] as string);
   if (method === 'eth_getLogs') return readLogs(params[0] as Record<string, string>);
   if (method === 'eth_call') return WORD;
@@ -62,14 +59,15 @@ function answer({ method, params }: RpcQuestion): string {
   return `"${chainId}"`;
 }
 
-const one = (question: RpcQuestion) => `{"jsonrpc":"2.0","id":${question.id},"result":${answer(question)}}`;
+const toAnswer = (call: RpcCall) => `{"jsonrpc":"2.0","id":${call.id},"result":${answer(call)}}`;
 
 createServer((request, response) => {
   const chunks: Buffer[] = [];
   request.on('data', (chunk: Buffer) => chunks.push(chunk));
   request.on('end', () => {
-    const body = JSON.parse(Buffer.concat(chunks).toString('utf8')) as RpcQuestion | RpcQuestion[];
-    const text = Array.isArray(body) ? `[${body.map(one).join(',')}]` : one(body);
+    if (request.method === 'GET') return response.end();
+    const body = JSON.parse(Buffer.concat(chunks).toString('utf8')) as RpcCall | RpcCall[];
+    const text = Array.isArray(body) ? `[${body.map(toAnswer).join(',')}]` : toAnswer(body);
     response.writeHead(200, { 'content-type': 'application/json' }).end(text);
   });
 }).listen(Number(process.env.HTTP_PORT), '127.0.0.1');

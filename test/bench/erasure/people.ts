@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { createIdentityKeyer } from '@playline/people';
 import { createEngine, type Engine, waitForMerges, waitForRows } from '../clickhouse.ts';
-import type { Bench } from '../figure.ts';
+import { type Bench, type Range, scaled } from '../figure.ts';
 import { prepareLinks } from '../link-facts.ts';
 import { publish } from '../prepared-records.ts';
 import { waitFor } from '../processes.ts';
@@ -11,33 +11,23 @@ const ROWS_OF_A_PERSON = 100;
 export const NAMES = 40;
 export const DAYS = 270;
 const DAY_MS = 86_400_000;
-/** Rows of one insert. This makes few parts to merge, and takes about a gigabyte of ClickHouse's memory. */
+/** Rows of one insert: few parts to merge, and about a gigabyte of ClickHouse's memory. */
 const CHUNK_ROWS = 1_000_000;
-/** Greater than any partition of the topic, so that a row from the writer never looks like one of these. */
+/** Greater than any partition of the topic, so that rows of the writer differ from these. */
 const FIRST_PARTITION = 100;
 /** A typed identify makes two links: the visitor with the user, and the user with the same id without a type. */
 const LINKS_OF_A_PERSON = 2;
 const LINKED_MAX_MS = 300_000;
-/** Merging ten million rows takes a minute or two. */
 const FILLED_MAX_MS = 600_000;
 
-/** People of a filled table, numbered from 0. */
 export interface People {
   readonly count: number;
-  /** Rows of all people. */
   readonly rows: number;
   anonymousIdOf(person: number): string;
 }
 
-/** A range of people. */
-export interface Range {
-  readonly first: number;
-  readonly count: number;
-}
-
 const userIdOf = (person: number) => `user-${person}`;
 
-/** A UUID, as clients create it. */
 function anonymousIdOf(person: number): string {
   const digits = createHash('md5').update(`anonymous ${person}`).digest('hex');
   return digits.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
@@ -45,20 +35,19 @@ function anonymousIdOf(person: number): string {
 
 /**
  * Fills `events` directly, because the log would be slow. Each person has a hundred rows, spread evenly over event
- * names and days, so that few of them are near each other. Keys are those that the gateway would compute. The table
- * `bench_people` maps people to keys.
+ * names and days, with the keys that the gateway would compute. The table `bench_people` maps people to keys.
  */
 export async function fillEvents(bench: Bench): Promise<People> {
   const engine = createEngine(bench);
-  const rows = Math.round(ROWS * bench.scale);
+  const rows = scaled(bench, ROWS);
   const count = Math.round(rows / ROWS_OF_A_PERSON);
-  await engine.ask(
+  await engine.query(
     'CREATE TABLE bench_people (person UInt32, user_key FixedString(16), anonymous_key FixedString(16), anonymous_id String) ENGINE = Memory',
   );
   await engine.insert('INSERT INTO bench_people FORMAT RowBinary', encodePeople(bench, count));
   const endMs = Date.now() - (Date.now() % DAY_MS);
-  const shape = { environmentId: bench.environmentId, people: count, rows, endMs };
-  for (let first = 0; first < rows; first += CHUNK_ROWS) await engine.ask(fillStatement(shape, first));
+  const shape = { environmentId: bench.environmentId, people: count, rows, startMs: endMs - DAYS * DAY_MS };
+  for (let first = 0; first < rows; first += CHUNK_ROWS) await engine.query(fillStatement(shape, first));
   await waitForRows(engine, { table: 'events', rows });
   await waitForMerges(engine, bench.database, FILLED_MAX_MS);
   return { count, rows, anonymousIdOf };
@@ -76,18 +65,11 @@ function encodePeople({ environment, environmentId }: Bench, count: number): Buf
   return Buffer.concat(rows);
 }
 
-interface Shape {
-  readonly environmentId: string;
-  readonly people: number;
-  readonly rows: number;
-  readonly endMs: number;
-}
-
-/**
- * Rows in order of time, as they would come from the log. Ids and texts look like those of clients: ids belong to a
- * person, sessions to a day, and every score is new.
- */
-function fillStatement({ environmentId, people, rows, endMs }: Shape, first: number): string {
+/** Rows in order of time with ids of a person, sessions of a day, and new scores. */
+function fillStatement(
+  { environmentId, people, rows, startMs }: { environmentId: string; people: number; rows: number; startMs: number },
+  first: number,
+): string {
   const hash = (salt: number) => `cityHash64(number, ${salt})`;
   const count = Math.min(CHUNK_ROWS, rows - first);
   return `INSERT INTO events (environment_id, type, event_name, event_time, received_at, message_id, identity_key,
@@ -102,7 +84,7 @@ function fillStatement({ environmentId, people, rows, endMs }: Shape, first: num
       toString(${hash(8)} % 100000), ',"seconds":', toString(${hash(9)} % 1000), '}'),
     lower(hex(sipHash128(number, 1))), ${FIRST_PARTITION} + number % 6, intDiv(number, 6)
   FROM (SELECT number, toUInt32(${hash(3)} % ${people}) AS person,
-    fromUnixTimestamp64Milli(toInt64(${endMs - DAYS * DAY_MS} + number * ${(DAYS * DAY_MS) / rows}), 'UTC') AS happened
+    fromUnixTimestamp64Milli(toInt64(${startMs} + number * ${(DAYS * DAY_MS) / rows}), 'UTC') AS happened
     FROM numbers(${first}, ${count})) AS made
   INNER JOIN bench_people USING person
   SETTINGS max_insert_threads = 1, max_threads = 2, max_insert_block_size = ${CHUNK_ROWS},
@@ -117,8 +99,8 @@ export async function linkPeople(bench: Bench, people: People): Promise<void> {
   });
   await publish(bench, await prepareLinks(bench, pairs));
   const wanted = LINKS_OF_A_PERSON * people.count;
-  const decided = async () => Number(await engine.ask('SELECT count() FROM identity_links')) >= wanted;
-  await waitFor(`${wanted} decisions are stored`, decided, { maxMs: LINKED_MAX_MS });
+  const areStored = async () => (await engine.queryNumber('SELECT count() FROM identity_links')) >= wanted;
+  await waitFor(`${wanted} decisions are stored`, areStored, { maxMs: LINKED_MAX_MS });
 }
 
 /** Counts what a query finds of some people: their events, decisions about them, and their persons. */
@@ -127,10 +109,10 @@ export async function countRowsOf(engine: Engine, { first, count }: Range): Prom
     `(SELECT ${column} FROM bench_people WHERE person >= ${first} AND person < ${first + count})`;
   const any = (...columns: string[]) =>
     columns.map((column) => `${column} IN ${keys('user_key')} OR ${column} IN ${keys('anonymous_key')}`).join(' OR ');
-  const answer = await engine.ask(`SELECT (SELECT count() FROM events WHERE ${any('identity_key', 'anonymous_key')}),
+  const [events = Number.NaN, other = Number.NaN] = await engine.queryNumbers(`
+    SELECT (SELECT count() FROM events WHERE ${any('identity_key', 'anonymous_key')}),
     (SELECT count() FROM identity_links WHERE ${any('a_key', 'b_key')})
       + (SELECT count() FROM identity_overrides WHERE ${any('identity_key')})
     FORMAT TSV`);
-  const [events = Number.NaN, other = Number.NaN] = answer.split('\t').map(Number);
   return { events, other };
 }

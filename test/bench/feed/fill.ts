@@ -3,18 +3,22 @@ import { openRedisWatermarks } from '@playline/chain/redis';
 import { TOPICS } from '@playline/contracts';
 import { toPartition } from '@playline/stream';
 import { createEngine, type Engine, waitForMerges, waitForRows } from '../clickhouse.ts';
-import type { Bench } from '../figure.ts';
+import { type Bench, type Range, scaled } from '../figure.ts';
 import { waitFor } from '../processes.ts';
 
-/** The chain with nearly all activities. A few other chains share its table. */
+/** The chain with nearly all activities, and a few others in the same table. */
 export const BUSY = 'busy-chain';
-export const CHAINS = [BUSY, 'quiet-one', 'quiet-two', 'quiet-three'] as const;
+const CHAINS = [BUSY, 'quiet-one', 'quiet-two', 'quiet-three'] as const;
+export const FEED_CHAINS: readonly { name: string; id: string }[] = CHAINS.map((name, index) => ({
+  name,
+  id: `eip155:${index + 1}`,
+}));
 /** Share of all activities that each other chain has, in percent. */
 const OTHERS_PERCENT = 1;
 
 const ROWS = 10_000_000;
 const YEAR_US = 365 * 86_400_000_000;
-/** Rows of one insert. This makes few parts to merge, and takes about a gigabyte of ClickHouse's memory. */
+/** Rows of one insert: few parts to merge, and about a gigabyte of ClickHouse's memory. */
 const CHUNK_ROWS = 500_000;
 /** Number of small inserts at the end, whose parts are not merged yet. */
 const SMALL_PARTS = 20;
@@ -23,9 +27,7 @@ const SMALL_PART_ROWS = 1_000;
 const UPDATES_OF = 19;
 /** Half of the updates concern one of this many latest activities. The others concern any earlier one. */
 const NEAR_ROWS = 2_000;
-/** Merging the usual number of rows takes minutes. */
 const MERGES_MAX_MS = 1_800_000;
-const REDIS_MAX_MS = 10_000;
 
 /**
  * Contracts by number: one has a tenth of all activities, a hundred have half a percent each, many have some hundred
@@ -36,23 +38,14 @@ const MIDDLES = 100;
 const ROWS_OF_A_SMALL = 100;
 const addressOf = (contract: number) => `0x${createHash('sha1').update(`contract ${contract}`).digest('hex')}`;
 
-/** Content of a filled feed. */
 export interface Feed {
-  /** Number of versions of all chains. */
   readonly rows: number;
-  /** The scale of the bench. A smaller feed is also read less. */
   readonly scale: number;
   /** Contracts of the busy chain, by which readers filter. */
-  readonly contracts: {
-    readonly big: string;
-    readonly middle: string;
-    readonly small: string;
-    readonly ofTwoRows: string;
-  };
+  readonly contracts: Readonly<Record<'big' | 'middle' | 'small' | 'ofTwoRows', string>>;
   /** Epoch microseconds of the first version, and just after the last. */
   readonly startUs: number;
   readonly endUs: number;
-  readonly seconds: number;
 }
 
 const FILLED = ['activities', 'activity_ids', 'activity_feeds'];
@@ -60,21 +53,19 @@ const FILLED = ['activities', 'activity_ids', 'activity_feeds'];
 const numberOf = (salt: number, of = 'number') => `cityHash64(${of}, ${salt})`;
 
 /**
- * Fills the tables of activities directly, with what a writer would store within a year, and raises the watermarks.
- * Merges of the last inserts are stopped until `mergeAgain`, because a feed that is being written always ends in small
- * parts.
+ * Fills the tables of activities directly with those of a year, and raises the watermarks. Merges of the last inserts
+ * are stopped until `mergeAgain`, because a feed that is being written always ends in small parts.
  */
 export async function fillFeed(bench: Bench): Promise<Feed> {
-  const startedAt = performance.now();
   const engine = createEngine(bench);
-  const rows = Math.max(50_000, Math.round(ROWS * bench.scale));
+  const rows = scaled(bench, ROWS, 50_000);
   const endUs = Date.now() * 1_000;
   const shape = { rows, startUs: endUs - YEAR_US, stepUs: Math.floor(YEAR_US / rows) };
   const small = SMALL_PARTS * SMALL_PART_ROWS;
   for (let first = 0; first < rows - small; first += CHUNK_ROWS)
     await fill(engine, shape, { first, count: Math.min(CHUNK_ROWS, rows - small - first) });
   await waitForMerges(engine, bench.database, MERGES_MAX_MS);
-  for (const table of FILLED) await engine.ask(`SYSTEM STOP MERGES ${table}`);
+  for (const table of FILLED) await engine.query(`SYSTEM STOP MERGES ${table}`);
   for (let first = rows - small; first < rows; first += SMALL_PART_ROWS)
     await fill(engine, shape, { first, count: SMALL_PART_ROWS });
   for (const table of ['activities', 'activity_ids'] as const) await waitForRows(engine, { table, rows });
@@ -84,7 +75,6 @@ export async function fillFeed(bench: Bench): Promise<Feed> {
     scale: bench.scale,
     startUs: shape.startUs,
     endUs,
-    seconds: (performance.now() - startedAt) / 1_000,
     contracts: {
       big: addressOf(BIG),
       middle: addressOf(FIRST_MIDDLE),
@@ -94,10 +84,9 @@ export async function fillFeed(bench: Bench): Promise<Feed> {
   };
 }
 
-/** Lets ClickHouse merge what `fillFeed` has left. */
 export async function mergeAgain(bench: Bench): Promise<void> {
   const engine = createEngine(bench);
-  for (const table of FILLED) await engine.ask(`SYSTEM START MERGES ${table}`);
+  for (const table of FILLED) await engine.query(`SYSTEM START MERGES ${table}`);
 }
 
 export const partitionOf = (chain: string): number => toPartition(Buffer.from(chain), TOPICS.activities.partitions);
@@ -105,7 +94,7 @@ export const partitionOf = (chain: string): number => toPartition(Buffer.from(ch
 async function raiseWatermarks({ environment }: Bench, us: number): Promise<void> {
   const watermarks = await openRedisWatermarks({ url: environment.REDIS_URL ?? '' });
   try {
-    await waitFor('Redis is ready', () => watermarks.ready(), { maxMs: REDIS_MAX_MS });
+    await waitFor('Redis is ready', () => watermarks.ready(), { maxMs: 10_000 });
     for (const chain of CHAINS) await watermarks.publish(partitionOf(chain), us);
   } finally {
     await watermarks.close();
@@ -118,29 +107,24 @@ interface Shape {
   readonly stepUs: number;
 }
 
-async function fill(engine: Engine, shape: Shape, range: { first: number; count: number }): Promise<void> {
+async function fill(engine: Engine, shape: Shape, range: Range): Promise<void> {
   const rows = rowsOf(shape, range);
   const settings = `SETTINGS max_insert_threads = 1, max_threads = 2, max_partitions_per_insert_block = 1000,
     max_insert_block_size = ${CHUNK_ROWS}, min_insert_block_size_rows = ${CHUNK_ROWS}, min_insert_block_size_bytes = 0`;
   const common = 'chain, updated_at, id, indexed_at, contract, type';
   const logged = `transaction_hash, block_number, transaction_index, log_index, details, trace_id, logged_at,
     kafka_partition, kafka_offset`;
-  await engine.ask(
+  await engine.query(
     `INSERT INTO activities (${common}, ${logged}) SELECT ${common}, ${logged} FROM (${rows}) ${settings}`,
   );
-  await engine.ask(`INSERT INTO activity_ids (${common}) SELECT ${common} FROM (${rows}) ${settings}`);
+  await engine.query(`INSERT INTO activity_ids (${common}) SELECT ${common} FROM (${rows}) ${settings}`);
   await fillFeeds(engine, shape, range);
 }
 
-/** Fills the feeds from these rows, with the text that a writer would have given them. */
-async function fillFeeds(
-  engine: Engine,
-  { startUs, stepUs }: Shape,
-  { first, count }: { first: number; count: number },
-) {
+async function fillFeeds(engine: Engine, { startUs, stepUs }: Shape, { first, count }: Range) {
   const timeOf = (number: number) => `fromUnixTimestamp64Micro(${startUs + number * stepUs}, 'UTC')`;
   const isIn = (time: string) => `${time} >= ${timeOf(first)} AND ${time} < ${timeOf(first + count)}`;
-  await engine.ask(`INSERT INTO activity_feeds
+  await engine.query(`INSERT INTO activity_feeds
     (entry, feed, updated_at, id, indexed_at, kafka_partition, superseded_at, members)
     WITH concat('0x', lower(hex(contract))) AS address
     SELECT 'version', feed, updated_at, id, indexed_at, kafka_partition, fromUnixTimestamp64Micro(9007199254740990, 'UTC'),
@@ -149,7 +133,7 @@ async function fillFeeds(
     ARRAY JOIN ${FEEDS} AS feed
     SETTINGS max_threads = 1, max_insert_threads = 1, max_block_size = 8192, min_insert_block_size_bytes = 134217728,
       max_partitions_per_insert_block = 1000`);
-  await engine.ask(`INSERT INTO activity_feeds (entry, feed, updated_at, id, indexed_at, superseded_at)
+  await engine.query(`INSERT INTO activity_feeds (entry, feed, updated_at, id, indexed_at, superseded_at)
     WITH concat('0x', lower(hex(contract))) AS address
     SELECT 'superseded', feed, updated_at, id, indexed_at, next_at
     FROM
@@ -165,12 +149,10 @@ async function fillFeeds(
       max_partitions_per_insert_block = 1000`);
 }
 
-/** The four feeds of an activity. */
 const FEEDS = `[concat(chain, ' * *'), concat(chain, ' ', address, ' *'), concat(chain, ' * ', type), concat(chain, ' ', address, ' ', type)]`;
 const numberOrNull = (column: string) =>
   `if(isNull(${column}), 'null', concat('"', toString(assumeNotNull(${column})), '"'))`;
 const timeText = (column: string) => `formatDateTime(${column}, '%Y-%m-%dT%H:%i:%S.%fZ')`;
-/** JSON of the members after id and chain. */
 const MEMBERS = `concat('"type":"', type, '","details":', details,
   ',"updated_at":"', ${timeText('updated_at')}, '","indexed_at":"', ${timeText('indexed_at')}, '","blockchain_metadata":',
   if(isNull(transaction_hash) OR isNull(block_number) OR isNull(transaction_index), 'null', concat(
@@ -198,10 +180,10 @@ const detailsOf = Object.entries(DETAILS)
   .join(', ');
 
 /**
- * Rows by number, in order of time. `base` is the number of the row that had the activity's first version. Everything
- * that an update cannot change is computed from it.
+ * Rows by number, in order of time. `base` is the row with the activity's first version, from which everything that an
+ * update cannot change is computed.
  */
-function rowsOf({ rows, startUs, stepUs }: Shape, { first, count }: { first: number; count: number }): string {
+function rowsOf({ rows, startUs, stepUs }: Shape, { first, count }: Range): string {
   const pairIn = (of: string) => `${of} IN (${Math.floor(rows * 0.3)}, ${Math.floor(rows * 0.8)})`;
   const pair = pairIn('base');
   const isTried = (of: string) => `${numberOf(1, of)} % ${UPDATES_OF} = 0`;

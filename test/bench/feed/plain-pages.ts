@@ -1,14 +1,13 @@
 import { START_GAP } from '@playline/chain';
 import type { Engine } from '../clickhouse.ts';
-import { medianOf } from '../quantile.ts';
+import { mediansOf } from '../quantile.ts';
 import type { ReadCase } from './cases.ts';
 import { BUSY, type Feed } from './fill.ts';
 
 const TIMES = 3;
 const PAGE_SIZE = 100;
 
-/** Medians of some pages from the middle of the feed. */
-export interface PlainPage {
+interface PlainPage {
   readonly ms: number;
   readonly readRows: number;
 }
@@ -18,10 +17,7 @@ export interface PlainPages {
   readonly offset: PlainPage;
 }
 
-/**
- * The same pages with common techniques: a comparison of tuples, and OFFSET. They read the same columns, but ignore
- * later versions, horizons and rows that were written twice.
- */
+/** The same pages by a comparison of tuples and by OFFSET, which ignore later versions and rows written twice. */
 export async function measurePlainPages(engine: Engine, feed: Feed, { filters }: ReadCase): Promise<PlainPages> {
   const { fromIndexedAt, toIndexedAt, contractAddress, type } = filters;
   const time = (us: number) => `fromUnixTimestamp64Micro(${us}, 'UTC')`;
@@ -35,7 +31,7 @@ export async function measurePlainPages(engine: Engine, feed: Feed, { filters }:
   const middle = Math.floor((feed.startUs + feed.endUs) / 2);
   const select = 'SELECT * FROM activities WHERE';
   const order = `ORDER BY updated_at, id LIMIT ${PAGE_SIZE}`;
-  const before = await engine.ask(`SELECT count() FROM activities WHERE ${where} AND updated_at < ${time(middle)}`);
+  const before = await engine.query(`SELECT count() FROM activities WHERE ${where} AND updated_at < ${time(middle)}`);
   return {
     tuple: await measure(
       engine,
@@ -48,5 +44,5 @@ export async function measurePlainPages(engine: Engine, feed: Feed, { filters }:
 async function measure(engine: Engine, sql: string): Promise<PlainPage> {
   const taken: PlainPage[] = [];
   for (let time = 0; time < TIMES; time++) taken.push(await engine.measure(`${sql} FORMAT JSONEachRow`));
-  return { ms: medianOf(taken.map(({ ms }) => ms)), readRows: medianOf(taken.map(({ readRows }) => readRows)) };
+  return mediansOf(taken.map(({ ms, readRows }) => ({ ms, readRows })));
 }

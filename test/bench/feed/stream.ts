@@ -1,14 +1,13 @@
 import { createHash, randomUUID } from 'node:crypto';
-import { setTimeout as delay } from 'node:timers/promises';
 import { Producer } from '@platformatic/kafka';
 import { activityCodec, frameRecord, TOPICS } from '@playline/contracts';
 import type { Bench } from '../figure.ts';
 import { readSchemaId } from '../prepared-records.ts';
+import { repeatEvery } from '../repeat.ts';
 import { BUSY, partitionOf } from './fill.ts';
 
-/** The peak rate of a busy chain. */
 export const STREAM_PER_SECOND = 200;
-const SENDS_PER_SECOND = 10;
+const SEND_EVERY_MS = 100;
 
 const bytesOf = (text: string, length: number) => createHash('sha256').update(text).digest().subarray(0, length);
 
@@ -16,39 +15,24 @@ const bytesOf = (text: string, length: number) => createHash('sha256').update(te
 export async function openStream(bench: Bench): Promise<{ close(): Promise<number> }> {
   const topic = `${bench.topicPrefix}${TOPICS.activities.name}`;
   const schemaId = await readSchemaId(bench, topic, activityCodec.schema);
-  const producer = new Producer<Buffer, Buffer, Buffer, Buffer>({
-    clientId: 'bench',
-    bootstrapBrokers: bench.stores.kafka,
-    acks: -1,
-    idempotent: true,
-  });
+  const clientOptions = { clientId: 'bench', bootstrapBrokers: bench.stores.kafka, acks: -1, idempotent: true };
+  const producer = new Producer<Buffer, Buffer, Buffer, Buffer>(clientOptions);
   const common = { topic, partition: partitionOf(BUSY), key: Buffer.from(BUSY) };
-  const ended = new AbortController();
-  let sent = 0;
-  const send = async () => {
-    const count = STREAM_PER_SECOND / SENDS_PER_SECOND;
-    const messages = Array.from({ length: count }, (_, at) => ({
-      ...common,
-      value: frameRecord(schemaId, activityCodec.encode(createRecord(sent + at))),
-    }));
-    await producer.send({ messages });
-    sent += count;
-  };
   const startMs = performance.now();
-  const run = async () => {
-    for (let turn = 1; !ended.signal.aborted; turn++) {
-      await send();
-      const early = startMs + (turn * 1_000) / SENDS_PER_SECOND - performance.now();
-      if (early > 0) await delay(early, undefined, { signal: ended.signal }).catch(() => {});
-    }
+  let sent = 0;
+  const sendDue = async () => {
+    const due = Math.round(((performance.now() - startMs) / 1_000) * STREAM_PER_SECOND) - sent;
+    const messages = Array.from({ length: due }, (_, index) => ({
+      ...common,
+      value: frameRecord(schemaId, activityCodec.encode(createRecord(sent + index))),
+    }));
+    if (due > 0) await producer.send({ messages });
+    sent += due;
   };
-  const running = run();
-  // `close` reports the error. Until then it must not count as an unhandled rejection.
-  running.catch(() => {});
+  const sending = repeatEvery(SEND_EVERY_MS, sendDue);
   return {
     async close() {
-      ended.abort();
-      await running.finally(() => producer.close());
+      await sending.close().finally(() => producer.close());
       return sent;
     },
   };

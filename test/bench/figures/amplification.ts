@@ -1,84 +1,80 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 import { Admin } from '@platformatic/kafka';
-import { postCounted } from '../count-sent.ts';
-import type { Bar, Bench, Figure, Row } from '../figure.ts';
-import { toRow } from '../figure.ts';
-import { openGateway, type Server } from '../gateway-servers.ts';
-import { AMPLIFICATION_MAX, type BatchCase, createHonestBatches, createHostileBatches } from '../hostile-batches.ts';
+import { atMost, type Bench, type Figure, toRow } from '../figure.ts';
+import {
+  AMPLIFICATION_MAX,
+  type BatchCase,
+  createHonestBatches,
+  createHostileBatches,
+  postCounted,
+} from '../hostile-batches.ts';
+import { MESSAGES_PATH } from '../load-client.ts';
+import { withOpened } from '../opened.ts';
+import { type Server, startGateway } from '../services.ts';
 
-const BOUND: Bar = { of: 'ratio', bound: 'at most', must: AMPLIFICATION_MAX };
-/**
- * Rejections are published within milliseconds after the answer. The log is complete when it has not grown for this
- * many checks.
- */
-const QUIET_LOOKS = 10;
-const LOOK_EVERY_MS = 50;
+/** Rejections are published after the answer. The log is complete when it has not grown for this many polls. */
+const QUIET_POLLS = 10;
+const POLL_MS = 50;
 
-/** Effect of one batch: bytes sent to the gateway, and growth of the log. */
-interface Grown {
+/** Bytes on the log over bytes of the request, head and body, for batches of real clients and for hostile batches. */
+export const amplification: Figure = {
+  name: 'amplification',
+  measure: (bench) =>
+    withOpened(async (keep) => {
+      const gateway = keep(await startGateway(bench));
+      const admin = keep(new Admin({ clientId: 'bench', bootstrapBrokers: [...bench.stores.kafka] }));
+      const now = new Date();
+      const measureAll = async (batches: readonly BatchCase[]) => {
+        const grown = [];
+        for (const batch of batches) grown.push(await measureGrowth(bench, { gateway, admin }, batch));
+        return grown;
+      };
+      const honest = createHonestBatches(now);
+      const normal = await measureAll(honest);
+      const hostile = await measureAll(createHostileBatches(now));
+      hostile.sort((one, other) => ratioOf(other) - ratioOf(one));
+      const [worst, ...rest] = hostile;
+      const next = rest.slice(0, 3).map((each) => `${each.name} ${ratioOf(each).toFixed(2)}`);
+      const [zipped] = await measureAll([toZipped(honest.at(-1)!)]);
+      const common = { unit: 'bytes', peer: 'received' };
+      const bars = [atMost('ratio', AMPLIFICATION_MAX)];
+      const notes = [worst!.name, ...next].join('; ');
+      return [
+        ...normal.map((each) => toRow({ ...common, case: `a batch of ${each.name}`, ...valuesOf(each), bars })),
+        toRow({ ...common, case: `the worst of ${hostile.length} hostile batches`, ...valuesOf(worst!), bars, notes }),
+        toRow({ ...common, case: 'the largest of them gzipped, over bytes as sent', ...valuesOf(zipped!) }),
+      ];
+    }),
+};
+
+interface Growth {
   name: string;
   received: number;
   logged: number;
 }
 
-/**
- * Bytes on the log over bytes of the request, head and body. For batches of real clients, and for batches made to
- * maximise the growth.
- */
-export const amplification: Figure = {
-  name: 'amplification',
-  async measure(bench) {
-    const gateway = await openGateway(bench);
-    const admin = new Admin({ clientId: 'bench', bootstrapBrokers: [...bench.stores.kafka] });
-    const now = new Date();
-    try {
-      const measure = (each: BatchCase) => measureGrowth({ bench, gateway, admin }, each);
-      const honest: Grown[] = [];
-      for (const each of createHonestBatches(now)) honest.push(await measure(each));
-      const hostile: Grown[] = [];
-      for (const each of createHostileBatches(now)) hostile.push(await measure(each));
-      hostile.sort((a, b) => b.logged / b.received - a.logged / a.received);
-      const [worst, ...rest] = hostile;
-      const next = rest.slice(0, 3).map(({ name, received, logged }) => `${name} ${(logged / received).toFixed(2)}`);
-      const also = [worst!.name, ...next].join('; ');
-      const zipped = await measure(toZipped(createHonestBatches(now).at(-1)!));
-      return [
-        ...honest.map((each) => toGrowth(`a batch of ${each.name}`, each, { bars: [BOUND] })),
-        toGrowth(`the worst of ${hostile.length} hostile batches`, worst!, { bars: [BOUND], also }),
-        toGrowth('the largest of them gzipped, over bytes as sent', zipped, {}),
-      ];
-    } finally {
-      await admin.close();
-      await gateway.close();
-    }
-  },
-};
+const ratioOf = ({ logged, received }: Growth) => logged / received;
+const valuesOf = ({ logged, received }: Growth) => ({ value: logged, peerValue: received });
 
-function toZipped({ name, body, headers }: BatchCase): BatchCase {
-  return { name: `${name}, gzipped`, body: gzipSync(body), headers: { ...headers, 'content-encoding': 'gzip' } };
-}
+const toZipped = ({ name, body, headers }: BatchCase): BatchCase => ({
+  name: `${name}, gzipped`,
+  body: gzipSync(body),
+  headers: { ...headers, 'content-encoding': 'gzip' },
+});
 
-function toGrowth(name: string, { received, logged }: Grown, told: { bars?: readonly Bar[]; also?: string }): Row {
-  const beside = { beside: 'received', theirs: received };
-  return toRow({ figure: 'amplification', case: name, unit: 'bytes', ours: logged, ...beside, also: '', ...told });
-}
-
-interface Measuring {
-  bench: Bench;
-  gateway: Server;
-  admin: Admin;
-}
-
-async function measureGrowth({ bench, gateway, admin }: Measuring, { name, body, headers }: BatchCase): Promise<Grown> {
+async function measureGrowth(
+  bench: Bench,
+  { gateway, admin }: { gateway: Server; admin: Admin },
+  { name, body, headers }: BatchCase,
+): Promise<Growth> {
   const before = await logBytesOf(admin, bench.topicPrefix);
-  const key = { 'x-service-publishable-key': bench.accessKey };
-  const path = '/v1/audience/messages';
-  const { status, bytes } = await postCounted({ port: gateway.port, path, headers: { ...headers, ...key }, body });
+  const all = { ...headers, 'x-service-publishable-key': bench.publishableKey };
+  const { status, bytes } = await postCounted({ port: gateway.port, path: MESSAGES_PATH }, { headers: all, body });
   if (status >= 500) throw new Error(`${name}: ${status}`);
   let logged = 0;
-  for (let quiet = 0; quiet < QUIET_LOOKS; quiet++) {
-    await delay(LOOK_EVERY_MS);
+  for (let quiet = 0; quiet < QUIET_POLLS; quiet++) {
+    await delay(POLL_MS);
     const grown = (await logBytesOf(admin, bench.topicPrefix)) - before;
     if (grown !== logged) quiet = 0;
     logged = grown;
@@ -86,7 +82,6 @@ async function measureGrowth({ bench, gateway, admin }: Measuring, { name, body,
   return { name, received: bytes, logged };
 }
 
-/** Bytes of the topics of a run on all brokers, each replica counted once. */
 async function logBytesOf(admin: Admin, topicPrefix: string): Promise<number> {
   const names = (await admin.listTopics()).filter((name) => name.startsWith(topicPrefix));
   const metadata = await admin.metadata({ topics: names });
@@ -94,8 +89,7 @@ async function logBytesOf(admin: Admin, topicPrefix: string): Promise<number> {
     const count = metadata.topics.get(name)?.partitionsCount ?? 0;
     return { name, partitions: Array.from({ length: count }, (_, partition) => partition) };
   });
-  const described = await admin.describeLogDirs({ topics });
-  const partitions = described
+  const partitions = (await admin.describeLogDirs({ topics }))
     .flatMap(({ results }) => results)
     .flatMap((result) => result.topics)
     .flatMap((topic) => topic.partitions);

@@ -1,117 +1,75 @@
 import { TOPICS } from '@playline/contracts';
-import { createEngine, waitForMerges, waitForRows } from '../clickhouse.ts';
-import { watchEngineCpu } from '../engine-cpu.ts';
-import type { Bench, Figure, Row } from '../figure.ts';
-import { toRow } from '../figure.ts';
-import { openGateway, openPeer, peerEnvironment, type Server } from '../gateway-servers.ts';
+import { createEngine, waitForMerges, waitForRows, watchEngineCpu } from '../clickhouse.ts';
+import { atMost, type Bench, type Figure, toRow } from '../figure.ts';
+import { readEnd } from '../kafka-client.ts';
 import { openKafkaEngine } from '../kafka-engine.ts';
-import { postMessages } from '../post.ts';
+import { postMessages } from '../load.ts';
+import { withOpened } from '../opened.ts';
 import { type Measured, watchCpu } from '../processes.ts';
-import { readEnd } from '../topic-end.ts';
-import { openWriter } from '../writer-process.ts';
+import { peerTopicOf, type Server, startGateway, startPeer, startWriter } from '../services.ts';
 
 const MESSAGES = 120_000;
-/** Warm-up. After it, the servers' code is compiled: a message costs 10 µs instead of 29. */
+/** After the warm-up the servers' code is compiled: a message costs 10 µs instead of 29. */
 const WARM_UP_MESSAGES = 240_000;
 const BATCH_SIZE = 20;
-const MILLION = 1_000_000;
 
-/** CPU-seconds from a posted message to a row that can be queried. All our processes and ClickHouse count. */
+/** CPU-seconds from a posted message to a row that can be queried. All processes and ClickHouse count. */
 export const endToEnd: Figure = {
   name: 'end-to-end',
   async measure(bench) {
-    const ours = await measureOurs(bench);
-    return [toComparison(ours, await measurePeer(bench))];
+    const own = await withOpened(async (keep) => {
+      const writer = keep(await startWriter(bench));
+      const server = keep(await startGateway(bench));
+      return measurePath(bench, {
+        server,
+        topic: `${bench.topicPrefix}${TOPICS.messages.name}`,
+        writer,
+        table: 'events',
+      });
+    });
+    const peer = await withOpened(async (keep) => {
+      const topic = peerTopicOf(bench);
+      const { table } = keep(await openKafkaEngine(bench, topic));
+      return measurePath(bench, { server: keep(await startPeer(bench, 'reference/gateway')), topic, table });
+    });
+    return [
+      toRow({
+        case: `post to queryable row, batches of ${BATCH_SIZE}`,
+        unit: 'CPU-seconds per million messages',
+        value: own.sum,
+        peer: "reference + ClickHouse's Kafka engine",
+        peerValue: peer.sum,
+        bars: [atMost('ratio', 0.45, 0.3)],
+        notes: `${own.notes}; peer: ${peer.notes}`,
+      }),
+    ];
   },
 };
 
-/** One path from post to row: the server, its topic, the writer, and the table. */
-interface Way {
+interface Path {
   server: Server;
   topic: string;
-  /** Absent when ClickHouse itself reads the topic. */
   writer?: Measured;
   table: string;
 }
 
-async function measureOurs(bench: Bench): Promise<Cost> {
-  const opened: Measured[] = [];
-  try {
-    const writer = await openWriter(bench);
-    opened.push(writer);
-    const server = await openGateway(bench);
-    opened.push(server);
-    return await measureWay(bench, {
-      server,
-      topic: `${bench.topicPrefix}${TOPICS.messages.name}`,
-      writer,
-      table: 'events',
-    });
-  } finally {
-    for (const process of opened) await process.close();
-  }
+async function measurePath(bench: Bench, path: Path): Promise<{ sum: number; notes: string }> {
+  await postAndStore(bench, path, WARM_UP_MESSAGES);
+  const spent = [
+    watchCpu(path.server.pid),
+    path.writer === undefined ? () => 0 : watchCpu(path.writer.pid),
+    await watchEngineCpu(createEngine(bench), path.table),
+  ];
+  const { seconds } = await postAndStore(bench, path, MESSAGES);
+  const [server = 0, writer = 0, engine = 0] = spent.map((cpuSeconds) => (cpuSeconds() / MESSAGES) * 1e6);
+  const parts = `gateway ${server.toFixed(1)}, writer ${writer.toFixed(1)}, engine ${engine.toFixed(1)}`;
+  return { sum: server + writer + engine, notes: `${parts}, posted at ${Math.round(MESSAGES / seconds)}/s` };
 }
 
-async function measurePeer(bench: Bench): Promise<Cost> {
-  const topic = peerEnvironment(bench).BENCH_TOPIC ?? '';
-  const { table, close } = await openKafkaEngine(bench, topic);
-  try {
-    const server = await openPeer('reference/gateway', bench);
-    try {
-      return await measureWay(bench, { server, topic, table });
-    } finally {
-      await server.close();
-    }
-  } finally {
-    await close();
-  }
-}
-
-/** CPU-seconds per million messages. */
-interface Cost {
-  server: number;
-  writer: number;
-  engine: number;
-  sum: number;
-  messagesPerSecond: number;
-}
-
-async function measureWay(bench: Bench, way: Way): Promise<Cost> {
-  await postAndStore(bench, way, WARM_UP_MESSAGES);
-  const engine = createEngine(bench);
-  const engineSide = await watchEngineCpu(engine, way.table);
-  const spent = {
-    server: watchCpu(way.server.pid),
-    writer: way.writer === undefined ? () => 0 : watchCpu(way.writer.pid),
-    engine: engineSide,
-  };
-  const { seconds } = await postAndStore(bench, way, MESSAGES);
-  const [server, writer, ofEngine] = [spent.server(), spent.writer(), spent.engine()].map(
-    (cpuSeconds) => (cpuSeconds / MESSAGES) * MILLION,
-  ) as [number, number, number];
-  return { server, writer, engine: ofEngine, sum: server + writer + ofEngine, messagesPerSecond: MESSAGES / seconds };
-}
-
-/** Waits until every message on the broker is a row and no merge runs. */
-async function postAndStore(bench: Bench, { server, topic, writer, table }: Way, messages: number) {
+async function postAndStore(bench: Bench, { server, topic, writer: measured, table }: Path, messages: number) {
   const engine = createEngine(bench);
   const posted = await postMessages(server, bench, { messages, batchSize: BATCH_SIZE });
-  await waitForRows(engine, { table, rows: await readEnd(bench, topic), ...(writer && { measured: writer }) });
+  await waitForRows(engine, { table, rows: await readEnd(bench, topic), measured });
   await waitForMerges(engine, bench.database);
   return posted;
-}
-
-function toComparison(ours: Cost, peer: Cost): Row {
-  const describe = ({ server, writer, engine, messagesPerSecond }: Cost) =>
-    `gateway ${server.toFixed(1)}, writer ${writer.toFixed(1)}, engine ${engine.toFixed(1)}, posted at ${Math.round(messagesPerSecond)}/s`;
-  return toRow({
-    figure: 'end-to-end',
-    case: `post to queryable row, batches of ${BATCH_SIZE}`,
-    unit: 'CPU-seconds per million messages',
-    ours: ours.sum,
-    beside: "reference + ClickHouse's Kafka engine",
-    theirs: peer.sum,
-    bars: [{ of: 'ratio', bound: 'at most', must: 0.45, aim: 0.3 }],
-    also: `${describe(ours)}; peer: ${describe(peer)}`,
-  });
 }

@@ -2,194 +2,160 @@ import { FENCES_KNOWN_WITHIN_MS } from '@playline/erasure';
 import { openErasureRecords, openErasureRows } from '@playline/erasure/clickhouse';
 import { createEngine } from '../clickhouse.ts';
 import { type Bystanders, INGEST, type Waits, watchBystanders } from '../erasure/bystanders.ts';
-import { readTableBytes } from '../erasure/cost.ts';
-import { type Erased, eraseSome, type Scene } from '../erasure/erase.ts';
-import { DAYS, fillEvents, linkPeople, NAMES, type People } from '../erasure/people.ts';
-import { measureRemoval, type Removal, shortenLooks } from '../erasure/removal.ts';
-import { timesOf } from '../erasure/requests.ts';
-import { openStack } from '../erasure/stack.ts';
-import { type Bar, type Figure, type Row, toRow } from '../figure.ts';
+import { type Erased, eraseRange, type Phases, phasesOf, type Scene } from '../erasure/erase.ts';
+import { DAYS, fillEvents, linkPeople, NAMES } from '../erasure/people.ts';
+import { measureRemoval, type Removal, shortenCleanups } from '../erasure/removal.ts';
+import { atMost, type Bench, type Figure, type Row, scaled, toRow } from '../figure.ts';
+import { withOpened } from '../opened.ts';
 import { medianOf, quantileOf } from '../quantile.ts';
+import { groupOf, startGateway, startService, startWriter } from '../services.ts';
 
-/** Number of single-person erasures, one after the other. */
 const ONES = 5;
 const REQUESTS = 1_000;
-/** The eraser's setting BATCH_WINDOW_MS. */
 const BATCH_WINDOW_MS = 2_000;
-const WAITS_MS = BATCH_WINDOW_MS + FENCES_KNOWN_WITHIN_MS;
-const ONE_MAX: Bar = { of: 'ours', bound: 'at most', must: 60_000, aim: 10_000 };
-const QUEUED_MAX: Bar = { of: 'ours', bound: 'at most', must: 60_000, aim: 20_000 };
-const BYTES_MAX: Bar = { of: 'ratio', bound: 'at most', must: 0.1 };
 
 /**
- * Erases people through the whole stack while messages arrive and an analyst sends queries. First one person after the
- * other, then a thousand at once. Each has three identities and a hundred rows, spread evenly over event names and
- * days.
+ * Erases people through the whole stack while messages arrive and an analyst sends queries: first one person after the
+ * other, then a thousand together. Each has three identities and a hundred rows.
  */
 export const erasure: Figure = {
   name: 'erasure',
   optional: true,
-  async measure(bench) {
-    await shortenLooks(createEngine(bench));
-    const people = await fillEvents(bench);
-    const { user, url, password } = bench.stores.clickhouse;
-    const target = { url, user, password, database: bench.database };
-    const stores = { rows: openErasureRows(target), records: openErasureRecords(target) };
-    const stack = await openStack(bench);
-    try {
+  measure: (bench) =>
+    withOpened(async (keep) => {
+      const engine = createEngine(bench);
+      await shortenCleanups(engine);
+      const people = await fillEvents(bench);
+      const { user, url, password } = bench.stores.clickhouse;
+      const target = { url, user, password, database: bench.database };
+      const [rows, records] = [keep(openErasureRows(target)), keep(openErasureRecords(target))];
+      keep(await startWriter(bench));
+      keep(await startService(bench, 'identity-linker'));
+      const scene: Scene = { bench, server: keep(await startGateway(bench)), people, rows, records };
       await linkPeople(bench, people);
-      return toRows(people, await measureAll({ bench, stack, people, ...stores }));
-    } finally {
-      await stack.close();
-      await stores.rows.close();
-      await stores.records.close();
-    }
-  },
+      const tableBytes = await engine.queryNumber(
+        `SELECT sum(data_uncompressed_bytes) FROM system.parts
+         WHERE database = currentDatabase() AND active AND table = 'events'`,
+      );
+      return measureErasures(scene, tableBytes);
+    }),
 };
 
-type Beside<T> = { readonly done: T; readonly bystanders: Bystanders };
-
-interface Measures {
-  readonly tableBytes: number;
-  readonly ones: Beside<Erased[]>;
-  readonly many: Beside<Erased>;
-  readonly removal: Removal;
+async function measureErasures(scene: Scene, tableBytes: number): Promise<Row[]> {
+  const { bench, people } = scene;
+  const count = scaled(bench, REQUESTS);
+  const single = await withEraser(bench, () =>
+    watchBystanders(scene, async () => {
+      const erased: Erased[] = [];
+      for (let person = 0; person < ONES; person++) erased.push(await eraseRange(scene, { first: person, count: 1 }));
+      return erased;
+    }),
+  );
+  const many = await withEraser(bench, () => watchBystanders(scene, () => eraseRange(scene, { first: ONES, count })));
+  const removal = await measureRemoval(bench, scene, ONES + count);
+  const queued = `${many.result.receipts.length} requests together`;
+  const named = { ...many.result, name: queued };
+  return [
+    ...timeRows(single.result, named),
+    ...costRows(single.result, named, { rows: people.rows, tableBytes }),
+    ...bystanderRows('one request after the other', single.bystanders),
+    ...bystanderRows(queued, many.bystanders),
+    removalRow(many.result, removal),
+  ];
 }
 
-async function measureAll(scene: Scene): Promise<Measures> {
-  const { bench } = scene;
-  const requests = Math.max(1, Math.round(REQUESTS * bench.scale));
-  const tableBytes = await readTableBytes(createEngine(bench));
-  const { withEraser } = scene.stack;
-  const eraseOnes = async () => {
-    const erased: Erased[] = [];
-    for (let person = 0; person < ONES; person++) erased.push(await eraseSome(scene, { first: person, count: 1 }));
-    return erased;
-  };
-  const ones = await withEraser(() => watchBystanders(scene, eraseOnes));
-  const many = await withEraser(() => watchBystanders(scene, () => eraseSome(scene, { first: ONES, count: requests })));
-  return { tableBytes, ones, many, removal: await measureRemoval(bench, scene, ONES + requests) };
-}
+/** Five minutes after its start an eraser would rewrite files, which is measured separately. So each part has its own. */
+const withEraser = <T>(bench: Bench, work: () => Promise<T>): Promise<T> =>
+  withOpened(async (keep) => {
+    const groups = { LINKER_GROUP: groupOf(bench, 'identity-linker'), WRITER_GROUP: groupOf(bench, 'event-writer') };
+    keep(await startService(bench, 'eraser', groups));
+    return work();
+  });
 
 const seconds = (ms: number) => `${(ms / 1_000).toFixed(1)} s`;
 const megabytes = (bytes: number) => `${Math.round(bytes / 1e6)} MB`;
-const millions = (rows: number) => `${rows / 1e6} million`;
-
-function toRows(people: People, { tableBytes, ones, many, removal }: Measures): Row[] {
-  const queued = `${many.done.receipts.length} requests at once`;
-  return [
-    ...timeRows(ones.done, { ...many.done, name: queued }),
-    ...costRows(ones.done, { many: { ...many.done, name: queued }, people, tableBytes }),
-    ...bystanderRows('one request after the other', ones.bystanders),
-    ...bystanderRows(queued, many.bystanders),
-    removalRow(many.done, removal),
-  ];
-}
 
 type Named = Erased & { readonly name: string };
 
-const timesIn = ({ receipts }: Erased) => receipts.map(timesOf);
-
 function timeRows(ones: readonly Erased[], many: Named): Row[] {
   const unit = 'ms from accepted to visibly erased';
-  const alone = ones.flatMap(timesIn);
+  const [alone, queued] = [ones.flatMap(({ receipts }) => receipts.map(phasesOf)), many.receipts.map(phasesOf)];
+  const totals = queued.map(({ all }) => all);
   const aloneMs = medianOf(alone.map(({ all }) => all));
-  const queued = timesIn(many);
-  const ours = (q: number) =>
-    quantileOf(
-      queued.map(({ all }) => all),
-      q,
-    );
-  const of = { figure: 'erasure', case: many.name, beside: 'one request', theirs: aloneMs };
+  const of = { case: many.name, peer: 'one request', peerValue: aloneMs };
   return [
     toRow({
-      figure: 'erasure',
       case: `one request, median of ${ONES}`,
       unit,
-      ours: aloneMs,
-      beside: 'floor: its waits, for others and for fences',
-      theirs: WAITS_MS,
-      bars: [ONE_MAX],
-      also: describe(alone),
+      value: aloneMs,
+      peer: 'floor: its waits, for other requests and for fences',
+      peerValue: BATCH_WINDOW_MS + FENCES_KNOWN_WITHIN_MS,
+      bars: [atMost('value', 60_000, 10_000)],
+      notes: describe(alone),
     }),
-    toRow({ ...of, unit: `p50 ${unit}`, ours: ours(0.5), also: describe(queued) }),
+    toRow({ ...of, unit: `p50 ${unit}`, value: quantileOf(totals, 0.5), notes: describe(queued) }),
     toRow({
       ...of,
       unit: `p99 ${unit}`,
-      ours: ours(0.99),
-      bars: [QUEUED_MAX],
-      also: `longest ${seconds(ours(1))}; all accepted within ${seconds(many.askedMs)}`,
+      value: quantileOf(totals, 0.99),
+      bars: [atMost('value', 60_000, 20_000)],
+      notes: `longest ${seconds(Math.max(...totals))}; all accepted within ${seconds(many.acceptedMs)}`,
     }),
   ];
 }
 
-/** Medians of the phases. */
-function describe(times: readonly ReturnType<typeof timesOf>[]): string {
-  const part = (name: 'fenced' | 'stored' | 'swept') => seconds(medianOf(times.map((each) => each[name])));
+function describe(phases: readonly Phases[]): string {
+  const part = (name: keyof Phases) => seconds(medianOf(phases.map((each) => each[name])));
   return `fenced after ${part('fenced')}, log stored ${part('stored')} later, then swept in ${part('swept')}`;
 }
 
-interface Costs {
-  readonly many: Named;
-  readonly people: People;
-  readonly tableBytes: number;
-}
-
-function costRows(ones: readonly Erased[], { many, people, tableBytes }: Costs): Row[] {
-  const readBytes = medianOf(ones.map((each) => each.readBytes));
-  const cpuMs = medianOf(ones.map((each) => each.cpuMs));
-  const events = medianOf(ones.map((each) => each.events));
+function costRows(ones: readonly Erased[], many: Named, table: { rows: number; tableBytes: number }): Row[] {
+  const median = (of: 'readBytes' | 'cpuMs' | 'events') => medianOf(ones.map((each) => each[of]));
   return [
     toRow({
-      figure: 'erasure',
-      case: `one person of ${events} rows, evenly over ${NAMES} names and ${DAYS} days, in ${millions(people.rows)}`,
+      case: `one person of ${median('events')} rows, evenly over ${NAMES} names and ${DAYS} days, in ${table.rows / 1e6} million`,
       unit: 'bytes read',
-      ours: readBytes,
-      beside: 'the whole table',
-      theirs: tableBytes,
-      bars: [BYTES_MAX],
-      also: `${ones.map((each) => megabytes(each.readBytes)).join(', ')} of ${megabytes(tableBytes)}; ${many.name}: ${megabytes(many.readBytes)}`,
+      value: median('readBytes'),
+      peer: 'the whole table',
+      peerValue: table.tableBytes,
+      bars: [atMost('ratio', 0.1)],
+      notes: `${ones.map((each) => megabytes(each.readBytes)).join(', ')} of ${megabytes(table.tableBytes)}; ${many.name}: ${megabytes(many.readBytes)}`,
     }),
     toRow({
-      figure: 'erasure',
       case: many.name,
       unit: 'engine CPU-ms per request',
-      ours: many.cpuMs / many.receipts.length,
-      beside: 'one request',
-      theirs: cpuMs,
-      also: `${many.events} rows of events, ${seconds(many.cpuMs)} of CPU together`,
+      value: many.cpuMs / many.receipts.length,
+      peer: 'one request',
+      peerValue: median('cpuMs'),
+      notes: `${many.events} rows of events, ${seconds(many.cpuMs)} of CPU together`,
     }),
   ];
 }
 
 function bystanderRows(what: string, { quiet, busy }: Bystanders): Row[] {
-  const { batchSize, requestsPerSecond } = INGEST;
   const names: Record<keyof Waits, string> = {
-    gateway: `answers to ${requestsPerSecond} batches of ${batchSize} a second`,
+    gateway: `answers to ${INGEST.requestsPerSecond} batches of ${INGEST.batchSize} a second`,
     analyst: 'answers to an analyst',
   };
   return (Object.keys(names) as (keyof Waits)[]).map((who) =>
     toRow({
-      figure: 'erasure',
       case: `${what}: ${names[who]}`,
       unit: 'p99 ms',
-      ours: busy[who].p99,
-      beside: 'the same without erasures, just before',
-      theirs: quiet[who].p99,
-      also: `p50 ${busy[who].p50.toFixed(1)} and ${quiet[who].p50.toFixed(1)}; ${busy[who].answers} and ${quiet[who].answers} answers`,
+      value: busy[who].p99,
+      peer: 'the same without erasures, just before',
+      peerValue: quiet[who].p99,
+      notes: `p50 ${busy[who].p50.toFixed(1)} and ${quiet[who].p50.toFixed(1)}; ${busy[who].answers} and ${quiet[who].answers} answers`,
     }),
   );
 }
 
-function removalRow({ events }: Erased, removal: Removal): Row {
-  const { ms, writtenMs, lookedMs, waitedMs, cpuSeconds, idleMs } = removal;
+function removalRow({ events }: Erased, { ms, writtenMs, searchedMs, waitedMs, cpuSeconds, idleMs }: Removal): Row {
   return toRow({
-    figure: 'erasure',
-    case: `${events} deleted rows are removed from every file, by night`,
+    case: `${events} deleted rows are removed from every file`,
     unit: 'ms',
-    ours: ms,
-    beside: 'the same again, with nothing to remove',
-    theirs: idleMs,
-    also: `${cpuSeconds.toFixed(1)} CPU-s; written ${seconds(writtenMs)}, looked ${seconds(lookedMs)}; waited ${seconds(waitedMs)} for replaced files, which by itself is eight minutes; no row in any file`,
+    value: ms,
+    peer: 'the same again, with nothing to remove',
+    peerValue: idleMs,
+    notes: `${cpuSeconds.toFixed(1)} CPU-s; written ${seconds(writtenMs)}, searched ${seconds(searchedMs)}; waited ${seconds(waitedMs)} for replaced files, which by default is eight minutes`,
   });
 }

@@ -1,51 +1,44 @@
-import { createEngine, type Engine } from '../clickhouse.ts';
-import { openConsumerService } from '../consumer-process.ts';
+import { createEngine } from '../clickhouse.ts';
 import { casesOf, type ReadCase } from '../feed/cases.ts';
-import { openChainApi } from '../feed/chain-api.ts';
-import { type Feed, fillFeed, mergeAgain } from '../feed/fill.ts';
+import { FEED_CHAINS, type Feed, fillFeed, mergeAgain } from '../feed/fill.ts';
 import { measureBareCpu, measurePageCpu, measureProxyCpu, type PageCpu } from '../feed/page-cpu.ts';
 import { measurePlainPages, type PlainPages } from '../feed/plain-pages.ts';
 import { type PageCost, type ReadPage, readCosts, readPages } from '../feed/read-pages.ts';
 import { openStream, STREAM_PER_SECOND } from '../feed/stream.ts';
-import { type Bar, type Bench, type Figure, type Row, toRow } from '../figure.ts';
-import type { Server } from '../gateway-servers.ts';
+import { atLeast, atMost, type Bench, type Figure, type Row, toRow } from '../figure.ts';
+import { withOpened } from '../opened.ts';
 import { quantileOf } from '../quantile.ts';
-
-const PAGE_MS: Bar = { of: 'ours', bound: 'at most', must: 25, aim: 10 };
-const READ_ROWS: Bar = { of: 'ours', bound: 'at most', must: 50_000, aim: 20_000 };
-const CPU_RATE: Bar = { of: 'ours', bound: 'at least', must: 3_000, aim: 6_000 };
-/** Compiled code and ClickHouse's caches are part of a running service. */
-const WARM_UP_TURNS = 1;
+import { type Server, startChainApi, startService } from '../services.ts';
 
 /** Pages of activity-history over a year of a busy chain: latency, rows read, and CPU, by filter. */
 export const feed: Figure = {
   name: 'feed',
   optional: true,
-  async measure(bench) {
-    const engine = createEngine(bench);
-    const filled = await fillFeed(bench);
-    console.error(`filled with ${filled.rows} versions in ${Math.round(filled.seconds)} s`);
-    const server = await openChainApi(bench);
-    try {
+  measure: (bench) =>
+    withOpened(async (keep) => {
+      const engine = createEngine(bench);
+      const filled = await fillFeed(bench);
+      console.error(`filled with ${filled.rows} versions`);
+      const server = keep(await startChainApi(bench, FEED_CHAINS));
       const cases = casesOf(filled);
-      for (let turn = 0; turn < WARM_UP_TURNS; turn++) for (const each of cases) await readPages(server, filled, each);
-      const idle = await measureIdle(bench, { engine, server, filled });
+      // Compiled code and ClickHouse's caches are part of a running service.
+      for (const each of cases) await readPages(server, filled, each);
+      const idle = new Map<string, IdlePages>();
+      for (const each of cases) {
+        const pages = await readPages(server, filled, each);
+        const costs = await readCosts(engine, pages);
+        idle.set(each.name, { pages, costs, plain: await measurePlainPages(engine, filled, each) });
+      }
       const cpu = await measurePageCpu(server, filled, { enginePort: engine.port });
       const bare = await measureBareCpu(bench, server, filled);
       const proxy = await measureProxyCpu(bench, engine, filled);
       const busy = await measureBusy(bench, { server, filled });
-      return [...cases.flatMap((each) => toRows(each, idle, busy)), ...toCpuRows({ cpu, bare, proxy })];
-    } finally {
-      await server.close();
-    }
-  },
+      return [
+        ...cases.flatMap(({ name }) => toRows(name, idle.get(name)!, busy.get(name)!)),
+        ...toCpuRows({ cpu, bare, proxy }),
+      ];
+    }),
 };
-
-interface Scene {
-  readonly engine: Engine;
-  readonly server: Server;
-  readonly filled: Feed;
-}
 
 interface IdlePages {
   readonly pages: readonly ReadPage[];
@@ -53,102 +46,80 @@ interface IdlePages {
   readonly plain: PlainPages;
 }
 
-async function measureIdle(bench: Bench, { engine, server, filled }: Scene): Promise<Map<ReadCase['name'], IdlePages>> {
-  const idle = new Map<string, IdlePages>();
-  for (const each of casesOf(filled)) {
-    const pages = await readPages(server, filled, each);
-    const costs = await readCosts(engine, bench.database, pages);
-    idle.set(each.name, { pages, costs, plain: await measurePlainPages(engine, filled, each) });
-  }
-  return idle;
-}
-
-/** The same pages while a writer stores new activities and ClickHouse merges them. */
-async function measureBusy(
-  bench: Bench,
-  { server, filled }: Omit<Scene, 'engine'>,
-): Promise<Map<ReadCase['name'], readonly ReadPage[]>> {
-  await mergeAgain(bench);
-  const writer = await openConsumerService(bench, 'activity-writer');
-  try {
+const measureBusy = (bench: Bench, { server, filled }: { server: Server; filled: Feed }) =>
+  withOpened(async (keep) => {
+    await mergeAgain(bench);
+    keep(await startService(bench, 'activity-writer'));
     const stream = await openStream(bench);
-    const busy = new Map<string, readonly ReadPage[]>();
+    const busy = new Map<ReadCase['name'], readonly ReadPage[]>();
     try {
       for (const each of casesOf(filled)) busy.set(each.name, await readPages(server, filled, each));
     } finally {
-      console.error(`${await stream.close()} activities came in meanwhile`);
+      console.error(`${await stream.close()} activities were published in the meantime`);
     }
     return busy;
-  } finally {
-    await writer.close();
-  }
-}
+  });
 
-const ofMs = (pages: readonly ReadPage[], q: number) =>
-  quantileOf(
-    pages.map(({ ms }) => ms),
-    q,
-  );
-
-function toRows({ name }: ReadCase, idleOf: Map<string, IdlePages>, busyOf: Map<string, readonly ReadPage[]>): Row[] {
-  const [idle, busy] = [idleOf.get(name), busyOf.get(name)];
-  if (idle === undefined || busy === undefined) throw new Error(`no pages of ${name}`);
-  const { pages, costs, plain } = idle;
-  const of = (column: keyof PageCost, q: number) =>
+function toRows(name: string, { pages, costs, plain }: IdlePages, busy: readonly ReadPage[]): Row[] {
+  const msOf = (list: readonly ReadPage[], q: number) =>
+    quantileOf(
+      list.map(({ ms }) => ms),
+      q,
+    );
+  const costOf = (column: keyof PageCost, q: number) =>
     quantileOf(
       costs.map((cost) => cost[column]),
       q,
     );
-  const tuple = { figure: 'feed', case: name, beside: 'the same by a comparison of tuples' };
+  const names = { case: name, peer: 'the same by a comparison of tuples' };
   const full = pages.filter(({ rows }) => rows > 0).length;
   return [
     toRow({
-      ...tuple,
+      ...names,
       unit: 'p99 ms of a page',
-      ours: ofMs(pages, 0.99),
-      theirs: plain.tuple.ms,
-      bars: [PAGE_MS],
-      also: `p50 ${ofMs(pages, 0.5).toFixed(1)} of ${pages.length} pages, ${full} with rows; by OFFSET ${Math.round(plain.offset.ms)} ms; engine CPU p50 ${of('cpuMs', 0.5).toFixed(1)} ms`,
+      value: msOf(pages, 0.99),
+      peerValue: plain.tuple.ms,
+      bars: [atMost('value', 25, 10)],
+      notes: `p50 ${msOf(pages, 0.5).toFixed(1)} of ${pages.length} pages, ${full} with rows; by OFFSET ${Math.round(plain.offset.ms)} ms; engine CPU p50 ${costOf('cpuMs', 0.5).toFixed(1)} ms`,
     }),
     toRow({
-      ...tuple,
+      ...names,
       unit: 'rows read for a page, most',
-      ours: of('readRows', 1),
-      theirs: plain.tuple.readRows,
-      bars: [READ_ROWS],
-      also: `p50 ${of('readRows', 0.5)}; by OFFSET ${plain.offset.readRows}; questions p50 ${of('questions', 0.5)}, most ${of('questions', 1)}`,
+      value: costOf('readRows', 1),
+      peerValue: plain.tuple.readRows,
+      bars: [atMost('value', 50_000, 20_000)],
+      notes: `p50 ${costOf('readRows', 0.5)}; by OFFSET ${plain.offset.readRows}; queries p50 ${costOf('queries', 0.5)}, most ${costOf('queries', 1)}`,
     }),
     toRow({
-      figure: 'feed',
-      case: `${name}, ${STREAM_PER_SECOND} a second come in`,
+      case: `${name}, with ${STREAM_PER_SECOND} new activities per second`,
       unit: 'p99 ms of a page',
-      ours: ofMs(busy, 0.99),
-      beside: 'the same, idle',
-      theirs: ofMs(pages, 0.99),
-      also: `p50 ${ofMs(busy, 0.5).toFixed(1)} and ${ofMs(pages, 0.5).toFixed(1)}; ${busy.length} pages`,
+      value: msOf(busy, 0.99),
+      peer: 'the same, idle',
+      peerValue: msOf(pages, 0.99),
+      notes: `p50 ${msOf(busy, 0.5).toFixed(1)} and ${msOf(pages, 0.5).toFixed(1)}; ${busy.length} pages`,
     }),
   ];
 }
 
 function toCpuRows({ cpu, bare, proxy }: Readonly<Record<'cpu' | 'bare' | 'proxy', PageCpu>>): Row[] {
-  const toAlso = ({ engineMs, pagesPerSecond }: PageCpu) =>
-    `engine ${engineMs.toFixed(1)} CPU-ms a page; ${Math.round(pagesPerSecond)} pages a second by the clock`;
-  const ours = { figure: 'feed', unit: 'pages per CPU-second', ours: cpu.pagesPerCpuSecond };
+  const describe = ({ engineMs, pagesPerSecond }: PageCpu) =>
+    `engine ${engineMs.toFixed(1)} CPU-ms per page; ${Math.round(pagesPerSecond)} pages/s by the clock`;
+  const value = { unit: 'pages per CPU-second', value: cpu.pagesPerCpuSecond };
   return [
     toRow({
-      ...ours,
+      ...value,
       case: 'pages of 100 of everything',
-      bars: [CPU_RATE],
-      also: toAlso(cpu),
-      beside: 'floor: a bare server of the same bytes',
-      theirs: bare.pagesPerCpuSecond,
+      bars: [atLeast('value', 3_000, 6_000)],
+      notes: describe(cpu),
+      peer: 'floor: a bare server of the same bytes',
+      peerValue: bare.pagesPerCpuSecond,
     }),
     toRow({
-      ...ours,
-      case: 'the same, beside who asks the engine too',
-      also: `the proxy: ${toAlso(proxy)}`,
-      beside: 'floor: a bare proxy of the engine',
-      theirs: proxy.pagesPerCpuSecond,
+      ...value,
+      case: 'the same, next to a proxy that also queries the engine',
+      notes: `the proxy: ${describe(proxy)}`,
+      peer: 'floor: a bare proxy of the engine',
+      peerValue: proxy.pagesPerCpuSecond,
     }),
   ];
 }

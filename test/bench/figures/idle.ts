@@ -1,22 +1,18 @@
-import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { readFileSync, readlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { openClone } from '../clone.ts';
-import type { Bar, Figure, Row } from '../figure.ts';
-import { toRow } from '../figure.ts';
-import { cpuSecondsOf, memoryMibOf } from '../processes.ts';
+import { atMost, type Bar, type Figure, type Row, toRow } from '../figure.ts';
+import { withOpened } from '../opened.ts';
+import { cpuSecondsOf, findProcesses, memoryMibOf } from '../processes.ts';
 
-/** Minutes after a start at which a minute is measured. In the first few V8 still compiles; later a stack only rests. */
+/** Minutes after a start at which a minute is measured. In the first few, V8 still compiles. */
 const AGES_MIN = [2, 10];
-/** Long enough that work done every half minute happens twice. */
 const WINDOW_MS = 60_000;
-const CPU: Bar = { of: 'ours', bound: 'at most', must: 5 };
-const MEMORY: Bar = { of: 'ours', bound: 'at most', must: 2_560 };
 const STORES = new Set(['kafka', 'registry', 'redis', 'clickhouse', 'chain']);
 
 interface Part {
   readonly name: string;
-  /** Percent of one core. */
   readonly percent: number;
   readonly mib: number;
 }
@@ -25,70 +21,55 @@ interface Part {
 export const idle: Figure = {
   name: 'idle',
   optional: true,
-  async measure() {
-    const clone = await openClone();
-    try {
+  measure: () =>
+    withOpened(async (keep) => {
+      const clone = keep(await openClone());
       await clone.command('up');
       const upMs = performance.now();
       const rows: Row[] = [];
       for (const ageMin of AGES_MIN) {
         await delay(upMs + ageMin * 60_000 - performance.now());
-        rows.push(...toRows(await watch(clone.folder), `the local stack at rest, ${ageMin} minutes after its start`));
+        rows.push(...toRows(await watch(clone.folder), `the idle local stack, ${ageMin} minutes after its start`));
       }
       return rows;
-    } finally {
-      await clone.close();
-    }
-  },
+    }),
 };
 
-/** Finds processes by their working folder or their arguments, so that leftovers of a start count too. */
-function processesOf(folder: string): Map<number, string> {
+async function watch(folder: string): Promise<Part[]> {
   const { processes } = JSON.parse(readFileSync(join(folder, '.playline', 'stack.json'), 'utf8')) as {
     processes: Record<string, number>;
   };
   const names = new Map(Object.entries(processes).map(([name, pid]) => [pid, name]));
-  const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name) && belongsTo(name, folder));
-  return new Map(pids.map((pid) => [Number(pid), names.get(Number(pid)) ?? 'supervisor']));
-}
-
-function belongsTo(pid: string, folder: string): boolean {
-  try {
-    const isNamed = readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(folder);
-    return isNamed || readlinkSync(`/proc/${pid}/cwd`).startsWith(folder);
-  } catch {
-    // The process has ended meanwhile, or belongs to another user.
-    return false;
-  }
-}
-
-async function watch(folder: string): Promise<Part[]> {
-  const begun = [...processesOf(folder)].map(([pid, name]) => ({ pid, name, cpuS: cpuSecondsOf(pid) }));
+  // By folder or arguments, so that leftovers of a start count too.
+  const pids = findProcesses(
+    (proc) =>
+      readFileSync(`${proc}/cmdline`, 'utf8').includes(folder) || readlinkSync(`${proc}/cwd`).startsWith(folder),
+  );
+  const begun = pids.map((pid) => ({ pid, cpuS: cpuSecondsOf(pid) }));
   const startMs = performance.now();
   await delay(WINDOW_MS);
   const seconds = (performance.now() - startMs) / 1000;
-  return begun.map(({ pid, name, cpuS }) => ({
-    name,
+  return begun.map(({ pid, cpuS }) => ({
+    name: names.get(pid) ?? 'supervisor',
     percent: (100 * (cpuSecondsOf(pid) - cpuS)) / seconds,
     mib: memoryMibOf(pid),
   }));
 }
 
 function toRows(parts: readonly Part[], name: string): Row[] {
-  const stores = parts.filter(({ name }) => STORES.has(name));
-  const row = (unit: string, of: (part: Part) => number, bar: Bar) => {
-    const sum = (list: readonly Part[]) => list.reduce((total, part) => total + of(part), 0);
-    const most = parts.toSorted((a, b) => of(b) - of(a)).slice(0, 6);
+  const stores = parts.filter((part) => STORES.has(part.name));
+  const row = (unit: string, of: 'percent' | 'mib', bar: Bar) => {
+    const sum = (list: readonly Part[]) => list.reduce((total, part) => total + part[of], 0);
+    const most = parts.toSorted((one, other) => other[of] - one[of]).slice(0, 6);
     return toRow({
-      figure: 'idle',
       case: name,
       unit,
-      ours: sum(parts),
+      value: sum(parts),
       bars: [bar],
-      beside: 'its stores alone',
-      theirs: sum(stores),
-      also: `${parts.length} processes; ${most.map((part) => `${part.name} ${of(part).toFixed(1)}`).join(', ')}`,
+      peer: 'its stores alone',
+      peerValue: sum(stores),
+      notes: `${parts.length} processes; ${most.map((part) => `${part.name} ${part[of].toFixed(1)}`).join(', ')}`,
     });
   };
-  return [row('per cent of a core', ({ percent }) => percent, CPU), row('MiB (Pss)', ({ mib }) => mib, MEMORY)];
+  return [row('per cent of a core', 'percent', atMost('value', 5)), row('MiB (Pss)', 'mib', atMost('value', 2_560))];
 }

@@ -1,87 +1,24 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { TOPICS } from '@playline/contracts';
-import type { Admin } from 'kafkajs';
-import type { Bar, Bench, Figure, Row } from '../figure.ts';
-import { toRow } from '../figure.ts';
+import { atLeast, atMost, type Bench, type Figure, type Row, toRow } from '../figure.ts';
 import { runFloor } from '../floors/run.ts';
-import { findFreePort } from '../free-port.ts';
-import { HOLDS, KEYS_OF_A_HOLD, placeHolds, watchScripts } from '../holds.ts';
-import { createKafka } from '../kafka-client.ts';
-import { pairGrowing, pairRandom, pairStrangers, prepareLinks } from '../link-facts.ts';
-import { type PreparedRecord, publish } from '../prepared-records.ts';
-import {
-  type Measured,
-  memoryPeakMibOf,
-  openService,
-  pidListeningOn,
-  waitFor,
-  waitUntilReady,
-  watchCpu,
-} from '../processes.ts';
+import { addHolds, HOLDS, KEYS_OF_A_HOLD, watchScripts } from '../holds.ts';
+import { withAdmin } from '../kafka-client.ts';
+import { type Pair, pairGrowing, pairRandom, pairStrangers, prepareLinks } from '../link-facts.ts';
+import { withOpened } from '../opened.ts';
+import { publish } from '../prepared-records.ts';
+import { type Measured, memoryPeakMibOf, pidListeningOn, waitFor, watchCpu } from '../processes.ts';
+import { groupOf, startService } from '../services.ts';
 
 /** About a second of work for one linker, so that the first and last batch hardly matter. */
 const LINKS = 30_000;
 /** A typed identify makes two links: the visitor with the user, and the user with the same id without a type. */
 const LINKS_OF_A_STRANGER = 2;
-/** Rate of one linker by wall-clock time. */
-const PER_SECOND: Bar = { of: 'ours', bound: 'at least', must: 20_000, aim: 50_000 };
-/**
- * With queued erasures a link may cost at most twice as much, and must not block Redis for longer than a slow link
- * does.
- */
-const HELD_RATE: Bar = { of: 'ratio', bound: 'at least', must: 0.5 };
-const LONGEST_SCRIPT: Bar = { of: 'ours', bound: 'at most', must: 20 };
-const MILLION = 1_000_000;
-const LINKED_MAX_MS = 180_000;
 /** Interval of reading the committed offset: a hundredth of the measured time. */
-const LOOK_EVERY_MS = 20;
+const POLL_MS = 20;
+const LINKED_MAX_MS = 180_000;
 /** Longer than the linker is paused while its facts are published. */
 const SESSION_TIMEOUT_MS = '30000';
-
-/**
- * Links per second and per CPU-second of one linker: from link facts in Kafka to acknowledged decisions and committed
- * offsets.
- */
-export const linker: Figure = {
-  name: 'linker',
-  async measure(bench) {
-    const adminPort = await findFreePort();
-    const group = `${bench.topicPrefix}identity-linker`;
-    const settings = { CONSUMER_GROUP: group, ADMIN_PORT: String(adminPort), SESSION_TIMEOUT_MS };
-    const measured = openService('identity-linker', { ...bench.serviceEnvironment, ...settings });
-    const admin = createKafka('bench', bench.stores.kafka).admin();
-    await admin.connect();
-    try {
-      await waitUntilReady(measured, adminPort);
-      const links = (pairs: Parameters<typeof prepareLinks>[1]) => prepareLinks(bench, pairs);
-      const measure = async (records: PreparedRecord[], linksEach = 1) =>
-        measureLinks(bench, { measured, group, admin, records, linksEach });
-      // Warm-up: compiled code and open connections are part of a running service.
-      await measure(await links(pairStrangers('warm', LINKS)));
-      const strangers = await measure(await links(pairStrangers('s', LINKS)), LINKS_OF_A_STRANGER);
-      const random = await measure(await links(pairRandom('r', LINKS)));
-      const up = await measure(await links(pairGrowing(bench, 'up', { count: LINKS, order: 'up' })));
-      const down = await measure(await links(pairGrowing(bench, 'down', { count: LINKS, order: 'down' })));
-      const held = await measureHeld(bench, async () => ({
-        strangers: await measure(await links(pairStrangers('h', LINKS)), LINKS_OF_A_STRANGER),
-        growing: await measure(await links(pairGrowing(bench, 'held', { count: LINKS, order: 'up' }))),
-      }));
-      const floor = await measureFloor(bench);
-      const also = `peak ${memoryPeakMibOf(measured.pid)} MiB`;
-      return [
-        ...toRows(`${LINKS} identifies of strangers, two links each`, { ours: strangers, floor, also }),
-        ...toRows(`${LINKS} random links`, { ours: random, floor, also }),
-        ...toRows(`${LINKS} links, a growing person, ascending keys`, { ours: up, floor, also }),
-        ...toRows(`${LINKS} links, a growing person, descending keys`, { ours: down, floor, also }),
-        ...toHeldRows('identifies of strangers', { ours: held.strangers, free: strangers, also: held.also }),
-        ...toHeldRows('links, a growing person', { ours: held.growing, free: up, also: held.also }),
-      ];
-    } finally {
-      await admin.disconnect();
-      await measured.close();
-    }
-  },
-};
 
 interface LinkFigure {
   perCpuSecond: number;
@@ -90,110 +27,118 @@ interface LinkFigure {
   longestScriptMs: number;
 }
 
-interface Work {
-  measured: Measured;
-  group: string;
-  admin: Admin;
-  records: readonly PreparedRecord[];
-  linksEach: number;
-}
+export const linker: Figure = {
+  name: 'linker',
+  measure: (bench) =>
+    withOpened(async (keep) => {
+      const linked = keep(await startService(bench, 'identity-linker', { SESSION_TIMEOUT_MS }));
+      const measure = (pairs: readonly Pair[], linksEach = 1) => measureLinks(bench, linked, { pairs, linksEach });
+      const grow = (tag: string, order: 'up' | 'down') => pairGrowing(bench, tag, { count: LINKS, order });
+      // Compiled code and open connections are part of a running service.
+      await measure(pairStrangers('warm', LINKS));
+      const strangers = await measure(pairStrangers('s', LINKS), LINKS_OF_A_STRANGER);
+      const random = await measure(pairRandom('r', LINKS));
+      const up = await measure(grow('up', 'up'));
+      const down = await measure(grow('down', 'down'));
+      // The holds concern none of these people, but every call must check that.
+      const { bytesPerIdentity, release } = await addHolds(bench);
+      keep({ close: release });
+      const heldStrangers = await measure(pairStrangers('h', LINKS), LINKS_OF_A_STRANGER);
+      const heldGrowing = await measure(grow('held', 'up'));
+      const floor = await measureFloor(bench);
+      const notes = `peak ${memoryPeakMibOf(linked.pid)} MiB`;
+      const heldNotes = `${Math.round(bytesPerIdentity)} bytes of Redis per held identity`;
+      return [
+        ...toRows('identifies of strangers, two links each', { own: strangers, floor, notes }),
+        ...toRows('random links', { own: random, floor, notes }),
+        ...toRows('links, a growing person, ascending keys', { own: up, floor, notes }),
+        ...toRows('links, a growing person, descending keys', { own: down, floor, notes }),
+        ...toHeldRows('identifies of strangers', { own: heldStrangers, free: strangers, notes: heldNotes }),
+        ...toHeldRows('links, a growing person', { own: heldGrowing, free: up, notes: heldNotes }),
+      ];
+    }),
+};
 
 /** Pauses the linker while its facts are published, so that only its own work is timed. */
-async function measureLinks(bench: Bench, { measured, group, admin, records, linksEach }: Work): Promise<LinkFigure> {
-  const topic = `${bench.topicPrefix}${TOPICS.identityLinks.name}`;
-  process.kill(measured.pid, 'SIGSTOP');
-  await publish(bench, records).finally(() => process.kill(measured.pid, 'SIGCONT'));
-  const own = watchCpu(measured.pid);
+async function measureLinks(
+  bench: Bench,
+  linked: Measured,
+  { pairs, linksEach }: { pairs: readonly Pair[]; linksEach: number },
+): Promise<LinkFigure> {
+  const records = await prepareLinks(bench, pairs);
+  process.kill(linked.pid, 'SIGSTOP');
+  await publish(bench, records).finally(() => process.kill(linked.pid, 'SIGCONT'));
+  const own = watchCpu(linked.pid);
   const [redis, longestScript] = [watchRedis(bench), await watchScripts(bench)];
-  const start = performance.now();
-  const ends = (await admin.fetchTopicOffsets(topic)).filter(({ high }) => Number(high) > 0);
-  const caughtUp = async () => {
-    const [committed] = await admin.fetchOffsets({ groupId: group, topics: [topic] });
-    const at = new Map(committed?.partitions.map(({ partition, offset }) => [partition, Number(offset)]));
-    return ends.every(({ partition, high }) => (at.get(partition) ?? 0) >= Number(high));
-  };
-  while (!(await caughtUp())) {
-    if (performance.now() - start > LINKED_MAX_MS)
-      await waitFor('every link is decided', caughtUp, { measured, maxMs: 0 });
-    await delay(LOOK_EVERY_MS);
-  }
-  const seconds = (performance.now() - start) / 1000;
-  const [cpuSeconds, redisCpuSeconds] = [own(), redis()];
-  const longestScriptMs = await longestScript();
-  return toFigure({ count: linksEach * records.length, cpuSeconds, redisCpuSeconds, seconds, longestScriptMs });
+  const startMs = performance.now();
+  await waitUntilCommitted(bench, linked);
+  const seconds = (performance.now() - startMs) / 1000;
+  const count = linksEach * records.length;
+  const figure = toFigure({ count, cpuSeconds: own(), redisCpuSeconds: redis(), seconds });
+  return { ...figure, longestScriptMs: await longestScript() };
 }
 
-/** Measures the same work with queued erasures. They hold none of these people, but every call must check that. */
-async function measureHeld<T>(bench: Bench, measure: () => Promise<T>): Promise<T & { also: string }> {
-  const { bytesAnIdentity, release } = await placeHolds(bench);
-  try {
-    return { ...(await measure()), also: `${Math.round(bytesAnIdentity)} bytes of Redis a held identity` };
-  } finally {
-    await release();
-  }
-}
+const waitUntilCommitted = (bench: Bench, measured: Measured): Promise<void> =>
+  withAdmin(bench.stores.kafka, async (admin) => {
+    const topic = `${bench.topicPrefix}${TOPICS.identityLinks.name}`;
+    const groupId = groupOf(bench, 'identity-linker');
+    const ends = (await admin.fetchTopicOffsets(topic)).filter(({ high }) => Number(high) > 0);
+    const isCommitted = async () => {
+      const [committed] = await admin.fetchOffsets({ groupId, topics: [topic] });
+      const offsets = new Map(committed?.partitions.map(({ partition, offset }) => [partition, Number(offset)]));
+      return ends.every(({ partition, high }) => (offsets.get(partition) ?? 0) >= Number(high));
+    };
+    const endMs = performance.now() + LINKED_MAX_MS;
+    while (!(await isCommitted())) {
+      if (performance.now() > endMs) await waitFor('every link is decided', isCommitted, { measured, maxMs: 0 });
+      await delay(POLL_MS);
+    }
+  });
 
-function watchRedis(bench: Bench): () => number {
-  return watchCpu(pidListeningOn(Number(new URL(bench.stores.redis).port)));
-}
+const watchRedis = (bench: Bench) => watchCpu(pidListeningOn(Number(new URL(bench.stores.redis).port)));
 
-/**
- * Floor: bare clients read the same facts, send one pipelined command to Redis for each, and commit. They decide and
- * publish nothing.
- */
+/** Floor: bare clients read the same facts, send one pipelined command to Redis for each, and commit. */
 async function measureFloor(bench: Bench): Promise<LinkFigure> {
-  const environment = {
+  const redis = watchRedis(bench);
+  const { events, cpuSeconds, seconds } = await runFloor('floors/link', {
     ...bench.environment,
     BENCH_TOPIC: `${bench.topicPrefix}${TOPICS.identityLinks.name}`,
     BENCH_KEY: `${bench.topicPrefix}floor`,
     CONSUMER_GROUP: `${bench.topicPrefix}floor`,
     EVENTS: String(2 * LINKS),
-  };
-  const redis = watchRedis(bench);
-  const { events, cpuSeconds, seconds = Number.NaN } = await runFloor('link', environment);
-  return toFigure({ count: events, cpuSeconds, redisCpuSeconds: redis(), seconds, longestScriptMs: 0 });
+  });
+  return toFigure({ count: events, cpuSeconds, redisCpuSeconds: redis(), seconds });
 }
 
-interface Seen {
-  count: number;
-  cpuSeconds: number;
-  redisCpuSeconds: number;
-  seconds: number;
-  longestScriptMs: number;
-}
-
-function toFigure({ count, cpuSeconds, redisCpuSeconds, seconds, longestScriptMs }: Seen): LinkFigure {
+function toFigure(spent: Record<'count' | 'cpuSeconds' | 'redisCpuSeconds' | 'seconds', number>): LinkFigure {
   return {
-    longestScriptMs,
-    perCpuSecond: count / cpuSeconds,
-    perSecond: count / seconds,
-    redisCpuSecondsPerMillion: (redisCpuSeconds / count) * MILLION,
+    longestScriptMs: 0,
+    perCpuSecond: spent.count / spent.cpuSeconds,
+    perSecond: spent.count / spent.seconds,
+    redisCpuSecondsPerMillion: (spent.redisCpuSeconds / spent.count) * 1e6,
   };
 }
 
-function toRows(name: string, { ours, floor, also }: { ours: LinkFigure; floor: LinkFigure; also: string }): Row[] {
-  const names = { figure: 'linker', case: name, beside: 'floor: read, one HSET, commit' };
-  const toOne = (unit: string, of: keyof LinkFigure): Row =>
-    toRow({ ...names, unit, ours: ours[of], theirs: floor[of], also: '' });
+function toRows(name: string, { own, floor, notes }: { own: LinkFigure; floor: LinkFigure; notes: string }): Row[] {
+  const names = { case: `${LINKS} ${name}`, peer: 'floor: read, one HSET, commit' };
+  const of = (key: keyof LinkFigure) => ({ ...names, value: own[key], peerValue: floor[key] });
   return [
-    { ...toOne('links per second', 'perSecond'), bars: [PER_SECOND], also },
-    toOne('links per CPU-second', 'perCpuSecond'),
-    toOne('Redis CPU-seconds per million links', 'redisCpuSecondsPerMillion'),
+    toRow({ ...of('perSecond'), unit: 'links per second', bars: [atLeast('value', 20_000, 50_000)], notes }),
+    toRow({ ...of('perCpuSecond'), unit: 'links per CPU-second' }),
+    toRow({ ...of('redisCpuSecondsPerMillion'), unit: 'Redis CPU-seconds per million links' }),
   ];
 }
 
-function toHeldRows(name: string, { ours, free, also }: { ours: LinkFigure; free: LinkFigure; also: string }): Row[] {
-  const names = {
-    figure: 'linker',
-    case: `${LINKS} ${name}, ${HOLDS} holds of ${KEYS_OF_A_HOLD} identities`,
-    beside: 'the same without holds',
-  };
-  const toOne = (unit: string, of: keyof LinkFigure): Row =>
-    toRow({ ...names, unit, ours: ours[of], theirs: free[of], also: '' });
+/** With holds a link may cost at most twice as much, and must not block Redis for longer than a slow link does. */
+function toHeldRows(name: string, { own, free, notes }: { own: LinkFigure; free: LinkFigure; notes: string }): Row[] {
+  const what = `${LINKS} ${name}, ${HOLDS} holds of ${KEYS_OF_A_HOLD} identities`;
+  const names = { case: what, peer: 'the same without holds' };
+  const of = (key: keyof LinkFigure) => ({ ...names, value: own[key], peerValue: free[key] });
+  const bars = [atLeast('ratio', 0.5)];
   return [
-    { ...toOne('links per second', 'perSecond'), bars: [HELD_RATE], also },
-    { ...toOne('links per CPU-second', 'perCpuSecond'), bars: [HELD_RATE] },
-    toOne('Redis CPU-seconds per million links', 'redisCpuSecondsPerMillion'),
-    { ...toOne('longest script, milliseconds', 'longestScriptMs'), bars: [LONGEST_SCRIPT] },
+    toRow({ ...of('perSecond'), unit: 'links per second', bars, notes }),
+    toRow({ ...of('perCpuSecond'), unit: 'links per CPU-second', bars }),
+    toRow({ ...of('redisCpuSecondsPerMillion'), unit: 'Redis CPU-seconds per million links' }),
+    toRow({ ...of('longestScriptMs'), unit: 'longest script, milliseconds', bars: [atMost('value', 20)] }),
   ];
 }

@@ -1,50 +1,40 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { createKeyText } from '@playline/access-keys';
 import { Redis } from 'ioredis';
-import type { Bar, Bench, Figure, Row } from '../figure.ts';
-import { toRow } from '../figure.ts';
-import { openGateway, type Server } from '../gateway-servers.ts';
-import { type LoadClient, openLoadClient } from '../load-client.ts';
+import { atMost, type Bench, type Figure, type Row, toRow } from '../figure.ts';
+import { driveClients, MESSAGES_PATH, toRequest } from '../load-client.ts';
 import { createBody } from '../messages.ts';
+import { ACCESS_KEY_PREFIX } from '../open-bench.ts';
+import { withOpened } from '../opened.ts';
 import { quantileOf } from '../quantile.ts';
+import { type Server, startGateway } from '../services.ts';
 
 const BATCH = 20;
-/** Messages per second that the key may send. The flood sends ten times as many. */
 const ALLOWED_PER_S = 1_000;
 const OFFERED_PER_S = 10 * ALLOWED_PER_S;
-/** Requests per second with an unknown key, during the flood. */
 const STRANGERS_PER_S = 20;
 const WINDOW_MS = 10_000;
-/** By then, code is compiled and the bucket is empty. */
 const WARM_UP_MS = 3_000;
-/** Enough that a due request rarely waits for a free connection. */
 const CONNECTIONS = 64;
-const P99: Bar = { of: 'ours', bound: 'at most', must: 20 };
 
 /** Latency of refusals while the limiter refuses most of a flood: 429 for the flood, 401 and 500 for unknown keys. */
 export const refusals: Figure = {
   name: 'refusals',
-  async measure(bench) {
-    const limits = { RATE_LIMIT_MESSAGES_PER_S: String(ALLOWED_PER_S), RATE_LIMIT_BURST: String(ALLOWED_PER_S) };
-    // The gateway limits guesses of keys per address, and here all come from one address. Only the 401 is of interest.
-    const gateway = await openGateway(bench, { ...limits, RATE_LIMIT_FAILED_KEYS_PER_MINUTE: '1000000' });
-    try {
+  measure: (bench) =>
+    withOpened(async (keep) => {
+      const limits = { RATE_LIMIT_MESSAGES_PER_S: String(ALLOWED_PER_S), RATE_LIMIT_BURST: String(ALLOWED_PER_S) };
+      // The gateway limits guesses of keys per address, and here all come from one address. Only the 401 is of interest.
+      const gateway = keep(await startGateway(bench, { ...limits, RATE_LIMIT_FAILED_KEYS_PER_MINUTE: '1000000' }));
       await flood(gateway, bench, WARM_UP_MS);
       const known = await flood(gateway, bench, WINDOW_MS);
       const lost = await withoutKeys(bench, () => flood(gateway, bench, WINDOW_MS));
       return [toRefusal(429, known, known), toRefusal(401, known, known), toRefusal(500, lost, known)];
-    } finally {
-      await gateway.close();
-    }
-  },
+    }),
 };
 
-/** Latencies in milliseconds by status. */
-type Latencies = ReadonlyMap<number, readonly number[]>;
+type Latencies = Map<number, number[]>;
 
-/**
- * While Redis says that it has lost its keys, an unknown key may still be valid. So the gateway answers 500, not 401.
- */
+/** While Redis reports that it has lost its keys, an unknown key may still be valid: the gateway answers 500, not 401. */
 async function withoutKeys<T>(bench: Bench, run: () => Promise<T>): Promise<T> {
   const redis = new Redis(bench.environment.REDIS_URL ?? '');
   const offset = await redis.hget('access:keys:places', '0');
@@ -62,42 +52,37 @@ async function withoutKeys<T>(bench: Bench, run: () => Promise<T>): Promise<T> {
 }
 
 async function flood(gateway: Server, bench: Bench, windowMs: number): Promise<Latencies> {
-  const latencies = new Map<number, number[]>();
-  const strangers = () => toRequest(createKeyText('svcapik', { kind: 'publishable', environment: 'development' }), 1);
+  const latencies: Latencies = new Map();
+  const newKey = () => createKeyText(ACCESS_KEY_PREFIX, { kind: 'publishable', environment: 'development' });
+  const offer = { windowMs, latencies };
   await Promise.all([
-    offer(gateway, { perSecond: OFFERED_PER_S / BATCH, windowMs, latencies }, () => toRequest(bench.accessKey, BATCH)),
-    offer(gateway, { perSecond: STRANGERS_PER_S, windowMs, latencies }, strangers),
+    offerLoad(gateway, { ...offer, perSecond: OFFERED_PER_S / BATCH }, () => batchOf(bench.publishableKey, BATCH)),
+    offerLoad(gateway, { ...offer, perSecond: STRANGERS_PER_S }, () => batchOf(newKey(), 1)),
   ]);
   return latencies;
 }
 
 let messages = 0;
 
-function toRequest(key: string, count: number): Buffer {
+function batchOf(key: string, count: number): Buffer {
   const body = createBody(messages, count, new Date());
   messages += count;
-  const head = `POST /v1/audience/messages HTTP/1.1\r\nhost: 127.0.0.1\r\nx-service-publishable-key: ${key}\r\n`;
-  return Buffer.concat([
-    Buffer.from(`${head}content-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n`),
-    body,
-  ]);
+  return toRequest(MESSAGES_PATH, { 'x-service-publishable-key': key }, body);
 }
 
-interface Offer {
-  perSecond: number;
-  windowMs: number;
-  latencies: Map<number, number[]>;
-}
-
-/** Sends at a rate, whether answers come or not. A latency counts from when its request was due. */
-async function offer({ port }: Server, { perSecond, windowMs, latencies }: Offer, next: () => Buffer): Promise<void> {
-  const clients = await Promise.all(Array.from({ length: CONNECTIONS }, () => openLoadClient(port)));
+/** Sends at a rate, whether answers arrive or not. A latency counts from when its request was due. */
+async function offerLoad(
+  { port }: Server,
+  { perSecond, windowMs, latencies }: { perSecond: number; windowMs: number; latencies: Latencies },
+  next: () => Buffer,
+): Promise<void> {
   const count = Math.ceil((perSecond * windowMs) / 1000);
-  const start = performance.now();
   let sent = 0;
-  const drive = async (client: LoadClient) => {
+  let startMs: number | null = null;
+  await driveClients(port, CONNECTIONS, async (client) => {
+    startMs ??= performance.now();
     while (sent < count) {
-      const dueMs = start + (sent++ * 1000) / perSecond;
+      const dueMs = startMs + (sent++ * 1000) / perSecond;
       const request = next();
       await delay(Math.max(0, dueMs - performance.now()));
       // A timer may fire a millisecond early.
@@ -107,22 +92,18 @@ async function offer({ port }: Server, { perSecond, windowMs, latencies }: Offer
       latencies.set(status, found);
       found.push(performance.now() - fromMs);
     }
-  };
-  await Promise.all(clients.map(drive));
-  for (const client of clients) client.close();
+  });
 }
 
-/** The latency of a refusal, beside that of accepted requests of the same flood, which wait for the brokers. */
 function toRefusal(status: number, refused: Latencies, accepted: Latencies): Row {
-  const [ours, theirs] = [refused.get(status) ?? [], accepted.get(200) ?? []];
+  const [own, peer] = [refused.get(status) ?? [], accepted.get(200) ?? []];
   return toRow({
-    figure: 'refusals',
     case: `${status} while 9 of 10 are refused`,
     unit: 'p99 ms',
-    beside: '200 in the same flood',
-    ours: quantileOf(ours, 0.99),
-    theirs: quantileOf(theirs, 0.99),
-    bars: [P99],
-    also: `${ours.length} answers, p50 ${quantileOf(ours, 0.5).toFixed(1)} ms; 200: ${theirs.length}`,
+    peer: '200 in the same flood',
+    value: quantileOf(own, 0.99),
+    peerValue: quantileOf(peer, 0.99),
+    bars: [atMost('value', 20)],
+    notes: `${own.length} answers, p50 ${quantileOf(own, 0.5).toFixed(1)} ms; 200: ${peer.length}`,
   });
 }

@@ -1,25 +1,19 @@
 import { storedOffsetsQuery } from '@playline/events/clickhouse';
-import { createEngine, type Engine, waitForMerges } from '../clickhouse.ts';
-import type { Bar, Figure, Row } from '../figure.ts';
-import { toRow } from '../figure.ts';
+import { BLOCK_ROWS, createEngine, type Engine, waitForMerges } from '../clickhouse.ts';
+import { atMost, type Figure, type Row, toRow } from '../figure.ts';
 
 const ROWS = 100_000_000;
 const DAYS = 32;
 const PARTITIONS = 6;
-const BLOCK_ROWS = 10_000;
 const DAY_MS = 86_400_000;
 const MS_PER_ROW = (DAYS * DAY_MS) / ROWS;
-/** Rows of one insert. This takes about a gigabyte of ClickHouse's memory, and makes few parts to merge. */
+/** Rows of one insert: few parts to merge, and about a gigabyte of ClickHouse's memory. */
 const CHUNK_ROWS = 2_000_000;
-/** Merging fifty parts of two million rows takes minutes, and many of them on a busy machine. */
 const MERGES_MAX_MS = 1_800_000;
-/** A tenth of the table: three days of thirty-two. */
-const READ_MAX: Bar = { of: 'ratio', bound: 'at most', must: 0.1, aim: 0.05 };
 
 /**
- * Rows that ClickHouse reads to find which offsets of a block are stored, in a table of a hundred million rows over
- * thirty-two days. A writer sends this query after each failed attempt. Beside it is the same query without the keys of
- * the rows.
+ * Rows that ClickHouse reads to find which offsets of a block are stored, which a writer queries after each failed
+ * attempt. The peer is the same query without the keys of the rows.
  */
 export const storedOffsets: Figure = {
   name: 'stored-offsets',
@@ -27,19 +21,13 @@ export const storedOffsets: Figure = {
   async measure(bench) {
     const engine = createEngine(bench);
     const endMs = Date.now() - (Date.now() % DAY_MS);
-    for (let first = 0; first < ROWS; first += CHUNK_ROWS) await engine.ask(fillStatement(first, endMs));
+    for (let first = 0; first < ROWS; first += CHUNK_ROWS) await engine.query(fillStatement(first, endMs));
     await waitForMerges(engine, bench.database, MERGES_MAX_MS);
-    const block = blockOf(Math.floor(ROWS * 0.97));
-    const rows: Row[] = [];
-    for (const late of [false, true]) rows.push(await compare(engine, block, late));
-    return rows;
+    return [await compare(engine, false), await compare(engine, true)];
   },
 };
 
-/**
- * Rows as they come from the log. Most messages are received at once, one in twenty some hours late, one in a hundred
- * some days late.
- */
+/** Most messages are received within a minute, one in twenty some hours late, one in a hundred some days late. */
 function fillStatement(first: number, endMs: number): string {
   return `INSERT INTO events (environment_id, event_name, event_time, received_at, message_id, identity_key,
     kafka_partition, kafka_offset)
@@ -59,38 +47,27 @@ function fillStatement(first: number, endMs: number): string {
     min_insert_block_size_rows = ${CHUNK_ROWS}, min_insert_block_size_bytes = 0, max_block_size = 1000000`;
 }
 
-interface BlockPlace {
-  partition: number;
-  start: number;
-  end: number;
-}
-
-function blockOf(row: number): BlockPlace {
-  const start = Math.floor(row / PARTITIONS);
-  return { partition: 1, start, end: start + BLOCK_ROWS };
-}
-
-/** @param late whether the block also has messages that came hours and days late */
-async function compare(engine: Engine, place: BlockPlace, late: boolean): Promise<Row> {
-  const { partition, start, end } = place;
+/** @param late whether the block also has messages that arrived hours and days late */
+async function compare(engine: Engine, late: boolean): Promise<Row> {
+  const [partition, start] = [1, Math.floor((ROWS * 0.97) / PARTITIONS)];
+  const end = start + BLOCK_ROWS;
   const where = `kafka_partition = ${partition} AND kafka_offset >= ${start} AND kafka_offset < ${end}`;
-  const younger = late ? '' : 'AND received_at - event_time < 60';
-  const lines = await engine.ask(
+  const punctual = late ? '' : 'AND received_at - event_time < 60';
+  const lines = await engine.queryRows(
     `SELECT hex(formatRow('RowBinary', environment_id, '', event_name, event_time, received_at, message_id, identity_key)) FROM events
-    WHERE ${where} ${younger} FORMAT TSV`,
+    WHERE ${where} ${punctual} FORMAT TSV`,
   );
-  // The first columns of a row, as the writer holds it. The query needs no others.
-  const rows = lines.split('\n').map((line) => Buffer.from(line, 'hex'));
-  const bounded = await engine.measure(storedOffsetsQuery('events', { ...place, rows }));
+  // The first columns of a row, as the writer has it. The query needs no others.
+  const rows = lines.map(([hex = '']) => Buffer.from(hex, 'hex'));
+  const bounded = await engine.measure(storedOffsetsQuery('events', { partition, start, end, rows }));
   const unbounded = await engine.measure(`SELECT DISTINCT toString(kafka_offset) FROM events WHERE ${where}`);
   return toRow({
-    figure: 'stored-offsets',
     case: `${rows.length} rows of a block${late ? ', some of them hours and days late' : ''}, in ${ROWS / 1e6} million`,
     unit: 'rows read',
-    ours: bounded.readRows,
-    beside: 'partition and offset alone',
-    theirs: unbounded.readRows,
-    bars: [READ_MAX],
-    also: `${((100 * bounded.readRows) / ROWS).toFixed(1)} % of the table; ${Math.round(bounded.ms)} ms beside ${Math.round(unbounded.ms)}; found ${bounded.rows} of ${rows.length}`,
+    value: bounded.readRows,
+    peer: 'partition and offset alone',
+    peerValue: unbounded.readRows,
+    bars: [atMost('ratio', 0.1, 0.05)],
+    notes: `${((100 * bounded.readRows) / ROWS).toFixed(1)} % of the table; ${Math.round(bounded.ms)} ms, peer ${Math.round(unbounded.ms)}; found ${bounded.rows} of ${rows.length}`,
   });
 }

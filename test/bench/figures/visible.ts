@@ -1,65 +1,46 @@
 import { TOPICS } from '@playline/contracts';
-import { createEngine, waitForRows } from '../clickhouse.ts';
-import { type Bar, type Bench, type Figure, type Row, toRow } from '../figure.ts';
-import { openGateway, openPeer, peerEnvironment, type Server } from '../gateway-servers.ts';
+import { createEngine, type Engine, waitForRows } from '../clickhouse.ts';
+import { atMost, type Bar, type Bench, type Figure, type Row, toRow } from '../figure.ts';
+import { readEnd } from '../kafka-client.ts';
 import { openKafkaEngine } from '../kafka-engine.ts';
-import { postMessages } from '../post.ts';
-import type { Measured } from '../processes.ts';
-import { openRowWatch, type RowWatch } from '../row-watch.ts';
-import { readEnd } from '../topic-end.ts';
-import { openWriter } from '../writer-process.ts';
+import { postMessages } from '../load.ts';
+import { withOpened } from '../opened.ts';
+import { quantileOf } from '../quantile.ts';
+import { repeatEvery } from '../repeat.ts';
+import { peerTopicOf, type Server, startGateway, startPeer, startWriter } from '../services.ts';
 
 const BATCH_SIZE = 20;
 const LOADS = [100, 1_000, 5_000];
 /** The load to which the bars apply. The peer gets it too. */
-const JUDGED_LOAD = 1_000;
+const PEER_LOAD = 1_000;
 const WARM_UP_S = 2;
 const WINDOW_S = 12;
-/**
- * The longest time that the writer collects a block, its setting BLOCK_AGE_MAX_MS. This is most of the measured time.
- */
+/** The writer's setting BLOCK_AGE_MAX_MS, which is most of the measured time. */
 const BLOCK_AGE_MS = 1_000;
+/** Interval of polls: the precision of a moment. Each poll costs ClickHouse some milliseconds. */
+const POLL_MS = 50;
 
 /** Time from when a message was due to be posted until a reader saw its row, with 6 partitions and batches of 20. */
 export const visible: Figure = {
   name: 'visible',
   async measure(bench) {
-    const opened: Measured[] = [];
-    const seen = new Map<number, Seen>();
-    try {
-      opened.push(await openWriter(bench));
-      const server = await openGateway(bench);
-      opened.push(server);
-      const way = { server, topic: `${bench.topicPrefix}${TOPICS.messages.name}`, table: 'events' };
-      for (const load of LOADS) seen.set(load, await measureLoad(bench, way, load));
-    } finally {
-      for (const process of opened) await process.close();
-    }
-    const peer = await measurePeer(bench);
-    return [...seen].flatMap(([load, ours]) => toRows(load, ours, load === JUDGED_LOAD ? peer : null));
+    const seen = await withOpened(async (keep) => {
+      keep(await startWriter(bench));
+      const server = keep(await startGateway(bench));
+      const path = { server, topic: `${bench.topicPrefix}${TOPICS.messages.name}`, table: 'events' };
+      const byLoad = new Map<number, Seen>();
+      for (const load of LOADS) byLoad.set(load, await measureLoad(bench, path, load));
+      return byLoad;
+    });
+    const peer = await withOpened(async (keep) => {
+      const topic = peerTopicOf(bench);
+      const { table } = keep(await openKafkaEngine(bench, topic));
+      const server = keep(await startPeer(bench, 'reference/gateway'));
+      return measureLoad(bench, { server, topic, table }, PEER_LOAD);
+    });
+    return [...seen].flatMap(([load, own]) => toRows(load, own, load === PEER_LOAD ? peer : null));
   },
 };
-
-async function measurePeer(bench: Bench): Promise<Seen> {
-  const topic = peerEnvironment(bench).BENCH_TOPIC ?? '';
-  const { table, close } = await openKafkaEngine(bench, topic);
-  try {
-    const server = await openPeer('reference/gateway', bench);
-    try {
-      return await measureLoad(bench, { server, topic, table }, JUDGED_LOAD);
-    } finally {
-      await server.close();
-    }
-  } finally {
-    await close();
-  }
-}
-
-interface Way {
-  server: Server;
-  topic: string;
-  table: string;
-}
 
 interface Seen {
   p50Ms: number;
@@ -67,24 +48,50 @@ interface Seen {
   partsPerSecond: number;
 }
 
-async function measureLoad(bench: Bench, { server, topic, table }: Way, load: number): Promise<Seen> {
+async function measureLoad(
+  bench: Bench,
+  { server, topic, table }: { server: Server; topic: string; table: string },
+  load: number,
+): Promise<Seen> {
   const engine = createEngine(bench);
-  const watch = openRowWatch(engine, table);
+  const watch = watchRows(engine, table);
   try {
     const messages = load * (WARM_UP_S + WINDOW_S);
     const { startMs } = await postMessages(server, bench, { messages, batchSize: BATCH_SIZE, messagesPerSecond: load });
     await waitForRows(engine, { table, rows: await readEnd(bench, topic) });
     // One more poll, so that the last rows are seen too.
-    await watch.look();
+    await watch.poll();
     const fromMs = Math.ceil(startMs) + WARM_UP_S * 1_000;
-    const toMs = fromMs + WINDOW_S * 1_000;
-    const delays = await readDelays(bench, watch, { table, fromMs, toMs });
-    const at = (q: number) => delays[Math.min(delays.length - 1, Math.floor(delays.length * q))] ?? Number.NaN;
-    const parts = await countParts(bench, { table, fromMs, toMs });
-    return { p50Ms: at(0.5), p99Ms: at(0.99), partsPerSecond: parts / WINDOW_S };
+    const span = { table, fromMs, toMs: fromMs + WINDOW_S * 1_000 };
+    const delays = await readDelays(engine, watch.seenAtMs, span);
+    const parts = await countParts(engine, span);
+    return { p50Ms: quantileOf(delays, 0.5), p99Ms: quantileOf(delays, 0.99), partsPerSecond: parts / WINDOW_S };
   } finally {
     await watch.close();
   }
+}
+
+/** Watches when rows of a table become visible. Rows of a partition become visible in the order of their offsets. */
+function watchRows(engine: Engine, table: string) {
+  const partitions = new Map<number, { offset: number; atMs: number }[]>();
+  const poll = async () => {
+    const rows = await engine.queryRows(
+      `SELECT kafka_partition, max(kafka_offset) FROM ${table} GROUP BY kafka_partition FORMAT TSV`,
+    );
+    const atMs = Date.now();
+    for (const [partition = 0, offset = 0] of rows.map((row) => row.map(Number))) {
+      const seen = partitions.get(partition) ?? [];
+      partitions.set(partition, seen);
+      if (offset > (seen.at(-1)?.offset ?? -1)) seen.push({ offset, atMs });
+    }
+  };
+  return {
+    ...repeatEvery(POLL_MS, poll),
+    poll,
+    /** When a poll first saw the row, by the wall clock; NaN when none did. */
+    seenAtMs: (partition: number, offset: number) =>
+      partitions.get(partition)?.find((seen) => seen.offset >= offset)?.atMs ?? Number.NaN,
+  };
 }
 
 interface Span {
@@ -93,63 +100,53 @@ interface Span {
   toMs: number;
 }
 
-/**
- * Delays in milliseconds, ascending, of every message that was due within the span. A message's own time is the time at
- * which it was due.
- */
-async function readDelays(bench: Bench, watch: RowWatch, { table, fromMs, toMs }: Span): Promise<number[]> {
+/** Delays in milliseconds of every message that was due within the span. Its own time is when it was due. */
+async function readDelays(
+  engine: Engine,
+  seenAtMs: (partition: number, offset: number) => number,
+  { table, fromMs, toMs }: Span,
+): Promise<number[]> {
   const time = 'toUnixTimestamp64Milli(event_time)';
-  const answer = await createEngine(bench).ask(
+  const rows = await engine.queryRows(
     `SELECT kafka_partition, kafka_offset, ${time} FROM ${table} WHERE ${time} >= ${fromMs} AND ${time} < ${toMs} FORMAT TSV`,
   );
-  const delays = answer.split('\n').map((line) => {
-    const [partition = 0, offset = 0, dueMs = 0] = line.split('\t').map(Number);
-    return (watch.seenAtMs(partition, offset) ?? Number.NaN) - dueMs;
+  const delays = rows.map((row) => {
+    const [partition = 0, offset = 0, dueMs = 0] = row.map(Number);
+    return seenAtMs(partition, offset) - dueMs;
   });
   if (delays.some(Number.isNaN)) throw new Error(`a row of ${table} was never seen`);
-  return delays.sort((a, b) => a - b);
+  return delays;
 }
 
 /** Counts parts that inserts have made, not those of merges. */
-async function countParts(bench: Bench, { table, fromMs, toMs }: Span): Promise<number> {
-  const engine = createEngine(bench);
-  await engine.ask('SYSTEM FLUSH LOGS');
+async function countParts(engine: Engine, { table, fromMs, toMs }: Span): Promise<number> {
+  await engine.query('SYSTEM FLUSH LOGS');
   const time = 'toUnixTimestamp64Milli(toDateTime64(event_time_microseconds, 3))';
-  const parts = await engine.ask(
-    `SELECT count() FROM system.part_log WHERE event_type = 'NewPart' AND database = '${bench.database}'
+  return engine.queryNumber(
+    `SELECT count() FROM system.part_log WHERE event_type = 'NewPart' AND database = currentDatabase()
       AND table = '${table}' AND ${time} >= ${fromMs} AND ${time} < ${toMs}`,
   );
-  return Number(parts);
 }
 
-function toRows(load: number, ours: Seen, peer: Seen | null): Row[] {
-  const names = { figure: 'visible', case: `${load} messages/s`, also: '' };
-  const judge = (bar: Bar) => (load === JUDGED_LOAD ? { bars: [bar] } : {});
-  const age = { beside: 'floor: age of a block', theirs: BLOCK_AGE_MS };
+const UNITS = { p50Ms: 'p50 ms', p99Ms: 'p99 ms', partsPerSecond: 'parts a second' } as const;
+
+function toRows(load: number, own: Seen, peer: Seen | null): Row[] {
+  const toOne = (of: keyof Seen, name: string, peerValue: number, bar?: Bar) =>
+    toRow({
+      case: `${load} messages/s`,
+      unit: UNITS[of],
+      value: own[of],
+      peer: name,
+      peerValue,
+      ...(bar && load === PEER_LOAD && { bars: [bar] }),
+    });
+  const age = 'floor: age of a block';
   const rows = [
-    toRow({ ...names, unit: 'p50 ms', ours: ours.p50Ms, ...age }),
-    toRow({
-      ...names,
-      unit: 'p99 ms',
-      ours: ours.p99Ms,
-      ...age,
-      ...judge({ of: 'ours', bound: 'at most', must: 2_000, aim: 1_200 }),
-    }),
-    toRow({
-      ...names,
-      unit: 'parts a second',
-      ours: ours.partsPerSecond,
-      beside: 'partitions of the topic',
-      theirs: TOPICS.messages.partitions,
-      ...judge({ of: 'ours', bound: 'at most', must: 6 }),
-    }),
+    toOne('p50Ms', age, BLOCK_AGE_MS),
+    toOne('p99Ms', age, BLOCK_AGE_MS, atMost('value', 2_000, 1_200)),
+    toOne('partsPerSecond', 'partitions of the topic', TOPICS.messages.partitions, atMost('value', 6)),
   ];
   if (peer === null) return rows;
-  const beside = "reference + ClickHouse's Kafka engine";
-  return [
-    ...rows,
-    toRow({ ...names, unit: 'p50 ms', ours: ours.p50Ms, beside, theirs: peer.p50Ms }),
-    toRow({ ...names, unit: 'p99 ms', ours: ours.p99Ms, beside, theirs: peer.p99Ms }),
-    toRow({ ...names, unit: 'parts a second', ours: ours.partsPerSecond, beside, theirs: peer.partsPerSecond }),
-  ];
+  const keys = Object.keys(UNITS) as (keyof Seen)[];
+  return [...rows, ...keys.map((of) => toOne(of, "reference + ClickHouse's Kafka engine", peer[of]))];
 }

@@ -1,33 +1,26 @@
-/** Floor of the linker: reads `EVENTS` records with the bare client, one pipelined HSET each, and commits each batch. */
+/** Floor of the linker: reads `EVENTS` records with kafkajs, one pipelined HSET each, and commits each batch. */
 import { Redis } from 'ioredis';
-import { logLevel } from 'kafkajs';
-import { createKafka } from '../kafka-client.ts';
+import { openFloorConsumer } from './consumer.ts';
+import { startMeter } from './meter.ts';
 
 const wanted = Number(process.env.EVENTS);
 const name = process.env.BENCH_KEY ?? 'test-floor';
+/** Spreads the fields, so that each hash stays small. */
+const HASHES = 1_000;
 const redis = new Redis(process.env.REDIS_URL ?? '');
-const kafka = createKafka('floor', (process.env.KAFKA_BROKERS ?? '').split(','), logLevel.ERROR);
-const consumer = kafka.consumer({ groupId: process.env.CONSUMER_GROUP ?? 'floor', maxWaitTimeInMs: 200 });
-await consumer.connect();
-await consumer.subscribe({ topic: process.env.BENCH_TOPIC ?? '', fromBeginning: true });
-
+const consumer = await openFloorConsumer();
+const meter = startMeter();
 let events = 0;
-let before = process.cpuUsage();
-let start = 0;
 await new Promise<void>((resolve, reject) => {
   consumer
     .run({
       autoCommit: false,
       eachBatch: async ({ batch }) => {
         const { topic, partition, messages } = batch;
-        if (start === 0) {
-          start = performance.now();
-          before = process.cpuUsage();
-        }
+        if (events === 0) meter.restart();
         const pipeline = redis.pipeline();
-        // Spreads the fields over a thousand hashes, so that each stays small.
         for (const { offset, value } of messages)
-          pipeline.hset(`${name}:${Number(offset) % 1_000}`, offset, value ?? '');
+          pipeline.hset(`${name}:${Number(offset) % HASHES}`, offset, value ?? '');
         await pipeline.exec();
         await consumer.commitOffsets([{ topic, partition, offset: String(Number(batch.lastOffset()) + 1) }]);
         events += messages.length;
@@ -36,10 +29,7 @@ await new Promise<void>((resolve, reject) => {
     })
     .catch(reject);
 });
-const seconds = (performance.now() - start) / 1000;
-const { user, system } = process.cpuUsage(before);
-process.send?.({ events, cpuSeconds: (user + system) / 1e6, seconds });
-for (let at = 0; at < 1_000; at++) await redis.unlink(`${name}:${at}`);
+meter.send(events);
+for (let hash = 0; hash < HASHES; hash++) await redis.unlink(`${name}:${hash}`);
 redis.disconnect();
 await consumer.disconnect();
-process.disconnect?.();

@@ -1,19 +1,13 @@
 /** Floor: only the producer's client, with values of the right size and one full request in flight. */
 import { Producer } from '@platformatic/kafka';
 import { createMessage } from '../messages.ts';
+import { startMeter } from './meter.ts';
 
-const WARM_UP_MS = 1_500;
-const WINDOW_MS = 5_000;
 /** A request of about 1 MB. Larger ones are not faster. */
 const MESSAGES_PER_REQUEST = 1_000;
-
-const topic = process.env.BENCH_TOPIC ?? '';
-const producer = new Producer({
-  clientId: 'floor',
-  bootstrapBrokers: (process.env.KAFKA_BROKERS ?? '').split(','),
-  acks: -1,
-  idempotent: true,
-});
+const { BENCH_TOPIC: topic = '', KAFKA_BROKERS = '' } = process.env;
+const bootstrapBrokers = KAFKA_BROKERS.split(',');
+const producer = new Producer({ clientId: 'floor', bootstrapBrokers, acks: -1, idempotent: true });
 const now = new Date();
 const messages = Array.from({ length: MESSAGES_PER_REQUEST }, (_, n) => {
   const message = createMessage(n, now);
@@ -21,19 +15,13 @@ const messages = Array.from({ length: MESSAGES_PER_REQUEST }, (_, n) => {
 });
 
 async function produceFor(ms: number): Promise<number> {
-  const end = performance.now() + ms;
+  const endMs = performance.now() + ms;
   let events = 0;
-  while (performance.now() < end) {
-    await producer.send({ messages });
-    events += messages.length;
-  }
+  for (; performance.now() < endMs; events += messages.length) await producer.send({ messages });
   return events;
 }
 
-await produceFor(WARM_UP_MS);
-const before = process.cpuUsage();
-const events = await produceFor(WINDOW_MS);
-const { user, system } = process.cpuUsage(before);
-process.send?.({ events, cpuSeconds: (user + system) / 1e6 });
+await produceFor(1_500);
+const meter = startMeter();
+meter.send(await produceFor(5_000));
 await producer.close();
-process.disconnect?.();

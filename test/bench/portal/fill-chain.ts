@@ -1,29 +1,27 @@
 import { createHash } from 'node:crypto';
 import type { Engine } from '../clickhouse.ts';
-import type { Bench } from '../figure.ts';
+import { type Bench, type Range, scaled } from '../figure.ts';
 
 const ACTIVITIES = 3_000_000;
 const MINTS = 100_000;
 const ERASURES = 500;
-/** Each is four rows with their text: half a gigabyte of the engine's memory. */
+/** Activities of one insert, four rows with text each: half a gigabyte of ClickHouse's memory. */
 const CHUNK_ROWS = 125_000;
 const DAY_MS = 86_400_000;
 const YEAR_MS = 365 * DAY_MS;
 const US_OF_MS = 1_000;
-/** A contract that was linked late: its whole history was indexed in these ten minutes of yesterday. */
 const BACKFILL = { agoMs: DAY_MS, lengthMs: 600_000 };
 /** One version in so many has a later one. */
 const UPDATED_OF = 20;
 const SETTINGS = 'SETTINGS max_insert_threads = 1, max_threads = 2, max_insert_block_size = 500000';
 
 export const CHAIN = 'bench-chain';
-/** Contracts by number: two of a tenth of all activities each, a hundred of half a percent, the others of some hundred rows. */
+/** Contracts by number: two have a tenth of all activities each, a hundred half a percent, the others some hundred rows. */
 const [BIG, BACKFILLED, FIRST_MIDDLE, FIRST_SMALL] = [0, 1, 2, 1_000];
 const MIDDLES = 100;
 const ROWS_OF_A_SMALL = 100;
 const addressOf = (contract: number) => `0x${createHash('sha1').update(`contract ${contract}`).digest('hex')}`;
 
-/** Contracts that the environment has linked. */
 export const CONTRACTS = {
   big: addressOf(BIG),
   backfilled: addressOf(BACKFILLED),
@@ -31,34 +29,25 @@ export const CONTRACTS = {
   smalls: [0, 1].map((at) => addressOf(FIRST_SMALL + at)),
 } as const;
 
-/** A receipt among those that are filled in. */
 export const ERASURE_ID = '00000000-0000-4000-8000-000000000007';
 
 /** Fills the history of a chain, with the environment's contracts in it, its mints, and its erasures. */
-export async function fillChain(engine: Engine, bench: Bench, projectId: string) {
-  const activities = Math.max(100_000, Math.round(ACTIVITIES * bench.scale));
+export async function fillChain(engine: Engine, bench: Bench, projectId: string): Promise<void> {
+  const activities = scaled(bench, ACTIVITIES, 100_000);
   const shape = shapeOf(activities);
   for (let first = 0; first < activities; first += CHUNK_ROWS) {
     const range = { first, count: Math.min(CHUNK_ROWS, activities - first) };
-    await engine.ask(versionsStatement(shape, range));
-    await engine.ask(supersededStatement(shape, range));
+    await engine.query(versionsStatement(shape, range));
+    await engine.query(supersededStatement(shape, range));
   }
-  await engine.ask(tokensStatement());
-  const mints = Math.round(MINTS * bench.scale);
-  await engine.ask(mintsStatement({ ...bench, projectId }, mints));
-  for (const statement of erasureStatements(bench.environmentId)) await engine.ask(statement);
-  return { activities, mints };
+  await engine.query(tokensStatement());
+  await engine.query(mintsStatement({ ...bench, projectId }, scaled(bench, MINTS)));
+  for (const statement of erasureStatements(bench.environmentId)) await engine.query(statement);
 }
 
-interface Shape {
-  readonly startUs: number;
-  readonly stepUs: number;
-  readonly backfillUs: number;
-  readonly backfillStepUs: number;
-  readonly smalls: number;
-}
+type Shape = ReturnType<typeof shapeOf>;
 
-function shapeOf(activities: number): Shape {
+function shapeOf(activities: number) {
   const nowMs = Date.now();
   return {
     startUs: (nowMs - YEAR_MS) * US_OF_MS,
@@ -67,11 +56,6 @@ function shapeOf(activities: number): Shape {
     backfillStepUs: Math.floor((BACKFILL.lengthMs * US_OF_MS) / activities),
     smalls: Math.max(1, Math.round((activities * 0.3) / ROWS_OF_A_SMALL)),
   };
-}
-
-interface Range {
-  readonly first: number;
-  readonly count: number;
 }
 
 const numberOf = (salt: number) => `cityHash64(base, ${salt})`;
@@ -124,7 +108,7 @@ function tokensStatement(): string {
   FROM numbers(50000)`;
 }
 
-/** Of 89 days, one in a hundred waits, one in fifty has failed, and one in ten has two revisions that nobody merged. */
+/** One in a hundred is pending, one in fifty has failed, and one in ten has two unmerged revisions. */
 function mintsStatement({ environmentId, projectId }: Bench & { projectId: string }, mints: number): string {
   const status = `multiIf(number % 100 = 0, 'pending', number % 50 = 1, 'failed', 'succeeded')`;
   return `INSERT INTO mint_requests (chain, contract, requested_at, attempt_id, reference_id, revision, project_id, environment_id,

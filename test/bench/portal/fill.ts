@@ -1,59 +1,30 @@
 import { type Engine, waitForMerges } from '../clickhouse.ts';
-import type { Bench } from '../figure.ts';
-import { createGame, type Game, idsOf, rowsOf } from '../queries/game.ts';
+import { type Bench, scaled } from '../figure.ts';
+import { eventsStatement } from '../queries/fill.ts';
+import { createGame, FIRST_PARTITION, type Game, idsOf, rowsOf } from '../queries/game.ts';
 
 const EVENTS = 10_000_000;
 const REJECTIONS = 100_000;
 const PEOPLE = 1_000_000;
 const AUDIT_ENTRIES = 20_000;
 const CHUNK_ROWS = 1_000_000;
-/** Greater than any partition of the topic, so that a row from a writer never looks like one of these. */
-const FIRST_PARTITION = 100;
 const MERGES_MAX_MS = 1_800_000;
 const SETTINGS = 'SETTINGS max_insert_threads = 2, max_threads = 2, max_partitions_per_insert_block = 200';
 
-/** What was filled in. */
-export interface Filled {
-  readonly events: number;
-  readonly rejections: number;
-  readonly people: number;
-}
-
-/**
- * Fills an environment directly, because the log would be slow: 60 days of events, 90 days of rejections, people, two
- * years of changes.
- */
-export async function fillEnvironment(engine: Engine, bench: Bench, projectId: string): Promise<Filled> {
-  const filled = {
-    events: Math.round(EVENTS * bench.scale),
-    rejections: Math.round(REJECTIONS * bench.scale),
-    people: Math.round(PEOPLE * bench.scale),
-  };
-  const game = { ...createGame(bench.environmentId, filled.events), people: filled.people };
-  for (let first = 0; first < filled.events; first += CHUNK_ROWS) {
-    const count = Math.min(CHUNK_ROWS, filled.events - first);
-    await engine.ask(eventsStatement(game, rowsOf(game, { first, count })));
+export async function fillEnvironment(engine: Engine, bench: Bench, projectId: string): Promise<void> {
+  const events = scaled(bench, EVENTS);
+  const game = { ...createGame(bench.environmentId, events), people: scaled(bench, PEOPLE) };
+  for (let first = 0; first < events; first += CHUNK_ROWS) {
+    const count = Math.min(CHUNK_ROWS, events - first);
+    await engine.query(`${eventsStatement(game, rowsOf(game, { first, count }))} ${SETTINGS}`);
   }
-  await engine.ask(peopleStatement(game));
-  await engine.ask(rejectionsStatement(bench.environmentId, filled.rejections));
-  await engine.ask(auditStatement({ ...bench, projectId }, Math.round(AUDIT_ENTRIES * bench.scale)));
+  await engine.query(peopleStatement(game));
+  await engine.query(rejectionsStatement(bench.environmentId, scaled(bench, REJECTIONS)));
+  await engine.query(auditStatement({ ...bench, projectId }, scaled(bench, AUDIT_ENTRIES)));
   await waitForMerges(engine, bench.database, MERGES_MAX_MS);
-  await engine.ask('SYSTEM RELOAD DICTIONARY identity_persons');
-  return filled;
+  await engine.query('SYSTEM RELOAD DICTIONARY identity_persons');
 }
 
-function eventsStatement({ environmentId }: Game, rows: string): string {
-  return `INSERT INTO events (environment_id, type, event_name, event_time, received_at, message_id, identity_key,
-    anonymous_key, user_key, anonymous_id, user_id, identity_type, session_id, surface, library, library_version,
-    page_url, page_path, properties, trace_id, kafka_partition, kafka_offset)
-  SELECT '${environmentId}', if(event_name = '', 'page', 'track'), event_name, event_time, received_at, message_id,
-    identity_key, anonymous_key, user_key, anonymous_id, user_id, if(user_id = '', '', 'steam'), session_id, surface,
-    concat('audience-', surface), '2.5.0', page_url, page_path, properties, lower(hex(sipHash128(number))),
-    ${FIRST_PARTITION} + number % 6, intDiv(number, 6)
-  FROM (${rows}) ${SETTINGS}`;
-}
-
-/** Links the visitor and the user of each person. */
 function peopleStatement({ environmentId, people }: Game): string {
   const { anonymousKey, userKey } = idsOf('number');
   return `INSERT INTO identity_overrides (environment_id, identity_key, person_key, kind, linked_at, version, stored_at)

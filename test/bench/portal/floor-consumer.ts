@@ -7,13 +7,13 @@ const { KAFKA_BROKERS = '', TOPIC = '' } = process.env;
 const POLL_MS = 500;
 
 const reader = openLogReader({ brokers: KAFKA_BROKERS.split(','), clientId: 'floor', onFault: () => {} });
-const places = new Map((await reader.bounds(TOPIC)).map(({ partition, end }) => [partition, end]));
+const offsets = new Map((await reader.bounds(TOPIC)).map(({ partition, end }) => [partition, end]));
 console.log('ready');
 for (;;) {
   await delay(POLL_MS);
   for (const { partition, end } of await reader.bounds(TOPIC)) {
-    const start = places.get(partition) ?? end;
+    const start = offsets.get(partition) ?? end;
     for await (const _ of reader.read({ topic: TOPIC, partition, start, end }));
-    places.set(partition, end);
+    offsets.set(partition, end);
   }
 }

@@ -1,14 +1,15 @@
+import { createMetrics } from '@playline/runtime';
 import { expect, it } from 'vitest';
 import { createPortalApp } from '../../../services/portal/src/app.ts';
 import { openPortal } from '../../../services/portal/src/test/open-portal.ts';
 import { pathsOf, UNMEASURED } from './pages.ts';
 
-/** Routes that answer the same bytes to everybody. */
+/** Routes that are no pages. */
 const NO_PAGE = /^\/assets\/|\{\*unknown\}/;
 
-it('the bench of the portal measures every page, or says why it does not', async () => {
+it('the bench measures every page of the portal, or lists why it does not', async () => {
   const portal = await openPortal();
-  const routes = createPortalApp(portal.parts).routes;
+  const routes = createPortalApp({ ...portal.parts, metrics: createMetrics('portal') }).routes;
   await portal.close();
   const pages = new Set(routes.filter(({ method }) => method === 'GET').map(({ path }) => path));
   const measured = pathsOf({ projectId: 'p', environment: 'e', invitation: '/invitation?code=c' });

@@ -1,9 +1,9 @@
-import { personDays, type Question } from './questions.ts';
+import { type AnalystQuery, personDays } from './basic.ts';
 import type { Scene } from './scene.ts';
 import type { Source } from './sources.ts';
 
-/** Questions that the team of a game looks at each week. */
-export function cookbookQuestions(scene: Scene): Question[] {
+/** Queries that the team of a game runs each week. */
+export function cookbookQueries(scene: Scene): AnalystQuery[] {
   return [
     retention(scene),
     stickiness(scene),
@@ -15,7 +15,6 @@ export function cookbookQuestions(scene: Scene): Question[] {
   ];
 }
 
-/** Rows of days on which people were active. */
 interface Active {
   readonly rows: string;
   readonly person: string;
@@ -28,7 +27,7 @@ const activeOf = (source: Source, span: Scene['spans']['day']): Active => ({
   day: 'toDate(event_time)',
 });
 
-/** Writes a query about whole days, from rows of events or from our own view of active days. */
+/** Writes a query about whole days, from rows of events or from the view of active days. */
 function ofActive(scene: Scene, span: Scene['spans']['day'], write: (active: Active) => string) {
   return {
     raw: write(activeOf(scene.raw, span)),
@@ -38,8 +37,8 @@ function ofActive(scene: Scene, span: Scene['spans']['day'], write: (active: Act
   };
 }
 
-/** For each week, how many of its new people came again in each later week. */
-const retention = (scene: Scene): Question => ({
+/** For each week, how many of its new people returned in each later week. */
+const retention = (scene: Scene): AnalystQuery => ({
   name: 'retention of 8 weeks',
   agrees: true,
   ...ofActive(
@@ -53,7 +52,7 @@ const retention = (scene: Scene): Question => ({
 });
 
 /** Average of active people per day, as a share of the active people of 30 days. */
-const stickiness = (scene: Scene): Question => ({
+const stickiness = (scene: Scene): AnalystQuery => ({
   name: 'stickiness of 30 days',
   agrees: true,
   ...ofActive(
@@ -65,7 +64,7 @@ const stickiness = (scene: Scene): Question => ({
   ),
 });
 
-function sessionsADay(scene: Scene): Question {
+function sessionsADay(scene: Scene): AnalystQuery {
   const { month } = scene.spans;
   const daily = `count(), avg(dateDiff('second', started_at, ended_at))`;
   const ofEvents = (source: Source) => `
@@ -82,7 +81,7 @@ function sessionsADay(scene: Scene): Question {
   };
 }
 
-function firstTouch(scene: Scene): Question {
+function firstTouch(scene: Scene): AnalystQuery {
   const ofEvents = (source: Source) => `
     SELECT extractURLParameter(url, 'utm_campaign') AS campaign, count() AS people
     FROM (SELECT ${source.person} AS who, argMin(page_url, event_time) AS url FROM ${source.peopleRows({})} GROUP BY who)
@@ -97,7 +96,7 @@ function firstTouch(scene: Scene): Question {
 }
 
 /** The first three pages of each session, most frequent first. */
-function topPaths(scene: Scene): Question {
+function topPaths(scene: Scene): AnalystQuery {
   const of = (source: Source, route: string) => `
     SELECT arrayStringConcat(arraySlice(arrayMap(page -> page.2, arraySort(groupArray((event_time, ${route})))), 1, 3), ' > ') AS path
     FROM ${source.rows({ span: scene.spans.day, names: [''] })} GROUP BY session_id`;
@@ -113,7 +112,7 @@ function topPaths(scene: Scene): Question {
   };
 }
 
-function oneUser({ environmentId, raw, peer, who }: Scene): Question {
+function oneUser({ environmentId, raw, peer, who }: Scene): AnalystQuery {
   const seen = (person: string, rows: string) => `
     SELECT ${person} AS who, count(), min(event_time), max(event_time), argMin(page_url, event_time) FROM ${rows} GROUP BY who`;
   const joined = peer.peopleRows({});
@@ -129,7 +128,7 @@ function oneUser({ environmentId, raw, peer, who }: Scene): Question {
   };
 }
 
-function distribution(scene: Scene): Question {
+function distribution(scene: Scene): AnalystQuery {
   const of = (source: Source) => `
     SELECT JSONExtractString(properties, 'mode') AS mode, count(), quantiles(0.1, 0.5, 0.9)(JSONExtractInt(properties, 'score'))
     FROM ${source.rows({ span: scene.spans.month, names: ['match_finished'] })} GROUP BY mode ORDER BY mode`;

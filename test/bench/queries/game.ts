@@ -1,15 +1,17 @@
-/** Share of people who play all the time. The others start one after the other and play less from week to week. */
+import type { Range } from '../figure.ts';
+
+/** Share of people who play all the time. The others start one by one and play less from week to week. */
 const REGULARS_SHARE = 0.3;
 const ROWS_OF_A_PERSON = 100;
-/** A block of rows has two sessions, of one to nineteen rows each. */
 const BLOCK_ROWS = 20;
-/** A resent message comes at most this many rows after the first copy. */
+/** A resent message is at most this many rows after the first copy. */
 const RESENT_AFTER_MAX = 1_000;
 const LOGGED_IN_OF = 10;
+/** Greater than any partition of the topic, so that rows of a writer differ from these. */
+export const FIRST_PARTITION = 100;
 export const DAYS = 60;
 export const DAY_MS = 86_400_000;
 
-/** The dimensions of a game, which follow from its number of rows. */
 export interface Game {
   readonly environmentId: string;
   readonly rows: number;
@@ -25,7 +27,7 @@ export function createGame(environmentId: string, rows: number): Game {
   return { environmentId, rows, people, startMs: endMs - DAYS * DAY_MS, endMs };
 }
 
-/** Event names: pages have none, and clients use eleven. The numbers are shares per thousand. */
+/** Event names and their shares per thousand. Pages have none. */
 const NAMES = {
   '': 300,
   level_started: 180,
@@ -63,8 +65,8 @@ export const idsOf = (person: string | number) => ({
   userId: `concat('user-', toString(toUInt32(${person})))`,
 });
 
-/** A resent copy has the content of an earlier row: everything except its receive time is computed from `base`. */
-const base = `if(number > ${RESENT_AFTER_MAX} AND ${numberOf('number', 1)} % 100 = 0,
+/** A resent copy has the content of an earlier row, from which all but its receive time is computed. */
+const BASE = `if(number > ${RESENT_AFTER_MAX} AND ${numberOf('number', 1)} % 100 = 0,
   number - 1 - ${numberOf('number', 2)} % ${RESENT_AFTER_MAX}, number)`;
 
 const PAGES = `concat('/', ${oneOf('base', 11, ['arena', 'store', 'profile', 'guild', 'news', 'help'])},
@@ -92,20 +94,14 @@ export function rowsOf({ rows, people, startMs, endMs }: Game, { first, count }:
     if(person % 5 < 3, 'web', 'unity') AS surface, ${PAGES} AS page_path,
     concat('https://play.example.com', page_path, if(${numberOf('session', 19)} % 10 < 3,
       concat('?utm_source=ads&utm_campaign=', ${oneOf('session', 20, ['spring', 'launch', 'creators', 'esports', 'winback', 'brand'])}), '')) AS page_url,
-    if(place = 0 AND ${numberOf('session', 21)} % 2 = 0, concat('https://', ${oneOf('session', 22, ['search', 'video', 'social'])}, '.example.net/'), '') AS page_referrer,
+    if(step = 0 AND ${numberOf('session', 21)} % 2 = 0, concat('https://', ${oneOf('session', 22, ['search', 'video', 'social'])}, '.example.net/'), '') AS page_referrer,
     ${PROPERTIES} AS properties
   FROM (
     SELECT *, toUInt32(if(${numberOf('session', 4)} % 2 = 0, ${numberOf('session', 5)} % ${regulars}, ${newcomer})) AS person,
       ${numberOf('session', 7)} % ${LOGGED_IN_OF} = 0 AS logged_in,
-      toInt64(${startMs} + block * ${(endMs - startMs) / blocks} + place * 40000 + ${numberOf('base', 8)} % 30000) AS happened_ms
+      toInt64(${startMs} + block * ${(endMs - startMs) / blocks} + step * 40000 + ${numberOf('base', 8)} % 30000) AS happened_ms
     FROM (
-      SELECT number, ${base} AS base, intDiv(base, ${BLOCK_ROWS}) AS block, 1 + ${numberOf('block', 9)} % ${BLOCK_ROWS - 1} AS cut,
-        base % ${BLOCK_ROWS} >= cut AS second, 2 * block + second AS session, base % ${BLOCK_ROWS} - if(second, cut, 0) AS place
+      SELECT number, ${BASE} AS base, intDiv(base, ${BLOCK_ROWS}) AS block, 1 + ${numberOf('block', 9)} % ${BLOCK_ROWS - 1} AS cut,
+        base % ${BLOCK_ROWS} >= cut AS second, 2 * block + second AS session, base % ${BLOCK_ROWS} - if(second, cut, 0) AS step
       FROM numbers(${first}, ${count})))`;
-}
-
-/** A range of rows or people, by number. */
-export interface Range {
-  readonly first: number;
-  readonly count: number;
 }

@@ -1,10 +1,8 @@
 import type { Engine } from '../clickhouse.ts';
 
 /**
- * The schema of the best-known open-source product analytics on ClickHouse. Rows are sorted by team, day, event name,
- * and hashes of the sender and the message. A row has the person as known when the event arrived. Context is part of
- * the properties, and common properties have their own columns. Later merges of persons are in a table of overrides,
- * which queries about people join. Copies fold only during merges, so its queries may count a message twice.
+ * The schema of the best-known open-source product analytics on ClickHouse. A row has the person as known when the event
+ * arrived; later merges of persons are in a table of overrides. Copies fold only during merges.
  */
 const EVENTS = `CREATE TABLE bench_peer_events
 (
@@ -27,16 +25,15 @@ const OVERRIDES = `CREATE TABLE bench_peer_overrides
 ENGINE = ReplacingMergeTree(version) ORDER BY (team_id, distinct_id) SETTINGS index_granularity = 512`;
 
 const TEAM = 1;
-export const PEER_TABLES = ['bench_peer_events', 'bench_peer_overrides'] as const;
 
 export async function createPeerTables(engine: Engine): Promise<void> {
-  await engine.ask(EVENTS);
-  await engine.ask(OVERRIDES);
+  await engine.query(EVENTS);
+  await engine.query(OVERRIDES);
 }
 
 /** @param rows a query as `rowsOf` returns it */
 export async function fillPeerEvents(engine: Engine, rows: string, settings: string): Promise<void> {
-  await engine.ask(`INSERT INTO bench_peer_events (uuid, event, properties, timestamp, team_id, distinct_id, created_at, person_id,
+  await engine.query(`INSERT INTO bench_peer_events (uuid, event, properties, timestamp, team_id, distinct_id, created_at, person_id,
     _timestamp, _offset, _partition)
   SELECT message_id, if(event_name = '', '$pageview', event_name),
     concat('{"$session_id":"', session_id, '","$current_url":"', page_url, '","$pathname":"', page_path, '","$referrer":"', page_referrer,
@@ -48,11 +45,11 @@ export async function fillPeerEvents(engine: Engine, rows: string, settings: str
 
 /** @param rows members of persons. Only members that belong to another person get an override */
 export async function fillPeerOverrides(engine: Engine, rows: string): Promise<void> {
-  await engine.ask(`INSERT INTO bench_peer_overrides (team_id, distinct_id, person_id, version)
+  await engine.query(`INSERT INTO bench_peer_overrides (team_id, distinct_id, person_id, version)
     SELECT ${TEAM}, id, reinterpretAsUUID(person_key), version FROM (${rows}) WHERE identity_key != person_key`);
 }
 
-/** Rows of the peer under our column names. The person is joined when a query is about people. */
+/** Rows of the peer with the column names of `events`. @param people joins the person */
 export function peerRows({ where, people }: { where: string; people: boolean }): string {
   const columns = `event.uuid AS message_id, event.event AS event_name, event.timestamp AS event_time, event.session_id AS session_id,
     event.pathname AS page_path, event.current_url AS page_url, event.properties AS properties, event.distinct_id AS distinct_id`;

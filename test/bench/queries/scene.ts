@@ -3,44 +3,31 @@ import { pairsOf } from './fill.ts';
 import { DAY_MS, DAYS, type Game, idsOf } from './game.ts';
 import { createSource, PEER, type Source, type Span } from './sources.ts';
 
-/** The sources, spans and people of the queries. */
 export interface Scene {
   readonly environmentId: string;
   readonly raw: Source;
-  /** With copies of a message folded. */
   readonly exact: Source;
   /** With copies folded and the person of each event, for analysts who may read raw ids. */
   readonly analysis: Source;
   readonly peer: Source;
-  readonly spans: Spans;
+  readonly spans: ReturnType<typeof spansOf>;
   readonly who: Who;
 }
 
-export interface Spans {
-  readonly day: Span;
-  readonly week: Span;
-  readonly month: Span;
-  /** Whole weeks, beginning with the first Monday. */
-  readonly weeks: Span;
-}
-
-/** A person who was joined with another one just now, one of their messages, and a user who has sent some. */
-export interface Who {
-  /** 32 hexadecimal digits. */
+/** A person who was just joined with another one, one of their messages, and a user who has sent some. */
+interface Who {
   readonly person: string;
   readonly identity: string;
   readonly userId: string;
-  /** Ids of all its identities. */
   readonly ids: readonly string[];
   readonly messageId: string;
 }
 
 const MONTH_DAYS = 30;
-/** The day on which these people were first active. */
 const FIRST_WEEK_DAY = 13;
 
 /** @param day day of the game, from 0, that the queries are about */
-export function spansOf({ startMs, endMs }: Game, day = DAYS - 1): Spans {
+function spansOf({ startMs, endMs }: Game, day = DAYS - 1) {
   const startOf = (ms: number) => new Date(ms).toISOString().slice(0, 10);
   const span = (since: number, until: number): Span => ({ since: startOf(since), until: startOf(until) });
   const dayMs = startMs + day * DAY_MS;
@@ -49,11 +36,11 @@ export function spansOf({ startMs, endMs }: Game, day = DAYS - 1): Spans {
     day: span(dayMs, dayMs + DAY_MS),
     week: span(startMs + FIRST_WEEK_DAY * DAY_MS, startMs + (FIRST_WEEK_DAY + 7) * DAY_MS),
     month: span(endMs - MONTH_DAYS * DAY_MS, endMs),
+    /** Whole weeks, beginning with the first Monday. */
     weeks: span(monday, endMs),
   };
 }
 
-/** @param day as for `spansOf` */
 export async function createScene(engine: Engine, game: Game, day?: number): Promise<Scene> {
   const { environmentId } = game;
   return {
@@ -73,11 +60,10 @@ async function findWho(engine: Engine, game: Game): Promise<Who> {
   const keys = [one.anonymousKey, one.userKey, other.anonymousKey, other.userKey].join(', ');
   const texts = [one.anonymousId, one.userId, other.anonymousId, other.userId].join(', ');
   const rows = `FROM events WHERE environment_id = '${game.environmentId}'`;
-  const answer = await engine.ask(
+  const [[person = '', identity = '', ...rest] = []] = await engine.queryRows(
     `SELECT lower(hex(arrayMin([${keys}]))), lower(hex(${one.anonymousKey})), ${texts},
        (SELECT min(message_id) ${rows} AND identity_key = ${one.anonymousKey}), (SELECT min(user_id) ${rows} AND user_id != '')`,
   );
-  const [person = '', identity = '', ...rest] = answer.split('\t');
   const [messageId = '', userId = ''] = rest.slice(4);
   return { person, identity, userId, ids: rest.slice(0, 4), messageId };
 }

@@ -1,8 +1,6 @@
 /**
- * The reference: the same endpoint with the same rules, written as the guides of express, zod and kafkajs recommend. It
- * uses `express.json`, the contract's zod schemas, JSON values, and one awaited send with acks=all for each request.
- * The gateway is measured beside it; it is no part of the product. It has no rate limit and looks up no key, which only
- * makes it faster.
+ * The reference: the endpoint with all rules of the contract, written as the guides of express, zod and kafkajs
+ * recommend. It has no rate limit and reads no key, which only makes it faster.
  */
 import { hash, randomBytes } from 'node:crypto';
 import { EVENT_AGE_MAX_MS, EVENT_AHEAD_MAX_MS, type Message, validateBatch } from '@playline/contracts';
@@ -35,13 +33,13 @@ app.post('/v1/audience/messages', async (request, response) => {
     return response.status(401).json({ code: 'UNAUTHORISED_REQUEST', trace_id: traceId });
   const texts: string[] = (request.body?.messages ?? []).map((message: unknown) => JSON.stringify(message));
   const nowMs = Date.now();
-  const verdict = validateBatch(request.body, {
+  const validated = validateBatch(request.body, {
     window: { fromMs: nowMs - EVENT_AGE_MAX_MS, toMs: nowMs + EVENT_AHEAD_MAX_MS },
     sources: texts.map((text) => ({ bytes: Buffer.byteLength(text), messageIdText: '' })),
   });
-  if (verdict.kind === 'fault')
-    return response.status(400).json({ code: 'VALIDATION_ERROR', trace_id: traceId, details: verdict.details });
-  const { accepted } = verdict;
+  if (validated.kind === 'fault')
+    return response.status(400).json({ code: 'VALIDATION_ERROR', trace_id: traceId, details: validated.details });
+  const { accepted } = validated;
   const links = accepted.filter(({ message }) => isLink(message));
   await producer.sendBatch({
     acks: -1,
@@ -56,6 +54,6 @@ app.post('/v1/audience/messages', async (request, response) => {
       },
     ],
   });
-  return response.status(accepted.length > 0 ? 200 : 400).json(verdict.response);
+  return response.status(accepted.length > 0 ? 200 : 400).json(validated.response);
 });
 app.listen(Number(settings.HTTP_PORT), '127.0.0.1');

@@ -1,7 +1,6 @@
 /**
- * The plain reference: what a team writes on its first day, as the guides of express and kafkajs recommend. It has no
- * rule of the contract: no validation, no identity keys, no link facts. It accepts any JSON with an array, and uses one
- * awaited send with acks=all for each request. The gateway is measured beside it; it is no part of the product.
+ * The plain reference: what a team writes on its first day, as the guides of express and kafkajs recommend, without
+ * validation, identity keys and link facts.
  */
 import express from 'express';
 import { Kafka } from 'kafkajs';

@@ -8,7 +8,7 @@ import { funnelInAnyOrder, funnelInOrder, paths, sessions } from './steps.ts';
 export type { RecipeParams, Row } from './facts-of.ts';
 
 /** The correct answers, computed without SQL: for each file all rows in order. */
-export const ANSWERS: Readonly<Record<string, (world: World, asked: RecipeParams) => Row[]>> = {
+export const ANSWERS: Readonly<Record<string, (world: World, params: RecipeParams) => Row[]>> = {
   '01-active-people.sql': activePeople,
   '02-stickiness.sql': stickiness,
   '03-retention.sql': retention,

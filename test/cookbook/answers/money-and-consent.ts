@@ -1,10 +1,10 @@
 import type { World } from '../world.ts';
 import { groupSorted, occurredIn, peopleOf, type RecipeParams, type Row, toDay, toMs, toTime } from './facts-of.ts';
 
-export function revenue(world: World, asked: RecipeParams): Row[] {
-  const purchases = occurredIn(world, asked).flatMap((fact) => {
+export function revenue(world: World, params: RecipeParams): Row[] {
+  const purchases = occurredIn(world, params).flatMap((fact) => {
     const { price, currency } = (fact.message.properties ?? {}) as { price?: number; currency?: string };
-    const isPurchase = fact.message.eventName === asked.event && price !== undefined;
+    const isPurchase = fact.message.eventName === params.event && price !== undefined;
     return isPurchase ? [{ fact, price, currency: currency ?? '' }] : [];
   });
   return groupSorted(purchases, ({ fact, currency }) => [toDay(fact.message.eventTime), currency] as const).map(
@@ -25,9 +25,9 @@ export function consentShares({ consents }: World): Row[] {
   }));
 }
 
-export function personTimeline({ facts }: World, asked: RecipeParams): Row[] {
+export function personTimeline({ facts }: World, params: RecipeParams): Row[] {
   const own = facts.filter(({ person, message: { eventTime } }) => {
-    return person === asked.person && eventTime >= toMs(asked.since) && eventTime < toMs(asked.until);
+    return person === params.person && eventTime >= toMs(params.since) && eventTime < toMs(params.until);
   });
   return groupSorted(own, ({ message, idOrder }) => [message.eventTime, idOrder] as const).flatMap(([, group]) =>
     group.map(({ message, id }) => ({

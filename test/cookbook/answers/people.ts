@@ -20,20 +20,17 @@ const PERIODS: Readonly<Record<string, (day: string) => string>> = {
   month: toMonth,
 };
 
-export function activePeople(world: World, asked: RecipeParams): Row[] {
-  const toPeriod = PERIODS[asked.period ?? '']!;
-  const owned = occurredIn(world, asked).filter(({ person }) => person !== null);
+export function activePeople(world: World, params: RecipeParams): Row[] {
+  const toPeriod = PERIODS[params.period ?? '']!;
+  const owned = occurredIn(world, params).filter(({ person }) => person !== null);
   return groupSorted(owned, ({ message }) => [toPeriod(toDay(message.eventTime))] as const).map(
-    ([[period], facts]) => ({
-      period,
-      people: peopleOf(facts),
-    }),
+    ([[period], facts]) => ({ period, people: peopleOf(facts) }),
   );
 }
 
-export function stickiness(world: World, asked: RecipeParams): Row[] {
-  const { since = '', until = '' } = asked;
-  const owned = occurredIn(world, asked).filter(({ person }) => person !== null);
+export function stickiness(world: World, params: RecipeParams): Row[] {
+  const { since = '', until = '' } = params;
+  const owned = occurredIn(world, params).filter(({ person }) => person !== null);
   return groupSorted(owned, ({ message }) => [toMonth(toDay(message.eventTime))] as const).map(([[month], facts]) => {
     const next = toMonth(toDay(toMs(month) + 31 * 24 * 60 * 60 * 1000));
     const days = daysBetween(since > month ? since : month, until < next ? until : next);
@@ -52,10 +49,10 @@ export function firstSeenOf(world: World): Map<string, number> {
   return first;
 }
 
-export function retention(world: World, asked: RecipeParams): Row[] {
+export function retention(world: World, params: RecipeParams): Row[] {
   const first = firstSeenOf(world);
-  const [from, to] = [toMs(asked.since), toMs(asked.until)];
-  const newcomers = occurredIn(world, asked).flatMap((fact) => {
+  const [from, to] = [toMs(params.since), toMs(params.until)];
+  const newcomers = occurredIn(world, params).flatMap((fact) => {
     const firstMs = first.get(fact.person ?? '') ?? Number.NaN;
     if (!(firstMs >= from && firstMs < to)) return [];
     const cohort = toMonday(toDay(firstMs));
@@ -72,17 +69,17 @@ export function retention(world: World, asked: RecipeParams): Row[] {
   });
 }
 
-export function firstTouch(world: World, asked: RecipeParams): Row[] {
+export function firstTouch(world: World, params: RecipeParams): Row[] {
   const owned = eventsOf(world).filter(({ person }) => person !== null);
   const doers = new Set(
     owned
-      .filter(({ message }) => message.eventName === asked.event && message.eventTime >= toMs(asked.since))
+      .filter(({ message }) => message.eventName === params.event && message.eventTime >= toMs(params.since))
       .map(({ person }) => person),
   );
   const first = firstSeenOf(world);
   const touches = groupSorted(owned, ({ person }) => [person!] as const).flatMap(([[person], facts]) => {
     const firstMs = first.get(person)!;
-    if (firstMs < toMs(asked.since) || firstMs >= toMs(asked.until)) return [];
+    if (firstMs < toMs(params.since) || firstMs >= toMs(params.until)) return [];
     const paged = facts.filter(({ message }) => message.type === 'page');
     const [touch] = (paged.length > 0 ? paged : facts).toSorted((a, b) =>
       compareLists([a.message.eventTime, a.idOrder], [b.message.eventTime, b.idOrder]),

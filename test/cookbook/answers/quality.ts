@@ -17,12 +17,12 @@ function rejectedIn({ rejections }: World, { since, until }: RecipeParams): Worl
   return rejections.filter(({ receivedAt }) => receivedAt >= toMs(since) && receivedAt < toMs(until));
 }
 
-export function errorRates(world: World, asked: RecipeParams): Row[] {
-  const events = receivedIn(world, asked).map(({ message: { context } }) => ({
+export function errorRates(world: World, params: RecipeParams): Row[] {
+  const events = receivedIn(world, params).map(({ message: { context } }) => ({
     error: 0,
     client: [context?.library ?? '', context?.libraryVersion ?? ''] as const,
   }));
-  const errors = rejectedIn(world, asked).map(({ library, libraryVersion }) => ({
+  const errors = rejectedIn(world, params).map(({ library, libraryVersion }) => ({
     error: 1,
     client: [library, libraryVersion] as const,
   }));
@@ -38,9 +38,9 @@ export function errorRates(world: World, asked: RecipeParams): Row[] {
     .sort((a, b) => (rateOf(a) === rateOf(b) ? 0 : rateOf(b) - rateOf(a)));
 }
 
-export function rejections(world: World, asked: RecipeParams): Row[] {
+export function rejections(world: World, params: RecipeParams): Row[] {
   return groupSorted(
-    rejectedIn(world, asked),
+    rejectedIn(world, params),
     ({ code, field, library, libraryVersion }) => [code, field, library, libraryVersion] as const,
   )
     .map(([[code, field, library, version], group]) => {
@@ -60,8 +60,8 @@ export function rejections(world: World, asked: RecipeParams): Row[] {
     .slice(0, 200);
 }
 
-export function lateEvents(world: World, asked: RecipeParams): Row[] {
-  return groupSorted(receivedIn(world, asked), ({ receivedAt }) => [toDay(receivedAt)] as const).map(
+export function lateEvents(world: World, params: RecipeParams): Row[] {
+  return groupSorted(receivedIn(world, params), ({ receivedAt }) => [toDay(receivedAt)] as const).map(
     ([[day], facts]) => {
       const lateBy = (ms: number) =>
         facts.filter(({ message, receivedAt }) => receivedAt - message.eventTime > ms).length;
@@ -80,9 +80,9 @@ export function lateEvents(world: World, asked: RecipeParams): Row[] {
   );
 }
 
-export function conflictingIds(world: World, asked: RecipeParams): Row[] {
+export function conflictingIds(world: World, params: RecipeParams): Row[] {
   const textsOf = (texts: readonly string[]) => [...new Set(texts)].sort();
-  return groupSorted(occurredIn(world, asked), ({ idOrder }) => [idOrder] as const)
+  return groupSorted(occurredIn(world, params), ({ idOrder }) => [idOrder] as const)
     .filter(([, group]) => group.length > 1)
     .map(([, group]) => {
       const times = group.map(({ message }) => message.eventTime);
@@ -99,5 +99,5 @@ export function conflictingIds(world: World, asked: RecipeParams): Row[] {
       };
     })
     .sort((a, b) => b.messages - a.messages)
-    .slice(0, Number(asked.ids));
+    .slice(0, Number(params.ids));
 }

@@ -24,10 +24,10 @@ function toFunnel(names: readonly string[], reached: readonly number[]): Row[] {
   });
 }
 
-export function funnelInOrder(world: World, asked: RecipeParams): Row[] {
-  const names = stepsOf(asked);
-  const windowMs = Number(asked.seconds) * 1000;
-  const owned = occurredIn(world, asked).filter(({ person }) => person !== null);
+export function funnelInOrder(world: World, params: RecipeParams): Row[] {
+  const names = stepsOf(params);
+  const windowMs = Number(params.seconds) * 1000;
+  const owned = occurredIn(world, params).filter(({ person }) => person !== null);
   const reached = groupSorted(owned, ({ person }) => [person!] as const).map(([, facts]) => {
     const times = names.map((name) =>
       facts.filter(({ message }) => message.eventName === name).map(({ message }) => message.eventTime),
@@ -47,9 +47,9 @@ export function funnelInOrder(world: World, asked: RecipeParams): Row[] {
   return toFunnel(names, reached);
 }
 
-export function funnelInAnyOrder(world: World, asked: RecipeParams): Row[] {
-  const names = stepsOf(asked);
-  const owned = occurredIn(world, asked).filter(({ person }) => person !== null);
+export function funnelInAnyOrder(world: World, params: RecipeParams): Row[] {
+  const names = stepsOf(params);
+  const owned = occurredIn(world, params).filter(({ person }) => person !== null);
   const reached = groupSorted(owned, ({ person }) => [person!] as const).map(([, facts]) => {
     const done = new Set(facts.map(({ message }) => message.eventName));
     const missing = names.findIndex((name) => !done.has(name));
@@ -63,11 +63,11 @@ const seenAt = ({ message, receivedAt }: Fact) => Math.min(message.eventTime, re
 const happenedAt = ({ message }: Fact) => message.eventTime;
 
 /** The events, in order, of each session of a person that began in the span. */
-export function sessionsOf(world: World, asked: RecipeParams, timeOf: (fact: Fact) => number = happenedAt): Fact[][] {
-  const inSession = occurredIn(world, asked, 1).filter(({ message }) => (message.sessionId ?? '') !== '');
+export function sessionsOf(world: World, params: RecipeParams, timeOf: (fact: Fact) => number = happenedAt): Fact[][] {
+  const inSession = occurredIn(world, params, 1).filter(({ message }) => (message.sessionId ?? '') !== '');
   return groupSorted(inSession, ({ message, person }) => [message.sessionId!, person ?? ''] as const)
     .map(([, facts]) => facts.toSorted((a, b) => compareLists([timeOf(a), a.idOrder], [timeOf(b), b.idOrder])))
-    .filter(([first]) => timeOf(first!) >= toMs(asked.since) && timeOf(first!) < toMs(asked.until));
+    .filter(([first]) => timeOf(first!) >= toMs(params.since) && timeOf(first!) < toMs(params.until));
 }
 
 /** The name of an event in a path. */
@@ -79,16 +79,16 @@ function toThing({ message: { eventName, type, context } }: Fact): string {
   return eventName || route || type;
 }
 
-export function paths(world: World, asked: RecipeParams): Row[] {
-  const sessions = sessionsOf(world, asked);
-  return groupSorted(sessions, (facts) => facts.slice(0, Number(asked.steps)).map(toThing))
+export function paths(world: World, params: RecipeParams): Row[] {
+  const sessions = sessionsOf(world, params);
+  return groupSorted(sessions, (facts) => facts.slice(0, Number(params.steps)).map(toThing))
     .map(([path, group]) => ({ path, sessions: group.length, share: group.length / sessions.length }))
     .sort((a, b) => b.sessions - a.sessions)
-    .slice(0, Number(asked.paths));
+    .slice(0, Number(params.paths));
 }
 
-export function sessions(world: World, asked: RecipeParams): Row[] {
-  return groupSorted(sessionsOf(world, asked, seenAt), ([first]) => [toDay(seenAt(first!))] as const).map(
+export function sessions(world: World, params: RecipeParams): Row[] {
+  return groupSorted(sessionsOf(world, params, seenAt), ([first]) => [toDay(seenAt(first!))] as const).map(
     ([[day], ofDay]) => {
       const seconds = ofDay.map((facts) => {
         const [from, to] = [facts[0]!, facts.at(-1)!].map((fact) => Math.floor(seenAt(fact) / 1000));

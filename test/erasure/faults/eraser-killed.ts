@@ -19,10 +19,10 @@ interface Watch {
   /** Starts the next eraser. */
   start(): Promise<void>;
   /**
-   * Finds the first eraser that sends these words to ClickHouse, running already or started later. An eraser may work
+   * Finds the first eraser that sends this text to ClickHouse, running already or started later. An eraser may work
    * before it reports that it is ready.
    */
-  firstToSay(words: RegExp): Promise<() => ServiceProcess>;
+  firstToSend(text: RegExp): Promise<() => ServiceProcess>;
   close(): Promise<void>;
 }
 
@@ -40,8 +40,8 @@ async function openWatch(rig: ErasureRig, erasersMax: number): Promise<Watch> {
       const settings = { CLICKHOUSE_URL: `http://127.0.0.1:${own}`, SESSION_TIMEOUT_MS: '2000' };
       processes.push(await rig.world.start('eraser', rig.settingsWith(settings)));
     },
-    firstToSay: (words) =>
-      Promise.race(wires.map(async (wire, at) => wire.sees(words).then(() => () => processes[at]!))),
+    firstToSend: (text) =>
+      Promise.race(wires.map(async (wire, at) => wire.sees(text).then(() => () => processes[at]!))),
     async close() {
       await Promise.all(processes.map((each) => each.close()));
       await Promise.all(wires.map((wire) => wire.close()));
@@ -56,13 +56,13 @@ export async function killErasers(rig: ErasureRig): Promise<void> {
   await rig.running.eraser.close();
   const watch = await openWatch(rig, KILLED_AT.length + 2);
   for (let count = 0; count < 2; count++) await watch.start();
-  let doing = watch.firstToSay(KILLED_AT[0]!);
+  let doing = watch.firstToSend(KILLED_AT[0]!);
   const erasureId = await rig.erase(asVisitor(scene.person));
   for (const at of KILLED_AT.keys()) {
     const victim = (await doing)();
     victim.signal('SIGKILL');
     const next = KILLED_AT[at + 1];
-    if (next !== undefined) doing = watch.firstToSay(next);
+    if (next !== undefined) doing = watch.firstToSend(next);
     expect(await victim.exited).toBe('SIGKILL');
     await watch.start();
   }
@@ -77,11 +77,11 @@ export async function pauseAnEraser(rig: ErasureRig): Promise<void> {
   await rig.running.eraser.close();
   const watch = await openWatch(rig, 2);
   for (let count = 0; count < 2; count++) await watch.start();
-  const fencing = watch.firstToSay(MOMENTS['noted, not fenced']);
+  const fencing = watch.firstToSend(MOMENTS['noted, not fenced']);
   const erasureId = await rig.erase(asVisitor(person));
   await fencing;
   // Wait until the fences exist, because erasers send a similar list when they resolve a person.
-  const paused = (await watch.firstToSay(MOMENTS['about to sweep']))();
+  const paused = (await watch.firstToSend(MOMENTS['about to sweep']))();
   paused.signal('SIGSTOP');
   const { cutoffAt } = await expectErased(rig, erasureId, person.keys);
   const later = messagesOf(person);

@@ -30,7 +30,7 @@ export async function eraserWaitsForPausedServices(rig: ErasureRig): Promise<voi
   await rig.send([alias(person, { fromId: other.steamId }), playing()]);
   const erasureId = await rig.erase(asVisitor(person));
   await until(
-    'the eraser has had time to go on',
+    'the eraser has had time to continue',
     async () => ((await requestedForSeconds(rig, erasureId)) ?? 0) > UNFENCED_S,
   );
   expect(await fencedForSeconds(rig, person.keys)).toBeNull();
@@ -60,7 +60,7 @@ export async function eraserWaitsForPausedWriter(rig: ErasureRig): Promise<void>
   const erasureId = await rig.erase(asVisitor(scene.person));
   await fenced(rig, scene.person.keys);
   await until(
-    'the eraser has had time to go on',
+    'the eraser has had time to continue',
     async () => ((await fencedForSeconds(rig, scene.person.keys)) ?? 0) > UNFINISHED_S,
   );
   expect(await rig.receiptOf(erasureId)).toBeNull();

@@ -60,15 +60,15 @@ export async function comeBack(rig: ErasureRig): Promise<void> {
   const kept = await rowsAbout(rig, person);
   const dropped = async () =>
     sumOf(await metricsOf(rig.running['event-writer']), 'playline_stream_records_total', 'reason="fenced"');
-  const letters = async () => (await rig.log.read(rig.topic(`${TOPICS.messages.name}.dead`))).length;
-  const [before, dead] = [await dropped(), await letters()];
+  const deadLetters = async () => (await rig.log.read(rig.topic(`${TOPICS.messages.name}.dead`))).length;
+  const [before, dead] = [await dropped(), await deadLetters()];
   const eventTimestamp = new Date(cutoffAt - HOUR_MS).toISOString();
   const old = [track(asVisitor(person)), track(asPlayer(person)), identify(person)];
   await rig.send(old.map((message) => ({ ...message, eventTimestamp })));
   await until('the old batch is dropped', async () => (await dropped()) >= before + old.length);
   await caughtUp(rig, TOPICS.identityLinks.name, rig.world.groupOf('identity-linker'));
   await caughtUp(rig, TOPICS.identityDecisions.name, rig.world.groupOf('event-writer'));
-  expect(await letters()).toBe(dead);
+  expect(await deadLetters()).toBe(dead);
   await expectNothing(rig, person.keys, cutoffAt);
   expect(await rowsAbout(rig, person)).toEqual(kept);
   expect(await isLinked(rig, person)).toBe(true);

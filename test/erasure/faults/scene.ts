@@ -96,7 +96,7 @@ export async function requestedForSeconds(rig: ErasureRig, erasureId: Buffer): P
 }
 
 export const fenced = (rig: ErasureRig, keys: readonly Buffer[]): Promise<unknown> =>
-  until('the fences stand', async () => (await fencedForSeconds(rig, keys)) !== null);
+  until('the fences are stored', async () => (await fencedForSeconds(rig, keys)) !== null);
 
 /** Waits until a group has committed all records of a topic. */
 export async function caughtUp(rig: ErasureRig, name: string, group: string): Promise<void> {

@@ -1,6 +1,6 @@
 import { until } from '@playline/testkit';
 import { expect } from 'vitest';
-import { ask } from '../../faults/world/clickhouse.ts';
+import { query } from '../../faults/world/clickhouse.ts';
 import { metricsOf, sumOf } from '../../faults/world/metrics.ts';
 import { asVisitor } from '../people.ts';
 import { ENVIRONMENT_ID, type ErasureRig } from '../rig.ts';
@@ -39,10 +39,10 @@ export async function failAChange(rig: ErasureRig): Promise<void> {
   const { engine } = rig.world.deployment;
   // A mutation that always fails. Later mutations of the table wait for it.
   const broken = `UPDATE trace_id = toString(throwIf(environment_id = '${ENVIRONMENT_ID}')) WHERE 1`;
-  await ask(engine, `ALTER TABLE events ${broken} SETTINGS mutations_sync = 0`);
+  await query(engine, `ALTER TABLE events ${broken} SETTINGS mutations_sync = 0`);
   const erasureId = await rig.erase(asVisitor(scene.person));
   await until('the sweep has failed', async () => (await faultsOf(rig, 'during="sweep"')) > 0);
   expect(await rig.receiptOf(erasureId)).toBeNull();
-  await ask(engine, "KILL MUTATION WHERE database = currentDatabase() AND position(command, 'throwIf') > 0 SYNC");
+  await query(engine, "KILL MUTATION WHERE database = currentDatabase() AND position(command, 'throwIf') > 0 SYNC");
   await scene.ends(erasureId);
 }

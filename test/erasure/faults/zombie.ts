@@ -43,7 +43,7 @@ export async function insertLate(rig: ErasureRig): Promise<void> {
   await scene.ends(erasureId);
 }
 
-/** Makes an eraser do its daily work at once. */
+/** Makes an eraser run its daily work immediately. */
 async function scrubByEraser(rig: ErasureRig, isSwept: () => Promise<boolean>): Promise<void> {
   await rig.running.eraser.close();
   const eraser = await rig.start('eraser', { NODE_OPTIONS: `--import=${UPKEEP_NOW}` });

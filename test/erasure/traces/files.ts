@@ -17,15 +17,15 @@ export interface FileSearch {
  * copies that the disk itself keeps, or backups.
  */
 export function findInFiles(folder: string, needles: readonly Needle[], search: FileSearch = {}): Trace[] {
-  const { locationOf: placeOf = (path) => path, decompress = false } = search;
+  const { locationOf = (path) => path, decompress = false } = search;
   const counts = new Map<string, Trace>();
   for (const path of filesOf(folder)) {
     const bytes = orGone(() => readFileSync(join(folder, path)));
     if (bytes === null) continue;
     const unpacked = decompress ? decompressBlocks(bytes) : null;
     const found = [
-      ...findInBytes(placeOf(path), bytes, needles),
-      ...(unpacked === null ? [] : findInBytes(placeOf(path), unpacked.bytes, needles)),
+      ...findInBytes(locationOf(path), bytes, needles),
+      ...(unpacked === null ? [] : findInBytes(locationOf(path), unpacked.bytes, needles)),
     ];
     for (const trace of found) {
       const name = `${trace.location} ${trace.needle}`;
@@ -45,7 +45,7 @@ function filesOf(folder: string, within = ''): string[] {
   });
 }
 
-/** Returns null for a file that a store removed meanwhile. */
+/** Returns null for a file that a store has removed. */
 function orGone<T>(read: () => T): T | null {
   try {
     return read();

@@ -12,7 +12,7 @@ export interface Trace {
   readonly location: string;
   readonly needle: string;
   readonly kind: Needle['kind'];
-  /** Number of rows, keys or places in a file. */
+  /** Number of rows, keys or matches in a file. */
   readonly count: number;
 }
 
@@ -38,6 +38,6 @@ export function findInBytes(location: string, bytes: Buffer, needles: readonly N
   });
 }
 
-/** The places of some traces, without repetitions. */
+/** The distinct locations of traces. */
 export const locationsIn = (traces: readonly Trace[]): string[] =>
-  [...new Set(traces.map(({ location: place }) => place))].sort();
+  [...new Set(traces.map(({ location }) => location))].sort();

@@ -38,10 +38,10 @@ async function valuesOf(redis: Redis, key: Buffer): Promise<Buffer[]> {
   const type = await redis.type(key);
   // The key expired or was deleted between the two commands.
   if (type === 'none') return [];
-  const question = QUERIES[type];
-  if (question === undefined) throw new Error(`nobody knows how to look into a ${type}`);
-  const [command, ...words] = question(key);
-  const answer = (await redis.callBuffer(command, ...words)) as Answer;
+  const toCommand = QUERIES[type];
+  if (toCommand === undefined) throw new Error(`no command reads a ${type}`);
+  const [command, ...args] = toCommand(key);
+  const answer = (await redis.callBuffer(command, ...args)) as Answer;
   return partsOf(answer).flatMap((value) => [value, Buffer.from('\n')]);
 }
 
@@ -60,7 +60,7 @@ const FAMILIES = REDIS_STORES.map(({ name }) => ({ name, pattern: toPattern(name
   (a, b) => Number(a.name.includes('<')) - Number(b.name.includes('<')),
 );
 
-/** The registered family of a key; its first letters when it belongs to none. */
+/** The registered family of a key; its prefix when it belongs to none. */
 function familyOf(key: Buffer): string {
   const text = key.toString('latin1');
   return FAMILIES.find(({ pattern }) => pattern.test(text))?.name ?? `not registered: ${text.slice(0, 12)}`;

@@ -8,8 +8,8 @@ const CLEARINGS = new Map<string, Clearing>([
   ...REDIS_STORES.map(({ name, clearing }) => [`redis ${name}`, clearing] as const),
 ]);
 
-/** How the registry clears a place; undefined when it does not have the place. */
-export const clearingOf = (place: string): Clearing['by'] | undefined => CLEARINGS.get(place)?.by;
+/** How the registry clears a store; undefined when it is not registered. */
+export const clearingOf = (location: string): Clearing['by'] | undefined => CLEARINGS.get(location)?.by;
 
 /**
  * A client's text may remain only where data expires by itself. Keyed hashes may also remain where the registry keeps
@@ -19,8 +19,8 @@ const MAY_STAY: Record<Trace['kind'], readonly Clearing['by'][]> = { text: ['ttl
 
 /** Traces after an erasure that the registry does not allow. */
 export function findForbidden(traces: readonly Trace[]): Trace[] {
-  return traces.filter(({ location: place, kind }) => {
-    const by = clearingOf(place);
+  return traces.filter(({ location, kind }) => {
+    const by = clearingOf(location);
     return by === undefined || !MAY_STAY[kind].includes(by);
   });
 }

@@ -1,5 +1,5 @@
 import { SYSTEM_STORES } from '@playline/erasure';
-import { ask, type Engine, rowsOf } from '../../faults/world/clickhouse.ts';
+import { query, type Engine, rowsOf } from '../../faults/world/clickhouse.ts';
 import type { Needle, Trace } from './needle.ts';
 
 /**
@@ -13,7 +13,7 @@ export async function findInTables(
   { deleted = false }: { deleted?: boolean } = {},
 ): Promise<Trace[]> {
   // ClickHouse writes its log tables with a delay.
-  await ask(engine, 'SYSTEM FLUSH LOGS');
+  await query(engine, 'SYSTEM FLUSH LOGS');
   const system = SYSTEM_STORES.map(({ name }) => `'${name}'`).join(', ');
   const tables = await rowsOf(
     engine,
@@ -23,18 +23,18 @@ export async function findInTables(
   const traces: Trace[] = [];
   for (const [database = '', name = ''] of tables) {
     const found = await searchTable(engine, queryOf(`${database}.${name}`, needles, deleted));
-    const place = `table ${database === 'system' ? 'system.' : ''}${name}`;
+    const location = `table ${database === 'system' ? 'system.' : ''}${name}`;
     for (const [at = '', count] of found) {
       const { name: needle, kind } = needles[Number(at)]!;
-      traces.push({ location: place, needle, kind, count: Number(count) });
+      traces.push({ location, needle, kind, count: Number(count) });
     }
   }
   return traces;
 }
 
 /** ClickHouse reads the queue of distributed statements from a Keeper, which a single server does not have. */
-async function searchTable(engine: Engine, question: string): Promise<string[][]> {
-  return await rowsOf(engine, question).catch((fault: Error) => {
+async function searchTable(engine: Engine, sql: string): Promise<string[][]> {
+  return await rowsOf(engine, sql).catch((fault: Error) => {
     if (fault.message.includes('There is no Zookeeper configuration')) return [];
     throw fault;
   });

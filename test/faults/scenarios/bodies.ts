@@ -4,8 +4,8 @@ import { type Reached, tally } from '../world/reached.ts';
 import type { Scenario, Trial } from '../world/trial.ts';
 import { createHostileBodies, createMixedBodies, type HostileBody } from './hostile-bodies.ts';
 
-/** Number of the worst bodies sent at once. */
-const AT_ONCE = 4;
+/** Number of the worst bodies sent concurrently. */
+const CONCURRENT = 4;
 
 interface Answer {
   accepted?: number;
@@ -38,13 +38,13 @@ async function send(trial: Trial, url: string, hostile: HostileBody): Promise<vo
   if (stored.length > 0) ledger.note(stored, attempt);
 }
 
-/** Sends bodies among valid traffic, several at once. @returns number of answers, by status */
+/** Sends bodies among valid traffic, several concurrently. @returns number of answers, by status */
 async function sendAll(trial: Trial, bodies: readonly HostileBody[]): Promise<Reached> {
   const gateway = await trial.start('gateway');
   const traffic = trial.openTraffic([gateway]);
   await traffic.flows(5);
-  for (let sent = 0; sent < bodies.length; sent += AT_ONCE)
-    await Promise.all(bodies.slice(sent, sent + AT_ONCE).map((body) => send(trial, gateway.url, body)));
+  for (let sent = 0; sent < bodies.length; sent += CONCURRENT)
+    await Promise.all(bodies.slice(sent, sent + CONCURRENT).map((body) => send(trial, gateway.url, body)));
   await traffic.flows(5);
   await traffic.close();
   assert.ok(gateway.isAlive, 'the gateway must not exit');

@@ -40,7 +40,7 @@ async function readAll({ world }: Trial, topic: string): Promise<string[]> {
 }
 
 /**
- * The leader has appended a record and waits for a stopped follower. Meanwhile the producer gives up, and another
+ * The leader has appended a record and waits for a stopped follower. Then the producer gives up, and another
  * replica, which has the record, becomes the leader. The old leader answers NOT_LEADER_OR_FOLLOWER. The next record
  * must not be confused with that one.
  */
@@ -66,9 +66,9 @@ async function replaceLeader(trial: Trial) {
     } finally {
       process.kill(pid, 'SIGCONT');
     }
-    const place = await waitFor('the next record is acknowledged', () => send('after'));
+    const sent = await waitFor('the next record is acknowledged', () => send('after'));
     const values = await readAll(trial, topic);
-    assert.equal(values[place.offset], 'after', `acknowledged at offset ${place.offset}, the log holds ${values}`);
+    assert.equal(values[sent.offset], 'after', `acknowledged at offset ${sent.offset}, the log holds ${values}`);
     // The fault takes effect when the new leader has a record for which the old one returned an error.
     return { 'records refused behind their append': values.filter((value) => value === 'given up').length };
   } finally {
@@ -82,6 +82,6 @@ export const leaderReplacedWhileWaiting: Scenario = {
   brokers: BROKERS,
   title:
     'a record that the producer gave up, but that a replaced leader had appended, is never confused with the next record',
-  tried: 'three brokers: a leader is replaced while a record waits for a replica, and nobody for the record',
+  tried: 'three brokers: a leader is replaced while a record waits for a replica, and no client for the record',
   run: replaceLeader,
 };

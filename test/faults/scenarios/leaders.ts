@@ -24,8 +24,8 @@ interface Cluster {
   readonly traffic: Traffic;
   readonly brokers: Brokers;
   readonly topic: string;
-  /** @param asked id of a running broker to ask */
-  partitions(asked?: number): Promise<PartitionState[]>;
+  /** @param broker id of a running broker to query */
+  partitions(broker?: number): Promise<PartitionState[]>;
   pidOf(id: number): Promise<number>;
 }
 
@@ -127,7 +127,7 @@ async function openCluster(trial: Trial): Promise<Cluster> {
     traffic,
     brokers,
     topic,
-    partitions: (asked = 1) => brokers.partitionsOf(topic, asked),
+    partitions: (broker = 1) => brokers.partitionsOf(topic, broker),
     pidOf: (id) => world.brokerPid(id),
   };
 }
@@ -139,7 +139,7 @@ export const leadersMove: Scenario = {
   brokers: BROKERS,
   title:
     'leaders that are elected, stopped and killed under load, and too few replicas in sync, lose and double nothing',
-  tried: 'three brokers: leaders elected elsewhere; one SIGSTOP or SIGKILL, or two stand still; elected again',
+  tried: 'three brokers: leaders elected elsewhere; one SIGSTOP or SIGKILL, or two are frozen; elected again',
   run: async (trial) => {
     const cluster = await openCluster(trial);
     try {

@@ -9,7 +9,7 @@ import type { Scenario, Trial } from '../world/trial.ts';
 import { waitFor } from '../world/wait.ts';
 import type { Crew, World } from '../world/world.ts';
 
-/** Offsets that a partition must have before it is cut, so that half of it has several batches. */
+/** Offsets that a partition must have before it is cut, so that each half has several batches. */
 const OFFSETS_MIN = 10;
 /** The first segment. It is cut in the middle, so something of the log stays. */
 const SEGMENT = '00000000000000000000.log';
@@ -51,18 +51,18 @@ const partitionsOf = async (world: World) => {
 };
 
 /**
- * Accepts the shortened log for every standing partition, with the command that the log line names.
+ * Accepts the shortened log for every paused partition, with the command that the log line names.
  * @returns the partitions and their reasons
  */
 async function acceptAll(world: World, cuts: readonly Cut[]): Promise<Reached> {
   const all = await partitionsOf(world);
-  const standing = all.filter(({ obstacle }) => obstacle !== null);
+  const paused = all.filter(({ obstacle }) => obstacle !== null);
   assert.deepEqual(
-    standing.map(({ partition }) => partition).sort((one, other) => one - other),
+    paused.map(({ partition }) => partition).sort((one, other) => one - other),
     cuts.map(({ partition }) => partition),
-    `the partitions that stand are those that were cut: ${JSON.stringify(all)}`,
+    `the paused partitions are those that were cut: ${JSON.stringify(all)}`,
   );
-  for (const { topic, partition } of standing) {
+  for (const { topic, partition } of paused) {
     const at = ['--topic', topic, '--partition', String(partition)];
     const { code, stdout, stderr } = await operate(world, [
       'offsets',
@@ -73,7 +73,7 @@ async function acceptAll(world: World, cuts: readonly Cut[]): Promise<Reached> {
     ]);
     assert.equal(code, 0, `${stdout}${stderr}`);
   }
-  const count = (kind: string) => standing.filter(({ finding }) => finding.kind === kind).length;
+  const count = (kind: string) => paused.filter(({ finding }) => finding.kind === kind).length;
   const [shortened, grown] = [count('shortened'), count('exchanged')];
   // One of these is enough. The traffic decides which one occurs.
   return {
@@ -102,12 +102,12 @@ async function run(trial: Trial, { crew, batches }: { crew: Crew | null; batches
   const writer =
     crew === null ? await trial.launch('event-writer') : trial.crew.find((each) => each.service === 'event-writer')!;
   if (cuts.length > 0) {
-    await waitFor('the writer says that partitions stand', async () => {
+    await waitFor('the writer reports paused partitions', async () => {
       const answer = await fetch(`${writer.adminUrl}/metrics`);
       const stopped = /^playline_stream_stopped_partitions\{[^}]*messages[^}]*\} (\d+)$/m.exec(await answer.text());
       return Number(stopped?.[1] ?? 0) === cuts.length;
     });
-    assert.equal(await writer.isReady(), false, 'a writer whose partitions stand is not ready');
+    assert.equal(await writer.isReady(), false, 'a writer whose partitions are paused is not ready');
   }
   const reached = await acceptAll(world, cuts);
   await waitFor('the writer is ready again, without a restart', () => writer.isReady());
@@ -125,8 +125,8 @@ export const logShortenedWhileRead: Scenario = {
 export const logShortenedUnseen: Scenario = {
   fault: 16,
   title:
-    'a log that lost its end and grew past the commit before anybody looked is not read on until an operator decides',
-  tried: 'broker killed, ends of its logs cut off, they grow again, writer away meanwhile',
+    'a log that lost its end and grew past the commit before anyone noticed is not read on until an operator decides',
+  tried: 'broker killed, ends of its logs cut off, they grow again, writer away during it',
   replacesLog: true,
   run: (trial) => run(trial, { crew: null, batches: trial.random.integer(1, 120) }),
 };

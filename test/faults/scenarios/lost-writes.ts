@@ -126,7 +126,7 @@ async function loseQuietLinks(trial: Trial, accounts: Accounts): Promise<Reached
   await delay(random.integer(0, 500));
   await lose();
   await awaitLinks(trial, accounts, roots);
-  assert.deepEqual(await endsOf(world, TOPICS.identityLinks.name), factsBefore, 'no further link came');
+  assert.deepEqual(await endsOf(world, TOPICS.identityLinks.name), factsBefore, 'no further link arrived');
   return { 'quiet rewinds': (await rewindsOf(trial)) - before, 'quiet links lost': links };
 }
 

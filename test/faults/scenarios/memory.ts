@@ -31,12 +31,12 @@ const WARM_BATCHES = 100;
 /** Number of clients whose batches together are twice the bound. */
 const CLIENTS = 96;
 const OUTAGE_MS = 20_000;
-const LOOK_EVERY_MS = 250;
+const POLL_EVERY_MS = 250;
 
 /** Highest resident memory of the process, and highest bytes of batches that its metrics report. */
 async function watchMemory(gateway: ServiceProcess, forMs: number): Promise<{ resident: number; held: number }> {
   const most = { resident: 0, held: 0 };
-  for (const end = Date.now() + forMs; Date.now() < end; await delay(LOOK_EVERY_MS)) {
+  for (const end = Date.now() + forMs; Date.now() < end; await delay(POLL_EVERY_MS)) {
     most.resident = Math.max(most.resident, gateway.residentBytes());
     most.held = Math.max(most.held, sumOf(await metricsOf(gateway), 'playline_gateway_in_flight_bytes'));
   }
@@ -69,7 +69,7 @@ export const memoryBounded: Scenario = {
     return {
       ...reached,
       // Without refusals the bound was never reached, and only the number of clients limited memory.
-      'for want of room': ledger.attempts.filter(({ status }) => status === 429).length,
+      'for lack of memory': ledger.attempts.filter(({ status }) => status === 429).length,
       'held MiB': toMib(most.held),
       'grown MiB': toMib(grown),
       'resident MiB': toMib(most.resident),

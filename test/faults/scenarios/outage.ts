@@ -8,7 +8,7 @@ import { waitFor } from '../world/wait.ts';
 
 /** The gateway promises its first refusal within this time after the brokers are down. */
 const FIRST_REFUSAL_MAX_MS = 3_000;
-const LOOK_EVERY_MS = 100;
+const POLL_EVERY_MS = 100;
 
 /** Observes a gateway from outside while it has no broker. */
 export interface Outage {
@@ -35,14 +35,14 @@ function watchLateness({ adminUrl }: ServiceProcess): Lateness {
   const faults: unknown[] = [];
   let worstMs = 0;
   let roundBeganAt = performance.now();
-  const lateMs = () => performance.now() - roundBeganAt - LOOK_EVERY_MS;
+  const lateMs = () => performance.now() - roundBeganAt - POLL_EVERY_MS;
   const watch = async () => {
     while (!over) {
       roundBeganAt = performance.now();
       // A new connection each time. A kept one may be closed by the other side while this process is paused.
       const answer = await fetch(`${adminUrl}/livez`, { headers: { connection: 'close' } });
       await answer.arrayBuffer();
-      await delay(LOOK_EVERY_MS);
+      await delay(POLL_EVERY_MS);
       worstMs = Math.max(worstMs, lateMs());
     }
   };
@@ -92,6 +92,6 @@ function checkFirst(refusals: readonly Attempt[], { beganAt, lateMs }: { beganAt
   const first = Math.min(...refusals.map(({ endedAt }) => endedAt));
   const tookMs = Math.round(first - beganAt);
   const allowedMs = Math.round(FIRST_REFUSAL_MAX_MS + lateMs);
-  assert.ok(tookMs <= allowedMs, `the first refusal came after ${tookMs} ms; ${allowedMs} are allowed here`);
+  assert.ok(tookMs <= allowedMs, `the first refusal arrived after ${tookMs} ms; ${allowedMs} are allowed here`);
   return tookMs;
 }

@@ -8,7 +8,7 @@ import { openRedisRecords } from '@playline/access-keys/redis';
 import { createUnloggedStore } from '@playline/access-keys/test';
 import { MESSAGES_PATH } from '../../simulate/game/sender.ts';
 import { createPersons } from '../linker-persons.ts';
-import { ask, rowsOf } from '../world/clickhouse.ts';
+import { query, rowsOf } from '../world/clickhouse.ts';
 import { settle } from '../world/end-check.ts';
 import { metricsOf, sumOf } from '../world/metrics.ts';
 import { operate } from '../world/operate.ts';
@@ -43,19 +43,19 @@ async function goBack(world: World, replaceFiles: () => void): Promise<void> {
 /** Sizes of the file that Redis appends to, by time. */
 function openSizes(world: World) {
   const sizes: { atMs: number; file: string; bytes: number }[] = [];
-  const look = () => {
+  const sample = () => {
     const last = readdirSync(folderOf(world)).filter((name) => name.endsWith('.incr.aof'));
     for (const name of last) {
       const file = join(folderOf(world), name);
       sizes.push({ atMs: performance.now(), file, bytes: statSync(file).size });
     }
   };
-  const timer = setInterval(look, SAMPLE_MS);
+  const timer = setInterval(sample, SAMPLE_MS);
   return {
     close: () => clearInterval(timer),
     /** Cuts off what was appended in the milliseconds before the last write. @returns the number of bytes */
     cut(lostMs: number): number {
-      look();
+      sample();
       const { file, bytes } = sizes.at(-1)!;
       const written = sizes.find((size) => size.file === file && size.bytes === bytes)!;
       const before = sizes.findLast((size) => size.file === file && size.atMs <= written.atMs - lostMs);
@@ -132,7 +132,7 @@ interface Back {
   goBack(): Promise<Reached>;
 }
 
-/** A copy of the files from before the erasure takes the place of the present ones. */
+/** A copy of the files from before the erasure replaces the current ones. */
 function backToCopy({ world, random }: Trial): Back {
   const copy = join(world.folder, 'redis-copy');
   return {
@@ -205,7 +205,7 @@ export const redisGoesBack: Scenario = {
   run: async (trial) => {
     const { world, key } = trial;
     // The trial has stopped merges, and with them the deletes of an erasure.
-    await ask(world.deployment.engine, 'SYSTEM START MERGES events');
+    await query(world.deployment.engine, 'SYSTEM START MERGES events');
     const groups = { LINKER_GROUP: world.groupOf('identity-linker'), WRITER_GROUP: world.groupOf('event-writer') };
     const [gateway, eraser] = await Promise.all([
       trial.start('gateway'),

@@ -21,9 +21,9 @@ export interface PartitionState {
  * addresses.
  */
 export interface Brokers {
-  /** State of each partition as the broker `asked` knows it. */
-  partitionsOf(topic: string, asked: number): Promise<PartitionState[]>;
-  /** Makes this replica of each partition the preferred leader. Elects nobody. */
+  /** State of each partition as the broker `broker` knows it. */
+  partitionsOf(topic: string, broker: number): Promise<PartitionState[]>;
+  /** Makes this replica of each partition the preferred leader. Elects no leader. */
   prefer(topic: string, leaders: ReadonlyMap<number, number>): Promise<void>;
   /** Elects the preferred leader of each partition. The old leader loses leadership and keeps running. */
   elect(topic: string, partitions: readonly number[]): Promise<void>;
@@ -62,7 +62,7 @@ function toConnect(addresses: readonly string[]) {
 }
 
 /** The client throws when some partition has no leader. The answer is then part of the error. */
-async function askMetadata(connection: Connection, topic: string): Promise<Metadata> {
+async function fetchMetadata(connection: Connection, topic: string): Promise<Metadata> {
   try {
     return await metadataV12.api.async(connection, [topic], false, false);
   } catch (error) {
@@ -106,8 +106,8 @@ function electPreferred(connection: Connection, topic: string, partitions: reado
 /** @param addresses of all brokers, the controller's first */
 export function openBrokers(addresses: readonly string[]): Brokers {
   const { connect, close } = toConnect(addresses);
-  const partitionsOf = async (topic: string, asked: number) => {
-    const { topics } = await askMetadata(await connect(asked), topic);
+  const partitionsOf = async (topic: string, broker: number) => {
+    const { topics } = await fetchMetadata(await connect(broker), topic);
     const states = topics.flatMap(({ partitions }) => partitions);
     return states
       .map(({ partitionIndex, leaderId, replicaNodes, isrNodes }): PartitionState => {

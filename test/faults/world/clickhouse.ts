@@ -10,7 +10,7 @@ export interface Engine {
 const ANSWER_MAX_MS = 30_000;
 
 /** @returns the result as text. @throws Error with ClickHouse's message */
-export async function ask(engine: Engine, sql: string): Promise<string> {
+export async function query(engine: Engine, sql: string): Promise<string> {
   const url = new URL(engine.url);
   url.searchParams.set('database', engine.database);
   const headers = { 'x-clickhouse-user': engine.user, 'x-clickhouse-key': engine.password, connection: 'close' };
@@ -23,7 +23,7 @@ export async function ask(engine: Engine, sql: string): Promise<string> {
 
 /** Rows as lists of text, in the order of the columns. */
 export async function rowsOf(engine: Engine, sql: string): Promise<string[][]> {
-  const text = await ask(engine, `${sql} FORMAT TSV`);
+  const text = await query(engine, `${sql} FORMAT TSV`);
   return text === ''
     ? []
     : text

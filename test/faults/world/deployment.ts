@@ -7,7 +7,7 @@ import { applyTopics, dropTopics } from '@playline/infra/kafka';
 import type { Stack } from '@playline/infra/local';
 import { openRedisPeople } from '@playline/people/redis';
 import { Redis } from 'ioredis';
-import { ask, type Engine } from './clickhouse.ts';
+import { query, type Engine } from './clickhouse.ts';
 import { waitFor } from './wait.ts';
 
 const KEY_PREFIX = 'svcapik';
@@ -64,7 +64,7 @@ export async function openDeployment(stack: Stack, makeTables: MakeTables = appl
       const client = new Redis(redis);
       await client.flushall();
       client.disconnect();
-      await ask({ ...engine, database: 'system' }, `DROP DATABASE IF EXISTS ${engine.database} SYNC`);
+      await query({ ...engine, database: 'system' }, `DROP DATABASE IF EXISTS ${engine.database} SYNC`);
       await dropTopics(topics);
     },
   };

@@ -43,7 +43,7 @@ async function lagOf(world: World): Promise<number> {
 /** Waits until the linkers and the writers have committed everything. */
 export async function settle(world: World): Promise<void> {
   // Twice, because the linker's last decisions may be published after the first check of their topic.
-  for (let look = 0; look < 2; look++)
+  for (let pass = 0; pass < 2; pass++)
     await waitFor('every record is committed', async () => (await lagOf(world)) === 0, SETTLE_MAX_MS);
 }
 
@@ -91,13 +91,13 @@ async function checkRows(world: World, { from, exact }: { from: Ends; exact: num
   const ranges = [...ends].map(([partition, end]) => ({ partition, start: from.get(partition) ?? 0, end }));
   const published = ranges.reduce((sum, { start, end }) => sum + end - start, 0);
   const where = ranges.map(({ partition, start }) => `(kafka_partition = ${partition} AND kafka_offset >= ${start})`);
-  const [[rows = '', places = '', beyond = ''] = []] = await rowsOf(
+  const [[rows = '', offsets = '', beyond = ''] = []] = await rowsOf(
     world.deployment.engine,
     `SELECT count(), uniqExact(kafka_partition, kafka_offset),
        countIf(kafka_offset >= transform(kafka_partition, [${[...ends.keys()]}], [${[...ends.values()]}], 0))
      FROM events WHERE ${where.join(' OR ')}`,
   );
-  assert.equal(rows, places, 'rows of messages, and different places in the log that they name');
+  assert.equal(rows, offsets, 'rows of messages, and different offsets that they name');
   assert.equal(beyond, '0', 'rows behind the end of the log');
   const copies = published - exact;
   // Copies of a message within one block are folded by the insert. All other copies stay, because merges are stopped.
@@ -123,15 +123,15 @@ async function checkLogged(world: World, { from, rowsBySequence }: { from: Ends;
       const { messageId } = decode(value!.subarray(FRAME_BYTES));
       if (rowsBySequence[messageId.readUInt32BE(SEQUENCE_AT)] !== 1) missing.push(messageId.toString('hex'));
     }
-  const words = `${missing.length} in the log and not in the exact view: ${missing.slice(0, NAMED_MAX).join(' ')}`;
-  if (missing.length > 0) throw new BrokenPromise(words, { lost: missing.length, doubled: 0 });
+  const text = `${missing.length} in the log and not in the exact view: ${missing.slice(0, NAMED_MAX).join(' ')}`;
+  if (missing.length > 0) throw new BrokenPromise(text, { lost: missing.length, doubled: 0 });
   const [[rows = ''] = []] = await rowsOf(world.deployment.engine, 'SELECT count() FROM events');
   return { published, rows: Number(rows) };
 }
 
 async function checkNoDeadLetters(world: World): Promise<void> {
   for (const name of Object.values(TOPICS).map((topic) => deadLetterTopicOf(topic.name))) {
-    const letters = [...(await endsOf(world, name)).values()].reduce((sum, end) => sum + end, 0);
-    assert.equal(letters, 0, `dead letters in ${name}`);
+    const deadLetters = [...(await endsOf(world, name)).values()].reduce((sum, end) => sum + end, 0);
+    assert.equal(deadLetters, 0, `dead letters in ${name}`);
   }
 }

@@ -7,7 +7,7 @@ export interface Attempt {
   /** Milliseconds of this process's clock (`performance.now`). */
   readonly beganAt: number;
   readonly endedAt: number;
-  /** HTTP status; 0 when no complete answer came. */
+  /** HTTP status; 0 when no complete response arrived. */
   readonly status: number;
   /** Text of the answer, or of the error when there was none. */
   readonly text: string;

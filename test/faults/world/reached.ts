@@ -9,7 +9,7 @@ export type Reached = Readonly<Record<string, number>>;
 
 const MEASURE = /^(?<what>.+) (?<unit>ms|s|MiB)$/;
 
-/** False when the fault, or a part of it, did not take effect. Such a seed has tested nothing. */
+/** False when the fault, or a part, did not take effect. Such a seed has tested nothing. */
 export function hasStruck(reached: Reached): boolean {
   const counts = Object.entries(reached).filter(([name]) => !MEASURE.test(name));
   return counts.length > 0 && counts.every(([, count]) => count > 0);
@@ -34,10 +34,10 @@ export function tally(names: readonly string[]): Reached {
 export const toSeconds = (ms: number): number => Math.round(ms / 100) / 10;
 
 /** One cell of a table. */
-export function toWords(reached: Reached): string {
-  const words = Object.entries(reached).map(([name, value]) => {
+export function toText(reached: Reached): string {
+  const texts = Object.entries(reached).map(([name, value]) => {
     const { what, unit } = MEASURE.exec(name)?.groups ?? {};
     return what === undefined ? `${value} ${name}` : `${what} up to ${value} ${unit}`;
   });
-  return words.join('; ');
+  return texts.join('; ');
 }

@@ -1,10 +1,10 @@
 import { toTable as formatTable } from '../../measure.ts';
-import { addReached, hasStruck, type Reached, toWords } from './reached.ts';
+import { addReached, hasStruck, type Reached, toText } from './reached.ts';
 
 /** A seed that does not count as done, and the reason. */
 interface Exception {
   readonly seed: number;
-  readonly words: string;
+  readonly text: string;
 }
 
 /** Results of one fault. */
@@ -12,7 +12,7 @@ export interface Row {
   readonly fault: number;
   readonly tried: string;
   /** Number of seeds to try. */
-  readonly asked: number;
+  readonly requested: number;
   /**
    * Number of seeds in which the fault took effect and all promises held. All numbers below, except the last two, are
    * about these seeds.
@@ -39,28 +39,28 @@ export class BrokenPromise extends Error {
   override readonly name = 'BrokenPromise';
   readonly lost: number;
   readonly doubled: number;
-  constructor(words: string, counts: { lost: number; doubled: number }) {
-    super(words);
+  constructor(text: string, counts: { lost: number; doubled: number }) {
+    super(text);
     this.lost = counts.lost;
     this.doubled = counts.doubled;
   }
 }
 
 /** A row before the first seed. */
-export function createRow({ fault, tried }: Pick<Row, 'fault' | 'tried'>, asked: number): Row {
+export function createRow({ fault, tried }: Pick<Row, 'fault' | 'tried'>, requested: number): Row {
   const counts = { sent: 0, acknowledged: 0, published: 0, rows: 0, lost: 0, doubled: 0 };
-  return { fault, tried, asked, done: 0, reached: {}, ...counts, notReached: [], failures: [] };
+  return { fault, tried, requested, done: 0, reached: {}, ...counts, notReached: [], failures: [] };
 }
 
 /**
  * Notes a seed in which all promises held: as done when the fault took effect, else as not reached.
- * @returns its results in words
+ * @returns its results in text
  */
 export function addSeed(row: Row, seed: number, end: SeedEnd): string {
-  const words = toWords(end.reached);
+  const text = toText(end.reached);
   if (!hasStruck(end.reached)) {
-    row.notReached.push({ seed, words });
-    return `not reached: ${words}`;
+    row.notReached.push({ seed, text });
+    return `not reached: ${text}`;
   }
   row.done += 1;
   row.reached = addReached(row.reached, end.reached);
@@ -68,12 +68,12 @@ export function addSeed(row: Row, seed: number, end: SeedEnd): string {
   row.acknowledged += end.acknowledged;
   row.published += end.published;
   row.rows += end.rows;
-  return `done: ${words}`;
+  return `done: ${text}`;
 }
 
 /** Notes a failed seed, with what was lost or doubled if that was counted. */
 export function addFailure(row: Row, seed: number, error: unknown): void {
-  row.failures.push({ seed, words: error instanceof Error ? error.message : String(error) });
+  row.failures.push({ seed, text: error instanceof Error ? error.message : String(error) });
   const broken = error instanceof Error && error.cause instanceof BrokenPromise ? error.cause : error;
   if (!(broken instanceof BrokenPromise)) return;
   row.lost += broken.lost;
@@ -90,11 +90,11 @@ export function hasFailed(row: Row): boolean {
 /** A warning when some seeds were never started; null when all were. */
 export function toWarning(rows: readonly Row[], minutes: number): string | null {
   const sum = (read: (row: Row) => number) => rows.reduce((total, row) => total + read(row), 0);
-  const [begun, asked] = [sum(begunOf), sum((row) => row.asked)];
-  if (begun === asked) return null;
+  const [begun, requested] = [sum(begunOf), sum((row) => row.requested)];
+  if (begun === requested) return null;
   const never = rows.filter((row) => begunOf(row) === 0).length;
-  const words = never === 0 ? '' : `; ${never} of ${rows.length} lines of the table were not tried at all`;
-  return `WARNING: --minutes ${minutes} cut this run short: ${begun} of ${asked} seeds were begun${words}`;
+  const text = never === 0 ? '' : `; ${never} of ${rows.length} lines of the table were not tried at all`;
+  return `WARNING: --minutes ${minutes} cut this run short: ${begun} of ${requested} seeds were begun${text}`;
 }
 
 const named = (exceptions: readonly Exception[]) =>
@@ -103,8 +103,8 @@ const named = (exceptions: readonly Exception[]) =>
 const COLUMNS: Readonly<Record<string, (row: Row) => string | number>> = {
   fault: ({ fault }) => fault,
   tried: ({ tried }) => tried,
-  'seeds done/asked': ({ done, asked }) => `${done}/${asked}`,
-  reached: ({ reached }) => toWords(reached),
+  'seeds done/requested': ({ done, requested }) => `${done}/${requested}`,
+  reached: ({ reached }) => toText(reached),
   sent: ({ sent }) => sent,
   acknowledged: ({ acknowledged }) => acknowledged,
   published: ({ published }) => published,

@@ -42,8 +42,8 @@ export function createRequestWatch(): RequestWatch {
       const text = chunk.subarray(0, HEAD_BYTES_MAX).toString('latin1');
       return text.startsWith('POST ') || text.startsWith('GET ') ? decode(text.split('\r\n', 1)[0]!) : text;
     },
-    lose: (told) => {
-      onLost = told;
+    lose: (notify) => {
+      onLost = notify;
       answer = '';
     },
     get isLosing() {

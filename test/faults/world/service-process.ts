@@ -83,7 +83,7 @@ async function answers(url: string): Promise<boolean> {
   return response.ok;
 }
 
-/** Starts a process. It exists at once, and is ready when `whenReady` resolves. */
+/** Starts a process. It exists immediately, and is ready when `whenReady` resolves. */
 export async function openServiceProcess(start: ServiceStart): Promise<ServiceProcess> {
   const { service, name, logFile } = start;
   const { http, admin } = start.ports;

@@ -43,7 +43,7 @@ const RESEND_MAX_MS = 200;
 /** A killed broker takes up to fifteen seconds to come back, and longer on a busy machine. */
 const CLOSE_MAX_MS = 90_000;
 
-/** Statuses after which the contract tells clients to resend the same ids. 0 means no answer. */
+/** Statuses after which clients resend the same ids. 0 means no answer. */
 const isResent = (status: number) => status === 0 || status === 429 || status >= 500;
 
 class RunningTraffic implements Traffic {

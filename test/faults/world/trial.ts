@@ -1,6 +1,6 @@
 import { TOPICS } from '@playline/contracts';
 import { createRandom, type Random } from '@playline/testkit/random';
-import { ask } from './clickhouse.ts';
+import { query } from './clickhouse.ts';
 import { checkEnd, endsOf } from './end-check.ts';
 import { createLedger, type Ledger } from './ledger.ts';
 import type { Reached } from './reached.ts';
@@ -19,7 +19,7 @@ export interface Trial {
   readonly environmentId: string;
   /** Publishable key of the environment. */
   readonly key: string;
-  /** The crew as it was when the trial began. */
+  /** The processes when the trial began. */
   readonly crew: readonly ServiceProcess[];
   /** Starts a further process, waits until it is ready, and ends it with the trial. */
   start(service: ServiceName, settings?: Record<string, string>): Promise<ServiceProcess>;
@@ -35,7 +35,7 @@ export interface Scenario {
   readonly fault: number;
   /** The guarantee, as a sentence. */
   readonly title: string;
-  /** The fault in a few words, for the table. */
+  /** The fault in short, for the table. */
   readonly tried: string;
   /** Number of brokers that it needs; default: one. */
   readonly brokers?: number;
@@ -68,19 +68,19 @@ export async function runTrial(world: World, scenario: Scenario, seed: number): 
     const trial = await openTrial(world, { scenario, seed, opened });
     const from = await endsOf(world, TOPICS.messages.name);
     // Without merges, raw rows can be compared with the log, because copies stay.
-    await ask(world.deployment.engine, 'SYSTEM STOP MERGES events');
+    await query(world.deployment.engine, 'SYSTEM STOP MERGES events');
     const reached = await scenario.run(trial);
-    await world.wires.mend();
+    await world.wires.openAll();
     await world.setCrew(CREW);
     const end = await checkEnd(world, { ledger: trial.ledger, environmentId: trial.environmentId, from, scenario });
-    await ask(world.deployment.engine, 'SYSTEM START MERGES events');
+    await query(world.deployment.engine, 'SYSTEM START MERGES events');
     return { ...end, reached };
   } catch (error) {
-    const words = error instanceof Error ? (error.stack ?? error.message) : String(error);
-    throw new Error(`fault ${scenario.fault}, FAULT_SEED=${seed} (${scenario.tried}): ${words}`, { cause: error });
+    const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
+    throw new Error(`fault ${scenario.fault}, FAULT_SEED=${seed} (${scenario.tried}): ${text}`, { cause: error });
   } finally {
     for (const traffic of opened.traffics) traffic.abort();
-    await world.wires.mend();
+    await world.wires.openAll();
     await Promise.all(opened.processes.map((child) => child.close()));
   }
 }

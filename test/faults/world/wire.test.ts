@@ -23,7 +23,7 @@ async function openCounted() {
     await wire.close();
     server.close();
   });
-  const ask = (path: string) =>
+  const get = (path: string) =>
     new Promise<string>((resolve) => {
       const sent = request({ port, path, host: '127.0.0.1', method: 'POST', agent }, (answer) => {
         let text = '';
@@ -34,43 +34,43 @@ async function openCounted() {
       });
       sent.on('error', (error: NodeJS.ErrnoException) => resolve(error.code ?? error.message)).end();
     });
-  return { wire, done, ask };
+  return { wire, done, get };
 }
 
 it('passes everything while it is open, and reports when a matching request has passed', async () => {
-  const { wire, done, ask } = await openCounted();
-  const seen = wire.sees(/\/two words/);
-  expect(await ask('/one')).toBe('ab');
-  expect(await ask('/two%20words')).toBe('ab');
+  const { wire, done, get } = await openCounted();
+  const seen = wire.sees(/\/two parts/);
+  expect(await get('/one')).toBe('ab');
+  expect(await get('/two%20parts')).toBe('ab');
   await seen;
-  expect(done).toEqual(['/one', '/two%20words']);
+  expect(done).toEqual(['/one', '/two%20parts']);
 });
 
 it('drops the answer of the matching request only: the work is done, but the client gets no answer', async () => {
-  const { wire, done, ask } = await openCounted();
+  const { wire, done, get } = await openCounted();
   const lost = wire.loseAnswer(/\/lost/);
-  expect(await ask('/kept')).toBe('ab');
-  expect(await ask('/lost')).toBe('ECONNRESET');
+  expect(await get('/kept')).toBe('ab');
+  expect(await get('/lost')).toBe('ECONNRESET');
   await lost;
-  expect(await ask('/lost')).toBe('ab');
+  expect(await get('/lost')).toBe('ab');
   expect(done).toEqual(['/kept', '/lost', '/lost']);
 });
 
 it('holds every byte while it is frozen, and passes all of them on when it is open again', async () => {
-  const { wire, done, ask } = await openCounted();
-  await ask('/before');
+  const { wire, done, get } = await openCounted();
+  await get('/before');
   await wire.set('freeze');
-  const answers = [ask('/one'), ask('/two')];
+  const answers = [get('/one'), get('/two')];
   await wire.set('open');
   expect(await Promise.all(answers)).toEqual(['ab', 'ab']);
   expect(done).toHaveLength(3);
 });
 
 it('passes requests on and holds the answers', async () => {
-  const { wire, done, ask } = await openCounted();
+  const { wire, done, get } = await openCounted();
   await wire.set('hold-answers');
   let answered = false;
-  const answer = ask('/held').finally(() => {
+  const answer = get('/held').finally(() => {
     answered = true;
   });
   await waitFor('the server has done it', () => done.length === 1);
@@ -80,11 +80,11 @@ it('passes requests on and holds the answers', async () => {
 });
 
 it('refuses connections on its port, and listens there again', async () => {
-  const { wire, ask } = await openCounted();
-  await ask('/before');
+  const { wire, get } = await openCounted();
+  await get('/before');
   await wire.set('refuse');
   // The first request may still go out on the connection that was just reset.
-  await waitFor('requests are refused', async () => (await ask('/refused')) === 'ECONNREFUSED');
+  await waitFor('requests are refused', async () => (await get('/refused')) === 'ECONNREFUSED');
   await wire.set('open');
-  expect(await ask('/after')).toBe('ab');
+  expect(await get('/after')).toBe('ab');
 });

@@ -95,7 +95,7 @@ class LoopbackWire implements Wire {
     ] as const)
       socket.on('error', () => {}).on('close', () => end(other));
     pump(pair.up, far, (chunk) => {
-      this.#look(pair, chunk);
+      this.#inspect(pair, chunk);
       return true;
     });
     pump(pair.down, near, (chunk) => {
@@ -107,7 +107,7 @@ class LoopbackWire implements Wire {
     this.#hold(pair);
   }
 
-  #look(pair: Pair, chunk: Buffer): void {
+  #inspect(pair: Pair, chunk: Buffer): void {
     if (this.#watches.size === 0) return;
     const text = pair.watch.textOf(chunk);
     for (const watch of this.#watches) {

@@ -8,7 +8,7 @@ export interface Wires {
   readonly clickhouse: Wire;
   readonly registry: Wire;
   /** Sets every wire to `open`. */
-  mend(): Promise<void>;
+  openAll(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -29,7 +29,7 @@ export async function openWires(pool: PortPool, portOf: (store: Store) => number
     redis,
     clickhouse,
     registry,
-    mend: async () => void (await Promise.all(all.map((wire) => wire.set('open')))),
+    openAll: async () => void (await Promise.all(all.map((wire) => wire.set('open')))),
     close: async () => void (await Promise.all(all.map((wire) => wire.close()))),
   };
 }

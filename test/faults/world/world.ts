@@ -133,14 +133,14 @@ class RunningWorld implements World {
   }
 
   async renew(): Promise<void> {
-    await this.wires.mend();
+    await this.wires.openAll();
     await this.#closeProcesses();
     await this.deployment.close();
     this.deployment = await openDeployment(this.stack, this.#makeTables);
   }
 
   async close(): Promise<void> {
-    await this.wires.mend();
+    await this.wires.openAll();
     await this.#closeProcesses();
     await this.log.close();
     await this.deployment.leave();
@@ -153,7 +153,7 @@ class RunningWorld implements World {
 
 export interface WorldOptions {
   /** Called with progress messages. */
-  say?: (line: string) => void;
+  report?: (line: string) => void;
   /** Number of brokers; default: one. Several brokers have no wire. */
   brokers?: number;
   /** Default: the SQL files, one after the other. */
@@ -161,7 +161,7 @@ export interface WorldOptions {
 }
 
 /** Starts a world in a new folder. */
-export async function openWorld({ say = () => {}, brokers = 1, makeTables }: WorldOptions = {}): Promise<World> {
+export async function openWorld({ report = () => {}, brokers = 1, makeTables }: WorldOptions = {}): Promise<World> {
   const parent = join(stackPathsOf().state, 'test');
   mkdirSync(parent, { recursive: true });
   await sweepStacks(stackPathsOf, parent);
@@ -171,7 +171,7 @@ export async function openWorld({ say = () => {}, brokers = 1, makeTables }: Wor
   const wires = await openWires(ports, (store) => (stack === null ? 0 : portOf(stack, store)));
   try {
     const kafka = brokers === 1 ? { kafkaFrontPort: wires.kafka.port } : { kafkaBrokers: brokers };
-    stack = await startStack({ directory: folder, services: [], report: say, ...kafka });
+    stack = await startStack({ directory: folder, services: [], report, ...kafka });
     const deployment = await openDeployment(stack, makeTables);
     return new RunningWorld({ stack, wires, ports, folder, deployment, makeTables });
   } catch (error) {

@@ -19,29 +19,23 @@ const KEY = {
   kind: 'publishable',
 } as const;
 
-export interface CostGateway {
-  readonly port: number;
-  /** Units that the last request was charged. */
-  readonly charged: number;
-  close(): Promise<void>;
-}
-
 /**
- * The gateway's own processing of a batch, from the socket to the answer. Brokers acknowledge at once, because their
- * cost would only make valid batches more expensive compared with others.
+ * Opens the gateway's own processing of a batch, from the socket to the answer. Brokers acknowledge immediately,
+ * because their cost would only make valid batches more expensive compared with others.
  */
-export async function openCostGateway(): Promise<CostGateway> {
+export async function openCostGateway() {
   const metrics = createMetrics('gateway');
   const producer = {
     send: (_: readonly OutgoingRecord[], done: (fault: null) => void) => void setImmediate(done, null),
   };
   let charged = 0;
-  const charge = (units: number) => {
-    charged = units;
-  };
   const route = createMessagesRoute({
     authorise: () => KEY as never,
-    limit: () => ({ charge }),
+    limit: () => ({
+      charge: (units: number) => {
+        charged = units;
+      },
+    }),
     bytesInFlight: createBytesInFlight(BYTES_MAX),
     publish: createPublish({ producer, deadlineMs: 2_500 }),
     publishRejections: createPublishRejections({ producer, topic: 'rejections', schemaId: () => 3, metrics }),
@@ -62,6 +56,7 @@ export async function openCostGateway(): Promise<CostGateway> {
   const server = await openHttpServer({ app, host: '127.0.0.1', port: 0 });
   return {
     port: server.port,
+    /** Units that the last request was charged. */
     get charged() {
       return charged;
     },

@@ -1,20 +1,20 @@
+/** The shapes of bodies that the cost search changes step by step. */
 import { brotliCompressSync, constants, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib';
 import type { Random } from '@playline/testkit/random';
 import { FIELD } from '../../../services/gateway/src/scan/ranges.ts';
 
-/** The ingredients of a body. Every part is a choice from a list, so that changing one is a small step. */
+/** Every part is a choice from a list, so that changing one is a small step. */
 export interface Genome {
   coding: keyof typeof CODINGS;
   /** Approximate bytes after decompression. */
   bytes: number;
-  /** Number of elements of `messages`. */
+  /** Elements of `messages`. */
   count: number;
   /** Members of every element, as JSON text. `@` becomes a different number in each element. */
   members: string[];
-  /** What fills the rest of the bytes, as an index. */
+  /** An index of FILLERS, for the rest of the bytes. */
   filler: number;
-  /** Where the filler is. */
-  place: (typeof PLACES)[number];
+  location: (typeof LOCATIONS)[number];
   /** The key of the filler, as JSON text. */
   key: string;
 }
@@ -28,31 +28,18 @@ export const CODINGS = {
   zstd: (body: Buffer) => zstdCompressSync(body),
 } as const;
 
-/**
- * Where the filler is: in a field of each message, of its context or of the body; as many members there; as elements of
- * `messages`; as many members `messages`; or as the whole body.
- */
-const PLACES = ['message', 'context', 'body', 'members', 'context members', 'elements', 'again', 'raw'] as const;
+/** In a field or as many fields; as elements of `messages` or as many members `messages`; or as the whole body. */
+const LOCATIONS = ['message', 'context', 'body', 'members', 'context members', 'elements', 'repeated', 'raw'] as const;
 
 /** A text before, a repeated text, a text repeated after it as often, and a text at the end. */
 type Filler = readonly [before: string, unit: string, mirror: string, after: string];
 const FILLERS: readonly Filler[] = [
-  ['"', 'x', '', '"'],
-  ['"', ' ', '', '"'],
-  ['"', 'é', '', '"'],
-  ['"', '😀', '', '"'],
-  ['"', '\\n', '', '"'],
-  ['"', '\\u0041', '', '"'],
-  ['"', '\\u0000', '', '"'],
-  ['"', '\\ud83d\\ude00', '', '"'],
-  ['"', '\\ud83d', '', '"'],
-  ['"', '\\"', '', '"'],
+  ...['x', ' ', 'é', '😀', '\\n', '\\u0041', '\\u0000', '\\ud83d\\ude00', '\\ud83d', '\\"'].map(
+    (unit): Filler => ['"', unit, '', '"'],
+  ),
   ['', '1', '', ''],
   ['-0.', '9', '', 'e-9'],
-  ['[', '{},', '', '{}]'],
-  ['[', '[],', '', '[]]'],
-  ['[', '0,', '', '0]'],
-  ['[', '"",', '', '""]'],
+  ...['{}', '[]', '0', '""'].map((element): Filler => ['[', `${element},`, '', `${element}]`]),
   ['[', 'null,', '', '0]'],
   ['{', '"k":0,', '', '"k":0}'],
   ['{', '"\\u006b":0,', '', '"k":0}'],
@@ -76,7 +63,7 @@ const MEMBERS: readonly string[] = [
   '"\\u0074ype":0',
   '"messageId":"@"',
   '"messageId":@',
-  '"messageId":"twin"',
+  '"messageId":"same"',
   '"messageId":"0192f1c0-7b3a-7c4d-8e5f-000000000001"',
   '"messageId":"0192F1C0-7b3a-7c4d-8e5f-000000000001"',
   '"messageId":"0192f1c0-7b3a-7c4d-8e5f-$"',
@@ -104,7 +91,7 @@ const KEYS = ['"k"', ...Object.keys(FIELD).map((name) => `"${name}"`)];
 const SIZES = [200, 1_000, 4_000, 20_000, 100_000, 400_000, 1_000_000];
 const COUNTS = [0, 1, 2, 10, 31, 100, 101];
 
-/** Bodies that are known to be expensive in some part, to begin with. */
+/** Bodies that are known to be expensive in some part. */
 export function firstGenomes(): Genome[] {
   const base: Genome = {
     coding: 'identity',
@@ -112,19 +99,19 @@ export function firstGenomes(): Genome[] {
     count: 31,
     members: [],
     filler: 0,
-    place: 'message',
+    location: 'message',
     key: '"k"',
   };
   const small = { ...base, count: 100, bytes: 200 };
   return [
-    ...FILLERS.map((_, filler) => ({ ...base, filler, place: 'raw' as const })),
+    ...FILLERS.map((_, filler) => ({ ...base, filler, location: 'raw' as const })),
     ...FILLERS.map((_, filler) => ({ ...base, filler, key: '"properties"' })),
-    ...FILLERS.map((_, filler) => ({ ...base, filler, place: 'body' as const })),
+    ...FILLERS.map((_, filler) => ({ ...base, filler, location: 'body' as const })),
     ...[5, 6, 7, 8].map((filler) => ({ ...base, filler, key: '"messageId"' })),
-    ...PLACES.map((place) => ({ ...base, place })),
+    ...LOCATIONS.map((location) => ({ ...base, location })),
     small,
     { ...small, members: ['"messageId":"@"'] },
-    { ...small, members: ['"messageId":"twin"'] },
+    { ...small, members: ['"messageId":"same"'] },
     {
       ...small,
       members: ['"messageId":"@"', CONTEXT_WRONG, ...ALL_WRONG.filter((text) => !text.includes('messageId'))],
@@ -133,8 +120,14 @@ export function firstGenomes(): Genome[] {
   ];
 }
 
-/** Makes one small change. */
-export function mutate(genome: Genome, random: Random): Genome {
+/** Makes small changes. */
+export function mutateTimes(genome: Genome, times: number, random: Random): Genome {
+  let changed = genome;
+  for (let n = 0; n < times; n++) changed = mutate(changed, random);
+  return changed;
+}
+
+function mutate(genome: Genome, random: Random): Genome {
   const { members } = genome;
   switch (random.below(9)) {
     case 0:
@@ -146,7 +139,7 @@ export function mutate(genome: Genome, random: Random): Genome {
     case 3:
       return { ...genome, filler: random.below(FILLERS.length) };
     case 4:
-      return { ...genome, place: random.pick(PLACES) };
+      return { ...genome, location: random.pick(LOCATIONS) };
     case 5:
       return { ...genome, key: random.pick(KEYS) };
     case 6:
@@ -172,15 +165,15 @@ function grow([before, unit, mirror, after]: Filler, bytes: number): string {
 }
 
 /** A text repeated until it has about this many bytes. */
-const side = (text: string, bytes: number) =>
+const repeat = (text: string, bytes: number) =>
   Array.from({ length: Math.max(1, Math.floor(bytes / (text.length + 1))) }, () => text).join();
 
-function fillMember({ filler, key, place }: Genome, bytes: number): string | null {
+function fillMember({ filler, key, location }: Genome, bytes: number): string | null {
   const value = () => grow(FILLERS[filler] as Filler, bytes);
-  if (place === 'message') return `${key}:${value()}`;
-  if (place === 'context') return `"context":{"library":"l",${key}:${value()}}`;
-  if (place === 'members') return side(`${key}:0`, bytes);
-  if (place === 'context members') return side('"context":{"library":"l"}', bytes);
+  if (location === 'message') return `${key}:${value()}`;
+  if (location === 'context') return `"context":{"library":"l",${key}:${value()}}`;
+  if (location === 'members') return repeat(`${key}:0`, bytes);
+  if (location === 'context members') return repeat('"context":{"library":"l"}', bytes);
   return null;
 }
 
@@ -192,18 +185,18 @@ function elementOf(members: readonly string[], n: number, nowText: string): stri
 
 /** The body of a genome before compression, at most a mebibyte. */
 export function toBody(genome: Genome, now: Date): Buffer {
-  const { bytes, count, members, place, filler, key } = genome;
-  if (place === 'raw') return cut(grow(FILLERS[filler] as Filler, bytes));
+  const { bytes, count, members, location, filler, key } = genome;
+  if (location === 'raw') return cut(grow(FILLERS[filler] as Filler, bytes));
   const perElement = Math.floor(bytes / Math.max(1, count));
   const own = members.join().length + 3;
   const filling = fillMember(genome, Math.max(0, perElement - own));
   const all = filling === null ? members : [...members, filling];
   const nowText = now.toISOString();
-  const length = place === 'elements' ? Math.max(1, Math.floor(bytes / own)) : count;
+  const length = location === 'elements' ? Math.max(1, Math.floor(bytes / own)) : count;
   const elements = Array.from({ length }, (_, n) => elementOf(all, n, nowText));
   const messages = `"messages":[${elements.join()}]`;
-  if (place === 'body') return cut(`{${key}:${grow(FILLERS[filler] as Filler, bytes)},${messages}}`);
-  if (place === 'again') return cut(`{${side(messages, bytes)}}`);
+  if (location === 'body') return cut(`{${key}:${grow(FILLERS[filler] as Filler, bytes)},${messages}}`);
+  if (location === 'repeated') return cut(`{${repeat(messages, bytes)}}`);
   return cut(`{${messages}}`);
 }
 

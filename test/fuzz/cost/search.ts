@@ -1,172 +1,110 @@
+/** Searches for the body that costs the gateway most compared with a typical valid one of its size. */
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 import type { Random } from '@playline/testkit/random';
-import { type CostGateway, openCostGateway } from './gateway.ts';
-import { CODINGS, firstGenomes, type Genome, mutate, toBody } from './genome.ts';
-import { honestBody } from './honest.ts';
+import { MESSAGES_PATH, toRequest } from '../../bench/load-client.ts';
+import { medianOf } from '../../bench/quantile.ts';
+import { openCostGateway } from './gateway.ts';
+import { CODINGS, firstGenomes, type Genome, mutateTimes, toBody } from './genome.ts';
+import { typicalBody } from './typical.ts';
 
 /** A body may cost at most this many times as much as a typical valid one of its size. */
 export const RATIO_MAX = 3;
-
-export interface Costed {
-  genome: Genome;
-  /** Bytes as sent, and after decompression. */
-  sentBytes: number;
-  bytes: number;
-  status: number;
-  /** Units charged for it. */
-  charged: number;
-  /** CPU time of the gateway's thread for one such request, and for a valid one of the same size and coding. */
-  microseconds: number;
-  honestMicroseconds: number;
-  ratio: number;
-}
-
-export interface SearchReport {
-  bodies: number;
-  /** The most expensive bodies, measured again more precisely. */
-  dearest: Costed[];
-  /** Bodies that were charged less than their size in KiB. */
-  undercharged: Costed[];
-}
-
-export interface SearchOptions {
-  random: Random;
-  /** Called before each body with the number so far. The search ends when it returns false. */
-  goesOn: (bodies: number) => boolean;
-}
 
 /** Number of the most expensive bodies that are changed further. */
 const PARENTS = 12;
 /** Number of bodies that are measured again at the end, because a single measurement may be high by chance. */
 const FINALISTS = 8;
-/** Repetitions of a first measurement, and of the final one. */
-const LOOKS = 3;
-const LAST_LOOKS = 15;
+const REPETITIONS = 3;
+const FINAL_REPETITIONS = 15;
 /** The thread's clock has microseconds, so shorter measurements are imprecise. */
 const MEASURED_US = 6_000;
 
 /**
- * Searches for the body that costs most compared with a typical valid one of its size. Starts with known shapes and
- * makes small changes to the most expensive ones. The measure is CPU time of the gateway's own thread, alternating with
- * the valid body, as the median of several measurements.
+ * Starts with known shapes and makes small changes to the most expensive ones.
+ *
+ * @param shouldContinue called before each body with the number so far
+ * @returns the number of measured bodies; the most expensive ones, measured again more precisely; and those that were
+ *   charged less than their size in KiB
  */
-export async function searchCosts({ random, goesOn }: SearchOptions): Promise<SearchReport> {
+export async function searchCosts(random: Random, shouldContinue: (bodies: number) => boolean) {
   const meter = await openMeter();
   try {
-    const seen: Costed[] = [];
+    const seen: MeasuredBody[] = [];
     const first = firstGenomes();
-    await meter.warmUp(first);
-    for (let bodies = 0; goesOn(bodies); bodies++) {
-      seen.sort((one, other) => other.ratio - one.ratio).splice(200);
+    // Runs all code paths until they are compiled.
+    for (const genome of first) await meter.measure(genome, 1);
+    for (let bodies = 0; shouldContinue(bodies); bodies++) {
+      seen.sort(byRatio).splice(200);
       const parent = seen[random.below(Math.min(PARENTS, seen.length))]?.genome;
-      const genome = first[bodies] ?? (parent === undefined ? null : steps(parent, random));
-      if (genome !== null) seen.push(await meter.cost(genome, LOOKS));
+      const genome = first[bodies] ?? (parent && mutateTimes(parent, 1 + random.below(3), random));
+      if (genome !== undefined) seen.push(await meter.measure(genome, REPETITIONS));
     }
     const undercharged = seen.filter(({ charged, bytes }) => charged < Math.floor(bytes / 1024));
-    const finalists = seen.sort((one, other) => other.ratio - one.ratio).slice(0, FINALISTS);
-    const dearest: Costed[] = [];
-    for (const { genome } of finalists) dearest.push(await meter.cost(genome, LAST_LOOKS));
-    dearest.sort((one, other) => other.ratio - one.ratio);
-    return { bodies: meter.bodies, dearest, undercharged };
+    const mostExpensive: MeasuredBody[] = [];
+    for (const { genome } of seen.sort(byRatio).slice(0, FINALISTS))
+      mostExpensive.push(await meter.measure(genome, FINAL_REPETITIONS));
+    return { bodies: meter.bodies, mostExpensive: mostExpensive.sort(byRatio), undercharged };
   } finally {
     await meter.close();
   }
 }
 
-function steps(genome: Genome, random: Random): Genome {
-  let changed = genome;
-  for (let times = 1 + random.below(3); times > 0; times--) changed = mutate(changed, random);
-  return changed;
-}
+type MeasuredBody = Awaited<ReturnType<Awaited<ReturnType<typeof openMeter>>['measure']>>;
 
-interface Meter {
-  readonly bodies: number;
-  warmUp(genomes: readonly Genome[]): Promise<void>;
-  cost(genome: Genome, looks: number): Promise<Costed>;
-  close(): Promise<void>;
-}
+const byRatio = (one: { ratio: number }, other: { ratio: number }) => other.ratio - one.ratio;
 
-async function openMeter(): Promise<Meter> {
+async function openMeter() {
   const gateway = await openCostGateway();
   const worker = new Worker(new URL('./sender.ts', import.meta.url));
+  let [bodies, status] = [0, 0];
+  /** CPU time of this thread, which is the gateway's, in microseconds for one request. */
   const post = async (request: Buffer, times: number) => {
+    const before = process.threadCpuUsage();
     worker.postMessage({ port: gateway.port, request, times });
-    const [status] = (await once(worker, 'message')) as [number];
-    return status;
+    [status] = (await once(worker, 'message')) as [number];
+    const { user, system } = process.threadCpuUsage(before);
+    return (user + system) / times;
   };
-  let bodies = 0;
-  const cost = async (genome: Genome, looks: number) => {
-    bodies++;
-    return costOf(genome, looks, { gateway, post });
-  };
+  const timesFor = async (request: Buffer) =>
+    Math.min(100, Math.max(1, Math.ceil(MEASURED_US / (await post(request, 1)))));
   return {
     get bodies() {
       return bodies;
     },
-    // Runs all code paths until they are compiled.
-    warmUp: async (genomes) => {
-      for (const genome of genomes) await cost(genome, 1);
+    /** Alternates with a typical body of the same size and coding. Times are medians. */
+    measure: async (genome: Genome, repetitions: number) => {
+      bodies++;
+      const now = new Date();
+      const body = toBody(genome, now);
+      const toPost = (content: Buffer) => {
+        const sent = CODINGS[genome.coding](content);
+        return { sent, request: toRequest(MESSAGES_PATH, { 'content-encoding': genome.coding }, sent) };
+      };
+      const { sent, request } = toPost(body);
+      const { request: typical } = toPost(typicalBody(body.length, now));
+      const [costs, typicalCosts]: [number[], number[]] = [[], []];
+      const typicalTimes = await timesFor(typical);
+      const times = await timesFor(request);
+      for (let n = 0; n < repetitions; n++) {
+        typicalCosts.push(await post(typical, typicalTimes));
+        costs.push(await post(request, times));
+      }
+      const [microseconds, typicalMicroseconds] = [medianOf(costs), medianOf(typicalCosts)];
+      return {
+        genome,
+        sentBytes: sent.length,
+        bytes: body.length,
+        status,
+        charged: gateway.charged,
+        microseconds,
+        typicalMicroseconds,
+        ratio: Number((microseconds / typicalMicroseconds).toFixed(2)),
+      };
     },
-    cost,
     close: async () => {
       await worker.terminate();
       await gateway.close();
     },
   };
-}
-
-interface Measuring {
-  gateway: CostGateway;
-  post: (request: Buffer, times: number) => Promise<number>;
-}
-
-async function costOf(genome: Genome, looks: number, { gateway, post }: Measuring): Promise<Costed> {
-  const now = new Date();
-  const body = toBody(genome, now);
-  const request = toRequest(body, genome.coding);
-  const honest = toRequest(honestBody(body.length, now), genome.coding);
-  const [own, theirs]: [number[], number[]] = [[], []];
-  let status = 0;
-  const measure = async (bytes: Buffer, times: number) => {
-    const before = process.threadCpuUsage();
-    status = await post(bytes, times);
-    const { user, system } = process.threadCpuUsage(before);
-    return (user + system) / times;
-  };
-  const timesFor = async (bytes: Buffer) =>
-    Math.min(100, Math.max(1, Math.ceil(MEASURED_US / (await measure(bytes, 1)))));
-  const honestTimes = await timesFor(honest.head);
-  const times = await timesFor(request.head);
-  for (let look = 0; look < looks; look++) {
-    theirs.push(await measure(honest.head, honestTimes));
-    own.push(await measure(request.head, times));
-  }
-  const [microseconds, honestMicroseconds] = [medianOf(own), medianOf(theirs)];
-  return {
-    genome,
-    sentBytes: request.sentBytes,
-    bytes: body.length,
-    status,
-    charged: gateway.charged,
-    microseconds,
-    honestMicroseconds,
-    ratio: Number((microseconds / honestMicroseconds).toFixed(2)),
-  };
-}
-
-function toRequest(body: Buffer, coding: Genome['coding']): { head: Buffer; sentBytes: number } {
-  const sent = CODINGS[coding](body);
-  const lines = [
-    'POST /v1/audience/messages HTTP/1.1',
-    'host: gateway',
-    'content-type: application/json',
-    `content-encoding: ${coding}`,
-    `content-length: ${sent.length}`,
-  ];
-  return { head: Buffer.concat([Buffer.from(`${lines.join('\r\n')}\r\n\r\n`), sent]), sentBytes: sent.length };
-}
-
-function medianOf(values: readonly number[]): number {
-  return [...values].sort((one, other) => one - other)[values.length >> 1] ?? Number.NaN;
 }

@@ -2,15 +2,9 @@
 import { parentPort } from 'node:worker_threads';
 import { type LoadClient, openLoadClient } from '../../bench/load-client.ts';
 
-export interface Posting {
-  port: number;
-  request: Uint8Array;
-  times: number;
-}
-
 let client: LoadClient | null = null;
 
-parentPort?.on('message', async ({ port, request, times }: Posting) => {
+parentPort?.on('message', async ({ port, request, times }: { port: number; request: Uint8Array; times: number }) => {
   client ??= await openLoadClient(port);
   const bytes = Buffer.from(request);
   let status = 0;

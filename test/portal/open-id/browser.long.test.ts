@@ -13,7 +13,7 @@ let provider: RealProvider;
 let page: Page;
 const faults: string[] = [];
 /** Origins to which the browser has sent requests. */
-const asked = new Set<string>();
+const origins = new Set<string>();
 
 beforeAll(async () => {
   [portal, provider] = await openBoth();
@@ -28,26 +28,26 @@ afterAll(async () => {
 
 /** The portal identifies the provider by its issuer, and the provider identifies the portal by its redirect address. */
 async function openBoth(): Promise<[TestPortal, RealProvider]> {
-  const told: { provider: ReturnType<typeof createOpenIdProvider> | null } = { provider: null };
-  const origins: string[] = [];
-  const made = await openPortal({
+  const opened: { provider: ReturnType<typeof createOpenIdProvider> | null } = { provider: null };
+  const formOrigins: string[] = [];
+  const portal = await openPortal({
     openIdProvider: {
       label: 'Work',
-      origins,
-      authorization: (question) => told.provider!.authorization(question),
-      prove: (cameBack, question) => told.provider!.prove(cameBack, question),
+      origins: formOrigins,
+      authorization: (...args) => opened.provider!.authorization(...args),
+      prove: (...args) => opened.provider!.prove(...args),
     },
   });
-  const real = await openRealProvider(`${made.origin}/sign-in/openid`);
-  origins.push(real.issuer.origin);
-  told.provider = createOpenIdProvider({
+  const real = await openRealProvider(`${portal.origin}/sign-in/openid`);
+  formOrigins.push(real.issuer.origin);
+  opened.provider = createOpenIdProvider({
     issuer: real.issuer,
     ...real.client,
     label: 'Work',
     alsoAt: [],
     onFault: (code) => void faults.push(code),
   });
-  return [made, real];
+  return [portal, real];
 }
 
 async function openPage(): Promise<Page> {
@@ -55,7 +55,7 @@ async function openPage(): Promise<Page> {
   opened.setDefaultTimeout(20_000);
   opened.on('pageerror', (error) => faults.push(error.message));
   opened.on('console', (line) => line.type() === 'error' && faults.push(line.text()));
-  opened.on('request', (request) => asked.add(new URL(request.url()).origin));
+  opened.on('request', (request) => origins.add(new URL(request.url()).origin));
   return opened;
 }
 
@@ -64,17 +64,17 @@ const press = (of: Page, name: string) => of.getByRole('button', { name }).click
 async function signInThere(of: Page, name: string): Promise<void> {
   await of.waitForURL((url) => url.origin === provider.issuer.origin);
   await of.getByLabel('Name').fill(name);
-  await press(of, 'Go on');
+  await press(of, 'Continue');
 }
 
 describe('an OpenID Connect provider, in a browser', () => {
-  it('makes the first administrator, signs them in again, confirms a fresh sign-in, and can be unlinked and linked again', async () => {
+  it('a provider creates the first administrator, signs in, renews a sign-in, and can be unlinked and linked', async () => {
     const code = await issueFirstLink({ log: createMemoryRecordLog(), oneTimeTexts: portal.parts.oneTime });
     await page.goto(`${portal.origin}/first-sign-in?code=${code}`);
     expect(await seriousIn(page)).toEqual([]);
     await page.getByLabel('Login').fill('ada@example.com');
     await page.getByLabel('Your name').fill('Ada');
-    await press(page, 'Go on with Work');
+    await press(page, 'Continue with Work');
     await signInThere(page, 'ada at work');
     await page.waitForURL(`${portal.origin}/`);
     const [account] = await portal.parts.accounts.all();
@@ -98,19 +98,19 @@ describe('an OpenID Connect provider, in a browser', () => {
     expect(await seriousIn(page)).toEqual([]);
     await page.getByText('Set a password').click();
     await page.getByLabel('New password').fill('correct horse battery');
-    await page.getByLabel('The same once more').fill('correct horse battery');
-    await press(page, 'Change the password');
+    await page.getByLabel('Repeat the password').fill('correct horse battery');
+    await press(page, 'Save password');
     await page.waitForURL(`${portal.origin}/settings?done=password`);
-    await press(page, 'Unlink it');
+    await press(page, 'Unlink');
     await page.waitForURL(`${portal.origin}/settings?done=unlinked`);
     await press(page, 'Link Work');
     await page.waitForURL(`${portal.origin}/settings?done=linked`);
     expect((await portal.parts.accounts.all())[0]!.openId).toMatchObject({ subject: 'ada at work' });
-    expect([...asked].toSorted()).toEqual([portal.origin, provider.issuer.origin].toSorted());
+    expect([...origins].toSorted()).toEqual([portal.origin, provider.issuer.origin].toSorted());
     expect(faults).toEqual([]);
   });
 
-  it('signs in no user without a linked account, and the page says how to get one', async () => {
+  it('a user without a linked account is refused and shown how to get one', async () => {
     const stranger = await openPage();
     await stranger.goto(`${portal.origin}/sign-in`);
     await press(stranger, 'Sign in with Work');
@@ -121,7 +121,7 @@ describe('an OpenID Connect provider, in a browser', () => {
     await stranger.waitForURL(`${portal.origin}/sign-in`);
   });
 
-  it('is the only other address that the forms of these pages lead to, whatever the form contains', async () => {
+  it('forms of the sign-in page lead to the portal and the provider only', async () => {
     const victim = await openPage();
     await victim.goto(`${portal.origin}/sign-in`);
     const refused: string[] = [];
@@ -131,7 +131,7 @@ describe('an OpenID Connect provider, in a browser', () => {
       (button as unknown as { form: { action: string } }).form.action = 'http://127.0.0.1:9/taken';
     });
     await victim.getByRole('button', { name }).click({ noWaitAfter: true });
-    await expect.poll(() => refused.some((words) => words.includes('form-action'))).toBe(true);
+    await expect.poll(() => refused.some((text) => text.includes('form-action'))).toBe(true);
     expect(new URL(victim.url()).origin).toBe(portal.origin);
   });
 });

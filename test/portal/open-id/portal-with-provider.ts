@@ -9,7 +9,7 @@ import {
 import type { PortalAppParts } from '../../../services/portal/src/app.ts';
 import { openPortal, type TestPortal } from '../../../services/portal/src/test/open-portal.ts';
 import { addPerson, PASSWORD } from '../../../services/portal/src/test/people.ts';
-import { createBrowser, type Seen, type TestBrowser } from '../../../services/portal/src/test/test-browser.ts';
+import { createBrowser, type Response, type TestBrowser } from '../../../services/portal/src/test/test-browser.ts';
 
 const LABEL = 'Work & Co';
 
@@ -19,18 +19,18 @@ export interface PortalWithProvider extends TestPortal {
   /** Sends a form that leads to the provider. @returns the provider's address. Fails when the form leads elsewhere */
   leave(browser: TestBrowser, form: LeavingForm): Promise<URL>;
   /** Goes to the provider, signs in there as `subject`, and comes back. */
-  signInAs(browser: TestBrowser, subject: string, form?: LeavingForm): Promise<Seen>;
+  signInAs(browser: TestBrowser, subject: string, form?: LeavingForm): Promise<Response>;
   /** Creates an invitation, as an administrator does. @returns its path */
   inviteTo(role: Role): Promise<string>;
 }
 
 export interface LeavingForm {
   readonly path: string;
-  readonly deed: string;
+  readonly action: string;
   readonly values?: Readonly<Record<string, string>>;
 }
 
-export const SIGN_IN: LeavingForm = { path: '/sign-in', deed: 'openid' };
+export const SIGN_IN: LeavingForm = { path: '/sign-in', action: 'openid' };
 
 export async function openPortalWithProvider(own: Partial<PortalAppParts> = {}): Promise<PortalWithProvider> {
   const provider = await openHostileProvider();
@@ -46,8 +46,8 @@ export async function openPortalWithProvider(own: Partial<PortalAppParts> = {}):
   const portal = await openPortal({ openIdProvider, config, ...own });
   // Each browser has its own address, because the limit of forms per address is not under test here.
   const browser = () => createBrowser(portal.origin, { 'x-forwarded-for': `10.0.${randomInt(256)}.${randomInt(256)}` });
-  const leave: PortalWithProvider['leave'] = async (browser, { path, deed, values = {} }) => {
-    const { status, headers, text } = await browser.submit(path, deed, values);
+  const leave: PortalWithProvider['leave'] = async (browser, { path, action, values = {} }) => {
+    const { status, headers, text } = await browser.submit(path, action, values);
     const location = headers.get('location') ?? '';
     if (status === 303 && location.startsWith(provider.issuer.href)) return new URL(location);
     throw new Error(`the form does not lead to the provider: ${status} ${location} ${text.slice(0, 2000)}`);
@@ -55,7 +55,7 @@ export async function openPortalWithProvider(own: Partial<PortalAppParts> = {}):
   const inviteTo = async (role: Role) => {
     const store = portal.parts.accounts.changedBy({ changedBy: 'a test', requestId: 'r' });
     const context = { store, sessions: portal.parts.sessions, actorId: null };
-    const wanted = { name: 'Somebody', roles: [{ projectId: 'p', role }], isAdministrator: false };
+    const wanted = { name: 'A name', roles: [{ projectId: 'p', role }], isAdministrator: false };
     return `/invitation?code=${(await invite(context, wanted)).text}`;
   };
   return {
@@ -79,12 +79,12 @@ export async function openPortalWithProvider(own: Partial<PortalAppParts> = {}):
 export const pathOf = ({ pathname, search }: URL): string => pathname + search;
 
 export const CALLBACK = '/sign-in/openid';
-export const LINK: LeavingForm = { path: '/settings', deed: 'link-openid' };
+export const LINK: LeavingForm = { path: '/settings', action: 'link-openid' };
 
 /** The form of the page that a one-time link opens. */
 export const acceptAt = (path: string, login: string): LeavingForm => ({
   path,
-  deed: 'accept',
+  action: 'accept',
   values: { login, name: `Name of ${login}`, way: 'openid' },
 });
 

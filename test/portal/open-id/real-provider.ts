@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { Provider } from 'oidc-provider';
 
-/** A widely used OpenID Connect provider on its own port. It accepts every name that a user types. */
+/** A real OpenID Connect provider. It accepts every name. */
 export interface RealProvider {
   readonly issuer: URL;
   readonly client: { readonly clientId: string; readonly clientSecret: string };
@@ -35,7 +35,7 @@ export async function openRealProvider(redirectUri: string): Promise<RealProvide
     features: { devInteractions: { enabled: false } },
     findAccount: (_, accountId) => ({ accountId, claims: async () => ({ sub: accountId }) }),
     interactions: { url: (_, { uid }) => `/interaction/${uid}` },
-    // Skips the page that asks for the user's consent to share their identity.
+    // Skips the consent page.
     loadExistingGrant: async ({ oidc }) => {
       const grant = new provider.Grant({ clientId: oidc.client!.clientId, accountId: oidc.session!.accountId! });
       grant.addOIDCScope('openid');
@@ -67,6 +67,6 @@ async function interact(provider: Provider, request: IncomingMessage, response: 
   }
   response.writeHead(200, { 'content-type': 'text/html' });
   response.end(
-    `<!doctype html><title>The provider</title><link rel="icon" href="data:,"><form method="post"><label>Name <input name="name"></label><button>Go on</button></form>`,
+    `<!doctype html><title>The provider</title><link rel="icon" href="data:,"><form method="post"><label>Name <input name="name"></label><button>Continue</button></form>`,
   );
 }

@@ -32,7 +32,7 @@ export interface Metadata {
   log_index: string | null;
 }
 
-/** An activity of the model, with the members of an import line; addresses in lower case. */
+/** An activity as a line of the import, with addresses in lower case. */
 export interface MadeActivity {
   id: string;
   chain: string;
@@ -42,26 +42,18 @@ export interface MadeActivity {
   details: Details;
 }
 
-/** The contract under which readers find it. */
 export function contractAddressOf({ details: { asset } }: Pick<MadeActivity, 'details'>): string {
   return (Array.isArray(asset) ? asset[0]! : asset).contract_address;
 }
 
-/** A contract with assets that are traded. */
 export interface Contract {
   readonly kind: 'ERC20' | 'ERC721' | 'ERC1155';
-  /** `0x` and 40 lower-case hexadecimal digits. */
   readonly address: string;
 }
 
-/** The contracts of a run, the most active first. */
-export interface Contracts {
-  readonly all: readonly Contract[];
-  /** Draws a contract, active ones far more often. @param kinds only of these kinds */
-  draw(kinds: readonly Contract['kind'][]): Contract;
-}
+export type Contracts = ReturnType<typeof createContracts>;
 
-/** By activity, as on a game's chain: first one collection that everybody trades, its currency, its consumables. */
+/** By activity, as on a game's chain: first a collection that everyone trades, its currency, its consumables. */
 const KINDS: readonly Contract['kind'][] = [
   ...(['ERC721', 'ERC20', 'ERC1155', 'ERC721', 'ERC721', 'ERC1155'] as const),
   ...(['ERC20', 'ERC721', 'ERC721', 'ERC20', 'ERC1155', 'ERC721'] as const),
@@ -70,10 +62,12 @@ const KINDS: readonly Contract['kind'][] = [
 /** Zipf's law: the second contract gets half of the first one's activities, the tenth a thirteenth. */
 const ZIPF_EXPONENT = 1.1;
 
-export function createContracts(random: Random, addressOf: () => string): Contracts {
+/** The contracts of a run, the most active first. */
+export function createContracts(random: Random, addressOf: () => string) {
   const all = KINDS.map((kind): Contract => ({ kind, address: addressOf() }));
   const heatOf = all.map((_, rank) => 1 / (rank + 1) ** ZIPF_EXPONENT);
-  const draw = (kinds: readonly Contract['kind'][]) => {
+  /** Draws a contract of some kinds, active ones far more often. */
+  const draw = (kinds: readonly Contract['kind'][]): Contract => {
     const ranks = all.flatMap(({ kind }, rank) => (kinds.includes(kind) ? [rank] : []));
     let left = random.next() * ranks.reduce((sum, rank) => sum + heatOf[rank]!, 0);
     for (const rank of ranks) {
@@ -85,21 +79,15 @@ export function createContracts(random: Random, addressOf: () => string): Contra
   return { all, draw };
 }
 
-/** Generates places in blocks, in ascending order. */
-export interface Blocks {
-  next(): Metadata;
-}
-
 /** Shares of the activities that start a new transaction, and a new block. */
 const TRANSACTION_SHARE = 0.5;
 const BLOCK_SHARE = 0.12;
 
-/** Ascending blocks with several transactions each, with several logs each. */
-export function createBlocks(random: Random): Blocks {
+export function createBlocks(random: Random) {
   let block = random.integer(15_000_000, 20_000_000);
   let [transaction, log, hash] = [0, -1, random.hex(64)];
   return {
-    next: () => {
+    next: (): Metadata => {
       if (random.chance(BLOCK_SHARE)) {
         block += random.integer(1, 3);
         [transaction, log, hash] = [0, -1, random.hex(64)];
@@ -107,7 +95,6 @@ export function createBlocks(random: Random): Blocks {
         transaction++;
         hash = random.hex(64);
       }
-      // Leaves room for logs of other kinds.
       log += random.integer(1, 3);
       return {
         transaction_hash: `0x${hash}`,
@@ -119,79 +106,62 @@ export function createBlocks(random: Random): Blocks {
   };
 }
 
-/** The amount that one holder has of one asset. */
 export interface Lot {
   readonly contract: Contract;
   /** Null for an ERC-20. */
   readonly tokenId: string | null;
   readonly holder: string;
-  /** Above zero. */
   readonly amount: bigint;
 }
 
+export type Holdings = ReturnType<typeof createHoldings>;
+
+const SEARCHED_MAX = 200;
+
 /** Who has what, so that every transfer is possible. */
-export interface Holdings {
-  /** Adds to what the holder already has of this asset. */
-  add(lot: Lot): void;
-  /** @throws RangeError when the holder does not have that much */
-  take(lot: Lot): void;
-  /** Any lot of the contract; null when there is none. */
-  draw(contract: Contract): Lot | null;
-  /** Lots of one holder among those of a contract, at most `max`, in no order. */
-  ofHolder(contract: Contract, holder: string, max: number): Lot[];
-}
-
-/** Maximum number of lots to search for those of one holder: a run may have thousands. */
-const LOOKED_AT_MAX = 200;
-
-export function createHoldings(random: Random): Holdings {
+export function createHoldings(random: Random) {
   const listOf = new Map<Contract, Lot[]>();
-  /** Index of a lot in its list, by contract, asset and holder. */
-  const places = new Map<string, number>();
+  const indexes = new Map<string, number>();
   const keyOf = ({ contract, tokenId, holder }: Lot) => `${contract.address} ${tokenId ?? ''} ${holder}`;
   const lotsOf = (contract: Contract) => {
     const lots = listOf.get(contract) ?? [];
     listOf.set(contract, lots);
     return lots;
   };
-  const remove = (lots: Lot[], place: number) => {
-    places.delete(keyOf(lots[place]!));
+  const remove = (lots: Lot[], index: number) => {
+    indexes.delete(keyOf(lots[index]!));
     const last = lots.pop()!;
-    if (place === lots.length) return;
-    lots[place] = last;
-    places.set(keyOf(last), place);
+    if (index === lots.length) return;
+    lots[index] = last;
+    indexes.set(keyOf(last), index);
   };
   return {
-    add: (lot) => {
+    add: (lot: Lot): void => {
       const lots = lotsOf(lot.contract);
-      const place = places.get(keyOf(lot));
-      if (place !== undefined) lots[place] = { ...lot, amount: lots[place]!.amount + lot.amount };
-      else places.set(keyOf(lot), lots.push(lot) - 1);
+      const index = indexes.get(keyOf(lot));
+      if (index !== undefined) lots[index] = { ...lot, amount: lots[index]!.amount + lot.amount };
+      else indexes.set(keyOf(lot), lots.push(lot) - 1);
     },
-    take: (lot) => {
+    /** @throws RangeError when the holder does not have that much */
+    take: (lot: Lot): void => {
       const lots = lotsOf(lot.contract);
-      const place = places.get(keyOf(lot));
-      const held = place === undefined ? 0n : lots[place]!.amount;
-      if (place === undefined || held < lot.amount) throw new RangeError('the holder does not have that much');
-      if (held === lot.amount) remove(lots, place);
-      else lots[place] = { ...lot, amount: held - lot.amount };
+      const index = indexes.get(keyOf(lot));
+      const held = index === undefined ? 0n : lots[index]!.amount;
+      if (index === undefined || held < lot.amount) throw new RangeError('the holder does not have that much');
+      if (held === lot.amount) remove(lots, index);
+      else lots[index] = { ...lot, amount: held - lot.amount };
     },
-    draw: (contract) => {
+    draw: (contract: Contract): Lot | null => {
       const lots = lotsOf(contract);
       return lots.length === 0 ? null : random.pick(lots);
     },
-    ofHolder: (contract, holder, max) =>
+    /** Lots of one holder among those of a contract, at most `max`, in no order. */
+    ofHolder: (contract: Contract, holder: string, max: number): Lot[] =>
       lotsOf(contract)
-        .slice(-LOOKED_AT_MAX)
+        .slice(-SEARCHED_MAX)
         .filter((lot) => lot.holder === holder)
         .slice(0, max),
   };
-}
-
-export interface PaymentsOptions {
-  readonly random: Random;
-  readonly contracts: Contracts;
-  readonly drawPerson: () => string;
 }
 
 const NATIVE_SHARE = 0.6;
@@ -199,7 +169,7 @@ const NATIVE_SHARE = 0.6;
 const ROYALTIES = [[], [5], [5], [2, 5]] as const;
 
 /** Prices with royalties, in the chain's coin or in a token. The buyer's balance is not modelled. */
-export function createPayments({ random, contracts, drawPerson }: PaymentsOptions): () => Payment {
+export function createPayments(random: Random, contracts: Contracts, drawPerson: () => string): () => Payment {
   return () => {
     const price = BigInt(random.integer(1, 1_000_000)) * 10n ** 12n;
     const token: Payment['token'] = random.chance(NATIVE_SHARE)
@@ -215,7 +185,6 @@ export function createPayments({ random, contracts, drawPerson }: PaymentsOption
   };
 }
 
-/** The same payment with a higher price, as after an indexer has read the logs again. */
 export function correctPayment(payment: Payment, more: bigint): Payment {
   const add = (text: string) => String(BigInt(text) + more);
   return {

@@ -29,7 +29,6 @@ import { createTraffic, type TrafficLine } from './traffic.ts';
 export const CHAIN = { name: 'made-up-chain', id: 'eip155:31337' };
 const NOON_MS = Date.UTC(2026, 10, 21, 12);
 
-/** All lines of a history, in groups as the traffic makes them. */
 export function makeGroups(seed: number, { activities = 600, broken = 0.1 } = {}): TrafficLine[][] {
   const run = createRun(seed, NOON_MS);
   const traffic = createTraffic({ run, chain: CHAIN.name, activitiesMax: activities, brokenShare: broken });
@@ -39,47 +38,32 @@ export function makeGroups(seed: number, { activities = 600, broken = 0.1 } = {}
   return groups;
 }
 
-type Shown = ActivityJson;
-
-/** A request for a page. */
-export interface PageRequest {
-  /** Filters, applied to the shown activities. */
-  readonly filters: URLSearchParams;
-  readonly isBackwards: boolean;
-}
-
-/** The mistakes of a chain. Each function gets the correct value, and returns what happens instead. */
-export interface Mistakes {
-  readonly page?: (activities: Shown[], request: PageRequest) => Shown[];
-  /** The rows that are written for a published one. */
+/** The faults of a chain. Each function gets the correct value, and returns what happens instead. */
+export interface Faults {
+  readonly page?: (activities: ActivityJson[], filters: URLSearchParams, isBackwards: boolean) => ActivityJson[];
   readonly write?: (row: ActivityRow) => ActivityRow[];
   readonly token?: (token: ReturnType<typeof toTokenJson>) => object;
   readonly ignoresEtags?: boolean;
-  /** Status of the answer to the request with this number. */
   readonly refuses?: (request: number) => number | null;
   /** The number of lines that an import claims to have published. */
   readonly published?: (count: number) => number;
 }
 
-const STEP_US = 1_000;
-const TIME_MAX = Number.MAX_SAFE_INTEGER - 1;
-
-/** The log and a writer that is never behind, except for the given mistakes. */
-function createFaultyWays(mistakes: Mistakes, { activities: store, reader }: MemoryChain) {
-  let time = Date.UTC(2026, 10, 21, 12) * 1_000;
+function createImporters(faults: Faults, { activities: store, reader }: MemoryChain) {
+  let time = NOON_MS * 1_000;
   let blocks = 0;
-  const place = <R extends { updatedAt: number }>(row: R): R => {
-    time += STEP_US;
+  const withTime = <R extends { updatedAt: number }>(row: R): R => {
+    time += 1_000;
     return { ...row, updatedAt: time };
   };
   const insert = (block: Pick<ChainInsert, 'table' | 'rows'>) =>
     store.insert({ ...block, token: `${blocks++}`, signal: new AbortController().signal } as ChainInsert);
   const writeActivities = async (rows: readonly ActivityRow[]) => {
-    const written = rows.flatMap((row) => mistakes.write?.(row) ?? [row]).map(place);
+    const written = rows.flatMap((row) => faults.write?.(row) ?? [row]).map(withTime);
     await putActivities(store, written);
   };
-  const writeTokens = (rows: readonly TokenRow[]) => insert({ table: 'tokens', rows: rows.map(place) });
-  const wayOf = <R, Row extends ImportedRow>(
+  const writeTokens = (rows: readonly TokenRow[]) => insert({ table: 'tokens', rows: rows.map(withTime) });
+  const importerOf = <R, Row extends ImportedRow>(
     subject: ImportSubject<R, Row>,
     write: (rows: Row[]) => Promise<void>,
   ): Pick<Importer<R, Row>, 'import'> => ({
@@ -91,56 +75,53 @@ function createFaultyWays(mistakes: Mistakes, { activities: store, reader }: Mem
         readStored: (rows) => subject.readStored(reader, rows),
         publish: (records) => write(records.map(subject.toRow)),
       });
-      return { ...imported, published: mistakes.published?.(imported.published) ?? imported.published };
+      return { ...imported, published: faults.published?.(imported.published) ?? imported.published };
     },
   });
-  return { activities: wayOf(ACTIVITIES, writeActivities), tokens: wayOf(TOKENS, writeTokens) };
+  return { activities: importerOf(ACTIVITIES, writeActivities), tokens: importerOf(TOKENS, writeTokens) };
 }
 
-const toShown = (rows: readonly ShownActivity[]): Shown[] =>
+const toShown = (rows: readonly ShownActivity[]): ActivityJson[] =>
   JSON.parse(String(toPageBody(rows, JSON.stringify(CHAIN), 'null'))).result;
 
-async function answerHistory({ page: spoil }: Mistakes, reader: ChainStore, { searchParams: filters }: URL) {
+async function answerHistory({ page: spoil }: Faults, reader: ChainStore, { searchParams: filters }: URL) {
   const { gap, direction } = readCursor(filters.get('page_cursor'));
   const page = await reader.readPage({
     chain: CHAIN.name,
     gap,
     direction,
     limit: Number(filters.get('page_size')),
-    horizon: TIME_MAX,
+    horizon: Number.MAX_SAFE_INTEGER - 1,
     filters: toFilters(filters),
   });
   const shown = toShown(page.rows);
   const previous_cursor = writeCursor({ gap: page.previous, direction: 'previous' });
   const next_cursor = writeCursor({ gap: page.next, direction: 'next' });
-  const result = spoil?.(shown, { filters, isBackwards: direction === 'previous' }) ?? shown;
+  const result = spoil?.(shown, filters, direction === 'previous') ?? shown;
   return { status: 200, headers: {}, body: JSON.stringify({ result, page: { previous_cursor, next_cursor } }) };
 }
 
-async function answerToken(mistakes: Mistakes, row: TokenRow | null, known: string | undefined) {
+async function answerToken(faults: Faults, row: TokenRow | null, known: string | undefined) {
   if (row === null) return { status: 404, headers: {}, body: '{}' };
   const token = toTokenJson(row, CHAIN);
-  const body = JSON.stringify({ result: mistakes.token?.(token) ?? token });
+  const body = JSON.stringify({ result: faults.token?.(token) ?? token });
   const etag = `"${createHash('sha256').update(body).digest('hex')}"`;
-  const isSame = known === etag && mistakes.ignoresEtags !== true;
+  const isSame = known === etag && faults.ignoresEtags !== true;
   return { status: isSame ? 304 : 200, headers: { etag }, body: isSame ? '' : body };
 }
 
-/**
- * A log, a writer that is never behind, and an HTTP interface, in memory. Everything is correct except for the given
- * mistakes.
- */
-export async function openFaultyChain(mistakes: Mistakes = {}) {
+/** A store and an HTTP interface in memory. Everything is correct except for the given faults. */
+export async function openFaultyChain(faults: Faults = {}) {
   const memory = createMemoryChain();
   const { reader } = memory;
   let requests = 0;
   const answer = async (request: IncomingMessage) => {
     const url = new URL(request.url ?? '', 'http://chain');
-    const refused = mistakes.refuses?.(requests++) ?? null;
+    const refused = faults.refuses?.(requests++) ?? null;
     if (refused !== null) return { status: refused, headers: { 'retry-after': '0' }, body: '{}' };
     const address = /\/tokens\/(0x[0-9a-f]+)$/.exec(url.pathname)?.[1];
-    if (address === undefined) return answerHistory(mistakes, reader, url);
-    return answerToken(mistakes, await reader.readToken(CHAIN.name, address), request.headers['if-none-match']);
+    if (address === undefined) return answerHistory(faults, reader, url);
+    return answerToken(faults, await reader.readToken(CHAIN.name, address), request.headers['if-none-match']);
   };
   const server = createServer(async (request, response) => {
     const { status, headers, body } = await answer(request);
@@ -150,7 +131,7 @@ export async function openFaultyChain(mistakes: Mistakes = {}) {
   const bound = server.address();
   if (bound === null || typeof bound === 'string') throw new Error('no port');
   return {
-    ...createFaultyWays(mistakes, memory),
+    ...createImporters(faults, memory),
     url: `http://127.0.0.1:${bound.port}`,
     close: async () => {
       server.closeAllConnections();
@@ -163,7 +144,7 @@ function readCursor(text: string | null): CursorPosition {
   if (text === null) return { gap: START_GAP, direction: 'next' };
   return JSON.parse(Buffer.from(text, 'base64url').toString()) as CursorPosition;
 }
-const writeCursor = (place: CursorPosition) => Buffer.from(JSON.stringify(place)).toString('base64url');
+const writeCursor = (position: CursorPosition) => Buffer.from(JSON.stringify(position)).toString('base64url');
 
 function toFilters(parameters: URLSearchParams) {
   const timeOf = (name: string) => {

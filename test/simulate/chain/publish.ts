@@ -1,14 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import type { ActivityRow, TokenRow } from '@playline/chain';
-import type { ActivityRecord, TokenRecord } from '@playline/contracts';
-import type { Random } from '@playline/testkit/random';
-import { UnreachableError } from '../../../services/operator/src/command.ts';
+import type { ActivityRow } from '@playline/chain';
+import type { ActivityRecord } from '@playline/contracts';
 import type { Imported } from '../../../services/operator/src/import/import-lines.ts';
 import type { Importer } from '../../../services/operator/src/import/importer.ts';
 import { type Line, readLines } from '../../../services/operator/src/import/lines.ts';
-import { createDelivery, type HttpAnswer, openHttpClient } from '../delivery.ts';
-import { describeDifferences } from '../report.ts';
-import type { Contract } from './activities.ts';
 import type { ChainDifferences, Ledger } from './replica.ts';
 import type { TrafficLine } from './traffic.ts';
 
@@ -21,26 +16,22 @@ export function toLines(texts: readonly string[]): { bytes: number; read: () => 
   return { bytes: file.length, read: () => readLines(chunks()) };
 }
 
-/** What was sent so far. */
 export interface Sent {
   portions: number;
   activities: number;
   laterVersions: number;
-  /** Lines that a later line of the same import replaced. */
   replaced: number;
   refused: number;
   bytes: number;
-  /** Imports that had to be repeated. */
   retries: number;
 }
 
 export interface PublishOptions {
-  readonly way: Pick<Importer<ActivityRecord, ActivityRow>, 'import'>;
+  readonly importer: Pick<Importer<ActivityRecord, ActivityRow>, 'import'>;
   readonly ledger: Ledger;
   readonly differences: ChainDifferences;
   readonly sent: Sent;
-  /** How long to repeat an import that the brokers do not confirm. */
-  readonly patienceMs: number;
+  readonly retryMaxMs: number;
   readonly onProgress: (line: string) => void;
 }
 
@@ -60,7 +51,7 @@ export function createPublish(options: PublishOptions): (lines: readonly Traffic
       isNew: ledger.find(sequence) === null,
       version: ledger.publish(sequence, activity),
     }));
-    const imported = await importPatiently(lines, {
+    const imported = await importWithRetries(lines, {
       ...options,
       onRetry: () => {
         for (const { sequence } of versions) ledger.repeat(sequence);
@@ -76,7 +67,7 @@ export function createPublish(options: PublishOptions): (lines: readonly Traffic
     sent.replaced += imported.result.superseded;
     sent.refused += imported.result.refused;
     sent.bytes += imported.bytes;
-    judgeImport({ lines, versions: versions.length, ...imported }, options.differences);
+    checkImport({ lines, versions: versions.length, ...imported }, options.differences);
     return true;
   };
 }
@@ -87,22 +78,22 @@ interface Outcome {
   readonly bytes: number;
 }
 
-async function importPatiently(
+async function importWithRetries(
   lines: readonly TrafficLine[],
-  { way, ledger, sent, patienceMs, onProgress, onRetry }: PublishOptions & { onRetry: () => void },
+  { importer, ledger, sent, retryMaxMs, onProgress, onRetry }: PublishOptions & { onRetry: () => void },
 ): Promise<Outcome | null> {
   const { bytes, read } = toLines(lines.map(({ text }) => text));
-  const endAt = performance.now() + patienceMs;
+  const endAt = performance.now() + retryMaxMs;
   for (;;) {
     const refusals = new Map<number, readonly string[]>();
     try {
-      const result = await way.import({
+      const result = await importer.import({
         chain: null,
         tail: NO_TAIL,
         onProgress: () => {},
         lines: read,
         onRefused: (number, faults) => void refusals.set(number, faults),
-        // Never aborted: sent lines are judged, so an import is always completed.
+        // Never aborted: sent lines are checked, so an import is always completed.
         stop: new AbortController().signal,
       });
       return { result, refusals, bytes };
@@ -119,7 +110,7 @@ async function importPatiently(
   }
 }
 
-function judgeImport(
+function checkImport(
   { lines, versions, result, refusals }: Outcome & { lines: readonly TrafficLine[]; versions: number },
   differences: ChainDifferences,
 ): void {
@@ -135,147 +126,13 @@ function judgeImport(
       );
   }
   const wrong = lines.filter(({ activity }) => activity === null).length;
-  const counts = { published: versions, superseded: lines.length - wrong - versions, refused: wrong, unchanged: 0 };
+  const counts = {
+    lines: lines.length,
+    published: versions,
+    superseded: lines.length - wrong - versions,
+    refused: wrong,
+  };
   for (const [name, count] of Object.entries(counts))
     if (result[name as keyof typeof counts] !== count)
       differences.add('import', `${name}: ${result[name as keyof typeof counts]} lines instead of ${count}`);
-}
-
-/** A token as a line of the import. */
-export interface MadeToken {
-  readonly chain: string;
-  readonly contract_address: string;
-  readonly name: string | null;
-  readonly verification_status: string;
-}
-
-/** Tokens of the token contracts: some with name and links, some with little more than an address. */
-export function makeTokens(random: Random, chain: string, contracts: readonly Contract[]): MadeToken[] {
-  return contracts.flatMap(({ kind, address }, rank) => {
-    if (kind !== 'ERC20') return [];
-    const isBridged = random.chance(0.4);
-    const isKnown = rank < contracts.length / 2;
-    return [
-      {
-        chain,
-        contract_address: address,
-        root_contract_address: isBridged ? `0x${random.hex(40)}` : null,
-        symbol: isKnown ? `GLD${rank}` : null,
-        decimals: random.pick([18, 18, 6, 0]),
-        image_url: isKnown ? `https://images.example/${random.hex(8)}.png` : null,
-        name: isKnown ? `Gold of league ${rank} “Ü”` : null,
-        verification_status: 'unverified',
-        is_canonical: !isBridged,
-        root_chain_id: isBridged ? 'eip155:1' : null,
-        bridge_used: isBridged ? 'lock-and-mint' : null,
-      },
-    ];
-  });
-}
-
-/** Later versions of every second token, now verified. */
-export function correctTokens(tokens: readonly MadeToken[]): MadeToken[] {
-  return tokens.filter((_, index) => index % 2 === 0).map((token) => ({ ...token, verification_status: 'verified' }));
-}
-
-/** Contract of a line that must be refused, and never served. */
-const BROKEN_ADDRESS = `0x${'f'.repeat(40)}`;
-
-/** Imports new or changed tokens, together with a line that must be refused. */
-export async function publishTokens(
-  way: Pick<Importer<TokenRecord, TokenRow>, 'import'>,
-  tokens: readonly MadeToken[],
-  differences: ChainDifferences,
-): Promise<void> {
-  const broken = { ...tokens[0], contract_address: BROKEN_ADDRESS, decimals: 256 };
-  const refusals: string[] = [];
-  const result = await way.import({
-    chain: null,
-    tail: NO_TAIL,
-    onProgress: () => {},
-    stop: new AbortController().signal,
-    lines: toLines([broken, ...tokens].map((line) => JSON.stringify(line))).read,
-    onRefused: (number, faults) => void refusals.push(`${number}: ${faults.join('; ')}`),
-  });
-  if (refusals.length !== 1 || refusals[0]?.startsWith('1: decimals') !== true)
-    differences.add('import', `tokens: expected [1: decimals], got [${refusals.join('; ')}]`);
-  if (result.published !== tokens.length)
-    differences.add('import', `tokens: ${result.published} published instead of ${tokens.length}`);
-}
-
-export interface TokenReaderOptions {
-  /** Address of the chain interface, without `/v1`. */
-  readonly url: string;
-  readonly chain: { readonly name: string; readonly id: string | null };
-  readonly differences: ChainDifferences;
-  /** Total time to wait for all tokens. */
-  readonly patienceMs: number;
-  /** Called for each call of the interface. */
-  readonly onCall: () => void;
-}
-
-type Get = (address: string, etag?: string) => Promise<HttpAnswer>;
-
-const POLL_MS = 500;
-
-/** Requests each token until it equals the model, and those that must not exist. */
-export async function judgeTokens(tokens: readonly MadeToken[], options: TokenReaderOptions): Promise<void> {
-  const { url, chain, differences, patienceMs, onCall } = options;
-  const client = openHttpClient(url);
-  const deliver = createDelivery({ client, totalMaxMs: patienceMs, onRetry: onCall });
-  const get: Get = async (address, etag) => {
-    const headers: Record<string, string> = etag === undefined ? {} : { 'if-none-match': etag };
-    const path = `/v1/chains/${chain.name}/tokens/${address}`;
-    onCall();
-    const delivered = await deliver({ method: 'GET', path, headers, body: Buffer.alloc(0) });
-    if (delivered.kind === 'answered') return delivered.answer;
-    throw new UnreachableError(`no token of ${chain.name}: ${delivered.reason}`);
-  };
-  try {
-    const endAt = performance.now() + patienceMs;
-    for (const token of tokens) {
-      const address = token.contract_address;
-      for (const text of await awaitToken(token, get, { chain, endAt })) differences.add('token', `${address} ${text}`);
-      for (const text of await judgeEtag(address, get)) differences.add('token', `${address} ${text}`);
-    }
-    const { status } = await get(BROKEN_ADDRESS);
-    if (status !== 404) differences.add('token', `${BROKEN_ADDRESS} was refused, and is answered ${status}`);
-  } finally {
-    client.close();
-  }
-}
-
-/** @returns the remaining difference when the time is over */
-async function awaitToken(
-  token: MadeToken,
-  get: Get,
-  { chain, endAt }: Pick<TokenReaderOptions, 'chain'> & { endAt: number },
-): Promise<string[]> {
-  for (;;) {
-    const { status, text } = await get(token.contract_address);
-    const wrong = status === 200 ? differencesOf(token, chain, JSON.parse(text)) : [`is answered ${status}`];
-    if (wrong.length === 0 || performance.now() >= endAt) return wrong;
-    await delay(POLL_MS);
-  }
-}
-
-function differencesOf(token: MadeToken, chain: TokenReaderOptions['chain'], body: unknown): string[] {
-  const { result } = body as { result?: { updated_at?: unknown; chain?: { id?: unknown } } };
-  const { id = chain.id } = result?.chain ?? {};
-  const expected = { ...token, chain: { id: chain.id ?? id, name: chain.name }, updated_at: result?.updated_at };
-  return describeDifferences({ result: expected }, body);
-}
-
-async function judgeEtag(address: string, get: Get): Promise<string[]> {
-  const { headers } = await get(address);
-  const { etag } = headers;
-  if (etag === undefined) return ['has no ETag'];
-  const same = await get(address, etag);
-  const other = await get(address, '"another"');
-  return [
-    ...(same.status === 304 && same.text === '' ? [] : [`with its ETag is answered ${same.status} and not 304`]),
-    ...(other.status === 200 && other.headers.etag === etag
-      ? []
-      : [`with another ETag is answered ${other.status} and not 200 with its own`]),
-  ];
 }

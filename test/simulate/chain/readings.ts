@@ -7,22 +7,19 @@ import { type Contract, contractAddressOf, type MadeActivity } from './activitie
 import {
   type ChainDifferenceKind,
   type ChainDifferences,
-  createOrderJudge,
+  createOrderCheck,
   type Ledger,
   type Replica,
   sequenceOf,
   toPosition,
 } from './replica.ts';
 
-/** A reading of the history with filters. */
 export interface FilteredWalk {
   readonly name: string;
-  /** Query parameters. */
   readonly filters: Readonly<Record<string, string>>;
   readonly passes: (activity: MadeActivity) => boolean;
 }
 
-/** What a reading is compared with. */
 export interface WalkModel {
   readonly run: Run;
   readonly ledger: Ledger;
@@ -81,18 +78,18 @@ export async function* readForwards(readHistory: ReadHistory, from: string | nul
 }
 
 /** Compares what one reading shows of the run with what the replica has seen last. */
-export function createWalkJudge(
+export function createWalkCheck(
   name: string,
   kind: Extract<ChainDifferenceKind, 'filter' | 'backwards'>,
   { run, ledger, differences }: WalkModel,
 ) {
-  const order = createOrderJudge(name, { differences, isBackwards: kind === 'backwards' });
+  const checkOrder = createOrderCheck(name, { differences, isBackwards: kind === 'backwards' });
   const seen = new Set<number>();
   return {
     see: (activity: Activity, passes: FilteredWalk['passes']) => {
       const position = toPosition(activity);
       const sequence = sequenceOf(run, activity.id);
-      if (!order.see(position) || sequence === null) return;
+      if (!checkOrder(position) || sequence === null) return;
       const entry = ledger.find(sequence);
       if (entry === null || !passes(entry.activity))
         differences.add(kind, `${name}: ${activity.id} does not belong there`);
@@ -103,7 +100,6 @@ export function createWalkJudge(
         );
       seen.add(sequence);
     },
-    /** Call after the last page. @returns how many activities the model has of it */
     end: (passes: FilteredWalk['passes']): number => {
       let expected = 0;
       for (const [sequence, { activity, position }] of ledger.entries()) {
@@ -119,75 +115,64 @@ export function createWalkJudge(
 const describePosition = (position: Position | null) =>
   position === null ? 'nowhere' : toTimestamp(position.updatedAt);
 
-/** Reads one filtered history to its end, and checks it. @returns how many activities the model has of it */
+/** Reads a filtered history to its end. @returns how many activities the model has for the filter */
 export async function walkFiltered(
   { name, passes }: FilteredWalk,
   { readHistory, stop }: { readHistory: ReadHistory; stop: AbortSignal },
   model: WalkModel,
 ): Promise<number> {
-  const judge = createWalkJudge(name, 'filter', model);
+  const check = createWalkCheck(name, 'filter', model);
   for await (const { activities } of readForwards(readHistory, null, stop))
-    for (const activity of activities) judge.see(activity, passes);
-  return judge.end(passes);
+    for (const activity of activities) check.see(activity, passes);
+  return check.end(passes);
 }
 
-/** Where a backward reading starts and ends. */
-export interface WayBack {
-  readonly readHistory: ReadHistory;
-  /** `previous_cursor` of the last page. */
-  readonly from: string;
-  /** Last place before the run; null when there was none. */
-  readonly until: Position | null;
-  readonly stop: AbortSignal;
-}
-
-/** Reads back from the end to the place before the run, and checks it. @returns how many activities the model has */
-export async function walkBackwards({ readHistory, from, until, stop }: WayBack, model: WalkModel): Promise<number> {
-  const judge = createWalkJudge('backwards', 'backwards', model);
-  const isOfAll = () => true;
+/** Reads back from the end to the position before the run. @returns how many activities the model has */
+export async function walkBackwards(
+  walk: { readHistory: ReadHistory; from: string; until: Position | null; stop: AbortSignal },
+  model: WalkModel,
+): Promise<number> {
+  const { readHistory, from, until, stop } = walk;
+  const check = createWalkCheck('backwards', 'backwards', model);
   for (let cursor = from; ; ) {
     const { activities, previousCursor } = await readHistory(cursor, stop);
-    for (const activity of activities.toReversed()) judge.see(activity, isOfAll);
+    for (const activity of activities.toReversed()) check.see(activity, () => true);
     const first = activities.at(0);
-    const isThere = until !== null && first !== undefined && comparePositions(toPosition(first), until) <= 0;
-    if (isThere || (first === undefined && previousCursor === cursor)) break;
+    const isDone = until !== null && first !== undefined && comparePositions(toPosition(first), until) <= 0;
+    if (isDone || (first === undefined && previousCursor === cursor)) break;
     cursor = previousCursor;
   }
-  return judge.end(isOfAll);
+  return check.end(() => true);
 }
 
 /** The end of the history before anything of the run was published. */
 export interface Beginning {
   readonly cursor: string;
-  /** Null for an empty history. */
   readonly last: Position | null;
-  readonly places: number;
+  readonly versions: number;
 }
 
-/** Reads the existing history to its end. */
 export async function findBeginning(
   readHistory: ReadHistory,
   stop: AbortSignal,
   onProgress: (line: string) => void,
 ): Promise<Beginning> {
-  let [places, last, cursor]: [number, Position | null, string] = [0, null, ''];
+  let [versions, last, cursor]: [number, Position | null, string] = [0, null, ''];
   for await (const { activities, nextCursor } of readForwards(readHistory, null, stop)) {
-    places += activities.length;
+    versions += activities.length;
     const end = activities.at(-1);
     if (end !== undefined) last = toPosition(end);
     cursor = nextCursor;
-    if (places > 0) onProgress(`${places} places of the history were there before`);
+    if (versions > 0) onProgress(`the history had ${versions} versions before the run`);
   }
-  return { cursor, last, places };
+  return { cursor, last, versions };
 }
 
 export interface FollowOptions {
   readonly readHistory: ReadHistory;
   readonly replica: Replica;
   readonly ledger: Ledger;
-  /** Whether more may still be published. */
   readonly isSending: () => boolean;
-  /** Maximum time without anything new in the history. */
   readonly idleMaxMs: number;
   readonly onProgress: (line: string) => void;
   readonly stop: AbortSignal;
@@ -197,8 +182,8 @@ export interface FollowOptions {
 const POLL_MS = 500;
 
 /**
- * Follows the history until everything acknowledged is served and nothing more comes, or until nothing came for
- * `idleMaxMs`. @returns `previous_cursor` of the end
+ * Follows the history until everything acknowledged is served, or until nothing new was served for `idleMaxMs`.
+ * @returns `previous_cursor` of the end
  */
 export async function follow(from: string, options: FollowOptions): Promise<string> {
   const { readHistory, replica, ledger, isSending, idleMaxMs, onProgress, stop } = options;
@@ -212,7 +197,7 @@ export async function follow(from: string, options: FollowOptions): Promise<stri
     const isEnd = page.activities.length === 0 && page.nextCursor === cursor;
     if (!isEnd || !isLast) changedAt = now;
     quietEnds = isEnd && isLast && ledger.pending === 0 ? quietEnds + 1 : 0;
-    // Looks a second time, since duplicates would come later.
+    // Reads the end twice, since duplicates would arrive later.
     if (quietEnds > 1 || now - changedAt > idleMaxMs) return page.previousCursor;
     cursor = page.nextCursor;
     if (!isEnd) continue;

@@ -1,6 +1,6 @@
 import { toTimestamp } from '@playline/contracts';
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { createDifferences, describeDifferences } from '../report.ts';
 import { createRun, toMessageId } from '../run.ts';
 import type { MadeActivity } from './activities.ts';
@@ -20,13 +20,12 @@ function madeOf(sequence: number, amount: number): MadeActivity {
     details: { to: '0x1', amount: String(amount), asset: { contract_type: 'ERC20', contract_address: '0x2' } },
   };
 }
-const shownOf = (sequence: number, amount: number, place: number) => ({
+const shownOf = (sequence: number, amount: number, step: number) => ({
   ...madeOf(sequence, amount),
   chain: CHAIN,
-  updated_at: toTimestamp(1_000_000 + place),
+  updated_at: toTimestamp(1_000_000 + step),
 });
 
-/** Two activities, the second in two versions, all acknowledged. */
 function openReplica() {
   const [ledger, differences] = [createLedger(), createDifferences<ChainDifferenceKind>()];
   const served: number[] = [];
@@ -40,84 +39,80 @@ function openReplica() {
   return { ledger, replica, served, differences, found: () => differences.byKind() };
 }
 
-describe('a replica of a simulated chain', () => {
-  it('accepts every version, or only the last one, in the order of their places', () => {
-    for (const shown of [
-      [shownOf(0, 1, 1), shownOf(1, 1, 2), shownOf(1, 2, 3)],
-      [shownOf(1, 2, 3), shownOf(0, 1, 4)],
-    ]) {
-      const { replica, ledger, served, found } = openReplica();
-      expect(ledger.pending).toBe(2);
-      for (const activity of shown) replica.apply(activity, 15);
-      expect(found()).toEqual([]);
-      expect(ledger.pending).toBe(0);
-      expect(served).toEqual(shown.map(() => 5));
-    }
-  });
-
-  it('waits for the last acknowledged version', () => {
-    const { replica, ledger } = openReplica();
-    replica.apply(shownOf(0, 1, 1), 15);
-    replica.apply(shownOf(1, 1, 2), 15);
-    expect(ledger.pending).toBe(1);
-  });
-
-  it.each<[string, ReturnType<typeof shownOf>[], ChainDifferenceKind, string]>([
-    ['a member that differs', [shownOf(0, 7, 1)], 'member', `${idOf(0)} details.amount: "7" instead of "1"`],
-    ['an id that was never sent', [shownOf(5, 1, 1)], 'uninvited', idOf(5)],
-    ['a place that comes twice', [shownOf(0, 1, 1), shownOf(0, 1, 1)], 'doubled', idOf(0)],
-    ['a version that comes again at another place', [shownOf(0, 1, 1), shownOf(0, 1, 2)], 'doubled', 'version 1'],
-    ['a place behind a later one', [shownOf(0, 1, 2), shownOf(1, 2, 1)], 'order', idOf(1)],
-    ['an earlier version behind a later one', [shownOf(1, 2, 1), shownOf(1, 1, 2)], 'order', 'version 1'],
-    ['a time that is none', [shownOf(0, 1, 1), { ...shownOf(1, 2, 2), updated_at: 'now' }], 'order', idOf(1)],
-  ])('names %s', (_what, shown, kind, text) => {
-    const { replica, found } = openReplica();
+it('a replica of a simulated chain accepts every version, or only the last one, in order', () => {
+  for (const shown of [
+    [shownOf(0, 1, 1), shownOf(1, 1, 2), shownOf(1, 2, 3)],
+    [shownOf(1, 2, 3), shownOf(0, 1, 4)],
+  ]) {
+    const { replica, ledger, served, found } = openReplica();
+    expect(ledger.pending).toBe(2);
     for (const activity of shown) replica.apply(activity, 15);
-    expect(found()).toHaveLength(1);
-    expect(found()[0]).toMatchObject({ kind, count: 1 });
-    expect(found()[0]!.first[0]).toContain(text);
-  });
-
-  it('accepts a version twice that may be in the log twice because its result was unknown', () => {
-    const { replica, ledger, found } = openReplica();
-    ledger.repeat(0);
-    replica.apply(shownOf(0, 1, 1), 15);
-    replica.apply(shownOf(0, 1, 2), 15);
     expect(found()).toEqual([]);
-  });
-
-  it('counts activities of others and ignores them', () => {
-    const { replica, found } = openReplica();
-    replica.apply({ ...shownOf(0, 9, 1), id: '00000000-0000-4000-8000-000000000001' }, 15);
-    expect(replica.strangers).toBe(1);
-    expect(found()).toEqual([]);
-  });
+    expect(ledger.pending).toBe(0);
+    expect(served).toEqual(shown.map(() => 5));
+  }
 });
 
-describe('what differs between two values', () => {
-  it('is nothing for the same value, and something for any other', () => {
-    fc.assert(
-      fc.property(fc.jsonValue(), (value) => {
-        expect(describeDifferences(value, structuredClone(value))).toEqual([]);
-      }),
-    );
-    fc.assert(
-      fc.property(fc.jsonValue(), fc.jsonValue(), (one, other) => {
-        // JSON cannot represent minus zero.
-        const [first, second] = [JSON.parse(JSON.stringify(one)), JSON.parse(JSON.stringify(other))];
-        const isSame = JSON.stringify(sorted(first)) === JSON.stringify(sorted(second));
-        expect(describeDifferences(first, second).length === 0).toBe(isSame);
-      }),
-    );
-  });
+it('a replica of a simulated chain waits for the last acknowledged version', () => {
+  const { replica, ledger } = openReplica();
+  replica.apply(shownOf(0, 1, 1), 15);
+  replica.apply(shownOf(1, 1, 2), 15);
+  expect(ledger.pending).toBe(1);
+});
 
-  it('is reported with the path of the member, even when it is missing or not expected', () => {
-    expect(describeDifferences({ a: { b: [1, 2] }, c: null }, { a: { b: [1, 3] }, d: 1 })).toEqual([
-      'a.b.1: 3 instead of 2',
-      'c: nothing instead of null',
-      'd: 1 instead of nothing',
-    ]);
-  });
+it.each<[string, ReturnType<typeof shownOf>[], ChainDifferenceKind, string]>([
+  ['a member that differs', [shownOf(0, 7, 1)], 'member', `${idOf(0)} details.amount: "7" instead of "1"`],
+  ['an id that was never sent', [shownOf(5, 1, 1)], 'uninvited', idOf(5)],
+  ['a position that is served twice', [shownOf(0, 1, 1), shownOf(0, 1, 1)], 'doubled', idOf(0)],
+  ['a version that is served again at another position', [shownOf(0, 1, 1), shownOf(0, 1, 2)], 'doubled', 'version 1'],
+  ['a position after a later one', [shownOf(0, 1, 2), shownOf(1, 2, 1)], 'order', idOf(1)],
+  ['an earlier version after a later one', [shownOf(1, 2, 1), shownOf(1, 1, 2)], 'order', 'version 1'],
+  ['an invalid time', [shownOf(0, 1, 1), { ...shownOf(1, 2, 2), updated_at: 'now' }], 'order', idOf(1)],
+])('a replica of a simulated chain reports %s', (_what, shown, kind, text) => {
+  const { replica, found } = openReplica();
+  for (const activity of shown) replica.apply(activity, 15);
+  expect(found()).toHaveLength(1);
+  expect(found()[0]).toMatchObject({ kind, count: 1 });
+  expect(found()[0]!.first[0]).toContain(text);
+});
+
+it('a replica of a simulated chain accepts a version twice after an unknown result', () => {
+  const { replica, ledger, found } = openReplica();
+  ledger.repeat(0);
+  replica.apply(shownOf(0, 1, 1), 15);
+  replica.apply(shownOf(0, 1, 2), 15);
+  expect(found()).toEqual([]);
+});
+
+it('a replica of a simulated chain counts activities of other sources and ignores them', () => {
+  const { replica, found } = openReplica();
+  replica.apply({ ...shownOf(0, 9, 1), id: '00000000-0000-4000-8000-000000000001' }, 15);
+  expect(replica.strangers).toBe(1);
+  expect(found()).toEqual([]);
+});
+
+it('the differences between two values are empty for the same value, and only for that', () => {
+  fc.assert(
+    fc.property(fc.jsonValue(), (value) => {
+      expect(describeDifferences(value, structuredClone(value))).toEqual([]);
+    }),
+  );
+  fc.assert(
+    fc.property(fc.jsonValue(), fc.jsonValue(), (one, other) => {
+      // JSON cannot represent minus zero.
+      const [first, second] = [JSON.parse(JSON.stringify(one)), JSON.parse(JSON.stringify(other))];
+      const isSame = JSON.stringify(sorted(first)) === JSON.stringify(sorted(second));
+      expect(describeDifferences(first, second).length === 0).toBe(isSame);
+    }),
+  );
+});
+
+it('the differences between two values have the path of the member, even when it is missing or unexpected', () => {
+  expect(describeDifferences({ a: { b: [1, 2] }, c: null }, { a: { b: [1, 3] }, d: 1 })).toEqual([
+    'a.b.1: 3 instead of 2',
+    'c: nothing instead of null',
+    'd: 1 instead of nothing',
+  ]);
 });
 
 function sorted(value: unknown): unknown {

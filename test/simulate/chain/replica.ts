@@ -9,46 +9,27 @@ import type { MadeActivity } from './activities.ts';
 export type ChainDifferenceKind =
   | 'import' // the numbers of accepted, left out or refused lines are not as expected
   | 'missing' // the last acknowledged version of an activity is not served
-  | 'doubled' // a version is served at two places, or one place is served twice
+  | 'doubled' // a version is served at two positions, or a position twice
   | 'uninvited' // a line that was refused, replaced before publishing, or never sent is served
   | 'member' // a member of an activity differs from the model
-  | 'order' // a place does not come after the one before, or an earlier version after a later one
-  | 'backwards' // reading backwards shows other places than reading forwards
+  | 'order' // a position is not after the one before, or an earlier version after a later one
+  | 'backwards' // reading backwards differs from reading forwards
   | 'filter' // a filtered history differs from the model
   | 'token'; // a token differs from the model, or its ETag is wrong
 
 export type ChainDifferences = Differences<ChainDifferenceKind>;
 
-/** What is known of one activity of the run. */
 export interface Entry {
   /** Versions that were published, or may have been, oldest first, as JSON of what is served without the chain's id. */
   readonly versions: { readonly text: string; acknowledgedAtMs: number | null }[];
   readonly activity: MadeActivity;
-  /** Published again because the first result was unknown: it may be served again without a new version. */
+  /** Published again after an unknown result: it may be served again without a new version. */
   mayRepeat: boolean;
-  /** Index of the last served version; -1 before any. */
   served: number;
-  /** Where it was last served. */
   position: Position | null;
 }
 
-/** The simulator's own model of a history: by activity number, what must be served. */
-export interface Ledger {
-  /** Notes a version before it is published. @returns its index */
-  publish(sequence: number, activity: MadeActivity): number;
-  /** Notes that the version may be in the log twice. */
-  repeat(sequence: number): void;
-  acknowledge(sequence: number, version: number, atMs: number): void;
-  /** Notes that a version was served. @returns when it was acknowledged; null when not yet, or when served before */
-  serve(sequence: number, version: number, position: Position): number | null;
-  find(sequence: number): Entry | null;
-  entries(): IterableIterator<readonly [number, Entry]>;
-  /** Number of activities whose last acknowledged version, or a later one, was not served yet. */
-  readonly pending: number;
-  /** Number of acknowledged versions, and of those with an unknown result. */
-  readonly acknowledged: number;
-  readonly unknown: number;
-}
+export type Ledger = ReturnType<typeof createLedger>;
 
 /** Index of the last acknowledged version; -1 for none. */
 export const lastAcknowledged = ({ versions }: Entry): number =>
@@ -56,7 +37,8 @@ export const lastAcknowledged = ({ versions }: Entry): number =>
 
 const isPending = (entry: Entry) => entry.served < lastAcknowledged(entry);
 
-export function createLedger(): Ledger {
+/** A model of the history: what must be served, by activity number. */
+export function createLedger() {
   const entries = new Map<number, Entry>();
   let [pending, acknowledged, published] = [0, 0, 0];
   /** Changes an entry, and updates the number of pending ones. */
@@ -68,7 +50,8 @@ export function createLedger(): Ledger {
     pending += Number(isPending(entry)) - Number(was);
   };
   return {
-    publish: (sequence, activity) => {
+    /** Notes a version before it is published. @returns its index */
+    publish: (sequence: number, activity: MadeActivity): number => {
       published++;
       const version = { text: JSON.stringify(activity), acknowledgedAtMs: null };
       const entry = entries.get(sequence);
@@ -76,31 +59,34 @@ export function createLedger(): Ledger {
       entries.set(sequence, { versions: [version], activity, mayRepeat: false, served: -1, position: null });
       return 0;
     },
-    repeat: (sequence) => change(sequence, (entry) => Object.assign(entry, { mayRepeat: true })),
-    acknowledge: (sequence, version, atMs) => {
+    /** Notes that the version may be in the log twice. */
+    repeat: (sequence: number): void => change(sequence, (entry) => Object.assign(entry, { mayRepeat: true })),
+    acknowledge: (sequence: number, version: number, atMs: number): void => {
       acknowledged++;
       change(sequence, ({ versions }) => Object.assign(versions[version]!, { acknowledgedAtMs: atMs }));
     },
-    serve: (sequence, version, position) => {
+    /** Notes that a version was served. @returns when it was acknowledged; null when not yet, or when served before */
+    serve: (sequence: number, version: number, position: Position): number | null => {
       const before = entries.get(sequence)?.served;
       change(sequence, (entry) => Object.assign(entry, { served: version, position }));
       return before === version ? null : entries.get(sequence)!.versions[version]!.acknowledgedAtMs;
     },
-    find: (sequence) => entries.get(sequence) ?? null,
+    find: (sequence: number): Entry | null => entries.get(sequence) ?? null,
     entries: () => entries.entries(),
+    /** Activities whose last acknowledged version, or a later one, was not served yet. */
     get pending() {
       return pending;
     },
     get acknowledged() {
       return acknowledged;
     },
+    /** Versions with an unknown result. */
     get unknown() {
       return published - acknowledged;
     },
   };
 }
 
-/** Where an activity is served. */
 export function toPosition({ id, updated_at }: Activity): Position {
   return { id, updatedAt: parseTimestampMicros(updated_at) };
 }
@@ -112,29 +98,24 @@ export function sequenceOf(run: Run, id: string): number | null {
   return toMessageId(run, sequence) === id ? sequence : null;
 }
 
-/** Checks that places of a history are served in order, and reports those that are not. */
-export interface OrderJudge {
-  /** @returns whether it comes after the place before, in the direction of reading */
-  see(position: Position): boolean;
-}
-
-/** Checks the places of one reading, in the order in which they come. @param name of the reading */
-export function createOrderJudge(
+/**
+ * Creates the function that checks the positions of a reading, in the order in which they are served.
+ * It returns whether a position is after the one before, in the direction of reading.
+ */
+export function createOrderCheck(
   name: string,
   { differences, isBackwards = false }: { differences: ChainDifferences; isBackwards?: boolean },
-): OrderJudge {
+): (position: Position) => boolean {
   let before: Position | null = null;
   const describePosition = ({ id, updatedAt }: Position) => `${id} at ${updatedAt}`;
-  return {
-    see: (position) => {
-      const order = before === null ? 1 : comparePositions(position, before) * (isBackwards ? -1 : 1);
-      if (order === 0) differences.add('doubled', `${name}: ${describePosition(position)} comes twice`);
-      if (Number.isNaN(order) || order < 0)
-        differences.add('order', `${name}: ${describePosition(position)} comes after ${describePosition(before!)}`);
-      // A place that comes too early must not make all later ones seem too late.
-      if (order > 0) before = position;
-      return order > 0;
-    },
+  return (position) => {
+    const order = before === null ? 1 : comparePositions(position, before) * (isBackwards ? -1 : 1);
+    if (order === 0) differences.add('doubled', `${name}: ${describePosition(position)} is served twice`);
+    if (Number.isNaN(order) || order < 0)
+      differences.add('order', `${name}: ${describePosition(position)} is served after ${describePosition(before!)}`);
+    // A position that is too early must not make all later ones seem too late.
+    if (order > 0) before = position;
+    return order > 0;
   };
 }
 
@@ -147,17 +128,13 @@ export interface ReplicaOptions {
   readonly onServed: (ms: number) => void;
 }
 
-/** Follows the history, and compares each activity with the model. */
-export interface Replica {
-  apply(activity: Activity, atMs: number): void;
-  /** Number of activities of other sources. */
-  readonly strangers: number;
-}
+export type Replica = ReturnType<typeof createReplica>;
 
-export function createReplica({ run, chain, ledger, differences, onServed }: ReplicaOptions): Replica {
-  const order = createOrderJudge('forwards', { differences });
+/** Follows the history, and compares each activity with the model. */
+export function createReplica({ run, chain, ledger, differences, onServed }: ReplicaOptions) {
+  const checkOrder = createOrderCheck('forwards', { differences });
   let strangers = 0;
-  const judgeVersion = (entry: Entry, activity: Activity): number => {
+  const findVersion = (entry: Entry, activity: Activity): number => {
     const differencesOf = (index: number) => describeDifferences(toShown(entry, index, activity), activity);
     const isShown = (_: unknown, index: number) => differencesOf(index).length === 0;
     const { versions, served } = entry;
@@ -166,7 +143,7 @@ export function createReplica({ run, chain, ledger, differences, onServed }: Rep
     if (version === -1)
       for (const text of differencesOf(versions.length - 1)) differences.add('member', `${id} ${text}`);
     else if (version < served)
-      differences.add('order', `${id}: version ${version + 1} is served behind version ${served + 1}`);
+      differences.add('order', `${id}: version ${version + 1} is served after version ${served + 1}`);
     else if (version === served && !entry.mayRepeat)
       differences.add('doubled', `${id}: version ${version + 1} is served again, at ${activity.updated_at}`);
     // An activity that is served with wrong contents is not also reported as missing.
@@ -178,16 +155,16 @@ export function createReplica({ run, chain, ledger, differences, onServed }: Rep
     return { ...(JSON.parse(versions[index]!.text) as object), updated_at, chain: { id, name: chain.name } };
   };
   return {
-    apply: (activity, atMs) => {
+    apply: (activity: Activity, atMs: number): void => {
       const position = toPosition(activity);
-      const isInOrder = order.see(position);
+      const isInOrder = checkOrder(position);
       const sequence = sequenceOf(run, activity.id);
       if (sequence === null) return void strangers++;
       const entry = ledger.find(sequence);
       if (entry === null)
-        return differences.add('uninvited', `${activity.id} was refused, or never sent, and is served`);
+        return void differences.add('uninvited', `${activity.id} was refused, or never sent, and is served`);
       if (!isInOrder) return;
-      const acknowledgedAtMs = ledger.serve(sequence, judgeVersion(entry, activity), position);
+      const acknowledgedAtMs = ledger.serve(sequence, findVersion(entry, activity), position);
       if (acknowledgedAtMs !== null) onServed(Math.max(0, atMs - acknowledgedAtMs));
     },
     get strangers() {

@@ -2,15 +2,13 @@ import { execFile } from 'node:child_process';
 import { tmpdir } from 'node:os';
 import { freePorts } from '@playline/infra/ports';
 import { bareEnvironment, openOwnStores, openRedisDatabase, openServiceProcesses } from '@playline/testkit';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { expect, it, onTestFinished } from 'vitest';
 import { EXIT } from '../../../services/operator/src/command.ts';
 
 const mainOf = (service: string) => new URL(`../../../services/${service}/src/main.ts`, import.meta.url).pathname;
 const PARTITIONS = 2;
-/** Three processes start, which takes long on a busy machine; the run itself takes some ten seconds. */
 const PROCESSES_MS = 240_000;
 
-/** Stores, a writer and a chain interface of a test's own. */
 async function openChain() {
   const stores = await openOwnStores({ partitions: PARTITIONS });
   const redis = await openRedisDatabase();
@@ -35,7 +33,6 @@ async function openChain() {
   return { environment, url: `http://127.0.0.1:${port}` };
 }
 
-/** Runs the program as a deployment without a stack does. */
 function runSimulation(environment: Readonly<Record<string, string>>, args: readonly string[]) {
   const main = new URL('../main.ts', import.meta.url).pathname;
   const options = { env: { ...bareEnvironment(), ...environment }, cwd: tmpdir() };
@@ -46,28 +43,26 @@ function runSimulation(environment: Readonly<Record<string, string>>, args: read
   });
 }
 
-describe('the program that simulates a chain', () => {
-  it(
-    'finds its history unchanged behind log, writer, stores and interface, in two runs on one chain',
-    async () => {
-      const { environment, url } = await openChain();
-      const args = ['--chain', 'demo-chain', '--url', url, '--yes', '--rate', '0', '--json'];
-      const first = await runSimulation(environment, [...args, '--activities', '800', '--seed', '1']);
-      const result = JSON.parse(first.out);
-      expect(result.differences).toEqual([]);
-      expect(result).toMatchObject({ ok: true, chain: 'demo-chain', sent: { activities: 800 }, unknownVersions: 0 });
-      expect(result.served).toEqual({ activities: 800, placesBefore: 0, strangers: 0 });
-      expect(result.sent.laterVersions).toBeGreaterThan(20);
-      expect(result.sent.refused).toBeGreaterThan(20);
-      expect(result.calls.made).toBeLessThan(200);
-      expect(first.code).toBe(EXIT.ok);
-      // The same traffic in the same history: with other ids and contracts the runs do not affect each other.
-      const second = await runSimulation(environment, [...args, '--activities', '100', '--seed', '1']);
-      expect(JSON.parse(second.out)).toMatchObject({
-        ok: true,
-        served: { activities: 100, placesBefore: 800, strangers: 0 },
-      });
-    },
-    PROCESSES_MS,
-  );
-});
+it(
+  'the simulation of a chain reads its history unchanged from log, writer, stores and interface, in two runs on one chain',
+  async () => {
+    const { environment, url } = await openChain();
+    const args = ['--chain', 'demo-chain', '--url', url, '--yes', '--rate', '0', '--json'];
+    const first = await runSimulation(environment, [...args, '--activities', '800', '--seed', '1']);
+    const result = JSON.parse(first.out);
+    expect(result.differences).toEqual([]);
+    expect(result).toMatchObject({ ok: true, chain: 'demo-chain', sent: { activities: 800 }, unknownVersions: 0 });
+    expect(result.served).toEqual({ activities: 800, versionsBefore: 0, strangers: 0 });
+    expect(result.sent.laterVersions).toBeGreaterThan(20);
+    expect(result.sent.refused).toBeGreaterThan(20);
+    expect(result.calls.made).toBeLessThan(200);
+    expect(first.code).toBe(EXIT.ok);
+    // The same traffic in the same history: with other ids and contracts the runs do not affect each other.
+    const second = await runSimulation(environment, [...args, '--activities', '100', '--seed', '1']);
+    expect(JSON.parse(second.out)).toMatchObject({
+      ok: true,
+      served: { activities: 100, versionsBefore: 800, strangers: 0 },
+    });
+  },
+  PROCESSES_MS,
+);

@@ -1,9 +1,10 @@
 import { createParseActivity, findChanged, toActivityRow } from '@playline/chain';
-import { ACTIVITY_TYPES, isUint256Text, parseTimestampMicros } from '@playline/contracts';
+import { ACTIVITY_TYPES } from '@playline/contracts';
 import { runsOf } from '@playline/testkit/runs';
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
-import type { Details, MadeActivity } from './activities.ts';
+import { expect, it } from 'vitest';
+import { parseJson } from '../delivery.ts';
+import type { MadeActivity } from './activities.ts';
 import { CHAIN, makeGroups } from './faulty-chain.ts';
 import type { TrafficLine } from './traffic.ts';
 
@@ -31,126 +32,81 @@ function movesOf({ type, details }: MadeActivity) {
   }));
 }
 
-describe('the history of a simulated chain', () => {
-  it('is possible: every giver has what is given, and a unique asset has one holder', () => {
-    fc.assert(
-      fc.property(seeds, (seed) => {
-        const held = new Map<string, bigint>();
-        const handOf = new Map<string, string | null>();
-        for (const activity of finalOf(makeGroups(seed).flat()))
-          for (const { asset, isUnique, giver, taker, amount } of movesOf(activity)) {
-            expect(amount).toBeGreaterThan(0n);
-            if (isUnique) expect([amount, handOf.get(asset) ?? null]).toEqual([1n, giver]);
-            handOf.set(asset, taker);
-            const left = (held.get(`${asset} ${giver}`) ?? 0n) - amount;
-            if (giver !== null) expect(left).toBeGreaterThanOrEqual(0n);
-            if (giver !== null) held.set(`${asset} ${giver}`, left);
-            if (taker !== null) held.set(`${asset} ${taker}`, (held.get(`${asset} ${taker}`) ?? 0n) + amount);
-          }
-      }),
-      { numRuns: runsOf({ quick: 3, all: 15 }) },
-    );
-  });
-
-  it('has lines that the import accepts as intended, and broken ones that it refuses for the intended fault', () => {
-    fc.assert(
-      fc.property(seeds, (seed) => {
-        for (const { text, activity, refusal } of makeGroups(seed).flat()) {
-          // This fault is between two lines: the import reports it, not the parser.
-          if (refusal[0]?.endsWith('would be changed')) continue;
-          const parsed = parse(safeParse(text));
-          const fields = parsed.ok ? [] : parsed.errors.map(({ field }) => field);
-          if (text !== '{"half":') expect(fields).toEqual(refusal);
-          if (!parsed.ok || activity === null) continue;
-          const row = toActivityRow(parsed.record, { updatedAt: 0, partition: 0, offset: 0, loggedAtMs: 0 });
-          expect(row.id).toBe(activity.id);
-          expect(JSON.parse(row.details)).toEqual(activity.details);
+it('a generated history is possible: every giver has what is given, and a unique asset has one holder', () => {
+  fc.assert(
+    fc.property(seeds, (seed) => {
+      const held = new Map<string, bigint>();
+      const handOf = new Map<string, string | null>();
+      for (const activity of finalOf(makeGroups(seed).flat()))
+        for (const { asset, isUnique, giver, taker, amount } of movesOf(activity)) {
+          expect(amount).toBeGreaterThan(0n);
+          if (isUnique) expect([amount, handOf.get(asset) ?? null]).toEqual([1n, giver]);
+          handOf.set(asset, taker);
+          const left = (held.get(`${asset} ${giver}`) ?? 0n) - amount;
+          if (giver !== null) expect(left).toBeGreaterThanOrEqual(0n);
+          if (giver !== null) held.set(`${asset} ${giver}`, left);
+          if (taker !== null) held.set(`${asset} ${taker}`, (held.get(`${asset} ${taker}`) ?? 0n) + amount);
         }
-      }),
-      { numRuns: runsOf({ quick: 3, all: 15 }) },
-    );
-  });
-
-  it('has later versions that differ from all earlier ones, but never in constant members', () => {
-    const versionsOf = Map.groupBy(rightOf(makeGroups(7, { activities: 3_000 }).flat()), ({ id }) => id);
-    const severalTimes = [...versionsOf.values()].filter(({ length }) => length > 1);
-    expect(severalTimes.length).toBeGreaterThan(100);
-    for (const versions of severalTimes) {
-      expect(new Set(versions.map((version) => JSON.stringify(version))).size).toBe(versions.length);
-      const constants = versions.map((version) => constantsOf(version));
-      for (const each of constants) expect(findChanged(constants[0]!, each)).toEqual([]);
-    }
-  });
-
-  it('has all types in realistic shares, contracts of any activity, sales in coin and token, and off-chain moves', () => {
-    const activities = finalOf(makeGroups(11, { activities: 5_000 }).flat());
-    const shareOf = (holds: (activity: MadeActivity) => boolean) => activities.filter(holds).length / activities.length;
-    expect(activities).toHaveLength(5_000);
-    for (const type of ACTIVITY_TYPES) expect(shareOf((activity) => activity.type === type)).toBeGreaterThan(0.04);
-    const counts = [...Map.groupBy(activities, (activity) => constantsOf(activity).contractAddress).values()].map(
-      ({ length }) => length,
-    );
-    expect(counts.length).toBeGreaterThan(15);
-    expect(Math.max(...counts)).toBeGreaterThan(15 * Math.min(...counts));
-    const tokens = new Set(activities.flatMap(({ details }) => details.payment?.token.contract_type ?? []));
-    expect(tokens).toEqual(new Set(['NATIVE', 'ERC20']));
-    const kinds = new Set(
-      activities.flatMap(({ details: { asset } }) => (Array.isArray(asset) ? asset[0]! : asset).contract_type),
-    );
-    expect(kinds).toEqual(new Set(['ERC20', 'ERC721', 'ERC1155']));
-    const offChain = activities.filter(({ blockchain_metadata }) => blockchain_metadata === null);
-    expect(offChain.length).toBeGreaterThan(50);
-    expect(new Set(offChain.map(({ type }) => type))).toEqual(new Set(['deposit', 'withdrawal']));
-  });
-
-  it('has prices that add up, and numbers that a contract can store', () => {
-    for (const { payment, amount } of detailsOf(makeGroups(3, { activities: 2_000 }).flat())) {
-      if (amount !== undefined) expect(isUint256Text(amount)).toBe(true);
-      if (payment === undefined) continue;
-      const fees = payment.fees.reduce((sum, fee) => sum + BigInt(fee.amount), 0n);
-      expect(BigInt(payment.price_including_fees)).toBe(BigInt(payment.price_excluding_fees) + fees);
-    }
-  });
-
-  it('is indexed in the order of its blocks, except for some late ones, with several logs a transaction', () => {
-    const lines = makeGroups(5, { activities: 3_000, broken: 0 }).flat();
-    const seen = new Set<number>();
-    const first = lines.filter(({ sequence }) => !seen.has(sequence) && seen.add(sequence));
-    const times = first.map(({ activity }) => parseTimestampMicros(activity!.indexed_at));
-    expect(times).toEqual(times.toSorted((one, other) => one - other));
-    expect(new Set(times).size).toBe(times.length);
-    const isLate = first.filter(({ sequence }, at) => first.slice(0, at).some((before) => before.sequence > sequence));
-    expect(isLate.length).toBeGreaterThan(20);
-    expect(isLate.length).toBeLessThan(150);
-    const placed = finalOf(lines).flatMap(({ blockchain_metadata }) => blockchain_metadata ?? []);
-    const transactions = Map.groupBy(placed, ({ transaction_hash }) => transaction_hash);
-    expect([...transactions.values()].filter(({ length }) => length > 1).length).toBeGreaterThan(200);
-    const blocks = new Set(placed.map(({ block_number }) => block_number));
-    expect(blocks.size).toBeGreaterThan(100);
-  });
-
-  it('is the same for the same seed except for ids, addresses and times, and differs for another seed', () => {
-    const outlineOf = (seed: number) =>
-      makeGroups(seed).map((group) =>
-        group.map(({ activity, refusal, sequence }) => [sequence, refusal, activity?.type, activity?.details.amount]),
-      );
-    expect(outlineOf(9)).toEqual(outlineOf(9));
-    expect(outlineOf(9)).not.toEqual(outlineOf(10));
-  });
+    }),
+    { numRuns: runsOf({ quick: 3, all: 15 }) },
+  );
 });
 
-const detailsOf = (lines: readonly TrafficLine[]): Details[] => rightOf(lines).map(({ details }) => details);
+it('a generated history has lines that the import accepts as intended, and broken ones that it refuses for the intended fault', () => {
+  fc.assert(
+    fc.property(seeds, (seed) => {
+      for (const { text, activity, refusal } of makeGroups(seed).flat()) {
+        // This fault is between two lines: the import reports it, not the parser.
+        if (refusal[0]?.endsWith('would be changed')) continue;
+        const parsed = parse(parseJson(text));
+        const fields = parsed.ok ? [] : parsed.errors.map(({ field }) => field);
+        if (text !== '{"half":') expect(fields).toEqual(refusal);
+        if (!parsed.ok || activity === null) continue;
+        const row = toActivityRow(parsed.record, { updatedAt: 0, partition: 0, offset: 0, loggedAtMs: 0 });
+        expect(row.id).toBe(activity.id);
+        expect(JSON.parse(row.details)).toEqual(activity.details);
+      }
+    }),
+    { numRuns: runsOf({ quick: 3, all: 15 }) },
+  );
+});
+
+it('a generated history has later versions that differ from all earlier ones, but never in constant members', () => {
+  const versionsOf = Map.groupBy(rightOf(makeGroups(7, { activities: 3_000 }).flat()), ({ id }) => id);
+  const severalTimes = [...versionsOf.values()].filter(({ length }) => length > 1);
+  expect(severalTimes.length).toBeGreaterThan(100);
+  for (const versions of severalTimes) {
+    expect(new Set(versions.map((version) => JSON.stringify(version))).size).toBe(versions.length);
+    const constants = versions.map((version) => constantsOf(version));
+    for (const each of constants) expect(findChanged(constants[0]!, each)).toEqual([]);
+  }
+});
+
+it('a generated history has all types, all kinds of contracts, sales in coin and token, and off-chain moves', () => {
+  const activities = finalOf(makeGroups(11, { activities: 5_000 }).flat());
+  expect(activities).toHaveLength(5_000);
+  expect(new Set(activities.map(({ type }) => type))).toEqual(new Set(ACTIVITY_TYPES));
+  const tokens = new Set(activities.flatMap(({ details }) => details.payment?.token.contract_type ?? []));
+  expect(tokens).toEqual(new Set(['NATIVE', 'ERC20']));
+  const kinds = new Set(
+    activities.flatMap(({ details: { asset } }) => (Array.isArray(asset) ? asset[0]! : asset).contract_type),
+  );
+  expect(kinds).toEqual(new Set(['ERC20', 'ERC721', 'ERC1155']));
+  const offChain = activities.filter(({ blockchain_metadata }) => blockchain_metadata === null);
+  expect(new Set(offChain.map(({ type }) => type))).toEqual(new Set(['deposit', 'withdrawal']));
+});
+
+it('a generated history is the same for the same seed except for ids, addresses and times, and differs for another seed', () => {
+  const outlineOf = (seed: number) =>
+    makeGroups(seed).map((group) =>
+      group.map(({ activity, refusal, sequence }) => [sequence, refusal, activity?.type, activity?.details.amount]),
+    );
+  expect(outlineOf(9)).toEqual(outlineOf(9));
+  expect(outlineOf(9)).not.toEqual(outlineOf(10));
+});
 
 function constantsOf(activity: MadeActivity) {
   const parsed = parse(activity);
   if (!parsed.ok) throw new Error(JSON.stringify(parsed.errors));
   return toActivityRow(parsed.record, { updatedAt: 0, partition: 0, offset: 0, loggedAtMs: 0 });
-}
-
-function safeParse(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

@@ -1,17 +1,15 @@
-import { createDeck, type Random } from '@playline/testkit/random';
+import { createDeck } from '@playline/testkit/random';
 import type { Run } from '../run.ts';
 import type { Contract, MadeActivity } from './activities.ts';
 import { createMaker, type Made, type Maker } from './maker.ts';
 
-/** An invalid line, and how each text of its refusal begins: one text for each fault. */
-export interface BrokenLine {
+interface BrokenLine {
   readonly text: string;
   readonly refusal: readonly string[];
 }
 
 type Damage = (activity: MadeActivity) => BrokenLine;
 
-/** With members that the types do not allow. */
 function damaged(activity: MadeActivity, change: object, ...refusal: string[]): BrokenLine {
   return { text: JSON.stringify({ ...activity, ...change }), refusal };
 }
@@ -24,9 +22,13 @@ const withAsset = ({ details }: MadeActivity, change: object) => {
   return { details: { ...details, asset: changed } };
 };
 const assetPath = ({ details }: MadeActivity) => (Array.isArray(details.asset) ? 'details.asset.0' : 'details.asset');
-const PLACE = { transaction_hash: `0x${'5'.repeat(64)}`, block_number: '1', transaction_index: '0', log_index: null };
+const POSITION = {
+  transaction_hash: `0x${'5'.repeat(64)}`,
+  block_number: '1',
+  transaction_index: '0',
+  log_index: null,
+};
 
-/** Every rule of the import that a careless exporter may break. */
 const DAMAGES: readonly Damage[] = [
   () => ({ text: '{"half":', refusal: ['is no JSON'] }),
   () => ({ text: '[]', refusal: ['message'] }),
@@ -41,7 +43,7 @@ const DAMAGES: readonly Damage[] = [
   (activity) =>
     damaged(
       activity,
-      { blockchain_metadata: { ...PLACE, block_number: '007', log_index: '-1' } },
+      { blockchain_metadata: { ...POSITION, block_number: '007', log_index: '-1' } },
       'blockchain_metadata.block_number',
       'blockchain_metadata.log_index',
     ),
@@ -55,27 +57,17 @@ const DAMAGES: readonly Damage[] = [
     damaged(activity, withAsset(activity, { contract_address: '0x' }), `${assetPath(activity)}.contract_address`),
 ];
 
-/**
- * Creates the maker of broken lines, from activities that never happened. Each damage comes once before any repeats.
- */
-export function createBreak(random: Random): (activity: MadeActivity) => BrokenLine {
-  const draw = createDeck(random, DAMAGES);
-  return (activity) => draw()(activity);
-}
-
-/** A line of the import, and its expected result. */
 export interface TrafficLine {
   readonly text: string;
   /** Number of the activity in the run, part of its id. A broken line has its own, which must never be served. */
   readonly sequence: number;
-  /** What is served of it; null: it must be refused. */
+  /** The served activity; null: the line must be refused. */
   readonly activity: MadeActivity | null;
   /** How each text of the refusal begins; empty when the line is valid. */
   readonly refusal: readonly string[];
 }
 
 export interface Traffic {
-  /** The most active first. */
   readonly contracts: readonly Contract[];
   /** Lines for one import, in order, sometimes none; null when all activities were returned. */
   next(nowMs: number): TrafficLine[] | null;
@@ -83,19 +75,15 @@ export interface Traffic {
 
 export interface TrafficOptions {
   readonly run: Run;
-  /** Name of the chain. */
   readonly chain: string;
   /** Number of activities; later versions and broken lines are extra. */
   readonly activitiesMax: number;
-  /** Share of broken lines. */
   readonly brokenShare: number;
 }
 
-/** Share of lines that are later versions of earlier activities. */
 const CORRECTED_SHARE = 0.08;
 /** Share of activities with a later version in the same import, which then publishes only that one. */
-const CORRECTED_AT_ONCE_SHARE = 0.01;
-/** Share of broken lines that would change a constant member. */
+const CORRECTED_TOGETHER_SHARE = 0.01;
 const FORBIDDEN_SHARE = 0.1;
 /** Shares of activities that are indexed long after their block, and that are sent with addresses in upper case. */
 const LATE_SHARE = 0.02;
@@ -113,26 +101,26 @@ export function createTraffic({ run, chain, activitiesMax, brokenShare }: Traffi
   const { random, contracts } = maker;
   const memory = createMemory(maker);
   const flow = createFlow(maker, activitiesMax);
-  const damage = createBreak(random);
+  const drawDamage = createDeck(random, DAMAGES);
   const toLine = ({ sequence, activity }: Made): TrafficLine => {
     const text = JSON.stringify(activity);
     return { text: random.chance(UPPER_CASE_SHARE) ? inUpperCase(text) : text, sequence, activity, refusal: [] };
   };
   const sendBroken = (): TrafficLine[] => {
     if (random.chance(FORBIDDEN_SHARE)) {
-      const line = toLine(memory.correct(memory.drawPlace()));
+      const line = toLine(memory.correct(memory.draw()));
       return [line, toForbidden(line)];
     }
-    const { sequence, activity } = maker.toStranger(memory.at(memory.drawPlace()));
-    return [{ ...damage(activity), sequence, activity: null }];
+    const { sequence, activity } = maker.toStranger(memory.at(memory.draw()));
+    return [{ ...drawDamage()(activity), sequence, activity: null }];
   };
   const sendNew = (nowMs: number): TrafficLine[] => {
     const next = flow.next();
     if (next === null) return [];
     const indexed = maker.index(next, nowMs);
-    const place = memory.add(indexed);
+    const index = memory.add(indexed);
     const line = toLine(indexed);
-    return random.chance(CORRECTED_AT_ONCE_SHARE) ? [line, toLine(memory.correct(place))] : [line];
+    return random.chance(CORRECTED_TOGETHER_SHARE) ? [line, toLine(memory.correct(index))] : [line];
   };
   return {
     contracts,
@@ -140,7 +128,7 @@ export function createTraffic({ run, chain, activitiesMax, brokenShare }: Traffi
       if (flow.isOver) return null;
       if (memory.isEmpty) return sendNew(nowMs);
       if (random.chance(brokenShare)) return sendBroken();
-      return random.chance(CORRECTED_SHARE) ? [toLine(memory.correct(memory.drawPlace()))] : sendNew(nowMs);
+      return random.chance(CORRECTED_SHARE) ? [toLine(memory.correct(memory.draw()))] : sendNew(nowMs);
     },
   };
 }
@@ -166,7 +154,6 @@ function createFlow({ make, random }: Maker, activitiesMax: number) {
   };
 }
 
-/** The latest versions of the latest activities, by index. */
 function createMemory({ correct, random }: Maker) {
   const remembered: Made[] = [];
   return {
@@ -175,16 +162,15 @@ function createMemory({ correct, random }: Maker) {
     },
     add: (made: Made): number => {
       if (remembered.length < REMEMBERED_MAX) return remembered.push(made) - 1;
-      const place = random.integer(0, REMEMBERED_MAX - 1);
-      remembered[place] = made;
-      return place;
+      const index = random.integer(0, REMEMBERED_MAX - 1);
+      remembered[index] = made;
+      return index;
     },
-    drawPlace: () => random.integer(0, remembered.length - 1),
-    at: (place: number): Made => remembered[place]!,
-    /** Makes and remembers the next version. */
-    correct: (place: number): Made => {
-      const made = correct(remembered[place]!);
-      remembered[place] = made;
+    draw: () => random.integer(0, remembered.length - 1),
+    at: (index: number): Made => remembered[index]!,
+    correct: (index: number): Made => {
+      const made = correct(remembered[index]!);
+      remembered[index] = made;
       return made;
     },
   };

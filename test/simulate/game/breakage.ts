@@ -13,155 +13,125 @@ import type { Message } from './messages.ts';
 /** One way to break a message, and the exact errors of the answer (contract, "Rules of a message"). */
 export interface Breakage {
   readonly name: string;
-  /** Type of the valid message that is broken. */
   readonly type: 'track' | 'identify' | 'alias';
   readonly errors: readonly (readonly [field: string, code: RejectionCode])[];
-  /** Elements of the batch as JSON text: one, or several with the same id. */
+  /** Elements of the batch as JSON text. Several have the same id. */
   toElements(message: Message, nowMs: number): string[];
   /** `messageId` of the rejection; by default the message's own. */
   echo?(message: Message): string;
 }
 
 type Errors = Breakage['errors'];
+type Type = Breakage['type'];
 
-/** Gives members another value; `undefined` removes a member. */
-function change(name: string, members: Message, errors: Errors): Breakage {
-  return { name, type: 'track', errors, toElements: (message) => [JSON.stringify({ ...message, ...members })] };
+function change(name: string, members: Message, errors: Errors, type: Type = 'track'): Breakage {
+  return { name, type, errors, toElements: (message) => [JSON.stringify({ ...message, ...members })] };
 }
 
-function changeContext(name: string, members: Message, error: Errors[number]): Breakage {
+const changeField = (field: string, type: Type, how: string, [value, code]: readonly [unknown, RejectionCode]) =>
+  change(`${field} ${how}`, { [field]: value }, [[field, code]], type);
+
+function changeContext(field: string, how: string, [value, code]: readonly [unknown, RejectionCode]): Breakage {
   const toElements = (message: Message) => [
-    JSON.stringify({ ...message, context: { ...(message.context as Message), ...members } }),
+    JSON.stringify({ ...message, context: { ...(message.context as Message), [field]: value } }),
   ];
-  return { name, type: 'track', errors: [error], toElements };
+  return { name: `context.${field} ${how}`, type: 'track', errors: [[`context.${field}`, code]], toElements };
 }
 
-/** The same breakage of a message of another type. */
-function ofType(type: Breakage['type'], breakage: Breakage): Breakage {
-  return { ...breakage, type };
+function changeId(how: string, value: unknown, [code, echo]: readonly [RejectionCode, string]): Breakage {
+  return { ...changeField('messageId', 'track', how, [value, code]), echo: () => echo };
 }
 
-/** Breaks the message id itself; the answer repeats what was sent. */
-function changeId(name: string, value: unknown, [code, echo]: readonly [RejectionCode, string]): Breakage {
-  return { ...change(name, { messageId: value }, [['messageId', code]]), echo: () => echo };
-}
-
-/** Moves the time away from the server's clock. */
-function shiftTime(name: string, shiftMs: number): Breakage {
-  return {
-    name,
-    type: 'track',
-    errors: [['eventTimestamp', 'INVALID_VALUE']],
-    toElements: (message, nowMs) => [
-      JSON.stringify({ ...message, eventTimestamp: new Date(nowMs + shiftMs).toISOString() }),
-    ],
-  };
-}
+const shiftTime = (how: string, shiftMs: number): Breakage => ({
+  name: `eventTimestamp ${how}`,
+  type: 'track',
+  errors: [['eventTimestamp', 'INVALID_VALUE']],
+  toElements: (message, nowMs) => [
+    JSON.stringify({ ...message, eventTimestamp: new Date(nowMs + shiftMs).toISOString() }),
+  ],
+});
 
 const tooLong = (codePoints: number) => 'é'.repeat(codePoints + 1);
 const MARGIN_MS = 60 * 60 * 1000;
 /** Half of a surrogate pair: JSON can contain it as an escape, UTF-8 cannot. */
 const LONE_SURROGATE = 'lone \ud83c';
 
-const IDS: readonly (readonly [string, Breakage['type']])[] = [
+type Fields = readonly (readonly [string, Type])[];
+const LINK_IDS: Fields = [
+  ['userId', 'identify'],
+  ['fromId', 'alias'],
+  ['toId', 'alias'],
+];
+const IDS: Fields = [
   ['anonymousId', 'track'],
   ['deviceId', 'track'],
   ['sessionId', 'track'],
   ['eventName', 'track'],
-  ['userId', 'identify'],
-  ['fromId', 'alias'],
-  ['toId', 'alias'],
+  ...LINK_IDS,
 ];
-const isPersonId = (field: string) => PERSON_IDS.some((id) => id === field);
-const REQUIRED: readonly (readonly [string, Breakage['type']])[] = [
-  ['type', 'track'],
-  ['eventTimestamp', 'track'],
-  ['eventName', 'track'],
-  ['userId', 'identify'],
-  ['fromId', 'alias'],
-  ['toId', 'alias'],
-];
-const ENUMERATIONS: readonly (readonly [string, Breakage['type']])[] = [
+const REQUIRED: Fields = [['type', 'track'], ['eventTimestamp', 'track'], ['eventName', 'track'], ...LINK_IDS];
+const ENUMERATIONS: Fields = [
   ['surface', 'track'],
   ['consentLevel', 'track'],
   ['identityType', 'identify'],
   ['fromType', 'alias'],
   ['toType', 'alias'],
 ];
+const isPersonId = (field: string) => PERSON_IDS.some((id) => id === field);
 const CONTEXT_STRINGS = Object.keys(CONTEXT_CODE_POINTS_MAX) as ContextString[];
+const BLANKS: readonly (readonly [string, unknown])[] = [
+  ['missing', undefined],
+  ['null', null],
+  ['empty', ''],
+  ['blank', ' \t '],
+];
 
-const missing: readonly Breakage[] = REQUIRED.flatMap(([field, type]) => {
-  const errors: Errors = [[field, 'MISSING_REQUIRED_FIELD']];
-  return [
-    ofType(type, change(`${field} missing`, { [field]: undefined }, errors)),
-    ofType(type, change(`${field} null`, { [field]: null }, errors)),
-    ofType(type, change(`${field} empty`, { [field]: '' }, errors)),
-    ofType(type, change(`${field} blank`, { [field]: ' \t ' }, errors)),
-  ];
-});
+const missing: readonly Breakage[] = REQUIRED.flatMap(([field, type]) =>
+  BLANKS.map(([how, value]) => changeField(field, type, how, [value, 'MISSING_REQUIRED_FIELD'])),
+);
 
 const lengths: readonly Breakage[] = [
-  ...IDS.map(([field, type]) =>
-    ofType(type, change(`${field} too long`, { [field]: tooLong(ID_CODE_POINTS_MAX) }, [[field, 'INVALID_VALUE']])),
-  ),
+  ...IDS.map(([field, type]) => changeField(field, type, 'too long', [tooLong(ID_CODE_POINTS_MAX), 'INVALID_VALUE'])),
   ...CONTEXT_STRINGS.map((field) =>
-    changeContext(`context.${field} too long`, { [field]: tooLong(CONTEXT_CODE_POINTS_MAX[field]) }, [
-      `context.${field}`,
-      'INVALID_VALUE',
-    ]),
+    changeContext(field, 'too long', [tooLong(CONTEXT_CODE_POINTS_MAX[field]), 'INVALID_VALUE']),
   ),
 ];
 
 const shapes: readonly Breakage[] = [
-  ...IDS.map(([field, type]) => ofType(type, change(`${field} a number`, { [field]: 7 }, [[field, 'INVALID_FORMAT']]))),
+  ...IDS.map(([field, type]) => changeField(field, type, 'a number', [7, 'INVALID_FORMAT'])),
   ...IDS.filter(([field]) => isPersonId(field)).map(([field, type]) =>
-    ofType(
-      type,
-      change(`${field} with half a surrogate pair`, { [field]: LONE_SURROGATE }, [[field, 'INVALID_FORMAT']]),
-    ),
+    changeField(field, type, 'with half a surrogate pair', [LONE_SURROGATE, 'INVALID_FORMAT']),
   ),
-  ...ENUMERATIONS.map(([field, type]) =>
-    ofType(type, change(`${field} unknown`, { [field]: 'toaster' }, [[field, 'INVALID_ENUM']])),
+  ...ENUMERATIONS.map(([field, type]) => changeField(field, type, 'unknown', ['toaster', 'INVALID_ENUM'])),
+  ...ENUMERATIONS.map(([field, type]) => changeField(field, type, 'a number', [1, 'INVALID_FORMAT'])),
+  ...CONTEXT_STRINGS.map((field) => changeContext(field, 'an object', [{}, 'INVALID_FORMAT'])),
+  changeContext('screenDensity', 'a string', ['2', 'INVALID_FORMAT']),
+  ...['missing', 'null', 'blank', 'empty'].map((how) =>
+    changeContext('library', how, [new Map(BLANKS).get(how), 'MISSING_REQUIRED_FIELD']),
   ),
-  ...ENUMERATIONS.map(([field, type]) =>
-    ofType(type, change(`${field} a number`, { [field]: 1 }, [[field, 'INVALID_FORMAT']])),
-  ),
-  ...CONTEXT_STRINGS.map((field) =>
-    changeContext(`context.${field} an object`, { [field]: {} }, [`context.${field}`, 'INVALID_FORMAT']),
-  ),
-  changeContext('context.screenDensity a string', { screenDensity: '2' }, ['context.screenDensity', 'INVALID_FORMAT']),
-  changeContext('context.library missing', { library: undefined }, ['context.library', 'MISSING_REQUIRED_FIELD']),
-  changeContext('context.library null', { library: null }, ['context.library', 'MISSING_REQUIRED_FIELD']),
-  changeContext('context.library blank', { library: ' \t ' }, ['context.library', 'MISSING_REQUIRED_FIELD']),
-  changeContext('context.library empty', { library: '' }, ['context.library', 'MISSING_REQUIRED_FIELD']),
-  changeContext('context.libraryVersion empty', { libraryVersion: '' }, [
-    'context.libraryVersion',
-    'MISSING_REQUIRED_FIELD',
-  ]),
-  change('context a string', { context: 'web' }, [['context', 'INVALID_FORMAT']]),
-  change('context an array', { context: [] }, [['context', 'INVALID_FORMAT']]),
-  change('properties an array', { properties: [1, 2] }, [['properties', 'INVALID_FORMAT']]),
-  ofType('identify', change('traits a string', { traits: 'vip' }, [['traits', 'INVALID_FORMAT']])),
-  change('test a string', { test: 'true' }, [['test', 'INVALID_FORMAT']]),
-  change('type unknown', { type: 'group' }, [['type', 'UNSUPPORTED_TYPE']]),
-  change('type a number', { type: 3 }, [['type', 'INVALID_FORMAT']]),
+  changeContext('libraryVersion', 'empty', ['', 'MISSING_REQUIRED_FIELD']),
+  changeField('context', 'track', 'a string', ['web', 'INVALID_FORMAT']),
+  changeField('context', 'track', 'an array', [[], 'INVALID_FORMAT']),
+  changeField('properties', 'track', 'an array', [[1, 2], 'INVALID_FORMAT']),
+  changeField('traits', 'identify', 'a string', ['vip', 'INVALID_FORMAT']),
+  changeField('test', 'track', 'a string', ['true', 'INVALID_FORMAT']),
+  changeField('type', 'track', 'unknown', ['group', 'UNSUPPORTED_TYPE']),
+  changeField('type', 'track', 'a number', [3, 'INVALID_FORMAT']),
 ];
 
 const times: readonly Breakage[] = [
   ...[
-    ['no offset', '2026-03-01T10:00:00.000'],
-    ['a space for T', '2026-03-01 10:00:00Z'],
-    ['30 February', '2026-02-30T10:00:00Z'],
-    ['second 60', '2026-03-01T10:00:60Z'],
-    ['ten digits of a second', '2026-03-01T10:00:00.1234567890Z'],
-    ['words', 'yesterday evening'],
+    ['without offset', '2026-03-01T10:00:00.000'],
+    ['with a space for T', '2026-03-01 10:00:00Z'],
+    ['on 30 February', '2026-02-30T10:00:00Z'],
+    ['with second 60', '2026-03-01T10:00:60Z'],
+    ['with ten digits of a second', '2026-03-01T10:00:00.1234567890Z'],
+    ['in prose', 'yesterday evening'],
     ['a date', '2026-03-01'],
     ['epoch milliseconds', 1_772_359_200_000],
-  ].map(([name, value]) =>
-    change(`eventTimestamp: ${name}`, { eventTimestamp: value }, [['eventTimestamp', 'INVALID_FORMAT']]),
-  ),
-  shiftTime('eventTimestamp too old', -EVENT_AGE_MAX_MS - MARGIN_MS),
-  shiftTime('eventTimestamp too far ahead', EVENT_AHEAD_MAX_MS + MARGIN_MS),
+  ].map(([how, value]) => changeField('eventTimestamp', 'track', String(how), [value, 'INVALID_FORMAT'])),
+  shiftTime('too old', -EVENT_AGE_MAX_MS - MARGIN_MS),
+  shiftTime('too far ahead', EVENT_AHEAD_MAX_MS + MARGIN_MS),
 ];
 
 const element = (name: string, json: string): Breakage => ({
@@ -172,38 +142,32 @@ const element = (name: string, json: string): Breakage => ({
   echo: () => '',
 });
 
+const BRACED_ID = '{0191c2a0-0000-7000-8000-000000000000}';
 const ids: readonly Breakage[] = [
-  changeId('messageId missing', undefined, ['MISSING_REQUIRED_FIELD', '']),
-  changeId('messageId null', null, ['MISSING_REQUIRED_FIELD', '']),
-  changeId('messageId empty', '', ['MISSING_REQUIRED_FIELD', '']),
-  changeId('messageId blank', '   ', ['MISSING_REQUIRED_FIELD', '   ']),
-  changeId('messageId a number', 12_345, ['INVALID_FORMAT', '12345']),
-  changeId('messageId an array', ['a', 1], ['INVALID_FORMAT', '["a",1]']),
-  changeId('messageId not a UUID', 'level-1-started', ['INVALID_FORMAT', 'level-1-started']),
-  changeId('messageId a UUID in braces', '{0191c2a0-0000-7000-8000-000000000000}', [
-    'INVALID_FORMAT',
-    '{0191c2a0-0000-7000-8000-000000000000}',
-  ]),
+  changeId('missing', undefined, ['MISSING_REQUIRED_FIELD', '']),
+  changeId('null', null, ['MISSING_REQUIRED_FIELD', '']),
+  changeId('empty', '', ['MISSING_REQUIRED_FIELD', '']),
+  changeId('blank', '   ', ['MISSING_REQUIRED_FIELD', '   ']),
+  changeId('a number', 12_345, ['INVALID_FORMAT', '12345']),
+  changeId('an array', ['a', 1], ['INVALID_FORMAT', '["a",1]']),
+  changeId('not a UUID', 'level-1-started', ['INVALID_FORMAT', 'level-1-started']),
+  changeId('a UUID in braces', BRACED_ID, ['INVALID_FORMAT', BRACED_ID]),
 ];
 
-const copies = (name: string, errors: Errors, toElements: Breakage['toElements']): Breakage => ({
-  name: `messageId ${name}`,
+/** The same id several times. @param changes members of each copy */
+const copies = (how: string, changes: readonly ((message: Message) => Message)[], errors: Errors = []): Breakage => ({
+  name: `messageId ${how}`,
   type: 'track',
   errors: [['messageId', 'DUPLICATE_MESSAGE_ID'], ...errors],
-  toElements,
+  toElements: (message) => changes.map((changed) => JSON.stringify({ ...message, ...changed(message) })),
 });
+const same = () => ({});
 
 const duplicates: readonly Breakage[] = [
-  copies('twice', [], (message) => [JSON.stringify(message), JSON.stringify(message)]),
-  copies('three times', [], (message) => Array.from({ length: 3 }, () => JSON.stringify(message))),
-  copies('twice in another case', [], (message) => [
-    JSON.stringify(message),
-    JSON.stringify({ ...message, messageId: String(message.messageId).toUpperCase() }),
-  ]),
-  copies('twice, one copy broken', [['eventName', 'MISSING_REQUIRED_FIELD']], (message) => [
-    JSON.stringify(message),
-    JSON.stringify({ ...message, eventName: '' }),
-  ]),
+  copies('twice', [same, same]),
+  copies('three times', [same, same, same]),
+  copies('twice in another case', [same, ({ messageId }) => ({ messageId: String(messageId).toUpperCase() })]),
+  copies('twice, one copy broken', [same, () => ({ eventName: '' })], [['eventName', 'MISSING_REQUIRED_FIELD']]),
 ];
 
 const others: readonly Breakage[] = [
@@ -225,7 +189,6 @@ const others: readonly Breakage[] = [
   element('an array', '[]'),
 ];
 
-/** Every way to break one message. */
 export const BREAKAGES: readonly Breakage[] = [
   ...missing,
   ...lengths,

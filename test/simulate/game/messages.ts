@@ -3,7 +3,6 @@ import type { Random } from '@playline/testkit/random';
 import { type Identity, type LinkFact, ownerOf } from './persons.ts';
 import { type Device, formatTimestamp, pickPage } from './players.ts';
 
-/** A free-form object of a message. */
 export type Properties = Record<string, unknown>;
 
 const ITEMS = ['plasma_rifle', 'frontier_cape', 'battle_pass_s4', 'ore_booster', 'emote_wave'] as const;
@@ -53,14 +52,12 @@ const EVENTS: Record<string, (random: Random) => Properties> = {
 };
 const EVENT_NAMES = Object.keys(EVENTS);
 
-/** An event of the game: a name and its properties, sometimes none. */
 export function pickEvent(random: Random): { eventName: string; properties: Properties | undefined } {
   const eventName = random.pick(EVENT_NAMES);
   if (random.chance(0.05)) return { eventName, properties: undefined };
   return { eventName, properties: { ...EVENTS[eventName]!(random), build: '4.2.1-8842', match_id: random.hex(32) } };
 }
 
-/** Traits of a user in an identify. */
 export function pickTraits(random: Random): Properties {
   return {
     level: random.integer(1, 60),
@@ -69,7 +66,6 @@ export function pickTraits(random: Random): Properties {
   };
 }
 
-/** A message before it becomes JSON text. */
 export type Message = Record<string, unknown>;
 
 export interface BuiltMessage {
@@ -85,7 +81,6 @@ interface Base {
   readonly random: Random;
 }
 
-/** Members of every message of a device, whatever its type. */
 function createBase(type: MessageType, { device, messageId, timeMs, random }: Base): Message {
   const browser = device.surface === 'web' || device.surface === 'pixel';
   return {
@@ -102,7 +97,6 @@ function createBase(type: MessageType, { device, messageId, timeMs, random }: Ba
   };
 }
 
-/** Adds the device's user in its client's style. @returns the owner of the message */
 function addUser(message: Message, device: Device): Identity | null {
   const { user, userStyle } = device;
   if (user === null || userStyle === 'none') return ownerOf(null, device.anonymousId);
@@ -131,7 +125,6 @@ export function createPlay(base: Base): BuiltMessage {
   return { message, owner: addUser(message, device), fact: null };
 }
 
-/** An identify of the device's anonymous id as `user`. */
 export function createIdentify(base: Base, user: Identity): BuiltMessage {
   const message = createBase('identify', base);
   message.userId = user.id;
@@ -144,7 +137,7 @@ export function createIdentify(base: Base, user: Identity): BuiltMessage {
   };
 }
 
-/** An alias; some clients send it without an anonymous id, and then the message has no owner. */
+/** An alias. Some clients send it without an anonymous id: it has no owner. */
 export function createAlias(base: Base, from: Identity, to: Identity): BuiltMessage {
   const message = createBase('alias', base);
   message.fromId = from.id;
@@ -157,66 +150,43 @@ export function createAlias(base: Base, from: Identity, to: Identity): BuiltMess
   return { message, owner: null, fact };
 }
 
-/** A message that looks strange but must be accepted (contract, "Rules of a message"). */
+/** An odd message that must be accepted (contract, "Rules of a message"). */
 export interface Oddity {
   readonly name: string;
   /** Changes the message, but neither its owner nor its link. */
   change(message: Message, random: Random): void;
 }
 
-const contextOf = (message: Message) => message.context as Message;
+const set = (name: string, membersOf: (message: Message) => Message): Oddity => ({
+  name,
+  change: (message) => void Object.assign(message, membersOf(message)),
+});
+const setContext = (name: string, members: Message): Oddity => ({
+  name,
+  change: ({ context }) => void Object.assign(context as Message, members),
+});
 
 /** An emoji is one code point and two UTF-16 units; a limit must count code points. */
 const emoji = (codePoints: number) => '🎮'.repeat(codePoints);
 
 export const ODDITIES: readonly Oddity[] = [
   { name: 'no context', change: (message) => void delete message.context },
-  { name: 'null in optional members', change: (message) => Object.assign(message, { deviceId: null, test: null }) },
-  {
-    name: 'null in the context',
-    change: (message) => Object.assign(contextOf(message), { locale: null, screen: null }),
-  },
-  { name: 'blank optional ids', change: (message) => Object.assign(message, { deviceId: '  ', sessionId: '' }) },
-  {
-    name: 'empty context strings',
-    change: (message) => Object.assign(contextOf(message), { pageTitle: '', pageReferrer: '' }),
-  },
-  {
-    name: 'unknown members',
-    change: (message) => Object.assign(message, { sentBy: 'beta', extra: { deep: [1, { deeper: null }] } }),
-  },
-  {
-    name: 'upper-case message id',
-    change: (message) => Object.assign(message, { messageId: String(message.messageId).toUpperCase() }),
-  },
-  { name: 'longest session id', change: (message) => Object.assign(message, { sessionId: emoji(ID_CODE_POINTS_MAX) }) },
-  {
-    name: 'longest user agent',
-    change: (message) => Object.assign(contextOf(message), { userAgent: emoji(CONTEXT_CODE_POINTS_MAX.userAgent) }),
-  },
-  {
-    name: 'longest page address',
-    change: (message) =>
-      Object.assign(contextOf(message), { pageUrl: 'https://a.example/'.padEnd(CONTEXT_CODE_POINTS_MAX.pageUrl, 'é') }),
-  },
-  {
-    name: 'lower-case t and z',
-    change: (message) => Object.assign(message, { eventTimestamp: String(message.eventTimestamp).toLowerCase() }),
-  },
-  {
-    name: 'nine digits of a second',
-    change: (message) =>
-      Object.assign(message, {
-        eventTimestamp: String(message.eventTimestamp).replace(/(\.\d+)?(Z|[+-]\d\d:\d\d)$/, '.123456789$2'),
-      }),
-  },
-  { name: 'consent not set', change: (message) => Object.assign(message, { consentLevel: 'not_set' }) },
+  set('null in optional members', () => ({ deviceId: null, test: null })),
+  setContext('null in the context', { locale: null, screen: null }),
+  set('blank optional ids', () => ({ deviceId: '  ', sessionId: '' })),
+  setContext('empty context strings', { pageTitle: '', pageReferrer: '' }),
+  set('unknown members', () => ({ sentBy: 'beta', extra: { deep: [1, { deeper: null }] } })),
+  set('upper-case message id', ({ messageId }) => ({ messageId: String(messageId).toUpperCase() })),
+  set('longest session id', () => ({ sessionId: emoji(ID_CODE_POINTS_MAX) })),
+  setContext('longest user agent', { userAgent: emoji(CONTEXT_CODE_POINTS_MAX.userAgent) }),
+  setContext('longest page address', { pageUrl: 'https://a.example/'.padEnd(CONTEXT_CODE_POINTS_MAX.pageUrl, 'é') }),
+  set('lower-case t and z', ({ eventTimestamp }) => ({ eventTimestamp: String(eventTimestamp).toLowerCase() })),
+  set('nine digits of a second', ({ eventTimestamp }) => ({
+    eventTimestamp: String(eventTimestamp).replace(/(\.\d+)?(Z|[+-]\d\d:\d\d)$/, '.123456789$2'),
+  })),
+  set('consent not set', () => ({ consentLevel: 'not_set' })),
   { name: 'no surface', change: (message) => void delete message.surface },
-  {
-    name: 'awkward text',
-    change: (message) =>
-      Object.assign(message, {
-        properties: { text: '\u0000\u2028"\\\t</script> ﷽ \ud83c\udfae', __proto_: 1, 'a.b': '' },
-      }),
-  },
+  set('awkward text', () => ({
+    properties: { text: '\u0000\u2028"\\\t</script> ﷽ \ud83c\udfae', __proto_: 1, 'a.b': '' },
+  })),
 ];

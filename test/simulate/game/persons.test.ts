@@ -2,46 +2,12 @@ import type { IdentityKind } from '@playline/contracts';
 import { createGraphFact, createIsBlocked, toLinkFact } from '@playline/people';
 import { openMemoryPeople } from '@playline/people/memory';
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
-import { createPersonsModel, type Identity, identityKeyOf, isBlocked, type LinkFact } from './persons.ts';
+import { expect, it } from 'vitest';
+import { createPersonsModel, type Identity, identityKeyOf, type LinkFact } from './persons.ts';
 
 const anonymous = (id: string): Identity => ({ kind: 'anonymous', id });
 const identify = (id: string, to: Identity): LinkFact => ({ link: 'identify', from: anonymous(id), to });
 const alias = (from: Identity, to: Identity): LinkFact => ({ link: 'alias', from, to });
-const passport = (id: string): Identity => ({ kind: 'passport', id });
-const untyped = (id: string): Identity => ({ kind: 'untyped', id });
-
-describe('createPersonsModel', () => {
-  it('gives a shared device to its first user, and treats the second as another person', () => {
-    const model = createPersonsModel();
-    expect(model.apply(identify('device', passport('a')))).toBe('linked');
-    expect(model.apply(identify('device', passport('b')))).toBe('shared_device');
-    expect(model.personOf(anonymous('device'))).toBe(model.personOf(passport('a')));
-    expect(model.personOf(untyped('b'))).toBe(model.personOf(passport('b')));
-    expect(model.personOf(passport('a'))).not.toBe(model.personOf(passport('b')));
-  });
-
-  it('joins accounts of different types by alias, but never two known passports', () => {
-    const model = createPersonsModel();
-    expect(model.apply(alias({ kind: 'steam', id: '7' }, passport('a')))).toBe('linked');
-    expect(model.apply(alias({ kind: 'steam', id: '7' }, passport('b')))).toBe('unique_type');
-  });
-
-  it('joins nothing by a blocked value', () => {
-    const model = createPersonsModel();
-    for (const id of ['guest', 'NULL', ' "undefined" ', '0000-00'])
-      expect(model.apply(identify(`with ${id}`, untyped(id)))).toBe('blocked');
-    expect(isBlocked('guest-1')).toBe(false);
-  });
-
-  it('joins an untyped id with the first type that uses it', () => {
-    const model = createPersonsModel();
-    model.apply(identify('one', passport('x')));
-    model.apply(identify('two', { kind: 'custom', id: 'x' }));
-    expect(model.personOf(untyped('x'))).toBe(model.personOf(anonymous('one')));
-    expect(model.personOf(untyped('x'))).not.toBe(model.personOf(anonymous('two')));
-  });
-});
 
 const KINDS: readonly IdentityKind[] = ['passport', 'steam', 'email', 'untyped'];
 const user = fc.record({ kind: fc.constantFrom(...KINDS), id: fc.constantFrom('a', 'b', 'c', 'guest', 'null') });
@@ -86,38 +52,36 @@ async function groupsOfService(given: readonly LinkFact[]): Promise<(identity: I
     ((await graph.rootOf('test', keyOf('test', kind, id))) ?? keyOf('test', kind, id)).toString();
 }
 
-describe('the persons of the model', () => {
-  it('equal the persons of the service, for facts in any order', async () => {
-    await fc.assert(
-      fc.asyncProperty(facts, async (given) => {
-        const model = createPersonsModel();
-        for (const fact of given) model.apply(fact);
-        const identities = [
-          ...new Map(given.flatMap(({ from, to }) => [from, to]).map((one) => [identityKeyOf(one), one])).values(),
-        ];
-        const serviceOf = await groupsOfService(given);
-        for (const one of identities)
-          for (const other of identities)
-            expect(model.personOf(one) === model.personOf(other)).toBe(
-              (await serviceOf(one)) === (await serviceOf(other)),
-            );
-      }),
-    );
-  });
+it('the model of persons groups identities as the service does, for facts in any order', async () => {
+  await fc.assert(
+    fc.asyncProperty(facts, async (given) => {
+      const model = createPersonsModel();
+      for (const fact of given) model.apply(fact);
+      const identities = [
+        ...new Map(given.flatMap(({ from, to }) => [from, to]).map((one) => [identityKeyOf(one), one])).values(),
+      ];
+      const serviceOf = await groupsOfService(given);
+      for (const one of identities)
+        for (const other of identities)
+          expect(model.personOf(one) === model.personOf(other)).toBe(
+            (await serviceOf(one)) === (await serviceOf(other)),
+          );
+    }),
+  );
+});
 
-  it('do not change when acknowledged facts are published again', () => {
-    fc.assert(
-      fc.property(facts, fc.array(fc.nat()), (given, again) => {
-        const [model, repeated] = [createPersonsModel(), createPersonsModel()];
-        for (const fact of given) model.apply(fact);
-        for (const [place, fact] of given.entries()) {
-          repeated.apply(fact);
-          const earlier = given[(again[place % Math.max(1, again.length)] ?? 0) % (place + 1)]!;
-          repeated.apply(earlier);
-        }
-        for (const { from, to } of given)
-          expect(repeated.personOf(from) === repeated.personOf(to)).toBe(model.personOf(from) === model.personOf(to));
-      }),
-    );
-  });
+it('the model of persons does not change when acknowledged facts are published again', () => {
+  fc.assert(
+    fc.property(facts, fc.array(fc.nat()), (given, again) => {
+      const [model, repeated] = [createPersonsModel(), createPersonsModel()];
+      for (const fact of given) model.apply(fact);
+      for (const [index, fact] of given.entries()) {
+        repeated.apply(fact);
+        const earlier = given[(again[index % Math.max(1, again.length)] ?? 0) % (index + 1)]!;
+        repeated.apply(earlier);
+      }
+      for (const { from, to } of given)
+        expect(repeated.personOf(from) === repeated.personOf(to)).toBe(model.personOf(from) === model.personOf(to));
+    }),
+  );
 });

@@ -1,20 +1,17 @@
 import type { IdentityKind } from '@playline/contracts';
 import { isPlaceholder } from '@playline/people';
 
-/** An identity in the messages of the run. */
 export interface Identity {
   readonly kind: IdentityKind;
   readonly id: string;
 }
 
-/** What an identify or an alias says: these two are one person. */
+/** An identify or an alias: these two are one person. */
 export interface LinkFact {
   readonly link: 'identify' | 'alias';
   readonly from: Identity;
   readonly to: Identity;
 }
-
-export type LinkOutcome = 'linked' | 'unchanged' | 'blocked' | 'shared_device' | 'unique_type' | 'ambiguous';
 
 /** Kinds of which one person has a single value, as in the linker's default settings. */
 const UNIQUE_KINDS: readonly IdentityKind[] = ['passport'];
@@ -25,37 +22,24 @@ interface Component {
   values: Map<IdentityKind, Set<string>>;
 }
 
-/** The simulator's own model of persons, built from acknowledged facts in the order of their publication. */
-export interface PersonsModel {
-  /** Adds the identity, as a person of its own if it is new. */
-  see(identity: Identity): void;
-  apply(fact: LinkFact): LinkOutcome;
-  /** Equal for two identities if and only if they are one person. */
-  personOf(identity: Identity): string;
-}
+export type PersonsModel = ReturnType<typeof createPersonsModel>;
 
 export function identityKeyOf({ kind, id }: Identity): string {
   return `${kind} ${id.trim()}`;
 }
 
-/** Values that link no one and own nothing: they come from client bugs. */
+/** Values of client bugs, which link no one and own nothing. */
 export const isBlocked = isPlaceholder;
 
-/** Owner of a message with these ids. */
 export function ownerOf(user: Identity | null, anonymousId: string): Identity | null {
   if (user !== null && !isBlocked(user.id)) return user;
   return isBlocked(anonymousId) ? null : { kind: 'anonymous', id: anonymousId };
 }
 
-interface Components {
-  of(identity: Identity): Component;
-  merge(a: Component, b: Component): void;
-}
-
-function createComponents(): Components {
+function createComponents() {
   const components = new Map<string, Component>();
   return {
-    of: (identity) => {
+    of: (identity: Identity): Component => {
       const key = identityKeyOf(identity);
       let component = components.get(key);
       if (component === undefined) {
@@ -66,7 +50,7 @@ function createComponents(): Components {
       }
       return component;
     },
-    merge: (a, b) => {
+    merge: (a: Component, b: Component): void => {
       const [into, from] = a.members.length >= b.members.length ? [a, b] : [b, a];
       for (const member of from.members) {
         into.members.push(member);
@@ -79,40 +63,38 @@ function createComponents(): Components {
   };
 }
 
-export function createPersonsModel(): PersonsModel {
+export function createPersonsModel() {
   const components = createComponents();
 
-  const join = (link: 'identify' | 'alias', from: Identity, to: Identity): LinkOutcome => {
-    if (isBlocked(from.id) || isBlocked(to.id)) return 'blocked';
+  const join = ({ link, from, to }: LinkFact) => {
+    if (isBlocked(from.id) || isBlocked(to.id)) return;
     const [a, b] = [components.of(from), components.of(to)];
-    if (a === b) return 'unchanged';
-    if (link === 'identify' && conflict(a, b, [...b.values.keys()])) return 'shared_device';
-    if (link === 'alias' && conflict(a, b, UNIQUE_KINDS)) return 'unique_type';
-    components.merge(a, b);
-    return 'linked';
+    // An identify of another user makes the device a shared one, which then belongs to its first user.
+    const kinds = link === 'identify' ? [...b.values.keys()] : UNIQUE_KINDS;
+    if (a !== b && !conflict(a, b, kinds)) components.merge(a, b);
   };
 
-  /** A typed user id is the same person as the untyped id with the same text, unless another kind came first. */
-  const joinSameId = (user: Identity): LinkOutcome => {
+  /** A typed user id is the same person as the untyped id with the same text, unless another kind was first. */
+  const joinSameId = (user: Identity) => {
     const untyped: Identity = { kind: 'untyped', id: user.id };
     const tied = components.of(untyped);
     const id = user.id.trim();
     const other = [...tied.values].some(([kind, values]) => kind !== 'untyped' && kind !== user.kind && values.has(id));
-    return other && tied !== components.of(user) ? 'ambiguous' : join('identify', user, untyped);
+    if (!other || tied === components.of(user)) join({ link: 'identify', from: user, to: untyped });
   };
 
   return {
-    see: (identity) => void components.of(identity),
-    apply: (fact) => {
+    see: (identity: Identity): void => void components.of(identity),
+    apply: (fact: LinkFact): void => {
       // As in the linker, the user's own untyped id comes first: it may be what makes the device a shared one.
       if (fact.link === 'identify' && fact.to.kind !== 'untyped') joinSameId(fact.to);
-      return join(fact.link, fact.from, fact.to);
+      join(fact);
     },
-    personOf: (identity) => components.of(identity).members[0]!,
+    /** Equal for two identities if and only if they are one person. */
+    personOf: (identity: Identity): string => components.of(identity).members[0]!,
   };
 }
 
-/** Whether both sides have values of one of these kinds, other than a single common one. */
 function conflict(a: Component, b: Component, kinds: readonly IdentityKind[]): boolean {
   return kinds.some((kind) => {
     const [left, right] = [a.values.get(kind), b.values.get(kind)];
@@ -120,21 +102,9 @@ function conflict(a: Component, b: Component, kinds: readonly IdentityKind[]): b
   });
 }
 
-/** The owners of accepted messages, and the model of which identities are one person. */
-export interface Cast {
-  readonly model: PersonsModel;
-  readonly owners: ReadonlyMap<string, { readonly identity: Identity; readonly household: number }>;
-  /** Adds one acknowledged message; call in the order of acknowledgement within a household. */
-  accept(household: number, message: { owner: Identity | null; fact: LinkFact | null }): void;
-  /** A batch of the household was never acknowledged, so its persons are unknown. */
-  doubt(household: number): void;
-  isDoubtful(identity: Identity): boolean;
-  readonly doubtfulHouseholds: number;
-  /** Number of persons that own an accepted message, without those of doubtful households. */
-  persons(): number;
-}
+export type Cast = ReturnType<typeof createCast>;
 
-export function createCast(): Cast {
+export function createCast() {
   const model = createPersonsModel();
   const owners = new Map<string, { identity: Identity; household: number }>();
   const doubtful = new Set<number>();
@@ -146,19 +116,21 @@ export function createCast(): Cast {
   return {
     model,
     owners,
-    accept: (household, { owner, fact }) => {
+    /** Adds one acknowledged message; call in the order of acknowledgement within a household. */
+    accept: (household: number, { owner, fact }: { owner: Identity | null; fact: LinkFact | null }): void => {
       if (owner !== null) {
         model.see(owner);
         owners.set(identityKeyOf(owner), { identity: owner, household });
       }
       if (fact !== null) model.apply(fact);
     },
-    doubt: (household) => void doubtful.add(household),
+    /** A batch was never acknowledged, so the persons of its household are unknown. */
+    doubt: (household: number): void => void doubtful.add(household),
     isDoubtful,
     get doubtfulHouseholds() {
       return doubtful.size;
     },
-    persons: () => {
+    persons: (): number => {
       const persons = new Set<string>();
       for (const { identity } of owners.values()) if (!isDoubtful(identity)) persons.add(model.personOf(identity));
       return persons.size;

@@ -3,7 +3,6 @@ import { createDeck, type Random } from '@playline/testkit/random';
 import type { Run } from '../run.ts';
 import type { Identity } from './persons.ts';
 
-/** How a client writes a time: number of fraction digits, and `Z` or an offset in minutes. */
 export interface TimeStyle {
   readonly digits: number;
   readonly offsetMinutes: number | 'Z';
@@ -28,15 +27,11 @@ function formatOffset(offset: TimeStyle['offsetMinutes']): string {
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 const HOUR_MS = 60 * 60 * 1000;
-/** A day within the 30 that are accepted, so that a batch resent for minutes is still accepted. */
+/** A day less than accepted, so that a batch resent for minutes is still accepted. */
 const LATE_MAX_MS = 29 * DAY_MS;
-/** An hour within the 24 that are accepted. */
 const AHEAD_MAX_MS = 23 * HOUR_MS;
 
-/**
- * How long before now (negative: after) the events of one batch happened: most just now, some from a queue that was
- * offline for hours or weeks, a few from a device whose clock is ahead.
- */
+/** How long before now (negative: after) the events of a batch happened. Some clients were offline for weeks. */
 export function pickDelayMs(random: Random): number {
   const draw = random.next();
   if (draw < 0.88) return random.integer(0, 30_000);
@@ -45,7 +40,6 @@ export function pickDelayMs(random: Random): number {
   return -random.integer(HOUR_MS, AHEAD_MAX_MS);
 }
 
-/** `context` of a message; page members are added message by message. */
 export type Context = Record<string, string | number | null>;
 
 const LOCALES = [
@@ -78,21 +72,20 @@ const LIBRARIES: Record<Surface, { library: string; versions: readonly string[] 
 
 const SCREENS = ['1920x1080', '2560x1440', '3840x2160', '390x844', '1280x800'] as const;
 
-/** The constant part of a device's context, and how the device writes its times. */
-export function createContext(surface: Surface, random: Random): { context: Context; timeStyle: TimeStyle } {
-  const place = random.pick(LOCALES);
+function createContext(surface: Surface, random: Random): { context: Context; timeStyle: TimeStyle } {
+  const region = random.pick(LOCALES);
   const { library, versions } = LIBRARIES[surface];
   const context: Context = {
     library,
     libraryVersion: random.pick(versions),
     userAgent: surface === 'unity' || surface === 'unreal' ? random.pick(ENGINES[surface]) : random.pick(BROWSERS),
-    locale: place.locale,
-    timezone: place.timezone,
+    locale: region.locale,
+    timezone: region.timezone,
     screen: random.pick(SCREENS),
   };
   if (surface !== 'pixel') context.screenDensity = random.pick([1, 1.5, 2, 2.625, 3]);
-  if (surface === 'web' || surface === 'pixel') context.browserLanguage = place.locale;
-  return { context, timeStyle: pickTimeStyle(surface, place.offsetMinutes, random) };
+  if (surface === 'web' || surface === 'pixel') context.browserLanguage = region.locale;
+  return { context, timeStyle: pickTimeStyle(surface, region.offsetMinutes, random) };
 }
 
 /** Browsers write `toISOString`; .NET's round-trip format has 7 digits and may carry the local offset. */
@@ -112,7 +105,6 @@ const PAGES = [
 ] as const;
 const REFERRERS = ['', 'https://www.example.com/search?q=outlands+game', 'https://social.example/outlands'] as const;
 
-/** Members of `context` that describe a page; title and referrer may be empty, as in browsers. */
 export function pickPage(random: Random): Context {
   const page = random.pick(PAGES);
   const campaign = random.chance(0.3) ? `?utm_source=newsletter&utm_campaign=season-4&click=${random.hex(24)}` : '';
@@ -155,7 +147,6 @@ export interface Household {
   readonly recipe: string;
   readonly devices: Device[];
   readonly users: Identity[];
-  /** Remaining scenes, in order. */
   readonly story: Scene[];
 }
 
@@ -171,88 +162,47 @@ const login = (device: number, user: number): Scene => ({ act: 'login', device, 
 const logout = (device: number): Scene => ({ act: 'logout', device });
 const alias = (from: Identity, to: Identity): Scene => ({ act: 'alias', from, to });
 
-const BLOCKED_IDS = [
-  'guest',
-  'Anonymous',
-  'undefined',
-  'NULL',
-  '"null"',
-  '0',
-  '[object Object]',
-  '00000000-0000-0000-0000-000000000000',
-];
+const NIL_UUID = '00000000-0000-0000-0000-000000000000';
+const BLOCKED_IDS = ['guest', 'Anonymous', 'undefined', 'NULL', '"null"', '0', '[object Object]', NIL_UUID];
+
+const toRecipe =
+  (players: number) =>
+  (name: string, surfaces: Recipe['surfaces'], users: Recipe['users'], story: Recipe['story']): Recipe => ({
+    name,
+    surfaces,
+    users,
+    players,
+    story,
+  });
+const [ofOne, ofTwo] = [toRecipe(1), toRecipe(2)];
 
 const RECIPES: readonly Recipe[] = [
-  { name: 'never logs in', surfaces: ['any'], users: [], players: 1, story: () => [] },
-  { name: 'logs in', surfaces: ['any'], users: ['any'], players: 1, story: () => [login(0, 0)] },
-  { name: 'logs in untyped', surfaces: ['any'], users: ['untyped'], players: 1, story: () => [login(0, 0)] },
-  {
-    name: 'two devices of one person',
-    surfaces: ['web', 'unity'],
-    users: ['any'],
-    players: 1,
-    story: () => [login(0, 0), login(1, 0), { act: 'reinstall', device: 1 }, login(1, 0)],
-  },
-  {
-    name: 'pixel before the game',
-    surfaces: ['pixel', 'unreal'],
-    users: ['email'],
-    players: 1,
-    story: () => [login(0, 0), login(1, 0)],
-  },
-  {
-    name: 'accounts linked by alias',
-    surfaces: ['unreal', 'web', 'unity'],
-    users: ['steam', 'passport'],
-    players: 1,
-    story: ([steam, passport]) => [login(0, 0), login(1, 1), alias(steam!, passport!), login(2, 1)],
-  },
-  {
-    name: 'alias before any login',
-    surfaces: ['unity', 'any'],
-    users: ['epic', 'passport'],
-    players: 1,
-    story: ([epic, passport]) => [alias(epic!, passport!), login(0, 0), login(1, 1)],
-  },
-  {
-    name: 'shared device',
-    surfaces: ['web', 'any'],
-    users: ['passport', 'passport'],
-    players: 2,
-    story: () => [login(0, 0), logout(0), login(0, 1), login(1, 1), logout(0), login(0, 0), login(1, 0)],
-  },
-  {
-    name: 'shared device, untyped',
-    surfaces: ['unity'],
-    users: ['untyped', 'untyped'],
-    players: 2,
-    story: () => [login(0, 0), logout(0), login(0, 1)],
-  },
-  {
-    name: 'alias of two known users',
-    surfaces: ['any', 'any'],
-    users: ['passport', 'passport'],
-    players: 2,
-    story: ([one, two]) => [login(0, 0), login(1, 1), alias(one!, two!), login(0, 0)],
-  },
-  {
-    name: 'one text under two types',
-    surfaces: ['any', 'any'],
-    users: ['passport', 'same text'],
-    players: 2,
-    story: () => [login(0, 0), login(1, 1)],
-  },
-  {
-    name: 'sends a blocked user id',
-    surfaces: ['any'],
-    users: ['google'],
-    players: 1,
-    story: ([user], random) => [
-      { act: 'identify', device: 0, user: { kind: 'untyped', id: random.pick(BLOCKED_IDS) } },
-      login(0, 0),
-      alias({ kind: 'custom', id: random.pick(BLOCKED_IDS) }, user!),
-    ],
-  },
+  ofOne('never logs in', ['any'], [], () => []),
+  ofOne('logs in', ['any'], ['any'], () => [login(0, 0)]),
+  ofOne('logs in untyped', ['any'], ['untyped'], () => [login(0, 0)]),
+  ofOne('two devices of one person', ['web', 'unity'], ['any'], () => {
+    return [login(0, 0), login(1, 0), { act: 'reinstall', device: 1 }, login(1, 0)];
+  }),
+  ofOne('pixel before the game', ['pixel', 'unreal'], ['email'], () => [login(0, 0), login(1, 0)]),
+  ofOne('accounts linked by alias', ['unreal', 'web', 'unity'], ['steam', 'passport'], ([steam, passport]) => {
+    return [login(0, 0), login(1, 1), alias(steam!, passport!), login(2, 1)];
+  }),
+  ofOne('alias before any login', ['unity', 'any'], ['epic', 'passport'], ([epic, passport]) => {
+    return [alias(epic!, passport!), login(0, 0), login(1, 1)];
+  }),
+  ofTwo('shared device', ['web', 'any'], ['passport', 'passport'], () => {
+    return [login(0, 0), logout(0), login(0, 1), login(1, 1), logout(0), login(0, 0), login(1, 0)];
+  }),
+  ofTwo('shared device, untyped', ['unity'], ['untyped', 'untyped'], () => [login(0, 0), logout(0), login(0, 1)]),
+  ofTwo('alias of two known users', ['any', 'any'], ['passport', 'passport'], ([one, two]) => {
+    return [login(0, 0), login(1, 1), alias(one!, two!), login(0, 0)];
+  }),
+  ofTwo('one text under two types', ['any', 'any'], ['passport', 'same text'], () => [login(0, 0), login(1, 1)]),
+  ofOne('sends a blocked user id', ['any'], ['google'], ([user], random) => [
+    { act: 'identify', device: 0, user: { kind: 'untyped', id: random.pick(BLOCKED_IDS) } },
+    login(0, 0),
+    alias({ kind: 'custom', id: random.pick(BLOCKED_IDS) }, user!),
+  ]),
 ];
 
 const SURFACE_CHOICES: readonly Surface[] = ['web', 'web', 'unity', 'unreal', 'pixel'];
@@ -267,7 +217,6 @@ const USER_KINDS: readonly IdentityType[] = [
   'custom',
 ];
 
-/** An id in the format of its provider, unique to the run and to `number`. */
 export function toUserId(kind: Identity['kind'], run: Run, number: number): string {
   if (kind === 'email') return `player.${number}@${run.tag}.example`;
   if (kind === 'steam' || kind === 'discord')
@@ -276,7 +225,6 @@ export function toUserId(kind: Identity['kind'], run: Run, number: number): stri
   return `${kind}-${run.tag}-${number}`;
 }
 
-/** An anonymous id as browsers and engines generate it: a UUID, here with the run's tag inside. */
 export function toAnonymousId(run: Run, random: Random): string {
   return `${random.hex(8)}-${random.hex(4)}-4${random.hex(3)}-a${random.hex(3)}-${run.tag}`;
 }

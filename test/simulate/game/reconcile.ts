@@ -5,18 +5,15 @@ import { type Ledger, messageIdPrefix, type Run, toMessageId } from '../run.ts';
 import { type Cast, type Identity, identityKeyOf, ownerOf } from './persons.ts';
 import type { GameDifferenceKind, GameDifferences } from './sender.ts';
 
-/** One owner of events in the store. `persons` are the distinct person keys (hex) of its events. */
 export interface StoredOwner {
   readonly kind: string;
   readonly id: string;
   readonly persons: readonly string[];
 }
 
-/** Queries of the reconciliation, all limited to messages of the run. */
 export interface EventReader {
   /** Rows in the raw table, and distinct message ids among them. */
   counts(): Promise<{ raw: number; distinct: number }>;
-  /** Calls `each` with the sequence number of every row of the exact view. */
   eachSequence(each: (sequence: number) => void): Promise<void>;
   /** All owners of events; `kind` is '' for events without an owner. */
   owners(): Promise<StoredOwner[]>;
@@ -27,9 +24,7 @@ const OWNERS = `
   SELECT if(identity_type = '', 'untyped', toString(identity_type)) AS kind, user_id, anonymous_id,
     groupUniqArray(3)(lower(hex(person_key))) AS persons
   FROM events_identified WHERE ${RUN_ROWS} GROUP BY kind, user_id, anonymous_id FORMAT JSONCompactEachRow`;
-/** Longer than a scan of some ten million rows takes on a laptop, short enough to notice a store that hangs. */
 const QUERY_MAX_MS = 120_000;
-/** Bytes of a UUID in RowBinary: two little-endian halves. */
 const UUID_BYTES = 16;
 
 export function createEventReader(address: ClickHouseAccount, environmentId: string, run: Run): EventReader {
@@ -73,33 +68,21 @@ async function* readRows(response: Response): AsyncGenerator<Buffer> {
   if (rest.length > 0) throw new Error('ClickHouse ended its answer within a row');
 }
 
-export interface Reconciliation {
-  readonly raw: number;
-  readonly exact: number;
-  /** Number of messages that were stored but never acknowledged, which is allowed. */
-  readonly unknownStored: number;
-  readonly persons: { readonly model: number; readonly stored: number };
-}
-
-export interface Judged {
+export interface Compared {
   readonly reader: EventReader;
   readonly run: Run;
   readonly ledger: Ledger;
   readonly cast: Cast;
 }
 
-/** Reads the store once and compares it with what was acknowledged; every difference goes to `differences`. */
-export async function reconcile(judged: Judged, differences: GameDifferences): Promise<Reconciliation> {
-  const { rowsOf: _, ...rows } = await compareMessages(judged, differences);
-  const persons = await comparePersons(judged, differences);
+export async function reconcile(compared: Compared, differences: GameDifferences) {
+  const { rowsOf: _, ...rows } = await compareMessages(compared, differences);
+  const persons = await comparePersons(compared, differences);
   return { ...rows, persons };
 }
 
-/** Compares rows and ledger message by message. @returns also the rows of the exact view, by sequence number */
-export async function compareMessages(
-  { reader, run, ledger }: Omit<Judged, 'cast'>,
-  differences: GameDifferences,
-): Promise<Omit<Reconciliation, 'persons'> & { readonly rowsOf: Uint8Array }> {
+/** Compares rows and ledger message by message. @returns `unknownStored` and rows by sequence number */
+export async function compareMessages({ reader, run, ledger }: Omit<Compared, 'cast'>, differences: GameDifferences) {
   const { raw } = await reader.counts();
   const rowsOf = new Uint8Array(ledger.taken);
   let exact = 0;
@@ -108,6 +91,7 @@ export async function compareMessages(
     if (sequence >= ledger.taken) differences.add('uninvited', `${toMessageId(run, sequence)} was never sent`);
     else if (rowsOf[sequence]! < 255) rowsOf[sequence]!++;
   });
+  // Stored but never acknowledged, which is allowed.
   let unknownStored = 0;
   for (let sequence = 0; sequence < ledger.taken; sequence++) {
     const [outcome, rows] = [ledger.outcomeOf(sequence), rowsOf[sequence]!];
@@ -120,9 +104,9 @@ export async function compareMessages(
   return { raw, exact, unknownStored, rowsOf };
 }
 
-/** Compares the grouping of owners, not the keys: person keys depend on a secret that the simulator does not have. */
-async function comparePersons({ reader, cast }: Judged, differences: GameDifferences) {
-  // By stored person and by person of the model: the other side's person, and the owner that showed it first.
+/** Compares the grouping of owners, not the keys, which depend on a secret. */
+async function comparePersons({ reader, cast }: Compared, differences: GameDifferences) {
+  // By stored person and by person of the model: the other side's person and its first owner.
   const modelOf = new Map<string, { model: string; name: string }>();
   const storedOf = new Map<string, { stored: string; name: string }>();
   const seen = new Set<string>();
@@ -140,7 +124,7 @@ async function comparePersons({ reader, cast }: Judged, differences: GameDiffere
       continue;
     }
     seen.add(identityKeyOf(owner));
-    if (persons.length !== 1) differences.add('person', `${name} is ${persons.length} persons at once`);
+    if (persons.length !== 1) differences.add('person', `${name} is ${persons.length} persons`);
     const [stored, model] = [persons[0]!, cast.model.personOf(owner)];
     const namesake = storedOf.get(model) ?? { stored, name };
     if (namesake.stored !== stored) differences.add('person', `${name} should be one person with ${namesake.name}`);
@@ -155,37 +139,34 @@ async function comparePersons({ reader, cast }: Judged, differences: GameDiffere
   return { model: cast.persons(), stored: modelOf.size };
 }
 
-export interface SettleOptions {
-  readonly accepted: number;
-  /** Gives up after this time without any change in the store. */
-  readonly idleMaxMs: number;
-  readonly pollMs: number;
-  onProgress?(rows: { raw: number; distinct: number }): void;
-}
-
 /**
- * Waits until the consumers have caught up: every accepted message is stored, nothing differs and the rows no longer
- * change; or until nothing changed for `idleMaxMs`. Then compares.
+ * Compares until every accepted message is stored, nothing differs and the rows no longer change, or until nothing
+ * changed for `idleMaxMs`.
  */
 export async function settle(
-  judged: Judged,
-  options: SettleOptions,
-): Promise<{ result: Reconciliation; differences: GameDifferences }> {
+  compared: Compared,
+  options: {
+    readonly accepted: number;
+    readonly idleMaxMs: number;
+    readonly pollMs: number;
+    onProgress?(rows: { raw: number; distinct: number }): void;
+  },
+) {
   let last = '';
   let changedAt = performance.now();
   for (;;) {
-    const rows = await judged.reader.counts();
+    const rows = await compared.reader.counts();
     options.onProgress?.(rows);
     const differences = createDifferences<GameDifferenceKind>();
     // A comparison reads every row, so it waits until the counts allow success.
-    const result = rows.distinct >= options.accepted ? await reconcile(judged, differences) : null;
+    const result = rows.distinct >= options.accepted ? await reconcile(compared, differences) : null;
     const state = JSON.stringify([rows, result, differences.total]);
     const still = state === last;
     if (still && result !== null && differences.total === 0) return { result, differences };
     if (!still) changedAt = performance.now();
     last = state;
     if (performance.now() - changedAt > options.idleMaxMs) {
-      return { result: result ?? (await reconcile(judged, differences)), differences };
+      return { result: result ?? (await reconcile(compared, differences)), differences };
     }
     await delay(options.pollMs);
   }

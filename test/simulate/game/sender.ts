@@ -1,10 +1,10 @@
 import { brotliCompressSync, constants, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib';
 import { BATCH_BYTES_MAX, BATCH_MESSAGES_MAX } from '@playline/contracts';
-import { createDelivery, type Delivered, type DeliveryOptions } from '../delivery.ts';
-import { count, createLatency, type Differences, type Latency } from '../report.ts';
+import { createDelivery, type Delivered, type DeliveryOptions, parseJson } from '../delivery.ts';
+import { count, createLatency, type Differences } from '../report.ts';
 import { type Ledger, type Run, toMessageId } from '../run.ts';
 import type { Cast } from './persons.ts';
-import { type Batch, differencesOf, type Encoding, parseVerdict, type Verdict } from './traffic.ts';
+import { type Batch, type BatchAnswer, differencesOf, type Encoding, parseAnswer } from './traffic.ts';
 
 /** Kinds of differences that a run of a game can find; each makes the run fail. */
 export type GameDifferenceKind =
@@ -17,39 +17,22 @@ export type GameDifferenceKind =
 
 export type GameDifferences = Differences<GameDifferenceKind>;
 
-/** Counters of a run's traffic; the ledger has the single messages. */
-export interface Tally {
-  batches: number;
-  /** Elements of batches, without copies of resent ones. */
-  messages: number;
-  bytes: number;
-  accepted: number;
-  rejected: number;
-  rejectedByCode: Map<string, number>;
-  resentBatches: number;
-  lostAnswers: number;
-  retries: Map<string, number>;
-  unknownBatches: number;
-  probes: number;
-  readonly latency: Latency;
-}
+export type Tally = ReturnType<typeof createTally>;
 
-export function createTally(): Tally {
-  return {
-    batches: 0,
-    messages: 0,
-    bytes: 0,
-    accepted: 0,
-    rejected: 0,
-    rejectedByCode: new Map(),
-    resentBatches: 0,
-    lostAnswers: 0,
-    retries: new Map(),
-    unknownBatches: 0,
-    probes: 0,
-    latency: createLatency(),
-  };
-}
+export const createTally = () => ({
+  batches: 0,
+  messages: 0,
+  bytes: 0,
+  accepted: 0,
+  rejected: 0,
+  rejectedByCode: new Map<string, number>(),
+  resentBatches: 0,
+  lostAnswers: 0,
+  retries: new Map<string, number>(),
+  unknownBatches: 0,
+  probes: 0,
+  latency: createLatency(),
+});
 
 /** An invalid request, and the error envelope that it must get. */
 export interface Probe {
@@ -66,7 +49,6 @@ export interface Probe {
 export interface ProbeOptions {
   readonly run: Run;
   readonly ledger: Ledger;
-  /** Name of the header for the publishable key. */
   readonly keyHeader: string;
   readonly publishableKey: string;
   /** Secret key of the same environment; without it the probe that needs it is left out. */
@@ -76,10 +58,8 @@ export interface ProbeOptions {
 export const MESSAGES_PATH = '/v1/audience/messages';
 /** Deeper than a recursive reader of JSON has stack for. */
 const DEPTH = 200_000;
-/** 64 times the allowed size when inflated, from some 64 KiB. */
 const BOMB_BYTES = 64 * BATCH_BYTES_MAX;
 
-/** A batch of valid messages that must not be stored. */
 function createSoundBatch({ run, ledger }: ProbeOptions, count: number, properties: object = {}): Buffer {
   const messages = Array.from({ length: count }, () => {
     const sequence = ledger.take();
@@ -97,7 +77,6 @@ function createProbe(name: string, toBody: () => Buffer, rest: Partial<Probe> = 
 
 const text = (body: string) => () => Buffer.from(body);
 
-/** Bodies that are not a batch. */
 function createBodyProbes(options: ProbeOptions): Probe[] {
   const one = () => createSoundBatch(options, 1);
   const broken = Buffer.concat([text('{"messages":[{"a":"')(), Buffer.from([0xff, 0xfe]), text('"}]}')()]);
@@ -150,101 +129,85 @@ export interface SenderOptions extends Omit<DeliveryOptions, 'onRetry'> {
   readonly publishableKey: string;
 }
 
-/** Sends batches and notes their results. */
-export type SendBatch = (batch: Batch) => Promise<void>;
-
-/** Cuts connections while the gateway works; its answer usually takes some milliseconds. */
 const CUT_MAX_MS = 25;
 /** Enough of an unexpected answer to recognise it. */
 const SHOWN_CHARACTERS_MAX = 300;
 
-export function createSendBatch(options: SenderOptions): SendBatch {
+export function createSendBatch(options: SenderOptions): (batch: Batch) => Promise<void> {
   const { ledger, cast, tally } = options;
-  const post = createPost(options);
-  const book = createBook(options);
-  const report = createReport(options);
+  const deliver = createDelivery({ ...options, onRetry: (reason) => count(tally.retries, reason) });
   return async (batch) => {
     tally.batches++;
     tally.messages += batch.messages;
     tally.bytes += batch.body.length;
     for (const sequence of batch.broken) ledger.set(sequence, 'rejected');
     for (const { sequence } of batch.sound) ledger.set(sequence, 'unknown');
-    const { first, again } = await post(batch);
-    const verdict = report(batch, first);
-    // A resent batch must get the same answer as before.
-    if (again !== null) report(batch, again, 'resent ');
-    if (verdict !== null) return book(batch, verdict);
-    const isDoubtful = first.kind === 'given up' || first.doubtful || batch.answerLost;
-    if (!isDoubtful) for (const { sequence } of batch.sound) ledger.set(sequence, 'rejected');
-    if (!isDoubtful) return;
+    const request = toRequest(options, batch);
+    if (batch.answerLost) {
+      tally.lostAnswers++;
+      await options.client.send({ ...request, cutAfterMs: Math.random() * CUT_MAX_MS }).catch(() => null);
+    }
+    const startMs = performance.now();
+    const first = await deliver(request);
+    tally.latency.add(performance.now() - startMs);
+    const answer = compareAnswer(options, batch, first);
+    if (batch.resent) {
+      tally.resentBatches++;
+      // A resent batch must get the same answer as before.
+      compareAnswer(options, batch, await deliver(request), 'resent ');
+    }
+    if (answer !== null) return noteAnswer(options, batch, answer);
+    if (first.kind === 'answered' && !first.doubtful && !batch.answerLost) {
+      for (const { sequence } of batch.sound) ledger.set(sequence, 'rejected');
+      return;
+    }
     tally.unknownBatches++;
     cast.doubt(batch.household);
   };
 }
 
-function createPost(options: SenderOptions): (batch: Batch) => Promise<{ first: Delivered; again: Delivered | null }> {
-  const { client, tally } = options;
-  const deliver = createDelivery({ ...options, onRetry: (reason) => count(tally.retries, reason) });
-  return async (batch) => {
-    const headers = {
-      ...headersOf(options),
-      ...(batch.encoding === 'identity' ? {} : { 'content-encoding': batch.encoding }),
-    };
-    const body = encodeBody(batch.body, batch.encoding);
-    const request = { method: 'POST', path: MESSAGES_PATH, headers, body } as const;
-    if (batch.answerLost) {
-      tally.lostAnswers++;
-      await client.send({ ...request, cutAfterMs: Math.random() * CUT_MAX_MS }).catch(() => null);
-    }
-    const startedAt = performance.now();
-    const first = await deliver(request);
-    tally.latency.add(performance.now() - startedAt);
-    if (!batch.resent) return { first, again: null };
-    tally.resentBatches++;
-    return { first, again: await deliver(request) };
-  };
+function toRequest(options: SenderOptions, { body, encoding }: Batch) {
+  const headers = { ...headersOf(options), ...(encoding === 'identity' ? {} : { 'content-encoding': encoding }) };
+  return { method: 'POST', path: MESSAGES_PATH, headers, body: encodeBody(body, encoding) } as const;
 }
 
-/**
- * Compares an answer with the expected one. The verdict is null when no comparison is possible: no answer, or one of
- * another kind.
- */
-function createReport({ run, differences }: SenderOptions) {
-  return (batch: Batch, delivered: Delivered, which = ''): Verdict | null => {
-    // A missing answer is no fault of the gateway: it is then unknown whether the batch was stored.
-    if (delivered.kind === 'given up') return null;
-    const { status, text } = delivered.answer;
-    const verdict = parseVerdict(text);
-    const found =
-      verdict === null
-        ? [`answered ${status}: ${text.slice(0, SHOWN_CHARACTERS_MAX)}`]
-        : differencesOf(batch.expectation, status, verdict);
-    const first = toMessageId(run, batch.sound[0]?.sequence ?? batch.broken[0] ?? 0);
-    for (const difference of found) differences.add('answer', `${which}batch of ${first}: ${difference}`);
-    return verdict;
-  };
+/** Compares an answer with the expected one. @returns null without an answer, or for one of another kind */
+function compareAnswer(
+  { run, differences }: SenderOptions,
+  batch: Batch,
+  delivered: Delivered,
+  which = '',
+): BatchAnswer | null {
+  // A missing answer is no fault of the gateway: it is then unknown whether the batch was stored.
+  if (delivered.kind === 'given up') return null;
+  const { status, text } = delivered.answer;
+  const answer = parseAnswer(text);
+  const found =
+    answer === null
+      ? [`answered ${status}: ${text.slice(0, SHOWN_CHARACTERS_MAX)}`]
+      : differencesOf(batch.expectation, status, answer);
+  const first = toMessageId(run, batch.sound[0]?.sequence ?? batch.broken[0] ?? 0);
+  for (const difference of found) differences.add('answer', `${which}batch of ${first}: ${difference}`);
+  return answer;
 }
 
 /** Notes an acknowledged batch by its actual answer, since that is what a client relies on. */
-function createBook({ run, ledger, cast, tally }: SenderOptions) {
-  return (batch: Batch, verdict: Verdict): void => {
-    const refused = new Set(verdict.rejections.map(({ messageId }) => messageId.toLowerCase()));
-    tally.accepted += verdict.accepted;
-    tally.rejected += verdict.rejected;
-    for (const { errors } of verdict.rejections) for (const { code } of errors) count(tally.rejectedByCode, code);
-    for (const message of batch.sound) {
-      const isRefused = refused.has(toMessageId(run, message.sequence));
-      ledger.set(message.sequence, isRefused ? 'rejected' : 'accepted');
-      if (!isRefused) cast.accept(batch.household, message);
-    }
-  };
+function noteAnswer({ run, ledger, cast, tally }: SenderOptions, batch: Batch, answer: BatchAnswer): void {
+  const refused = new Set(answer.rejections.map(({ messageId }) => messageId.toLowerCase()));
+  tally.accepted += answer.accepted;
+  tally.rejected += answer.rejected;
+  for (const { errors } of answer.rejections) for (const { code } of errors) count(tally.rejectedByCode, code);
+  for (const message of batch.sound) {
+    const isRefused = refused.has(toMessageId(run, message.sequence));
+    ledger.set(message.sequence, isRefused ? 'rejected' : 'accepted');
+    if (!isRefused) cast.accept(batch.household, message);
+  }
 }
 
 function headersOf({ keyHeader, publishableKey }: SenderOptions): Record<string, string> {
   return { 'content-type': 'application/json', [keyHeader]: publishableKey };
 }
 
-/** Sends an invalid request and checks its error envelope. */
 export function createSendProbe(options: SenderOptions): (probe: Probe) => Promise<void> {
   const { tally, differences } = options;
   const deliver = createDelivery({ ...options, onRetry: (reason) => count(tally.retries, reason) });
@@ -270,16 +233,12 @@ export function createSendProbe(options: SenderOptions): (probe: Probe) => Promi
 
 /** `code` of a complete error envelope (contract, "Error envelope"); otherwise what is wrong with it. */
 function codeOf(text: string): string {
-  try {
-    const body = JSON.parse(text) as Record<string, unknown>;
-    const absent = ['message', 'link', 'trace_id', 'code', 'details'].filter((member) => !(member in body));
-    return absent.length === 0 ? String(body.code) : `an envelope without ${absent.join(', ')}`;
-  } catch {
-    return 'no JSON';
-  }
+  const body = parseJson(text);
+  if (typeof body !== 'object' || body === null) return 'no JSON object';
+  const absent = ['message', 'link', 'trace_id', 'code', 'details'].filter((member) => !(member in body));
+  return absent.length === 0 ? String((body as { code: unknown }).code) : `an envelope without ${absent.join(', ')}`;
 }
 
-/** Encodes a body at the cheapest level: clients of games save CPU, not bytes. */
 function encodeBody(body: string, encoding: Encoding): Buffer {
   const bytes = Buffer.from(body);
   if (encoding === 'gzip') return gzipSync(bytes, { level: 1 });

@@ -1,17 +1,16 @@
 import type { ClickHouseAccount } from '@playline/stores';
 import { createDeck, createRandom, type Random } from '@playline/testkit/random';
 import { createLanes, createPace, openHttpClient } from '../delivery.ts';
-import { createDifferences, describeCounts, type KindOfDifference, type RunReport, round } from '../report.ts';
-import { createLedger, createRun, type Ledger, type Run } from '../run.ts';
-import { type Cast, createCast } from './persons.ts';
-import { createEventReader, type Reconciliation, settle } from './reconcile.ts';
+import { createDifferences, quantilesOf, type RunReport, round } from '../report.ts';
+import { createLedger, createRun, type Run } from '../run.ts';
+import { createCast } from './persons.ts';
+import { createEventReader, settle } from './reconcile.ts';
 import {
   createProbes,
   createSendBatch,
   createSendProbe,
   createTally,
   type GameDifferenceKind,
-  type GameDifferences,
   type Tally,
 } from './sender.ts';
 import { createTraffic } from './traffic.ts';
@@ -31,53 +30,27 @@ export interface SimulationOptions {
   readonly messagesMax: number;
   readonly brokenShare: number;
   readonly settleIdleMaxMs: number;
-  /** Maximum time for one batch with its repetitions; by default that of the delivery. */
   readonly deliveryMaxMs?: number;
-  /** Ends the sending early; what was sent is still reconciled. */
+  /** Ends the sending early; what was sent is still compared. */
   readonly stop: AbortSignal;
   onProgress(line: string): void;
 }
 
-export interface SimulationResult {
-  readonly run: Run;
-  readonly tally: Tally;
-  readonly sentMs: number;
-  readonly settledMs: number;
-  readonly unknownMessages: number;
-  readonly reconciliation: Reconciliation;
-  readonly doubtfulHouseholds: number;
-  readonly ways: number;
-  readonly differences: readonly KindOfDifference<GameDifferenceKind>[];
-}
+export type SimulationResult = Awaited<ReturnType<typeof simulate>>;
 
 /** Enough open requests to use two cores of a stack, few enough to need only some megabytes for bodies. */
 const OPEN_BATCHES_MAX = { asFastAsPossible: 16, openLoop: 128 };
-/** One invalid request is sent for this many batches. */
 const BATCHES_PER_PROBE = 40;
 const POLL_MS = 1000;
 
-/** Results of the sending, for the comparison. */
-interface Stage {
-  readonly run: Run;
-  readonly ledger: Ledger;
-  readonly cast: Cast;
-  readonly tally: Tally;
-  readonly differences: GameDifferences;
-}
-
 /** Sends the traffic, waits until the consumers have caught up, and compares. */
-export async function simulate(options: SimulationOptions): Promise<SimulationResult> {
+export async function simulate(options: SimulationOptions) {
   const run = createRun(options.seed, Date.now());
-  const [ledger, cast, tally, differences] = [
-    createLedger(),
-    createCast(),
-    createTally(),
-    createDifferences<GameDifferenceKind>(),
-  ];
-  const stage = { run, ledger, cast, tally, differences };
-  const startedAt = performance.now();
-  const ways = await sendTraffic(stage, options);
-  const sentMs = performance.now() - startedAt;
+  const state = createState(run);
+  const { ledger, cast, tally, differences } = state;
+  const startMs = performance.now();
+  const ways = await sendTraffic(state, options);
+  const sentMs = performance.now() - startMs;
 
   const reader = createEventReader(options.clickhouse, options.environmentId, run);
   const accepted = ledger.count('accepted');
@@ -95,7 +68,7 @@ export async function simulate(options: SimulationOptions): Promise<SimulationRe
     run,
     tally,
     sentMs,
-    settledMs: performance.now() - startedAt - sentMs,
+    settledMs: performance.now() - startMs - sentMs,
     unknownMessages: ledger.count('unknown'),
     reconciliation: settled.result,
     doubtfulHouseholds: cast.doubtfulHouseholds,
@@ -104,32 +77,38 @@ export async function simulate(options: SimulationOptions): Promise<SimulationRe
   };
 }
 
-/**
- * Sends until time, messages or an interruption end it, and waits for all answers. @returns names of what was broken
- */
-async function sendTraffic(stage: Stage, options: SimulationOptions): Promise<Set<string>> {
-  const { run, tally } = stage;
-  const { keyHeader, publishableKey, secretKey, deliveryMaxMs, onProgress } = options;
+const createState = (run: Run) => ({
+  run,
+  ledger: createLedger(),
+  cast: createCast(),
+  tally: createTally(),
+  differences: createDifferences<GameDifferenceKind>(),
+});
+type State = ReturnType<typeof createState>;
+
+/** Sends until time, messages or an interruption end it. @returns names of what was broken */
+async function sendTraffic(state: State, options: SimulationOptions): Promise<Set<string>> {
+  const { run, tally } = state;
+  const { keyHeader, publishableKey, secretKey, deliveryMaxMs: totalMaxMs, onProgress } = options;
   const client = openHttpClient(options.gateway);
-  const delivery = deliveryMaxMs === undefined ? {} : { totalMaxMs: deliveryMaxMs };
-  const senderOptions = { ...stage, client, keyHeader, publishableKey, ...delivery };
+  const senderOptions = { ...state, client, keyHeader, publishableKey, totalMaxMs };
   const sendBatch = createSendBatch(senderOptions);
-  const traffic = createTraffic({ ...stage, players: options.players, brokenShare: options.brokenShare });
+  const traffic = createTraffic({ ...state, players: options.players, brokenShare: options.brokenShare });
   const lanes = createLanes(options.rate === 0 ? OPEN_BATCHES_MAX.asFastAsPossible : OPEN_BATCHES_MAX.openLoop);
   // Probes share one lane, after those of all households.
   const sendProbe = createSendProbe(senderOptions);
   const probes = createRounds(
     createRandom(run.seed),
-    createProbes({ ...stage, keyHeader, publishableKey, secretKey }),
+    createProbes({ ...state, keyHeader, publishableKey, secretKey }),
     (probe) => lanes.start(traffic.households.length, () => sendProbe(probe)),
   );
   onProgress(`run ${run.tag}, seed ${run.seed}: ${traffic.households.length} households`);
 
   const ways = new Set<string>();
   const pace = createPace(options.rate);
-  const startedAt = performance.now();
-  const isOver = () => options.stop.aborted || performance.now() - startedAt >= options.durationMaxMs;
-  const progress = setInterval(() => onProgress(sendingLine(tally, lanes.running, startedAt)), POLL_MS);
+  const startMs = performance.now();
+  const isOver = () => options.stop.aborted || performance.now() - startMs >= options.durationMaxMs;
+  const progress = setInterval(() => onProgress(sendingLine(tally, lanes.running, startMs)), POLL_MS);
   try {
     for (let planned = 0, batches = 1; planned < options.messagesMax && !isOver(); batches++) {
       const batch = traffic.next(Date.now());
@@ -148,7 +127,6 @@ async function sendTraffic(stage: Stage, options: SimulationOptions): Promise<Se
   return ways;
 }
 
-/** Passes items one by one in random rounds; `finish` passes those that no round has reached yet. */
 function createRounds<T>(random: Random, items: readonly T[], give: (item: T) => Promise<void>) {
   const draw = createDeck(random, items);
   const rest = new Set(items);
@@ -164,12 +142,12 @@ function createRounds<T>(random: Random, items: readonly T[], give: (item: T) =>
   };
 }
 
-function sendingLine(tally: Tally, open: number, startedAt: number): string {
-  const seconds = (performance.now() - startedAt) / 1000;
+function sendingLine(tally: Tally, open: number, startMs: number): string {
+  const seconds = (performance.now() - startMs) / 1000;
   const retries = [...tally.retries.values()].reduce((sum, value) => sum + value, 0);
   return (
     `${seconds.toFixed(0)} s: sent ${tally.messages}, accepted ${tally.accepted}, rejected ${tally.rejected}, ` +
-    `${(tally.messages / seconds).toFixed(0)} messages/s, ${open} batches open, ${retries} tries repeated`
+    `${(tally.messages / seconds).toFixed(0)} messages/s, ${open} batches open, ${retries} retries`
   );
 }
 
@@ -177,43 +155,23 @@ const CLEAN = 'All accepted messages are stored once, every rejection and every 
 
 export function toReport(result: SimulationResult): RunReport {
   const { run, tally, reconciliation: rows, unknownMessages, differences } = result;
-  const { latency, rejectedByCode } = tally;
-  const [sent, settled] = [result.sentMs / 1000, result.settledMs / 1000];
-  const codes = [...rejectedByCode].map(([code, times]) => `${code} ${times}`).join(', ');
-  const lines: [string, string][] = [
-    [
-      'sent',
-      `${tally.messages} messages in ${tally.batches} batches, ${(tally.bytes / 2 ** 20).toFixed(1)} MiB in ${sent.toFixed(1)} s (${(tally.messages / sent).toFixed(0)}/s)`,
-    ],
-    [
-      'again',
-      `${tally.resentBatches} batches resent, ${tally.lostAnswers} answers lost, tries repeated: ${describeCounts(tally.retries)}`,
-    ],
-    ['accepted', String(tally.accepted)],
-    ['rejected', `${tally.rejected} (${codes})`],
-    ['unknown', `${unknownMessages} messages never acknowledged, ${rows.unknownStored} of them stored`],
-    ['probes', `${tally.probes} requests that are wrong as a whole`],
-    ['stored', `${rows.exact} rows in the exact view, ${rows.raw} raw, ${settled.toFixed(1)} s after the last answer`],
-    ['persons', `${rows.persons.stored} stored, ${rows.persons.model} in the model`],
-    ['answered', `p50 ${latency.quantileMs(0.5).toFixed(0)} ms, p99 ${latency.quantileMs(0.99).toFixed(0)} ms`],
-  ];
-  if (result.doubtfulHouseholds > 0)
-    lines.push(['left out', `persons of ${result.doubtfulHouseholds} households with a batch never acknowledged`]);
+  const seconds = result.sentMs / 1000;
   const facts = {
-    sent: { batches: tally.batches, messages: tally.messages, bytes: tally.bytes, seconds: round(sent) },
+    sent: { batches: tally.batches, messages: tally.messages, bytes: tally.bytes, seconds: round(seconds) },
+    messagesPerSecond: round(tally.messages / seconds),
     resentBatches: tally.resentBatches,
     lostAnswers: tally.lostAnswers,
     repeatedTries: Object.fromEntries(tally.retries),
     accepted: tally.accepted,
     rejected: tally.rejected,
-    rejectedByCode: Object.fromEntries(rejectedByCode),
+    rejectedByCode: Object.fromEntries(tally.rejectedByCode),
     unknown: { batches: tally.unknownBatches, messages: unknownMessages, stored: rows.unknownStored },
     probes: tally.probes,
     ways: result.ways,
     rows: { raw: rows.raw, exact: rows.exact },
     persons: { ...rows.persons, householdsLeftOut: result.doubtfulHouseholds },
-    acknowledgedMs: { p50: round(latency.quantileMs(0.5)), p99: round(latency.quantileMs(0.99)) },
-    settleSeconds: round(settled),
+    acknowledgedMs: quantilesOf(tally.latency),
+    settleSeconds: round(result.settledMs / 1000),
   };
-  return { run, facts, lines, clean: CLEAN, differences };
+  return { run, facts, clean: CLEAN, differences };
 }

@@ -1,5 +1,6 @@
 import { BATCH_MESSAGES_MAX } from '@playline/contracts';
 import { createDeck, createRandom, type Random } from '@playline/testkit/random';
+import { parseJson } from '../delivery.ts';
 import { type Ledger, type Run, toMessageId } from '../run.ts';
 import { BREAKAGES, type Breakage } from './breakage.ts';
 import { type BuiltMessage, createAlias, createIdentify, createPlay, ODDITIES } from './messages.ts';
@@ -14,7 +15,6 @@ import {
   toUserId,
 } from './players.ts';
 
-/** The expected answer to a batch: the set of `field CODE` for each rejected message id, and the number accepted. */
 export interface Expectation {
   accepted: number;
   rejected: number;
@@ -22,9 +22,7 @@ export interface Expectation {
   rejections: Map<string, Set<string>>;
 }
 
-export function createExpectation(): Expectation {
-  return { accepted: 0, rejected: 0, rejections: new Map() };
-}
+export const createExpectation = (): Expectation => ({ accepted: 0, rejected: 0, rejections: new Map() });
 
 /** Adds messages that must be rejected; errors of one id are merged, as the answer has one entry for each id. */
 export function expectRejection(
@@ -37,43 +35,35 @@ export function expectRejection(
   expectation.rejected += rejected.messages;
 }
 
-/** The service's answer, parsed leniently: a difference is reported and does not end the run. */
-export interface Verdict {
+/** The service's answer, parsed leniently: a difference does not end the run. */
+export interface BatchAnswer {
   readonly success: boolean;
   readonly accepted: number;
   readonly rejected: number;
   readonly rejections: readonly { messageId: string; errors: readonly { field: string; code: string }[] }[];
 }
 
-/** Parses a MessagesResponse; null for any other text. */
-export function parseVerdict(text: string): Verdict | null {
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch {
-    return null;
-  }
-  const candidate = value as Partial<Verdict> | null;
+export function parseAnswer(text: string): BatchAnswer | null {
+  const candidate = parseJson(text) as Partial<BatchAnswer> | null | undefined;
   const shaped =
     typeof candidate?.success === 'boolean' &&
     Number.isInteger(candidate.accepted) &&
     Number.isInteger(candidate.rejected) &&
     Array.isArray(candidate.rejections);
-  return shaped ? (candidate as Verdict) : null;
+  return shaped ? (candidate as BatchAnswer) : null;
 }
 
-/** All differences between an answer and the expected one, one sentence each; empty when they agree. */
-export function differencesOf(expected: Expectation, status: number, verdict: Verdict): string[] {
+export function differencesOf(expected: Expectation, status: number, answer: BatchAnswer): string[] {
   const differences: string[] = [];
   const compare = (what: string, wanted: unknown, given: unknown) => {
     if (wanted !== given) differences.push(`${what}: expected ${wanted}, was ${given}`);
   };
   compare('status', expected.accepted > 0 ? 200 : 400, status);
-  compare('success', expected.accepted > 0, verdict.success);
-  compare('accepted', expected.accepted, verdict.accepted);
-  compare('rejected', expected.rejected, verdict.rejected);
+  compare('success', expected.accepted > 0, answer.success);
+  compare('accepted', expected.accepted, answer.accepted);
+  compare('rejected', expected.rejected, answer.rejected);
   const given = new Map<string, string>();
-  for (const { messageId, errors } of verdict.rejections) {
+  for (const { messageId, errors } of answer.rejections) {
     if (given.has(messageId)) differences.push(`two entries for message id ${JSON.stringify(messageId)}`);
     given.set(messageId, toText(new Set(errors.map(({ field, code }) => `${field} ${code}`))));
   }
@@ -85,14 +75,10 @@ export function differencesOf(expected: Expectation, status: number, verdict: Ve
   return differences;
 }
 
-function toText(errors: ReadonlySet<string>): string {
-  return [...errors].sort().join(', ');
-}
+const toText = (errors: ReadonlySet<string>): string => [...errors].sort().join(', ');
 
-export const ENCODINGS = ['identity', 'gzip', 'deflate', 'br', 'zstd'] as const;
-export type Encoding = (typeof ENCODINGS)[number];
+export type Encoding = 'identity' | 'gzip' | 'deflate' | 'br' | 'zstd';
 
-/** A valid message of a batch. */
 export interface SoundMessage {
   readonly sequence: number;
   readonly owner: Identity | null;
@@ -101,7 +87,6 @@ export interface SoundMessage {
 
 export interface Batch {
   readonly household: number;
-  /** JSON text of the body. */
   readonly body: string;
   readonly messages: number;
   readonly sound: readonly SoundMessage[];
@@ -113,17 +98,14 @@ export interface Batch {
   readonly resent: boolean;
   /** Cut the connection before the answer, then send again. */
   readonly answerLost: boolean;
-  /** Names of its breakages and oddities. */
   readonly ways: readonly string[];
 }
 
 export interface Traffic {
   readonly households: readonly Household[];
-  /** The next batch of the run; the same seed, tag and times give the same batches. */
   next(nowMs: number): Batch;
 }
 
-/** Shares of the traffic; even small ones occur in a run of some thousand messages. */
 const SHARES = {
   oddity: 0.05,
   reordered: 0.15,
@@ -138,11 +120,9 @@ export interface TrafficOptions {
   readonly run: Run;
   readonly ledger: Ledger;
   readonly players: number;
-  /** Share of broken messages, 0 to 1. */
   readonly brokenShare: number;
   /** Batches have 1 to this many messages, each size equally often; by default as many as clients send. */
   readonly batchMax?: number;
-  /** Length of the longest filler in the properties of an event; by default there is none. */
   readonly fillMax?: number;
 }
 
@@ -156,12 +136,12 @@ export function createTraffic(options: TrafficOptions): Traffic {
 
   const next = (nowMs: number): Batch => {
     const household = random.pick(households);
-    const { device, fact } = play(household, run, random);
+    const { device, createFact } = play(household, run, random);
     if (random.chance(SHARES.session)) device.sessionId = random.hex(32);
     const draft = new Draft({ run, ledger, random, device, nowMs, fillMax });
     const size = batchMax === undefined ? pickSize(random) : random.integer(1, batchMax);
-    // Added first, so that a fact always has room.
-    if (fact !== null) draft.addSound(fact.create);
+    // Added first, so that a fact always fits.
+    if (createFact !== null) draft.addSound(createFact);
     while (draft.size < size) {
       if (random.chance(brokenShare)) draft.addBroken(drawBreakage());
       else draft.addSound(createPlay, random.chance(SHARES.oddity) ? drawOddity() : null);
@@ -171,7 +151,6 @@ export function createTraffic(options: TrafficOptions): Traffic {
   return { households, next };
 }
 
-/** Clients send a single event, a few, or a full queue. */
 function pickSize(random: Random): number {
   const draw = random.next();
   if (draw < 0.15) return 1;
@@ -188,47 +167,41 @@ function pickEncoding(random: Random): Encoding {
 
 type Base = Parameters<typeof createPlay>[0];
 type Create = (base: Base) => BuiltMessage;
-
-/** Plays the household's next step: the sending device, and the link fact of its batch, if any. */
-function play(household: Household, run: Run, random: Random): { device: Device; fact: { create: Create } | null } {
-  const scene = household.story.length > 0 && random.chance(SHARES.scene) ? household.story.shift()! : null;
-  if (scene !== null) return playScene(household, scene, { run, random });
-  const device = random.pick(household.devices);
-  const { user } = device;
-  const again = user !== null && random.chance(SHARES.loginAgain);
-  return { device, fact: again ? { create: (base) => createIdentify(base, user) } : null };
+interface Step {
+  readonly device: Device;
+  readonly createFact: Create | null;
 }
 
-function playScene(
-  household: Household,
-  scene: Scene,
-  { run, random }: { run: Run; random: Random },
-): { device: Device; fact: { create: Create } | null } {
-  if (scene.act === 'alias') {
-    const device = household.devices[0]!;
-    return { device, fact: { create: (base) => createAlias(base, scene.from, scene.to) } };
-  }
+function play(household: Household, run: Run, random: Random): Step {
+  const scene = household.story.length > 0 && random.chance(SHARES.scene) ? household.story.shift()! : null;
+  if (scene !== null) return playScene(household, scene, () => toAnonymousId(run, random));
+  const device = random.pick(household.devices);
+  const { user } = device;
+  const isAgain = user !== null && random.chance(SHARES.loginAgain);
+  return { device, createFact: isAgain ? (base) => createIdentify(base, user) : null };
+}
+
+function playScene(household: Household, scene: Scene, newAnonymousId: () => string): Step {
+  if (scene.act === 'alias')
+    return { device: household.devices[0]!, createFact: (base) => createAlias(base, scene.from, scene.to) };
   const device = household.devices[scene.device]!;
   if (scene.act === 'logout' || scene.act === 'reinstall') {
     device.user = null;
-    if (scene.act === 'reinstall') device.anonymousId = toAnonymousId(run, random);
-    return { device, fact: null };
+    if (scene.act === 'reinstall') device.anonymousId = newAnonymousId();
+    return { device, createFact: null };
   }
   const user = scene.act === 'login' ? household.users[scene.user]! : scene.user;
   device.user = user;
-  return { device, fact: { create: (base) => createIdentify(base, user) } };
+  return { device, createFact: (base) => createIdentify(base, user) };
 }
 
-interface DraftOptions {
-  readonly run: Run;
-  readonly ledger: Ledger;
+type DraftOptions = Pick<TrafficOptions, 'run' | 'ledger'> & {
   readonly random: Random;
   readonly device: Device;
   readonly nowMs: number;
   readonly fillMax: number;
-}
+};
 
-/** A batch in the making, from its latest event back. */
 class Draft {
   size = 0;
   readonly #options: DraftOptions;
@@ -273,7 +246,7 @@ class Draft {
     this.#expectation.accepted++;
   }
 
-  /** Adds a broken message; nothing if the batch has one of this kind, a valid one without room. */
+  /** Adds a broken message; nothing if the batch has one of this kind, a valid one when it does not fit. */
   addBroken(breakage: Breakage): void {
     // Two of the same kind may have the same id in the answer, which would be a duplicate.
     if (this.#ways.includes(breakage.name)) return;

@@ -1,5 +1,5 @@
-import { createDelivery, openHttpClient } from '../delivery.ts';
-import { count, createLatency, type Latency } from '../report.ts';
+import { createDelivery, openHttpClient, parseJson } from '../delivery.ts';
+import { count, createLatency } from '../report.ts';
 
 export interface ApiCall {
   readonly method?: 'GET' | 'POST';
@@ -11,7 +11,6 @@ export interface ApiCall {
 }
 
 export interface ApiAnswer {
-  /** Null: no final answer came in the time allowed. */
   readonly status: number | null;
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
   /** Null for invalid JSON. */
@@ -21,73 +20,60 @@ export interface ApiAnswer {
   readonly isDoubtful: boolean;
 }
 
-/** Totals of all calls. */
-export interface ApiTally {
-  calls: number;
-  /** Number of answers 429, each of which was waited for as long as it demands. */
-  refused: number;
-  waitedMs: number;
-  /** Reasons for repeated calls. */
-  readonly again: Map<string, number>;
-  readonly latency: Latency;
-}
+export type MintApi = ReturnType<typeof openMintApi>;
 
-/** The interface as a game's server uses it: a call is repeated after a 5xx, a 429 or no answer, and only then. */
-export interface MintApi {
-  call(call: ApiCall): Promise<ApiAnswer>;
-  readonly tally: ApiTally;
-  close(): void;
-}
-
-export interface MintApiOptions {
-  /** Address of the chain interface, without `/v1`. */
-  readonly url: string;
-  readonly headers: Readonly<Record<string, string>>;
-  readonly onWait: (why: string) => void;
-}
-
-/** A caller who has used up the limit's window of five minutes is served again within this time. */
-const PATIENCE_MS = 330_000;
+/** Longer than the limit's window of five minutes. */
+const TOTAL_MAX_MS = 330_000;
 const REFUSED = 'status 429';
 
-export function openMintApi({ url, headers: always, onWait }: MintApiOptions): MintApi {
+/** `refused`: number of answers 429, each of which was waited for as long as it demands. */
+export const createTally = () => ({
+  calls: 0,
+  refused: 0,
+  waitedMs: 0,
+  again: new Map<string, number>(),
+  latency: createLatency(),
+});
+
+/** Opens the API as a game's server uses it: a call is repeated only after a 5xx, a 429 or no answer. */
+export function openMintApi(url: string, common: Readonly<Record<string, string>>, onWait: (why: string) => void) {
   const client = openHttpClient(url);
-  const tally: ApiTally = { calls: 0, refused: 0, waitedMs: 0, again: new Map(), latency: createLatency() };
+  const tally = createTally();
   return {
     tally,
     close: client.close,
-    call: async ({ method = 'GET', path, body, headers = {} }) => {
+    call: async ({ method = 'GET', path, body, headers = {} }: ApiCall): Promise<ApiAnswer> => {
       let [isDoubtful, refusedAt] = [false, Number.NaN];
       const deliver = createDelivery({
         client,
-        totalMaxMs: PATIENCE_MS,
+        totalMaxMs: TOTAL_MAX_MS,
         onRetry: (reason) => {
           count(tally.again, reason);
           isDoubtful ||= reason !== REFUSED;
           if (reason === REFUSED) tally.refused++;
           if (reason === REFUSED && Number.isNaN(refusedAt)) refusedAt = performance.now();
-          onWait(reason === REFUSED ? 'a limit is used up (429): waiting as long as the answer says' : reason);
+          onWait(reason === REFUSED ? 'a limit is reached (429): waiting for Retry-After' : reason);
         },
       });
       const startedAt = performance.now();
-      const delivered = await deliver({ method, path, headers: toHeaders(always, headers, body), body: toBytes(body) });
+      const delivered = await deliver({ method, path, headers: toHeaders(common, headers, body), body: toBytes(body) });
       tally.calls += delivered.tries;
       if (!Number.isNaN(refusedAt)) tally.waitedMs += performance.now() - refusedAt;
       if (delivered.kind === 'given up')
         return { status: null, headers: {}, json: null, text: delivered.reason, isDoubtful };
       if (delivered.tries === 1) tally.latency.add(performance.now() - startedAt);
       const { status, text, headers: shown } = delivered.answer;
-      return { status, headers: shown, json: toJson(text), text, isDoubtful };
+      return { status, headers: shown, json: parseJson(text) ?? null, text, isDoubtful };
     },
   };
 }
 
 function toHeaders(
-  always: Readonly<Record<string, string>>,
+  common: Readonly<Record<string, string>>,
   given: NonNullable<ApiCall['headers']>,
   body: unknown,
 ): Record<string, string> {
-  const all = { ...always, ...(body === undefined ? {} : { 'content-type': 'application/json' }), ...given };
+  const all = { ...common, ...(body === undefined ? {} : { 'content-type': 'application/json' }), ...given };
   return Object.fromEntries(Object.entries(all).filter((pair): pair is [string, string] => pair[1] !== null));
 }
 
@@ -96,22 +82,11 @@ function toBytes(body: unknown): Buffer {
   return Buffer.from(typeof body === 'string' ? body : JSON.stringify(body));
 }
 
-function toJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return null;
-  }
-}
-
-/** Enough of an unexpected answer to recognise it. */
 const SHOWN_CHARACTERS_MAX = 300;
 
-/** An answer as the text of a difference. */
-export const toWords = ({ status, text }: ApiAnswer): string =>
+export const describeAnswer = ({ status, text }: ApiAnswer): string =>
   status === null ? `was not answered (${text})` : `was answered ${status}: ${text.slice(0, SHOWN_CHARACTERS_MAX)}`;
 
-/** An error envelope, as far as it is checked. */
 export interface ShownEnvelope {
   readonly code?: unknown;
   readonly details?: { readonly errors?: readonly { readonly field?: unknown }[]; readonly values?: unknown } | null;
@@ -128,7 +103,7 @@ const NAMES = {
   refresh: ['imx-refreshes-limit', 'imx-refresh-limit-reset', 'imx-remaining-refreshes', 'retry-after'],
 } as const;
 
-/** What is wrong with the quota of an answer: all headers must be there, and the body of a 202 must agree with them. */
+/** The fault of the quota in an answer: all headers must be there, and the body of a 202 must agree with them. */
 export function describeQuota(kind: keyof typeof NAMES, { status, headers, json }: ApiAnswer): string | null {
   for (const name of NAMES[kind]) {
     const [header, member] = [headers[name], (json as Record<string, unknown> | null)?.[name.replaceAll('-', '_')]];

@@ -1,12 +1,12 @@
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { createDifferences } from '../report.ts';
 import { type ShownMint, walkList } from './lists.ts';
-import { answerOf, createMadeStage, toFailed, toMinted } from './made-stage.ts';
 import type { MintDifferenceKind } from './stage.ts';
+import { answerOf, createTestStage, toFailed, toMinted } from './test-stage.ts';
 
 const WALK = { collection: 'erc721', pageSize: 2, from: 'first' } as const;
 
-const made = createMadeStage();
+const made = createTestStage();
 
 /** Walks over pages of these requests; the last one is empty and its cursor leads to itself. */
 async function walk(pages: readonly (readonly ShownMint[])[], over: Partial<Parameters<typeof walkList>[1]> = {}) {
@@ -21,35 +21,33 @@ async function walk(pages: readonly (readonly ShownMint[])[], over: Partial<Para
   return { ...found, calls: stage.called.length, differences: stage.differences.byKind() };
 }
 
-const [one, other] = [made.assets.good('erc721'), made.assets.good('erc721')];
+const [one, two] = [made.assets.good('erc721'), made.assets.good('erc721')];
 const [early, late] = ['2026-11-24T12:00:00.000000Z', '2026-11-24T12:00:01.000000Z'];
 const first = { ...toMinted(one, 1), created_at: early };
-const second = { ...toMinted(other, 2), created_at: late };
+const second = { ...toMinted(two, 2), created_at: late };
 
-describe('a walk over a list', () => {
-  it('returns the requests of the run in their order, and ignores those of others', async () => {
-    const theirs = { ...second, reference_id: 'theirs' };
-    const { own, differences, calls } = await walk([[first, second], [theirs]]);
-    expect({ own, differences, calls }).toEqual({ own: [first, second], differences: [], calls: 3 });
-  });
+it('a walk over a list of mint requests returns the requests of the run in order, and ignores those of other runs', async () => {
+  const other = { ...second, reference_id: 'other' };
+  const { own, differences, calls } = await walk([[first, second], [other]]);
+  expect({ own, differences, calls }).toEqual({ own: [first, second], differences: [], calls: 3 });
+});
 
-  it('reports duplicates, wrong order, and requests with another status than the requested one', async () => {
-    expect((await walk([[first], [first]])).differences).toMatchObject([{ kind: 'list', count: 1 }]);
-    expect((await walk([[second], [first]])).differences[0]?.first[0]).toContain('comes behind');
-    expect((await walk([[first]], { status: 'failed' })).differences[0]?.first[0]).toContain('is succeeded');
-    expect((await walk([[first, second]], { isBackwards: true })).differences).toEqual([]);
-  });
+it('a walk over a list of mint requests reports duplicates, wrong order, and requests with another status than the requested one', async () => {
+  expect((await walk([[first], [first]])).differences).toMatchObject([{ kind: 'list', count: 1 }]);
+  expect((await walk([[second], [first]])).differences[0]?.first[0]).toContain('is listed after');
+  expect((await walk([[first]], { status: 'failed' })).differences[0]?.first[0]).toContain('is succeeded');
+  expect((await walk([[first, second]], { isBackwards: true })).differences).toEqual([]);
+});
 
-  it('accepts a second attempt after a failure if something was accepted again meanwhile', async () => {
-    const failed = { ...toFailed(one, 'no'), created_at: early };
-    const again = { ...first, created_at: late };
-    expect((await walk([[failed], [again]], { mayComeAgain: true })).differences).toEqual([]);
-    expect((await walk([[failed], [again]])).differences).toMatchObject([{ kind: 'list', count: 1 }]);
-    expect((await walk([[first], [again]], { mayComeAgain: true })).differences).toMatchObject([{ count: 1 }]);
-  });
+it('a walk over a list of mint requests accepts a second attempt after a failure if something was accepted again during the walk', async () => {
+  const failed = { ...toFailed(one, 'no'), created_at: early };
+  const again = { ...first, created_at: late };
+  expect((await walk([[failed], [again]], { mayRepeat: true })).differences).toEqual([]);
+  expect((await walk([[failed], [again]])).differences).toMatchObject([{ kind: 'list', count: 1 }]);
+  expect((await walk([[first], [again]], { mayRepeat: true })).differences).toMatchObject([{ count: 1 }]);
+});
 
-  it('reports an answer that is no page', async () => {
-    const { differences } = await walk([[{ ...first, extra: 1 } as ShownMint]]);
-    expect(differences).toMatchObject([{ kind: 'answer', count: 1 }]);
-  });
+it('a walk over a list of mint requests reports an answer that is not a page', async () => {
+  const { differences } = await walk([[{ ...first, extra: 1 } as ShownMint]]);
+  expect(differences).toMatchObject([{ kind: 'answer', count: 1 }]);
 });

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { z } from 'zod';
-import { type ShownEnvelope, toWords } from './api.ts';
+import { describeAnswer, type ShownEnvelope } from './api.ts';
 import { type CollectionKind, isAccepted, referencePrefix } from './assets.ts';
 import { COLLECTIONS, type MintStage, mintsOf } from './stage.ts';
 
@@ -23,7 +23,6 @@ const pageSchema = z.strictObject({
   page: z.strictObject({ previous_cursor: z.string().min(1), next_cursor: z.string().min(1) }),
 });
 
-/** A mint request as the interface shows it. */
 export type ShownMint = z.infer<typeof requestSchema>;
 export type MintListPage = z.infer<typeof pageSchema>;
 export type MintStatusName = ShownMint['status'];
@@ -33,19 +32,10 @@ export interface ListWalk {
   readonly collection: CollectionKind;
   readonly status?: MintStatusName;
   readonly pageSize: number;
-  /** Null: from the beginning. */
   readonly from: string | null;
   readonly isBackwards?: boolean;
-  /** Failed requests may be accepted again during the walk, and then come once more on later pages, as another attempt. */
-  readonly mayComeAgain?: boolean;
-}
-
-/** The result of a walk. */
-export interface WalkedList {
-  /** Requests of the run only, in the order in which they came. */
-  readonly own: readonly ShownMint[];
-  /** `previous_cursor` of its last page. */
-  readonly end: string;
+  /** A failed request may be accepted again during the walk, and is then listed again as another attempt. */
+  readonly mayRepeat?: boolean;
 }
 
 /** Reads one page. @returns null for an invalid answer, which is counted as a difference */
@@ -58,12 +48,11 @@ export async function readMintPage(
   const answer = await stage.api.call({ path });
   const parsed = answer.status === 200 ? pageSchema.safeParse(answer.json) : null;
   if (parsed?.success === true) return parsed.data;
-  const why = parsed === null ? toWords(answer) : `is no page: ${z.prettifyError(parsed.error)}`;
+  const why = parsed === null ? describeAnswer(answer) : `is no page: ${z.prettifyError(parsed.error)}`;
   stage.differences.add('answer', `a page of ${collection} ${JSON.stringify(query)} ${why}`);
   return null;
 }
 
-/** One request by its reference id, with the cursors on both sides of it; null for another answer. */
 export async function readMint(
   stage: MintStage,
   collection: CollectionKind,
@@ -72,16 +61,19 @@ export async function readMint(
   const answer = await stage.api.call({ path: `${mintsOf(stage, collection)}/${encodeURIComponent(referenceId)}` });
   const parsed = answer.status === 200 ? pageSchema.safeParse(answer.json) : null;
   if (parsed?.success === true && parsed.data.result[0]?.reference_id === referenceId) return parsed.data;
-  stage.differences.add('answer', `GET of ${referenceId} ${toWords(answer)}`);
+  stage.differences.add('answer', `GET of ${referenceId} ${describeAnswer(answer)}`);
   return null;
 }
 
-/** Reads pages to the end and checks their order: each reference id once, by the time of acceptance. */
-export async function walkList(stage: MintStage, walk: ListWalk): Promise<WalkedList> {
+/**
+ * Reads pages to the end and checks their order: each reference id once, by the time of acceptance.
+ * @returns the requests of the run, in order
+ */
+export async function walkList(stage: MintStage, walk: ListWalk) {
   const { collection, status, pageSize, from, isBackwards = false } = walk;
   const prefix = referencePrefix(stage.run);
   const own: ShownMint[] = [];
-  const judge = createOrderOfList(stage, walk);
+  const check = createOrderCheck(stage, walk);
   let cursor = from;
   stage.counts.lists++;
   for (let emptyPages = 0; ; ) {
@@ -94,50 +86,47 @@ export async function walkList(stage: MintStage, walk: ListWalk): Promise<Walked
     if (page === null) return { own, end: cursor ?? '' };
     const { result } = page;
     for (const request of isBackwards ? result.toReversed() : result) {
-      judge(request);
+      check(request);
       if (request.reference_id.startsWith(prefix)) own.push(request);
     }
     stage.counts.listed += result.length;
     const next = isBackwards ? page.page.previous_cursor : page.page.next_cursor;
-    // An empty page may come before others: earlier attempts that were replaced by later ones are skipped.
+    // A page may be empty in the middle: attempts that were replaced by later ones are skipped.
     emptyPages = result.length === 0 ? emptyPages + 1 : 0;
     if (result.length === 0 && (next === cursor || emptyPages > 1)) return { own, end: page.page.previous_cursor };
     cursor = next;
   }
 }
 
-function createOrderOfList({ differences }: MintStage, walk: ListWalk): (request: ShownMint) => void {
+function createOrderCheck({ differences }: MintStage, walk: ListWalk): (request: ShownMint) => void {
   const name = `${walk.collection}${walk.status === undefined ? '' : ` ${walk.status}`}${walk.isBackwards ? ' backwards' : ''}`;
   const seen = new Map<string, MintStatusName>();
   let before: string | null = null;
   return ({ reference_id, status, created_at }) => {
-    const isAgain = walk.mayComeAgain === true && seen.get(reference_id) === 'failed';
-    if (seen.has(reference_id) && !isAgain) differences.add('list', `${name}: ${reference_id} comes twice`);
+    const isAgain = walk.mayRepeat === true && seen.get(reference_id) === 'failed';
+    if (seen.has(reference_id) && !isAgain) differences.add('list', `${name}: ${reference_id} is listed twice`);
     seen.set(reference_id, status);
     if (walk.status !== undefined && status !== walk.status)
       differences.add('list', `${name}: ${reference_id} is ${status}`);
     const isInOrder = before === null || (walk.isBackwards ? created_at <= before : created_at >= before);
-    if (!isInOrder) differences.add('list', `${name}: ${reference_id} of ${created_at} comes behind ${before}`);
+    if (!isInOrder) differences.add('list', `${name}: ${reference_id} of ${created_at} is listed after ${before}`);
     before = created_at;
   };
 }
 
-/** What the interface shows of the run, by reference id. */
 export type ShownMints = ReadonlyMap<string, ShownMint>;
 
-/** Cursors in front of the run's first request of each collection; null: from the beginning. */
+/** Cursors before the run's first request of each collection; null: from the beginning. */
 export type FirstCursors = Readonly<Record<(typeof COLLECTIONS)[number], string | null>>;
 
 const PAGE_SIZE = 200;
 const POLL_MS = 1_500;
 
-/** Reads all requests of the run. */
 export async function readShown(stage: MintStage, from: FirstCursors): Promise<ShownMints> {
   const shown = new Map<string, ShownMint>();
   for (const collection of COLLECTIONS) {
-    const walk = { collection, pageSize: PAGE_SIZE, from: from[collection], mayComeAgain: true };
+    const walk = { collection, pageSize: PAGE_SIZE, from: from[collection], mayRepeat: true };
     const { own } = await walkList(stage, walk);
-    // The later one of two attempts comes later.
     for (const request of own) shown.set(request.reference_id, request);
   }
   return shown;
@@ -176,10 +165,8 @@ function toProgress(shown: ShownMints, open: number): string {
 /** Small, so that the requests of a run fill many pages. */
 const PAGE_SIZES = [3, 7, 50];
 const STATUS_PAGE_SIZE = 200;
-/** Pages of a walk in small pages, within the limit of calls. */
 const PAGES_MAX = 25;
 
-/** The cursor in front of the run's first request of a collection. */
 export async function findFirstCursor(stage: MintStage, collection: CollectionKind): Promise<string | null> {
   const first = stage.book.entries().find(({ asset }) => asset.collection === collection);
   if (first === undefined) return null;
@@ -214,6 +201,9 @@ export async function playForeignCursors(stage: MintStage): Promise<void> {
     const answer = await stage.api.call({ path: `${mintsOf(stage, collection)}?${new URLSearchParams(query)}` });
     const fields = ((answer.json ?? {}) as ShownEnvelope).details?.errors?.map(({ field }) => field);
     if (answer.status !== 400 || fields?.join() !== 'page_cursor')
-      stage.differences.add('answer', `a cursor of another list: expected 400 about page_cursor, ${toWords(answer)}`);
+      stage.differences.add(
+        'answer',
+        `a cursor of another list: expected 400 about page_cursor, ${describeAnswer(answer)}`,
+      );
   }
 }

@@ -1,19 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { describeDifferences } from '../report.ts';
-import { type ApiAnswer, type ApiCall, describeQuota, remainingRefreshesOf, toWords } from './api.ts';
+import { type ApiAnswer, type ApiCall, describeAnswer, describeQuota, remainingRefreshesOf } from './api.ts';
 import { type CollectionKind, makeMetadata } from './assets.ts';
 import { type MintStage, pathOf } from './stage.ts';
 
-/** The metadata that was last sent, including what has an unknown result. */
-export interface Refreshes {
-  /** Sends metadata of one kind of subject. */
-  play(): Promise<void>;
-  /** Metadata by `contract kind subject`; null when an answer is missing, so that the stored value is unknown. */
-  readonly given: ReadonlyMap<string, Readonly<Record<string, unknown>> | null>;
-}
+export type Refreshes = ReturnType<typeof createRefreshes>;
 
-/** Maximum share of the remaining quota to use, since other games of the project share it. */
+/** Maximum share of the remaining quota to use. */
 const SHARE_MAX = 0.1;
 /** Maximum number of metadata updates of one run. */
 const UNITS_MAX = 500;
@@ -29,7 +23,7 @@ interface GivenMetadata {
   readonly metadata: Readonly<Record<string, unknown>>;
 }
 
-export function createRefreshes(stage: MintStage): Refreshes {
+export function createRefreshes(stage: MintStage) {
   const { random, counts, differences, options, book } = stage;
   const given = new Map<string, Readonly<Record<string, unknown>> | null>();
   const stacks = Array.from({ length: STACKS_MAX }, () => randomUUID());
@@ -39,7 +33,7 @@ export function createRefreshes(stage: MintStage): Refreshes {
     counts.refreshes++;
     counts.refreshed += subjects.length;
     const answer = await stage.api.call(toCall(stage, collection, subjects));
-    const fault = judge(stage, { collection, subjects, answer });
+    const fault = describeFault(stage, { collection, subjects, answer });
     if (fault !== null) differences.add('answer', `metadata of ${subjects.length} ${subjects[0]?.kind}: ${fault}`);
     remaining = remainingRefreshesOf(answer) ?? remaining;
     for (const { kind, subject, metadata } of subjects) {
@@ -49,8 +43,9 @@ export function createRefreshes(stage: MintStage): Refreshes {
     }
   };
   return {
+    /** By `contract kind subject`; null when an answer is missing, so that the stored value is unknown. */
     given,
-    play: async () => {
+    play: async (): Promise<void> => {
       const collection = random.chance(0.5) ? 'erc721' : 'erc1155';
       const kind = random.pick(['collection', 'token', 'token', 'stack'] as const);
       const count = random.integer(1, kind === 'token' ? TOKENS_MAX : STACKS_MAX);
@@ -84,28 +79,22 @@ function toCall(stage: MintStage, collection: CollectionKind, subjects: readonly
   const path = pathOf(stage, collection);
   const [{ kind, metadata }] = subjects as [GivenMetadata, ...GivenMetadata[]];
   if (kind === 'collection')
-    return {
-      method: 'POST',
-      path: `${path}/refresh-metadata`,
-      body: { collection_metadata: metadata },
-    } as const;
+    return { method: 'POST', path: `${path}/refresh-metadata`, body: { collection_metadata: metadata } };
   const list = subjects.map((each) => ({
     ...each.metadata,
     [kind === 'token' ? 'token_id' : 'metadata_id']: each.subject,
   }));
-  if (kind === 'token')
-    return { method: 'POST', path: `${path}/nfts/refresh-metadata`, body: { nft_metadata: list } } as const;
-  return { method: 'POST', path: `${path}/metadata/refresh-metadata`, body: { metadata: list } } as const;
+  if (kind === 'token') return { method: 'POST', path: `${path}/nfts/refresh-metadata`, body: { nft_metadata: list } };
+  return { method: 'POST', path: `${path}/metadata/refresh-metadata`, body: { metadata: list } };
 }
 
-/** What is wrong with the answer; null when nothing is. */
-function judge(
+function describeFault(
   { options }: MintStage,
   given: { collection: CollectionKind; subjects: readonly GivenMetadata[]; answer: ApiAnswer },
 ): string | null {
   const { collection, subjects, answer } = given;
   const isOfCollection = subjects[0]?.kind === 'collection';
-  if (answer.status !== (isOfCollection ? 200 : 202)) return toWords(answer);
+  if (answer.status !== (isOfCollection ? 200 : 202)) return describeAnswer(answer);
   if (isOfCollection) {
     const { id, name } = options.chain;
     const contract_address = options.contracts[collection];
@@ -119,7 +108,7 @@ function judge(
 const POLL_MS = 1_000;
 
 /** Compares stored metadata with what was last sent, once it is written. @returns the number of subjects checked */
-export async function judgeMetadata(stage: MintStage, { given }: Refreshes): Promise<number> {
+export async function checkMetadata(stage: MintStage, { given }: Refreshes): Promise<number> {
   const { options, differences } = stage;
   const known = [...given].filter(([, metadata]) => metadata !== null);
   if (known.length === 0) return 0;

@@ -1,17 +1,17 @@
 import { randomUUID } from 'node:crypto';
 import { createDeck } from '@playline/testkit/random';
-import { type ApiCall, describeQuota, type ShownEnvelope, toWords } from './api.ts';
+import { type ApiCall, describeAnswer, describeQuota, type ShownEnvelope } from './api.ts';
 import { makeMetadata, type RequestedAsset, THRESHOLD, toBody } from './assets.ts';
 import { type MintStage, mintsOf, pathOf } from './stage.ts';
 
 const toOrder = (assets: readonly RequestedAsset[]) => ({ assets: assets.map(toBody) });
 
 /**
- * Requests assets of one collection that must be accepted. After a lost answer, 409 says which of them that attempt has
- * stored; the others are requested again, as a careful client does.
+ * Requests assets of one collection that must be accepted. After a lost answer, 409 names those that the attempt has
+ * stored; the others are requested again.
  * @param assets not empty, all of one collection
  */
-export async function placeOrder(stage: MintStage, assets: readonly RequestedAsset[]): Promise<void> {
+export async function sendOrder(stage: MintStage, assets: readonly RequestedAsset[]): Promise<void> {
   const { api, book, differences, counts } = stage;
   counts.orders++;
   const path = mintsOf(stage, assets[0]!.collection);
@@ -30,7 +30,7 @@ export async function placeOrder(stage: MintStage, assets: readonly RequestedAss
     if (answer.status === null && answer.isDoubtful) return book.doubt(rest);
     return differences.add(
       'answer',
-      `an order of ${rest[0]!.referenceId} and ${rest.length - 1} more ${toWords(answer)}`,
+      `an order of ${rest[0]!.referenceId} and ${rest.length - 1} more ${describeAnswer(answer)}`,
     );
   }
 }
@@ -42,7 +42,6 @@ function findTaken(assets: readonly RequestedAsset[], json: unknown): readonly R
 }
 
 export interface ConflictingOrder {
-  /** Used in texts of differences. */
   readonly name: string;
   /** All of one collection. */
   readonly assets: readonly RequestedAsset[];
@@ -53,7 +52,7 @@ export interface ConflictingOrder {
 }
 
 /** Requests assets of which some are taken: none may be accepted, and the answer must name all taken ones. */
-export async function placeConflict(stage: MintStage, order: ConflictingOrder): Promise<void> {
+export async function sendConflict(stage: MintStage, order: ConflictingOrder): Promise<void> {
   const { api, differences, counts } = stage;
   const { name, assets, taken, fresh } = order;
   counts.conflicts++;
@@ -62,13 +61,12 @@ export async function placeConflict(stage: MintStage, order: ConflictingOrder): 
   const { code, details } = (answer.json ?? {}) as ShownEnvelope;
   const values = JSON.stringify(details?.values);
   if (answer.status !== 409 || code !== 'CONFLICT_ERROR')
-    differences.add('answer', `${name}: expected 409, ${toWords(answer)}`);
+    differences.add('answer', `${name}: expected 409, ${describeAnswer(answer)}`);
   else if (values !== JSON.stringify(taken))
     differences.add('answer', `${name}: expected ${JSON.stringify(taken)} to be named as taken, was ${values}`);
   for (const referenceId of fresh) await expectAbsent(stage, collection, { referenceId, name });
 }
 
-/** Checks that a reference id is unknown, since its whole request was refused. */
 export async function expectAbsent(
   stage: MintStage,
   collection: RequestedAsset['collection'],
@@ -77,10 +75,9 @@ export async function expectAbsent(
   const answer = await stage.api.call({ path: `${mintsOf(stage, collection)}/${encodeURIComponent(referenceId)}` });
   if (answer.status === 404) return;
   const kind = answer.status === 200 ? 'uninvited' : 'answer';
-  stage.differences.add(kind, `${name}: ${referenceId} must not be known, and ${toWords(answer)}`);
+  stage.differences.add(kind, `${name}: ${referenceId} must not be known, and ${describeAnswer(answer)}`);
 }
 
-/** A call that must be refused as a whole. */
 export interface MintProbe {
   readonly name: string;
   readonly call: ApiCall;
@@ -99,7 +96,6 @@ const STACKS_MAX = 10;
 const METADATA_BYTES_MAX = 16 * 1024;
 const REFERENCE_CHARACTERS_MAX = 256;
 
-/** Draws probes, each once before any repeats, and checks their answers. */
 export function createProbe(stage: MintStage): () => Promise<void> {
   const draw = createDeck(stage.random, [...listBodies(stage), ...listAccess(stage), ...listQueries(stage)]);
   return async () => {
@@ -110,7 +106,10 @@ export function createProbe(stage: MintStage): () => Promise<void> {
     const fields = details?.errors?.map(({ field }) => field);
     const isExpected = answer.status === probe.status && code === probe.code;
     if (!isExpected)
-      stage.differences.add('answer', `${probe.name}: expected ${probe.status} ${probe.code}, ${toWords(answer)}`);
+      stage.differences.add(
+        'answer',
+        `${probe.name}: expected ${probe.status} ${probe.code}, ${describeAnswer(answer)}`,
+      );
     else if (probe.fields !== undefined && JSON.stringify(fields) !== JSON.stringify(probe.fields))
       stage.differences.add('answer', `${probe.name}: expected errors of ${probe.fields}, got ${fields}`);
     if (probe.fresh !== undefined) await expectAbsent(stage, 'erc721', { referenceId: probe.fresh, name: probe.name });
@@ -119,13 +118,11 @@ export function createProbe(stage: MintStage): () => Promise<void> {
 
 type MakeProbe = () => MintProbe;
 
-/** Invalid orders. */
 function listBodies(stage: MintStage): readonly MakeProbe[] {
   const post = (body: unknown): ApiCall => ({ method: 'POST', path: mintsOf(stage, 'erc721'), body });
   const refused = (name: string, body: unknown, ...fields: string[]): MakeProbe => {
     return () => ({ ...INVALID, name, call: post(body), ...(fields.length === 0 ? {} : { fields }) });
   };
-  /** A valid asset, followed by the same with an invalid member. */
   const wrong = (name: string, member: Readonly<Record<string, unknown>>, field: string): MakeProbe => {
     return () => {
       const good = stage.assets.good('erc721');
@@ -136,7 +133,7 @@ function listBodies(stage: MintStage): readonly MakeProbe[] {
   };
   return [
     refused('a body that is cut short', '{"assets":[{"reference_id":'),
-    refused('a list in the place of a body', []),
+    refused('a list as the body', []),
     refused('an order without assets', {}, 'assets'),
     refused('an order of no asset', { assets: [] }, 'assets'),
     () => {
@@ -162,14 +159,13 @@ function listBodies(stage: MintStage): readonly MakeProbe[] {
     wrong('metadata that is too long', { metadata: { name: 'x'.repeat(METADATA_BYTES_MAX) } }, 'metadata'),
     wrong('a trait without a type', { metadata: { attributes: [{ value: 1 }] } }, 'metadata.attributes[0].trait_type'),
     refused(
-      'an order that is wrong in three places',
+      'an order with three errors',
       { assets: [{ reference_id: '', owner_address: null }, 5] },
       ...['assets[0].reference_id', 'assets[0].owner_address', 'assets[1]'],
     ),
   ];
 }
 
-/** Calls without permission, and calls about what does not exist. */
 function listAccess(stage: MintStage): readonly MakeProbe[] {
   const { options, run, random, assets } = stage;
   const { keyHeader, publishableKey, chain } = options;
@@ -209,7 +205,6 @@ function listAccess(stage: MintStage): readonly MakeProbe[] {
   ];
 }
 
-/** Invalid queries, and invalid refreshes of metadata. */
 function listQueries(stage: MintStage): readonly MakeProbe[] {
   const get = (name: string, query: string, field: string): MakeProbe => {
     return () => ({ ...INVALID, name, call: { path: `${mintsOf(stage, 'erc1155')}?${query}` }, fields: [field] });

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { createPace, type Pace } from '../delivery.ts';
-import type { RequestedAsset } from './assets.ts';
+import { createPace } from '../delivery.ts';
+import { type RequestedAsset, THRESHOLD } from './assets.ts';
 import {
   awaitEnd,
   type FirstCursors,
@@ -10,16 +10,9 @@ import {
   readMint,
   type ShownMints,
 } from './lists.ts';
-import { createRefreshes, type Refreshes } from './metadata.ts';
-import { createProbe, placeConflict, placeOrder } from './orders.ts';
+import { createRefreshes } from './metadata.ts';
+import { createProbe, sendConflict, sendOrder } from './orders.ts';
 import { COLLECTIONS, isOver, type MintStage } from './stage.ts';
-
-/** The state of the game at its end. */
-export interface PlayedMints {
-  readonly shown: ShownMints;
-  readonly from: FirstCursors;
-  readonly refreshes: Refreshes;
-}
 
 /** Shares of all assets that are requested without the role, and after the first ones have ended. */
 const SHARES = { withoutRole: 0.1, afterwards: 0.15 };
@@ -29,21 +22,11 @@ const RIVALS_SHARE = 0.3;
 const PROBES_A_ROUND = 3;
 const POLL_MS = 500;
 
-interface MintGame {
-  readonly stage: MintStage;
-  readonly pace: Pace;
-  readonly probe: () => Promise<void>;
-  readonly refreshes: Refreshes;
-  readonly from: FirstCursors;
-}
-
-/** Plays all parts, and waits for the results of all requests. */
-export async function playMints(stage: MintStage): Promise<PlayedMints> {
+export async function playMints(stage: MintStage) {
   const { options, book } = stage;
   const { assetsMax, log } = options;
-  const from = await begin(stage);
-  const refreshes = createRefreshes(stage);
-  const game: MintGame = { stage, pace: createPace(options.rate), probe: createProbe(stage), refreshes, from };
+  const game = await begin(stage);
+  const { from, refreshes } = game;
   const withoutRole = Math.max(1, Math.round(assetsMax * SHARES.withoutRole));
   const first = assetsMax - withoutRole - Math.round(assetsMax * SHARES.afterwards);
   await playRounds(game, Math.ceil(first / 2));
@@ -54,21 +37,22 @@ export async function playMints(stage: MintStage): Promise<PlayedMints> {
   const shown = await awaitEnd(stage, from, new Set());
   if (isOver(stage)) return { shown, from, refreshes };
   const again = await playAfterwards(game, shown);
-  log('waiting for what was asked for again, and for what came late');
+  log('waiting for the repeated and the late requests');
   return { shown: await awaitEnd(stage, from, again), from, refreshes };
 }
 
 /** Requests one asset of each collection alone, so that it is the run's first. */
-async function begin(stage: MintStage): Promise<FirstCursors> {
-  const cursors: { -readonly [K in keyof FirstCursors]: FirstCursors[K] } = { erc721: null, erc1155: null };
+async function begin(stage: MintStage) {
+  const from: { -readonly [K in keyof FirstCursors]: FirstCursors[K] } = { erc721: null, erc1155: null };
   for (const collection of COLLECTIONS) {
-    await placeOrder(stage, [stage.assets.good(collection)]);
-    cursors[collection] = await findFirstCursor(stage, collection);
+    await sendOrder(stage, [stage.assets.good(collection)]);
+    from[collection] = await findFirstCursor(stage, collection);
   }
-  return cursors;
+  const pace = createPace(stage.options.rate);
+  return { stage, pace, probe: createProbe(stage), refreshes: createRefreshes(stage), from };
 }
+type MintGame = Awaited<ReturnType<typeof begin>>;
 
-/** Plays rounds until this many assets are accepted. */
 async function playRounds(game: MintGame, acceptedMax: number): Promise<void> {
   const { stage, pace } = game;
   for (let left = acceptedMax - stage.book.accepted; left > 0 && !isOver(stage); ) {
@@ -77,7 +61,7 @@ async function playRounds(game: MintGame, acceptedMax: number): Promise<void> {
     await playRound(game, count);
     left -= count;
     stage.options.onProgress(
-      `${stage.book.accepted} assets are accepted, ${stage.counts.probes} calls were rightly refused`,
+      `${stage.book.accepted} assets are accepted, ${stage.counts.probes} calls were refused as expected`,
     );
   }
 }
@@ -96,7 +80,7 @@ async function playRound({ stage, probe, refreshes, from }: MintGame, count: num
   const twice = assets.good();
   const { referenceId } = twice;
   const order = { assets: [twice, { ...assets.good(twice.collection), referenceId }], taken: [referenceId] };
-  await placeConflict(stage, { ...order, name: 'a reference id twice in an order', fresh: [referenceId] });
+  await sendConflict(stage, { ...order, name: 'a reference id twice in an order', fresh: [referenceId] });
 }
 
 /** Repeats the reference id of a pending or minted asset: unchanged, with another asset, and beside a new one. */
@@ -104,10 +88,10 @@ async function playConflicts(stage: MintStage, asset: RequestedAsset): Promise<v
   const { referenceId, collection } = asset;
   const taken = [referenceId];
   const other = { ...stage.assets.good(collection), referenceId };
-  await placeConflict(stage, { name: 'the same asset again', assets: [asset], taken, fresh: [] });
-  await placeConflict(stage, { name: 'another asset under its id', assets: [other], taken, fresh: [] });
+  await sendConflict(stage, { name: 'the same asset again', assets: [asset], taken, fresh: [] });
+  await sendConflict(stage, { name: 'another asset under its id', assets: [other], taken, fresh: [] });
   const fresh = stage.assets.good(collection);
-  await placeConflict(stage, {
+  await sendConflict(stage, {
     name: 'a taken one beside a fresh one',
     assets: [fresh, asset],
     taken,
@@ -121,14 +105,13 @@ function drawAssets({ assets, random, options }: MintStage, count: number): read
   return random.shuffle(drawn);
 }
 
-/** Requests all assets at once, in several orders. @returns the requested assets */
 async function burst(stage: MintStage, assets: readonly RequestedAsset[]): Promise<readonly RequestedAsset[]> {
   const orders: RequestedAsset[][] = [];
   for (const collection of COLLECTIONS) {
     const own = assets.filter((asset) => asset.collection === collection);
     while (own.length > 0) orders.push(own.splice(0, stage.random.integer(1, ORDER_ASSETS_MAX)));
   }
-  await Promise.all(orders.map((order) => placeOrder(stage, order)));
+  await Promise.all(orders.map((order) => sendOrder(stage, order)));
   return assets;
 }
 
@@ -136,9 +119,9 @@ async function burst(stage: MintStage, assets: readonly RequestedAsset[]): Promi
 async function playWithoutRole(game: MintGame, count: number): Promise<void> {
   const { stage } = game;
   const { options, counts, differences } = stage;
-  options.log('MINTER_ROLE is taken from the signer: what is asked for now must wait');
+  options.log('MINTER_ROLE is revoked from the signer: new requests must wait');
   try {
-    await options.role.take();
+    await options.role.revoke();
     const requested = await burst(stage, drawAssets(stage, count));
     counts.withoutRole += requested.length;
     counts.waitedForRole = await awaitWaiting(stage);
@@ -151,8 +134,8 @@ async function playWithoutRole(game: MintGame, count: number): Promise<void> {
         differences.add('role', `${referenceId} is ${status} while the signer has no MINTER_ROLE`);
     }
   } finally {
-    await options.role.give();
-    options.log(`MINTER_ROLE is given back; ${counts.waitedForRole} assets have waited for it`);
+    await options.role.grant();
+    options.log(`MINTER_ROLE is granted again; ${counts.waitedForRole} assets have waited for it`);
   }
 }
 
@@ -175,11 +158,11 @@ async function playAfterwards({ stage, probe }: MintGame, shown: ShownMints): Pr
     random.shuffle(book.entries().filter(({ asset }) => shown.get(asset.referenceId)?.status === status));
   const [minted, failed] = [ofStatus('succeeded'), ofStatus('failed')];
   const count = Math.max(2, options.assetsMax - book.accepted);
-  options.log(`asking again: ${minted.length} are minted, ${failed.length} have failed`);
+  options.log(`requesting again: ${minted.length} are minted, ${failed.length} have failed`);
   for (const { asset } of minted.slice(0, 3)) await playConflicts(stage, asset);
   const ids = minted.flatMap(({ asset: { referenceId, collection } }) => {
     const { token_id: tokenId } = shown.get(referenceId)!;
-    const isChosen = tokenId !== null && BigInt(tokenId) < 2n ** 128n;
+    const isChosen = tokenId !== null && BigInt(tokenId) < THRESHOLD;
     return collection === 'erc721' && isChosen ? [{ ...book.find(referenceId)!.asset, tokenId }] : [];
   });
   const corrected = failed.slice(0, Math.ceil(count / 2)).map(({ asset }) => assets.corrected(asset));

@@ -1,78 +1,44 @@
 import { createRandom } from '@playline/testkit/random';
-import {
-  createDifferences,
-  createLatency,
-  describeCounts,
-  type KindOfDifference,
-  type Latency,
-  type RunReport,
-  round,
-} from '../report.ts';
-import { createRun, type Run } from '../run.ts';
-import { type ApiTally, openMintApi } from './api.ts';
+import { createDifferences, createLatency, type Latency, quantilesOf, type RunReport, round } from '../report.ts';
+import { createRun } from '../run.ts';
+import { openMintApi } from './api.ts';
 import { createAssetMaker, createMintBook, referencePrefix } from './assets.ts';
-import { judgeChain, judgeHistory, readChainTokens, readHead, succeededOf } from './judge-chain.ts';
-import { createMintRows, judgeOutcomes, judgeReadings, judgeRows } from './judge-requests.ts';
+import { checkChain, checkHistory, readChainTokens, readHead, succeededOf } from './check-chain.ts';
+import { checkOutcomes, checkReadings, checkRows, createMintRows } from './check-requests.ts';
 import type { ShownMints } from './lists.ts';
-import { judgeMetadata } from './metadata.ts';
+import { checkMetadata } from './metadata.ts';
 import { playMints } from './play.ts';
-import {
-  type MintCounts,
-  type MintDifferenceKind,
-  type MintSimulationOptions,
-  type MintStage,
-  NO_COUNTS,
-} from './stage.ts';
+import { createCounts, type MintDifferenceKind, type MintSimulationOptions, type MintStage } from './stage.ts';
 
-export interface MintSimulationResult {
-  readonly run: Run;
-  readonly chain: string;
-  readonly counts: MintCounts;
-  readonly calls: ApiTally;
-  readonly accepted: number;
-  readonly doubted: number;
-  readonly succeeded: number;
-  readonly failed: number;
-  /** Numbers of tokens of the run on the chain, rows of its attempts, mints in the history, subjects of metadata. */
-  readonly tokens: number;
-  readonly attempts: number;
-  readonly activities: number;
-  readonly metadata: number;
-  /** Time from acceptance to finality, of successful requests. */
-  readonly minted: Latency;
-  readonly playedMs: number;
-  readonly judgedMs: number;
-  readonly differences: readonly KindOfDifference<MintDifferenceKind>[];
-}
+export type MintSimulationResult = Awaited<ReturnType<typeof simulateMints>>;
 
-/** Plays a game that mints, waits for all results, and reconciles every place that shows them. */
-export async function simulateMints(options: MintSimulationOptions): Promise<MintSimulationResult> {
+export async function simulateMints(options: MintSimulationOptions) {
   const stage = createStage(options);
   const { run, api, book, counts, differences } = stage;
   try {
     const missing = await options.role.missing();
     if (missing.length > 0) {
-      options.log('the signer has no MINTER_ROLE, as after a run that was killed: it is given to it');
-      await options.role.give();
+      options.log('the signer has no MINTER_ROLE, as after a killed run: granting it');
+      await options.role.grant();
     }
     const from = await readHead(stage);
     options.log(`run ${run.tag}, seed ${run.seed}: ${options.assetsMax} assets on ${options.chain.name}`);
     const startedAt = performance.now();
     const played = await playMints(stage);
     const playedAt = performance.now();
-    options.log('reconciling requests, rows, chain, history and metadata');
-    const judged = await judge(stage, played, from);
+    options.log('comparing requests, rows, chain, history and metadata');
+    const checked = await check(stage, played, from);
     return {
       run,
       chain: options.chain.name,
       counts,
       calls: api.tally,
-      ...judged,
+      ...checked,
       accepted: book.accepted,
       doubted: book.doubted,
       minted: latencyOf(played.shown),
       playedMs: playedAt - startedAt,
-      judgedMs: performance.now() - playedAt,
+      checkedMs: performance.now() - playedAt,
       differences: differences.byKind(),
     };
   } finally {
@@ -89,26 +55,26 @@ function createStage(options: MintSimulationOptions): MintStage {
     run,
     random,
     book: createMintBook(),
-    counts: { ...NO_COUNTS },
+    counts: createCounts(),
     assets: createAssetMaker(run, random, options.contracts),
-    api: openMintApi({ url: options.url, headers, onWait: options.onProgress }),
+    api: openMintApi(options.url, headers, options.onProgress),
     rows: createMintRows(options.clickhouse, referencePrefix(run)),
     differences: createDifferences<MintDifferenceKind>(),
     endAt: performance.now() + options.durationMaxMs,
   };
 }
 
-async function judge(
+async function check(
   stage: MintStage,
   { shown, from: cursors, refreshes }: Awaited<ReturnType<typeof playMints>>,
   from: Awaited<ReturnType<typeof readHead>>,
 ) {
-  judgeOutcomes(stage, shown);
-  await judgeReadings(stage, shown, cursors);
-  const attempts = await judgeRows(stage, shown);
+  checkOutcomes(stage, shown);
+  await checkReadings(stage, shown, cursors);
+  const attempts = await checkRows(stage, shown);
   const tokens = await readChainTokens(stage, from);
-  await judgeChain(stage, shown, tokens);
-  const activities = await judgeHistory(stage, from, tokens);
+  await checkChain(stage, shown, tokens);
+  const activities = await checkHistory(stage, from, tokens);
   const failed = [...shown.values()].filter(({ status }) => status === 'failed').length;
   return {
     attempts,
@@ -116,7 +82,7 @@ async function judge(
     failed,
     tokens: tokens.length,
     succeeded: succeededOf(shown).length,
-    metadata: await judgeMetadata(stage, refreshes),
+    metadata: await checkMetadata(stage, refreshes),
   };
 }
 
@@ -129,44 +95,11 @@ function latencyOf(shown: ShownMints): Latency {
 
 const CLEAN = 'Each reference id has one token or one clear failure; chain, rows, interface and history agree.';
 
-const secondsOf = (ms: number) => (ms / 1000).toFixed(1);
-
 export function toReport(result: MintSimulationResult): RunReport {
-  const { run, chain, counts, calls, minted, differences } = result;
-  const lines: [string, string][] = [
-    [
-      'asked',
-      `${result.accepted} assets accepted in ${counts.orders} orders, ${counts.again} of them again after a failure`,
-    ],
-    ['unknown', `${result.doubted} assets of orders that were never answered`],
-    ['refused', `${counts.conflicts} orders of taken reference ids, ${counts.probes} calls that were wrong`],
-    [
-      'role',
-      `${counts.withoutRole} assets asked for without MINTER_ROLE, ${counts.waitedForRole} told that they wait for it`,
-    ],
-    ['lists', `${counts.lists} read, ${counts.listed} requests in them`],
-    ['metadata', `${counts.refreshes} refreshes of ${counts.refreshed} subjects, ${result.metadata} stored`],
-    [
-      'calls',
-      `${calls.calls}; ${calls.refused} answers 429, waited for ${secondsOf(calls.waitedMs)} s; made again: ${describeCounts(calls.again)}`,
-    ],
-    ['ended', `${result.succeeded} tokens, ${result.failed} failures, in ${secondsOf(result.playedMs)} s`],
-    [
-      'found',
-      `${result.tokens} tokens on the chain, ${result.attempts} attempts in the rows, ${result.activities} mints in the history`,
-    ],
-    [
-      'minted',
-      `from accepted to final: p50 ${secondsOf(minted.quantileMs(0.5))} s, p99 ${secondsOf(minted.quantileMs(0.99))} s`,
-    ],
-    [
-      'answered',
-      `p50 ${calls.latency.quantileMs(0.5).toFixed(0)} ms, p99 ${calls.latency.quantileMs(0.99).toFixed(0)} ms`,
-    ],
-  ];
-  const { tokens, attempts, activities, metadata, succeeded, failed } = result;
+  const { run, chain, calls, differences, succeeded, failed } = result;
+  const { tokens, attempts, activities, metadata } = result;
   const facts = {
-    assets: { accepted: result.accepted, neverHeardOf: result.doubted, ...counts },
+    assets: { accepted: result.accepted, unanswered: result.doubted, ...result.counts },
     ended: { succeeded, failed },
     found: { tokens, attempts, activities, metadata },
     calls: {
@@ -175,10 +108,10 @@ export function toReport(result: MintSimulationResult): RunReport {
       waited429Seconds: round(calls.waitedMs / 1000),
       again: Object.fromEntries(calls.again),
     },
-    answeredMs: { p50: round(calls.latency.quantileMs(0.5)), p99: round(calls.latency.quantileMs(0.99)) },
-    mintedSeconds: { p50: round(minted.quantileMs(0.5) / 1000), p99: round(minted.quantileMs(0.99) / 1000) },
+    answeredMs: quantilesOf(calls.latency),
+    mintedSeconds: quantilesOf(result.minted, 1000),
     playSeconds: round(result.playedMs / 1000),
-    judgeSeconds: round(result.judgedMs / 1000),
+    checkSeconds: round(result.checkedMs / 1000),
   };
-  return { run, chain, facts, lines, clean: CLEAN, differences };
+  return { run, chain, facts, clean: CLEAN, differences };
 }

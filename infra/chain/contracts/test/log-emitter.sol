@@ -9,7 +9,7 @@ contract LogEmitter {
     }
 
     error TooManyTopics(uint256 topics);
-    error RevertedAsAsked();
+    error RevertedAsRequested();
 
     function emitLogs(Log[] calldata logs) external {
         for (uint256 i = 0; i < logs.length; ++i) _emit(logs[i].topics, logs[i].data);
@@ -23,7 +23,7 @@ contract LogEmitter {
     /// Emits a log and reverts. The failed transaction must leave no logs.
     function emitAndRevert(Log calldata log) external {
         _emit(log.topics, log.data);
-        revert RevertedAsAsked();
+        revert RevertedAsRequested();
     }
 
     function _emit(bytes32[] memory topics, bytes memory data) private {

@@ -1,3 +1,4 @@
+// Accounts of people, and how they are found.
 import { type AccountRecord, accountCodec, TOPICS } from '@playline/contracts';
 import type { RecordKind } from '../records/record-log.ts';
 import { normalizeLogin } from './login.ts';
@@ -6,7 +7,7 @@ import { isAtMost, mayDo, roleIn } from './roles.ts';
 
 export type { AccountRecord, Passkey, ProjectRole } from '@playline/contracts';
 
-/** People who sign in to the portal, one record each. */
+/** One record for each person. */
 export const ACCOUNTS: RecordKind<AccountRecord> = {
   name: 'accounts',
   topic: TOPICS.accounts.name,
@@ -14,40 +15,27 @@ export const ACCOUNTS: RecordKind<AccountRecord> = {
   idOf: ({ id }) => id,
 };
 
-/**
- * The account, live or disabled, that signs in with a login; null when there is none.
- * @param login as it was typed
- */
+/** The account, live or disabled, of a login as typed; null without one. */
 export function findByLogin(accounts: readonly AccountRecord[], login: string): AccountRecord | null {
   const wanted = normalizeLogin(login);
-  // Accounts without a login have ''. An empty input must match none of them.
+  // Accounts without a login have '', which an empty input must not match.
   return wanted === '' ? null : (accounts.find((account) => account.login === wanted) ?? null);
 }
 
-/**
- * The account that has a passkey; null when none has.
- * @param passkeyId base64url
- */
-export function findByPasskey(accounts: readonly AccountRecord[], passkeyId: string): AccountRecord | null {
-  return accounts.find(({ passkeys }) => passkeys.some(({ id }) => id === passkeyId)) ?? null;
-}
+/** @param passkeyId base64url */
+export const findByPasskey = (accounts: readonly AccountRecord[], passkeyId: string): AccountRecord | null =>
+  accounts.find(({ passkeys }) => passkeys.some(({ id }) => id === passkeyId)) ?? null;
 
-/**
- * The account that a link was made for, regardless of who uses it; null when the link was used, was revoked or is older
- * than 72 hours, or when the inviter may no longer make the invitation.
- */
+/** The account of a link; null when the link was used, revoked or has expired, or its inviter may no longer invite. */
 export function findAnyInvited(accounts: readonly AccountRecord[], text: string, nowAt: number): AccountRecord | null {
   const hash = hashToken(text);
   const account = accounts.find(({ invitation }) => invitation?.hash === hash);
   if (account?.invitation == null || account.invitation.expiresAt <= nowAt) return null;
-  return isStillVouchedFor(accounts, account) ? account : null;
+  return isStillPermitted(accounts, account) ? account : null;
 }
 
-/**
- * Whether the account that made an invitation may still do so. Operators' commands have no account. An invitation is
- * checked when its acceptance begins.
- */
-function isStillVouchedFor(
+/** Whether the inviter may still invite. Operator commands have no account. */
+function isStillPermitted(
   accounts: readonly AccountRecord[],
   { state, invitation, changedBy, isAdministrator, roles }: AccountRecord,
 ): boolean {
@@ -64,14 +52,10 @@ function isStillVouchedFor(
   );
 }
 
-/**
- * True for an account whose name and login were erased, or whose invitation was revoked. It cannot be changed any more.
- */
-export function isRemoved({ state, login }: Pick<AccountRecord, 'state' | 'login'>): boolean {
-  return state === 'disabled' && login === '';
-}
+/** True after the name and login were erased, or the invitation was revoked. Such an account cannot be changed. */
+export const isRemoved = ({ state, login }: Pick<AccountRecord, 'state' | 'login'>): boolean =>
+  state === 'disabled' && login === '';
 
-/** Whether the instance has an administrator who can sign in, or whom another administrator can let back in. */
-export function hasAdministrator(accounts: readonly AccountRecord[]): boolean {
-  return accounts.some(({ isAdministrator, state }) => isAdministrator && state !== 'invited');
-}
+/** Whether there is an administrator who can sign in, or whose access can be reset. */
+export const hasAdministrator = (accounts: readonly AccountRecord[]): boolean =>
+  accounts.some(({ isAdministrator, state }) => isAdministrator && state !== 'invited');

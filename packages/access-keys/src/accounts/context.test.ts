@@ -38,7 +38,7 @@ const act = fc.record({
       'remove',
     ] as const),
   ),
-  /** Which account it is done to, and which one asks; a number beyond the last is the operator. */
+  /** The changed and the acting account; a number beyond the last is the operator. */
   to: fc.nat({ max: 4 }),
   by: fc.nat({ max: 6 }),
   projectId: fc.constantFrom(...PROJECTS),
@@ -60,18 +60,18 @@ function assertSound({ id, state, roles, openId, ...account }: AccountRecord, al
   if (state === 'live') expect(ways.some((way) => way !== null)).toBe(true);
 }
 
-describe('whatever is done to accounts, in whatever order and by whomever', () => {
-  it('an instance keeps a live administrator, a project that has an owner keeps one, and logins are of one account', async () => {
+describe('any sequence of changes of accounts', () => {
+  it('keeps a live administrator, an owner of each project that has one, and unique logins', async () => {
     let kept = 0;
     await fc.assert(
       fc.asyncProperty(fc.array(act, { maxLength: 40 }), fc.boolean(), async (acts, isBegun) => {
         const world = createWorld();
         if (isBegun) for (const add of [world.addAdministrator, () => world.addMember('olga', 'owner')]) await add();
         const texts: string[] = [];
-        let before = world.standing();
+        let before = world.latest();
         for (const [at, { name, to, by, projectId, role, flag }] of acts.entries()) {
           const context = world.as(before[by]?.id ?? null);
-          const accountId = before[to]?.id ?? 'nobody';
+          const accountId = before[to]?.id ?? 'unknown';
           const wanted = { name: 'X', isAdministrator: flag, roles: role === null ? [] : [{ projectId, role }] };
           const person = personOf(`login-${at % 3}`);
           const link = async (made: Promise<{ text: string }>) => void texts.push((await made).text);
@@ -94,7 +94,7 @@ describe('whatever is done to accounts, in whatever order and by whomever', () =
             expect(fault.name).toBe('PublicError');
             if (fault.message.includes('last')) kept++;
           });
-          const after = world.standing();
+          const after = world.latest();
           const administrators = (accounts: AccountRecord[]) =>
             accounts.filter(isLive).filter((each) => each.isAdministrator);
           if (administrators(before).length > 0) expect(administrators(after).length).toBeGreaterThan(0);
@@ -108,7 +108,7 @@ describe('whatever is done to accounts, in whatever order and by whomever', () =
       }),
       { numRuns: 300 },
     );
-    // The rule was really applied in these runs.
+    // The rule was applied in these runs.
     expect(kept).toBeGreaterThan(20);
   });
 });

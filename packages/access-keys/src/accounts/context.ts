@@ -1,3 +1,4 @@
+// Changes of accounts: permissions, and rules that every change must keep.
 import { PublicError } from '@playline/errors';
 import type { Content, RecordStore } from '../records/record-store.ts';
 import { toDone } from '../records/record-store.ts';
@@ -6,37 +7,31 @@ import { type AccountRecord, isRemoved } from './account.ts';
 import { type Action, mayDo } from './roles.ts';
 import type { Sessions } from './sessions.ts';
 
-/** What is needed to change accounts. */
 export interface AccountContext {
   readonly store: RecordStore<AccountRecord>;
-  /** Sessions of an account end when its rights or credentials change. */
+  /** They end when rights or credentials change. */
   readonly sessions: Pick<Sessions, 'endAll'>;
-  /** Id of the account that makes the change. Null for the operator's commands, which may do everything. */
+  /** The account that makes the change. Null for operator commands, which may do everything. */
   readonly actorId: string | null;
   readonly wallClockMs?: () => number;
 }
 
-/** All accounts, the one that is to be changed, and when. */
 export interface AccountsAtTime {
   readonly accounts: readonly AccountRecord[];
   readonly nowAt: number;
 }
 
-export function nowOf({ wallClockMs = Date.now }: AccountContext): number {
-  return wallClockMs();
-}
+export const nowOf = ({ wallClockMs = Date.now }: AccountContext): number => wallClockMs();
 
 /**
- * Changes one account. What the log says of all accounts decides whether the change is allowed. The sessions of the
- * account end too: its record says so, so they end with the change even if the process dies before it has removed them
- * from their store.
- * @throws PublicError RESOURCE_NOT_FOUND when there is no such account, or it was removed; CONFLICT_ERROR when the
- * instance would be left without an administrator, or a project that has an owner without one
+ * Changes one account, decided on the log's records of all accounts, and ends its sessions.
+ * @throws PublicError RESOURCE_NOT_FOUND without such an account; CONFLICT_ERROR when the last administrator, or the
+ * last owner of a project, would be lost
  */
 export async function changeAccount(
   context: AccountContext,
   id: string,
-  decide: (account: AccountRecord, situation: AccountsAtTime) => Content<AccountRecord>,
+  decide: (account: AccountRecord, at: AccountsAtTime) => Content<AccountRecord>,
 ): Promise<AccountRecord> {
   const changing = context.store.change((accounts) => {
     const account = findAccount(accounts, id);
@@ -45,8 +40,7 @@ export async function changeAccount(
     return withoutSessions(account, next);
   });
   const changed = await changing.catch(async (fault: unknown) => {
-    // The log has the change, and the view gets it later by itself. The sessions must be ended here, since nobody
-    // repeats this call.
+    // The log has the change, and the view gets it later. No one repeats this call, so the sessions end here.
     if (fault instanceof ViewFault) await context.sessions.endAll(id).catch(() => {});
     throw fault;
   });
@@ -54,10 +48,7 @@ export async function changeAccount(
   return toDone(changed);
 }
 
-/**
- * The change that ends all sessions that the account has had so far.
- * @param before the present record
- */
+/** The change that ends all earlier sessions of the account, even if the process dies before it removes them. */
 export function withoutSessions(
   { revision }: Pick<AccountRecord, 'revision'>,
   next: Content<AccountRecord>,
@@ -72,10 +63,7 @@ export function findAccount(accounts: readonly AccountRecord[], id: string): Acc
   throw new PublicError('RESOURCE_NOT_FOUND', { message: 'There is no such account.', details: { account: id } });
 }
 
-/**
- *
- * @throws PublicError AUTHENTICATION_ERROR unless the account that asks may do this now
- */
+/** @throws PublicError AUTHENTICATION_ERROR unless the acting account may do this */
 export function assertAllowed(
   { actorId }: AccountContext,
   accounts: readonly AccountRecord[],
@@ -84,33 +72,34 @@ export function assertAllowed(
   if (actorId === null) return;
   const account = accounts.find(({ id }) => id === actorId);
   if (account !== undefined && mayDo({ account, ...wanted })) return;
-  throw forbidden('You may not do this: ask an owner of the project, or an administrator.', { action: wanted.action });
+  const message = 'You do not have permission for this. Contact an owner of the project, or an administrator.';
+  throw forbidden(message, { action: wanted.action });
 }
 
-/** @throws PublicError AUTHENTICATION_ERROR unless an account asks about itself */
+/** @throws PublicError AUTHENTICATION_ERROR when an account changes another one */
 export function assertSelf({ actorId }: AccountContext, id: string): void {
-  if (actorId !== null && actorId !== id) throw forbidden('Everybody changes this of themselves alone.', {});
+  if (actorId !== null && actorId !== id) throw forbidden('You can change this for your own account only.', {});
 }
 
-/** The last account that can let others in must not be lost. */
 function assertNotLast(accounts: readonly AccountRecord[], before: AccountRecord, after: Content<AccountRecord>): void {
   const others = accounts.filter(({ id, state }) => id !== before.id && state === 'live');
   const isLive = after.state === 'live';
   if (before.state !== 'live') return;
   if (before.isAdministrator && !(isLive && after.isAdministrator) && !others.some((each) => each.isAdministrator))
-    throw conflict('This is the last administrator: make another account one first.', {});
+    throw conflict('This is the last administrator. Make another account an administrator first.', {});
   for (const { projectId } of before.roles.filter(({ role }) => role === 'owner'))
     if (!(isLive && isOwner(after, projectId)) && !others.some((each) => isOwner(each, projectId)))
-      throw conflict('This is the last owner of the project: make another member one first.', { project: projectId });
+      throw conflict('This is the last owner of the project. Make another member an owner first.', {
+        project: projectId,
+      });
 }
 
-function isOwner({ roles }: Pick<AccountRecord, 'roles'>, projectId: string): boolean {
-  return roles.some((each) => each.projectId === projectId && each.role === 'owner');
-}
+const isOwner = ({ roles }: Pick<AccountRecord, 'roles'>, projectId: string): boolean =>
+  roles.some((each) => each.projectId === projectId && each.role === 'owner');
 
-/** One error for a link that was used, was revoked, is too old or never existed, so that it does not reveal which. */
+/** One error for used, revoked, expired and unknown links, so that it does not reveal which. */
 export const invalidLink = () =>
-  new PublicError('RESOURCE_NOT_FOUND', { message: 'This link was used, or its time is over: ask for another one.' });
+  new PublicError('RESOURCE_NOT_FOUND', { message: 'This link was used or has expired. Request another one.' });
 
 type Details = Readonly<Record<string, string>>;
 export const conflict = (message: string, details: Details = {}) =>

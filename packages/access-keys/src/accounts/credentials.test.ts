@@ -4,10 +4,10 @@ import { isSessionOf } from './sessions.ts';
 import { addPasskey, linkOpenId, removePasskey, renameAccount, setPassword, unlinkOpenId } from './sign-in.ts';
 import { createWorld, passkeyOf } from './test/world.ts';
 
-const place = { userAgent: '', address: '' };
+const client = { userAgent: '', address: '' };
 
-describe('rights and credentials', () => {
-  it('end the sessions of the account by its record, also where the process dies before it has ended them', async () => {
+describe('a change of rights or credentials', () => {
+  it('invalidates sessions by the record, even if the process dies before it removes them', async () => {
     const world = createWorld();
     const { addMember, find, sessions } = world;
     await world.addAdministrator();
@@ -30,7 +30,7 @@ describe('rights and credentials', () => {
       const { text, session } = await sessions.create({
         accountId,
         accountRevision: find(accountId).revision,
-        ...place,
+        ...client,
       });
       expect(isSessionOf(session, find(accountId))).toBe(true);
       await expect(act()).rejects.toThrow('the process dies');
@@ -39,16 +39,16 @@ describe('rights and credentials', () => {
     }
   });
 
-  it('leave sessions alone where nothing of the kind changes', async () => {
+  it('is not a change of the name: sessions continue', async () => {
     const { operator, addMember, find, sessions } = createWorld();
     const { id: accountId } = await addMember('ada', 'owner');
-    const { session } = await sessions.create({ accountId, accountRevision: find(accountId).revision, ...place });
+    const { session } = await sessions.create({ accountId, accountRevision: find(accountId).revision, ...client });
     await renameAccount(operator, { accountId, name: 'Ada L' });
     expect(isSessionOf(session, find(accountId))).toBe(true);
     expect(isSessionOf(session, { ...find(accountId), id: 'another' })).toBe(false);
   });
 
-  it('are of one account at a provider, by issuer and subject and nothing else', async () => {
+  it('links an identity at a provider to one account, by issuer and subject', async () => {
     const { operator, addMember, as } = createWorld();
     const [ada, bob] = [await addMember('ada', 'analyst'), await addMember('bob', 'analyst')];
     const openId = { issuer: 'https://id.example', subject: '1' };
@@ -64,15 +64,15 @@ describe('rights and credentials', () => {
     await expect(unlinkOpenId(operator, { accountId: ada.id })).rejects.toMatchObject({ code: 'CONFLICT_ERROR' });
   });
 
-  it('remove a passkey of one’s own alone; one of somebody else is not there, as one that nobody has', async () => {
+  it('cannot remove a passkey of another account, and does not reveal that it exists', async () => {
     const { operator, addMember, find } = createWorld();
     const [ada, bob] = [await addMember('ada', 'analyst'), await addMember('bob', 'analyst')];
     await addPasskey(operator, { accountId: bob.id, passkey: passkeyOf('of-bob') });
     const remove = (passkeyId: string) =>
       removePasskey(operator, { accountId: ada.id, passkeyId }).catch((fault) => fault);
-    const [theirs, nobodys] = [await remove('of-bob'), await remove('of-nobody')];
-    expect(theirs).toMatchObject({ code: 'RESOURCE_NOT_FOUND' });
-    expect(theirs.message).toBe(nobodys.message);
+    const [existing, unknown] = [await remove('of-bob'), await remove('unknown')];
+    expect(existing).toMatchObject({ code: 'RESOURCE_NOT_FOUND' });
+    expect(existing.message).toBe(unknown.message);
     expect(find(bob.id).passkeys).toHaveLength(1);
   });
 });

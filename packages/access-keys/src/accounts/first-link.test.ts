@@ -6,7 +6,7 @@ const accept = (world: ReturnType<typeof createWorld>, text: string, person: New
   acceptFirstLink({ ...world.operator, oneTimeTexts: world.oneTimeTexts }, { text, person });
 
 describe('the link that makes the first administrator', () => {
-  it('is used up by whoever is first, within 15 minutes; looking at it takes nothing', async () => {
+  it('works for the first person within 15 minutes, and reading it does not use it up', async () => {
     const world = createWorld();
     const text = await issueFirstLink(world);
     for (const _ of [1, 2]) expect(await isFirstLink(world, text)).toBe(true);
@@ -19,10 +19,10 @@ describe('the link that makes the first administrator', () => {
     const late = await issueFirstLink(other);
     other.clock.at += 15 * 60_000;
     await expect(accept(other, late)).rejects.toMatchObject({ code: 'RESOURCE_NOT_FOUND' });
-    expect(other.standing()).toEqual([]);
+    expect(other.latest()).toEqual([]);
   });
 
-  it('is not used up by a try that fails, of whatever kind', async () => {
+  it('is not used up by a failed attempt', async () => {
     const world = createWorld();
     await world.addMember('ada', 'analyst');
     const text = await issueFirstLink(world);
@@ -44,16 +44,16 @@ describe('the link that makes the first administrator', () => {
     expect(await isFirstLink(world, text)).toBe(false);
   });
 
-  it('is good for nobody, and used up, where there is an administrator', async () => {
+  it('is invalid and used up when there is an administrator', async () => {
     const world = createWorld();
     const text = await issueFirstLink(world);
     await world.addAdministrator();
     await expect(accept(world, text, personOf('eve'))).rejects.toMatchObject({ code: 'RESOURCE_NOT_FOUND' });
     expect(await isFirstLink(world, text)).toBe(false);
-    expect(world.standing()).toHaveLength(1);
+    expect(world.latest()).toHaveLength(1);
   });
 
-  it('is not made while the log has an administrator, also when Redis was emptied, or says that there is none', async () => {
+  it('is not issued while the log has an administrator, even if Redis was emptied or is wrong', async () => {
     const world = createWorld();
     await resetAccess(world.operator, (await world.addAdministrator()).id);
     world.view.empty();
@@ -63,7 +63,7 @@ describe('the link that makes the first administrator', () => {
     await expect(issueFirstLink(world)).rejects.toMatchObject({ code: 'CONFLICT_ERROR' });
   });
 
-  it('is not made when the log cannot be read', async () => {
+  it('is not issued when the log cannot be read', async () => {
     const world = createWorld();
     const read = () => Promise.reject(new Error('no broker answers'));
     await expect(issueFirstLink({ ...world, log: { ...world.log, bounds: read } })).rejects.toThrow('no broker');
@@ -71,7 +71,7 @@ describe('the link that makes the first administrator', () => {
     await expect(issueFirstLink({ ...world, log: { ...world.log, read } })).rejects.toThrow('no broker');
   });
 
-  it('is over when Redis was emptied', async () => {
+  it('is invalid after Redis was emptied', async () => {
     const world = createWorld();
     const text = await issueFirstLink(world);
     world.empty();

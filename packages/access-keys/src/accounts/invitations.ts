@@ -1,3 +1,4 @@
+// Invitations, first links, and changes of accounts by owners and administrators.
 import { randomUUID } from 'node:crypto';
 import { PublicError } from '@playline/errors';
 import type { ReceivedRecord, RecordLogReader } from '../records/record-log.ts';
@@ -29,35 +30,30 @@ import { createToken, hashToken, type OneTimeTexts } from './one-time-texts.ts';
 import { findByOpenId, type OpenIdSubject } from './open-id.ts';
 import { isAtMost, type Role, roleIn } from './roles.ts';
 
-/** Lifetime of the link of an invitation or a reset. */
+/** Lifetime of an invitation or a reset. */
 export const INVITATION_MS = 72 * 60 * 60_000;
 
-/** Credentials of a new person: at least one of these. */
+/** At least one of these. */
 export interface NewCredentials {
   /** From `Passwords.hash`. */
   readonly passwordHash: string | null;
   readonly passkey: Passkey | null;
-  /** Identity at a provider, just proven there. */
   readonly openId?: OpenIdSubject;
 }
 
-/** What a person enters about themselves. */
 export interface NewPerson extends NewCredentials {
   readonly login: string;
   readonly name: string;
 }
 
 export interface Invitation {
-  /** Name that the inviter gives; the person may change it. */
+  /** The person may change it. */
   readonly name: string;
   readonly roles: readonly ProjectRole[];
   readonly isAdministrator: boolean;
 }
 
-/**
- * An account that waits for a person, and the text of the link for that person. The text is shown once and cannot be
- * read again.
- */
+/** An account without a person, and the text of its link, which cannot be read again. */
 export interface Invited {
   readonly account: AccountRecord;
   /** 256 bits, base64url. */
@@ -65,19 +61,17 @@ export interface Invited {
 }
 
 /**
- * Creates the first administrator, if there is none.
- * @param person `id`: the id that a passkey was made for; a new one when absent
- * @throws PublicError CONFLICT_ERROR when the log has an administrator, VALIDATION_ERROR for a login or a name that
- * cannot be
+ * @param person `id`: the one that a passkey was made for; absent: a new one
+ * @throws PublicError CONFLICT_ERROR when there is an administrator, VALIDATION_ERROR for an invalid login or name
  */
 export async function createFirstAdministrator(
   context: AccountContext,
   { id, ...person }: NewPerson & { readonly id?: string },
 ): Promise<AccountRecord> {
   const made = await context.store.change((accounts) => {
-    if (hasAdministrator(accounts)) throw conflict('This instance has an administrator: ask for an invitation.');
+    if (hasAdministrator(accounts)) throw hasAdministratorAlready();
     const blank = { ...toBlank('', nowOf(context)), isAdministrator: true };
-    if (accounts.some((each) => each.id === id)) throw conflict('There is such an account already.');
+    if (accounts.some((each) => each.id === id)) throw conflict('This account exists already.');
     return toLive(id === undefined ? blank : { ...blank, id }, person, accounts);
   });
   return toDone(made);
@@ -85,11 +79,10 @@ export async function createFirstAdministrator(
 
 /**
  * Creates an account for an invited person.
- * @throws PublicError AUTHENTICATION_ERROR when the inviter may not invite, or grants more rights than they have;
- * VALIDATION_ERROR for an invitation without any right
+ * @throws PublicError AUTHENTICATION_ERROR for more rights than the inviter has; VALIDATION_ERROR without any right
  */
 export async function invite(context: AccountContext, wanted: Invitation): Promise<Invited> {
-  if (wanted.roles.length === 0 && !wanted.isAdministrator) throw invalid('Say what the person is to be.');
+  if (wanted.roles.length === 0 && !wanted.isAdministrator) throw invalid('Choose a role for the person.');
   assertRoles(wanted.roles);
   const name = toPersonName(wanted.name);
   const text = createToken();
@@ -101,20 +94,16 @@ export async function invite(context: AccountContext, wanted: Invitation): Promi
   return { account: toDone(made), text };
 }
 
-/**
- * The account of a link; null when the link was used, revoked or is older than 72 hours, or when the owner of an
- * existing account is accepting it.
- */
+/** The account of a link; null for an invalid link, and while the owner of another account is accepting it. */
 export function findInvited(accounts: readonly AccountRecord[], text: string, nowAt: number): AccountRecord | null {
   const account = findAnyInvited(accounts, text, nowAt);
   return (account?.invitation?.takenBy ?? null) === null ? account : null;
 }
 
 /**
- * Lets a person in with the link of an invitation or of a reset, once.
- * @param person the login counts only if the account has none yet
- * @throws PublicError RESOURCE_NOT_FOUND when the link is not valid, CONFLICT_ERROR for a login that another account
- * has
+ * Makes an account live with the link of an invitation or of a reset, once.
+ * @param person its login is used only if the account has none
+ * @throws PublicError RESOURCE_NOT_FOUND for an invalid link, CONFLICT_ERROR for a login in use
  */
 export async function acceptInvitation(
   context: AccountContext,
@@ -131,44 +120,39 @@ export async function acceptInvitation(
   return account;
 }
 
-/**
- * Takes an invitation back. Only the fact that there was one stays on record.
- * @throws PublicError AUTHENTICATION_ERROR unless the account that asks could have made it, CONFLICT_ERROR when it was
- * accepted
- */
+/** @throws PublicError AUTHENTICATION_ERROR unless the acting account could have invited, CONFLICT_ERROR when it was accepted */
 export function revokeInvitation(context: AccountContext, id: string): Promise<AccountRecord> {
   return changeAccount(context, id, (account, { accounts }) => {
     assertMayInvite(context, accounts, account);
-    if (account.state !== 'invited') throw conflict('The invitation was accepted: change the account instead.');
+    if (account.state !== 'invited') throw conflict('The invitation was accepted. Change the account instead.');
     return toRemoved(account);
   });
 }
 
 /**
- * Lets a person back in who has lost every way to sign in. Password, passkeys and provider are removed, and a new link
- * is valid for 72 hours. An open invitation gets a new link. Only the operator's commands may do this.
+ * Removes all credentials, and creates a link that is valid for 72 hours. Only for operator commands.
  * @throws PublicError CONFLICT_ERROR for a disabled account
  */
 export async function resetAccess(context: AccountContext, id: string): Promise<Invited> {
-  if (context.actorId !== null) throw forbidden('Access is given back by a command: npm run accounts -- reset.');
+  if (context.actorId !== null) throw forbidden('Only a command resets access: npm run accounts -- reset.');
   const text = createToken();
   const account = await changeAccount(context, id, (account) => {
-    if (account.state === 'disabled') throw conflict('The account is disabled: enable it first.', { account: id });
+    if (account.state === 'disabled') throw conflict('The account is disabled. Enable it first.', { account: id });
     return { ...account, passwordHash: null, passkeys: [], openId: null, invitation: openFor(text, context) };
   });
   return { account, text };
 }
 
-/** What stays of a removed account: its id, since the records of what it did name it. */
+/** Keeps the id, because records of the account's actions contain it. */
 export function toRemoved(account: AccountRecord): Content<AccountRecord> {
-  const nobody = { name: '', login: '', isAdministrator: false, roles: [], invitation: null };
-  return { ...account, ...nobody, state: 'disabled', passwordHash: null, passkeys: [], openId: null };
+  const erased = { name: '', login: '', isAdministrator: false, roles: [], invitation: null };
+  return { ...account, ...erased, state: 'disabled', passwordHash: null, passkeys: [], openId: null };
 }
 
 /** @throws PublicError VALIDATION_ERROR for two roles in one project */
 export function assertRoles(roles: readonly ProjectRole[]): void {
   if (new Set(roles.map(({ projectId }) => projectId)).size < roles.length)
-    throw invalid('A person has one role in a project.');
+    throw invalid('A person has one role per project.');
 }
 
 function assertMayInvite(
@@ -183,13 +167,15 @@ function assertMayInvite(
     if (inviter === null || inviter.isAdministrator) continue;
     const own = roleIn(inviter, projectId);
     if (own === null || !isAtMost(role, own))
-      throw forbidden('Nobody invites to more than they may themselves.', { project: projectId });
+      throw forbidden('You cannot grant more rights than you have.', { project: projectId });
   }
 }
 
-function openFor(text: string, context: AccountContext): NonNullable<AccountRecord['invitation']> {
-  return { hash: hashToken(text), expiresAt: nowOf(context) + INVITATION_MS, takenBy: null };
-}
+const openFor = (text: string, context: AccountContext): NonNullable<AccountRecord['invitation']> => ({
+  hash: hashToken(text),
+  expiresAt: nowOf(context) + INVITATION_MS,
+  takenBy: null,
+});
 
 function toBlank(name: string, createdAt: number): Content<AccountRecord> {
   const nothing = { login: '', passwordHash: null, passkeys: [], openId: null, invitation: null, sessionsFrom: 0 };
@@ -202,29 +188,31 @@ function toLive(
   accounts: AccountsAtTime['accounts'],
 ): Content<AccountRecord> {
   const { passwordHash, passkey, openId = null } = person;
-  if (passwordHash === null && passkey === null && openId === null) throw invalid('Choose a password or a passkey.');
+  if (passwordHash === null && passkey === null && openId === null) throw invalid('Set a password or a passkey.');
   const login = toLogin(person.login);
   const holder = findByLogin(accounts, login);
-  if (holder !== null && holder.id !== account.id) throw conflict('Somebody signs in with this already.', { login });
+  if (holder !== null && holder.id !== account.id) throw conflict('This login is taken.', { login });
   if (passkey !== null) assertNewPasskey(accounts, passkey);
   if (openId !== null) assertNewOpenId(accounts, openId);
   const credentials = { passwordHash, passkeys: passkey === null ? [] : [passkey], openId };
   return { ...account, ...credentials, login, name: toPersonName(person.name), state: 'live', invitation: null };
 }
 
-/** @throws PublicError CONFLICT_ERROR for a passkey that some account has */
+/** @throws PublicError CONFLICT_ERROR for a passkey of any account */
 export function assertNewPasskey(accounts: readonly AccountRecord[], { id }: Passkey): void {
   if (accounts.some(({ passkeys }) => passkeys.some((each) => each.id === id)))
-    throw conflict('This passkey is in use already.');
+    throw conflict('This passkey is already in use.');
 }
 
-/** @throws PublicError CONFLICT_ERROR when another account is linked to this identity at a provider */
+/** @throws PublicError CONFLICT_ERROR for a linked identity */
 export function assertNewOpenId(accounts: readonly AccountRecord[], openId: OpenIdSubject): void {
   if (findByOpenId(accounts, openId) !== null)
-    throw conflict('Somebody here signs in with this account there already.');
+    throw conflict('Another account signs in with this provider account already.');
 }
 
-/** How long the link is good that makes the first administrator. */
+const hasAdministratorAlready = () => conflict('This instance has an administrator. Request an invitation.');
+
+/** Lifetime of the link that makes the first administrator. */
 export const FIRST_LINK_LIFETIME_S = 15 * 60;
 const PURPOSE = 'first-administrator';
 
@@ -234,17 +222,15 @@ interface FirstLinkParts {
 }
 
 /**
- * Creates the text of the link with which a person becomes the first administrator. Whether there is an administrator
- * already is read from the log and not from Redis: an emptied Redis must not give the instance away.
- * @throws PublicError CONFLICT_ERROR when there is an administrator; what the log throws when it cannot be read
+ * Creates the text of the link. Administrators are read from the log, because an emptied Redis must not give access.
+ * @throws PublicError CONFLICT_ERROR when there is an administrator; the log's error when it cannot be read
  */
 export async function issueFirstLink({ log, oneTimeTexts }: FirstLinkParts): Promise<string> {
-  if (hasAdministrator(await readLog(log)))
-    throw conflict('This instance has an administrator: ask for an invitation.');
+  if (hasAdministrator(await readLog(log))) throw hasAdministratorAlready();
   return oneTimeTexts.issue({ purpose: PURPOSE, value: '', lifetimeS: FIRST_LINK_LIFETIME_S });
 }
 
-/** Whether a link is still valid. Asking does not use it up. */
+/** Whether a link is still valid. Does not use it up. */
 export async function isFirstLink(
   { oneTimeTexts }: Pick<FirstLinkParts, 'oneTimeTexts'>,
   text: string,
@@ -253,11 +239,11 @@ export async function isFirstLink(
 }
 
 /**
- * Makes the person who has a valid link the first administrator. The link is used up by success, not by a failed try.
- * Two people who use one link at the same moment are no danger, since the log accepts only one first administrator.
+ * Makes the person the first administrator, of whom the log accepts only one. Success uses the link up; a failed attempt
+ * does not.
  * @param person `id`: as for `createFirstAdministrator`
- * @throws PublicError RESOURCE_NOT_FOUND when the link is not valid. If the reason is that there is an administrator,
- * the link is used up. And as `createFirstAdministrator`; the link then stays valid
+ * @throws PublicError RESOURCE_NOT_FOUND for an invalid link, also when there is an administrator; else as
+ * `createFirstAdministrator`
  */
 export async function acceptFirstLink(
   context: AccountContext & Pick<FirstLinkParts, 'oneTimeTexts'>,
@@ -277,20 +263,16 @@ export async function acceptFirstLink(
   }
 }
 
-/** Each account as the log has it last. */
+/** The last record of each account. */
 async function readLog(log: RecordLogReader<AccountRecord>): Promise<AccountRecord[]> {
   const last = new Map<string, ReceivedRecord<AccountRecord>>();
   for (const range of await log.bounds())
-    for (const placed of await log.read(range))
-      if (isLater(placed, last.get(placed.record.id))) last.set(placed.record.id, placed);
+    for (const received of await log.read(range))
+      if (isLater(received, last.get(received.record.id))) last.set(received.record.id, received);
   return [...last.values()].map(({ record }) => record);
 }
 
-/**
- * Sets the role of an account in a project; null removes it from the project. Owners change members of their project,
- * administrators change everybody.
- * @throws PublicError AUTHENTICATION_ERROR when the account that asks may not do this, and as `changeAccount`
- */
+/** Sets the role of an account in a project; null removes it. @throws PublicError AUTHENTICATION_ERROR, and as `changeAccount` */
 export function setRole(
   context: AccountContext,
   { accountId, projectId, role }: { accountId: string; projectId: string; role: Role | null },
@@ -306,7 +288,7 @@ export function setRole(
   });
 }
 
-/** Makes an account an administrator of the instance, or no longer. @throws PublicError as `setRole` */
+/** @throws PublicError as `setRole` */
 export function setAdministrator(
   context: AccountContext,
   { accountId, isAdministrator }: { accountId: string; isAdministrator: boolean },
@@ -317,11 +299,11 @@ export function setAdministrator(
   });
 }
 
-/** Keeps an account from signing in until it is enabled again; what it may do is kept. @throws PublicError as `setRole` */
+/** Keeps the rights of the account for `enableAccount`. @throws PublicError as `setRole` */
 export function disableAccount(context: AccountContext, accountId: string): Promise<AccountRecord> {
   return changeAccount(context, accountId, (account, { accounts }) => {
     assertAllowed(context, accounts, { action: 'accounts.change', projectId: null });
-    if (account.state === 'invited') throw conflict('Nobody has accepted the invitation: revoke it.');
+    if (account.state === 'invited') throw conflict('The invitation was not accepted. Revoke it instead.');
     // An open link would let the person back in later.
     return { ...account, state: 'disabled', invitation: null };
   });
@@ -336,11 +318,7 @@ export function enableAccount(context: AccountContext, accountId: string): Promi
   });
 }
 
-/**
- * Removes an account for good. Its name, login and credentials are erased from the record. Its id stays, since records
- * of what it did name it.
- * @throws PublicError as `setRole`
- */
+/** Erases name, login and credentials; keeps the id. @throws PublicError as `setRole` */
 export function removeAccount(context: AccountContext, accountId: string): Promise<AccountRecord> {
   return changeAccount(context, accountId, (account, { accounts }) => {
     assertAllowed(context, accounts, { action: 'accounts.remove', projectId: null });
@@ -348,16 +326,12 @@ export function removeAccount(context: AccountContext, accountId: string): Promi
   });
 }
 
-/** Somebody who has an account, and the text of a link. */
 export interface Joining {
   readonly text: string;
   readonly accountId: string;
 }
 
-/**
- * The invitation that an account may take. Null when the link is not valid, when it is a link to get back in, or when
- * another account has begun to take it.
- */
+/** The invitation that an account may take; null for other links, or when another account has begun to take it. */
 export function findJoinable(
   accounts: readonly AccountRecord[],
   { text, accountId }: Joining,
@@ -370,11 +344,9 @@ export function findJoinable(
 }
 
 /**
- * Adds the roles of an invitation to an existing account. Where both have a role in one project, the stronger one
- * stays. The account's sessions end. This takes three records. The first marks the invitation as taken by this account,
- * so if the process dies in between, the link works for this account only and continues where it stopped.
- * @throws PublicError RESOURCE_NOT_FOUND when the link is not valid for this account; AUTHENTICATION_ERROR when the
- * account is not live
+ * Adds the roles of an invitation to an existing account, and ends its sessions. The first of three records marks the
+ * invitation as taken by this account, so that an interrupted call can be repeated by this account only.
+ * @throws PublicError RESOURCE_NOT_FOUND for an invalid link; AUTHENTICATION_ERROR unless the account is live
  */
 export async function joinInvitation(context: AccountContext, joining: Joining): Promise<AccountRecord> {
   const { accountId } = joining;
@@ -398,8 +370,8 @@ export async function joinInvitation(context: AccountContext, joining: Joining):
 
 function mergeRoles(own: readonly ProjectRole[], given: readonly ProjectRole[]): ProjectRole[] {
   const better = given.filter(({ projectId, role }) => {
-    const standing = own.find((each) => each.projectId === projectId);
-    return standing === undefined || !isAtMost(role, standing.role);
+    const current = own.find((each) => each.projectId === projectId);
+    return current === undefined || !isAtMost(role, current.role);
   });
   return [...own.filter((each) => !better.some(({ projectId }) => projectId === each.projectId)), ...better];
 }

@@ -4,18 +4,18 @@ import { describe, expect, it } from 'vitest';
 import { normalizeLogin, toLogin, toPersonName, toReturnPath } from './login.ts';
 
 describe('a login', () => {
-  it('is one text in whatever case and form it is typed', () => {
+  it('is the same in any case and form', () => {
     for (const typed of ['Ada@Example.com', ' ada@example.com ', 'ＡＤＡ＠example.com', 'ADA@EXAMPLE.COM'])
       expect(toLogin(typed)).toBe('ada@example.com');
   });
 
-  it('has 3 to 254 characters that can be seen', () => {
+  it('has 3 to 254 visible characters', () => {
     for (const wrong of ['', 'ab', ' ab ', 'a b c', 'a\u200Bbc', 'a\nbc', 'a'.repeat(255)])
       expect(() => toLogin(wrong)).toThrow(/3 to 254/);
     expect(toLogin('a'.repeat(254))).toHaveLength(254);
   });
 
-  it('stays as it is when it is made one a second time, whatever was typed', () => {
+  it('is not changed by a second normalisation', () => {
     fc.assert(
       fc.property(fc.string({ unit: codePoint }), (typed) => {
         const login = normalizeLogin(typed);
@@ -26,14 +26,14 @@ describe('a login', () => {
     );
   });
 
-  it('is not a name, which has 1 to 200 characters and no line breaks', () => {
+  it('is different from a name, which has 1 to 200 characters and no line breaks', () => {
     expect(toPersonName(' Ada L. ')).toBe('Ada L.');
     for (const wrong of ['', '  ', 'a\nb', 'a\u202Eb', 'a'.repeat(201)])
       expect(() => toPersonName(wrong)).toThrow(/1 to 200/);
   });
 });
 
-describe('where somebody goes on after signing in', () => {
+describe('the return path after signing in', () => {
   it.each([
     ['/projects/p/keys?environment=p-production', '/projects/p/keys?environment=p-production'],
     ['/', '/'],
@@ -52,7 +52,7 @@ describe('where somebody goes on after signing in', () => {
     expect(toReturnPath(wanted)).toBe(path);
   });
 
-  it('is never at another origin, whatever a link asks for', () => {
+  it('never leads to another origin', () => {
     const piece = fc.constantFrom(
       '/',
       '\\',

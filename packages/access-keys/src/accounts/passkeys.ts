@@ -1,8 +1,9 @@
+// The port of passkeys.
 import type { Passkey } from './account.ts';
 
-/** Owner of a passkey that a device creates. */
+/** Owner of a new passkey. */
 export interface PasskeyOwner {
-  /** Id of the account. */
+  /** Of the account. */
   readonly id: string;
   /** Shown by the device when it offers a choice. */
   readonly login: string;
@@ -10,29 +11,27 @@ export interface PasskeyOwner {
   readonly passkeys: readonly Pick<Passkey, 'id' | 'transports'>[];
 }
 
-/** The members of a browser's response that are used here. */
 export interface PasskeyResponse {
   /** base64url */
   readonly id: string;
-  /** base64url; the challenge in the browser's client data, which is signed. */
+  /** base64url; from the signed client data. */
   readonly challenge: string;
-  /** The whole response. */
   readonly json: object;
 }
 
-/** The rules of passkeys, for one portal: it names the domain and the origin that devices sign. */
+/** The rules of passkeys for one portal, whose domain and origin devices sign. */
 export interface Passkeys {
-  /** What a browser needs to have a passkey made. @param challenge base64url */
+  /** Options for a browser to create a passkey. @param challenge base64url */
   creation(owner: PasskeyOwner, challenge: string): Promise<object>;
   /** The new passkey, without a name; null when the response is invalid. */
   read(response: PasskeyResponse): Promise<Omit<Passkey, 'name' | 'createdAt'> | null>;
-  /** What a browser needs to sign in with any passkey of this portal. @param challenge base64url */
+  /** Options for a browser to sign in with any passkey. @param challenge base64url */
   request(challenge: string): Promise<object>;
-  /** The device's new counter; null unless the response is signed by the passkey. */
+  /** The device's new counter; null unless the passkey signed the response. */
   verify(response: PasskeyResponse, passkey: Passkey): Promise<{ readonly counter: number } | null>;
 }
 
-/** Parses a browser's response; null when it is not one. */
+/** Null for anything but a browser's response. */
 export function parsePasskeyResponse(sent: unknown): PasskeyResponse | null {
   const json = toObject(sent);
   const clientData = toObject(json?.response)?.clientDataJSON;
@@ -41,9 +40,8 @@ export function parsePasskeyResponse(sent: unknown): PasskeyResponse | null {
   return typeof challenge === 'string' ? { id: json.id, challenge, json } : null;
 }
 
-function toObject(value: unknown): Readonly<Record<string, unknown>> | null {
-  return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : null;
-}
+const toObject = (value: unknown): Readonly<Record<string, unknown>> | null =>
+  typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : null;
 
 function toJson(text: string): unknown {
   try {

@@ -7,7 +7,7 @@ const hash = (password: string, login = 'ada@example.com') => passwords.hash({ p
 const GOOD = 'correct horse battery';
 
 describe('a password', () => {
-  it('is kept as argon2id of 19 MiB twice over, and never as itself', async () => {
+  it('is stored as argon2id of 19 MiB and two passes', async () => {
     const kept = await hash(GOOD);
     expect(kept).toMatch(/^\$argon2id\$v=19\$m=19456,t=2,p=1\$[A-Za-z0-9+/]{22}\$[A-Za-z0-9+/]{43}$/);
     const [, , , , salt = '', tag] = kept.split('$');
@@ -17,19 +17,19 @@ describe('a password', () => {
     expect(await hash(GOOD)).not.toBe(kept);
   });
 
-  it('is the right one alone, in whatever form it is typed', async () => {
+  it('is verified in any Unicode form, and nothing else is', async () => {
     const kept = await hash('Ångström 12345');
     expect(await passwords.verify(kept, 'Ångström 12345'.normalize('NFD'))).toBe(true);
     for (const wrong of ['ångström 12345', 'Ångström 1234', '', 'a'.repeat(100_000)])
       expect(await passwords.verify(kept, wrong)).toBe(false);
   });
 
-  it('is verified as other programs have hashed it', async () => {
+  it('is verified when another program has hashed it', async () => {
     const kept = '$argon2id$v=19$m=19456,t=2,p=1$A8MepiHpqEr6vIFmGJ7Oxw$uwtTYI6DvNgeh/6I5IH83W+rtGSAQxuXZDd8bUakLqk';
     expect(await passwords.verify(kept, 'hunter2hunter2')).toBe(true);
   });
 
-  it('has 12 to 256 characters, however many bytes they have', async () => {
+  it('has 12 to 256 characters', async () => {
     await expect(hash('a'.repeat(11))).rejects.toMatchObject({ code: 'VALIDATION_ERROR' });
     await expect(hash('😀'.repeat(257))).rejects.toMatchObject({ code: 'VALIDATION_ERROR' });
     for (const right of ['😀'.repeat(256), 'abcdefghijkl', '!"#%&/()=?+-'])
@@ -51,11 +51,11 @@ describe('a password', () => {
     'nonsense',
     '$argon2id$v=19$m=9999999,t=2,p=1$A8MepiHpqEr6vIFmGJ7Oxw$uwtTYI6DvNgeh/6I5IH83W+rtGSAQxuXZDd8bUakLqk',
     '$argon2id$v=19$m=19456,t=0,p=1$A8MepiHpqEr6vIFmGJ7Oxw$uwtTYI6DvNgeh/6I5IH83W+rtGSAQxuXZDd8bUakLqk',
-  ])('is never right where a record says something else, and costs no more: %s', async (kept) => {
+  ])('is never right for another stored format or too high costs, without more work: %s', async (kept) => {
     expect(await passwords.verify(kept, 'hunter2hunter2')).toBe(false);
   });
 
-  it('is hashed two at a time with 32 waiting; whoever comes then is told to come again', async () => {
+  it('is hashed two at a time with 32 waiting, and further callers are refused', async () => {
     const kept = await hash(GOOD);
     const all = await Promise.allSettled(Array.from({ length: 40 }, () => passwords.verify(kept, GOOD)));
     const refused = all.filter((each) => each.status === 'rejected').map(({ reason }) => reason);

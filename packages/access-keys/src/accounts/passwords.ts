@@ -1,3 +1,4 @@
+// Hashes and rules of passwords.
 import crypto, { randomBytes, timingSafeEqual } from 'node:crypto';
 import { promisify } from 'node:util';
 import { invalidField } from '@playline/errors';
@@ -5,25 +6,24 @@ import { createTurns } from '../turns.ts';
 
 export const PASSWORD_CHARACTERS_MIN = 12;
 const CHARACTERS_MAX = 256;
-/** Least number of characters that must be left without the words that everybody would try first. */
+/** Least number of characters besides the login and the product's name. */
 const OWN_CHARACTERS_MIN = 6;
 
-/** Cost of one hash, and so of each guess and each sign-in: 19 MiB, two passes, about 30 ms of one core. */
+/** 19 MiB, two passes, about 30 ms of one core. */
 const COSTS: Costs = { memory: 19_456, passes: 2, parallelism: 1 };
-/** Limits the cost of a check: anybody who can write to the log can write a record with any costs. */
+/** Bounds the cost of a check, because a record may contain any costs. */
 const COSTS_MAX: Costs = { memory: 65_536, passes: 8, parallelism: 4 };
 const SALT_BYTES = 16;
 const TAG_BYTES = 32;
 
-/** At most two hashes run at once (two cores, 38 MiB). With 32 waiting, the last one waits about a second. */
+/** 38 MiB on two cores. The last of 32 waiting callers waits about a second. */
 const TURNS = {
   concurrentMax: 2,
   waitingMax: 32,
-  full: 'Too many people sign in at this moment: try again in a few seconds.',
+  full: 'Too many people are signing in. Try again in a few seconds.',
   retryAfterS: 2,
 };
 
-/** As argon2id names them. */
 interface Costs {
   /** KiB */
   readonly memory: number;
@@ -33,26 +33,22 @@ interface Costs {
 
 export interface Passwords {
   /**
-   * What is kept of a password.
-   * @throws PublicError VALIDATION_ERROR unless it has 12 to 256 characters and is more than the login or the product's name;
-   *   TOO_MANY_REQUESTS_ERROR when too many others wait
+   * @throws PublicError VALIDATION_ERROR for less than 12 or more than 256 characters, or little more than the login or
+   * product name; TOO_MANY_REQUESTS_ERROR when too many callers wait
    */
   hash(wanted: { readonly password: string; readonly login: string }): Promise<string>;
-  /**
-   * Whether a password matches the stored hash. Null matches no password, but takes the same time.
-   * @throws PublicError TOO_MANY_REQUESTS_ERROR when too many others wait
-   */
+  /** Null matches no password, and takes the same time. @throws PublicError TOO_MANY_REQUESTS_ERROR when too many callers wait */
   verify(kept: string | null, password: string): Promise<boolean>;
 }
 
 export interface PasswordsOptions {
-  /** Not allowed as a password, because everybody would try it. */
+  /** Not allowed as a password. */
   readonly productName: string;
-  /** Costs of new hashes, and of checks where nothing is kept: a service takes the default, and only tests give others. */
+  /** For tests. */
   readonly costs?: Costs;
 }
 
-/** Creates the password hashing of this process, a few hashes at a time. */
+/** The password hashing of this process. */
 export function createPasswords({ productName, costs: usual = COSTS }: PasswordsOptions): Passwords {
   const inTurn = createTurns(TURNS);
   return {
@@ -76,24 +72,21 @@ export function createPasswords({ productName, costs: usual = COSTS }: Passwords
   };
 }
 
-function assertPassword(password: string, words: readonly string[]): void {
+function assertPassword(password: string, names: readonly string[]): void {
   const length = [...password].length;
   if (length < PASSWORD_CHARACTERS_MIN || length > CHARACTERS_MAX)
     throw invalidField('password', `A password has ${PASSWORD_CHARACTERS_MIN} to ${CHARACTERS_MAX} characters.`);
-  let own = toLetters(password);
-  for (const word of words.map(toLetters)) if (word !== '') own = own.replaceAll(word, '');
-  // A password without any letter or digit contains none of these words.
-  if (own.length < OWN_CHARACTERS_MIN && own !== toLetters(password))
-    throw invalidField('password', 'A password is more than the login or the name of the product.');
+  let own = toAlphanumeric(password);
+  for (const name of names.map(toAlphanumeric)) if (name !== '') own = own.replaceAll(name, '');
+  if (own.length < OWN_CHARACTERS_MIN && own !== toAlphanumeric(password))
+    throw invalidField('password', 'A password must contain more than the login or the product name.');
 }
 
-/** Letters and digits, as a person reads them. */
-function toLetters(text: string): string {
-  return text
+const toAlphanumeric = (text: string): string =>
+  text
     .normalize('NFKC')
     .toLowerCase()
     .replace(/[^\p{L}\p{N}]/gu, '');
-}
 
 interface Derivation {
   readonly salt: Buffer;
@@ -102,7 +95,7 @@ interface Derivation {
 }
 
 function derive(password: string, { salt, costs, tagBytes }: Derivation): Promise<Buffer> {
-  // Read from the module object, so that a Node without argon2 can still start and fails only here.
+  // Read from the module, so that a Node without argon2 fails only here.
   const argon2 = promisify(crypto.argon2);
   return argon2('argon2id', { message: password, nonce: salt, tagLength: tagBytes, ...costs });
 }

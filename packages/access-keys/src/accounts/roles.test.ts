@@ -47,12 +47,12 @@ const accountOf = (role: Role | null, isAdministrator = false, state: 'live' | '
   roles: role === null ? [] : [{ projectId: 'p', role }],
 });
 
-describe('what a role may do', () => {
-  it('is said of every action', () => {
+describe('the rights of roles', () => {
+  it('cover every action', () => {
     expect(Object.keys(CELLS).toSorted()).toEqual(ACTIONS.toSorted());
   });
 
-  it.each(ACTIONS)('is as the table says: %s', (action) => {
+  it.each(ACTIONS)('match the table for %s', (action) => {
     const may = (account: ReturnType<typeof accountOf>, projectId: string | null = 'p') =>
       mayDo({ account, action, projectId });
     expect(ROLES.map((role) => may(accountOf(role)))).toEqual(CELLS[action]);
@@ -66,7 +66,7 @@ describe('what a role may do', () => {
     expect(may(accountOf(null, true), null)).toBe(true);
   });
 
-  it('grows from analyst to developer to owner', () => {
+  it('grow from analyst to developer to owner', () => {
     expect(ROLES.map((role) => ROLES.map((other) => isAtMost(role, other)))).toEqual([
       [true, false, false],
       [true, true, false],

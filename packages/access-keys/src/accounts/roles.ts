@@ -1,12 +1,13 @@
+// The rights of roles.
 import type { AccountRecord, ProjectRole } from '@playline/contracts';
 
-/** Role in a project. An owner has all rights of a developer, a developer all of an analyst. */
+/** An owner has all rights of a developer, a developer all of an analyst. */
 export type Role = ProjectRole['role'];
 
 /** From most to least rights. */
 export const ROLES: readonly Role[] = ['owner', 'developer', 'analyst'];
 
-/** For each action the weakest role that may do it, or null for administrators of the instance only. */
+/** The weakest role that may do each action. */
 const WEAKEST_ROLES = {
   'project.read': 'analyst',
   'project.create': 'administrator',
@@ -30,7 +31,7 @@ const WEAKEST_ROLES = {
   'collections.unlink': 'owner',
   'live.read': 'analyst',
   'rejections.read': 'analyst',
-  /** Raw ids, and everything that leads from an id to a person: the page People, identity keys, filters by them. */
+  /** Raw ids, and everything that leads from an id to a person. */
   'people.raw-ids': 'developer',
   'people.unlink': 'owner',
   'erasure.request': 'owner',
@@ -45,7 +46,6 @@ const WEAKEST_ROLES = {
   'accounts.remove': 'administrator',
 } as const satisfies Record<string, Role | 'administrator'>;
 
-/** Actions that need a right. */
 export type Action = keyof typeof WEAKEST_ROLES;
 
 export const ACTIONS = Object.keys(WEAKEST_ROLES) as Action[];
@@ -57,10 +57,6 @@ export interface AccessCheck {
   readonly projectId: string | null;
 }
 
-/**
- * Whether an account may do something now. Administrators may do everything; others what their role in the project
- * allows.
- */
 export function mayDo({ account, action, projectId }: AccessCheck): boolean {
   if (account.state !== 'live') return false;
   if (account.isAdministrator) return true;
@@ -69,12 +65,8 @@ export function mayDo({ account, action, projectId }: AccessCheck): boolean {
   return role !== null && least !== 'administrator' && isAtMost(least, role);
 }
 
-/** Role of an account in a project; null without one. */
-export function roleIn({ roles }: Pick<AccountRecord, 'roles'>, projectId: string | null): Role | null {
-  return roles.find((each) => each.projectId === projectId)?.role ?? null;
-}
+export const roleIn = ({ roles }: Pick<AccountRecord, 'roles'>, projectId: string | null): Role | null =>
+  roles.find((each) => each.projectId === projectId)?.role ?? null;
 
-/** Whether a role has no more rights than another one. */
-export function isAtMost(role: Role, other: Role): boolean {
-  return ROLES.indexOf(role) >= ROLES.indexOf(other);
-}
+/** Whether a role has no more rights than the other. */
+export const isAtMost = (role: Role, other: Role): boolean => ROLES.indexOf(role) >= ROLES.indexOf(other);

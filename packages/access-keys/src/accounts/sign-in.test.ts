@@ -7,7 +7,7 @@ import { createSoftwareAuthenticator } from './test/software-authenticator.ts';
 import { createWorld } from './test/world.ts';
 
 const origin = 'http://localhost:8090';
-const place = { origin, rpId: 'localhost' };
+const site = { origin, rpId: 'localhost' };
 const from = {
   userAgent: 'Firefox',
   address: '10.0.0.7',
@@ -22,7 +22,7 @@ beforeAll(async () => {
   kept = await passwords.hash({ password: PASSWORD, login: 'ada' });
 });
 
-/** Counts hashes instead of making them; the password is the one that was kept when the text is `hash of` it. */
+/** Counts verifications; the hash of a password is `hash of` it. */
 function createCountingPasswords() {
   const seen: (string | null)[] = [];
   const fake: Passwords = {
@@ -35,13 +35,13 @@ function createCountingPasswords() {
   return { ...fake, seen };
 }
 
-async function setUp(given: Passwords = createCountingPasswords()) {
+async function setUp(given: Passwords = createCountingPasswords(), readAccounts?: () => Promise<never>) {
   const world = createWorld();
   const ada = await world.addMember('ada', 'developer');
   const passwordHash = given === passwords ? kept : `hash of ${PASSWORD}`;
   await setPassword(world.operator, { accountId: ada.id, passwordHash });
   const signIn = createSignIn({
-    accounts: async () => world.standing(),
+    accounts: readAccounts ?? (async () => world.latest()),
     sessions: world.sessions,
     oneTimeTexts: world.oneTimeTexts,
     passwords: given,
@@ -52,17 +52,17 @@ async function setUp(given: Passwords = createCountingPasswords()) {
   const byPassword = (login: string, password = PASSWORD, also: Partial<typeof from> = {}) =>
     signIn.byPassword({ ...from, ...also, login, password });
   const addDevice = async (state: Partial<ReturnType<typeof createSoftwareAuthenticator>['state']> = {}) => {
-    const device = createSoftwareAuthenticator(place);
+    const device = createSoftwareAuthenticator(site);
     Object.assign(device.state, state);
-    const asked = await signIn.passkeyCreation(ada);
-    const made = await signIn.readPasskey({ response: device.create(asked as never), name: 'Phone' });
+    const options = await signIn.passkeyCreation(ada);
+    const made = await signIn.readPasskey({ response: device.create(options as never), name: 'Phone' });
     expect(made.ownerId).toBe(ada.id);
     await addPasskey(world.operator, { accountId: ada.id, passkey: made.passkey });
     return device;
   };
-  const ask = async () => (await signIn.passkeyRequest(from)) as { challenge: string };
+  const requestPasskey = async () => (await signIn.passkeyRequest(from)) as { challenge: string };
   const byPasskey = (response: unknown) => signIn.byPasskey({ ...from, response });
-  return { ...world, ada, signIn, byPassword, byPasskey, addDevice, ask };
+  return { ...world, ada, signIn, byPassword, byPasskey, addDevice, requestPasskey };
 }
 
 const failure = (work: Promise<unknown>) =>
@@ -72,7 +72,7 @@ const failure = (work: Promise<unknown>) =>
   );
 
 describe('signing in with a password', () => {
-  it('leaves an account fifty sessions, the oldest of which end: all of them are read at once', async () => {
+  it('keeps at most fifty sessions of an account, and ends the oldest', async () => {
     const { ada, byPassword, sessions, clock } = await setUp();
     const texts: string[] = [];
     for (let at = 0; at < 53; at++) {
@@ -86,7 +86,7 @@ describe('signing in with a password', () => {
     ]);
   });
 
-  it('makes a session of its own each time, and ends the one that the browser had: nobody can put one there before', async () => {
+  it('starts a new session and ends that of the browser, which an attacker may have planted', async () => {
     const { byPassword, sessions, ada } = await setUp();
     const planted = await sessions.create({ accountId: 'mallory', userAgent: '', address: '' });
     const first = await byPassword('ADA ', PASSWORD, { previousText: planted.text } as never);
@@ -99,7 +99,7 @@ describe('signing in with a password', () => {
     expect(await sessions.find(second.text)).toMatchObject({ accountId: ada.id });
   });
 
-  it('is refused in the same words, after the same work, whoever it is', async () => {
+  it('is refused with the same text and number of hashes for any login', async () => {
     const hashes = createCountingPasswords();
     const { byPassword, addMember, operator } = await setUp(hashes);
     const gone = await addMember('gone', 'analyst');
@@ -107,7 +107,7 @@ describe('signing in with a password', () => {
     await disableAccount(operator, gone.id);
     const failures = [
       await failure(byPassword('ada', 'another password')),
-      await failure(byPassword('nobody')),
+      await failure(byPassword('unknown')),
       await failure(byPassword('gone')),
       await failure(byPassword('gone', 'another password')),
       await failure(byPassword('')),
@@ -118,14 +118,14 @@ describe('signing in with a password', () => {
     expect(hashes.seen).toHaveLength(failures.length);
   });
 
-  it('takes as long for a login that nobody has, a wrong password and a disabled account', async () => {
+  it('takes as long for an unknown login, a wrong password and a disabled account', async () => {
     const { byPassword, addMember, operator, oneTimeTexts } = await setUp(passwords);
     const gone = await addMember('gone', 'analyst');
     await setPassword(operator, { accountId: gone.id, passwordHash: kept });
     await disableAccount(operator, gone.id);
-    const logins = ['ada', 'nobody', 'gone'];
+    const logins = ['ada', 'unknown', 'gone'];
     const least = new Map(logins.map((login) => [login, Number.POSITIVE_INFINITY]));
-    // Time of the processor, one after the other, and the least of each: a busy machine makes the clock say anything.
+    // The least CPU time of several rounds, because the clock of a busy machine is useless.
     for (let round = 0; round < 8; round++)
       for (const login of logins) {
         const begun = process.cpuUsage();
@@ -138,8 +138,8 @@ describe('signing in with a password', () => {
     expect(Math.max(...least.values()) / Math.min(...least.values())).toBeLessThan(2);
   });
 
-  it('is tried 10 times for a login from one network in 15 minutes, right or unknown, also when all tries come at once', async () => {
-    for (const login of ['ada', 'nobody']) {
+  it('is tried 10 times for a login from one network in 15 minutes, also by concurrent requests', async () => {
+    for (const login of ['ada', 'unknown']) {
       const hashes = createCountingPasswords();
       const { byPassword, clock } = await setUp(hashes);
       const tries = Array.from({ length: 30 }, () => failure(byPassword(login, 'another password')));
@@ -153,7 +153,7 @@ describe('signing in with a password', () => {
     }
   });
 
-  it('is not closed to its owner by tries from other networks, and by at most 200 of them everywhere', async () => {
+  it('is not blocked by attempts from other networks, up to 200 of them', async () => {
     const { byPassword } = await setUp();
     const guess = (address: string) => failure(byPassword('ada', 'a guess', { address }));
     for (let round = 0; round < 24; round++) await guess(`10.1.0.${round % 2}`);
@@ -166,7 +166,7 @@ describe('signing in with a password', () => {
     });
   });
 
-  it('lets a known browser of the account in whatever others have tried, and counts its own tries', async () => {
+  it('is not blocked in a known browser, which has its own limit', async () => {
     const { byPassword, ada } = await setUp();
     const known = { browserOf: (accountId: string) => (accountId === ada.id ? 'browser-1' : null) };
     for (let round = 0; round < 60; round++) await failure(byPassword('ada', 'a guess'));
@@ -177,7 +177,7 @@ describe('signing in with a password', () => {
     expect(await failure(byPassword('ada', PASSWORD, known))).toMatchObject({ code: 'TOO_MANY_REQUESTS_ERROR' });
   });
 
-  it('forgets the tries for a login after the right one', async () => {
+  it('resets the attempts for a login when it succeeds', async () => {
     const { byPassword } = await setUp();
     for (let round = 0; round < 3; round++) {
       for (let at = 0; at < 9; at++) await failure(byPassword('ada', 'another password'));
@@ -188,7 +188,7 @@ describe('signing in with a password', () => {
   it.each([
     ['an address', (_: number) => '10.0.0.7', '10.0.0.8'],
     ['a network of IPv6', (at: number) => `2001:db8:1:2::${(at + 1).toString(16)}`, '2001:db8:1:3::1'],
-  ])('is tried 50 times from %s in 15 minutes, whatever the logins', async (_what, addressOf, another) => {
+  ])('is tried 50 times from %s in 15 minutes for any logins', async (_what, addressOf, another) => {
     const { byPassword } = await setUp();
     for (let at = 0; at < 50; at++)
       expect(await failure(byPassword(`login-${at}`, 'x', { address: addressOf(at) }))).toMatchObject({
@@ -200,7 +200,7 @@ describe('signing in with a password', () => {
     expect(await failure(byPassword('ada', PASSWORD, { address: another }))).toBeNull();
   });
 
-  it('does not count for an account that was disabled, or has got another password, while the hash was made', async () => {
+  it('fails for an account that was disabled, or got another password, during the hashing', async () => {
     for (const change of ['disable', 'password'] as const) {
       const hashes = createCountingPasswords();
       const { signIn, ada, operator, sessions } = await setUp({
@@ -216,46 +216,41 @@ describe('signing in with a password', () => {
     }
   });
 
-  it('is refused to everybody while nobody can say which accounts there are', async () => {
-    const { sessions, oneTimeTexts, store } = createWorld();
-    const signIn = createSignIn({
-      accounts: () => Promise.reject(new Error('the view is not complete')),
-      sessions,
-      oneTimeTexts,
-      passwords: createCountingPasswords(),
-      passkeys: createPasskeys({ name: 'Playline', origin }),
-      noteUse: (use) => notePasskeyUse({ store }, use),
-    });
-    await expect(signIn.byPassword({ ...from, login: 'ada', password: PASSWORD })).rejects.toThrow('not complete');
+  it('fails while the accounts are unknown', async () => {
+    const unknown = () => Promise.reject(new Error('the view is not complete'));
+    const { byPassword } = await setUp(createCountingPasswords(), unknown);
+    await expect(byPassword('ada')).rejects.toThrow('not complete');
   });
 });
 
 describe('signing in with a passkey', () => {
-  it('asks for no login, and needs a passkey that was made for an account', async () => {
-    const { addDevice, byPasskey, ask, ada } = await setUp();
+  it('needs no login, but a passkey of an account', async () => {
+    const { addDevice, byPasskey, requestPasskey, ada } = await setUp();
     const device = await addDevice();
-    const asked = await ask();
-    expect(asked).toMatchObject({ rpId: 'localhost', userVerification: 'preferred' });
-    expect(asked).not.toHaveProperty('allowCredentials.0');
-    expect(await byPasskey(device.get(asked))).toMatchObject({ account: { id: ada.id } });
-    const stranger = createSoftwareAuthenticator(place);
-    expect(await failure(byPasskey(stranger.get(await ask())))).toMatchObject({ code: 'UNAUTHORISED_REQUEST' });
+    const options = await requestPasskey();
+    expect(options).toMatchObject({ rpId: 'localhost', userVerification: 'preferred' });
+    expect(options).not.toHaveProperty('allowCredentials.0');
+    expect(await byPasskey(device.get(options))).toMatchObject({ account: { id: ada.id } });
+    const stranger = createSoftwareAuthenticator(site);
+    expect(await failure(byPasskey(stranger.get(await requestPasskey())))).toMatchObject({
+      code: 'UNAUTHORISED_REQUEST',
+    });
   });
 
-  it('is asked for 100 times from an address in 15 minutes: what was asked is kept for a while', async () => {
-    const { ask, signIn } = await setUp();
-    for (let at = 0; at < 100; at++) await ask();
-    expect(await failure(ask())).toMatchObject({ code: 'TOO_MANY_REQUESTS_ERROR' });
+  it('is requested at most 100 times from an address in 15 minutes', async () => {
+    const { requestPasskey, signIn } = await setUp();
+    for (let at = 0; at < 100; at++) await requestPasskey();
+    expect(await failure(requestPasskey())).toMatchObject({ code: 'TOO_MANY_REQUESTS_ERROR' });
     expect(await failure(signIn.passkeyRequest({ address: '10.0.0.8' }))).toBeNull();
   });
 
-  it('takes each challenge once, within 5 minutes, and none that was for something else or never given out', async () => {
-    const { addDevice, byPasskey, ask, signIn, ada, clock } = await setUp();
+  it('accepts each challenge once, within 5 minutes, for its purpose only', async () => {
+    const { addDevice, byPasskey, requestPasskey, signIn, ada, clock } = await setUp();
     const device = await addDevice();
-    const response = device.get(await ask());
+    const response = device.get(await requestPasskey());
     const both = await Promise.all([1, 2].map(() => failure(byPasskey(response))));
     expect(both.filter((each) => each === null)).toHaveLength(1);
-    const late = device.get(await ask());
+    const late = device.get(await requestPasskey());
     clock.at += 5 * MINUTE;
     const ofCreation = device.get((await signIn.passkeyCreation(ada)) as never);
     const invented = device.get({ challenge: Buffer.alloc(32).toString('base64url') });
@@ -263,55 +258,55 @@ describe('signing in with a passkey', () => {
       expect(await failure(byPasskey(wrong))).toMatchObject({ code: 'UNAUTHORISED_REQUEST' });
   });
 
-  it('is refused from another site, with another key, or when what was sent is nothing of the kind', async () => {
-    const { addDevice, byPasskey, ask } = await setUp();
+  it('is refused from another site, with another key, and for malformed responses', async () => {
+    const { addDevice, byPasskey, requestPasskey } = await setUp();
     const device = await addDevice();
-    const right = device.get(await ask());
+    const right = device.get(await requestPasskey());
     const elsewhere = createSoftwareAuthenticator({ origin: 'http://evil.example', rpId: 'localhost' });
     const wrongs = [
-      { ...elsewhere.get(await ask()), id: device.id, rawId: device.id },
-      { ...createSoftwareAuthenticator(place).get(await ask()), id: device.id, rawId: device.id },
+      { ...elsewhere.get(await requestPasskey()), id: device.id, rawId: device.id },
+      { ...createSoftwareAuthenticator(site).get(await requestPasskey()), id: device.id, rawId: device.id },
       { ...right, response: { ...right.response, signature: 'AAAA' } },
       ...[null, 'x', {}, { id: 1 }, { id: device.id, response: { clientDataJSON: 'e30' } }],
     ];
     for (const wrong of wrongs) expect(await failure(byPasskey(wrong))).toMatchObject({ code: 'UNAUTHORISED_REQUEST' });
   });
 
-  it('notes what the device counts, and refuses a copy that counts less', async () => {
-    const { addDevice, byPasskey, ask, find, ada } = await setUp();
+  it('stores the counter of the device, and refuses a lower one', async () => {
+    const { addDevice, byPasskey, requestPasskey, find, ada } = await setUp();
     const device = await addDevice({ counter: 7 });
     device.state.counter = 9;
-    await byPasskey(device.get(await ask()));
+    await byPasskey(device.get(await requestPasskey()));
     expect(find(ada.id).passkeys).toMatchObject([{ counter: 9 }]);
     device.state.counter = 8;
-    expect(await failure(byPasskey(device.get(await ask())))).not.toBeNull();
+    expect(await failure(byPasskey(device.get(await requestPasskey())))).not.toBeNull();
   });
 
-  it('is refused for a disabled account in the words for a passkey that nobody has', async () => {
-    const { addDevice, byPasskey, ask, operator, ada } = await setUp();
+  it('is refused for a disabled account with the text for an unknown passkey', async () => {
+    const { addDevice, byPasskey, requestPasskey, operator, ada } = await setUp();
     const device = await addDevice();
-    const unknown = await failure(byPasskey(createSoftwareAuthenticator(place).get(await ask())));
+    const unknown = await failure(byPasskey(createSoftwareAuthenticator(site).get(await requestPasskey())));
     await disableAccount(operator, ada.id);
-    expect(await failure(byPasskey(device.get(await ask())))).toEqual(unknown);
+    expect(await failure(byPasskey(device.get(await requestPasskey())))).toEqual(unknown);
   });
 });
 
-describe('a passkey that is made', () => {
-  it('is of the account that it was asked for, once, within 5 minutes, and of this site', async () => {
+describe('a new passkey', () => {
+  it('is accepted once, within 5 minutes, for its account and site', async () => {
     const { signIn, ada, clock } = await setUp();
-    const ask = async () => (await signIn.passkeyCreation(ada)) as { challenge: string };
+    const requestPasskey = async () => (await signIn.passkeyCreation(ada)) as { challenge: string };
     const read = (response: unknown) => signIn.readPasskey({ response, name: 'Phone' });
-    const device = createSoftwareAuthenticator(place);
-    const response = device.create(await ask());
+    const device = createSoftwareAuthenticator(site);
+    const response = device.create(await requestPasskey());
     expect(await read(response)).toMatchObject({
       ownerId: ada.id,
       passkey: { id: device.id, name: 'Phone', counter: 0 },
     });
     const elsewhere = createSoftwareAuthenticator({ origin: 'http://evil.example', rpId: 'localhost' });
-    const late = device.create(await ask());
+    const late = device.create(await requestPasskey());
     clock.at += 5 * MINUTE;
     const ofSignIn = device.create((await signIn.passkeyRequest(from)) as never);
-    for (const wrong of [response, late, ofSignIn, elsewhere.create(await ask()), null])
+    for (const wrong of [response, late, ofSignIn, elsewhere.create(await requestPasskey()), null])
       expect(await failure(read(wrong))).toMatchObject({ code: 'VALIDATION_ERROR' });
   });
 });

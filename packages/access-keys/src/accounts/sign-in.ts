@@ -1,3 +1,4 @@
+// Signing in, and changes of a person's own credentials.
 import { isIPv6 } from 'node:net';
 import { PublicError } from '@playline/errors';
 import { toDone } from '../records/record-store.ts';
@@ -11,40 +12,38 @@ import { type PasskeyOwner, type Passkeys, parsePasskeyResponse } from './passke
 import type { Passwords } from './passwords.ts';
 import type { CreatedSession, NewSession, Sessions, SignInClient } from './sessions.ts';
 
-/**
- * Most wrong passwords for one login from one network, or in one known browser; most for it from everywhere; most tries
- * of any kind from one address, and most requests for a passkey from it, in a window. A known browser counts for itself
- * alone: what others try does not keep its owner out.
- */
+// Limits of attempts in a window.
+/** Wrong passwords for one login from one network, or in one known browser, which counts separately. */
 const LOGIN_TRIES_MAX = 10;
-/** Of a login that is guessed from many networks. It needs twenty of them. */
+/** Wrong passwords for one login from all networks. */
 const LOGIN_TRIES_EVERYWHERE_MAX = 200;
+/** Attempts of any kind from one address, and requests for a passkey. */
 const ADDRESS_TRIES_MAX = 50;
 const REQUESTS_MAX = 100;
 const TRIES_WINDOW_S = 15 * 60;
 const CHALLENGE_LIFETIME_S = 5 * 60;
-/** More than anybody has browsers. All sessions of an account are read at once, when its settings are shown. */
+/** All sessions of an account are read together for its settings page. */
 const SESSIONS_MAX = 50;
 
 const FOR_SIGN_IN = 'passkey-sign-in';
 const FOR_CREATION = 'passkey-creation';
 
 export interface SignInParts {
-  /** All present accounts. @throws when that is unknown; then nobody can sign in */
+  /** @throws when the accounts are unknown; then no one can sign in */
   readonly accounts: () => Promise<readonly AccountRecord[]>;
   readonly sessions: Sessions;
   readonly oneTimeTexts: OneTimeTexts;
   readonly passwords: Passwords;
   readonly passkeys: Passkeys;
-  /** `notePasskeyUse`, in the name of the account. */
+  /** `notePasskeyUse` in the name of the account. */
   readonly noteUse: (use: { accountId: string; passkeyId: string; counter: number }) => Promise<unknown>;
   readonly wallClockMs?: () => number;
 }
 
-/** From where a person signs in, and the text of the session that the browser has had: that session ends. */
+/** The client, and the session of its browser, which ends. */
 export interface SignInContext extends SignInClient {
   readonly previousText: string | null;
-  /** Id of the browser, if the account has signed in with it before; null for a new one. */
+  /** Id of the browser, if the account has signed in with it; else null. */
   browserOf(accountId: string): string | null;
 }
 
@@ -54,32 +53,19 @@ export interface SignedIn extends CreatedSession {
 
 export interface SignIn {
   /**
-   *
-   * @throws PublicError UNAUTHORISED_REQUEST for an unknown login, a wrong password and an account that is not live,
-   * with the same words and after the same work; TOO_MANY_REQUESTS_ERROR after 10 wrong passwords for the login from the
-   * network or in the known browser, 200 for it from everywhere, or 50 tries from the address, in 15 minutes
+   * @throws PublicError UNAUTHORISED_REQUEST for an unknown login, a wrong password and an account that is not live, with
+   * the same text and cost; TOO_MANY_REQUESTS_ERROR above the limits
    */
   byPassword(wanted: SignInContext & { readonly login: string; readonly password: string }): Promise<SignedIn>;
-  /**
-   * What a browser needs to ask its devices for a passkey.
-   * @throws PublicError TOO_MANY_REQUESTS_ERROR after 100 from the address in 15 minutes: each is kept for 5 minutes
-   */
+  /** Options for a browser to use a passkey. @throws PublicError TOO_MANY_REQUESTS_ERROR above the limit */
   passkeyRequest(from: Pick<SignInContext, 'address'>): Promise<object>;
-  /** @param wanted `response`: JSON as the browser gave it. @throws PublicError as `byPassword` */
+  /** @param wanted `response`: JSON of the browser. @throws PublicError as `byPassword` */
   byPasskey(wanted: SignInContext & { readonly response: unknown }): Promise<SignedIn>;
-  /**
-   * Lets in a person for whom a provider vouches. The provider says how long ago the person signed in there.
-   * @throws PublicError UNAUTHORISED_REQUEST, with the same words, when no account belongs to this person, or it is not
-   * live
-   */
+  /** @throws PublicError UNAUTHORISED_REQUEST, with the same text, without a live account of this identity */
   byOpenId(wanted: SignInContext & { readonly proof: OpenIdProof }): Promise<SignedIn>;
-  /** What a browser needs to create a passkey for an account, which need not exist yet. */
+  /** Options for a browser to create a passkey for an account, which need not exist. */
   passkeyCreation(owner: PasskeyOwner): Promise<object>;
-  /**
-   * The passkey that a browser had made, for `addPasskey` or for a new account.
-   * @returns also for which account it was asked for
-   * @throws PublicError VALIDATION_ERROR when it is not right, or was asked for more than 5 minutes ago
-   */
+  /** The created passkey and its owner. @throws PublicError VALIDATION_ERROR when it is invalid or older than 5 minutes */
   readPasskey(wanted: { readonly response: unknown; readonly name: string }): Promise<NewPasskey>;
 }
 
@@ -88,7 +74,7 @@ export interface NewPasskey {
   readonly passkey: Passkey;
 }
 
-/** Creates the sign-in of a portal. Each sign-in starts a new session and ends the previous one of the browser. */
+/** Each sign-in starts a new session and ends the previous one of the browser. */
 export function createSignIn(parts: SignInParts): SignIn {
   const { oneTimeTexts, passkeys } = parts;
   const challengeFor = (purpose: string, value: string) =>
@@ -113,7 +99,7 @@ async function signInByPassword(
   const account = findByLogin(await parts.accounts(), login);
   const tries = await countTries(parts, from, { login, accountId: account?.id ?? '' });
   const isRight = await parts.passwords.verify(account?.passwordHash ?? null, password);
-  // Hashing takes a while. Meanwhile the account may have been disabled, or its password changed.
+  // During the hashing the account may have been disabled, or its password changed.
   const present = (await parts.accounts()).find(({ id }) => id === account?.id);
   const isSame = present?.state === 'live' && present.passwordHash === account?.passwordHash;
   if (!isRight || present === undefined || !isSame) throw refused('The login or the password is not right.');
@@ -121,7 +107,7 @@ async function signInByPassword(
   return begin(parts, present, from);
 }
 
-/** Counts a try by password. @returns what to forget when the password is right */
+/** Counts an attempt by password. @returns the counters to reset when the password is right */
 async function countTries(
   parts: SignInParts,
   { address, browserOf }: Pick<SignInContext, 'address' | 'browserOf'>,
@@ -146,7 +132,7 @@ async function signInByPasskey(
   { response: sent, ...from }: SignInContext & { readonly response: unknown },
 ): Promise<SignedIn> {
   await assertFewTries(parts, `address ${toNetwork(from.address)}`, ADDRESS_TRIES_MAX);
-  const wrong = refused('The passkey is not known here, or the page was open for too long: try again.');
+  const wrong = refused('The passkey is unknown, or the page was open for too long. Try again.');
   const response = parsePasskeyResponse(sent);
   if (response === null) throw wrong;
   const taken = await parts.oneTimeTexts.take({ purpose: FOR_SIGN_IN, text: response.challenge });
@@ -166,15 +152,13 @@ async function signInByOpenId(
   const account = findByOpenId(await parts.accounts(), proof.openId);
   if (account === null || account.state !== 'live')
     throw refused(
-      'Nobody here signs in as this. Ask an owner of your project, or an administrator, for an invitation, and open its link; or sign in another way, and link it in your settings.',
+      'No account signs in with this identity. Request an invitation from an owner of your project or an administrator, or sign in another way and link the provider in your settings.',
     );
   return begin(parts, account, { ...from, signedInAt: signedInAtOf(proof) });
 }
 
-/** When the person last proved who they are. If the provider does not say, it counts as long ago. */
-export function signedInAtOf({ authenticatedAt }: OpenIdProof): number {
-  return authenticatedAt ?? 0;
-}
+/** Without a time from the provider the sign-in counts as old. */
+export const signedInAtOf = ({ authenticatedAt }: OpenIdProof): number => authenticatedAt ?? 0;
 
 async function readPasskey(
   { oneTimeTexts, passkeys, wallClockMs = Date.now }: SignInParts,
@@ -182,7 +166,7 @@ async function readPasskey(
 ): Promise<NewPasskey> {
   const given = toPersonName(name);
   const wrong = new PublicError('VALIDATION_ERROR', {
-    message: 'The passkey was not made, or the page was open for too long: try again.',
+    message: 'The passkey was not created, or the page was open for too long. Try again.',
   });
   const response = parsePasskeyResponse(sent);
   if (response === null) throw wrong;
@@ -192,21 +176,16 @@ async function readPasskey(
   return { ownerId, passkey: { ...made, name: given, createdAt: wallClockMs() } };
 }
 
-/**
- * Counted before anything is checked: a thousand tries at once must not be allowed more than a thousand in sequence.
- */
+/** Counts before anything is checked, so that concurrent attempts are limited too. */
 async function assertFewTries({ oneTimeTexts }: SignInParts, name: string, max: number): Promise<void> {
   if ((await oneTimeTexts.countAttempt({ name, windowS: TRIES_WINDOW_S })) <= max) return;
   throw new PublicError('TOO_MANY_REQUESTS_ERROR', {
-    message: 'Too many tries: wait a quarter of an hour, or sign in with a passkey.',
+    message: 'Too many attempts. Wait 15 minutes, or sign in with a passkey.',
     retryAfterS: TRIES_WINDOW_S,
   });
 }
 
-/**
- * Starts a session. It never takes over one that was in the browser before, since an attacker may have put it there.
- * The oldest sessions end.
- */
+/** Starts a new session, because an attacker may have planted the previous one. Ends the oldest sessions. */
 async function begin(
   { sessions }: SignInParts,
   account: AccountRecord,
@@ -221,7 +200,7 @@ async function begin(
 
 const refused = (message: string) => new PublicError('UNAUTHORISED_REQUEST', { message });
 
-/** A household owns a whole IPv6 network of 64 bits, so its addresses are counted together. */
+/** Addresses of a 64-bit IPv6 network are counted together. */
 function toNetwork(address: string): string {
   if (!isIPv6(address) || address.includes('.')) return address;
   const [head = '', tail] = address.split('%')[0]!.split('::');
@@ -236,15 +215,13 @@ function toNetwork(address: string): string {
 
 const PASSKEYS_MAX = 20;
 
-/** What somebody does to their own account. */
 interface OwnAccount {
   readonly accountId: string;
 }
-
 /**
- * Gives an account another password. Null removes it, if a passkey or a provider is left to sign in with.
- * @param own `passwordHash` as `Passwords.hash` returns it
- * @throws PublicError AUTHENTICATION_ERROR for another person's account, or one that is not live
+ * Null removes the password, if a passkey or a provider remains.
+ * @param own `passwordHash` of `Passwords.hash`
+ * @throws PublicError AUTHENTICATION_ERROR for another account, or one that is not live
  */
 export function setPassword(
   context: AccountContext,
@@ -253,7 +230,7 @@ export function setPassword(
   return changeOwn(context, accountId, (account) => ({ ...account, passwordHash }));
 }
 
-/** @throws PublicError CONFLICT_ERROR for a passkey that is in use, or one too many; and as `setPassword` */
+/** @throws PublicError CONFLICT_ERROR for a passkey that is in use, or above the limit; and as `setPassword` */
 export function addPasskey(
   context: AccountContext,
   { accountId, passkey }: OwnAccount & { readonly passkey: Passkey },
@@ -261,16 +238,12 @@ export function addPasskey(
   return changeOwn(context, accountId, (account, accounts) => {
     assertNewPasskey(accounts, passkey);
     if (account.passkeys.length >= PASSKEYS_MAX)
-      throw conflict(`An account has ${PASSKEYS_MAX} passkeys at most: remove one first.`);
+      throw conflict(`An account can have ${PASSKEYS_MAX} passkeys. Remove one first.`);
     return { ...account, passkeys: [...account.passkeys, passkey] };
   });
 }
 
-/**
- *
- * @throws PublicError RESOURCE_NOT_FOUND when this account has no such passkey, even if another one has it;
- * CONFLICT_ERROR when it is the last thing that the account can sign in with; and as `setPassword`
- */
+/** @throws PublicError RESOURCE_NOT_FOUND without such a passkey; CONFLICT_ERROR for the last credential; and as `setPassword` */
 export function removePasskey(
   context: AccountContext,
   { accountId, passkeyId }: OwnAccount & { readonly passkeyId: string },
@@ -278,28 +251,24 @@ export function removePasskey(
   return changeOwn(context, accountId, (account) => {
     const passkeys = account.passkeys.filter(({ id }) => id !== passkeyId);
     if (passkeys.length === account.passkeys.length)
-      throw new PublicError('RESOURCE_NOT_FOUND', { message: 'You have no such passkey.' });
+      throw new PublicError('RESOURCE_NOT_FOUND', { message: 'Your account has no such passkey.' });
     return { ...account, passkeys };
   });
 }
 
-/**
- * Lets an account sign in by a provider too.
- * @throws PublicError CONFLICT_ERROR when it does by one already, or when another account signs in as the same; and as
- *   `setPassword`
- */
+/** @throws PublicError CONFLICT_ERROR when the account, or the identity, is linked already; and as `setPassword` */
 export function linkOpenId(
   context: AccountContext,
   { accountId, openId }: OwnAccount & { readonly openId: OpenIdSubject },
 ): Promise<AccountRecord> {
   return changeOwn(context, accountId, (account, accounts) => {
-    if (account.openId !== null) throw conflict('The account is linked already: unlink it first.');
+    if (account.openId !== null) throw conflict('The account is linked already. Unlink it first.');
     assertNewOpenId(accounts, openId);
     return { ...account, openId };
   });
 }
 
-/** @throws PublicError CONFLICT_ERROR for the last thing that the account signs in with, or for none; and as `setPassword` */
+/** @throws PublicError CONFLICT_ERROR for the last credential, or without a link; and as `setPassword` */
 export function unlinkOpenId(context: AccountContext, { accountId }: OwnAccount): Promise<AccountRecord> {
   return changeOwn(context, accountId, (account) => {
     if (account.openId === null) throw conflict('The account is not linked.');
@@ -307,7 +276,7 @@ export function unlinkOpenId(context: AccountContext, { accountId }: OwnAccount)
   });
 }
 
-/** What somebody is called. Their sessions go on. @throws PublicError VALIDATION_ERROR; and as `setPassword` */
+/** Sessions continue. @throws PublicError VALIDATION_ERROR; and as `setPassword` */
 export async function renameAccount(
   context: AccountContext,
   { accountId, name }: OwnAccount & { readonly name: string },
@@ -319,9 +288,8 @@ export async function renameAccount(
 }
 
 /**
- * Stores the counter of a passkey's device. Some devices do not count and always send 0. Any other counter grows with
- * each use, unless the passkey was copied.
- * @returns null when there was nothing to store
+ * Stores the counter of a passkey, which grows with each use unless the device always sends 0.
+ * @returns null when there is nothing to store
  * @throws PublicError AUTHENTICATION_ERROR when the counter has not grown, or the account is not live
  */
 export async function notePasskeyUse(
@@ -333,12 +301,8 @@ export async function notePasskeyUse(
     const passkey = account.passkeys.find(({ id }) => id === passkeyId);
     if (passkey === undefined) throw forbidden('The passkey was removed.');
     if (counter === 0 && passkey.counter === 0) return null;
-    if (counter <= passkey.counter)
-      throw forbidden('The passkey has been used elsewhere: it may be a copy. Remove it.');
-    return {
-      ...account,
-      passkeys: account.passkeys.map((each) => (each === passkey ? { ...each, counter } : each)),
-    };
+    if (counter <= passkey.counter) throw forbidden('The passkey was used elsewhere and may be a copy. Remove it.');
+    return { ...account, passkeys: account.passkeys.map((each) => (each === passkey ? { ...each, counter } : each)) };
   });
 }
 
@@ -351,7 +315,7 @@ async function changeOwn(
   return changeAccount(context, accountId, (_, { accounts }) => {
     const next = change(findLive(accounts, accountId), accounts);
     if (next.passwordHash === null && next.passkeys.length === 0 && next.openId === null)
-      throw conflict('The account would have nothing left to sign in with: add a password or a passkey first.');
+      throw conflict('This is the last way to sign in. Add a password or a passkey first.');
     return next;
   });
 }

@@ -14,7 +14,7 @@ const entry: AuditEntry = {
 };
 
 describe('the audit log', () => {
-  it('sends an entry under its project, with an id and a time of its own', async () => {
+  it('sends an entry with the key of its project, an id and a time', async () => {
     const sent: { key: Buffer; value: Buffer }[] = [];
     const log = createAuditLog({ schemaId: 7, send: async (record) => sent.push(record), wallClockMs: () => 5_000 });
     await log.append(entry);
@@ -28,7 +28,7 @@ describe('the audit log', () => {
     expect(read[0]!.entryId).not.toBe(read[1]!.entryId);
   });
 
-  it('fails when it is not certain that the entry stands', async () => {
+  it('fails when it is not certain that the entry was stored', async () => {
     const send = async () => Promise.reject(new Error('no broker'));
     await expect(createAuditLog({ schemaId: 7, send }).append(entry)).rejects.toThrow('no broker');
   });
@@ -36,7 +36,7 @@ describe('the audit log', () => {
   it.each([
     ['detail', { detail: { text: 'x'.repeat(5_000) } }],
     ['object', { object: 'x'.repeat(201) }],
-  ])('sends nothing whose %s is no line any more, and does not say it again', async (name, over) => {
+  ])('refuses an entry whose %s is too long, without quoting it', async (name, over) => {
     const sent: unknown[] = [];
     const log = createAuditLog({ schemaId: 7, send: async (record) => sent.push(record) });
     await expect(log.append({ ...entry, ...over })).rejects.toThrow(`the ${name} of an audit entry is too long`);

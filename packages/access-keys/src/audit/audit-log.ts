@@ -1,41 +1,34 @@
+// The audit log.
 import { randomUUID } from 'node:crypto';
 import { type AuditEntryRecord, auditEntryCodec, frameRecord } from '@playline/contracts';
 
-/** An entry about an action that leaves no other record. The log adds id and time. */
+/** An action that leaves no other record. */
 export type AuditEntry = Omit<AuditEntryRecord, 'entryId' | 'happenedAt' | 'detail'> & {
-  /** Only members that may be shown: never a secret, never an id of a player. */
+  /** Never a secret, never an id of a player. */
   readonly detail: Readonly<Record<string, string | number | boolean | null>>;
 };
 
-/** What carries the bytes. */
 export interface AuditLogParts {
-  /** Id under which the schema of entries is registered. */
+  /** Of the registered schema of entries. */
   readonly schemaId: number;
-  /**
-   * Publishes one record to `access.audit.v1` with acks=all.
-   * @throws when it is not certain that the record is in the log
-   */
+  /** Publishes to `access.audit.v1` with acks=all. @throws when it is not certain that the record is in the log */
   send(record: { key: Buffer; value: Buffer }): Promise<unknown>;
-  /** Epoch milliseconds. Default: the clock of this machine. */
   readonly wallClockMs?: () => number;
 }
 
-/** Records what people do: sign-ins, secrets that were shown, requested erasures and unlinks. */
 export interface AuditLog {
   /**
-   * Resolves when every in-sync replica has the entry. An action that must leave a trace is done after that, not
-   * before.
-   * @throws RangeError when the detail or the object is too long
-   * @throws when it is not certain that the entry is in the log
+   * Resolves when every in-sync replica has the entry. Perform the action after that.
+   * @throws RangeError for a text that is too long; when it is not certain that the entry is in the log
    */
   append(entry: AuditEntry): Promise<void>;
 }
 
-/** More than any entry needs. A foreign text that gets into one by mistake is noticed by its length. */
+/** More than any entry needs, so that foreign texts are noticed. */
 const DETAIL_CHARS_MAX = 4_000;
 const TEXT_CHARS_MAX = 200;
 
-/** Entries in `access.audit.v1`, keyed by project, values in the Confluent frame. */
+/** Entries are keyed by project. */
 export function createAuditLog({ schemaId, send, wallClockMs = Date.now }: AuditLogParts): AuditLog {
   return {
     async append(entry) {

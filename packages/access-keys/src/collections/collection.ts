@@ -1,3 +1,4 @@
+// Collections: contracts that are linked to projects.
 import {
   ADDRESS_EXPECTED,
   type CollectionRecord,
@@ -13,9 +14,7 @@ import { type Content, type RecordStore, toDone, toName } from '../records/recor
 
 export type { CollectionRecord } from '@playline/contracts';
 
-/**
- * Contracts on chains, each linked to one project at most. A contract has one record, also when it changes projects.
- */
+/** One record for each contract, which is linked to at most one project. */
 export const COLLECTIONS: RecordKind<CollectionRecord> = {
   name: 'collections',
   topic: TOPICS.collections.name,
@@ -23,11 +22,10 @@ export const COLLECTIONS: RecordKind<CollectionRecord> = {
   idOf: ({ id }) => id,
 };
 
-/** A contract on a chain. */
 export interface Contract {
-  /** Name of the chain, as in paths of the interface. */
+  /** As in paths of the API. */
   readonly chain: string;
-  /** `0x` and 40 hexadecimal digits; lower case once it is parsed. */
+  /** `0x` and 40 hexadecimal digits; lower case once parsed. */
   readonly contractAddress: string;
 }
 
@@ -40,28 +38,23 @@ export function parseContract({ chain, contractAddress }: Contract): Contract {
   return { chain, contractAddress: address };
 }
 
-/** The id of a contract's record. */
-export function collectionIdOf({ chain, contractAddress }: Contract): string {
-  return `${chain}:${contractAddress}`;
-}
+export const collectionIdOf = ({ chain, contractAddress }: Contract): string => `${chain}:${contractAddress}`;
 
-/** The collections of a project, oldest first. Includes those that it unlinked, until another project links them. */
-export function collectionsOf(records: readonly CollectionRecord[], projectId: string): readonly CollectionRecord[] {
-  return records.filter((record) => record.projectId === projectId).toSorted((a, b) => a.createdAt - b.createdAt);
-}
+/** The oldest first, with unlinked ones that no other project has linked. */
+export const collectionsOf = (records: readonly CollectionRecord[], projectId: string): readonly CollectionRecord[] =>
+  records.filter((record) => record.projectId === projectId).toSorted((a, b) => a.createdAt - b.createdAt);
 
-/** More than clocks of servers differ. */
 const CLOCKS_APART_MS = 2_000;
 
-/** What a project has requested of one of its collections. */
+/** A request of a project for one of its collections. */
 export interface RequestedOf extends Contract, Pick<CollectionRecord, 'projectId'> {
   /** Epoch milliseconds. */
   readonly requestedAt: number;
 }
 
 /**
- * Creates the check whether a contract no longer belongs to the project that requested something of it. False while the
- * copy may be older than the request, which may have been accepted right after the contract was linked.
+ * Creates the check whether a contract no longer belongs to the requesting project. False while the copy may be older
+ * than the request.
  */
 export function createIsUnlinked(
   copy: Pick<RecordCopy<CollectionRecord>, 'records' | 'ageMs'>,
@@ -84,26 +77,22 @@ const invalid = (message: string) => new PublicError('VALIDATION_ERROR', { messa
 
 export interface CollectionContext {
   readonly store: RecordStore<CollectionRecord>;
-  /** Names of the chains that are served. Null, or absent: they are not known, and every chain is accepted. */
+  /** Null or absent: unknown, so every chain is accepted. */
   readonly servedChains?: readonly string[] | null;
 }
 
-/** A project and its environment. The caller has made sure that they exist. */
+/** Existing ones. */
 interface Owner {
   readonly projectId: string;
   readonly environmentId: string;
 }
 
-/** Names a collection of a project. One of another project is not found. */
+/** A collection of a project. */
 export interface CollectionName extends Contract {
   readonly projectId: string;
 }
 
-/**
- * Links a contract to a project.
- * @throws PublicError VALIDATION_ERROR for an invalid contract or name or a chain that is not served, CONFLICT_ERROR when
- * the contract is linked already; it does not name the other project
- */
+/** @throws PublicError VALIDATION_ERROR for an invalid contract, name or chain, CONFLICT_ERROR when the contract is linked */
 export async function linkCollection(
   { store, servedChains }: CollectionContext,
   wanted: Contract & Owner & { readonly name: string },
@@ -113,16 +102,14 @@ export async function linkCollection(
   const [id, name] = [collectionIdOf(contract), toName(wanted.name, 'a collection')];
   const { projectId, environmentId } = wanted;
   const linked = await store.change((records) => {
-    const standing = records.find((record) => record.id === id);
-    if (standing?.state === 'linked') throw standing.projectId === projectId ? linkedHere() : linkedElsewhere();
+    const current = records.find((record) => record.id === id);
+    if (current?.state === 'linked') throw current.projectId === projectId ? linkedHere() : linkedElsewhere();
     return { ...contract, id, projectId, environmentId, name, state: 'linked', createdAt: Date.now() };
   });
   return toDone(linked);
 }
 
-/**
- * Renames a collection. @throws PublicError as `linkCollection`, RESOURCE_NOT_FOUND when the project does not have it
- */
+/** @throws PublicError as `linkCollection`, RESOURCE_NOT_FOUND when the project does not have it */
 export async function renameCollection(
   context: CollectionContext,
   { name, ...collection }: CollectionName & { readonly name: string },
@@ -131,22 +118,17 @@ export async function renameCollection(
   return changeOwn(context, collection, (record) => ({ ...record, name: given }));
 }
 
-/**
- * Unlinks a contract from a project. Any project may link it afterwards, and pending mints of this project end.
- * @throws PublicError RESOURCE_NOT_FOUND where the project has none, CONFLICT_ERROR when it is unlinked already
- */
+/** Pending mints of the project end. @throws PublicError RESOURCE_NOT_FOUND, CONFLICT_ERROR when it is unlinked */
 export function unlinkCollection(context: CollectionContext, collection: CollectionName): Promise<CollectionRecord> {
   return changeOwn(context, collection, (record) => {
-    if (record.state === 'unlinked') throw conflict('The collection is unlinked already.');
+    if (record.state === 'unlinked') throw conflict('The collection is already unlinked.');
     return { ...record, state: 'unlinked' };
   });
 }
 
 /**
- * Links an unlinked collection of the project again, with its former name, or moves it to another environment of the
- * project.
- * @throws PublicError RESOURCE_NOT_FOUND where the project has none, also when somebody else has linked it since;
- * CONFLICT_ERROR when it is linked to this environment already
+ * Links an unlinked collection of the project again, or moves it to another environment of the project.
+ * @throws PublicError RESOURCE_NOT_FOUND, also when another project has linked it; CONFLICT_ERROR when it is linked here
  */
 export function relinkCollection(
   context: CollectionContext,
@@ -160,10 +142,9 @@ export function relinkCollection(
 }
 
 /**
- * Moves a collection from its current project to another one. Only for administrators of the installation: pending mints of
- * the former project end, and its reference ids stay its own.
- * @throws PublicError VALIDATION_ERROR as `linkCollection`, RESOURCE_NOT_FOUND when no project has ever linked the
- * contract, CONFLICT_ERROR when it is linked to this environment already
+ * Moves a collection to another project, for administrators. Pending mints of the former project end.
+ * @throws PublicError VALIDATION_ERROR as `linkCollection`, RESOURCE_NOT_FOUND when no project has linked the contract,
+ * CONFLICT_ERROR when it is linked to this environment
  */
 export async function moveCollection(
   { store, servedChains }: CollectionContext,
@@ -174,18 +155,18 @@ export async function moveCollection(
   const moved = await store.change((records) => {
     const record = records.find(({ id }) => id === collectionIdOf(contract));
     if (record === undefined)
-      throw new PublicError('RESOURCE_NOT_FOUND', { message: 'No project has linked this contract: link it instead.' });
+      throw new PublicError('RESOURCE_NOT_FOUND', { message: 'No project has linked this contract. Link it instead.' });
     if (record.state === 'linked' && record.environmentId === environmentId) throw linkedHere();
     return { ...record, projectId, environmentId, state: 'linked' };
   });
   return toDone(moved);
 }
 
-/** @throws PublicError VALIDATION_ERROR for a chain that is not served: nothing would ever be minted or indexed there */
+/** @throws PublicError VALIDATION_ERROR for a chain that is not served, where nothing would be minted or indexed */
 function assertServed({ chain }: Contract, servedChains: CollectionContext['servedChains']): void {
   if (servedChains == null || servedChains.includes(chain)) return;
   const served = servedChains.length === 0 ? 'none' : servedChains.join(', ');
-  const message = `The chain ${JSON.stringify(chain)} is not served here. Served chains: ${served}.`;
+  const message = `The chain ${JSON.stringify(chain)} is not served. Served chains: ${served}.`;
   throw new PublicError('VALIDATION_ERROR', { message });
 }
 
@@ -197,17 +178,17 @@ async function changeOwn(
   const id = collectionIdOf(parseContract(wanted));
   const changed = await store.change((records) => {
     const record = records.find((each) => each.id === id);
-    // That another project has it is disclosed only when somebody tries to link it.
+    // Only linking reveals that another project has the contract.
     if (record !== undefined && record.projectId === projectId) return change(record);
-    throw new PublicError('RESOURCE_NOT_FOUND', { message: 'This project has no such collection: link it first.' });
+    throw new PublicError('RESOURCE_NOT_FOUND', { message: 'This project has no such collection. Link it first.' });
   });
   return toDone(changed);
 }
 
 const conflict = (message: string) => new PublicError('CONFLICT_ERROR', { message });
-const linkedHere = () => conflict('This project has linked the contract already.');
+const linkedHere = () => conflict('This project has already linked the contract.');
 /** The same text for any other project. */
 const linkedElsewhere = () =>
   conflict(
-    'Another project has linked this contract already. If the contract is yours, ask an administrator of this installation to move it to your project.',
+    'Another project has already linked this contract. If the contract is yours, request an administrator of this installation to move it to your project.',
   );

@@ -17,8 +17,8 @@ import {
 
 const contractAddress = '0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed';
 const contract = { chain: 'demo-chain', contractAddress };
-const ours = { projectId: 'ours', environmentId: 'ours-production', name: 'Swords' };
-const theirs = { projectId: 'theirs', environmentId: 'theirs-production', name: 'Shields' };
+const own = { projectId: 'own', environmentId: 'own-production', name: 'Swords' };
+const stranger = { projectId: 'stranger', environmentId: 'stranger-production', name: 'Shields' };
 
 function setUp() {
   const [view, log] = [createMemoryRecords(COLLECTIONS), createMemoryRecordLog<CollectionRecord>()];
@@ -27,66 +27,66 @@ function setUp() {
 }
 
 describe('a collection', () => {
-  it('is one contract on one chain, in lower case, with who linked it', async () => {
+  it('is a contract on a chain, in lower case, with who linked it', async () => {
     const { store } = setUp();
-    expect(await linkCollection({ store }, { ...contract, ...ours, name: '  Swords ' })).toMatchObject({
-      ...ours,
+    expect(await linkCollection({ store }, { ...contract, ...own, name: '  Swords ' })).toMatchObject({
+      ...own,
       id: `demo-chain:${contractAddress.toLowerCase()}`,
       contractAddress: contractAddress.toLowerCase(),
       state: 'linked',
       revision: 1,
       changedBy: 'ada',
     });
-    expect(await linkCollection({ store }, { ...contract, ...theirs, chain: 'other' })).toMatchObject(theirs);
+    expect(await linkCollection({ store }, { ...contract, ...stranger, chain: 'other' })).toMatchObject(stranger);
   });
 
-  it('belongs to one project, and nobody learns which other one has it', async () => {
+  it('belongs to one project, and a refusal does not reveal which', async () => {
     const { store } = setUp();
-    await linkCollection({ store }, { ...contract, ...theirs });
-    const refused = await linkCollection({ store }, { ...contract, ...ours }).catch((fault) => fault);
+    await linkCollection({ store }, { ...contract, ...stranger });
+    const refused = await linkCollection({ store }, { ...contract, ...own }).catch((fault) => fault);
     expect(refused).toMatchObject({ code: 'CONFLICT_ERROR' });
-    expect(JSON.stringify([refused, refused.message, refused.details])).not.toMatch(/theirs|Shields/);
+    expect(JSON.stringify([refused, refused.message, refused.details])).not.toMatch(/stranger|Shields/);
     for (const change of [unlinkCollection, renameCollection, relinkCollection])
-      await expect(change({ store }, { ...contract, ...ours })).rejects.toMatchObject({ code: 'RESOURCE_NOT_FOUND' });
-    expect(collectionsOf(await store.readAll(), 'ours')).toEqual([]);
+      await expect(change({ store }, { ...contract, ...own })).rejects.toMatchObject({ code: 'RESOURCE_NOT_FOUND' });
+    expect(collectionsOf(await store.readAll(), 'own')).toEqual([]);
   });
 
-  it('may be linked by anybody once it is unlinked, and then is not the one it was', async () => {
+  it('can be linked by another project once it is unlinked', async () => {
     const { store } = setUp();
-    await linkCollection({ store }, { ...contract, ...ours });
-    await unlinkCollection({ store }, { ...contract, ...ours });
-    await expect(unlinkCollection({ store }, { ...contract, ...ours })).rejects.toMatchObject({
+    await linkCollection({ store }, { ...contract, ...own });
+    await unlinkCollection({ store }, { ...contract, ...own });
+    await expect(unlinkCollection({ store }, { ...contract, ...own })).rejects.toMatchObject({
       code: 'CONFLICT_ERROR',
     });
-    expect(await linkCollection({ store }, { ...contract, ...theirs })).toMatchObject({ ...theirs, revision: 3 });
-    await expect(relinkCollection({ store }, { ...contract, ...ours })).rejects.toMatchObject({
+    expect(await linkCollection({ store }, { ...contract, ...stranger })).toMatchObject({ ...stranger, revision: 3 });
+    await expect(relinkCollection({ store }, { ...contract, ...own })).rejects.toMatchObject({
       code: 'RESOURCE_NOT_FOUND',
     });
   });
 
-  it('is linked again under its name, and moves between environments of its project', async () => {
+  it('is linked again with its name, and moves between environments of its project', async () => {
     const { store } = setUp();
-    await linkCollection({ store }, { ...contract, ...ours });
-    await renameCollection({ store }, { ...contract, ...ours, name: 'Axes' });
-    await unlinkCollection({ store }, { ...contract, ...ours });
-    const elsewhere = { ...contract, projectId: 'ours', environmentId: 'ours-development' };
-    const linked = { name: 'Axes', state: 'linked', environmentId: 'ours-development' };
+    await linkCollection({ store }, { ...contract, ...own });
+    await renameCollection({ store }, { ...contract, ...own, name: 'Axes' });
+    await unlinkCollection({ store }, { ...contract, ...own });
+    const elsewhere = { ...contract, projectId: 'own', environmentId: 'own-development' };
+    const linked = { name: 'Axes', state: 'linked', environmentId: 'own-development' };
     expect(await relinkCollection({ store }, elsewhere)).toMatchObject(linked);
     await expect(relinkCollection({ store }, elsewhere)).rejects.toMatchObject({ code: 'CONFLICT_ERROR' });
   });
 
   it.each([
     ['a chain with a path', { chain: '../demo' }],
-    ['a chain of nothing', { chain: '' }],
+    ['an empty chain', { chain: '' }],
     ['a chain of 65 characters', { chain: 'a'.repeat(65) }],
     ['an address that is too short', { contractAddress: '0xab' }],
     ['an address without 0x', { contractAddress: 'ab'.repeat(21) }],
-    ['an address of other letters', { contractAddress: `0x${'g'.repeat(40)}` }],
+    ['an address with other characters', { contractAddress: `0x${'g'.repeat(40)}` }],
     ['a name of spaces', { name: '  ' }],
     ['a name of 201 characters', { name: 'a'.repeat(201) }],
   ])('is not linked with %s', async (_what, wrong) => {
     const { store, log } = setUp();
-    const refused = linkCollection({ store }, { ...contract, ...ours, ...wrong });
+    const refused = linkCollection({ store }, { ...contract, ...own, ...wrong });
     await expect(refused).rejects.toMatchObject({ code: 'VALIDATION_ERROR' });
     expect(log.appended).toEqual([]);
   });
@@ -111,17 +111,17 @@ function perform(store: RecordStore<CollectionRecord>, { name, projectId, enviro
   return name === 'unlink' ? unlinkCollection({ store }, at) : relinkCollection({ store }, at);
 }
 
-/** What each record of the log may come after. */
+/** Checks each record against the one before. */
 function expectSound(log: readonly CollectionRecord[]): void {
-  const standing = new Map<string, CollectionRecord>();
+  const latest = new Map<string, CollectionRecord>();
   for (const record of log) {
-    const before = standing.get(record.id);
+    const before = latest.get(record.id);
     expect(record.id).toBe(`${record.chain}:${record.contractAddress}`);
     expect(record.environmentId.startsWith(`${record.projectId}-`)).toBe(true);
     expect(record.revision).toBe((before?.revision ?? 0) + 1);
     if (before?.state === 'linked') expect(record.projectId).toBe(before.projectId);
     if (record.state === 'unlinked') expect(before?.state).toBeDefined();
-    standing.set(record.id, record);
+    latest.set(record.id, record);
   }
 }
 
@@ -130,41 +130,36 @@ describe('the check whether a collection no longer belongs to a project', () => 
     const { store } = setUp();
     const copy: { records: readonly CollectionRecord[]; ageMs: number } = { records: [], ageMs: 100 };
     const isUnlinked = createIsUnlinked(copy, () => 10_000);
-    const owned = {
-      ...contract,
-      contractAddress: contractAddress.toLowerCase(),
-      projectId: 'ours',
-      requestedAt: 1_000,
-    };
+    const owned = { ...contract, contractAddress: contractAddress.toLowerCase(), projectId: 'own', requestedAt: 1_000 };
     const expectAfter = async (isEnded: boolean) => {
       copy.records = await store.readAll();
       expect(isUnlinked(owned)).toBe(isEnded);
     };
     await expectAfter(false);
-    await linkCollection({ store }, { ...contract, ...ours });
+    await linkCollection({ store }, { ...contract, ...own });
     await expectAfter(false);
-    await unlinkCollection({ store }, { ...contract, ...ours });
+    await unlinkCollection({ store }, { ...contract, ...own });
     await expectAfter(true);
-    await relinkCollection({ store }, { ...contract, ...ours });
+    await relinkCollection({ store }, { ...contract, ...own });
     await expectAfter(false);
-    await moveCollection({ store }, { ...contract, ...theirs });
+    await moveCollection({ store }, { ...contract, ...stranger });
     await expectAfter(true);
   });
 
-  it('is false for a request that may be newer than the copy: the contract may have been linked just before it', async () => {
+  it('is false for a request that may be newer than the copy', async () => {
     const { store } = setUp();
-    await linkCollection({ store }, { ...contract, ...theirs });
-    await unlinkCollection({ store }, { ...contract, ...theirs });
+    await linkCollection({ store }, { ...contract, ...stranger });
+    await unlinkCollection({ store }, { ...contract, ...stranger });
     const copy = { records: await store.readAll(), ageMs: 5_000 };
     const isUnlinked = createIsUnlinked(copy, () => 100_000);
-    const owned = { ...contract, contractAddress: contractAddress.toLowerCase(), projectId: 'ours' };
+    const owned = { ...contract, contractAddress: contractAddress.toLowerCase(), projectId: 'own' };
     expect(isUnlinked({ ...owned, requestedAt: 94_000 })).toBe(false);
     expect(isUnlinked({ ...owned, requestedAt: 92_000 })).toBe(true);
   });
 });
 
-describe('collections that many change at once', () => {
-  it('are linked to one project at most each, with every revision once and in order, whatever died half-way', async () => {
+describe('collections under concurrent changes', () => {
+  it('are linked to at most one project, with all revisions in order, also when processes die', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(fc.array(act, { maxLength: 4 }), { maxLength: 8 }), async (rounds) => {
         const { view, log, open, store } = setUp();

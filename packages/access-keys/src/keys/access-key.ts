@@ -1,3 +1,4 @@
+// Keys of environments.
 import { randomUUID } from 'node:crypto';
 import { type AccessKeyRecord, accessKeyCodec, TOPICS } from '@playline/contracts';
 import { invalidField, PublicError } from '@playline/errors';
@@ -7,10 +8,7 @@ import { createKeyText, endsOfKey, hashKey, type KeyEnvironment, type KeyKind } 
 
 export type { AccessKeyRecord } from '@playline/contracts';
 
-/**
- * Keys of environments, one record for each environment and kind. So an environment has at most one live key of a kind,
- * and a refresh is never half done.
- */
+/** One record for each environment and kind, so that there is at most one live key of a kind. */
 export const ACCESS_KEYS: RecordKind<AccessKeyRecord> = {
   name: 'keys',
   topic: TOPICS.accessKeys.name,
@@ -18,33 +16,31 @@ export const ACCESS_KEYS: RecordKind<AccessKeyRecord> = {
   idOf: ({ id }) => id,
 };
 
-/** One key of an environment, live or ended. */
+/** A live or ended key. */
 export interface KeyRecord {
   readonly keyId: string;
   readonly projectId: string;
   readonly environmentId: string;
   readonly environment: KeyEnvironment;
   readonly kind: KeyKind;
-  /** SHA-256 of the key's text, hexadecimal. */
+  /** SHA-256 of the text, hexadecimal. */
   readonly hash: string;
-  /** First and last four characters of the random part, so that a person can tell keys apart. */
+  /** Of the random part, shown to people. */
   readonly first4: string;
   readonly last4: string;
-  /** Epoch milliseconds. */
   readonly createdAt: number;
-  /** Epoch milliseconds; null while the key is live. */
+  /** Epoch milliseconds, as `createdAt`; null while the key is live. */
   readonly revokedAt: number | null;
-  /** Name for people; '' without one. */
+  /** '' without a name. */
   readonly name: string;
-  /** Text of a live publishable key, which is no secret; else null. */
+  /** Of a live publishable key; else null. */
   readonly text: string | null;
-  /** Who made, changed or ended it last. */
   readonly changedBy: string;
-  /** For a live publishable key: origins whose pages may use it (`parseOrigins`). Empty means any. */
+  /** Origins whose pages may use a live publishable key (`parseOrigins`). Empty: any. */
   readonly origins: readonly string[];
 }
 
-/** The keys of a record, oldest first. */
+/** The oldest first. */
 export function keysOf({ live, ended, ...owner }: AccessKeyRecord): KeyRecord[] {
   const { projectId, environmentId, environment, kind } = owner;
   const of = { projectId, environmentId, environment, kind };
@@ -53,13 +49,12 @@ export function keysOf({ live, ended, ...owner }: AccessKeyRecord): KeyRecord[] 
   return keys;
 }
 
-/** All keys of a project, oldest first. */
+/** The oldest first. */
 export function keysOfProject(records: readonly AccessKeyRecord[], projectId: string): KeyRecord[] {
   const own = records.filter((record) => record.projectId === projectId).flatMap(keysOf);
   return own.toSorted((a, b) => a.createdAt - b.createdAt);
 }
 
-/** The live key of an environment and kind; null when it has none. */
 export function findLiveKey(
   records: readonly AccessKeyRecord[],
   { environmentId, kind }: Pick<KeyRecord, 'environmentId' | 'kind'>,
@@ -81,29 +76,26 @@ export interface NewKey {
   environmentId: string;
   environment: KeyEnvironment;
   kind: KeyKind;
-  /** Name for people. When absent, a refreshed key keeps the previous name. */
+  /** Absent: '', or the previous name when refreshed. */
   name?: string | undefined;
 }
 
 export interface CreatedKey {
   record: KeyRecord;
-  /** The key's text. It cannot be read again. */
+  /** Cannot be read again. */
   key: string;
 }
 
-/** Ended keys that an environment keeps of each kind. Bounds the record; the audit has all of them. */
+/** Bounds a record; the audit log has all keys. */
 export const ENDED_KEYS_KEPT = 50;
 
-/**
- * Creates the key of one kind of an environment.
- * @throws PublicError CONFLICT_ERROR when the environment has a live key of that kind; `refreshKey` replaces it
- */
+/** @throws PublicError CONFLICT_ERROR when the environment has a live key of that kind; `refreshKey` replaces it */
 export async function createKey({ store, prefix }: KeyContext, wanted: NewKey): Promise<CreatedKey> {
   const key = createKeyText(prefix, wanted);
   const record = await store.change((records) => {
     const present = records.find(({ id }) => id === toKeysId(wanted.environmentId, wanted.kind));
     if (present !== undefined && present.live !== null)
-      throw conflict(wanted, 'The environment has a live key of this kind already.');
+      throw conflict(wanted, 'The environment already has a live key of this kind.');
     const { projectId, environmentId, environment, kind } = wanted;
     return {
       id: toKeysId(environmentId, kind),
@@ -119,10 +111,7 @@ export async function createKey({ store, prefix }: KeyContext, wanted: NewKey): 
   return { record: newestOf(toDone(record)), key };
 }
 
-/**
- * Ends the environment's key of that kind and creates its successor in one step.
- * @throws PublicError RESOURCE_NOT_FOUND when there is none, CONFLICT_ERROR when it was replaced at the same moment
- */
+/** Ends a key and creates its successor. @throws PublicError RESOURCE_NOT_FOUND without a key, CONFLICT_ERROR when it was just replaced */
 export async function refreshKey({ store, prefix }: KeyContext, wanted: NewKey): Promise<CreatedKey> {
   const key = createKeyText(prefix, wanted);
   const record = await changeLive(store, wanted, (present, live) => ({
@@ -133,7 +122,7 @@ export async function refreshKey({ store, prefix }: KeyContext, wanted: NewKey):
   return { record: newestOf(record), key };
 }
 
-/** Ends the environment's key of that kind without a successor. @throws PublicError as `refreshKey` */
+/** @throws PublicError as `refreshKey` */
 export async function revokeKey(
   { store }: Pick<KeyContext, 'store'>,
   wanted: Pick<NewKey, 'environmentId' | 'kind'>,
@@ -147,9 +136,8 @@ export async function revokeKey(
 }
 
 /**
- * Sets the origins whose pages may use the publishable key of an environment. In effect in every process within a
- * second.
- * @param wanted.origins as people write them; empty means any
+ * Applies in every process within a second.
+ * @param wanted.origins as people write them; empty: any
  * @throws PublicError VALIDATION_ERROR for an invalid origin; else as `refreshKey`
  */
 export async function setKeyOrigins(
@@ -168,22 +156,22 @@ export async function setKeyOrigins(
 
 type Live = NonNullable<AccessKeyRecord['live']>;
 
-/** Changes the record of a live key, unless another key is live by the time the change is decided. */
+/** Changes the record of a live key, unless another one has replaced it. */
 async function changeLive(
   store: KeyContext['store'],
   wanted: Pick<NewKey, 'environmentId' | 'kind'>,
   change: (present: AccessKeyRecord, live: Live) => Content<AccessKeyRecord>,
 ): Promise<AccessKeyRecord> {
   const { environmentId, kind } = wanted;
-  const meant = findLiveKey(await store.readAll(), wanted);
-  if (meant === null) {
+  const expected = findLiveKey(await store.readAll(), wanted);
+  if (expected === null) {
     const message = 'The environment has no live key of this kind.';
     throw new PublicError('RESOURCE_NOT_FOUND', { message, details: { environmentId, kind } });
   }
   const changed = await store.change((records) => {
     const present = records.find(({ id }) => id === toKeysId(environmentId, kind));
-    if (present === undefined || present.live === null || present.live.keyId !== meant.keyId)
-      throw conflict(wanted, 'The key was replaced at the same moment.');
+    if (present === undefined || present.live === null || present.live.keyId !== expected.keyId)
+      throw conflict(wanted, 'The key was just replaced. Reload and try again.');
     return change(present, present.live);
   });
   return toDone(changed);
@@ -202,26 +190,21 @@ function toLive(store: KeyContext['store'], { kind }: NewKey, key: string): Omit
     ...endsOfKey(key),
     createdAt: Date.now(),
     changedBy: store.author.changedBy,
-    // A publishable key is no secret, and developers need to see it again.
+    // No secret, and developers need to see it again.
     text: kind === 'publishable' ? key : null,
   };
 }
 
 const newestOf = (record: AccessKeyRecord): KeyRecord => keysOf(record).at(-1)!;
 
-function conflict({ environmentId, kind }: Pick<NewKey, 'environmentId' | 'kind'>, message: string): PublicError {
-  return new PublicError('CONFLICT_ERROR', { message, details: { environmentId, kind } });
-}
+const conflict = ({ environmentId, kind }: Pick<NewKey, 'environmentId' | 'kind'>, message: string): PublicError =>
+  new PublicError('CONFLICT_ERROR', { message, details: { environmentId, kind } });
 
-/** More sites than a game has. Bounded, because each request of a page is compared with the list. */
+/** Bounded, because each request of a page is compared with the list. */
 export const ORIGINS_MAX = 50;
 const ORIGIN_CHARACTERS_MAX = 255;
 
-/**
- * Normalises origins to the form of the header `Origin`: scheme, host and port in lower case, without a default port.
- * Removes duplicates.
- * @throws PublicError VALIDATION_ERROR for a text that is no http or https origin, and for too many
- */
+/** Normalised to the form of the `Origin` header, without duplicates. @throws PublicError VALIDATION_ERROR for an invalid one, or too many */
 export function parseOrigins(texts: readonly string[]): string[] {
   const origins = [...new Set(texts.map(parseOrigin))];
   if (origins.length > ORIGINS_MAX) throw invalidField('origins', `At most ${ORIGINS_MAX} origins.`);
@@ -232,6 +215,6 @@ function parseOrigin(text: string): string {
   const url = text.length > ORIGIN_CHARACTERS_MAX || /[\s*]/.test(text) ? null : URL.parse(text);
   const isBare = url !== null && /^https?:$/.test(url.protocol) && !/^https?:\/\/[^/?#]*@|[?#]/i.test(text);
   if (!isBare || url.pathname !== '/')
-    throw invalidField('origins', 'An origin is a scheme, a host and perhaps a port, such as https://game.example.');
+    throw invalidField('origins', 'An origin is a scheme, a host and optionally a port, such as https://game.example.');
   return url.origin;
 }

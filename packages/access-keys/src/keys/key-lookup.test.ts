@@ -46,7 +46,7 @@ describe('a verifier of keys', () => {
     expect(world.reads).toBe(0);
   });
 
-  it('confirms its answers once they are older than 500 ms, so that a refreshed key ends', async () => {
+  it('refreshes answers that are older than 500 ms, so that a refreshed key ends', async () => {
     const { verify, key, context, world } = await setUp();
     await verify(key);
     const successor = await refreshKey(context, wanted);
@@ -55,7 +55,7 @@ describe('a verifier of keys', () => {
     expect(await verify(successor.key)).toEqual(successor.record);
   });
 
-  it('confirms them ahead of that age without making a request wait', async () => {
+  it('refreshes them earlier in the background', async () => {
     const { verify, key, record, world } = await setUp();
     await verify(key);
     world.now += 300;
@@ -65,7 +65,7 @@ describe('a verifier of keys', () => {
     expect(verify(key)).toEqual(record);
   });
 
-  it('accepts a key that was made this moment, and reads once for a thousand invented ones', async () => {
+  it('accepts a new key immediately, and reads once for a thousand invented ones', async () => {
     const { verify, context, world } = await setUp();
     await verify(guess());
     const fresh = await createKey(context, { ...wanted, environmentId: 'e-fresh' });
@@ -77,7 +77,7 @@ describe('a verifier of keys', () => {
   });
 
   it.each(['down', 'hangs'] as const)(
-    'keeps every known key good for 15 minutes while the store is %s, and calls no other unknown',
+    'accepts every known key for 15 minutes while the store is %s, and reports no other key as unknown',
     async (mode) => {
       const { verify, key, record, context, world } = await setUp();
       await createKey(context, { ...wanted, environmentId: 'e-ended' });
@@ -93,7 +93,7 @@ describe('a verifier of keys', () => {
     },
   );
 
-  it('keeps an ended key ended while the store is away', async () => {
+  it('refuses an ended key while the store is down', async () => {
     const { verify, key, context, world } = await setUp();
     await refreshKey(context, wanted);
     expect(await verify(key)).toBeNull();
@@ -102,7 +102,7 @@ describe('a verifier of keys', () => {
     expect(await verify(key)).toBeNull();
   });
 
-  it('ends a key as soon as the store is back', async () => {
+  it('refuses a key that ended during an outage once the store is back', async () => {
     const { verify, key, context, world } = await setUp();
     await verify(key);
     world.mode = 'down';
@@ -114,7 +114,7 @@ describe('a verifier of keys', () => {
     await vi.waitFor(async () => expect(await verify(key)).toBeNull());
   });
 
-  it('uses keys that arrive after the wait of a request, as those of a large deployment do', async () => {
+  it('uses keys that arrive after the time limit of a request', async () => {
     const { view, key, record } = await setUp();
     const slow = Promise.withResolvers<void>();
     const readSince: typeof view.readSince = (version) => slow.promise.then(() => view.readSince(version));
@@ -125,14 +125,14 @@ describe('a verifier of keys', () => {
     await vi.waitFor(async () => expect(await verify(key)).toEqual(record));
   });
 
-  it('calls no key unknown or live from its start on while the view is not complete', async () => {
+  it('reports no key as unknown or valid while the view is incomplete', async () => {
     const { key, view, open } = await setUp();
     view.restart();
     const verify = open();
     for (const text of [key, guess()]) await expect(verify(text)).rejects.toThrow(KeyStoreFault);
   });
 
-  it('calls no key unknown where there is none at all, as at the address of another Redis', async () => {
+  it('reports no key as unknown when there are no keys, as at a wrong address', async () => {
     const { view, store } = createMemoryStore(ACCESS_KEYS);
     expect(await store.readAll()).toEqual([]);
     const keys = openKeys({ view, readEveryMs: 0 });

@@ -1,53 +1,49 @@
+// Finds and verifies keys from a copy of their records in this process.
 import { openRecordCopy, type RecordCopy, type RecordCopyOptions, TRUST_MAX_MS } from '../records/record-copy.ts';
 import type { Change } from '../records/record-log.ts';
 import { type AccessKeyRecord, type KeyRecord, keysOf } from './access-key.ts';
 import { hashKey, type KeyKind, parseKey } from './key-text.ts';
 
-/** What a key of any kind has. */
 interface AnyKey {
-  /** SHA-256 of its text, hexadecimal. */
+  /** SHA-256 of the text, hexadecimal. */
   readonly hash: string;
-  /** A key that has ended never becomes valid again. */
+  /** An ended key never becomes valid again. */
   readonly revokedAt: number | null;
 }
 
-/**
- * The store of keys cannot answer, and no earlier answer can replace it. This is our fault, not that of the caller's
- * key.
- */
+/** The store of keys cannot answer, and no earlier answer can replace it. */
 export class KeyStoreFault extends Error {
   override readonly name = 'KeyStoreFault';
 }
 
-/** Finds keys by their text, from a copy of their records in this process. Invented keys cost the store no query each. */
+/** Unknown keys share reads of the store. */
 export interface KeyLookup<K extends AnyKey> extends Pick<RecordCopy<unknown>, 'refresh' | 'ageMs' | 'close'> {
   /**
-   * Answers without a promise when the key is known, as almost always.
-   * @param isWellFormed checked before anything else for a text that is not known
+   * Answers without a promise when the key is known.
+   * @param isWellFormed checked first for an unknown text
    * @returns null for a malformed, unknown or ended key
    * @throws KeyStoreFault (or rejects with it) when the store cannot answer
    */
   find(text: string, isWellFormed: (text: string) => boolean): K | null | Promise<K | null>;
-  /** True when there is no key at all, as in a new deployment, or in one that was started with a wrong address. */
+  /** True without any key: a new deployment, or a wrong address. */
   readonly isEmpty: boolean;
 }
 
 export interface KeyLookupOptions<R extends Change, K extends AnyKey>
   extends Pick<RecordCopyOptions<R>, 'view' | 'now' | 'readEveryMs'> {
-  /** Keys of a record, ended ones too. */
+  /** Ended ones too. */
   readonly keysOf: (record: R) => readonly K[];
 }
 
-/** From this age on the copy is confirmed in the background; from `TRUST_MAX_MS` on a request waits for that. */
+/** The copy is refreshed in the background from this age, and before an answer from `TRUST_MAX_MS`. */
 const REFRESH_AFTER_MS = TRUST_MAX_MS / 2;
-/** Least time between two confirmations in the background, also during an outage. */
+/** Least time between two refreshes in the background. */
 const REFRESH_EVERY_MS = 200;
 
-/** Opens a lookup with its own copy of the records. */
 export function openKeyLookup<R extends Change, K extends AnyKey>(options: KeyLookupOptions<R, K>): KeyLookup<K> {
   const { now = () => performance.now() } = options;
   const byHash = new Map<string, K>();
-  // The common case needs no hash. The text is in the request anyway, and is never logged. Has only texts of known keys.
+  // Texts of known keys only, because hashing each request would cost more.
   const byText = new Map<string, K>();
   const onChange = (before: R | undefined, after: R | undefined) => {
     byText.clear();
@@ -97,31 +93,27 @@ export function openKeyLookup<R extends Change, K extends AnyKey>(options: KeyLo
   };
 }
 
-/** Opens the keys of environments for verifiers. A process needs one. */
-export function openKeys(options: Omit<KeyLookupOptions<AccessKeyRecord, KeyRecord>, 'keysOf'>): KeyLookup<KeyRecord> {
-  return openKeyLookup({ ...options, keysOf });
-}
+export const openKeys = (options: Omit<KeyLookupOptions<AccessKeyRecord, KeyRecord>, 'keysOf'>): KeyLookup<KeyRecord> =>
+  openKeyLookup({ ...options, keysOf });
 
 export interface KeyVerifierOptions {
   readonly keys: Pick<KeyLookup<KeyRecord>, 'find' | 'isEmpty'>;
-  /** ACCESS_KEY_PREFIX, such as `svcapik`. */
+  /** ACCESS_KEY_PREFIX. */
   readonly prefix: string;
-  /** Only keys of this kind are valid here. */
   readonly kind: KeyKind;
 }
 
 /**
- * Whether a key text is valid now. Answers without a promise when the key is known, as almost always.
- * @returns the key, or null for a key that is malformed, unknown, ended or of the other kind
+ * Answers without a promise when the key is known.
+ * @returns null for a key that is malformed, unknown, ended or of another kind
  * @throws KeyStoreFault (or rejects with it) when that is not certain
  */
 export type KeyVerifier = (key: string) => KeyRecord | null | Promise<KeyRecord | null>;
 
-/** Creates a verifier for one kind of key. */
 export function createKeyVerifier({ keys, prefix, kind }: KeyVerifierOptions): KeyVerifier {
   const isWellFormed = (text: string) => parseKey(prefix, text)?.kind === kind;
   const check = (text: string, key: KeyRecord | null) => {
-    // Clients drop messages that are refused with 401. Without any key, a wrong Redis or topic prefix is more likely.
+    // Clients drop messages after a 401. Without any key, a wrong Redis or topic prefix is more likely.
     if (key === null && keys.isEmpty && isWellFormed(text)) throw new KeyStoreFault('there are no access keys at all');
     return key?.kind === kind ? key : null;
   };

@@ -16,16 +16,7 @@ describe('a key text', () => {
     ]);
   });
 
-  it('is read back as what it was made for, and only under its own prefix setting', () => {
-    for (const form of forms) {
-      const key = createKeyText('svcapik', form);
-      expect(key).toMatch(/^[ps]k_svcapik(_test)?-[0-9A-Za-z]{36}$/);
-      expect(parseKey('svcapik', key)).toEqual(form);
-      expect(parseKey('other', key)).toBeNull();
-    }
-  });
-
-  it('is refused without a look-up when any one character is another', () => {
+  it('is refused without a look-up when one character differs', () => {
     const key = createKeyText('svcapik', { kind: 'publishable', environment: 'production' });
     fc.assert(
       fc.property(fc.nat(key.length - 1), fc.string({ minLength: 1, maxLength: 1 }), (at, character) => {
@@ -36,7 +27,7 @@ describe('a key text', () => {
     );
   });
 
-  it('is read back under any prefix setting, and refused when two of its characters change places', () => {
+  it('is parsed under its own prefix only, and refused when two characters are swapped', () => {
     const prefixes = fc.stringMatching(/^[a-z0-9]{1,20}$/);
     fc.assert(
       fc.property(prefixes, fc.constantFrom(...forms), fc.nat(35), fc.nat(35), (prefix, form, i, j) => {
@@ -52,7 +43,7 @@ describe('a key text', () => {
     );
   });
 
-  it('is refused when it is anything else', () => {
+  it('is refused for any other text', () => {
     fc.assert(
       fc.property(fc.string(), (text) => {
         expect(parseKey('svcapik', text)).toBeNull();
@@ -62,7 +53,7 @@ describe('a key text', () => {
     expect(parseKey('svcapik', `pk_svcapik-${'é'.repeat(36)}`)).toBeNull();
   });
 
-  it('draws every base62 character equally often', () => {
+  it('uses every base62 character equally often', () => {
     const counts = new Map<string, number>();
     for (let i = 0; i < 4000; i++) {
       const key = createKeyText('svcapik', { kind: 'secret', environment: 'production' });

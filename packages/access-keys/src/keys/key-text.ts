@@ -1,75 +1,63 @@
+// Texts of keys: kind, environment, random part and checksum.
 import { hash, randomBytes } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 
-/** What a key is for: publishable keys send messages, secret keys erase data. */
+/** Publishable keys send messages, secret keys erase data. */
 export type KeyKind = 'publishable' | 'secret';
 export type KeyEnvironment = 'production' | 'development';
 
-/** What the text of a key says without a look-up. */
 export interface KeyText {
   readonly kind: KeyKind;
   readonly environment: KeyEnvironment;
 }
 
 const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
-/** 178 bits, so that no key can be guessed. */
+/** 178 bits. */
 const RANDOM_CHARACTERS = 30;
-/** 62^6 > 2^32: room for any CRC32. */
+/** 62^6 > 2^32. */
 const CHECKSUM_CHARACTERS = 6;
-/** The largest multiple of 62 below 256. Bytes from here on are dropped, or some characters would be more likely. */
+/** The largest multiple of 62 below 256: larger bytes would make some characters more likely. */
 const UNBIASED_BELOW = 248;
 const BODY = new RegExp(`^[0-9A-Za-z]{${RANDOM_CHARACTERS + CHECKSUM_CHARACTERS}}$`);
 
 /** `pk_svcapik-`, `pk_svcapik_test-`, `sk_svcapik-` or `sk_svcapik_test-` when `prefix` is `svcapik`. */
-export function keyPrefixOf(prefix: string, { kind, environment }: KeyText): string {
-  return `${kind === 'publishable' ? 'pk' : 'sk'}_${prefix}${environment === 'development' ? '_test' : ''}-`;
-}
+export const keyPrefixOf = (prefix: string, { kind, environment }: KeyText): string =>
+  `${kind === 'publishable' ? 'pk' : 'sk'}_${prefix}${environment === 'development' ? '_test' : ''}-`;
 
-/** Makes the text of a new key: prefix, 30 random base62 characters, checksum. It is shown once and never stored. */
 export function createKeyText(prefix: string, text: KeyText): string {
   const head = keyPrefixOf(prefix, text) + randomBase62(RANDOM_CHARACTERS);
   return head + checksumOf(head);
 }
 
-/**
- * Reads the form of a key without any look-up.
- * @returns null when prefix, length, alphabet or checksum is wrong
- */
+/** @returns null when prefix, length, alphabet or checksum is wrong */
 export function parseKey(prefix: string, key: string): KeyText | null {
   const form = formsOf(prefix).get(key.slice(0, key.indexOf('-') + 1));
   return form !== undefined && hasChecksum(key) ? form : null;
 }
 
-/** `rl_svcapik-` when `prefix` is `svcapik`: rate limit keys belong to no environment. */
-function rateLimitPrefixOf(prefix: string): string {
-  return `rl_${prefix}-`;
-}
+/** Rate limit keys belong to no environment. */
+const rateLimitPrefixOf = (prefix: string): string => `rl_${prefix}-`;
 
-/** Makes the text of a new rate limit key. As `createKeyText`. */
 export function createRateLimitKeyText(prefix: string): string {
   const head = rateLimitPrefixOf(prefix) + randomBase62(RANDOM_CHARACTERS);
   return head + checksumOf(head);
 }
 
-/** Whether a text has the form of a rate limit key; nothing is looked up. */
-export function isRateLimitKeyText(prefix: string, key: string): boolean {
-  return key.startsWith(rateLimitPrefixOf(prefix)) && hasChecksum(key);
-}
+export const isRateLimitKeyText = (prefix: string, key: string): boolean =>
+  key.startsWith(rateLimitPrefixOf(prefix)) && hasChecksum(key);
 
-/** First and last four characters of the random part, so that a person can tell keys apart. */
+/** Of the random part, shown to people. */
 export function endsOfKey(key: string): { readonly first4: string; readonly last4: string } {
   const random = key.slice(key.indexOf('-') + 1);
   return { first4: random.slice(0, 4), last4: random.slice(-4) };
 }
 
-/** Stored hash of a key, hexadecimal. SHA-256 is enough for 178 random bits; only passwords need a slow hash. */
-export function hashKey(key: string): string {
-  return hash('sha256', key, 'hex');
-}
+/** Hexadecimal. SHA-256 is enough for 178 random bits. */
+export const hashKey = (key: string): string => hash('sha256', key, 'hex');
 
 const forms = new Map<string, Map<string, KeyText>>();
 
-/** The four prefixes of one setting; a process has one setting, so this is computed once. */
+/** The four prefixes of one setting. */
 function formsOf(prefix: string): Map<string, KeyText> {
   const known = forms.get(prefix);
   if (known !== undefined) return known;
@@ -81,7 +69,6 @@ function formsOf(prefix: string): Map<string, KeyText> {
   return made;
 }
 
-/** Whether the part after the dash has the right length, characters and checksum. */
 function hasChecksum(key: string): boolean {
   if (!BODY.test(key.slice(key.indexOf('-') + 1))) return false;
   const checksumAt = key.length - CHECKSUM_CHARACTERS;

@@ -3,12 +3,12 @@ import { describe, expect, it } from 'vitest';
 import { ORIGINS_MAX, parseOrigins } from './access-key.ts';
 
 describe('origins', () => {
-  it('are what browsers say, whatever address of the site was given for one, and each is there once', () => {
+  it('are normalised as browsers send them, without duplicates', () => {
     const origin = fc.webUrl({ validSchemes: ['http', 'https'] }).map((text) => new URL(text).origin);
     fc.assert(
       fc.property(origin, (text) => {
-        const shouted = text.toUpperCase();
-        expect(parseOrigins([text, `${text}/`, shouted])).toEqual([text]);
+        const upper = text.toUpperCase();
+        expect(parseOrigins([text, `${text}/`, upper])).toEqual([text]);
       }),
     );
   });

@@ -1,53 +1,53 @@
+// The OpenID Connect adapter, by `openid-client`.
 import type { CustomFetch } from 'openid-client';
 import * as client from 'openid-client';
 import { type OpenIdProof, type OpenIdProvider, type OpenIdRequest, ProviderUnavailable } from '../accounts/open-id.ts';
 
 export interface OpenIdProviderOptions {
-  /** Issuer of the provider; `http` only for the local machine. */
+  /** `http` only for the local machine. */
   readonly issuer: URL;
   readonly clientId: string;
   readonly clientSecret: string;
-  /** Name of the provider for people. */
+  /** Shown to people. */
   readonly label: string;
-  /** Further origins of the provider: some use several. */
+  /** Further origins of the provider. */
   readonly alsoAt: readonly string[];
-  /** Called with a code for what was wrong with an answer. The code contains nothing of the answer. */
+  /** Called with a code that contains nothing of the response. */
   readonly onFault: (code: string) => void;
-  /** Time limit of one request to the provider, in milliseconds. */
+  /** Of one request. */
   readonly timeoutMs?: number;
 }
 
-/** A person waits for it with an open page. */
+/** A person waits for it. */
 const TIMEOUT_MS = 5_000;
-/** A provider's metadata seldom changes. A signing key that it does not list yet makes it be asked again at once. */
+/** For metadata. The library refetches unknown signing keys. */
 const KEPT_MS = 60 * 60_000;
-/** How long a sign-in at the provider counts as fresh. */
+/** A sign-in at the provider counts as fresh for this time. */
 const FRESH_MAX_S = 10 * 60;
 
 /**
- * Opens a provider of OpenID Connect, by `openid-client`: authorization code with PKCE, state and nonce. The token's
- * issuer, audience, times and signature are checked. The provider's metadata is fetched at the first sign-in. Nothing
- * else is asked of it, and nobody else is asked.
+ * Authorization code with PKCE, state and nonce. The token's issuer, audience, times and signature are checked. Metadata
+ * is fetched at the first sign-in.
  */
 export function createOpenIdProvider(options: OpenIdProviderOptions): OpenIdProvider {
   const { issuer, label, alsoAt } = options;
   const origins = [issuer.origin, ...alsoAt];
-  const configurationOf = createKept(() => discover(options, origins), KEPT_MS);
+  const readConfiguration = createCache(() => discover(options, origins), KEPT_MS);
   return {
     label,
     origins,
-    authorization: async (question) => {
-      const configuration = await orUnavailable(configurationOf(), options);
-      return client.buildAuthorizationUrl(configuration, await toParameters(question));
+    authorization: async (request) => {
+      const configuration = await orUnavailable(readConfiguration(), options);
+      return client.buildAuthorizationUrl(configuration, await toParameters(request));
     },
-    prove: async (cameBack, question) => {
-      const configuration = await orUnavailable(configurationOf(), options);
-      const granted = client.authorizationCodeGrant(configuration, cameBack, {
-        expectedState: question.state,
-        expectedNonce: question.nonce,
-        pkceCodeVerifier: question.verifier,
+    prove: async (callback, request) => {
+      const configuration = await orUnavailable(readConfiguration(), options);
+      const granted = client.authorizationCodeGrant(configuration, callback, {
+        expectedState: request.state,
+        expectedNonce: request.nonce,
+        pkceCodeVerifier: request.verifier,
         idTokenExpected: true,
-        ...(question.isFresh ? { maxAge: FRESH_MAX_S } : {}),
+        ...(request.isFresh ? { maxAge: FRESH_MAX_S } : {}),
       });
       const claims = await granted.then(
         (tokens) => tokens.claims(),
@@ -64,7 +64,7 @@ export function createOpenIdProvider(options: OpenIdProviderOptions): OpenIdProv
 
 async function toParameters({ state, nonce, verifier, redirectUri, isFresh }: OpenIdRequest) {
   return {
-    // Neither mail address nor name is requested, since nothing depends on them.
+    // Neither mail address nor name is needed.
     scope: 'openid',
     redirect_uri: redirectUri,
     state,
@@ -80,48 +80,45 @@ function toProof({ iss, sub, auth_time: authenticatedS }: client.IDToken): OpenI
   return { openId: { issuer: iss, subject: sub }, authenticatedAt };
 }
 
-/** Fetches the provider's metadata and configures the client. */
 async function discover(options: OpenIdProviderOptions, origins: readonly string[]): Promise<client.Configuration> {
   const { issuer, clientId, clientSecret, timeoutMs = TIMEOUT_MS } = options;
-  const ask = createBoundFetch({ origins, timeoutMs });
-  // The token comes straight from the provider over TLS. Its signature is checked all the same.
+  const boundFetch = createBoundFetch({ origins, timeoutMs });
+  // The token's signature is checked although it is received over TLS.
   const rules = [
     client.enableNonRepudiationChecks,
     ...(issuer.protocol === 'http:' ? [client.allowInsecureRequests] : []),
   ];
   const found = await client.discovery(issuer, clientId, undefined, client.None(), {
     execute: rules,
-    [client.customFetch]: ask,
+    [client.customFetch]: boundFetch,
   });
   const server = found.serverMetadata();
   if (!origins.includes(URL.parse(server.authorization_endpoint ?? '')?.origin ?? ''))
-    throw new ProviderUnavailable('the provider sends people to an address that is not known as its own');
-  const ways = server.token_endpoint_auth_methods_supported ?? ['client_secret_basic'];
-  const way = ways.includes('client_secret_basic') ? client.ClientSecretBasic : client.ClientSecretPost;
-  const configuration = new client.Configuration(server, clientId, clientSecret, way(clientSecret));
-  configuration[client.customFetch] = ask;
+    throw new ProviderUnavailable('the authorization endpoint is at an unknown origin');
+  const methods = server.token_endpoint_auth_methods_supported ?? ['client_secret_basic'];
+  const method = methods.includes('client_secret_basic') ? client.ClientSecretBasic : client.ClientSecretPost;
+  const configuration = new client.Configuration(server, clientId, clientSecret, method(clientSecret));
+  configuration[client.customFetch] = boundFetch;
   for (const rule of rules) rule(configuration);
   return configuration;
 }
 
-async function orUnavailable<T>(asked: Promise<T>, { onFault }: OpenIdProviderOptions): Promise<T> {
-  return asked.catch((fault: unknown) => {
+async function orUnavailable<T>(discovered: Promise<T>, { onFault }: OpenIdProviderOptions): Promise<T> {
+  return discovered.catch((fault: unknown) => {
     onFault(codeOf(fault));
-    // Whatever went wrong concerns the provider only: no person has sent anything yet.
-    throw new ProviderUnavailable('the provider says nothing of itself that can be used');
+    // No person has sent anything yet, so the fault is the provider's.
+    throw new ProviderUnavailable('the metadata of the provider is unusable');
   });
 }
 
-function isUnavailable(fault: unknown): boolean {
-  return causesOf(fault).some((each) => each instanceof ProviderUnavailable);
-}
+const isUnavailable = (fault: unknown): boolean => causesOf(fault).some((each) => each instanceof ProviderUnavailable);
 
-/** The part of a fault that may be logged: messages and causes of the library quote tokens and claims. */
+/** The part of a fault that may be logged: messages and causes of the library contain tokens and claims. */
 function codeOf(fault: unknown): string {
   for (const each of causesOf(fault)) {
     const { error, code, name } = each as { error?: unknown; code?: unknown; name?: unknown };
     if (each instanceof ProviderUnavailable) return each.message;
-    for (const word of [error, code]) if (typeof word === 'string' && /^[\w-]{1,60}$/.test(word)) return word;
+    for (const text of [error, code]) if (typeof text === 'string' && /^[\w-]{1,60}$/.test(text)) return text;
     if (each instanceof Error && (each as { cause?: unknown }).cause === undefined) return String(name);
   }
   return 'UNKNOWN';
@@ -133,50 +130,39 @@ function causesOf(fault: unknown): unknown[] {
   return causes;
 }
 
-/**
- * Caches what `ask` returns for a while. Callers that come while it runs share the same call. A call that failed is not
- * cached: the next caller asks again.
- */
-function createKept<T>(ask: () => Promise<T>, keptMs: number): () => Promise<T> {
-  let kept: Promise<T> | null = null;
-  let askedAt = 0;
+/** Caches a result. Concurrent callers share a call; a failed one is not cached. */
+function createCache<T>(fetchValue: () => Promise<T>, keptMs: number): () => Promise<T> {
+  let cached: Promise<T> | null = null;
+  let fetchedAt = 0;
   return () => {
-    if (kept !== null && performance.now() < askedAt + keptMs) return kept;
-    const asked = ask();
-    [kept, askedAt] = [asked, performance.now()];
-    asked.catch(() => {
-      if (kept === asked) kept = null;
+    if (cached !== null && performance.now() < fetchedAt + keptMs) return cached;
+    const fetched = fetchValue();
+    [cached, fetchedAt] = [fetched, performance.now()];
+    fetched.catch(() => {
+      if (cached === fetched) cached = null;
     });
-    return asked;
+    return fetched;
   };
-}
-
-interface BoundFetchOptions {
-  /** What may be asked. */
-  readonly origins: readonly string[];
-  readonly timeoutMs: number;
 }
 
 /** Ten times the size of a large provider's metadata. */
 const ANSWER_BYTES_MAX = 512 * 1024;
 
-/** What the library says of a request. */
-type Requested = Parameters<CustomFetch>[1];
+type RequestOptions = Parameters<CustomFetch>[1];
 
 /**
- * Creates a `fetch` that asks only the provider, follows no redirect elsewhere, and bounds both time and size of the
- * answer.
- * @returns throws ProviderAway when no answer comes, and for a status of 500 and above
+ * A `fetch` for these origins only, without redirects, with bounds of time and size.
+ * @throws ProviderUnavailable without an answer, and for a status from 500
  */
-function createBoundFetch({ origins, timeoutMs }: BoundFetchOptions) {
-  return async (address: string, { body, headers, method }: Requested): Promise<Response> => {
+function createBoundFetch({ origins, timeoutMs }: { origins: readonly string[]; timeoutMs: number }) {
+  return async (address: string, { body, headers, method }: RequestOptions): Promise<Response> => {
     if (!origins.includes(new URL(address).origin))
-      throw new ProviderUnavailable('the provider names an address that is not known as its own');
+      throw new ProviderUnavailable('the metadata has an endpoint at an unknown origin');
     const { status, bytes, ...answer } = await request(address, {
       method,
       headers,
       redirect: 'manual',
-      // The forms that it sends are texts.
+      // Its forms are texts.
       ...(body === undefined || body === null ? {} : { body: String(body) }),
       signal: AbortSignal.timeout(timeoutMs),
     });
@@ -185,9 +171,9 @@ function createBoundFetch({ origins, timeoutMs }: BoundFetchOptions) {
   };
 }
 
-async function request(address: string, request: RequestInit) {
+async function request(address: string, options: RequestInit) {
   try {
-    const answer = await fetch(address, request);
+    const answer = await fetch(address, options);
     return { status: answer.status, headers: answer.headers, bytes: await readAtMost(answer, ANSWER_BYTES_MAX) };
   } catch (cause) {
     if (cause instanceof ProviderUnavailable) throw cause;
@@ -201,7 +187,7 @@ async function readAtMost({ body }: Response, bytesMax: number): Promise<Uint8Ar
   for await (const part of body ?? []) {
     length += part.length;
     // Leaving the loop closes the connection.
-    if (length > bytesMax) throw new ProviderUnavailable('the provider answers more than anybody reads');
+    if (length > bytesMax) throw new ProviderUnavailable('the response of the provider is too large');
     parts.push(part);
   }
   return new Uint8Array(Buffer.concat(parts));

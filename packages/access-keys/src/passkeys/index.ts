@@ -1,28 +1,23 @@
+// The passkey adapter, by `@simplewebauthn/server`.
 import type { AuthenticationResponseJSON, RegistrationResponseJSON } from '@simplewebauthn/server';
 import type { Passkeys } from '../accounts/passkeys.ts';
 
 export interface PasskeysOptions {
-  /** Name that devices show, such as that of the product. */
+  /** Shown by devices. */
   readonly name: string;
-  /**
-   * Origin of the portal: `https://portal.example.com`. Passkeys are bound to its host name, which cannot be an IP
-   * address.
-   */
+  /** Of the portal. Passkeys are bound to its host name, which cannot be an IP address. */
   readonly origin: string;
 }
 
-/** EdDSA, ES256 and RS256: every device supports one of them. The library's default list causes a warning of Node. */
+/** EdDSA, ES256 and RS256. The library's default list causes a warning of Node. */
 const supportedAlgorithmIDs = [-8, -7, -257];
-/** Time for a person to find the device. */
+/** Time for a person to use the device. */
 const PROMPT_MS = 5 * 60_000;
 
-/** Loaded at the first use: it takes a tenth of the CPU of a portal's start, and many people use no passkey. */
+/** Loaded at the first use, which saves a tenth of the CPU of a start. */
 const library = () => import('@simplewebauthn/server');
 
-/**
- * Passkeys with `@simplewebauthn/server`: no attestation, user verification preferred but not required, and
- * discoverable credentials, so that nobody has to type a login.
- */
+/** No attestation, optional user verification, and discoverable credentials, which need no login. */
 export function createPasskeys({ name, origin }: PasskeysOptions): Passkeys {
   const rpID = new URL(origin).hostname;
   const expected = { expectedOrigin: origin, expectedRPID: rpID, requireUserVerification: false };
@@ -46,8 +41,8 @@ export function createPasskeys({ name, origin }: PasskeysOptions): Passkeys {
     read: async ({ json, challenge }) => {
       const { verifyRegistrationResponse } = await library();
       const response = json as RegistrationResponseJSON;
-      const asked = { ...expected, expectedChallenge: challenge, supportedAlgorithmIDs };
-      const made = await orNull(verifyRegistrationResponse({ ...asked, response }));
+      const options = { ...expected, expectedChallenge: challenge, supportedAlgorithmIDs };
+      const made = await orNull(verifyRegistrationResponse({ ...options, response }));
       if (made?.verified !== true) return null;
       const { id, publicKey, counter, transports } = made.registrationInfo.credential;
       return { id, publicKey: toText(publicKey), counter, transports: [...(transports ?? [])] };
@@ -73,10 +68,8 @@ export function createPasskeys({ name, origin }: PasskeysOptions): Passkeys {
   };
 }
 
-/** Null for a throw of the library. It makes no requests, so a throw always means that the response is invalid. */
-async function orNull<T>(verified: Promise<T>): Promise<T | null> {
-  return verified.catch(() => null);
-}
+/** The library makes no requests, so it throws for invalid responses only. */
+const orNull = async <T>(verified: Promise<T>): Promise<T | null> => verified.catch(() => null);
 
 const toBytes = (text: string) => new Uint8Array(Buffer.from(text, 'base64url'));
 const toText = (bytes: Uint8Array) => Buffer.from(bytes).toString('base64url');

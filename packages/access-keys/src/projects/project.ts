@@ -1,3 +1,4 @@
+// Projects and their environments.
 import { randomInt } from 'node:crypto';
 import {
   type MessageRate,
@@ -13,7 +14,7 @@ import { type Content, type RecordStore, toDone, toName } from '../records/recor
 
 export type { MessageRate, ProjectEnvironment, ProjectRecord } from '@playline/contracts';
 
-/** Projects with their environments, one record each. */
+/** One record for each project, with its environments. */
 export const PROJECTS: RecordKind<ProjectRecord> = {
   name: 'projects',
   topic: TOPICS.projects.name,
@@ -21,13 +22,12 @@ export const PROJECTS: RecordKind<ProjectRecord> = {
   idOf: ({ id }) => id,
 };
 
-/** An environment and the project that owns it. */
 export interface OwnedEnvironment {
   readonly project: ProjectRecord;
   readonly environment: ProjectEnvironment;
 }
 
-/** The project with an id, or with a name that only one live project has; null when there is none. */
+/** The project with an id, or with a name that only one live project has. */
 export function findProject(projects: readonly ProjectRecord[], idOrName: string): ProjectRecord | null {
   const byId = projects.find(({ id }) => id === idOrName);
   if (byId !== undefined) return byId;
@@ -35,14 +35,10 @@ export function findProject(projects: readonly ProjectRecord[], idOrName: string
   return named.length === 1 ? named[0]! : null;
 }
 
-/** The environment of a project with a name or an id; null when there is none. */
-export function findEnvironment({ environments }: ProjectRecord, nameOrId: string): ProjectEnvironment | null {
-  return environments.find(({ id, name }) => id === nameOrId || name === nameOrId) ?? null;
-}
+export const findEnvironment = ({ environments }: ProjectRecord, nameOrId: string): ProjectEnvironment | null =>
+  environments.find(({ id, name }) => id === nameOrId || name === nameOrId) ?? null;
 
-/**
- * The rate of an environment: the administrator's cap, or else the setting. The project's own limit can only lower it.
- */
+/** The administrator's cap, else the setting. The project's own limit can only lower it. */
 export function rateOf({ cap, limit }: Pick<ProjectEnvironment, 'cap' | 'limit'>, setting: MessageRate): MessageRate {
   const allowed = cap ?? setting;
   if (limit === null) return allowed;
@@ -53,40 +49,35 @@ export interface ProjectContext {
   readonly store: RecordStore<ProjectRecord>;
 }
 
-/** An environment to be created. */
 export interface NewEnvironment {
-  /** `[a-z0-9_-]`; the end of the environment's id, after the id of the project. */
+  /** `[a-z0-9_-]`; the environment's id is the project's id, `-` and this. */
   readonly name: string;
   readonly kind: KeyEnvironment;
 }
 
 export interface NewProject {
   readonly name: string;
-  /** Replaces the opaque id, for a project that has a known id already. */
+  /** Default: an opaque id. */
   readonly id?: string | undefined;
   readonly environments: readonly NewEnvironment[];
 }
 
-/** The environments of a project when none are given. */
+/** Default of a new project. */
 export const USUAL_ENVIRONMENTS: readonly NewEnvironment[] = [
   { name: 'production', kind: 'production' },
   { name: 'development', kind: 'development' },
 ];
 
 const NAME = /^[a-z0-9_-]+$/;
-/** Bounded, because events, keys and limits contain the id of their environment. */
+/** Bounded, because events and keys contain it. */
 const ENVIRONMENT_ID_CHARACTERS_MAX = 64;
-/** The longest suffix of its environments, `-development`, takes the other twelve. */
+/** Leaves 12 characters for the suffix `-development`. */
 export const PROJECT_ID_CHARACTERS_MAX = 52;
-/** Without characters that look alike; 12 of them have 60 bits. */
+/** Without similar characters; 12 of them have 60 bits. */
 const ID_CHARACTERS = 'abcdefghijkmnpqrstuvwxyz23456789';
 const OPAQUE_CHARACTERS = 12;
 
-/**
- * Creates a project.
- * @throws PublicError VALIDATION_ERROR for names and ids that are not allowed; CONFLICT_ERROR for an id that was ever
- * used, since the new project would inherit what was sent under it
- */
+/** @throws PublicError VALIDATION_ERROR for an invalid name or id; CONFLICT_ERROR for an id that was ever used */
 export async function createProject({ store }: ProjectContext, wanted: NewProject): Promise<ProjectRecord> {
   const id = wanted.id ?? createOpaqueId();
   assertId(id);
@@ -107,10 +98,9 @@ function makeProject(
   return { id, name, environments, state: 'live', createdAt: Date.now() };
 }
 
-/** The project that a deployment begins with. */
 export const FIRST_PROJECT = 'demo';
 
-/** Creates the project `demo` in a deployment that has none. */
+/** Creates the project of a new deployment. */
 export async function createFirstProject({ store }: ProjectContext): Promise<void> {
   await store.change((projects) => {
     if (projects.length > 0) return null;
@@ -118,7 +108,7 @@ export async function createFirstProject({ store }: ProjectContext): Promise<voi
   });
 }
 
-/** Adds an environment. @throws PublicError as `createProject`, and as `changeProject` */
+/** @throws PublicError as `createProject`, and as `changeProject` */
 export function addEnvironment(
   context: ProjectContext,
   { project, ...wanted }: NewEnvironment & { readonly project: string },
@@ -129,28 +119,23 @@ export function addEnvironment(
   }));
 }
 
-/** Gives a project another name; its id stays. @throws PublicError as `changeProject` */
+/** The id stays. @throws PublicError as `changeProject` */
 export function renameProject(context: ProjectContext, project: string, name: string): Promise<ProjectRecord> {
   const given = toProjectName(name);
   return changeProject(context, project, (record) => ({ ...record, name: given }));
 }
 
-/** Archives a project for good: nothing can be created in it any more, and its ids are never reused. */
-export function archiveProject(context: ProjectContext, project: string): Promise<ProjectRecord> {
-  return changeProject(context, project, (record) => ({ ...record, state: 'archived' }));
-}
+/** Permanent: nothing can be created in the project, and its ids are never reused. */
+export const archiveProject = (context: ProjectContext, project: string): Promise<ProjectRecord> =>
+  changeProject(context, project, (record) => ({ ...record, state: 'archived' }));
 
-/** New rates of an environment. Null removes one, absent keeps it. */
+/** Null removes a rate, absent keeps it. */
 export interface WantedRates {
   readonly cap?: MessageRate | null;
   readonly limit?: MessageRate | null;
 }
 
-/**
- * Sets the rates of an environment.
- * @throws PublicError RESOURCE_NOT_FOUND when the project has no such environment, VALIDATION_ERROR for a limit above
- * the cap, which would have no effect
- */
+/** @throws PublicError RESOURCE_NOT_FOUND without the environment, VALIDATION_ERROR for a limit above the cap */
 export function setRates(
   context: ProjectContext,
   { project, environment }: { readonly project: string; readonly environment: string },
@@ -160,18 +145,17 @@ export function setRates(
     const found = findEnvironment(record, environment);
     if (found === null) throw notFound(`The project ${record.id} has no environment ${environment}.`, { environment });
     const changed = { ...found, ...rates };
-    // A cap may be set below an existing limit: then the cap counts.
+    // A cap below an existing limit takes precedence.
     if (rates.limit !== undefined && isAbove(changed.limit, changed.cap))
-      throw invalid('A limit only lowers what the cap allows.', { environment: found.id });
+      throw invalid('The limit must not be above the cap.', { environment: found.id });
     return { ...record, environments: record.environments.map((each) => (each === found ? changed : each)) };
   });
 }
 
-function isAbove(limit: MessageRate | null, cap: MessageRate | null): boolean {
-  return limit !== null && cap !== null && (limit.perSecond > cap.perSecond || limit.burst > cap.burst);
-}
+const isAbove = (limit: MessageRate | null, cap: MessageRate | null): boolean =>
+  limit !== null && cap !== null && (limit.perSecond > cap.perSecond || limit.burst > cap.burst);
 
-/** @throws PublicError RESOURCE_NOT_FOUND when there is no such project, CONFLICT_ERROR when it is archived */
+/** @throws PublicError RESOURCE_NOT_FOUND without the project, CONFLICT_ERROR when it is archived */
 async function changeProject(
   { store }: ProjectContext,
   idOrName: string,
@@ -179,7 +163,7 @@ async function changeProject(
 ): Promise<ProjectRecord> {
   const changed = await store.change((projects) => {
     const record = findProject(projects, idOrName);
-    if (record === null) throw notFound(`There is no project ${idOrName}.`, { project: idOrName });
+    if (record === null) throw notFound(`The project ${idOrName} does not exist.`, { project: idOrName });
     if (record.state === 'archived') throw conflict(`The project ${record.id} is archived.`, { project: record.id });
     return change(record, projects);
   });
@@ -193,14 +177,14 @@ function makeEnvironment(
 ): ProjectEnvironment {
   const id = `${project.id}-${name}`;
   if (!NAME.test(name) || id.length > ENVIRONMENT_ID_CHARACTERS_MAX)
-    throw invalid(`An environment is called by a-z, 0-9, _ and -, and its id ${id} has 64 characters at most.`, {
+    throw invalid(`The name of an environment has a-z, 0-9, _ and -, and its id ${id} at most 64 characters.`, {
       name,
     });
   const others = projects.filter((each) => each.id !== project.id);
-  // Otherwise the project `a` with `b-c` and the project `a-b` with `c` would have the same environment id.
+  // The project `a` with `b-c` and the project `a-b` with `c` would have the same environment id.
   const isTaken = others.some((each) => each.environments.some((environment) => environment.id === id));
   if (isTaken || project.environments.some((each) => each.id === id || each.name === name))
-    throw conflict(`There is an environment ${id} already.`, { environment: id });
+    throw conflict(`The environment ${id} exists already.`, { environment: id });
   return { id, name, kind, cap: null, limit: null, createdAt: Date.now() };
 }
 

@@ -66,7 +66,7 @@ describe('a process that finds rate limit keys', () => {
     await expect(refreshRateLimitKey(context, { keyId: made.record.keyId })).rejects.toMatchObject({
       code: 'CONFLICT_ERROR',
     });
-    await expect(revokeRateLimitKey(context, 'nobody')).rejects.toMatchObject({ code: 'RESOURCE_NOT_FOUND' });
+    await expect(revokeRateLimitKey(context, 'unknown')).rejects.toMatchObject({ code: 'RESOURCE_NOT_FOUND' });
   });
 
   it('ends a key at its expiry', async () => {

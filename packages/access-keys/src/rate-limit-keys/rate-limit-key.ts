@@ -1,3 +1,4 @@
+// Rate limit keys, which belong to partners and to no environment.
 import { randomUUID } from 'node:crypto';
 import { type RateLimitKeyRecord, rateLimitKeyCodec, TOPICS } from '@playline/contracts';
 import { PublicError } from '@playline/errors';
@@ -8,7 +9,6 @@ import { type RecordStore, toDone } from '../records/record-store.ts';
 
 export type { RateLimitKeyRecord } from '@playline/contracts';
 
-/** Rate limit keys: they belong to partners, and to no environment. */
 export const RATE_LIMIT_KEYS: RecordKind<RateLimitKeyRecord> = {
   name: 'rate-limit-keys',
   topic: TOPICS.rateLimitKeys.name,
@@ -16,48 +16,36 @@ export const RATE_LIMIT_KEYS: RecordKind<RateLimitKeyRecord> = {
   idOf: ({ keyId }) => keyId,
 };
 
-/** Rate limit of a partner. */
 export interface Plan {
   /** Most calls in any window of `windowS` seconds. */
   readonly calls: number;
   readonly windowS: number;
-  /** Epoch milliseconds from which on the key is not valid; null: until it is revoked. */
+  /** Epoch milliseconds; null: does not expire. */
   readonly expiresAt: number | null;
 }
 
-/**
- * Bounds of a plan. Each call of a window is remembered, so more of them than this for one caller would take megabytes.
- */
+/** Each call of a window is remembered, so larger plans would take megabytes. */
 export const PLAN_MAX = { calls: 1_000_000, windowS: 86_400 } as const;
-/** The window of callers without a key, and of a plan that names no other. */
+/** Of callers without a key, and the default of a plan. */
 export const PLAN_WINDOW_S = 300;
-/** Length of the name of a partner. */
 export const PARTNER_CHARACTERS_MAX = 200;
 
-/** Whether a key is valid at an instant, in epoch milliseconds. */
-export function isGoodAt({ revokedAt, expiresAt }: RateLimitKeyRecord, atMs: number): boolean {
-  return revokedAt === null && (expiresAt === null || atMs < expiresAt);
-}
+export const isGoodAt = ({ revokedAt, expiresAt }: RateLimitKeyRecord, atMs: number): boolean =>
+  revokedAt === null && (expiresAt === null || atMs < expiresAt);
 
 export interface RateLimitKeyFinderOptions
   extends Omit<KeyLookupOptions<RateLimitKeyRecord, RateLimitKeyRecord>, 'keysOf'> {
-  /** ACCESS_KEY_PREFIX, such as `svcapik`. */
+  /** ACCESS_KEY_PREFIX. */
   readonly prefix: string;
-  /** Used for the expiry of keys. */
+  /** For the expiry of keys. */
   readonly wallClockMs?: () => number;
 }
 
 export interface RateLimitKeyFinder extends Pick<KeyLookup<RateLimitKeyRecord>, 'refresh' | 'close'> {
-  /**
-   * Finds the key with a text.
-   * @returns null for a malformed or unknown text, and for a key that was revoked, was replaced by a refresh or has
-   * expired
-   * @throws KeyStoreFault when the store cannot answer: that is our fault, not the caller's
-   */
+  /** Null for malformed, unknown, ended and expired keys. @throws KeyStoreFault when the store cannot answer */
   find(text: string): Promise<RateLimitKeyRecord | null>;
 }
 
-/** Opens the finder of a process. */
 export function openRateLimitKeyFinder(options: RateLimitKeyFinderOptions): RateLimitKeyFinder {
   const { prefix, wallClockMs = Date.now } = options;
   const lookup = openKeyLookup({ ...options, keysOf: (record) => [record] });
@@ -74,17 +62,17 @@ export function openRateLimitKeyFinder(options: RateLimitKeyFinderOptions): Rate
 
 export interface RateLimitKeyContext {
   readonly store: RecordStore<RateLimitKeyRecord>;
-  /** ACCESS_KEY_PREFIX, such as `svcapik`. */
+  /** ACCESS_KEY_PREFIX. */
   readonly prefix: string;
 }
 
 export interface CreatedRateLimitKey {
   readonly record: RateLimitKeyRecord;
-  /** The key's text. It cannot be read again. */
+  /** Cannot be read again. */
   readonly key: string;
 }
 
-/** Creates a key for a partner, who may have several. */
+/** A partner may have several keys. */
 export async function createRateLimitKey(
   { store, prefix }: RateLimitKeyContext,
   wanted: Plan & { readonly partner: string },
@@ -95,9 +83,8 @@ export async function createRateLimitKey(
 }
 
 /**
- * Replaces the text of a key, and the given members of its plan. The old text ends. Calls that the partner has used
- * stay counted.
- * @throws PublicError RESOURCE_NOT_FOUND when nobody has the id, CONFLICT_ERROR when the key was revoked
+ * Replaces the text of a key, and the given members of its plan. Used calls stay counted.
+ * @throws PublicError RESOURCE_NOT_FOUND for an unknown id, CONFLICT_ERROR for a revoked key
  */
 export async function refreshRateLimitKey(
   { store, prefix }: RateLimitKeyContext,
@@ -108,7 +95,7 @@ export async function refreshRateLimitKey(
   return { record: toDone(record), key };
 }
 
-/** Revokes a key for good. @throws PublicError as `refreshRateLimitKey` */
+/** Permanent. @throws PublicError as `refreshRateLimitKey` */
 export async function revokeRateLimitKey(
   { store }: Pick<RateLimitKeyContext, 'store'>,
   keyId: string,
@@ -125,7 +112,7 @@ function findLive(records: readonly RateLimitKeyRecord[], keyId: string): RateLi
   const record = records.find((each) => each.keyId === keyId);
   const details = { keyId };
   if (record === undefined)
-    throw new PublicError('RESOURCE_NOT_FOUND', { message: 'There is no such rate limit key.', details });
+    throw new PublicError('RESOURCE_NOT_FOUND', { message: 'This rate limit key does not exist.', details });
   if (record.revokedAt === null) return record;
-  throw new PublicError('CONFLICT_ERROR', { message: 'The rate limit key was revoked: create another one.', details });
+  throw new PublicError('CONFLICT_ERROR', { message: 'The rate limit key was revoked. Create another one.', details });
 }

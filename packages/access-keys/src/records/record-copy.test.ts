@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { msUntilNextPoll, nextPoll } from './record-copy.ts';
 
-it('waits for the next moment of all that look as often, never for long after one and never twice for the same', () => {
+it('msUntilNextPoll waits for the next common moment of an interval, neither too long nor twice for the same', () => {
   fc.assert(
     fc.property(
       fc.integer({ min: 10, max: 10_000 }),
@@ -23,12 +23,12 @@ describe('loops', () => {
   beforeEach(() => void vi.useFakeTimers());
   afterEach(() => void vi.useRealTimers());
 
-  it('of one interval look at the same moment, by one timer', async () => {
+  it('of one interval wake together, by one timer', async () => {
     const { signal } = new AbortController();
-    const lookedAt: number[] = [];
+    const polledAt: number[] = [];
     const loop = async () => {
       await nextPoll(500, signal);
-      lookedAt.push(performance.now());
+      polledAt.push(performance.now());
     };
     const loops = [loop(), loop()];
     await vi.advanceTimersByTimeAsync(100);
@@ -36,7 +36,7 @@ describe('loops', () => {
     expect(vi.getTimerCount()).toBe(1);
     await vi.advanceTimersByTimeAsync(500);
     await Promise.all(loops);
-    expect(new Set(lookedAt).size).toBe(1);
+    expect(new Set(polledAt).size).toBe(1);
     expect(vi.getTimerCount()).toBe(0);
   });
 

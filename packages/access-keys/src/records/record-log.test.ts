@@ -40,8 +40,8 @@ async function decodeAll(records: readonly LoggedBytes[]) {
   }
 }
 
-describe('what is read of a topic of access', () => {
-  it('is every record, unless the last one of a key cannot be read: then it is a fault that names its place', async () => {
+describe('the decoder of a log', () => {
+  it('yields every record, and throws for an unreadable one that is the last of its key', async () => {
     const log = fc.array(
       fc.record({
         key: fc.constantFrom('a', 'b', 'c'),
@@ -69,7 +69,7 @@ describe('what is read of a topic of access', () => {
     );
   });
 
-  it('names partition and offset in a sentence, and the command that skips it', async () => {
+  it('names partition, offset and the command that skips the record', async () => {
     const { fault } = await decodeAll([{ partition: 3, offset: 17, key: Buffer.from('a'), value: Buffer.from('x') }]);
     expect(fault).toBeInstanceOf(UnreadableRecord);
     const { message } = fault as UnreadableRecord;

@@ -1,33 +1,28 @@
+// Changes records: log first, then view.
 import { type ErrorDetails, PublicError } from '@playline/errors';
 import type { Change, LogRange, ReceivedRecord, RecordKind, RecordLog } from './record-log.ts';
 import { Overtaken, ViewFault } from './record-view.ts';
 import { type RecordPair, syncFromLog, syncInTurn } from './sync-from-log.ts';
 
-/** Who changes something, and with what request. */
 export type Author = Pick<Change, 'changedBy' | 'requestId'>;
 
-/** A record without what the store itself adds about the change. */
+/** A record without the metadata that the store adds. */
 export type Content<R extends Change> = Omit<R, keyof Change>;
 
-/** One kind of records, for changes. */
 export interface RecordStore<R extends Change> {
-  /** Of every change that this store makes. */
+  /** Of all changes of this store. */
   readonly author: Author;
-  /** All of them, as the log has them. */
+  /** As in the log. */
   readAll(): Promise<readonly R[]>;
   /**
-   * Makes one change. `decide` gets all records and returns what one of them shall be; null changes nothing. Changes
-   * take turns, across all processes.
-   * @throws what `decide` throws: then nothing was changed; ViewFault when the log has the change and the view may not;
-   * Overtaken when another process changed the same record meanwhile
+   * Makes one change at a time, across processes. `decide` returns the new content of one record, or null.
+   * @throws what `decide` throws; ViewFault when the log has the change and the view may not; Overtaken when another
+   * process has changed the record. Except for ViewFault, nothing was changed
    */
   change(decide: (records: readonly R[]) => Content<R> | null): Promise<R | null>;
 }
 
-/**
- * Creates a store that writes each change to the log before the view. Before it decides, it applies to the view what the
- * log has and the view lacks, so it never decides by half a change.
- */
+/** The view is synced from the log before each decision. */
 export function createRecordStore<R extends Change>(pair: RecordPair<R, RecordLog<R>>, author: Author): RecordStore<R> {
   const { view, log } = pair;
   const { kind } = view;
@@ -47,12 +42,12 @@ export function createRecordStore<R extends Change>(pair: RecordPair<R, RecordLo
         const content = decide(records);
         if (content === null) return null;
         const record = stamp(content, { kind, records, author });
-        // The guarantee: every change that the view shows is in the log, so the view can always be rebuilt from it.
-        const placed = { record, ...(await log.append(record)) };
-        const winner = await findWinner({ kind, log, bounds }, placed);
-        await applyToView(pair, winner === null ? placed : await appendAgain(log, winner, record.revision));
+        // The log first, so that the view can always be rebuilt from it.
+        const received = { record, ...(await log.append(record)) };
+        const winner = await findWinner({ kind, log, bounds }, received);
+        await applyToView(pair, winner === null ? received : await appendAgain(log, winner, record.revision));
         if (winner === null) return record;
-        throw new Overtaken(`another process changed one of ${kind.name} at the same moment: check it and try again`);
+        throw new Overtaken(`another process has just changed one of ${kind.name}: check it and try again`);
       }),
   };
 }
@@ -61,58 +56,52 @@ async function applyToView<R extends Change>(
   { view }: RecordPair<R>,
   { record, partition, offset }: ReceivedRecord<R>,
 ): Promise<void> {
-  // If other records lie in between, the offset is not moved, and the next sync continues from it.
+  // If other records lie between, the offset is not moved, and the next sync continues from it.
   const moves = [{ partition, from: offset, to: offset + 1 }];
   const update = () => view.update({ changes: [{ record, partition, offset }], moves, completeIn: null });
   try {
-    // Tried again at once, because an ended key is valid until the view has the change.
+    // Retried immediately, because an ended key is valid until the view has the change.
     await update().catch(update);
   } catch (cause) {
-    throw new ViewFault(`the log of ${view.kind.name} has the change and the view may not have it`, { cause });
+    throw new ViewFault(`the log of ${view.kind.name} has the change, but the view may not have it`, { cause });
   }
 }
 
 interface DecidedBy<R extends Change> {
   readonly kind: RecordKind<R>;
   readonly log: RecordLog<R>;
-  /** As they were before it was decided. */
+  /** From before the decision. */
   readonly bounds: readonly LogRange[];
 }
 
-/**
- * A turn may end while its process is suspended, or be lost together with Redis. Another process may then have decided
- * about the same record. Its change is in the log first and may have been confirmed to its caller, so it wins.
- */
+/** A turn may be lost, and another process may have changed the record. Its change is first in the log, so it wins. */
 async function findWinner<R extends Change>(
   { kind, log, bounds }: DecidedBy<R>,
   { record, partition, offset }: ReceivedRecord<R>,
 ): Promise<R | null> {
   const start = bounds.find((each) => each.partition === partition)?.end ?? 0;
   if (start >= offset) return null;
-  const others = (await log.read({ partition, start, end: offset })).map((placed) => placed.record);
+  const others = (await log.read({ partition, start, end: offset })).map((received) => received.record);
   const rivals = others.filter((other) => kind.idOf(other) === kind.idOf(record) && other.revision >= record.revision);
   return rivals.toSorted((a, b) => a.revision - b.revision).at(-1) ?? null;
 }
 
-/** Written after the losing record, because compaction keeps the last record of an id. */
+/** Appended after the losing record, because compaction keeps the last record. */
 async function appendAgain<R extends Change>(log: RecordLog<R>, winner: R, lost: number): Promise<ReceivedRecord<R>> {
   const record = { ...winner, revision: Math.max(winner.revision, lost) + 1 };
   return { record, ...(await log.append(record)) };
 }
 
-interface StampParts<R extends Change> {
-  readonly kind: RecordKind<R>;
-  readonly records: readonly R[];
-  readonly author: Author;
-}
-
-function stamp<R extends Change>(content: Content<R>, { kind, records, author }: StampParts<R>): R {
+function stamp<R extends Change>(
+  content: Content<R>,
+  { kind, records, author }: { kind: RecordKind<R>; records: readonly R[]; author: Author },
+): R {
   const unnumbered = { ...content, ...author, revision: 1, changedAt: Date.now() } as unknown as R;
   const present = records.find((record) => kind.idOf(record) === kind.idOf(unnumbered));
   return { ...unnumbered, revision: (present?.revision ?? 0) + 1 };
 }
 
-/** The record that a change has made. @param record returned by `RecordStore.change` */
+/** @param record of `RecordStore.change` */
 export function toDone<R>(record: R | null): R {
   if (record === null) throw new Error('nothing was changed');
   return record;
@@ -120,11 +109,7 @@ export function toDone<R>(record: R | null): R {
 
 const NAME_CHARACTERS_MAX = 200;
 
-/**
- * A name of a project, a collection or a signable key, without spaces around it.
- * @param of what it names, with its article
- * @throws PublicError VALIDATION_ERROR
- */
+/** Trims a name. @param of what it names, with its article. @throws PublicError VALIDATION_ERROR */
 export function toName(name: string, of: string, details: ErrorDetails | null = null): string {
   const given = name.trim();
   if (given !== '' && given.length <= NAME_CHARACTERS_MAX) return given;

@@ -27,10 +27,10 @@ afterAll(async () => {
   redis.disconnect();
 });
 
-/** A view, and what happens to stores. */
+/** A view, and events of its store. */
 interface World {
   readonly view: RecordView<R>;
-  /** The store is started anew, with all that it held. */
+  /** Restarts the store with its data. */
   restart(): Promise<void>;
   empty(): Promise<void>;
 }
@@ -61,7 +61,7 @@ const contentOf = (keyId: string, calls = 1) => ({
   last4: 'wxyz',
   createdAt: 1,
 });
-/** The view of a process that dies before it reaches the view. */
+/** A view whose process dies before it reaches the store. */
 const dying = (view: RecordView<R>): RecordView<R> => ({ ...view, update: () => Promise.reject(new Error('killed')) });
 
 describe.each([
@@ -77,7 +77,7 @@ describe.each([
     return { ...world, log, pair, store, put };
   }
 
-  it('stand in the log before the view, and say who changed them, with what request, and how often', async () => {
+  it('are in the log before the view, with who changed them and a revision', async () => {
     const { view, log, pair } = await setUp();
     const seen: number[] = [];
     const watched = {
@@ -98,7 +98,7 @@ describe.each([
     expect(await store.readAll()).toEqual([log.appended[1]]);
   });
 
-  it('are not changed, and nothing is logged, when the change is refused', async () => {
+  it('are not changed or logged when the change is refused', async () => {
     const { log, store, put } = await setUp();
     await put('a');
     const refused = store.change(() => {
@@ -109,7 +109,7 @@ describe.each([
     expect(log.appended).toHaveLength(1);
   });
 
-  it('are decided one change at a time, whoever asks', async () => {
+  it('are changed one at a time', async () => {
     const { store, put, log } = await setUp();
     await put('a', 0);
     const raise = () => store.change(([record]) => contentOf('a', (record?.calls ?? 0) + 1));
@@ -117,7 +117,7 @@ describe.each([
     expect(log.appended.at(-1)).toMatchObject({ calls: 5, revision: 6 });
   });
 
-  it('keep the change of whoever was first, and tell the other one, when a turn ended too soon', async () => {
+  it('keep the first of two changes, and report the other, when a turn ended too early', async () => {
     const { view, log, pair, store, put } = await setUp();
     await put('a', 1);
     const rival = createRecordStore({ ...pair, view: { ...view, exclusive: (work) => work() } }, author);
@@ -131,22 +131,22 @@ describe.each([
     };
     const overtaken = createRecordStore({ view, log: late }, author).change(() => contentOf('a', 9));
     await expect(overtaken).rejects.toThrow(Overtaken);
-    const standing = [{ calls: 3, revokedAt: 7, revision: 4 }];
-    expect(await store.readAll()).toMatchObject(standing);
-    expect(log.appended.at(-1)).toMatchObject(standing[0]!);
-    expect((await rebuildRecords(pair)).records).toMatchObject(standing);
+    const latest = [{ calls: 3, revokedAt: 7, revision: 4 }];
+    expect(await store.readAll()).toMatchObject(latest);
+    expect(log.appended.at(-1)).toMatchObject(latest[0]!);
+    expect((await rebuildRecords(pair)).records).toMatchObject(latest);
     await put('b', 1);
     expect(await store.readAll()).toHaveLength(2);
   });
 
-  it('cannot be asked for before all of them are there, and can although there are none', async () => {
+  it('cannot be read before the log was applied, also when there are none', async () => {
     const { view, pair } = await setUp();
     await expect(view.readSince(null)).rejects.toThrow(IncompleteViewFault);
     expect(await syncFromLog(pair)).toBe(0);
     expect((await view.readSince(null)).records).toEqual([]);
   });
 
-  it('miss nothing of a change that died between log and view, once anybody looks at the places', async () => {
+  it('get a change that died between log and view at the next sync', async () => {
     const { view, pair, put, store } = await setUp();
     await put('a', 1);
     const killed = createRecordStore({ ...pair, view: { ...view, update: dying(view).update } }, author);
@@ -159,7 +159,7 @@ describe.each([
     expect(await store.readAll()).toHaveLength(2);
   });
 
-  it('come back after a start of the store, and after it was emptied; until then nobody is told that there are none', async () => {
+  it('cannot be read after the store was restarted or emptied, until the next sync', async () => {
     const { view, pair, put, ...world } = await setUp();
     await put('a');
     for (const lose of [world.restart, world.empty]) {
@@ -170,15 +170,15 @@ describe.each([
     }
   });
 
-  it('are read whole again when the store is emptied in the middle of a change', async () => {
+  it('are read again when the store is emptied during a change', async () => {
     const { view, pair, put, log, ...world } = await setUp();
     await put('a');
     const emptied = {
       ...log,
       append: async (record: R) => {
-        const place = await log.append(record);
+        const position = await log.append(record);
         await world.empty();
-        return place;
+        return position;
       },
     };
     await createRecordStore({ ...pair, log: emptied }, author).change(() => contentOf('b'));
@@ -186,13 +186,13 @@ describe.each([
     expect((await view.readSince(null)).records).toHaveLength(2);
   });
 
-  it('are not brought in under a run of the store that is over', async () => {
+  it('are not applied under a past run of the store', async () => {
     const { view } = await setUp();
     await expect(view.update({ changes: [], moves: [], completeIn: 'the run before' })).rejects.toThrow('restarted');
     expect((await view.status()).completeIn).toBeNull();
   });
 
-  it('keep the later revision, in whatever order they are brought in', async () => {
+  it('keep the later revision in any order of application', async () => {
     const { view, put, log, pair } = await setUp();
     for (const calls of [1, 2, 3]) await put('a', calls);
     const changes = log.appended.map((record, offset) => ({ record, partition: 0, offset }));
@@ -202,7 +202,7 @@ describe.each([
     expect((await view.readSince(null)).records).toMatchObject([{ calls: 3 }]);
   });
 
-  it('are made equal to the log by a rebuild: what it lacks goes, what it has comes', async () => {
+  it('equal the log after a rebuild', async () => {
     const { view, pair, put, log } = await setUp();
     await put('a');
     const stranger = { ...log.appended[0]!, keyId: 'stranger' };
@@ -215,7 +215,7 @@ describe.each([
     expect(await syncFromLog(pair)).toBeNull();
   });
 
-  it('are left alone by a rebuild whose log is empty', async () => {
+  it('are unchanged by a rebuild from an empty log', async () => {
     const { view, pair, put, log } = await setUp();
     await put('a');
     log.appended.length = 0;
@@ -223,7 +223,7 @@ describe.each([
     expect((await view.readSince(null)).records).toHaveLength(1);
   });
 
-  it('stay in use after a start of the store whose log has lost everything, and cannot be changed then', async () => {
+  it('stay readable when the log has lost everything, and cannot be changed', async () => {
     const { view, pair, put, log, ...world } = await setUp();
     await put('a');
     log.appended.length = 0;
@@ -233,9 +233,9 @@ describe.each([
     await expect(put('b')).rejects.toThrow(LogLost);
   });
 
-  it('are in a copy as the log has them after each refresh, whatever died, was restarted or was emptied', async () => {
+  it('are in a copy as in the log after each refresh, in any order of changes and losses', async () => {
     const act = fc.record({
-      name: fc.constantFrom('put', 'die', 'restart', 'empty', 'rebuild', 'look'),
+      name: fc.constantFrom('put', 'die', 'restart', 'empty', 'rebuild', 'refresh'),
       keyId: fc.constantFrom('a', 'b', 'c'),
     });
     await fc.assert(
@@ -254,7 +254,7 @@ describe.each([
           if (name === 'restart') await world.restart();
           if (name === 'empty') await world.empty();
           if (name === 'rebuild') await rebuildRecords(pair);
-          if (name === 'look') void copy.refresh().catch(() => {});
+          if (name === 'refresh') void copy.refresh().catch(() => {});
         }
         await syncFromLog(pair);
         await copy.refresh();
@@ -276,7 +276,7 @@ describe('a read of records in Redis', () => {
     return { view, pair, put: (keyId: string) => createRecordStore(pair, author).change(() => contentOf(keyId)) };
   }
 
-  it('has only what has changed since a version, and nothing when nothing has', async () => {
+  it('returns only changes since a version', async () => {
     const { view, put } = await setUp();
     for (const keyId of ['a', 'b', 'c']) await put(keyId);
     const { version, isWhole } = await view.readSince(null);
@@ -288,7 +288,7 @@ describe('a read of records in Redis', () => {
     expect((await view.readSince(page.version)).records).toEqual([]);
   });
 
-  it('has everything when more was missed than is kept, and after a rebuild', async () => {
+  it('returns everything when more changes were missed than are kept, and after a rebuild', async () => {
     const { view, pair, put } = await setUp();
     const first = await put('a');
     const { version } = await view.readSince(null);

@@ -1,30 +1,26 @@
+// Keeps views in sync with their logs.
 import type { Change, LogRange, ReceivedRecord, RecordLogReader } from './record-log.ts';
 import { isLater, LogLost, type OffsetMove, type RecordView } from './record-view.ts';
 
-/**
- * How often a process compares a view with its log: how long a record may be missing when its command died between log
- * and Redis. Each comparison is a request to the brokers.
- */
+/** How long a record of a dead command may be missing. Each comparison is a request to the brokers. */
 export const COMPARE_EVERY_MS = 15_000;
 
-/** A view and the log that it is made of. */
 export interface RecordPair<R extends Change, L extends RecordLogReader<R> = RecordLogReader<R>> {
   readonly view: RecordView<R>;
   readonly log: L;
 }
 
 /**
- * Applies to a view what the log has after its offsets: changes of commands that died half-way, and everything that a
- * restarted or emptied Redis has lost. Waits for its turn only if something is missing.
- * @returns the number of records applied; null when nothing was missing
- * @throws LogLost when the log ends before the view's offset: then `rebuildRecords` decides
+ * Applies the records after the view's offsets: of dead commands, and those that a restarted Redis has lost.
+ * @returns the number of applied records; null when nothing was missing
+ * @throws LogLost when the log ends before the view's offset
  */
 export async function syncFromLog<R extends Change>({ view, log }: RecordPair<R>): Promise<number | null> {
   if ((await findMissing({ view, log })) === null) return null;
   return view.exclusive(() => syncInTurn({ view, log }));
 }
 
-/** `syncFromLog` for a caller that has the turn already. */
+/** `syncFromLog` for a caller that runs exclusively. */
 export async function syncInTurn<R extends Change>({ view, log }: RecordPair<R>): Promise<number | null> {
   const missing = await findMissing({ view, log });
   if (missing === null) return null;
@@ -47,11 +43,11 @@ async function findMissing<R extends Change>({ view, log }: RecordPair<R>): Prom
   for (const { partition, start, end } of bounds) {
     const from = offsets.get(partition) ?? null;
     if (from !== null && from > end) {
-      // A log without any record can restore nothing. What the view has stays in use, and changes are refused.
+      // A log without records cannot restore anything. The view stays in use, and changes are refused.
       if (completeIn !== null && bounds.every((each) => each.start === each.end))
         await view.update({ changes: [], moves: [], completeIn: run });
       throw new LogLost(
-        `the log ends at offset ${end} of partition ${partition}, but was read to ${from} before: nothing was changed`,
+        `the log ends at offset ${end} of partition ${partition}, but was already read to ${from}: nothing was changed`,
       );
     }
     if (from === end) continue;
@@ -64,41 +60,34 @@ async function findMissing<R extends Change>({ view, log }: RecordPair<R>): Prom
   return { run, ranges: behind.map(({ range }) => range), moves: behind.map(({ move }) => move) };
 }
 
-/** What a rebuild found and did. */
-export interface RecordRebuild<R> {
-  /** The present record of each id. */
-  readonly records: readonly R[];
-  /** Records of the view that the log does not have, which were removed. */
-  readonly removed: number;
-}
-
 /**
- * Makes the view equal to the log, whatever it held. Safe at any time: it waits for its turn among changes, and a
- * record that is in both is never missing.
- * @throws LogLost, and changes nothing, when the log is empty and the view is not
+ * Makes the view equal to the log. Safe at any time. @returns the last record of each id, and how many the log lacked
+ * @throws LogLost, without effect, when the log is empty and the view is not
  */
-export function rebuildRecords<R extends Change>({ view, log }: RecordPair<R>): Promise<RecordRebuild<R>> {
+export function rebuildRecords<R extends Change>({
+  view,
+  log,
+}: RecordPair<R>): Promise<{ readonly records: readonly R[]; readonly removed: number }> {
   const { kind } = view;
   return view.exclusive(async () => {
     const { run } = await view.status();
-    // Read before the log. Every change is written to the log first, so a record that is seen here and missing there
-    // never existed.
+    // Read before the log: every change is in the log first, so a record that it lacks never existed.
     const held = await view.held();
     const bounds = await log.bounds();
     const logged = new Map<string, ReceivedRecord<R>>();
     for (const range of bounds)
-      for (const placed of await log.read(range)) {
-        const id = kind.idOf(placed.record);
-        if (isLater(placed, logged.get(id))) logged.set(id, placed);
+      for (const received of await log.read(range)) {
+        const id = kind.idOf(received.record);
+        if (isLater(received, logged.get(id))) logged.set(id, received);
       }
     if (logged.size === 0 && held.length > 0)
       throw new LogLost(
-        `the log of ${kind.name} is empty and the view holds ${held.length} of them: nothing was changed`,
+        `the log of ${kind.name} is empty, but the view has ${held.length} of them: nothing was changed`,
       );
     const changes = [...logged.values()];
-    const removed = held.filter((placed) => {
-      const known = logged.get(kind.idOf(placed.record));
-      return known === undefined || isLater(placed, known);
+    const removed = held.filter((received) => {
+      const known = logged.get(kind.idOf(received.record));
+      return known === undefined || isLater(received, known);
     });
     const moves = bounds.map(({ partition, end }) => ({ partition, from: null, to: end }));
     await view.restore({ changes, removed, moves, completeIn: run });

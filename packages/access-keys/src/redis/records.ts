@@ -1,3 +1,4 @@
+// Records of one kind in Redis; infra/redis/README.md lists the keys.
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { PRESENT_RUN_LUA, type Redis } from '@playline/stores/redis';
@@ -11,13 +12,7 @@ export interface RedisRecordView<R extends Change> extends RecordView<R> {
   close(): Promise<void>;
 }
 
-/**
- * Records of one kind in Redis. `access:<kind>` has each record by id, with its revision and its position in the log;
- * `access:<kind>:places` the offset by partition before which everything was applied; `access:<kind>:changes` the ids of
- * the last changes, each followed by the name of the state after it; `access:<kind>:complete` the run of Redis in which
- * all of it was there; `access:<kind>:turn` the process that may write now. Waits a second for Redis, then opens without
- * it.
- */
+/** Waits a second for Redis, then opens without it. */
 export async function openRedisRecords<R extends Change>(
   kind: RecordKind<R>,
   options: RedisAccessOptions,
@@ -26,24 +21,23 @@ export async function openRedisRecords<R extends Change>(
   return { ...createRecordView(kind, redis, options.namespace ?? ''), ready, close };
 }
 
-/** The present run of Redis. */
 const PRESENT_RUN = `${PRESENT_RUN_LUA}
 local run = present_run()
 `;
 
-/** More changes than a process can miss between two reads. A process that was away for longer reads all records. */
+/** A process that missed more changes reads all records. */
 const CHANGES_KEPT = 1000;
-/** Keeps a step of a scan below a millisecond or two of Redis's time. */
+/** Keeps a step of a scan below two milliseconds of Redis's time. */
 const RECORDS_PER_SCAN = 500;
 
-/** KEYS: mark of completeness, offsets. Replies the present run, the run of the mark or nil, and the offsets. */
+/** KEYS: mark of completeness, offsets. Replies the present run, the run of the mark or nil, the offsets. */
 const STATUS = `${PRESENT_RUN}
 return {run, redis.call('GET', KEYS[1]), redis.call('HGETALL', KEYS[2])}`;
 
 /**
- * KEYS: mark of completeness, changes, records. ARGV: the version that the caller has, or ''. Replies nothing when the
- * records are incomplete in this run; else the version, the records that have changed (nil for the name of a state, which
- * is no id); or only the version when that of the caller is not known, as after a rebuild.
+ * KEYS: mark of completeness, changes, records. ARGV: known version, or ''. Replies nothing when the records are
+ * incomplete; else the version and the changed records (nil for names of states); only the version when the known one
+ * is not in the list.
  */
 const READ = `${PRESENT_RUN}
 local version = redis.call('LINDEX', KEYS[2], -1)
@@ -54,11 +48,8 @@ if not at then return {version} end
 return {version, redis.call('HMGET', KEYS[3], unpack(redis.call('LRANGE', KEYS[2], at + 1, -2)))}`;
 
 /**
- * KEYS: records, offsets, changes, mark of completeness. ARGV: JSON of the update. Replies 0, and does nothing, when it
- * should be complete in a run that is over.
- *
- * An offset is moved only from its expected value. If Redis lost records and offsets in between, the records are read
- * again, and the view stays incomplete until then.
+ * KEYS: records, offsets, changes, mark of completeness. ARGV: JSON of the update. Replies 0, without effect, when its
+ * run is past. An offset is moved only from its expected value, else the view stays incomplete and is synced again.
  */
 const UPDATE = `${PRESENT_RUN}
 local given = cjson.decode(ARGV[1])
@@ -100,7 +91,7 @@ function createRecordView<R extends Change>(kind: RecordKind<R>, redis: Redis, n
   const records = `${namespace}access:${kind.name}`;
   const names = {
     records,
-    places: `${records}:places`,
+    offsets: `${records}:places`,
     changes: `${records}:changes`,
     complete: `${records}:complete`,
     turn: `${records}:turn`,
@@ -115,25 +106,25 @@ function createRecordView<R extends Change>(kind: RecordKind<R>, redis: Redis, n
       version: randomUUID(),
       run: completeIn ?? '',
       isRestored: rest.removed !== undefined,
-      removed: (rest.removed ?? []).map((placed) => ({ id: kind.idOf(placed.record), ...orderOf(placed) })),
-      changes: changes.map((placed) => ({ id: kind.idOf(placed.record), ...orderOf(placed), text: toText(placed) })),
+      removed: (rest.removed ?? []).map((each) => ({ id: kind.idOf(each.record), ...orderOf(each) })),
+      changes: changes.map((each) => ({ id: kind.idOf(each.record), ...orderOf(each), text: toText(each) })),
       moves: moves.map(({ partition, from, to }) => ({
         partition: String(partition),
         from: String(from ?? ''),
         to: String(to),
       })),
     };
-    const keys = [names.records, names.places, names.changes, names.complete];
+    const keys = [names.records, names.offsets, names.changes, names.complete];
     if ((await redis.call('EVAL', [UPDATE, keys.length, ...keys, JSON.stringify(given)])) !== 1)
       throw new Error('Redis was restarted during the update');
   };
   return {
     kind,
     status: async () => {
-      const reply = await redis.eval(STATUS, 2, names.complete, names.places);
-      const [run, completeIn, places] = reply as [string, string | null, string[]];
-      const pairs = places.flatMap((partition, at) =>
-        at % 2 === 0 ? [[Number(partition), Number(places[at + 1])] as const] : [],
+      const reply = await redis.eval(STATUS, 2, names.complete, names.offsets);
+      const [run, completeIn, offsets] = reply as [string, string | null, string[]];
+      const pairs = offsets.flatMap((partition, at) =>
+        at % 2 === 0 ? [[Number(partition), Number(offsets[at + 1])] as const] : [],
       );
       return { run, completeIn, offsets: new Map(pairs) };
     },
@@ -154,7 +145,7 @@ function createReadSince<R extends Change>(
     const reply = await redis.eval(READ, 3, names.complete, names.changes, names.records, known ?? '');
     const [version, texts] = reply as [string?, (string | null)[]?];
     if (version === undefined)
-      throw new IncompleteViewFault(`Redis has lost ${kind.name}, or the last changes of them, or never had them`);
+      throw new IncompleteViewFault(`Redis has lost ${kind.name}, or recent changes of them, or never had them`);
     const records = texts?.flatMap((text) => (text === null ? [] : [fromText<R>(text).record])) ?? null;
     return { version, records };
   };
@@ -173,7 +164,7 @@ function createReadSince<R extends Change>(
     if (page.records !== null) return { version: page.version, isWhole: false, records: page.records };
     for (;;) {
       const records = await readAll();
-      // What has changed during the scan may be missing from it.
+      // A scan may miss changes during it.
       page = await readChanges(page.version);
       for (const record of page.records ?? []) records.set(kind.idOf(record), record);
       if (page.records !== null) return { version: page.version, isWhole: true, records: [...records.values()] };
@@ -181,41 +172,34 @@ function createReadSince<R extends Change>(
   };
 }
 
-function orderOf<R extends Change>({ record, offset }: ReceivedRecord<R>) {
-  return { revision: record.revision, offset };
-}
+const orderOf = <R extends Change>({ record, offset }: ReceivedRecord<R>) => ({ revision: record.revision, offset });
 
-/** `revision partition offset JSON`, so that a script can order records without parsing them. */
-function toText<R extends Change>({ record, partition, offset }: ReceivedRecord<R>): string {
-  return `${record.revision} ${partition} ${offset} ${JSON.stringify(record)}`;
-}
+/** `revision partition offset JSON`: a script orders records without parsing them. */
+const toText = <R extends Change>({ record, partition, offset }: ReceivedRecord<R>): string =>
+  `${record.revision} ${partition} ${offset} ${JSON.stringify(record)}`;
 
 function fromText<R>(text: string): ReceivedRecord<R> {
   const [, partition, offset, json = ''] = /^\d+ (\d+) (\d+) (.*)$/s.exec(text) ?? [];
   return { record: JSON.parse(json) as R, partition: Number(partition), offset: Number(offset) };
 }
 
-/** If the process whose turn it is dies, the others wait this long. */
+/** Others wait this long when the process of a turn dies. */
 const TURN_MS = 5_000;
-/** A turn can be prolonged several times before it would end. */
+/** Several attempts before a turn would end. */
 const PROLONG_MS = 1_500;
 const POLL_MS = 25;
 
-/** KEYS: the turn. ARGV: the expected owner, its duration from now on in ms; 0 ends it. */
+/** KEYS: the turn. ARGV: the expected owner, its duration in ms; 0 ends it. */
 const KEEP_TURN = `
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
 return redis.call('PEXPIRE', KEYS[1], ARGV[2])`;
 
-/**
- * Runs `work` with an exclusive turn on `key`. The turn is prolonged as long as the work lasts.
- * @throws what the work throws, or Redis when it does not answer
- */
+/** @throws what the work throws, or Redis' error */
 async function runInTurn<T>(redis: Redis, key: string, work: () => Promise<T>): Promise<T> {
   const me = randomUUID();
   while ((await redis.set(key, me, 'PX', TURN_MS, 'NX')) === null) await delay(POLL_MS);
   const keep = (forMs: number) => redis.eval(KEEP_TURN, 1, key, me, forMs);
-  // If a turn cannot be prolonged, it ends by itself, also when the process is suspended. The process that makes a
-  // change notices that by comparing what the log has before it.
+  // A turn that is not prolonged ends. The process then notices other changes in the log before its own.
   const timer = setInterval(() => void keep(TURN_MS).catch(() => {}), PROLONG_MS);
   try {
     return await work();

@@ -1,3 +1,4 @@
+// Sessions and one-time texts in Redis; infra/redis/README.md lists the keys.
 import type { Redis } from '@playline/stores/redis';
 import { createToken, hashToken, type OneTimeTexts } from '../accounts/one-time-texts.ts';
 import {
@@ -10,15 +11,8 @@ import {
 } from '../accounts/sessions.ts';
 import { openConnection, type RedisAccessOptions } from './connection.ts';
 
-/**
- * Scripts that keep a session and the list of its account consistent. The rules about times are in the process. KEYS:
- * session, list of its account.
- */
-
-/**
- * ARGV: prefix of the names of sessions, id, record, seenAt, signedInAt, milliseconds until it ends. The list lives as
- * long as its last session. Expired sessions are removed from it here.
- */
+// Scripts that keep a session and the list of its account consistent. KEYS: session, list.
+/** ARGV: prefix of sessions, id, record, seenAt, signedInAt, milliseconds to its end. Removes expired sessions from the list. */
 const CREATE_SESSION = `
 for _, id in ipairs(redis.call('SMEMBERS', KEYS[2])) do
   if redis.call('EXISTS', ARGV[1] .. id) == 0 then redis.call('SREM', KEYS[2], id) end
@@ -29,10 +23,7 @@ redis.call('SADD', KEYS[2], ARGV[2])
 if redis.call('PTTL', KEYS[2]) < tonumber(ARGV[6]) then redis.call('PEXPIRE', KEYS[2], ARGV[6]) end
 return 1`;
 
-/**
- * ARGV: name of a time, the time, milliseconds until the session ends. Does nothing to a session that has ended
- * meanwhile.
- */
+/** ARGV: name of a time, the time, milliseconds to the session's end. No effect on an ended session. */
 const CHANGE_SESSION = `
 if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end
 redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
@@ -45,7 +36,7 @@ const END_SESSION = `
 redis.call('SREM', KEYS[2], ARGV[1])
 return redis.call('DEL', KEYS[1])`;
 
-/** KEYS: list of the account. ARGV: prefix of the names of sessions, id of the session that stays, or ''. */
+/** KEYS: list of the account. ARGV: prefix of sessions, id of the session to keep, or ''. */
 const END_SESSIONS = `
 for _, id in ipairs(redis.call('SMEMBERS', KEYS[1])) do
   if id ~= ARGV[2] then
@@ -55,12 +46,9 @@ for _, id in ipairs(redis.call('SMEMBERS', KEYS[1])) do
 end
 return 1`;
 
-/**
- * Reads a one-time text, stored as `endsAt value`. It counts as missing after its end by the process's clock, even if
- * Redis still has it. KEYS: text. ARGV: now.
- */
+/** A text is stored as `endsAt value`. After its end by the process's clock it is missing. KEYS: text. ARGV: now. */
 const VALID_TEXT = `
-local function standing(now)
+local function valid(now)
   local text = redis.call('GET', KEYS[1])
   if not text then return nil end
   local ends, value = string.match(text, '^(%d+) (.*)$')
@@ -70,22 +58,22 @@ end
 `;
 
 const READ_TEXT = `${VALID_TEXT}
-return (standing(ARGV[1]))`;
+return (valid(ARGV[1]))`;
 
 const TAKE_TEXT = `${VALID_TEXT}
-local value = standing(ARGV[1])
+local value = valid(ARGV[1])
 redis.call('DEL', KEYS[1])
 return value`;
 
-/** ARGV: now, end, milliseconds until then. Replies 1 to the first caller. */
+/** ARGV: now, end, milliseconds to it. Replies 1 to the first caller. */
 const SPEND_TEXT = `${VALID_TEXT}
-if standing(ARGV[1]) then return 0 end
+if valid(ARGV[1]) then return 0 end
 redis.call('SET', KEYS[1], ARGV[2] .. ' ', 'PX', ARGV[3])
 return 1`;
 
-/** ARGV: now, end of a window that begins now, its milliseconds. Replies the count. */
+/** ARGV: now, end of a new window, its milliseconds. Replies the count. */
 const COUNT_ATTEMPT = `${VALID_TEXT}
-local count, ends = standing(ARGV[1])
+local count, ends = valid(ARGV[1])
 if not count then
   redis.call('SET', KEYS[1], ARGV[2] .. ' 1', 'PX', ARGV[3])
   return 1
@@ -93,28 +81,19 @@ end
 redis.call('SET', KEYS[1], ends .. ' ' .. (tonumber(count) + 1), 'KEEPTTL')
 return tonumber(count) + 1`;
 
-export interface RedisSessionsOptions extends RedisAccessOptions {
-  /** Sessions and texts end by it. */
-  readonly wallClockMs?: () => number;
-}
-
 interface RedisLocation {
   readonly redis: Redis;
   readonly namespace: string;
   readonly wallClockMs: () => number;
 }
 
-/**
- * Sessions and one-time texts in Redis: `access:session:<hash>` holds a session, `access:session:of:<account>` which
- * ones an account has; `access:one-time:<purpose>:<hash>` the value behind a text,
- * `access:one-time:spent:<purpose>:<hash>` that one was used, `access:one-time:attempts:<hash>` how often something was
- * tried. They are stored nowhere else: what Redis loses has ended. Waits a second for Redis, then opens without it;
- * every call then throws.
- */
-export async function openRedisSessions(options: RedisSessionsOptions): Promise<SessionStores> {
+/** What Redis loses has ended. Waits a second for Redis, then opens without it, and every call throws. */
+export async function openRedisSessions(
+  options: RedisAccessOptions & { readonly wallClockMs?: () => number },
+): Promise<SessionStores> {
   const { redis, ready, close } = await openConnection(options);
-  const place = { redis, namespace: options.namespace ?? '', wallClockMs: options.wallClockMs ?? Date.now };
-  return { sessions: createSessions(place), oneTimeTexts: createTexts(place), ready, close };
+  const location = { redis, namespace: options.namespace ?? '', wallClockMs: options.wallClockMs ?? Date.now };
+  return { sessions: createSessions(location), oneTimeTexts: createTexts(location), ready, close };
 }
 
 function createSessions({ redis, namespace, wallClockMs }: RedisLocation): Sessions {
@@ -127,7 +106,7 @@ function createSessions({ redis, namespace, wallClockMs }: RedisLocation): Sessi
     return endOfSession(found) > wallClockMs() ? found : null;
   };
   const lifetimeOf = (record: SessionRecord) => Math.max(1, endOfSession(record) - wallClockMs());
-  // Changes one time only, so that concurrent requests do not undo each other.
+  // One time only, so that concurrent requests do not undo each other.
   const change = async (found: SessionRecord, name: 'seenAt' | 'signedInAt') => {
     const changed = { ...found, [name]: wallClockMs() };
     const keys = [start + found.id, listOf(found.accountId)];
@@ -173,7 +152,7 @@ function createTexts({ redis, namespace, wallClockMs }: RedisLocation): OneTimeT
   const start = `${namespace}access:one-time:`;
   const nameOf = (purpose: string, text: string) => `${start}${purpose}:${hashToken(text)}`;
   const attemptsOf = (name: string) => `${start}attempts:${hashToken(name)}`;
-  /** The present time, the end of the lifetime, and its length in milliseconds. */
+  /** Now, the end, and the lifetime in milliseconds. */
   const timesOf = (lifetimeS: number) => {
     const nowAt = wallClockMs();
     return [nowAt, nowAt + lifetimeS * 1000, lifetimeS * 1000];

@@ -11,7 +11,7 @@ const { redis: url } = testStores();
 const redis = new Redis(url);
 afterAll(() => redis.disconnect());
 
-/** Ids of the connections of this test, by the name that the first of their commands has set. */
+/** Ids of connections by name. */
 async function connectionsOf(name: string): Promise<string[]> {
   const list = String(await redis.client('LIST'));
   const lines = list.split('\n').filter((line) => line.includes(` name=${name} `));
@@ -26,14 +26,14 @@ async function openTwo(given: Partial<RedisAccessOptions>) {
   return { name, views };
 }
 
-it('gives views of one sharing one connection, and each of the others a connection of its own', async () => {
+it('views with one RedisSharing use one connection, and others one each', async () => {
   const shared = await openTwo({ sharing: new RedisSharing() });
   const apart = await openTwo({});
   expect(await connectionsOf(shared.name)).toHaveLength(1);
   expect(await connectionsOf(apart.name)).toHaveLength(2);
 });
 
-it('keeps a shared connection until the last view is closed, however often the first one is', async () => {
+it('a shared connection is open until its last view is closed', async () => {
   const { name, views } = await openTwo({ sharing: new RedisSharing() });
   await views[0].close();
   await views[0].close();
@@ -42,7 +42,7 @@ it('keeps a shared connection until the last view is closed, however often the f
   await until('the connection is closed', async () => (await connectionsOf(name)).length === 0);
 });
 
-it('fails only the question that Redis refuses, of several that are sent together', async () => {
+it('a command that Redis refuses does not fail others that are sent with it', async () => {
   const { name, views } = await openTwo({ sharing: new RedisSharing() });
   onTestFinished(async () => void (await redis.del(`${name}:access:projects:places`)));
   await redis.set(`${name}:access:projects:places`, 'no hash');
@@ -51,7 +51,7 @@ it('fails only the question that Redis refuses, of several that are sent togethe
   expect(answered).toMatchObject({ status: 'fulfilled', value: { completeIn: null } });
 });
 
-it('fails at once while Redis is away, and works again by itself', async () => {
+it('views fail immediately while Redis is down, and reconnect', async () => {
   const { name, views } = await openTwo({ sharing: new RedisSharing() });
   const before = await connectionsOf(name);
   await redis.client('KILL', 'ID', before[0]!);

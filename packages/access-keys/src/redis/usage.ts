@@ -1,3 +1,4 @@
+// Counts of key use in Redis; infra/redis/README.md lists the keys.
 import type { Redis } from '@playline/stores/redis';
 import {
   HOUR_MINUTES,
@@ -18,16 +19,15 @@ export interface RedisKeyUsage extends KeyUsage {
   close(): Promise<void>;
 }
 
-/** Bounds a call of the script to a few milliseconds. */
+/** Bounds a script to a few milliseconds. */
 const KEYS_PER_CALL = 500;
-/** Bounds an answer to 100,000 numbers. */
+/** Bounds a reply to 100,000 numbers. */
 const NAMES_PER_QUERY = 500;
 const KEPT_S = (MINUTES_KEPT * MINUTE_MS) / 1000;
 
 /**
- * KEYS: counts of keys and of environments in the minute, last uses, last refusals. ARGV: JSON of the counts, seconds
- * for which a minute is kept. Times are texts, because Lua would lose digits when it formats a number. Of two refusals
- * at the same time the one that arrives later is kept.
+ * KEYS: counts of keys and of environments of the minute, last uses, last refusals. ARGV: JSON of the counts, seconds to
+ * keep them. Times are texts, because Lua would lose digits.
  */
 const ADD_COUNTS = `
 local given = cjson.decode(ARGV[1])
@@ -35,8 +35,8 @@ local function count(name, field, by)
   if by > 0 then redis.call('HINCRBY', name, field, by) end
 end
 local function isLater(name, id, at)
-  local standing = redis.call('HGET', name, id)
-  return not standing or tonumber(string.match(standing, '^%d+')) <= tonumber(at)
+  local current = redis.call('HGET', name, id)
+  return not current or tonumber(string.match(current, '^%d+')) <= tonumber(at)
 end
 for _, key in ipairs(given.keys) do
   count(KEYS[1], key.id .. ' u', key.uses)
@@ -52,11 +52,7 @@ redis.call('EXPIRE', KEYS[1], ARGV[2])
 redis.call('EXPIRE', KEYS[2], ARGV[2])
 return 1`;
 
-/**
- * Counts in Redis. `access:usage:keys:<minute>` and `access:usage:environments:<minute>` have the sums of a minute, and
- * expire two hours after the last change. `access:usage:last-uses` and `access:usage:last-refusals` have one line per
- * key. Waits a second for Redis, then opens without it.
- */
+/** Waits a second for Redis, then opens without it. */
 export async function openRedisKeyUsage({
   wallClockMs = Date.now,
   ...options
@@ -89,7 +85,6 @@ function createKeyUsage(redis: Redis, names: UsageNames, wallClockMs: () => numb
   };
   const readFields = async (hash: string, fields: readonly string[]) =>
     (await redis.call('HMGET', [hash, ...fields])) as (string | null)[];
-  /** Reads counts by minute. The fields are named `<name> <letter>`. */
   const readMinutes = async (hashes: readonly string[], fields: readonly string[]) =>
     Promise.all(hashes.map(async (hash) => (await readFields(hash, fields)).map(Number)));
   return {
@@ -128,9 +123,8 @@ function createKeyUsage(redis: Redis, names: UsageNames, wallClockMs: () => numb
   };
 }
 
-function fieldsOf(ids: readonly string[], ...letters: readonly string[]): string[] {
-  return ids.flatMap((id) => letters.map((letter) => `${id} ${letter}`));
-}
+const fieldsOf = (ids: readonly string[], ...suffixes: readonly string[]): string[] =>
+  ids.flatMap((id) => suffixes.map((suffix) => `${id} ${suffix}`));
 
 async function inPieces<T>(
   ids: readonly string[],

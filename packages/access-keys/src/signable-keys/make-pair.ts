@@ -1,50 +1,43 @@
+// Makes sealed key pairs in child processes.
 import { spawn } from 'node:child_process';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { createTurns } from '../turns.ts';
 import { ADDRESS, findSealMismatch, parseSealHeader, type SignerPublicKey } from './seal.ts';
 
-/** A request for a key pair. */
 export interface PairRequest {
   readonly signerKey: SignerPublicKey;
   readonly environmentId: string;
 }
 
-/** What the process that made the pair reveals of it. */
 export interface SealedPair {
   /** `0x` and 40 lower-case hexadecimal digits. */
   readonly address: string;
-  /** The private key as a compact JWE that only the signer can open. */
+  /** Compact JWE that only the signer can open. */
   readonly sealed: string;
 }
 
 const PAIR_PROCESS = fileURLToPath(new URL('./pair-process.ts', import.meta.url));
-/** It takes a third of a second, and longer on a busy machine. */
+/** It takes a third of a second on an idle machine. */
 const PAIR_MAX_MS = 20_000;
 
-/**
- * Each pair takes a process, a third of a second of one core, and 50 MiB. So this process makes two at a time, whoever
- * asks. With eight waiting, the last one waits two seconds.
- */
+/** Each pair takes a process with a third of a second of one core and 50 MiB. The last of eight waits two seconds. */
 const inTurn = createTurns({
   concurrentMax: 2,
   waitingMax: 8,
-  full: 'Too many keys are made at this moment: try again in a few seconds.',
+  full: 'Too many keys are being created. Try again in a few seconds.',
   retryAfterS: 3,
 });
 
 /**
- * Makes an Ethereum key pair in a child process that ends with it. This process never holds the private key.
- * @throws PublicError TOO_MANY_REQUESTS_ERROR when too many others wait; Error when no pair was made. In both cases no
- * pair exists
+ * This process never has the private key.
+ * @throws PublicError TOO_MANY_REQUESTS_ERROR when too many callers wait; Error when no pair was made
  */
-export function makeSealedPair(request: PairRequest): Promise<SealedPair> {
-  return inTurn(() => runPairProcess(request));
-}
+export const makeSealedPair = (request: PairRequest): Promise<SealedPair> => inTurn(() => runPairProcess(request));
 
 async function runPairProcess(request: PairRequest): Promise<SealedPair> {
-  // The child may not write files, start processes or be debugged. It gets nothing of our environment variables: an
-  // option of Node in one of them could have its memory written to a file.
+  // The child may not write files, start processes or be debugged, and gets no environment variables: Node options could
+  // write its memory to a file.
   const child = spawn(process.execPath, ['--permission', '--allow-fs-read=*', PAIR_PROCESS], {
     env: {},
     cwd: '/',
@@ -52,7 +45,7 @@ async function runPairProcess(request: PairRequest): Promise<SealedPair> {
     timeout: PAIR_MAX_MS,
     killSignal: 'SIGKILL',
   });
-  // If it ends before it has read its input, its exit code says so.
+  // A child that ends before it has read its input is reported by its exit code.
   child.stdin.on('error', () => {});
   child.stdin.end(JSON.stringify(request));
   const ended = new Promise<number | null>((done, fail) => {
@@ -64,12 +57,11 @@ async function runPairProcess(request: PairRequest): Promise<SealedPair> {
   return toPair(output, request);
 }
 
-/** @throws Error when the answer does not fit the request */
 function toPair(output: string, { signerKey, environmentId }: PairRequest): SealedPair {
   const { address, sealed } = JSON.parse(output) as SealedPair;
   const header = parseSealHeader(sealed);
   const mismatch = findSealMismatch(header, { environmentId, address });
   if (!ADDRESS.test(address) || header.kid !== signerKey.kid || mismatch !== null)
-    throw new Error('no key pair was made: its sealed text is of something else');
+    throw new Error('no key pair was made: the sealed text is of another request');
   return { address, sealed };
 }

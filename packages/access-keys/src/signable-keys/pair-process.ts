@@ -1,6 +1,6 @@
-// A child process that makes one key pair and ends. The private key exists only in its memory, for some milliseconds.
-// It reads the public key of the signer from standard input, and writes address and sealed text to standard output. Of
-// an error it reports only the name, because the message could quote the key.
+// A child process that makes one key pair. The private key exists only in its memory. It reads the signer's public key
+// from standard input and writes address and sealed text to standard output. Errors are names only: messages could
+// quote the key.
 import { text } from 'node:stream/consumers';
 import { CompactEncrypt } from 'jose';
 import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts';

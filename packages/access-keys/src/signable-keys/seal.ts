@@ -1,33 +1,31 @@
+// Sealed private keys, and the signer's keys.
 import { createHash, createPublicKey } from 'node:crypto';
 import { isJsonObject } from '@playline/contracts';
 
-/** How private keys are sealed: to a public key, with a new ephemeral key each time (RFC 7518, 4.6 and 5.3). */
+/** Sealed to a public key, with an ephemeral key each (RFC 7518, 4.6 and 5.3). */
 export const SEAL_ALGORITHMS = { alg: 'ECDH-ES', enc: 'A256GCM' } as const;
 
-/**
- * Header of a sealed key. It is readable without a key, and authenticated: after a change the rest cannot be opened.
- */
+/** Readable without a key, and authenticated. */
 export interface SealHeader {
-  /** Id of the key pair that opens it. */
+  /** Of the key pair that opens the text. */
   readonly kid: string;
   readonly environmentId: string;
   /** `0x` and 40 lower-case hexadecimal digits. */
   readonly address: string;
 }
 
-/** `0x` and 40 lower-case hexadecimal digits. */
 export const ADDRESS = /^0x[0-9a-f]{40}$/;
 
-/** Parses the header of a sealed key without opening it. @throws Error when it was not sealed here */
+/** @throws Error for a text of another kind */
 export function parseSealHeader(sealed: string): SealHeader {
   const parts = sealed.split('.');
   const { alg, enc, kid, environmentId, address, ...rest } = headerOf(parts[0] ?? '');
-  const isOurs = parts.length === 5 && alg === SEAL_ALGORITHMS.alg && enc === SEAL_ALGORITHMS.enc;
-  // `epk` is the ephemeral public key. Any other member could change how the text is decrypted.
-  const strangers = Object.keys(rest).filter((name) => name !== 'epk');
-  if (!isOurs || strangers.length > 0) throw new Error('the sealed text is not one of ours');
+  const isKnown = parts.length === 5 && alg === SEAL_ALGORITHMS.alg && enc === SEAL_ALGORITHMS.enc;
+  // `epk` is the ephemeral key. Other members could change how the text is decrypted.
+  const unknown = Object.keys(rest).filter((name) => name !== 'epk');
+  if (!isKnown || unknown.length > 0) throw new Error('the sealed text has an unknown format');
   if (typeof kid !== 'string' || typeof environmentId !== 'string' || typeof address !== 'string')
-    throw new Error('the sealed text does not say whose it is');
+    throw new Error('the sealed text does not name its key, environment and address');
   return { kid, environmentId, address };
 }
 
@@ -40,7 +38,6 @@ function headerOf(part: string): Record<string, unknown> {
   }
 }
 
-/** Finds a mismatch between a sealed text and its record; null when they agree. */
 export function findSealMismatch(
   header: SealHeader,
   record: { readonly environmentId: string; readonly address: string },
@@ -49,36 +46,32 @@ export function findSealMismatch(
   return header.address === record.address ? null : 'it was sealed for another address';
 }
 
-/** Public key of the process that signs. With it one can seal keys but not open them. */
+/** Seals keys, but cannot open them. */
 export interface SignerPublicKey {
   readonly kty: 'EC';
   readonly crv: 'P-256';
   /** base64url */
   readonly x: string;
-  /** base64url */
   readonly y: string;
-  /** Thumbprint of the key (RFC 7638). A sealed text names by it the key that opens it. */
+  /** Thumbprint (RFC 7638), by which a sealed text names the key that opens it. */
   readonly kid: string;
 }
 
-/**
- * Parses SIGNER_PUBLIC_KEY: a JWK as JSON, or its base64url.
- * @throws Error that contains nothing of the text, because it may be the private key
- */
+/** SIGNER_PUBLIC_KEY: a JWK as JSON or base64url. @throws Error without the text, which may be the private key */
 export function parseSignerPublicKey(text: string): SignerPublicKey {
   const jwk = readJwkText(text);
-  if (!isJsonObject(jwk)) throw new Error('expected the public half of the signer as JWK, or the base64url of it');
-  if ('d' in jwk) throw new Error('this is the private half of the signer key, which only the signer may have');
+  if (!isJsonObject(jwk)) throw new Error('expected a public JWK as JSON or base64url');
+  if ('d' in jwk) throw new Error('this is a private key, which only the signer may have; use its public half');
   return toSignerPublicKey(jwk);
 }
 
-/** The public key in a JWK of a public or private key. @throws Error for a key of another kind */
+/** @param jwk public or private. @throws Error for a key of another kind */
 export function toSignerPublicKey(jwk: object): SignerPublicKey {
   const { kty, crv, x, y } = jwk as Record<string, unknown>;
   if (kty !== 'EC' || crv !== 'P-256' || typeof x !== 'string' || typeof y !== 'string')
     throw new Error('expected a JWK of kind EC on the curve P-256');
   try {
-    // Refuses a point that is not on the curve here, and not only when a key is sealed.
+    // Refuses a point that is not on the curve.
     createPublicKey({ key: { kty, crv, x, y }, format: 'jwk' });
   } catch {
     throw new Error('the JWK is no point of the curve P-256');
@@ -87,7 +80,7 @@ export function toSignerPublicKey(jwk: object): SignerPublicKey {
   return { kty, crv, x, y, kid };
 }
 
-/** Parses JSON, plain or as base64url; null when it is neither. */
+/** JSON, plain or as base64url; else null. */
 export function readJwkText(text: string): unknown {
   const given = text.trim();
   try {

@@ -1,3 +1,4 @@
+// Signable keys: addresses whose private keys only the signing process can open.
 import { parseAddress, type SignableKeyRecord, signableKeyCodec, TOPICS } from '@playline/contracts';
 import { PublicError } from '@playline/errors';
 import type { RecordKind } from '../records/record-log.ts';
@@ -7,7 +8,6 @@ import { ADDRESS, type SignerPublicKey } from './seal.ts';
 
 export type { SignableKeyRecord } from '@playline/contracts';
 
-/** Addresses whose private keys only the process that signs can open. */
 export const SIGNABLE_KEYS: RecordKind<SignableKeyRecord> = {
   name: 'signable-keys',
   topic: TOPICS.signableKeys.name,
@@ -15,14 +15,12 @@ export const SIGNABLE_KEYS: RecordKind<SignableKeyRecord> = {
   idOf: ({ address }) => address,
 };
 
-/** What is shown of a key. Only the process that signs can use its sealed text. */
+/** Without the sealed text. */
 export type ShownSignableKey = Omit<SignableKeyRecord, 'sealed'>;
 
-export function toShownSignableKey({ sealed: _, ...shown }: SignableKeyRecord): ShownSignableKey {
-  return shown;
-}
+export const toShownSignableKey = ({ sealed: _, ...shown }: SignableKeyRecord): ShownSignableKey => shown;
 
-/** The key that signs for an environment, its oldest live one; undefined without one. */
+/** The oldest live key of an environment. */
 export function findSigner<K extends Pick<SignableKeyRecord, 'environmentId' | 'state' | 'createdAt'>>(
   keys: readonly K[],
   environmentId: string,
@@ -37,24 +35,22 @@ export interface SignableKeyContext {
 
 export interface NewSignableKey {
   readonly projectId: string;
-  /** An environment of the project. Its existence is not checked here. */
+  /** Not checked here. */
   readonly environmentId: string;
-  /** Name for people, unique within an environment. */
+  /** Unique within an environment. */
   readonly name: string;
 }
 
-/** A key of an environment, by its address or its name. */
 export interface SignableKeyName {
   readonly projectId: string;
   readonly environmentId: string;
-  /** Exact; an address in any case. */
+  /** Address in any case, or exact name. */
   readonly key: string;
 }
 
 /**
- * Creates an address whose private key only the signer can open.
- * @throws PublicError VALIDATION_ERROR for an invalid name, CONFLICT_ERROR when another key of the environment has it,
- * TOO_MANY_REQUESTS_ERROR when too many are being made; Error when no key pair could be made. Then nothing was changed
+ * @throws PublicError VALIDATION_ERROR for an invalid name, CONFLICT_ERROR for one in use, TOO_MANY_REQUESTS_ERROR when
+ * too many keys are being made; Error when no pair could be made
  */
 export async function createSignableKey(
   { store, signerKey }: SignableKeyContext & { readonly signerKey: SignerPublicKey },
@@ -64,25 +60,19 @@ export async function createSignableKey(
   const pair = await makeSealedPair({ signerKey, environmentId });
   const made = await store.change((records) => {
     if (records.some((record) => record.environmentId === environmentId && record.name === name))
-      throw conflict('A signable key of this environment has this name already: give it another one.');
+      throw conflict('Another signable key of this environment has this name. Choose another name.');
     return { ...pair, projectId, environmentId, name, state: 'live', createdAt: Date.now() };
   });
   return toDone(made);
 }
 
-/**
- * Disables a key, so that the signer refuses it. Its address keeps its roles on chains.
- * @throws PublicError RESOURCE_NOT_FOUND when the environment has no such key, CONFLICT_ERROR when it is disabled
- * already
- */
-export function disableSignableKey(context: SignableKeyContext, key: SignableKeyName): Promise<SignableKeyRecord> {
-  return setState(context, key, 'disabled');
-}
+/** The signer refuses a disabled key; its address keeps its roles. @throws PublicError RESOURCE_NOT_FOUND, CONFLICT_ERROR */
+export const disableSignableKey = (context: SignableKeyContext, key: SignableKeyName): Promise<SignableKeyRecord> =>
+  setState(context, key, 'disabled');
 
-/** Enables a disabled key again. @throws PublicError as `disableSignableKey` */
-export function enableSignableKey(context: SignableKeyContext, key: SignableKeyName): Promise<SignableKeyRecord> {
-  return setState(context, key, 'live');
-}
+/** @throws PublicError as `disableSignableKey` */
+export const enableSignableKey = (context: SignableKeyContext, key: SignableKeyName): Promise<SignableKeyRecord> =>
+  setState(context, key, 'live');
 
 async function setState(
   { store }: SignableKeyContext,
@@ -94,11 +84,11 @@ async function setState(
     const record = own.find((each) => each.address === parseAddress(key)) ?? own.find((each) => each.name === key);
     if (record === undefined)
       throw new PublicError('RESOURCE_NOT_FOUND', {
-        message: 'This environment has no such signable key: name one of its list.',
+        message: 'This environment has no such signable key. Choose one of its list.',
       });
     if (record.state === state)
       throw conflict(
-        state === 'live' ? 'The signable key is in use already.' : 'The signable key is disabled already.',
+        state === 'live' ? 'The signable key is already enabled.' : 'The signable key is already disabled.',
       );
     return { ...record, state };
   });
@@ -107,10 +97,7 @@ async function setState(
 
 const conflict = (message: string) => new PublicError('CONFLICT_ERROR', { message });
 
-/**
- * The roles that a contract must give an address before it can sign and mint: `keccak256` of their names, as in
- * OpenZeppelin's AccessControl. They are written out so that no process loads a library of a chain for three constants.
- */
+/** `keccak256` of the names, as in OpenZeppelin's AccessControl; constants, so that no chain library is loaded. */
 export const CONTRACT_ROLES = {
   SIGNER_ROLE: '0xe2f4eaae4a9751e85a3e4a7b9587827a877f29914755229b07a7b2da98285f70',
   MINTER_ROLE: '0x9f2df0fed2c77648de5860a4cc508cd0818c85b8b8a1ab4ceeef8d981c8956a6',
@@ -118,10 +105,10 @@ export const CONTRACT_ROLES = {
 
 export type ContractRole = keyof typeof CONTRACT_ROLES;
 
-/** The first four bytes of `keccak256` of the signature. */
+/** The selector is the first four bytes of `keccak256`. */
 const GRANT_ROLE = { signature: 'grantRole(bytes32,address)', selector: '0x2f2ff15d' } as const;
 
-/** A call that the administrator of a contract must send; the service has no right to. */
+/** Must be sent by the administrator of a contract. */
 export interface GrantCall {
   readonly role: ContractRole;
   /** `grantRole(bytes32,address)` */

@@ -57,13 +57,13 @@ async function setUp() {
 }
 
 /** Seals any bytes, as anybody with the public key can. */
-function seal(bytes: Uint8Array, { kid, ...publicKey }: ReturnType<typeof parseSignerPublicKey>, says: object) {
-  const header = { alg: 'ECDH-ES', enc: 'A256GCM', kid, ...says };
+function seal(bytes: Uint8Array, { kid, ...publicKey }: ReturnType<typeof parseSignerPublicKey>, claims: object) {
+  const header = { alg: 'ECDH-ES', enc: 'A256GCM', kid, ...claims };
   return new CompactEncrypt(bytes).setProtectedHeader(header).encrypt(publicKey);
 }
 
 describe('a signable key', () => {
-  it('is an address with a text that says whose it is and that the signer alone opens', async () => {
+  it('is an address with a sealed text that only the signer opens', async () => {
     const { record, signerKey, key, log } = await setUp();
     expect(record).toMatchObject({ ...production, name: 'Minter', state: 'live', revision: 1, changedBy: 'ada' });
     expect(record.address).toMatch(/^0x[0-9a-f]{40}$/);
@@ -83,7 +83,7 @@ describe('a signable key', () => {
     expect((await recoverMessageAddress({ message, signature })).toLowerCase()).toBe(record.address);
   });
 
-  it('is made two at a time with eight waiting; whoever comes then is told to come again, and nothing is made', async () => {
+  it('is created two at a time with eight waiting, and further callers are refused', async () => {
     const { context, log } = await setUp();
     const make = (at: number) => createSignableKey(context, { ...production, name: `Key ${at}` });
     const all = await Promise.allSettled(Array.from({ length: 12 }, (_, at) => make(at)));
@@ -142,7 +142,7 @@ describe('a signable key', () => {
         });
   });
 
-  it('is not made when it cannot be sealed, and what is said quotes nothing', async () => {
+  it('is not created when it cannot be sealed, with an error that quotes nothing', async () => {
     const wrong = { ...makeSignerKeys().signerKey, x: 'AAAA' };
     await expect(makeSealedPair({ signerKey: wrong, environmentId: 'e' })).rejects.toThrow(
       /^no key pair was made: \w+$/,
@@ -151,7 +151,7 @@ describe('a signable key', () => {
 });
 
 describe('a signer', () => {
-  it('refuses a key that whoever writes the log moved to another environment, or to another address', async () => {
+  it('refuses a key that was moved to another environment or address in the log', async () => {
     const { record, signer } = await setUp();
     const refusal = (change: Partial<SignableKeyRecord>) => signer.signMessage({ ...record, ...change }, 'm');
     await expect(refusal({ environmentId: 'p-development' })).rejects.toThrow('another environment');
@@ -162,33 +162,33 @@ describe('a signer', () => {
     await expect(refusal({ environmentId: 'p-development', sealed })).rejects.toThrow('not the private key');
   });
 
-  it('refuses a private key that is not that of the address, and whatever is no private key', async () => {
+  it('refuses a private key of another address, and anything else', async () => {
     const { record, signer, signerKey } = await setUp();
-    const says = { environmentId: record.environmentId, address: record.address };
+    const claims = { environmentId: record.environmentId, address: record.address };
     const other = Buffer.from(generatePrivateKey().slice(2), 'hex');
     for (const bytes of [other, Buffer.alloc(32), Buffer.alloc(0), Buffer.alloc(33, 1)]) {
-      const sealed = await seal(bytes, signerKey, says);
+      const sealed = await seal(bytes, signerKey, claims);
       const refused = await signer.signMessage({ ...record, sealed }, 'm').catch((fault) => fault);
       expect(refused).toBeInstanceOf(SealRefused);
       expect(`${refused.message} ${refused.cause}`).not.toContain(other.toString('hex'));
     }
   });
 
-  it('refuses a text of another form, of another algorithm, or for another signer', async () => {
+  it('refuses a text of another format or algorithm, or for another signer', async () => {
     const { record, signer, signerKey } = await setUp();
-    const says = { environmentId: record.environmentId, address: record.address };
+    const claims = { environmentId: record.environmentId, address: record.address };
     const stranger = makeSignerKeys().signerKey;
     const texts = [
       ...['', 'a.b.c.d.e', record.sealed.slice(0, -1), `${record.sealed}.e`],
-      await seal(Buffer.alloc(32, 1), signerKey, { ...says, enc: 'A128GCM' }),
-      await seal(Buffer.alloc(32, 1), signerKey, { ...says, cty: 'x' }),
-      await seal(Buffer.alloc(32, 1), stranger, says),
+      await seal(Buffer.alloc(32, 1), signerKey, { ...claims, enc: 'A128GCM' }),
+      await seal(Buffer.alloc(32, 1), signerKey, { ...claims, cty: 'x' }),
+      await seal(Buffer.alloc(32, 1), stranger, claims),
     ];
     for (const sealed of texts)
       await expect(signer.signMessage({ ...record, sealed }, 'm')).rejects.toThrow(SealRefused);
   });
 
-  it('accepts what an older key sealed, and seals it to the newest one', async () => {
+  it('opens keys sealed for an older key, and seals them for the newest', async () => {
     const { record, key, store } = await setUp();
     const newest = makeSignerKeys();
     const both = createSigner({ privateKeys: [newest.key, key] });
@@ -201,27 +201,27 @@ describe('a signer', () => {
     expect(await alone.signMessage(resealed!, 'm')).toBe(await both.signMessage(record, 'm'));
     await expect(alone.signMessage(record, 'm')).rejects.toThrow('does not have');
     expect(await resealSignableKey({ store, signer: both }, resealed!)).toEqual({ kind: 'newest' });
-    // Changed meanwhile: the record that was read is not the present one.
+    // The record that was read has changed.
     expect(await resealSignableKey({ store, signer: both }, record)).toEqual({ kind: 'changed' });
     expect(await resealSignableKey({ store, signer: alone }, record)).toMatchObject({ kind: 'refused' });
   });
 });
 
 describe('the settings of a signer', () => {
-  it('are JSON or the base64url of it', () => {
+  it('are JSON or base64url', () => {
     const { jwk, publicText, signerKey } = makeSignerKeys();
     expect(parseSignerPublicKey(Buffer.from(publicText).toString('base64url'))).toEqual(signerKey);
     const [key] = parseSignerKeys(Buffer.from(JSON.stringify([jwk])).toString('base64url'));
     expect(key?.publicKey).toEqual(signerKey);
   });
 
-  it('are refused without quoting them: the private half for the public one, another curve, no key', () => {
+  it('are refused without quoting them', () => {
     const { jwk } = makeSignerKeys();
     const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 }).publicKey.export({ format: 'jwk' });
     const secp = generateKeyPairSync('ec', { namedCurve: 'secp256k1' }).privateKey.export({ format: 'jwk' });
     for (const wrong of [jwk, rsa, secp, { ...jwk, d: undefined, x: 'AAAA' }, [], 'x', null])
       expect(() => parseSignerPublicKey(JSON.stringify(wrong))).toThrow(/^(?!.*"?d"?:).*$/);
-    expect(() => parseSignerPublicKey(JSON.stringify(jwk))).toThrow('private half');
+    expect(() => parseSignerPublicKey(JSON.stringify(jwk))).toThrow('private key');
     for (const wrong of [[], [secp], jwk, [{ ...jwk, d: undefined }], [null]]) {
       const judge = () => parseSignerKeys(JSON.stringify(wrong));
       expect(judge).toThrow(/^(?!.*[A-Za-z0-9_-]{20}).*$/);
@@ -229,8 +229,8 @@ describe('the settings of a signer', () => {
   });
 });
 
-describe('the calls that give roles', () => {
-  it('are those that a library of the chain makes', () => {
+describe('the calls that grant roles', () => {
+  it('equal those of a chain library', () => {
     const [contract, address] = [`0x${'ab'.repeat(20)}`, `0x${'12'.repeat(20)}`];
     const abi = parseAbi(['function grantRole(bytes32 role, address account)']);
     const expected = (['SIGNER_ROLE', 'MINTER_ROLE'] as const).map((role) => {

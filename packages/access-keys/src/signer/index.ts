@@ -1,3 +1,4 @@
+// Opens sealed keys and signs with them; only for the signing process.
 import { createPrivateKey, type KeyObject } from 'node:crypto';
 import { CompactEncrypt, compactDecrypt } from 'jose';
 import { privateKeyToAccount } from 'viem/accounts';
@@ -13,18 +14,17 @@ import {
 } from '../signable-keys/seal.ts';
 import type { SignableKeyRecord } from '../signable-keys/signable-key.ts';
 
-/** A sealed key was not opened. The message says why and contains nothing of the key. */
+/** The message contains nothing of the key. */
 export class SealRefused extends Error {
   override readonly name = 'SealRefused';
 }
 
-/** A private key of the signer, for opening sealed keys. */
 export interface SignerPrivateKey {
   readonly publicKey: SignerPublicKey;
   readonly privateKey: KeyObject;
 }
 
-/** A transaction of type 2 (EIP-1559) that calls a contract without value. Fees are wei per unit of gas. */
+/** A contract call without value (EIP-1559). Fees are wei per unit of gas. */
 export interface CallTransaction {
   readonly chainId: number;
   readonly nonce: number;
@@ -37,46 +37,36 @@ export interface CallTransaction {
   readonly maxPriorityFeePerGas: bigint;
 }
 
-/** A signed transaction, ready for nodes. */
 export interface SignedCall {
   /** 32 bytes. */
   readonly hash: Buffer;
   readonly bytes: Buffer;
 }
 
-/** Opens sealed keys and signs with them. Only the process that signs may use it. */
 export interface Signer {
-  /** Public key that new keys are sealed to, that of the newest private key. */
+  /** Of the newest private key. */
   readonly sealsTo: SignerPublicKey;
   /**
-   * Signs a personal message (EIP-191). The address of the record can be recovered from the signature.
+   * Signs a personal message (EIP-191).
    * @returns 65 bytes, hexadecimal
-   * @throws SealRefused when the key is disabled, or the sealed text is not what the record says it is
+   * @throws SealRefused for a disabled key, or a sealed text that does not match the record
    */
   signMessage(record: SignableKeyRecord, message: string): Promise<string>;
   /**
-   * Signs a transaction. The same transaction always gives the same bytes.
-   * @param options.isOpen true when the nonce has a transaction already. That must be completed even with a disabled
-   * key
-   * @throws SealRefused when the key is disabled and the nonce is new, or the sealed text does not match the record
+   * The same transaction always gives the same bytes.
+   * @param options.isOpen the nonce has a transaction already, which must be completed even with a disabled key
+   * @throws SealRefused for a disabled key with a new nonce, or a sealed text that does not match the record
    */
   signTransaction(
     record: SignableKeyRecord,
     transaction: CallTransaction,
     options?: { readonly isOpen: boolean },
   ): Promise<SignedCall>;
-  /**
-   * Seals a key to the newest key of the signer.
-   * @returns null when it is sealed to that one already
-   * @throws SealRefused when the sealed text is not what the record says it is
-   */
+  /** Seals a key to the newest key; null when it is already. @throws SealRefused when the text does not match the record */
   reseal(record: SignableKeyRecord): Promise<string | null>;
 }
 
-/**
- * Parses SIGNER_KEYS: private keys as JWKs, the newest first, in a JSON array or its base64url.
- * @throws Error that contains nothing of the text
- */
+/** SIGNER_KEYS: private JWKs, the newest first, as JSON or base64url. @throws Error without the text */
 export function parseSignerKeys(text: string): readonly SignerPrivateKey[] {
   const jwks = readJwkText(text);
   if (!Array.isArray(jwks) || jwks.length === 0) throw new Error('expected an array of JWKs, the newest first');
@@ -89,10 +79,10 @@ export function parseSignerKeys(text: string): readonly SignerPrivateKey[] {
   });
 }
 
-/** Creates a signer. @param privateKeys all accepted keys, the newest first; new keys are sealed to that one */
+/** @param privateKeys the newest first; keys are sealed to that one */
 export function createSigner({ privateKeys }: { readonly privateKeys: readonly SignerPrivateKey[] }): Signer {
   const [newest] = privateKeys;
-  if (newest === undefined) throw new Error('a signer has one key at least');
+  if (newest === undefined) throw new Error('a signer needs at least one key');
   const open = (record: SignableKeyRecord) => openSealed(record, privateKeys);
   return {
     sealsTo: newest.publicKey,
@@ -115,24 +105,21 @@ export function createSigner({ privateKeys }: { readonly privateKeys: readonly S
   };
 }
 
-/**
- * Does not trust the record, which anybody who can write to the log may have written. The sealed text names its
- * environment and address, and the address is computed from the private key again.
- */
+/** Anyone with access to the log could write a record, so environment and address of the sealed text are checked. */
 async function openSealed(record: SignableKeyRecord, keys: readonly SignerPrivateKey[]): Promise<Uint8Array> {
-  const refused = (why: string) => new SealRefused(`the signable key ${record.address} was not opened: ${why}`);
+  const refused = (reason: string) => new SealRefused(`the signable key ${record.address} was not opened: ${reason}`);
   const header = readHeader(record.sealed, refused);
   const mismatch = findSealMismatch(header, record);
   if (mismatch !== null) throw refused(mismatch);
   const key = keys.find(({ publicKey }) => publicKey.kid === header.kid);
-  if (key === undefined) throw refused('it was sealed to a key that this signer does not have');
+  if (key === undefined) throw refused('this signer does not have its key');
   const plaintext = await decrypt(record.sealed, key.privateKey);
   if (plaintext === null || addressOf(plaintext) !== record.address)
     throw refused('the sealed text is not the private key of the address');
   return plaintext;
 }
 
-function readHeader(sealed: string, refused: (why: string) => SealRefused) {
+function readHeader(sealed: string, refused: (reason: string) => SealRefused) {
   try {
     return parseSealHeader(sealed);
   } catch (fault) {
@@ -166,7 +153,7 @@ async function signCall(key: Uint8Array, { to, data, gas, ...transaction }: Call
   return { hash: toBytes(keccak256(signed)), bytes: toBytes(signed) };
 }
 
-/** Null for bytes that are no private key. Errors of the library are dropped, because they may quote the bytes. */
+/** Null for bytes that are no private key. Errors of the library may quote the bytes. */
 function addressOf(bytes: Uint8Array): string | null {
   try {
     return toAccount(bytes).address.toLowerCase();
@@ -175,12 +162,12 @@ function addressOf(bytes: Uint8Array): string | null {
   }
 }
 
-/** `changed`: the record was changed meanwhile, so nothing was stored. `refused`: the signer cannot open it. */
+/** `changed`: another change was made, so nothing was stored. */
 export type ResealOutcome =
   | { readonly kind: 'newest' | 'resealed' | 'changed' }
   | { readonly kind: 'refused'; readonly reason: string };
 
-/** Seals a key to the newest key of the signer and stores it. Only the process that signs does this. */
+/** Seals a key to the newest key of the signer and stores it. */
 export async function resealSignableKey(
   { store, signer }: { readonly store: RecordStore<SignableKeyRecord>; readonly signer: Pick<Signer, 'reseal'> },
   record: SignableKeyRecord,

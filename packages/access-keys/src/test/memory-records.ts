@@ -2,23 +2,21 @@ import type { Change, LogRange, ReceivedRecord, RecordKind, RecordLog } from '..
 import { type Author, createRecordStore, type RecordStore } from '../records/record-store.ts';
 import { IncompleteViewFault, isLater, type RecordView, type ViewUpdate } from '../records/record-view.ts';
 
-/** Records of one kind in memory. */
 export interface MemoryRecordView<R extends Change> extends RecordView<R> {
-  /** Simulates a restart: the data stay, but the view is incomplete. */
+  /** Simulates a restart: the data stay, incomplete. */
   restart(): void;
-  /** Simulates a store that was emptied. */
+  /** Simulates the loss of all data. */
   empty(): void;
 }
 
-/** A view in memory. A read returns all records unless nothing has changed. */
 export function createMemoryRecords<R extends Change>(kind: RecordKind<R>): MemoryRecordView<R> {
   const records = new Map<string, ReceivedRecord<R>>();
   const offsets = new Map<number, number>();
   const state = { run: 0, completeIn: null as string | null, version: 0 };
   const apply = ({ changes, completeIn }: ViewUpdate<R>, isWhole: boolean) => {
-    for (const placed of changes) {
-      const id = kind.idOf(placed.record);
-      if (isLater(placed, records.get(id))) records.set(id, placed);
+    for (const received of changes) {
+      const id = kind.idOf(received.record);
+      if (isLater(received, records.get(id))) records.set(id, received);
     }
     state.version++;
     if (completeIn !== null && isWhole) state.completeIn = completeIn;
@@ -66,7 +64,7 @@ export function createMemoryRecords<R extends Change>(kind: RecordKind<R>): Memo
   };
 }
 
-/** A log of one partition in memory. `appended` has all records in order. */
+/** A log of one partition. */
 export interface MemoryRecordLog<R> extends RecordLog<R> {
   readonly appended: R[];
 }
@@ -85,16 +83,12 @@ export function createMemoryRecordLog<R extends Change>(): MemoryRecordLog<R> {
 
 export const TEST_AUTHOR: Author = { changedBy: 'a test', requestId: 'r' };
 
-/** A store in memory. */
 export function createMemoryStore<R extends Change>(kind: RecordKind<R>, author: Author = TEST_AUTHOR) {
   const [view, log] = [createMemoryRecords(kind), createMemoryRecordLog<R>()];
   return { view, log, store: createRecordStore({ view, log }, author) };
 }
 
-/**
- * A store that writes to a view alone, so that a test needs no log. Its changes have a partition that no topic has, so
- * the view stays comparable with an empty log.
- */
+/** Writes to a view only, in a partition that no topic has, so that the view fits an empty log. */
 export function createUnloggedStore<R extends Change>(
   view: RecordView<R>,
   author: Author = TEST_AUTHOR,

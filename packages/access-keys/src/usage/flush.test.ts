@@ -12,14 +12,14 @@ describe('the flush of uses', () => {
     const [counter, usage] = [createUsageCounter(), createMemoryKeyUsage()];
     const flush = openUsageFlush({ counter, usage, everyMs: 20 });
     counter.used(key, 1, 0);
-    await until('the first count stands', async () => (await usesOf(usage)) === 1);
+    await until('the first count is stored', async () => (await usesOf(usage)) === 1);
     counter.used(key, 1, 0);
-    await until('the second count stands', async () => (await usesOf(usage)) === 2);
+    await until('the second count is stored', async () => (await usesOf(usage)) === 2);
     await flush.close();
     expect(await usesOf(usage)).toBe(2);
   });
 
-  it('sends the rest when it is closed, and nothing after that', async () => {
+  it('sends the rest when it is closed, and nothing later', async () => {
     const [counter, usage] = [createUsageCounter(), createMemoryKeyUsage()];
     const flush = openUsageFlush({ counter, usage, everyMs: 60_000 });
     counter.used(key, 1, 0);
@@ -27,7 +27,7 @@ describe('the flush of uses', () => {
     expect(await usesOf(usage)).toBe(1);
   });
 
-  it('loses counts that the store refuses, reports how many, and goes on with the next', async () => {
+  it('loses counts that the store refuses, reports their number, and continues', async () => {
     const [counter, usage] = [createUsageCounter(), createMemoryKeyUsage()];
     const lost: [number, unknown][] = [];
     const fault = new Error('Redis is away');
@@ -37,15 +37,15 @@ describe('the flush of uses', () => {
     const flush = openUsageFlush({ counter, usage: { add }, onLost, everyMs: 20 });
     counter.used(key, 1, 0);
     counter.refused(key, { reason: 'VALIDATION_ERROR', traceId: 't' });
-    await until('the loss is told', () => lost.length === 1);
+    await until('the loss is reported', () => lost.length === 1);
     expect(lost).toEqual([[2, fault]]);
     isAway = false;
     counter.used(key, 1, 0);
-    await until('the next count stands', async () => (await usesOf(usage)) === 1);
+    await until('the next count is stored', async () => (await usesOf(usage)) === 1);
     await flush.close();
   });
 
-  it('delays a shutdown by a second at most', async () => {
+  it('delays a stop by at most a second', async () => {
     const counter = createUsageCounter();
     const flush = openUsageFlush({ counter, usage: { add: () => new Promise(() => {}) }, everyMs: 60_000 });
     counter.used(key, 1, 0);

@@ -16,10 +16,9 @@ export interface Refusal {
   readonly traceId: string;
 }
 
-/** Counts of one process for a key. */
 export interface KeyCounts {
   readonly keyId: string;
-  /** Number of requests, including refused ones. */
+  /** Requests, including refused ones. */
   readonly uses: number;
   readonly refusals: number;
   /** Epoch milliseconds. */
@@ -27,26 +26,25 @@ export interface KeyCounts {
   readonly lastRefusal: Refusal | null;
 }
 
-/** Counts of one process for the messages of an environment. */
 export interface EnvironmentCounts {
   readonly environmentId: string;
   readonly accepted: number;
   readonly rejected: number;
 }
 
-/** Counts of one process in one interval, which is shorter than a minute. */
+/** Counts of one process in less than a minute. */
 export interface UsageCounts {
-  /** Epoch milliseconds: start of the minute of the counts. */
+  /** Start of the minute, epoch milliseconds. */
   readonly minuteAt: number;
   readonly keys: readonly KeyCounts[];
   readonly environments: readonly EnvironmentCounts[];
 }
 
-/** Use of a key. May be ten seconds old, because processes report at that interval. */
+/** Up to ten seconds old. */
 export interface KeyUse {
-  /** Epoch milliseconds; null when no use is known. */
+  /** Epoch milliseconds; null without a known use. */
   readonly lastUsedAt: number | null;
-  /** Number of requests in the last hour, including refused ones. */
+  /** Requests, including refused ones. */
   readonly usesOfHour: number;
   readonly refusalsOfHour: number;
   readonly lastRefusal: Refusal | null;
@@ -54,51 +52,42 @@ export interface KeyUse {
 
 export const NO_USE: KeyUse = { lastUsedAt: null, usesOfHour: 0, refusalsOfHour: 0, lastRefusal: null };
 
-/** Messages of an environment in one minute. */
 export interface EnvironmentMinute {
-  /** Epoch milliseconds of its start. */
+  /** Its start, epoch milliseconds. */
   readonly minuteAt: number;
   readonly accepted: number;
   readonly rejected: number;
 }
 
-/** Sums of the counts of all processes. They are only shown and decide nothing, so a loss does no harm. */
+/** Sums of all processes, for display only. */
 export interface KeyUsage {
-  /** Adds the counts of one process. @throws when the store fails; some counts may have been added */
+  /** @throws when the store fails; some counts may have been added */
   add(counts: UsageCounts): Promise<void>;
-  /** The result has an entry for every requested key. @throws when the store cannot answer */
+  /** Has an entry for every key. @throws when the store cannot answer */
   readKeys(keyIds: readonly string[]): Promise<ReadonlyMap<string, KeyUse>>;
-  /**
-   * The last minutes including the present one, oldest first, without gaps.
-   * @param minutes 1 to `MINUTES_KEPT`
-   * @throws when the store cannot answer
-   */
+  /** The last 1 to `MINUTES_KEPT` minutes with the present one, oldest first. @throws when the store cannot answer */
   readEnvironments(
     environmentIds: readonly string[],
     minutes: number,
   ): Promise<ReadonlyMap<string, readonly EnvironmentMinute[]>>;
 }
 
-/** Start of the minute of an instant, both in epoch milliseconds. */
-export function minuteOf(instantMs: number): number {
-  return Math.floor(instantMs / MINUTE_MS) * MINUTE_MS;
-}
+export const minuteOf = (instantMs: number): number => Math.floor(instantMs / MINUTE_MS) * MINUTE_MS;
 
-/** Start times of so many minutes, up to the minute of an instant, oldest first. */
+/** Starts of minutes up to that of an instant, oldest first. */
 export function minutesUpTo(instantMs: number, minutes: number): number[] {
   const last = minuteOf(instantMs);
   return Array.from({ length: minutes }, (_, index) => last - (minutes - 1 - index) * MINUTE_MS);
 }
 
-/** Rate of messages of an environment over some minutes. */
 export interface EnvironmentRate {
-  /** Accepted messages per second. */
+  /** Accepted messages. */
   readonly perSecond: number;
-  /** Between 0 and 1; 0 without messages. */
+  /** From 0 to 1; 0 without messages. */
   readonly rejectedShare: number;
 }
 
-/** The rate over complete minutes, so without the last one, which is the present minute. */
+/** Over complete minutes, without the present one. */
 export function toEnvironmentRate(minutes: readonly EnvironmentMinute[]): EnvironmentRate {
   const whole = minutes.slice(0, -1);
   const accepted = whole.reduce((sum, minute) => sum + minute.accepted, 0);
@@ -109,18 +98,18 @@ export function toEnvironmentRate(minutes: readonly EnvironmentMinute[]): Enviro
   };
 }
 
-/** A valid key. Invalid ones have no owner and are not counted. */
+/** Invalid keys have no owner and are not counted. */
 export interface CountedKey {
   readonly keyId: string;
-  /** Null for a key that belongs to no environment. */
+  /** Null for a key without an environment. */
   readonly environmentId: string | null;
 }
 
-/** Counts the use of keys in this process. A request costs one look-up in a map, without a call of a store. */
+/** Costs one map look-up per request. */
 export interface UsageCounter {
-  /** Counts a served request and the outcome of its messages. */
+  /** A served request. */
   used(key: CountedKey, accepted: number, rejected: number): void;
-  /** Counts a refused request. @param refusal.rejected number of its messages, if they were read */
+  /** A refused request. @param refusal.rejected number of its messages, if they were read */
   refused(
     key: CountedKey,
     refusal: { readonly reason: string; readonly traceId: string; readonly rejected?: number },
@@ -129,7 +118,7 @@ export interface UsageCounter {
   take(): UsageCounts & { readonly lost: number };
 }
 
-/** Bounds memory (about 200 bytes per key). A process serves far fewer keys in ten seconds. */
+/** Bounds memory: about 200 bytes per key. */
 const KEYS_MAX = 10_000;
 
 interface Entry {
@@ -195,7 +184,7 @@ export function createUsageCounter({
     take() {
       const taken = [...entries.values()];
       const takenAt = wallClockMs();
-      // The minute of the middle, so that a timer that fires early or late does not move counts into another minute.
+      // The minute of the middle, because timers fire early or late.
       const counts = { minuteAt: minuteOf((sinceAt + takenAt) / 2), keys: taken.map(toKeyCounts), lost };
       entries = new Map();
       [lost, sinceAt] = [0, takenAt];
@@ -204,11 +193,15 @@ export function createUsageCounter({
   };
 }
 
-function toKeyCounts({ keyId, uses, refusals, lastUsedAt, lastRefusal }: Entry): KeyCounts {
-  return { keyId, uses, refusals, lastUsedAt, lastRefusal };
-}
+const toKeyCounts = ({ keyId, uses, refusals, lastUsedAt, lastRefusal }: Entry): KeyCounts => ({
+  keyId,
+  uses,
+  refusals,
+  lastUsedAt,
+  lastRefusal,
+});
 
-/** Sums per environment, because an environment has several keys. */
+/** An environment has several keys. */
 function toEnvironments(entries: readonly Entry[]): EnvironmentCounts[] {
   const sums = new Map<string, { accepted: number; rejected: number }>();
   for (const { environmentId, accepted, rejected } of entries) {
@@ -219,14 +212,14 @@ function toEnvironments(entries: readonly Entry[]): EnvironmentCounts[] {
   return [...sums].map(([environmentId, sum]) => ({ environmentId, ...sum }));
 }
 
-/** Counts a request under a valid key that ended in a fault. */
+/** Counts a request that ended in an error. */
 export function countFault(
   usage: Pick<UsageCounter, 'used' | 'refused'>,
   key: CountedKey,
   { fault, traceId }: { readonly fault: unknown; readonly traceId: string },
 ): void {
   const reason = fault instanceof PublicError ? fault.code : 'INTERNAL_SERVER_ERROR';
-  // The request was served: the answer is that the thing does not exist.
+  // The request was served: the thing does not exist.
   if (reason === 'RESOURCE_NOT_FOUND') usage.used(key, 0, 0);
   else usage.refused(key, { reason, traceId });
 }
@@ -234,26 +227,19 @@ export function countFault(
 export interface UsageFlushOptions {
   readonly counter: Pick<UsageCounter, 'take'>;
   readonly usage: Pick<KeyUsage, 'add'>;
-  /**
-   * Called with the number of requests whose counts are lost, and why: more keys than are kept, or a store that refuses
-   * them.
-   */
+  /** Called with the number of requests whose counts are lost, and the reason. */
   readonly onLost?: (requests: number, fault: unknown) => void;
-  /** Interval in milliseconds. Must divide a minute. */
+  /** Must divide a minute. */
   readonly everyMs?: number;
   readonly wallClockMs?: () => number;
 }
 
-/** Short enough for a developer who has just tried a key. Counts of a thousand keys take Redis a few milliseconds. */
+/** A thousand keys take Redis a few milliseconds. */
 const EVERY_MS = 10_000;
-/** Shutting down must not wait longer for counts. */
+/** A stop must not wait longer for counts. */
 const CLOSE_MAX_MS = 1_000;
 
-/**
- * Sends the counts to the store every ten seconds of the clock, so that one report never spans two minutes, and the
- * rest when it is closed. What the store refuses is lost and reported to `onLost`: sent again, it might be counted
- * twice.
- */
+/** Sends the counts at each interval of the clock, and at the end. Refused ones are lost, because a retry could count them twice. */
 export function openUsageFlush(options: UsageFlushOptions): { close(): Promise<void> } {
   const { counter, usage, onLost, everyMs = EVERY_MS, wallClockMs = Date.now } = options;
   let timer: NodeJS.Timeout | undefined;
@@ -294,29 +280,27 @@ export function openUsageFlush(options: UsageFlushOptions): { close(): Promise<v
 }
 
 export interface UsageCountParts {
-  /** Closed with the count. */
   readonly store: Pick<KeyUsage, 'add'> & { close(): Promise<void> };
   /** Called with the number of requests whose counts are lost. */
   readonly onLost: (requests: number) => void;
   readonly logger: { warn(context: object, sentence: string): void };
 }
 
-/** The same fault is logged this often at most. */
 const WARN_EVERY_MS = 60_000;
 
-/** Opens the count of key use of one process. Counting never makes a request wait. */
+/** Requests never wait for it. */
 export function openUsageCount(parts: UsageCountParts): { readonly counter: UsageCounter; close(): Promise<void> } {
   const { store, onLost, logger } = parts;
-  let toldMs = Number.NEGATIVE_INFINITY;
+  let warnedAt = Number.NEGATIVE_INFINITY;
   const counter = createUsageCounter();
   const flush = openUsageFlush({
     counter,
     usage: store,
     onLost: (requests, error) => {
       onLost(requests);
-      if (performance.now() - toldMs < WARN_EVERY_MS) return;
-      toldMs = performance.now();
-      logger.warn({ error }, 'the use of keys is not counted now; nothing else depends on it');
+      if (performance.now() - warnedAt < WARN_EVERY_MS) return;
+      warnedAt = performance.now();
+      logger.warn({ error }, 'key usage not counted');
     },
   });
   return {

@@ -48,7 +48,7 @@ describe.each([
     return { clock, ...(await open(clock)) };
   };
 
-  it('adds counts of several processes, and keeps the latest use and refusal in any order of arrival', async () => {
+  it('adds counts of several processes, and keeps the latest use and refusal', async () => {
     const { usage } = await setUp();
     const late = { at: START + 9, reason: 'TOO_MANY_REQUESTS_ERROR', traceId: 'a'.repeat(32) };
     const early = { at: START + 1, reason: 'VALIDATION_ERROR', traceId: 'b'.repeat(32) };
@@ -56,17 +56,12 @@ describe.each([
     const second = countsOf('k', { uses: 3, refusals: 1, lastUsedAt: START + 1, lastRefusal: early });
     await usage.add({ minuteAt: START, keys: [first, countsOf('other')], environments: [] });
     await usage.add({ minuteAt: START, keys: [second], environments: [] });
-    const found = await usage.readKeys(['k', 'nobody']);
-    expect(found.get('k')).toEqual({
-      usesOfHour: 8,
-      refusalsOfHour: 3,
-      lastUsedAt: START + 9,
-      lastRefusal: late,
-    });
-    expect(found.get('nobody')).toEqual(NO_USE);
+    const found = await usage.readKeys(['k', 'unknown']);
+    expect(found.get('k')).toEqual({ usesOfHour: 8, refusalsOfHour: 3, lastUsedAt: START + 9, lastRefusal: late });
+    expect(found.get('unknown')).toEqual(NO_USE);
   });
 
-  it('forgets counts after an hour, but keeps the last use and the last refusal', async () => {
+  it('drops counts after an hour, but keeps the last use and refusal', async () => {
     const { usage, clock } = await setUp();
     const lastRefusal = { at: START, reason: 'VALIDATION_ERROR', traceId: 't' };
     await usage.add({ minuteAt: START, keys: [countsOf('k', { refusals: 1, lastRefusal })], environments: [] });
@@ -81,7 +76,7 @@ describe.each([
     });
   });
 
-  it('tells every minute of an environment, the oldest first, and never those of one whose id begins alike', async () => {
+  it('returns every minute of exactly this environment, the oldest first', async () => {
     const { usage, clock } = await setUp();
     const of = (environmentId: string, accepted: number, rejected: number) => ({ environmentId, accepted, rejected });
     await usage.add({ minuteAt: START, keys: [], environments: [of('demo', 10, 0), of('demo-2', 1, 1)] });
@@ -100,7 +95,7 @@ describe.each([
     expect(found.get('demo')?.[0]?.minuteAt).toBe(START);
   });
 
-  it('gives the same sums in whatever order and pieces the counts arrive', async () => {
+  it('gives the same sums for any order and split of the counts', async () => {
     const arbitrary = fc.array(
       fc.record({
         minute: fc.nat({ max: 70 }),
@@ -136,7 +131,7 @@ describe.each([
 });
 
 describe('use of keys in redis', () => {
-  it('keeps each minute for two hours, and lines of single keys beside them alone', async () => {
+  it('keeps each minute for two hours', async () => {
     const { usage, namespace } = await openInRedis({ now: START });
     const keys = Array.from({ length: 1_200 }, (_, index) => countsOf(`k-${index}`));
     const environments = [{ environmentId: 'demo', accepted: 1, rejected: 0 }];
@@ -161,8 +156,8 @@ describe('use of keys in redis', () => {
   });
 });
 
-describe('the rate of an environment', () => {
-  it('is that of whole minutes, and no share of nothing', () => {
+describe('toEnvironmentRate', () => {
+  it('uses complete minutes, and returns 0 without messages', () => {
     const of = (accepted: number, rejected: number) => ({ minuteAt: START, accepted, rejected });
     expect(toEnvironmentRate([of(60, 20), of(60, 20), of(999, 999)])).toEqual({ perSecond: 1, rejectedShare: 0.25 });
     expect(toEnvironmentRate([of(5, 5)])).toEqual({ perSecond: 0, rejectedShare: 0 });

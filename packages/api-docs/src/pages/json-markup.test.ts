@@ -6,7 +6,7 @@ const ENTITIES: Record<string, string> = { '&lt;': '<', '&gt;': '>', '&quot;': '
 const toShown = (markup: string) =>
   markup.replace(/<[^>]*>/g, '').replace(/&(?:lt|gt|quot|amp|#39);/g, (entity) => ENTITIES[entity] ?? '');
 
-it('JSON on a page reads as it was written, whatever is in it', () => {
+it('JSON on a page has its original text, whatever is in it', () => {
   const texts = fc.oneof(
     fc.json().map((text) => JSON.stringify(JSON.parse(text), null, 2)),
     fc.string({ unit: fc.constantFrom('"', '\\', ':', '{', '1', '-', 'e', 'null', '<', '&', ' ', '\n') }),

@@ -34,7 +34,7 @@ export function createBookExamples(publicUrl: string): Example[] {
     },
     {
       name: 'wrong-key',
-      title: 'A key that nobody made',
+      title: 'An unknown key',
       request: get('/v1/shelves/poetry/books/1', { 'x-long-term-key': 'none' }),
       answer: envelope({ publicUrl }, 'AUTHENTICATION_ERROR', { details: { header: 'x-long-term-key' } }),
     },
@@ -63,7 +63,7 @@ export function createLoanExamples(publicUrl: string): Example[] {
     },
     {
       name: 'next-loans',
-      title: 'What came since',
+      title: 'Newer loans',
       request: get(`/v1/shelves/poetry/loans?kind=lent&page_cursor=${CURSOR_PLACEHOLDERS.next}&page_size=2`, {
         'x-long-term-key': placeholderOf('longTerm'),
       }),

@@ -92,7 +92,7 @@ function createListLoans(publicUrl: string): Operation {
     method: 'GET',
     path: '/v1/shelves/{shelf}/loans',
     summary: 'List loans',
-    description: ['Gives the loans of a shelf, the oldest first.', 'Ask with `next_cursor` for what came since.'],
+    description: ['Gives the loans of a shelf, the oldest first.', '`next_cursor` gives what is newer.'],
     keys: [{ kind: 'longTerm', required: false }],
     confirmation: null,
     parameters: [
@@ -150,7 +150,7 @@ export function createLibrarySource(publicUrl = 'https://library.test'): DocsSou
     title: 'Library interface',
     version: '2.1.0',
     summary: 'Books and loans',
-    about: 'Tells what stands on shelves.',
+    about: 'Gives the books of shelves.',
     notes: ['No key is needed.'],
     tag: { name: 'library', description: 'Shelves' },
     keys: KEYS,
@@ -167,7 +167,7 @@ export function createLibrarySource(publicUrl = 'https://library.test'): DocsSou
     errors: {
       VALIDATION_ERROR,
       AUTHENTICATION_ERROR,
-      RESOURCE_NOT_FOUND: { cause: 'No such shelf stands in this house.', fix: 'Ask at the `desk`.' },
+      RESOURCE_NOT_FOUND: { cause: 'This library has no such shelf.', fix: 'Go to the `desk`.' },
       TOO_MANY_REQUESTS_ERROR,
     },
     partCodes: null,

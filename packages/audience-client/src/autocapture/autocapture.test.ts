@@ -96,13 +96,13 @@ it('page views end with close, which gives the page its history back', async () 
   expect(navigations(await sent())).toEqual(['load /play']);
 });
 
-it('page views leave other scripts’ wrappers in place, and let a method throw what it throws', async () => {
+it('page views leave other scripts’ wrappers in position, and let a method throw what it throws', async () => {
   const page = openPage();
   const own = browser.history.pushState;
-  const theirs = (...given: Parameters<typeof own>) => own.apply(browser.history, given);
-  browser.history.pushState = theirs;
+  const other = (...given: Parameters<typeof own>) => own.apply(browser.history, given);
+  browser.history.pushState = other;
   page.autocapture.close();
-  expect(browser.history.pushState).toBe(theirs);
+  expect(browser.history.pushState).toBe(other);
   browser.history.pushState(null, '', '/shop');
   expect(location.pathname).toBe('/shop');
   expect(navigations(await page.sent())).toEqual(['load /play']);
@@ -114,7 +114,7 @@ it('page views leave other scripts’ wrappers in place, and let a method throw 
   expect(() => browser.history.pushState(null, '', '/shop')).toThrow('of the browser');
 });
 
-it('page views are left out when sessions alone are asked for, and sessions when page views alone are', async () => {
+it('page views are left out when only sessions are enabled, and sessions when only page views are', async () => {
   expect(await openPage({ pageViews: false }).named()).toEqual(['session_started']);
   const { sent } = openPage({ sessions: false });
   expect((await sent()).map(({ type, sessionId }) => [type, sessionId])).toEqual([['page', undefined]]);
@@ -136,7 +136,7 @@ it('a session begins with the first page and is on every message until nothing h
   expect(messages.at(-1)?.properties).toEqual({ reason: 'inactivity', durationMs: 58 * MINUTE_MS, lastActiveAt });
 });
 
-it('a session is followed by another when somebody comes back', async () => {
+it('a session is followed by another when the person comes back', async () => {
   const { client, autocapture, sent } = openPage({ pageViews: false, inactivityTimeoutMs: MINUTE_MS });
   await pass(2 * MINUTE_MS);
   expect((await sent()).length).toBe(2);
@@ -150,7 +150,7 @@ it('a session is followed by another when somebody comes back', async () => {
   expect([ids[0] === ids[1], ids[2] === ids[3], ids[1] === ids[2]]).toEqual([true, true, false]);
 });
 
-it('a session goes on over pages, and is ended by the next page when that comes too late', async () => {
+it('a session continues over pages, and is ended by the next page when that comes too late', async () => {
   const store = createMemoryStore();
   const options = { store, pageViews: false };
   const first = openPage(options);
@@ -232,7 +232,7 @@ it('a session starts again when another script has overwritten it in the store',
   }
 });
 
-it('a session is over when the clock was set by hours, and everything else goes on', async () => {
+it('a session is over when the clock was set by hours, and everything else continues', async () => {
   for (const sign of [-1, 1]) {
     const { client, named } = openPage({ pageViews: false });
     vi.setSystemTime(Date.now() + sign * 180 * MINUTE_MS);

@@ -56,7 +56,7 @@ async function drain(): Promise<void> {
   for (let turn = 0; turn < TURNS; turn += 1) await setImmediate();
 }
 
-/** A page around the client: the parts of it that the client looks at. */
+/** A page around the client: the parts that the client reads. */
 export interface FakePage {
   hide(): void;
   show(): void;

@@ -50,8 +50,8 @@ export async function openGateway(): Promise<Gateway> {
 /** Creates the key with the operator's commands, as a person would. */
 async function createKey(project: string, topicPrefix: string, redis: string): Promise<string> {
   const { kafka, registry } = testStores();
-  const operate = (...words: string[]) =>
-    promisify(execFile)(process.execPath, ['services/operator/src/main.ts', ...words, '--json'], {
+  const operate = (...texts: string[]) =>
+    promisify(execFile)(process.execPath, ['services/operator/src/main.ts', ...texts, '--json'], {
       cwd: CHECKOUT,
       env: {
         ...process.env,

@@ -12,9 +12,9 @@ export interface Game {
   readonly folder: string;
   /** The package's own folder, after it was packed. */
   readonly source: string;
-  /** The client as it was installed. */
+  /** The installed client. */
   readonly installed: string;
-  /** Files of it, the path from its top. */
+  /** Files of the package, as paths from its top. */
   files(): string[];
   /** Writes a file into the project. */
   write(name: string, text: string): void;
@@ -23,7 +23,7 @@ export interface Game {
   remove(): void;
 }
 
-/** Packs the client as its README says, and installs the tarball into an empty project, without a network. */
+/** Packs the client as its README describes, and installs the tarball into an empty project, without a network. */
 export async function createGame(): Promise<Game> {
   const top = mkdtempSync(join(tmpdir(), 'playline-game-'));
   const source = copySource(top);

@@ -20,7 +20,7 @@ export type Reply =
   | 'unreachable'
   /** Stores everything, and the answer is lost on its way back. */
   | 'answer lost'
-  /** A page of somebody else, with status 200, as captive portals send it. */
+  /** A page of another server, with status 200, as captive portals send it. */
   | 'portal';
 
 export const RETRY_AFTER_S = 30;

@@ -1,5 +1,5 @@
 import { StoreFault } from '@playline/stores';
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { START_GAP } from '../cursor.ts';
 import type { PageQuery } from '../store.ts';
 import { NO_FILTERS } from '../store.ts';
@@ -36,7 +36,7 @@ function toBytes(updatedAt: number): Buffer {
   ]);
 }
 
-/** A simulated store with versions at these times. It records the windows that it is asked for. */
+/** A simulated store with versions at these times. Records the requested windows. */
 function createEngine(times: readonly number[]) {
   const requested: { least: number; end: number; settings: QuerySettings }[] = [];
   const toUs = (text: string) => Math.round(Number(text) * 1_000_000);
@@ -52,39 +52,37 @@ function createEngine(times: readonly number[]) {
     const bytes = found.slice(0, isName ? 1 : LIMIT).map((us) => (isName ? toBytes(us).subarray(1, 9) : toBytes(us)));
     return { bytes: Buffer.concat(bytes), readRows: 5_000 };
   };
-  return { asked: requested, read: createReadEntries({ query }) };
+  return { requested, read: createReadEntries({ query }) };
 }
 
-describe('entries of a feed', () => {
-  it('are asked for in one window as wide as the last page was, once that is known, also from the beginning', async () => {
-    const times = Array.from({ length: 100 }, (_, index) => NOON_US - HOUR_US + index * 1_000_000);
-    const { asked: requested, read } = createEngine(times);
-    const { entries } = await read(query, LIMIT);
-    expect(entries.map(({ updatedAt }) => updatedAt)).toEqual(times.slice(0, LIMIT));
-    expect(requested).toMatchObject([{ least: 0, end: query.horizon }]);
-    const again = await read(query, LIMIT);
-    expect(again.entries.map(({ updatedAt }) => updatedAt)).toEqual(times.slice(0, LIMIT));
-    expect(requested[1]!.least).toBe(times[0]);
-    expect(requested[1]!.end - requested[1]!.least).toBeLessThan(10_000_000);
-    expect(requested).toHaveLength(2);
-  });
+it('the first window of a feed is as wide as its last page', async () => {
+  const times = Array.from({ length: 100 }, (_, index) => NOON_US - HOUR_US + index * 1_000_000);
+  const { requested, read } = createEngine(times);
+  const { entries } = await read(query, LIMIT);
+  expect(entries.map(({ updatedAt }) => updatedAt)).toEqual(times.slice(0, LIMIT));
+  expect(requested).toMatchObject([{ least: 0, end: query.horizon }]);
+  const again = await read(query, LIMIT);
+  expect(again.entries.map(({ updatedAt }) => updatedAt)).toEqual(times.slice(0, LIMIT));
+  expect(requested[1]!.least).toBe(times[0]);
+  expect(requested[1]!.end - requested[1]!.least).toBeLessThan(10_000_000);
+  expect(requested).toHaveLength(2);
+});
 
-  it('are found beyond a quiet time that is longer than any window', async () => {
-    const times = [0, 1, 2, 3, 3_000_000_000].map((later) => NOON_US - HOUR_US + later);
-    const { read } = createEngine(times);
-    await read(query, LIMIT);
-    const gap = { ...START_GAP, updatedAt: times[3]! + 1 } as const;
-    const { entries, isFull } = await read({ ...query, gap }, LIMIT);
-    expect([entries.map(({ updatedAt }) => updatedAt), isFull]).toEqual([[times[4]], false]);
-  });
+it('entries of a feed are found after a pause longer than any window', async () => {
+  const times = [0, 1, 2, 3, 3_000_000_000].map((later) => NOON_US - HOUR_US + later);
+  const { read } = createEngine(times);
+  await read(query, LIMIT);
+  const gap = { ...START_GAP, updatedAt: times[3]! + 1 } as const;
+  const { entries, isFull } = await read({ ...query, gap }, LIMIT);
+  expect([entries.map(({ updatedAt }) => updatedAt), isFull]).toEqual([[times[4]], false]);
+});
 
-  it('of a range are found also where no window is small enough for its bound, as with hundreds of parts', async () => {
-    const times = [1, 2, 3].map((later) => NOON_US + later);
-    const { asked: requested, read } = createEngine(times);
-    const filters = { ...NO_FILTERS, toIndexedAt: NOON_US };
-    const gap = { ...START_GAP, updatedAt: NOON_US } as const;
-    const { entries } = await read({ ...query, filters, gap, horizon: NOON_US + 2_000_000 }, LIMIT);
-    expect(entries.map(({ updatedAt }) => updatedAt)).toEqual(times);
-    expect(requested.length).toBeLessThan(20);
-  });
+it('a range is read when no window is below its row limit, as with hundreds of parts', async () => {
+  const times = [1, 2, 3].map((later) => NOON_US + later);
+  const { requested, read } = createEngine(times);
+  const filters = { ...NO_FILTERS, toIndexedAt: NOON_US };
+  const gap = { ...START_GAP, updatedAt: NOON_US } as const;
+  const { entries } = await read({ ...query, filters, gap, horizon: NOON_US + 2_000_000 }, LIMIT);
+  expect(entries.map(({ updatedAt }) => updatedAt)).toEqual(times);
+  expect(requested.length).toBeLessThan(20);
 });

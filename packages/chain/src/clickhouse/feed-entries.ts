@@ -59,7 +59,7 @@ const SETTINGS: QuerySettings = {
   output_format_parallel_formatting: 0,
 };
 
-/** The whole sorting key: with a part of it ClickHouse would sort again. */
+/** The whole sorting key: ClickHouse would sort again with only a part. */
 const FEED_ORDER = ['feed', 'updated_at', 'id'];
 
 function toStatement(selections: readonly Selection[]): string {
@@ -174,10 +174,7 @@ class RowBinaryReader {
 /** Width of the first window, in expected pages: feeds are uneven. */
 const WIDE = 2;
 const SECOND_US = 1_000_000;
-/**
- * A range filter may match almost nothing, and then every row of a window is read. This bounds window growth and rows
- * per page.
- */
+/** Bounds window growth and rows per page: a range filter may match almost nothing. */
 const WINDOW_GROWTH_MAX = 32;
 const READ_ROWS_MAX = 12_000;
 /** A larger window is refused and halved. */
@@ -191,10 +188,7 @@ const DAY_US = 86_400 * SECOND_US;
 /** ClickHouse runs the parts of a statement one by one, so more than four save nothing. */
 const BATCHING = { sizeMax: 4, waitMaxMs: 10 };
 
-/**
- * Reads entries of a feed. A window opens every table part that it overlaps, so the first one is as wide as recent
- * pages, and the second is the rest.
- */
+/** Reads entries of a feed: a first window as wide as recent pages, then one for the rest. */
 export function createReadEntries({ query: run }: Pick<QueryClient, 'query'>): FeedSource['entries'] {
   const queryBatched = createQueryBatcher<Selection, readonly FeedEntry[]>({
     ...BATCHING,
@@ -250,8 +244,7 @@ async function readRange({ query: run, paces }: Tools, query: PageQuery, limit: 
   for (let read = 0; ; ) {
     const window = windowAt(query, edge, size);
     if (window.least >= window.end) return { entries, isFull: false, continueAt: null };
-    // Within the range, reading stops when the page is full. A small window is only too large when there are many
-    // parts.
+    // Within the range reading stops when the page is full.
     const isSelfLimiting = isInFront || window.end - window.least <= SECOND_US;
     const settings = isSelfLimiting ? SETTINGS : BOUNDED_SETTINGS;
     const rest = { ...query, limit: limit - entries.length };

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, expect, it } from 'vitest';
 import { openQueryClient } from './query-client.ts';
 
 const closing: (() => void)[] = [];
@@ -27,53 +27,49 @@ async function open(answer: (number: number, pair: { request: IncomingMessage; r
     server.close();
     server.closeAllConnections();
   });
-  return { questions: client, faults, asked: () => requested };
+  return { client, faults, requested: () => requested };
 }
 
-describe('a question', () => {
-  it('is repeated when the kept connection had just been closed', async () => {
-    const { questions: client, asked: requested } = await open((number, { request, response }) => {
-      if (number === 2) request.socket.resetAndDestroy();
-      else response.setHeader('X-ClickHouse-Summary', '{"read_rows":"7"}').end(`answer ${number}`);
-    });
-    expect(await client.query('SELECT 1', {}, {})).toEqual({ bytes: Buffer.from('answer 1'), readRows: 7 });
-    expect(String((await client.query('SELECT 1', {}, {})).bytes)).toBe('answer 3');
-    expect(requested()).toBe(3);
+it('a query is repeated when the server has just closed the idle connection', async () => {
+  const { client, requested } = await open((number, { request, response }) => {
+    if (number === 2) request.socket.resetAndDestroy();
+    else response.setHeader('X-ClickHouse-Summary', '{"read_rows":"7"}').end(`answer ${number}`);
   });
+  expect(await client.query('SELECT 1', {}, {})).toEqual({ bytes: Buffer.from('answer 1'), readRows: 7 });
+  expect(String((await client.query('SELECT 1', {}, {})).bytes)).toBe('answer 3');
+  expect(requested()).toBe(3);
+});
 
-  it('is sent at most twice when every connection breaks', async () => {
-    const { questions: client, asked: requested } = await open((_number, { request }) =>
-      request.socket.resetAndDestroy(),
-    );
-    await expect(client.query('SELECT 1', {}, {})).rejects.toMatchObject({ code: 'ECONNRESET' });
-    expect(requested()).toBe(2);
-  });
+it('a query is sent at most twice when every connection breaks', async () => {
+  const { client, requested } = await open((_number, { request }) => request.socket.resetAndDestroy());
+  await expect(client.query('SELECT 1', {}, {})).rejects.toMatchObject({ code: 'ECONNRESET' });
+  expect(requested()).toBe(2);
+});
 
-  it('is sent once to a server that is not there', async () => {
-    const client = openQueryClient(
-      { url: 'http://127.0.0.1:1', user: 'u', password: 'p', database: 'd' },
-      { executionMaxS: 5, connectionsMax: 1 },
-    );
-    closing.push(() => client.close());
-    await expect(client.query('SELECT 1', {}, {})).rejects.toMatchObject({ code: 'ECONNREFUSED' });
-  });
+it('a query to an unavailable server is sent once', async () => {
+  const client = openQueryClient(
+    { url: 'http://127.0.0.1:1', user: 'u', password: 'p', database: 'd' },
+    { executionMaxS: 5, connectionsMax: 1 },
+  );
+  closing.push(() => client.close());
+  await expect(client.query('SELECT 1', {}, {})).rejects.toMatchObject({ code: 'ECONNREFUSED' });
+});
 
-  it('fails with the fault of the store that the engine names, and it is told', async () => {
-    const { questions: client, faults } = await open((_number, { response }) =>
-      response.writeHead(404).end('Code: 60. DB::Exception: Table d.t does not exist. (UNKNOWN_TABLE) (version 26.7)'),
-    );
-    await expect(client.query('SELECT 1', {}, {})).rejects.toMatchObject({
-      name: 'StoreFault',
-      kind: 'final',
-      code: 'UNKNOWN_TABLE',
-    });
-    expect(faults).toMatchObject([{ code: '60' }]);
+it('a query fails with the code that ClickHouse reports, and the fault is counted', async () => {
+  const { client, faults } = await open((_number, { response }) =>
+    response.writeHead(404).end('Code: 60. DB::Exception: Table d.t does not exist. (UNKNOWN_TABLE) (version 26.7)'),
+  );
+  await expect(client.query('SELECT 1', {}, {})).rejects.toMatchObject({
+    name: 'StoreFault',
+    kind: 'final',
+    code: 'UNKNOWN_TABLE',
   });
+  expect(faults).toMatchObject([{ code: '60' }]);
+});
 
-  it('fails when its answer breaks off', async () => {
-    const { questions: client } = await open((_number, { request, response }) => {
-      response.writeHead(200, { 'content-length': 100 }).write('part', () => request.socket.resetAndDestroy());
-    });
-    await expect(client.query('SELECT 1', {}, {})).rejects.toThrow();
+it('a query fails when its response breaks off', async () => {
+  const { client } = await open((_number, { request, response }) => {
+    response.writeHead(200, { 'content-length': 100 }).write('part', () => request.socket.resetAndDestroy());
   });
+  await expect(client.query('SELECT 1', {}, {})).rejects.toThrow();
 });

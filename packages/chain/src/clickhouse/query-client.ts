@@ -23,10 +23,7 @@ export const TOO_MANY_ROWS = 'TOO_MANY_ROWS';
 /** Enough for several thousand ids. */
 const STATEMENT_BYTES_MAX = 4 * 1024 * 1024;
 
-/**
- * Client for page queries; connects on the first one. Uses undici: the vendor's client takes several times the CPU
- * per query, Node's `http` 5 % more per page.
- */
+/** Uses undici: the vendor's client takes several times the CPU per query. Connects on the first query. */
 export function openQueryClient(target: ClickHouseTarget, limits: ClickHouseLimits): QueryClient {
   const { origin, pathname } = new URL(target.url);
   const timeoutMs = (limits.executionMaxS + 10) * 1_000;

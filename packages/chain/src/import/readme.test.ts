@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { ACTIVITY_TYPES } from '@playline/contracts';
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { toActivityRow, toTokenRow } from '../rows.ts';
 import { toActivityJson, toTokenJson } from '../wire.ts';
 import { createParseActivity, createParseToken } from './parse-activity.ts';
@@ -13,41 +13,39 @@ const [activities = [], tokens = []] = readFileSync(new URL('README.md', import.
   .split('## Tokens')
   .map((part) => [...part.matchAll(/^```json\n(.*)\n```$/gm)].map(([, line]) => JSON.parse(line ?? '')));
 
-describe('the examples of import lines', () => {
-  it('are one of each type, and a token', () => {
-    expect(activities.map(({ type }) => type).toSorted()).toEqual([...ACTIVITY_TYPES].toSorted());
-    expect(tokens).toHaveLength(1);
-  });
+it('the README has an example of each type of activity and of a token', () => {
+  expect(activities.map(({ type }) => type).toSorted()).toEqual([...ACTIVITY_TYPES].toSorted());
+  expect(tokens).toHaveLength(1);
+});
 
-  it.each(activities)('of a $type is accepted, and served unchanged', (line) => {
-    const parsed = createParseActivity(context)(line);
-    if (!parsed.ok) throw new Error(JSON.stringify(parsed.errors));
-    const { chain, updated_at, indexed_at, ...shown } = toActivityJson(toActivityRow(parsed.record, version), CHAIN);
-    const { chain: name, indexed_at: indexedAt, ...members } = line;
-    expect(shown).toEqual(members);
-    expect(name).toBe(chain.name);
-    expect(Date.parse(indexed_at)).toBe(Date.parse(indexedAt));
-  });
+it.each(activities)('the example of a $type in the README is accepted and served unchanged', (line) => {
+  const parsed = createParseActivity(context)(line);
+  if (!parsed.ok) throw new Error(JSON.stringify(parsed.errors));
+  const { chain, updated_at, indexed_at, ...shown } = toActivityJson(toActivityRow(parsed.record, version), CHAIN);
+  const { chain: name, indexed_at: indexedAt, ...members } = line;
+  expect(shown).toEqual(members);
+  expect(name).toBe(chain.name);
+  expect(Date.parse(indexed_at)).toBe(Date.parse(indexedAt));
+});
 
-  it.each(tokens)('of token $symbol is accepted, and served unchanged', (line) => {
-    const parsed = createParseToken(context)(line);
-    if (!parsed.ok) throw new Error(JSON.stringify(parsed.errors));
-    const { updated_at, ...shown } = toTokenJson(toTokenRow(parsed.record, version), CHAIN);
-    expect(shown).toEqual({ ...line, chain: CHAIN });
-  });
+it.each(tokens)('the example of token $symbol in the README is accepted and served unchanged', (line) => {
+  const parsed = createParseToken(context)(line);
+  if (!parsed.ok) throw new Error(JSON.stringify(parsed.errors));
+  const { updated_at, ...shown } = toTokenJson(toTokenRow(parsed.record, version), CHAIN);
+  expect(shown).toEqual({ ...line, chain: CHAIN });
+});
 
-  it('in the README of the project are accepted too', () => {
-    const readme = readFileSync(new URL('../../../../README.md', import.meta.url), 'utf8');
-    const lines = [...readme.matchAll(/^\{"id":.*$/gm)].map(([line]) => JSON.parse(line));
-    expect(lines.length).toBeGreaterThan(0);
-    for (const line of lines) expect(createParseActivity(context)(line)).toMatchObject({ ok: true });
-  });
+it('the examples in the README of the project are accepted', () => {
+  const readme = readFileSync(new URL('../../../../README.md', import.meta.url), 'utf8');
+  const lines = [...readme.matchAll(/^\{"id":.*$/gm)].map(([line]) => JSON.parse(line));
+  expect(lines.length).toBeGreaterThan(0);
+  for (const line of lines) expect(createParseActivity(context)(line)).toMatchObject({ ok: true });
+});
 
-  it('name every member that the parser requires', () => {
-    for (const line of activities)
-      for (const member of Object.keys(line)) {
-        const { [member]: _, ...rest } = line;
-        expect(createParseActivity(context)(rest), `${line.type} without ${member}`).toMatchObject({ ok: false });
-      }
-  });
+it('the examples in the README name every required member', () => {
+  for (const line of activities)
+    for (const member of Object.keys(line)) {
+      const { [member]: _, ...rest } = line;
+      expect(createParseActivity(context)(rest), `${line.type} without ${member}`).toMatchObject({ ok: false });
+    }
 });

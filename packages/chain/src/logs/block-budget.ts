@@ -1,8 +1,7 @@
 /** Activities of one contract in a block from logs with several tokens. Large mints have 10,000 tokens. */
 const CONTRACT_ITEMS_MAX = 10_000;
 /**
- * Activities of all `ConsecutiveTransfer` of a block, per second since the previous block: their gas does not depend
- * on the number of tokens. Half of what one indexer can process.
+ * Activities of all `ConsecutiveTransfer` of a block per second, whatever their gas: half of what one indexer does.
  */
 const RANGES_PER_SECOND = 5_000;
 const RANGES_OF_BLOCK_MIN = 500;

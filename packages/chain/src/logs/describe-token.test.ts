@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { NodeFault } from '../node.ts';
 import { DECIMALS_MAX } from '../rows.ts';
 import { describeErc20, describeTokens, toTokenText } from './describe-token.ts';
@@ -9,79 +9,75 @@ const abiString = (text: string) => `0x${word(32)}${word(Buffer.byteLength(text)
 const bytes32 = (text: string) => `0x${Buffer.from(text).toString('hex').padEnd(64, '0')}`;
 const CONTRACTS = [`0x${'a1'.repeat(20)}`, `0x${'b2'.repeat(20)}`];
 
-describe('the name of a contract', () => {
-  it('is decoded as a string, or as a zero-padded word for early contracts', () => {
-    expect(toTokenText(abiString('Gold of the Isles'))).toBe('Gold of the Isles');
-    expect(toTokenText(bytes32('Maker'))).toBe('Maker');
-    expect(toTokenText(bytes32('x'.repeat(32)))).toBe('x'.repeat(32));
-  });
-
-  it('is null when it is no text, and never longer than in an import', () => {
-    for (const answer of [
-      null,
-      '0x',
-      '0x00',
-      bytes32(''),
-      abiString(''),
-      abiString('\u202e\u0000\n'),
-      `0x${word(2 ** 40)}${word(1)}`,
-    ])
-      expect(toTokenText(answer)).toBeNull();
-    expect(toTokenText(abiString('é'.repeat(4_000)))).toHaveLength(256);
-    expect(toTokenText(abiString('a\u202eb\nc'))).toBe('abc');
-    const lone = Buffer.from([0xff, 0xfe, 0x41]);
-    expect(toTokenText(`0x${word(32)}${word(3)}${padded(lone)}`)?.isWellFormed()).toBe(true);
-    expect(toTokenText(`0x${'ab'.repeat(30_000)}`)).toBeNull();
-  });
-
-  it('is asked of all contracts at once, and a failed call does not affect the others', async () => {
-    const requested: string[] = [];
-    const answers = [
-      abiString('Gold'),
-      abiString('GLD'),
-      `0x${word(18)}`,
-      bytes32('Old'),
-      null,
-      `0x${word(DECIMALS_MAX + 1)}`,
-    ];
-    const calls = async (given: readonly { to: string; data: string }[]) => {
-      requested.push(...given.map(({ to, data }) => `${to.slice(0, 4)} ${data}`));
-      return answers;
-    };
-    const [gold, old] = await describeTokens({ calls }, 'demo-chain', CONTRACTS);
-    expect(requested.slice(0, 3)).toEqual(['0xa1 0x06fdde03', '0xa1 0x95d89b41', '0xa1 0x313ce567']);
-    expect(gold).toMatchObject({ name: 'Gold', symbol: 'GLD', decimals: 18, verificationStatus: 'unverified' });
-    expect(old).toMatchObject({ name: 'Old', symbol: null, decimals: null, contractAddress: Buffer.alloc(20, 0xb2) });
-  });
-
-  it('is missing for the one contract that the node did not answer for', async () => {
-    const fault = new NodeFault('late', 'it does not answer in time');
-    const answers = [abiString('Gold'), abiString('GLD'), `0x${word(18)}`, null, fault, null];
-    const [gold, other] = await describeTokens({ calls: async () => answers }, 'demo-chain', CONTRACTS);
-    expect([(gold as { name: string }).name, other]).toEqual(['Gold', fault]);
-  });
+it('a token name is decoded from a string, or from the zero-padded word of an early contract', () => {
+  expect(toTokenText(abiString('Gold of the Isles'))).toBe('Gold of the Isles');
+  expect(toTokenText(bytes32('Maker'))).toBe('Maker');
+  expect(toTokenText(bytes32('x'.repeat(32)))).toBe('x'.repeat(32));
 });
 
-describe('a contract that no log has shown to be a token', () => {
-  const erc20Of = (...answers: readonly (string | null | NodeFault)[]) =>
-    describeErc20({ calls: async () => answers }, 'demo-chain', CONTRACTS[0]!);
-  const [name, symbol, decimals, amount] = [abiString('Gold'), abiString('GLD'), `0x${word(18)}`, `0x${word(0)}`];
+it('a token name is null when it is no text, and never longer than in an import', () => {
+  for (const answer of [
+    null,
+    '0x',
+    '0x00',
+    bytes32(''),
+    abiString(''),
+    abiString('\u202e\u0000\n'),
+    `0x${word(2 ** 40)}${word(1)}`,
+  ])
+    expect(toTokenText(answer)).toBeNull();
+  expect(toTokenText(abiString('é'.repeat(4_000)))).toHaveLength(256);
+  expect(toTokenText(abiString('a\u202eb\nc'))).toBe('abc');
+  const lone = Buffer.from([0xff, 0xfe, 0x41]);
+  expect(toTokenText(`0x${word(32)}${word(3)}${padded(lone)}`)?.isWellFormed()).toBe(true);
+  expect(toTokenText(`0x${'ab'.repeat(30_000)}`)).toBeNull();
+});
 
-  it('is described when it has a supply, balances and allowances, with or without decimals', async () => {
-    expect(await erc20Of(name, symbol, decimals, amount, amount, amount)).toMatchObject({ name: 'Gold', decimals: 18 });
-    expect(await erc20Of(null, null, null, amount, amount, amount)).toMatchObject({ name: null, decimals: null });
-  });
+it('descriptions of several contracts use one request, and a failed call affects only its contract', async () => {
+  const requested: string[] = [];
+  const answers = [
+    abiString('Gold'),
+    abiString('GLD'),
+    `0x${word(18)}`,
+    bytes32('Old'),
+    null,
+    `0x${word(DECIMALS_MAX + 1)}`,
+  ];
+  const calls = async (given: readonly { to: string; data: string }[]) => {
+    requested.push(...given.map(({ to, data }) => `${to.slice(0, 4)} ${data}`));
+    return answers;
+  };
+  const [gold, old] = await describeTokens({ calls }, 'demo-chain', CONTRACTS);
+  expect(requested.slice(0, 3)).toEqual(['0xa1 0x06fdde03', '0xa1 0x95d89b41', '0xa1 0x313ce567']);
+  expect(gold).toMatchObject({ name: 'Gold', symbol: 'GLD', decimals: 18, verificationStatus: 'unverified' });
+  expect(old).toMatchObject({ name: 'Old', symbol: null, decimals: null, contractAddress: Buffer.alloc(20, 0xb2) });
+});
 
-  it('is not described when it has no code, is another kind of contract, or returns a hash for any call', async () => {
-    expect(await erc20Of('0x', '0x', '0x', '0x', '0x', '0x')).toBeNull();
-    expect(await erc20Of(name, symbol, null, amount, amount, null)).toBeNull();
-    const hash = `0x${'ab'.repeat(32)}`;
-    expect(await erc20Of(hash, hash, hash, hash, hash, hash)).toBeNull();
-  });
+it('only the contract that the node did not answer for has no description', async () => {
+  const fault = new NodeFault('late', 'it does not answer in time');
+  const answers = [abiString('Gold'), abiString('GLD'), `0x${word(18)}`, null, fault, null];
+  const [gold, other] = await describeTokens({ calls: async () => answers }, 'demo-chain', CONTRACTS);
+  expect([(gold as { name: string }).name, other]).toEqual(['Gold', fault]);
+});
 
-  it('is unknown, and not missing, while the node does not answer one of the calls', async () => {
-    const fault = new NodeFault('behind', 'header not found');
-    await expect(erc20Of(name, symbol, decimals, amount, fault, amount)).rejects.toBe(fault);
-    await expect(erc20Of(fault, symbol, decimals, amount, amount, amount)).rejects.toBe(fault);
-  });
+const erc20Of = (...answers: readonly (string | null | NodeFault)[]) =>
+  describeErc20({ calls: async () => answers }, 'demo-chain', CONTRACTS[0]!);
+const [name, symbol, decimals, amount] = [abiString('Gold'), abiString('GLD'), `0x${word(18)}`, `0x${word(0)}`];
+
+it('a contract with supply, balances and allowances is an ERC-20, with or without decimals', async () => {
+  expect(await erc20Of(name, symbol, decimals, amount, amount, amount)).toMatchObject({ name: 'Gold', decimals: 18 });
+  expect(await erc20Of(null, null, null, amount, amount, amount)).toMatchObject({ name: null, decimals: null });
+});
+
+it('a contract without code, of another kind, or that returns a hash for any call is no ERC-20', async () => {
+  expect(await erc20Of('0x', '0x', '0x', '0x', '0x', '0x')).toBeNull();
+  expect(await erc20Of(name, symbol, null, amount, amount, null)).toBeNull();
+  const hash = `0x${'ab'.repeat(32)}`;
+  expect(await erc20Of(hash, hash, hash, hash, hash, hash)).toBeNull();
+});
+
+it('a contract is not classified while the node does not answer one of the calls', async () => {
+  const fault = new NodeFault('behind', 'header not found');
+  await expect(erc20Of(name, symbol, decimals, amount, fault, amount)).rejects.toBe(fault);
+  await expect(erc20Of(fault, symbol, decimals, amount, amount, amount)).rejects.toBe(fault);
 });

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import type { ChainLog } from '../node.ts';
 import { toActivityRow } from '../rows.ts';
 import { eventTopicOf } from './abi-reader.ts';
@@ -55,237 +55,231 @@ const shown = (log: ChainLog) =>
     return { type: row.type, ...JSON.parse(row.details) };
   });
 
-describe('a log of a token', () => {
-  const erc20 = { contract_type: 'ERC20', contract_address: TOKEN };
-  const erc721 = { contract_type: 'ERC721', contract_address: TOKEN, token_id: '9', amount: '1' };
-  const transfer = (from: number, to: number) => logOf({ topics: [TRANSFER, topic(from), topic(to)], data: data(5) });
+const erc20 = { contract_type: 'ERC20', contract_address: TOKEN };
+const erc721 = { contract_type: 'ERC721', contract_address: TOKEN, token_id: '9', amount: '1' };
+const transfer = (from: number, to: number) => logOf({ topics: [TRANSFER, topic(from), topic(to)], data: data(5) });
 
-  it('of an ERC-20 is a transfer, from nobody a mint, to nobody a burn, from nobody to nobody nothing', () => {
-    expect(shown(transfer(1, 2))).toEqual([
-      { type: 'transfer', from: person(1), to: person(2), amount: '5', asset: erc20 },
-    ]);
-    expect(shown(transfer(0, 2))).toEqual([{ type: 'mint', to: person(2), amount: '5', asset: erc20 }]);
-    expect(shown(transfer(1, 0))).toEqual([{ type: 'burn', from: person(1), amount: '5', asset: erc20 }]);
-    expect(read(transfer(0, 0), 0)).toMatchObject({ records: [], unread: 'nobody' });
-    expect(read(transfer(1, 2), 0).tokens).toEqual([TOKEN]);
-  });
-
-  it('of an ERC-721 is told from an ERC-20 by its topics', () => {
-    const log = logOf({ topics: [TRANSFER, topic(0), topic(2), topic(9)] });
-    expect(shown(log)).toEqual([{ type: 'mint', to: person(2), amount: '1', asset: erc721 }]);
-    expect(read(log, 0).tokens).toEqual([]);
-  });
-
-  it('of an ERC-1155 is one activity, of a batch one an item, each with an id of its own', () => {
-    const sides = [topic(8), topic(1), topic(2)];
-    const single = logOf({ topics: [TRANSFER_SINGLE, ...sides], data: data(4, 30) });
-    const asset = { contract_type: 'ERC1155', contract_address: TOKEN, token_id: '4', amount: '30' };
-    expect(shown(single)).toEqual([{ type: 'transfer', from: person(1), to: person(2), amount: '30', asset }]);
-    const batch = logOf({ topics: [TRANSFER_BATCH, ...sides], data: data(64, 160, 2, 4, 4, 2, 1, 7) });
-    expect(shown(batch).map(({ amount, asset: { token_id } }) => [token_id, amount])).toEqual([
-      ['4', '1'],
-      ['4', '7'],
-    ]);
-    expect(new Set(read(batch, 0).records.map(({ id }) => id.toString('hex'))).size).toBe(2);
-    const uneven = logOf({ topics: [TRANSFER_BATCH, ...sides], data: data(64, 160, 2, 4, 4, 1, 1) });
-    expect(read(uneven, 0)).toMatchObject({ records: [], unread: 'malformed' });
-  });
-
-  it('that reports a range of tokens is one activity per token', () => {
-    const range = (last: number) =>
-      logOf({ topics: [CONSECUTIVE_TRANSFER, topic(10), topic(0), topic(2)], data: data(last) });
-    expect(shown(range(12)).map(({ asset }) => asset.token_id)).toEqual(['10', '11', '12']);
-    expect(read(range(12), 0).summary).toBeNull();
-    expect(read(range(9), 0).unread).toBe('malformed');
-  });
-
-  it('always gives the same record, with the time of its block', () => {
-    const [one, other] = [transfer(1, 2), { ...transfer(1, 2), blockHash: `0x${'0f'.repeat(32)}` }];
-    expect(read(one, 1_700_000_000).records).toEqual(read(other, 1_700_000_000).records);
-    const [{ indexedAt, blockchainMetadata, traceId }] = read(one, 1_700_000_000).records as [never];
-    expect(indexedAt).toBe(1_700_000_000_000_000);
-    expect(blockchainMetadata).toMatchObject({ blockNumber: '7', transactionIndex: '3', logIndex: '5' });
-    expect(traceId).toBe('cd'.repeat(16));
-  });
-
-  it('never causes a fault, whatever it contains, and its activities pass the checks of the writer', () => {
-    const hex = fc
-      .array(fc.constantFrom(word(0), word(1), word(32), word(64), word(2n ** 256n - 1n), 'ab'), { maxLength: 12 })
-      .map((parts) => `0x${parts.join('')}`);
-    const topics = fc
-      .tuple(
-        fc.constantFrom(TRANSFER, TRANSFER_SINGLE, TRANSFER_BATCH, CONSECUTIVE_TRANSFER, ORDER_FULFILLED),
-        fc.array(fc.constantFrom(topic(0), topic(1), topic(2), topic(2n ** 255n)), { maxLength: 3 }),
-      )
-      .map(([first, rest]) => [first, ...rest]);
-    const address = fc.constantFrom(TOKEN, MARKET, BRIDGE);
-    fc.assert(
-      fc.property(topics, hex, address, (some, text, of) => {
-        const { records, unread } = read(logOf({ topics: some, data: text, address: of }), 0);
-        for (const record of records) toActivityRow(record, LOCATION);
-        if (records.length > 0) expect(unread).toBeNull();
-      }),
-      { numRuns: 2_000 },
-    );
-  });
+it('a Transfer of an ERC-20 is a transfer, from the zero address a mint, to it a burn', () => {
+  expect(shown(transfer(1, 2))).toEqual([
+    { type: 'transfer', from: person(1), to: person(2), amount: '5', asset: erc20 },
+  ]);
+  expect(shown(transfer(0, 2))).toEqual([{ type: 'mint', to: person(2), amount: '5', asset: erc20 }]);
+  expect(shown(transfer(1, 0))).toEqual([{ type: 'burn', from: person(1), amount: '5', asset: erc20 }]);
+  expect(read(transfer(0, 0), 0)).toMatchObject({ records: [], unread: 'nobody' });
+  expect(read(transfer(1, 2), 0).tokens).toEqual([TOKEN]);
 });
 
-describe('a Transfer without indexed parameters', () => {
-  const legacy = {
-    ...settings,
-    legacyTokens: [
-      { contract: TOKEN, type: 'ERC721' as const },
-      { contract: MARKET, type: 'ERC20' as const },
-    ],
-  };
-  const early = logOf({ topics: [TRANSFER], data: data(person(1), person(2), 9) });
-  const asset = { contract_type: 'ERC721', contract_address: TOKEN, token_id: '9', amount: '1' };
-
-  it('is decoded for a contract that is known to be an ERC-721 or an ERC-20, and named for any other', () => {
-    const known = { ...legacy, marketplaces: [] };
-    const shownOf = (log: ChainLog) => readWith(known, log).records.map(({ details }) => JSON.parse(details));
-    expect(shownOf(early)).toEqual([{ from: person(1), to: person(2), amount: '1', asset }]);
-    const halfIndexed = logOf({ topics: [TRANSFER, topic(1), topic(2)], data: data(9) });
-    expect(shownOf(halfIndexed)).toEqual(shownOf(early));
-    expect(shownOf(logOf({ topics: [TRANSFER, topic(1), topic(2), topic(9)] }))).toEqual(shownOf(early));
-    expect(shownOf({ ...early, address: MARKET })).toMatchObject([{ amount: '9', asset: { contract_type: 'ERC20' } }]);
-    expect(read(early, 0)).toMatchObject({ records: [], unread: 'unindexed' });
-    expect(read(logOf({ topics: [TRANSFER, topic(1)], data: data(2, 9) }), 0).unread).toBe('unindexed');
-  });
-
-  it('is not taken for one when its data has another length or no addresses', () => {
-    for (const broken of [data(1, 2), data(1, 2, 3, 4), data(2n ** 200n, 2, 3), '0x'])
-      expect(readWith(legacy, logOf({ topics: [TRANSFER], data: broken }))).toMatchObject({
-        records: [],
-        unread: 'malformed',
-      });
-  });
+it('a Transfer with four topics is of an ERC-721', () => {
+  const log = logOf({ topics: [TRANSFER, topic(0), topic(2), topic(9)] });
+  expect(shown(log)).toEqual([{ type: 'mint', to: person(2), amount: '1', asset: erc721 }]);
+  expect(read(log, 0).tokens).toEqual([]);
 });
 
-describe('the budget of a block', () => {
-  const contract = (number: number) => `0x${number.toString(16).padStart(40, 'c')}`;
-  const range = (logIndex: number, address: string, [first, last]: readonly [bigint | number, bigint | number]) =>
-    logOf({ logIndex, address, topics: [CONSECUTIVE_TRANSFER, topic(first), topic(0), topic(2)], data: data(last) });
-  const batch = (logIndex: number, address: string, ids: readonly number[]) =>
-    logOf({
-      logIndex,
-      address,
-      topics: [TRANSFER_BATCH, topic(9), topic(1), topic(2)],
-      data: data(64, 64 + 32 * (ids.length + 1), ids.length, ...ids, ids.length, ...ids),
-    });
+it('a TransferSingle is one activity, a TransferBatch one per item, each with its own id', () => {
+  const sides = [topic(8), topic(1), topic(2)];
+  const single = logOf({ topics: [TRANSFER_SINGLE, ...sides], data: data(4, 30) });
+  const asset = { contract_type: 'ERC1155', contract_address: TOKEN, token_id: '4', amount: '30' };
+  expect(shown(single)).toEqual([{ type: 'transfer', from: person(1), to: person(2), amount: '30', asset }]);
+  const batch = logOf({ topics: [TRANSFER_BATCH, ...sides], data: data(64, 160, 2, 4, 4, 2, 1, 7) });
+  expect(shown(batch).map(({ amount, asset: { token_id } }) => [token_id, amount])).toEqual([
+    ['4', '1'],
+    ['4', '7'],
+  ]);
+  expect(new Set(read(batch, 0).records.map(({ id }) => id.toString('hex'))).size).toBe(2);
+  const uneven = logOf({ topics: [TRANSFER_BATCH, ...sides], data: data(64, 160, 2, 4, 4, 1, 1) });
+  expect(read(uneven, 0)).toMatchObject({ records: [], unread: 'malformed' });
+});
 
-  /** The readings of the logs of one block. */
-  const readAll = (logs: readonly ChainLog[], seconds = 12) =>
-    [...createReadActivities(settings)(blockOf(logs, { seconds }))].map(({ reading }) => reading);
-  /** How many activities each of these ranges gives, in one block. Each has a contract of its own. */
-  const countsOf = (tokens: readonly number[], seconds: number) => {
-    const ranges = tokens.map((count, at) => range(at, contract(at), [1, count]));
-    return readAll(ranges, seconds).map(({ records }) => records.length);
-  };
+it('a ConsecutiveTransfer is one activity per token', () => {
+  const range = (last: number) =>
+    logOf({ topics: [CONSECUTIVE_TRANSFER, topic(10), topic(0), topic(2)], data: data(last) });
+  expect(shown(range(12)).map(({ asset }) => asset.token_id)).toEqual(['10', '11', '12']);
+  expect(read(range(12), 0).summary).toBeNull();
+  expect(read(range(9), 0).unread).toBe('malformed');
+});
 
-  it('takes 10,000 tokens of a contract from logs with several, and of a log beyond that none, with its ids and count', () => {
-    const ids = Array.from({ length: 5_001 }, (_, index) => 7 + index);
-    const readings = readAll([
-      range(0, TOKEN, [1, 5_000]),
-      batch(1, TOKEN, ids),
-      batch(2, TOKEN, ids.slice(1)),
-      batch(3, TOKEN, [5]),
-      batch(4, contract(1), [5]),
-      range(5, contract(2), [10, 2n ** 256n - 1n]),
-    ]);
-    expect(readings.map(({ records }) => records.length)).toEqual([5_000, 0, 5_000, 0, 1, 0]);
-    expect(readings[1]).toEqual({
+it('a log always gives the same record, with the time of its block', () => {
+  const [one, other] = [transfer(1, 2), { ...transfer(1, 2), blockHash: `0x${'0f'.repeat(32)}` }];
+  expect(read(one, 1_700_000_000).records).toEqual(read(other, 1_700_000_000).records);
+  const [{ indexedAt, blockchainMetadata, traceId }] = read(one, 1_700_000_000).records as [never];
+  expect(indexedAt).toBe(1_700_000_000_000_000);
+  expect(blockchainMetadata).toMatchObject({ blockNumber: '7', transactionIndex: '3', logIndex: '5' });
+  expect(traceId).toBe('cd'.repeat(16));
+});
+
+it('no log causes an error, and its activities pass the checks of the writer', () => {
+  const hex = fc
+    .array(fc.constantFrom(word(0), word(1), word(32), word(64), word(2n ** 256n - 1n), 'ab'), { maxLength: 12 })
+    .map((parts) => `0x${parts.join('')}`);
+  const topics = fc
+    .tuple(
+      fc.constantFrom(TRANSFER, TRANSFER_SINGLE, TRANSFER_BATCH, CONSECUTIVE_TRANSFER, ORDER_FULFILLED),
+      fc.array(fc.constantFrom(topic(0), topic(1), topic(2), topic(2n ** 255n)), { maxLength: 3 }),
+    )
+    .map(([first, rest]) => [first, ...rest]);
+  const address = fc.constantFrom(TOKEN, MARKET, BRIDGE);
+  fc.assert(
+    fc.property(topics, hex, address, (some, text, of) => {
+      const { records, unread } = read(logOf({ topics: some, data: text, address: of }), 0);
+      for (const record of records) toActivityRow(record, LOCATION);
+      if (records.length > 0) expect(unread).toBeNull();
+    }),
+    { numRuns: 2_000 },
+  );
+});
+
+const legacy = {
+  ...settings,
+  legacyTokens: [
+    { contract: TOKEN, type: 'ERC721' as const },
+    { contract: MARKET, type: 'ERC20' as const },
+  ],
+};
+const early = logOf({ topics: [TRANSFER], data: data(person(1), person(2), 9) });
+const asset = { contract_type: 'ERC721', contract_address: TOKEN, token_id: '9', amount: '1' };
+
+it('a Transfer without indexed parameters is decoded for a legacy token, and reported for any other contract', () => {
+  const known = { ...legacy, marketplaces: [] };
+  const shownOf = (log: ChainLog) => readWith(known, log).records.map(({ details }) => JSON.parse(details));
+  expect(shownOf(early)).toEqual([{ from: person(1), to: person(2), amount: '1', asset }]);
+  const halfIndexed = logOf({ topics: [TRANSFER, topic(1), topic(2)], data: data(9) });
+  expect(shownOf(halfIndexed)).toEqual(shownOf(early));
+  expect(shownOf(logOf({ topics: [TRANSFER, topic(1), topic(2), topic(9)] }))).toEqual(shownOf(early));
+  expect(shownOf({ ...early, address: MARKET })).toMatchObject([{ amount: '9', asset: { contract_type: 'ERC20' } }]);
+  expect(read(early, 0)).toMatchObject({ records: [], unread: 'unindexed' });
+  expect(read(logOf({ topics: [TRANSFER, topic(1)], data: data(2, 9) }), 0).unread).toBe('unindexed');
+});
+
+it('a Transfer without indexed parameters is malformed when its data has another length or no addresses', () => {
+  for (const broken of [data(1, 2), data(1, 2, 3, 4), data(2n ** 200n, 2, 3), '0x'])
+    expect(readWith(legacy, logOf({ topics: [TRANSFER], data: broken }))).toMatchObject({
       records: [],
-      tokens: [],
-      unread: null,
-      summary: { contract: TOKEN, tokens: 5_001n, firstId: 7n, lastId: 5_007n },
+      unread: 'malformed',
     });
-    expect(readings[3]!.summary).toMatchObject({ tokens: 1n });
-    expect(readings[5]!.summary).toMatchObject({ tokens: 2n ** 256n - 10n, lastId: 2n ** 256n - 1n });
+});
+
+const contract = (number: number) => `0x${number.toString(16).padStart(40, 'c')}`;
+const range = (logIndex: number, address: string, [first, last]: readonly [bigint | number, bigint | number]) =>
+  logOf({ logIndex, address, topics: [CONSECUTIVE_TRANSFER, topic(first), topic(0), topic(2)], data: data(last) });
+const batch = (logIndex: number, address: string, ids: readonly number[]) =>
+  logOf({
+    logIndex,
+    address,
+    topics: [TRANSFER_BATCH, topic(9), topic(1), topic(2)],
+    data: data(64, 64 + 32 * (ids.length + 1), ids.length, ...ids, ids.length, ...ids),
   });
 
-  it.each([
-    [0, 500],
-    [1, 5_000],
-    [2, 10_000],
-    [3, 15_000],
-    [4, 20_000],
-    [86_400, 20_000],
-  ])('takes, %i seconds after the block before, %i tokens from the ranges of all contracts', (seconds, most) => {
-    const half = most / 2;
-    expect(countsOf([half, half], seconds)).toEqual([half, half]);
-    expect(countsOf([half, half, 1], seconds)).toEqual([half, 0, 1]);
-  });
+/** The readings of the logs of one block. */
+const readAll = (logs: readonly ChainLog[], seconds = 12) =>
+  [...createReadActivities(settings)(blockOf(logs, { seconds }))].map(({ reading }) => reading);
+/** How many activities each of these ranges gives, in one block. Each has a contract of its own. */
+const countsOf = (tokens: readonly number[], seconds: number) => {
+  const ranges = tokens.map((count, at) => range(at, contract(at), [1, count]));
+  return readAll(ranges, seconds).map(({ records }) => records.length);
+};
 
-  it('takes the ranges of the contracts with the fewest tokens first, wherever they are in the block', () => {
-    expect(countsOf([10_000, 10_000, 5_000, 501], 2)).toEqual([0, 0, 5_000, 501]);
-    expect(countsOf([10_000, 10_000, 5_000, 501], 4)).toEqual([10_000, 0, 5_000, 501]);
-    const several = [1, 2, 3].map((at) => range(at, contract(1), [at * 100, at * 100 + 99]));
-    const counts = readAll([range(0, contract(0), [1, 250]), ...several], 0).map(({ records }) => records.length);
-    expect(counts).toEqual([250, 100, 100, 0]);
+it('10,000 tokens of a contract are taken per block, and a log beyond that is summarised with ids and count', () => {
+  const ids = Array.from({ length: 5_001 }, (_, index) => 7 + index);
+  const readings = readAll([
+    range(0, TOKEN, [1, 5_000]),
+    batch(1, TOKEN, ids),
+    batch(2, TOKEN, ids.slice(1)),
+    batch(3, TOKEN, [5]),
+    batch(4, contract(1), [5]),
+    range(5, contract(2), [10, 2n ** 256n - 1n]),
+  ]);
+  expect(readings.map(({ records }) => records.length)).toEqual([5_000, 0, 5_000, 0, 1, 0]);
+  expect(readings[1]).toEqual({
+    records: [],
+    tokens: [],
+    unread: null,
+    summary: { contract: TOKEN, tokens: 5_001n, firstId: 7n, lastId: 5_007n },
   });
+  expect(readings[3]!.summary).toMatchObject({ tokens: 1n });
+  expect(readings[5]!.summary).toMatchObject({ tokens: 2n ** 256n - 10n, lastId: 2n ** 256n - 1n });
+});
 
-  it('never suppresses batches and single transfers because of ranges', () => {
-    const single = logOf({ logIndex: 3, topics: [TRANSFER, topic(1), topic(2)], data: data(5) });
-    const full = range(0, contract(0), [1, 500]);
-    const readings = readAll([full, batch(1, contract(1), [1, 2]), batch(2, contract(0), [1]), single], 0);
-    expect(readings.map(({ records }) => records.length)).toEqual([500, 2, 1, 1]);
+it.each([
+  [0, 500],
+  [1, 5_000],
+  [2, 10_000],
+  [3, 15_000],
+  [4, 20_000],
+  [86_400, 20_000],
+])('%i seconds after the previous block, %i tokens are taken from the ranges of all contracts', (seconds, most) => {
+  const half = most / 2;
+  expect(countsOf([half, half], seconds)).toEqual([half, half]);
+  expect(countsOf([half, half, 1], seconds)).toEqual([half, 0, 1]);
+});
+
+it('the ranges of the contracts with the fewest tokens are taken first', () => {
+  expect(countsOf([10_000, 10_000, 5_000, 501], 2)).toEqual([0, 0, 5_000, 501]);
+  expect(countsOf([10_000, 10_000, 5_000, 501], 4)).toEqual([10_000, 0, 5_000, 501]);
+  const several = [1, 2, 3].map((at) => range(at, contract(1), [at * 100, at * 100 + 99]));
+  const counts = readAll([range(0, contract(0), [1, 250]), ...several], 0).map(({ records }) => records.length);
+  expect(counts).toEqual([250, 100, 100, 0]);
+});
+
+it('ranges never displace batches and single transfers', () => {
+  const single = logOf({ logIndex: 3, topics: [TRANSFER, topic(1), topic(2)], data: data(5) });
+  const full = range(0, contract(0), [1, 500]);
+  const readings = readAll([full, batch(1, contract(1), [1, 2]), batch(2, contract(0), [1]), single], 0);
+  expect(readings.map(({ records }) => records.length)).toEqual([500, 2, 1, 1]);
+});
+
+it('the budget keeps any chain below the rate of one indexer', () => {
+  const ranges = fc.array(fc.integer({ min: 1, max: 12_000 }), { maxLength: 60 });
+  const blocks = fc.array(fc.record({ ranges, seconds: fc.nat(15) }), { minLength: 1, maxLength: 6 });
+  const property = fc.property(blocks, (given) => {
+    for (const { ranges: tokens, seconds } of given) {
+      const logs = tokens.map((count, at) => ({
+        logIndex: at,
+        contract: contract(at),
+        tokens: BigInt(count),
+        isRange: true,
+      }));
+      const over = findOverBudget(logs, BLOCK_LIMITS, seconds);
+      const taken = tokens.reduce((sum, count, at) => sum + (over.has(at) ? 0 : count), 0);
+      expect(taken).toBeLessThanOrEqual(Math.max(500, 5_000 * seconds));
+    }
   });
+  fc.assert(property);
+});
 
-  it('keeps a chain below what one indexer can do, whatever the logs of its blocks report', () => {
-    const ranges = fc.array(fc.integer({ min: 1, max: 12_000 }), { maxLength: 60 });
-    const blocks = fc.array(fc.record({ ranges, seconds: fc.nat(15) }), { minLength: 1, maxLength: 6 });
-    const property = fc.property(blocks, (given) => {
-      for (const { ranges: tokens, seconds } of given) {
-        const logs = tokens.map((count, at) => ({
-          logIndex: at,
-          contract: contract(at),
-          tokens: BigInt(count),
-          isRange: true,
-        }));
-        const over = findOverBudget(logs, BLOCK_LIMITS, seconds);
-        const taken = tokens.reduce((sum, count, at) => sum + (over.has(at) ? 0 : count), 0);
-        expect(taken).toBeLessThanOrEqual(Math.max(500, 5_000 * seconds));
-      }
+it('the budget of a block does not depend on the blocks that are read with it', () => {
+  const drafts = fc.array(fc.record({ of: fc.nat(3), tokens: fc.integer({ min: 1, max: 30 }) }), { maxLength: 8 });
+  const chain = fc.array(fc.record({ seconds: fc.nat(2), drafts }), { minLength: 2, maxLength: 8 });
+  const limits = { ofContract: 40, ofRanges: (passed: number) => 20 + 20 * passed };
+  const property = fc.property(chain, fc.nat(7), (given, cut) => {
+    const hashOf = (number: number) => `0x${word(number)}`;
+    let timestampS = 0;
+    const blocks = given.map(({ seconds: passed }, number) => {
+      timestampS += passed;
+      return { number, hash: hashOf(number), parentHash: hashOf(number), timestampS, logsBloom: Buffer.alloc(0) };
     });
-    fc.assert(property);
-  });
-
-  it('is the same for a block whichever blocks are read with it', () => {
-    const drafts = fc.array(fc.record({ of: fc.nat(3), tokens: fc.integer({ min: 1, max: 30 }) }), { maxLength: 8 });
-    const chain = fc.array(fc.record({ seconds: fc.nat(2), drafts }), { minLength: 2, maxLength: 8 });
-    const limits = { ofContract: 40, ofRanges: (passed: number) => 20 + 20 * passed };
-    const property = fc.property(chain, fc.nat(7), (given, cut) => {
-      const hashOf = (number: number) => `0x${word(number)}`;
-      let timestampS = 0;
-      const blocks = given.map(({ seconds: passed }, number) => {
-        timestampS += passed;
-        return { number, hash: hashOf(number), parentHash: hashOf(number), timestampS, logsBloom: Buffer.alloc(0) };
-      });
-      const logs = given.flatMap(({ drafts: own }, number) =>
-        own.map(({ of, tokens }, at) => ({
-          ...range(at, contract(of), [1, tokens]),
-          blockNumber: number,
-          blockHash: hashOf(number),
-        })),
-      );
-      const readFrom = (from: number) => {
-        const parentTimestampS = from === 0 ? null : blocks[from - 1]!.timestampS;
-        const part = {
-          blocks: blocks.slice(from),
-          logs: logs.filter(({ blockNumber }) => blockNumber >= from),
-          parentTimestampS,
-        };
-        return [...createReadActivities(settings, limits)(part)].map(({ log, reading }) => [
-          log.blockNumber,
-          reading.records.length,
-        ]);
+    const logs = given.flatMap(({ drafts: own }, number) =>
+      own.map(({ of, tokens }, at) => ({
+        ...range(at, contract(of), [1, tokens]),
+        blockNumber: number,
+        blockHash: hashOf(number),
+      })),
+    );
+    const readFrom = (from: number) => {
+      const parentTimestampS = from === 0 ? null : blocks[from - 1]!.timestampS;
+      const part = {
+        blocks: blocks.slice(from),
+        logs: logs.filter(({ blockNumber }) => blockNumber >= from),
+        parentTimestampS,
       };
-      const from = Math.min(cut, given.length - 1);
-      expect(readFrom(from)).toEqual(readFrom(0).filter(([number]) => number! >= from));
-    });
-    fc.assert(property);
+      return [...createReadActivities(settings, limits)(part)].map(({ log, reading }) => [
+        log.blockNumber,
+        reading.records.length,
+      ]);
+    };
+    const from = Math.min(cut, given.length - 1);
+    expect(readFrom(from)).toEqual(readFrom(0).filter(([number]) => number! >= from));
   });
+  fc.assert(property);
 });
 
 const item = (kind: number, token: string, [id, amount]: readonly [number, number]) => [kind, token, id, amount];
@@ -301,91 +295,81 @@ function orderLog(
   return logOf({ address: MARKET, topics: [ORDER_FULFILLED, topic(offerer), topic(0)], data: data(...all) });
 }
 
-describe('a log of a marketplace', () => {
-  const nft = item(2, TOKEN, [9, 1]);
-  const thing = { contract_type: 'ERC721', contract_address: TOKEN, token_id: '9', amount: '1' };
-  const coin = (kind: number, token: string, [amount, to]: readonly [number, number]) => [
-    ...item(kind, token, [0, amount]),
-    person(to),
-  ];
+const nft = item(2, TOKEN, [9, 1]);
+const thing = { contract_type: 'ERC721', contract_address: TOKEN, token_id: '9', amount: '1' };
+const coin = (kind: number, token: string, [amount, to]: readonly [number, number]) => [
+  ...item(kind, token, [0, amount]),
+  person(to),
+];
 
-  it('is a sale by the offerer of an NFT: the fulfiller buys, and payments to others than the seller are fees', () => {
-    const native = person(0);
-    const log = orderLog(
-      [1, 2],
-      [nft],
-      [coin(0, native, [900, 1]), coin(0, native, [75, 3]), coin(0, native, [25, 4])],
-    );
-    const fees = [3, 4].map((to, index) => ({ amount: ['75', '25'][index], type: 'ROYALTY', recipient: person(to) }));
-    expect(shown(log)).toEqual([
-      {
-        type: 'sale',
-        order_id: topic(77),
-        to: person(2),
-        from: person(1),
-        asset: [thing],
-        payment: {
-          token: { contract_type: 'NATIVE', symbol: 'ETH' },
-          price_excluding_fees: '900',
-          price_including_fees: '1000',
-          fees,
-        },
+it('an order that offers an NFT is a sale: the fulfiller buys, and payments to others are fees', () => {
+  const native = person(0);
+  const log = orderLog([1, 2], [nft], [coin(0, native, [900, 1]), coin(0, native, [75, 3]), coin(0, native, [25, 4])]);
+  const fees = [3, 4].map((to, index) => ({ amount: ['75', '25'][index], type: 'ROYALTY', recipient: person(to) }));
+  expect(shown(log)).toEqual([
+    {
+      type: 'sale',
+      order_id: topic(77),
+      to: person(2),
+      from: person(1),
+      asset: [thing],
+      payment: {
+        token: { contract_type: 'NATIVE', symbol: 'ETH' },
+        price_excluding_fees: '900',
+        price_including_fees: '1000',
+        fees,
       },
-    ]);
-  });
-
-  it('is a sale to the offerer of a currency: the fulfiller sells, and the fees come out of the offer', () => {
-    const money = person(500);
-    const log = orderLog([1, 2], [item(1, money, [0, 1_000])], [[...nft, person(1)], coin(1, money, [30, 3])]);
-    expect(shown(log)).toMatchObject([
-      {
-        type: 'sale',
-        to: person(1),
-        from: person(2),
-        asset: [thing],
-        payment: {
-          token: { contract_type: 'ERC20', contract_address: money },
-          price_excluding_fees: '970',
-          price_including_fees: '1000',
-        },
-      },
-    ]);
-  });
-
-  it('is nothing when it is of no marketplace, of several contracts or currencies, or names nobody', () => {
-    const paid = coin(0, person(0), [9, 1]);
-    const good = orderLog([1, 2], [nft], [paid]);
-    expect(shown(good)).toHaveLength(1);
-    expect(shown({ ...good, address: TOKEN })).toEqual([]);
-    expect(read(orderLog([1, 2], [nft, item(2, MARKET, [1, 1])], [paid]), 0).unread).toBe('several-contracts');
-    expect(read(orderLog([1, 2], [nft], [paid, coin(1, TOKEN, [9, 1])]), 0).unread).toBe('several-currencies');
-    expect(read(orderLog([1, 0], [nft], [paid]), 0).unread).toBe('nobody');
-    const many = Array.from({ length: 1_000 }, (_, id) => item(2, TOKEN, [id, 1]));
-    expect(read(orderLog([1, 2], many, [paid]), 0).unread).toBe('too-long');
-  });
+    },
+  ]);
 });
 
-describe('a log of a bridge', () => {
-  const deposited = eventTopicOf('Deposited(address,address,address,uint256)');
-  const withdrawn = eventTopicOf('Withdrawn(address,address,uint256)');
+it('an order that offers a currency is a sale: the fulfiller sells, and fees are part of the offer', () => {
+  const money = person(500);
+  const log = orderLog([1, 2], [item(1, money, [0, 1_000])], [[...nft, person(1)], coin(1, money, [30, 3])]);
+  expect(shown(log)).toMatchObject([
+    {
+      type: 'sale',
+      to: person(1),
+      from: person(2),
+      asset: [thing],
+      payment: {
+        token: { contract_type: 'ERC20', contract_address: money },
+        price_excluding_fees: '970',
+        price_including_fees: '1000',
+      },
+    },
+  ]);
+});
 
-  it('is a deposit or a withdrawal by the events of the settings, and of that contract only', () => {
-    const asset = { contract_type: 'ERC20', contract_address: TOKEN };
-    const log = logOf({ address: BRIDGE, topics: [deposited, topic(TOKEN), topic(2)], data: data(1, 60) });
-    expect(shown(log)).toEqual([{ type: 'deposit', to: person(2), amount: '60', asset }]);
-    expect(shown({ ...log, address: TOKEN })).toEqual([]);
-    const back = logOf({ address: BRIDGE, topics: [withdrawn, topic(2)], data: data(TOKEN, 61) });
-    expect(shown(back)).toEqual([{ type: 'withdrawal', from: person(2), amount: '61', asset }]);
-    expect(read({ ...log, data: '0x' }, 0).unread).toBe('malformed');
-  });
+it('an order of no marketplace, of several contracts or currencies, or without a fulfiller is no sale', () => {
+  const paid = coin(0, person(0), [9, 1]);
+  const good = orderLog([1, 2], [nft], [paid]);
+  expect(shown(good)).toHaveLength(1);
+  expect(shown({ ...good, address: TOKEN })).toEqual([]);
+  expect(read(orderLog([1, 2], [nft, item(2, MARKET, [1, 1])], [paid]), 0).unread).toBe('several-contracts');
+  expect(read(orderLog([1, 2], [nft], [paid, coin(1, TOKEN, [9, 1])]), 0).unread).toBe('several-currencies');
+  expect(read(orderLog([1, 0], [nft], [paid]), 0).unread).toBe('nobody');
+  const many = Array.from({ length: 1_000 }, (_, id) => item(2, TOKEN, [id, 1]));
+  expect(read(orderLog([1, 2], many, [paid]), 0).unread).toBe('too-long');
+});
 
-  it('has no events that cannot be read, and says so before anything is indexed', () => {
-    const contract = BRIDGE;
-    expect(() => parseBridge({ contract })).toThrow('has a deposit or a withdrawal');
-    expect(() => parseBridge({ contract, deposit: 'Deposited' })).toThrow('Name(type [indexed] [name], …)');
-    expect(() => parseBridge({ contract, deposit: 'D(address who)' })).toThrow('names no amount and no token');
-    expect(() => parseBridge({ contract, deposit: 'D(string who, uint256 amount, address token)' })).toThrow(
-      'one word',
-    );
-  });
+const deposited = eventTopicOf('Deposited(address,address,address,uint256)');
+const withdrawn = eventTopicOf('Withdrawn(address,address,uint256)');
+
+it('a configured event of a bridge is a deposit or a withdrawal, only of that contract', () => {
+  const asset = { contract_type: 'ERC20', contract_address: TOKEN };
+  const log = logOf({ address: BRIDGE, topics: [deposited, topic(TOKEN), topic(2)], data: data(1, 60) });
+  expect(shown(log)).toEqual([{ type: 'deposit', to: person(2), amount: '60', asset }]);
+  expect(shown({ ...log, address: TOKEN })).toEqual([]);
+  const back = logOf({ address: BRIDGE, topics: [withdrawn, topic(2)], data: data(TOKEN, 61) });
+  expect(shown(back)).toEqual([{ type: 'withdrawal', from: person(2), amount: '61', asset }]);
+  expect(read({ ...log, data: '0x' }, 0).unread).toBe('malformed');
+});
+
+it('an event of a bridge that cannot be decoded is refused before anything is indexed', () => {
+  const contract = BRIDGE;
+  expect(() => parseBridge({ contract })).toThrow('has a deposit or a withdrawal');
+  expect(() => parseBridge({ contract, deposit: 'Deposited' })).toThrow('Name(type [indexed] [name], …)');
+  expect(() => parseBridge({ contract, deposit: 'D(address who)' })).toThrow('names no amount and no token');
+  expect(() => parseBridge({ contract, deposit: 'D(string who, uint256 amount, address token)' })).toThrow('one word');
 });

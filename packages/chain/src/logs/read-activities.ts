@@ -50,10 +50,7 @@ export interface ReadLog {
 const TRACE_ID_DIGITS = 32;
 const MICROSECONDS = 1_000_000;
 
-/**
- * Turns the logs of whole blocks into records. The same block always gives the same records: the budget depends on
- * the block and the previous one's time, `indexedAt` is the block's time.
- */
+/** Turns the logs of whole blocks into records; the same block always gives the same ones. */
 export function createReadActivities(
   settings: LogSettings,
   limits = BLOCK_LIMITS,

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { type ChainBlock, type ChainLog, type ChainNode, NodeFault } from '../node.ts';
 import { type BlockRange, bloomOf, ForkFault, readRange } from './read-range.ts';
 import { CONSECUTIVE_TRANSFER, TRANSFER } from './transfers.ts';
@@ -48,161 +48,153 @@ const range = (over: Partial<BlockRange> = {}): BlockRange => ({
   ...over,
 });
 
-describe('a range of blocks', () => {
-  it('is returned with all its logs when it links to the known block', async () => {
-    const { blocks, logs } = await readRange(nodeOf(), range());
-    expect(blocks.map(({ number }) => number)).toEqual([10, 11, 12]);
-    expect(logs).toEqual([10, 11, 12].flatMap(logsOf));
-    const many = await readRange(nodeOf(), range({ to: 60 }));
-    expect(many.logs).toHaveLength(102);
-  });
-
-  it('is refused when it is no child of the last indexed block', async () => {
-    const fault = await readRange(nodeOf(), range({ after: { number: 9, hash: hashOf(9, 1) } })).catch(
-      (thrown) => thrown,
-    );
-    expect(fault).toBeInstanceOf(ForkFault);
-    expect(fault.block).toEqual({ number: 9, hash: hashOf(9, 1) });
-  });
-
-  it('is refused when it does not lead to the final block, also when that one comes later', async () => {
-    const at = (number: number, branch: number) => ({ holds: [{ number, hash: hashOf(number, branch) }] });
-    await expect(readRange(nodeOf(), range(at(11, 1)))).rejects.toThrow(ForkFault);
-    await expect(readRange(nodeOf(), range(at(100, 1)))).rejects.toThrow(ForkFault);
-    expect((await readRange(nodeOf(), range(at(100, 0)))).blocks).toHaveLength(3);
-    // An orphaned block: its children are missing, so it is no ancestor of the final block.
-    const orphan = { ...blockOf(12), hash: hashOf(12, 1) };
-    const blocks = async (from: number, to: number) =>
-      list(from, to, (number) => (number === 12 ? orphan : blockOf(number)));
-    await expect(readRange(nodeOf({ blocks }), range(at(100, 0)))).rejects.toThrow(
-      'does not link to the block before it',
-    );
-  });
-
-  it('is refused when its end is not on the chain of a known block, however far above that one is', async () => {
-    const far = { number: 100_000, hash: hashOf(100_000) };
-    const orphan = { ...blockOf(12), hash: hashOf(12, 1) };
-    // The last block of a node that has stopped: no child shows that it was orphaned.
-    const stopped = { blocks: async () => [blockOf(10), blockOf(11), orphan] };
-    const blocksAt = async (numbers: readonly number[]) =>
-      numbers.map((number) => (number === 12 ? orphan : number === far.number ? null : blockOf(number)));
-    const given = range({ holds: [far] });
-    await expect(readRange(nodeOf({ ...stopped, blocksAt }), given)).rejects.toMatchObject({ kind: 'behind' });
-    // Behind the same address another node has the known block.
-    await expect(readRange(nodeOf(stopped), given)).rejects.toThrow('block 12 is not on the chain of block 100000');
-    const fork = async (numbers: readonly number[]) =>
-      numbers.map((number) => ({ ...blockOf(number), hash: hashOf(number, number > 12 ? 1 : 0) }));
-    const fault = await readRange(nodeOf({ blocksAt: fork }), given).catch((thrown) => thrown);
-    expect(fault).toBeInstanceOf(ForkFault);
-    expect(fault.block).toEqual(far);
-    expect((await readRange(nodeOf(), given)).blocks).toHaveLength(3);
-  });
-
-  it.each([
-    ['leaves out a block', { blocks: async () => [blockOf(10), blockOf(12)] }, 'does not return all blocks'],
-    ['gives another block', { blocks: async () => [10, 11, 13].map(blockOf) }, 'asked for block 12 it gave 13'],
-    [
-      'leaves out a log',
-      { logsOf: async (hash: string) => logsOf(numberOf(hash)).slice(1) },
-      'are missing or out of order',
-    ],
-    [
-      'leaves out the last log',
-      { logsOf: async (hash: string) => logsOf(numberOf(hash)).slice(0, 1) },
-      'do not match the bloom',
-    ],
-    [
-      'gives a log twice',
-      { logsOf: async (hash: string) => [logOf(numberOf(hash), 0), ...logsOf(numberOf(hash))] },
-      'missing or out of order',
-    ],
-    [
-      'gives logs of another block of the number',
-      { logsOf: async (hash: string) => logsOf(numberOf(hash)).map((log) => ({ ...log, blockHash: hashOf(1, 1) })) },
-      'has the hash of another block',
-    ],
-    ['gives logs that were not asked for', { logsOf: async () => logsOf(40) }, 'not'],
-  ])('is refused of a node that %s', async (_what, over, sentence) => {
-    await expect(readRange(nodeOf(over), range())).rejects.toThrow(sentence);
-  });
-
-  it('is refused when its first or last block was replaced while logs were read', async () => {
-    const block = async () => ({ ...blockOf(60), hash: hashOf(60, 1) });
-    await expect(readRange(nodeOf({ block }), range({ to: 60 }))).rejects.toThrow('was replaced while');
-  });
-
-  it('of a chain without blooms has its logs in order, and asks for those of every block', async () => {
-    const blocks = async (from: number, to: number) =>
-      list(from, to, (number) => ({ ...blockOf(number), logsBloom: Buffer.alloc(256) }));
-    const { logs } = await readRange(nodeOf({ blocks }), range({ hasBlooms: false }));
-    expect(logs).toHaveLength(6);
-    const reversed = async (hash: string) => logsOf(numberOf(hash)).toReversed();
-    await expect(readRange(nodeOf({ blocks, logsOf: reversed }), range({ hasBlooms: false }))).rejects.toThrow(
-      'out of order',
-    );
-    expect((await readRange(nodeOf({ blocks }), range({ hasBlooms: true }))).logs).toEqual([]);
-  });
+it('a range that links to the known block is returned with all its logs', async () => {
+  const { blocks, logs } = await readRange(nodeOf(), range());
+  expect(blocks.map(({ number }) => number)).toEqual([10, 11, 12]);
+  expect(logs).toEqual([10, 11, 12].flatMap(logsOf));
+  const many = await readRange(nodeOf(), range({ to: 60 }));
+  expect(many.logs).toHaveLength(102);
 });
 
-describe('the time of the block before a range', () => {
-  /** A node whose block has a log of a range of tokens. */
-  const nodeWithRange = (at: number, over: Partial<ChainNode> = {}) =>
-    nodeOf({
-      logsOf: async (hash) =>
-        logsOf(numberOf(hash)).map((log) =>
-          log.blockNumber === at ? { ...log, topics: [CONSECUTIVE_TRANSFER] } : log,
-        ),
-      ...over,
-    });
-  const read = (node: ChainNode) => readRange(node, range({ hasBlooms: false }));
-
-  it('is read when the first block has a range of tokens, whose number it decides, and only then', async () => {
-    expect((await read(nodeWithRange(10))).parentTimestampS).toBe(9);
-    const block = () => Promise.reject(new NodeFault('unreachable', 'it is not requested'));
-    expect((await read(nodeWithRange(11, { block }))).parentTimestampS).toBeNull();
-  });
-
-  it('is of the parent of the range, or the node is not used', async () => {
-    const other = async () => ({ ...blockOf(9), hash: hashOf(9, 1) });
-    await expect(read(nodeWithRange(10, { block: other }))).rejects.toMatchObject({ kind: 'inconsistent' });
-    await expect(read(nodeWithRange(10, { block: async () => null }))).rejects.toMatchObject({ kind: 'behind' });
-  });
-});
-
-describe('a single block whose logs a node refuses', () => {
-  const refuse = (kind: NodeFault['kind']) => () => Promise.reject(new NodeFault(kind, 'not so many'));
-  const single = range({ to: 10 });
-
-  it.each(['too-much', 'late', 'unreachable'] as const)(
-    '(%s) is read by the receipts of its transactions',
-    async (kind) => {
-      const { logs } = await readRange(nodeOf({ logsOf: refuse(kind) }), single);
-      expect(logs).toEqual(logsOf(10));
-    },
+it('a range that is no child of the last indexed block is refused', async () => {
+  const fault = await readRange(nodeOf(), range({ after: { number: 9, hash: hashOf(9, 1) } })).catch(
+    (thrown) => thrown,
   );
+  expect(fault).toBeInstanceOf(ForkFault);
+  expect(fault.block).toEqual({ number: 9, hash: hashOf(9, 1) });
+});
 
-  it('is refused when its receipts lack a log, or belong to another block', async () => {
-    for (const [logs, sentence] of [
-      [logsOf(10).slice(1), 'missing or out of order'],
-      [logsOf(10).slice(0, 1), 'do not match the bloom'],
-      [logsOf(10).map((log) => ({ ...log, blockHash: hashOf(1, 1) })), 'has the hash of another block'],
-    ] as const) {
-      const node = nodeOf({ logsOf: refuse('too-much'), logsByReceipts: async () => logs });
-      await expect(readRange(node, single)).rejects.toThrow(sentence);
-    }
+it('a range that does not lead to the final block is refused, also when that one follows later', async () => {
+  const at = (number: number, branch: number) => ({ holds: [{ number, hash: hashOf(number, branch) }] });
+  await expect(readRange(nodeOf(), range(at(11, 1)))).rejects.toThrow(ForkFault);
+  await expect(readRange(nodeOf(), range(at(100, 1)))).rejects.toThrow(ForkFault);
+  expect((await readRange(nodeOf(), range(at(100, 0)))).blocks).toHaveLength(3);
+  // An orphaned block: its children are missing, so it is no ancestor of the final block.
+  const orphan = { ...blockOf(12), hash: hashOf(12, 1) };
+  const blocks = async (from: number, to: number) =>
+    list(from, to, (number) => (number === 12 ? orphan : blockOf(number)));
+  await expect(readRange(nodeOf({ blocks }), range(at(100, 0)))).rejects.toThrow(
+    'does not link to the block before it',
+  );
+});
+
+it('a range whose end is not on the chain of a known block is refused, however far above that block is', async () => {
+  const far = { number: 100_000, hash: hashOf(100_000) };
+  const orphan = { ...blockOf(12), hash: hashOf(12, 1) };
+  // The last block of a node that has stopped: no child shows that it was orphaned.
+  const stopped = { blocks: async () => [blockOf(10), blockOf(11), orphan] };
+  const blocksAt = async (numbers: readonly number[]) =>
+    numbers.map((number) => (number === 12 ? orphan : number === far.number ? null : blockOf(number)));
+  const given = range({ holds: [far] });
+  await expect(readRange(nodeOf({ ...stopped, blocksAt }), given)).rejects.toMatchObject({ kind: 'behind' });
+  // Behind the same address another node has the known block.
+  await expect(readRange(nodeOf(stopped), given)).rejects.toThrow('block 12 is not on the chain of block 100000');
+  const fork = async (numbers: readonly number[]) =>
+    numbers.map((number) => ({ ...blockOf(number), hash: hashOf(number, number > 12 ? 1 : 0) }));
+  const fault = await readRange(nodeOf({ blocksAt: fork }), given).catch((thrown) => thrown);
+  expect(fault).toBeInstanceOf(ForkFault);
+  expect(fault.block).toEqual(far);
+  expect((await readRange(nodeOf(), given)).blocks).toHaveLength(3);
+});
+
+it.each([
+  ['leaves out a block', { blocks: async () => [blockOf(10), blockOf(12)] }, 'does not return all blocks'],
+  ['gives another block', { blocks: async () => [10, 11, 13].map(blockOf) }, 'instead of block 12 it returned 13'],
+  [
+    'leaves out a log',
+    { logsOf: async (hash: string) => logsOf(numberOf(hash)).slice(1) },
+    'are missing or out of order',
+  ],
+  [
+    'leaves out the last log',
+    { logsOf: async (hash: string) => logsOf(numberOf(hash)).slice(0, 1) },
+    'do not match the bloom',
+  ],
+  [
+    'gives a log twice',
+    { logsOf: async (hash: string) => [logOf(numberOf(hash), 0), ...logsOf(numberOf(hash))] },
+    'missing or out of order',
+  ],
+  [
+    'gives logs of another block of the number',
+    { logsOf: async (hash: string) => logsOf(numberOf(hash)).map((log) => ({ ...log, blockHash: hashOf(1, 1) })) },
+    'has the hash of another block',
+  ],
+  ['returns logs that were not requested', { logsOf: async () => logsOf(40) }, 'not'],
+])('a range is refused from a node that %s', async (_what, over, sentence) => {
+  await expect(readRange(nodeOf(over), range())).rejects.toThrow(sentence);
+});
+
+it('a range is refused when its first or last block was replaced while logs were read', async () => {
+  const block = async () => ({ ...blockOf(60), hash: hashOf(60, 1) });
+  await expect(readRange(nodeOf({ block }), range({ to: 60 }))).rejects.toThrow('was replaced while');
+});
+
+it('a range without blooms needs its logs in order, and requests those of every block', async () => {
+  const blocks = async (from: number, to: number) =>
+    list(from, to, (number) => ({ ...blockOf(number), logsBloom: Buffer.alloc(256) }));
+  const { logs } = await readRange(nodeOf({ blocks }), range({ hasBlooms: false }));
+  expect(logs).toHaveLength(6);
+  const reversed = async (hash: string) => logsOf(numberOf(hash)).toReversed();
+  await expect(readRange(nodeOf({ blocks, logsOf: reversed }), range({ hasBlooms: false }))).rejects.toThrow(
+    'out of order',
+  );
+  expect((await readRange(nodeOf({ blocks }), range({ hasBlooms: true }))).logs).toEqual([]);
+});
+
+/** A node whose block has a log of a range of tokens. */
+const nodeWithRange = (at: number, over: Partial<ChainNode> = {}) =>
+  nodeOf({
+    logsOf: async (hash) =>
+      logsOf(numberOf(hash)).map((log) => (log.blockNumber === at ? { ...log, topics: [CONSECUTIVE_TRANSFER] } : log)),
+    ...over,
   });
+const read = (node: ChainNode) => readRange(node, range({ hasBlooms: false }));
 
-  it('is too much when its receipts are refused as well, unless a node wants to be asked later or returns wrong ones', async () => {
-    const requested = (kind: NodeFault['kind']) =>
-      readRange(nodeOf({ logsOf: refuse('too-much'), logsByReceipts: refuse(kind) }), single);
-    await expect(requested('behind')).rejects.toMatchObject({ kind: 'too-much' });
-    await expect(requested('busy')).rejects.toMatchObject({ kind: 'busy' });
-    await expect(requested('inconsistent')).rejects.toMatchObject({ kind: 'inconsistent' });
-  });
+it('the time of the block before a range is read only when it decides how many tokens count', async () => {
+  expect((await read(nodeWithRange(10))).parentTimestampS).toBe(9);
+  const block = () => Promise.reject(new NodeFault('unreachable', 'it is not requested'));
+  expect((await read(nodeWithRange(11, { block }))).parentTimestampS).toBeNull();
+});
 
-  it('is asked for by receipts only when it is alone: of several blocks, fewer may pass', async () => {
-    await expect(readRange(nodeOf({ logsOf: refuse('too-much') }), range())).rejects.toMatchObject({
-      kind: 'too-much',
-    });
+it('the time of the block before a range must be of the parent block', async () => {
+  const other = async () => ({ ...blockOf(9), hash: hashOf(9, 1) });
+  await expect(read(nodeWithRange(10, { block: other }))).rejects.toMatchObject({ kind: 'inconsistent' });
+  await expect(read(nodeWithRange(10, { block: async () => null }))).rejects.toMatchObject({ kind: 'behind' });
+});
+
+const refuse = (kind: NodeFault['kind']) => () => Promise.reject(new NodeFault(kind, 'not so many'));
+const single = range({ to: 10 });
+
+it.each(['too-much', 'late', 'unreachable'] as const)(
+  'a block whose logs a node refuses (%s) is read by receipts',
+  async (kind) => {
+    const { logs } = await readRange(nodeOf({ logsOf: refuse(kind) }), single);
+    expect(logs).toEqual(logsOf(10));
+  },
+);
+
+it('a block is refused when its receipts lack a log or belong to another block', async () => {
+  for (const [logs, sentence] of [
+    [logsOf(10).slice(1), 'missing or out of order'],
+    [logsOf(10).slice(0, 1), 'do not match the bloom'],
+    [logsOf(10).map((log) => ({ ...log, blockHash: hashOf(1, 1) })), 'has the hash of another block'],
+  ] as const) {
+    const node = nodeOf({ logsOf: refuse('too-much'), logsByReceipts: async () => logs });
+    await expect(readRange(node, single)).rejects.toThrow(sentence);
+  }
+});
+
+it('a block is too much when its receipts are refused too, unless the node is busy or inconsistent', async () => {
+  const requested = (kind: NodeFault['kind']) =>
+    readRange(nodeOf({ logsOf: refuse('too-much'), logsByReceipts: refuse(kind) }), single);
+  await expect(requested('behind')).rejects.toMatchObject({ kind: 'too-much' });
+  await expect(requested('busy')).rejects.toMatchObject({ kind: 'busy' });
+  await expect(requested('inconsistent')).rejects.toMatchObject({ kind: 'inconsistent' });
+});
+
+it('receipts are requested only for a single block, because fewer blocks may work', async () => {
+  await expect(readRange(nodeOf({ logsOf: refuse('too-much') }), range())).rejects.toMatchObject({
+    kind: 'too-much',
   });
 });

@@ -12,10 +12,7 @@ export interface BlockRange {
   readonly to: number;
   /** The block before `from`; null when unknown. */
   readonly after: BlockName | null;
-  /**
-   * Blocks that must be on the node's chain: near ones by parent hashes, far ones by their hash, so that a node on an
-   * orphaned branch is detected.
-   */
+  /** Blocks that must be on the node's chain, so that an orphaned branch is detected. */
   readonly holds: readonly BlockName[];
   /** The range, if already read and linked. */
   readonly blocks?: readonly ChainBlock[];

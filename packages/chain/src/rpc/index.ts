@@ -36,9 +36,7 @@ const CALLS_ANSWER_BYTES_MAX = 8 * 1024 * 1024;
 
 const toHex = (number: number) => `0x${number.toString(16)}`;
 
-/**
- * Calls one node; the answer may be an error, whose text may quote the URL. @throws NodeFault when there is no answer
- */
+/** The text of an error may quote the URL. @throws NodeFault when there is no answer */
 export function createRpcClient({
   url,
   timeoutMs = TIMEOUT_MS,
@@ -55,10 +53,7 @@ export function createRpcClient({
   };
 }
 
-/**
- * Calls one node with a batch; answers are in order. @throws NodeFault without an answer, when one is missing or
- * batches are not supported
- */
+/** One batch; answers are in order. @throws NodeFault when one is missing or batches are not supported */
 export function createRpcBatches({
   url,
   timeoutMs = TIMEOUT_MS,
@@ -382,10 +377,7 @@ function parseTransactions(value: unknown, blockHash: string): string[] {
 
 const parseBytes = (value: unknown): string => hex(value, null, 'answer of a contract');
 
-/**
- * By message, because codes differ. The first match counts: a refused range may also name blocks that are "not
- * available".
- */
+/** The first match counts: a refused range may also name blocks that are "not available". */
 const FAULT_PATTERNS: readonly (readonly [RegExp, NodeFaultKind])[] = [
   [/\brate|too many requests|per second|credits|capacity|throttl|daily/i, 'busy'],
   [

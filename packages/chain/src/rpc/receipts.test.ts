@@ -1,8 +1,8 @@
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { NodeFault } from '../node.ts';
 import { createRpcNode } from './index.ts';
 
-interface RpcQuestion {
+interface RpcRequest {
   readonly id: number;
   readonly method: string;
   readonly params: readonly unknown[];
@@ -38,11 +38,11 @@ interface Script {
 
 /** A node with a block of three transactions, each with one log. */
 function createNode({ receipts = () => RECEIPTS, receipt = receiptOf, batch = () => {} }: Script) {
-  const resultOf = ({ method, params }: RpcQuestion) => {
+  const resultOf = ({ method, params }: RpcRequest) => {
     if (method === 'eth_getBlockByHash') return { hash: BLOCK, transactions: TRANSACTIONS };
     return method === 'eth_getBlockReceipts' ? receipts() : receipt(TRANSACTIONS.indexOf(String(params[0])));
   };
-  const answer = (request: RpcQuestion, check = () => {}) => {
+  const answer = (request: RpcRequest, check = () => {}) => {
     const of = { jsonrpc: '2.0', id: request.id };
     try {
       check();
@@ -52,7 +52,7 @@ function createNode({ receipts = () => RECEIPTS, receipt = receiptOf, batch = ()
     }
   };
   const request = async (_url: unknown, init?: { body?: unknown }) => {
-    const body = JSON.parse(String(init?.body)) as RpcQuestion | RpcQuestion[];
+    const body = JSON.parse(String(init?.body)) as RpcRequest | RpcRequest[];
     return new Response(JSON.stringify(Array.isArray(body) ? body.map((each) => answer(each, batch)) : answer(body)));
   };
   return createRpcNode({ name: 'test', url: 'http://127.0.0.1', fetch: request as typeof fetch });
@@ -60,29 +60,27 @@ function createNode({ receipts = () => RECEIPTS, receipt = receiptOf, batch = ()
 const indicesOf = async (script: Script) =>
   (await createNode(script).logsByReceipts(BLOCK)).map(({ logIndex }) => logIndex);
 
-describe('the logs of a block by its receipts', () => {
-  it('are those of the receipts of the block, of its transactions, or of each transaction alone', async () => {
-    expect(await indicesOf({ receipt: tooLong })).toEqual([0, 1, 2]);
-    expect(await indicesOf({ receipts: tooLong })).toEqual([0, 1, 2]);
-    expect(await indicesOf({ receipts: tooLong, batch: tooLong })).toEqual([0, 1, 2]);
-  });
+it('the logs of a block come from its receipts, from those of its transactions together, or of each alone', async () => {
+  expect(await indicesOf({ receipt: tooLong })).toEqual([0, 1, 2]);
+  expect(await indicesOf({ receipts: tooLong })).toEqual([0, 1, 2]);
+  expect(await indicesOf({ receipts: tooLong, batch: tooLong })).toEqual([0, 1, 2]);
+});
 
-  it.each([
-    ['the last receipt is missing', RECEIPTS.slice(0, 2)],
-    ['a receipt is missing and another one is there twice', [RECEIPTS[0], RECEIPTS[1], RECEIPTS[1]]],
-    ['a receipt of another transaction has no logs', [RECEIPTS[0], RECEIPTS[1], { ...RECEIPTS[0], logs: [] }]],
-    ['the receipts are in another order', RECEIPTS.toReversed()],
-    ['a receipt is of another block', [RECEIPTS[0], RECEIPTS[1], { ...RECEIPTS[2], blockHash: hash('bb') }]],
-    ['a receipt has a log of another transaction', [RECEIPTS[0], RECEIPTS[1], { ...RECEIPTS[2], logs: [logOf(0)] }]],
-  ])('are refused when %s', async (_what, receipts) => {
-    // Receipts of the whole block that are wrong are requested one by one; these are wrong as well.
-    const wrong = { receipts: () => receipts, receipt: (index: number) => receipts[index] ?? receipts[0] };
-    const fault = await indicesOf(wrong).catch((thrown: unknown) => thrown);
-    expect(fault).toBeInstanceOf(NodeFault);
-    expect(fault).toMatchObject({ kind: 'inconsistent' });
-  });
+it.each([
+  ['the last receipt is missing', RECEIPTS.slice(0, 2)],
+  ['a receipt is missing and another one is there twice', [RECEIPTS[0], RECEIPTS[1], RECEIPTS[1]]],
+  ['a receipt of another transaction has no logs', [RECEIPTS[0], RECEIPTS[1], { ...RECEIPTS[0], logs: [] }]],
+  ['the receipts are in another order', RECEIPTS.toReversed()],
+  ['a receipt is of another block', [RECEIPTS[0], RECEIPTS[1], { ...RECEIPTS[2], blockHash: hash('bb') }]],
+  ['a receipt has a log of another transaction', [RECEIPTS[0], RECEIPTS[1], { ...RECEIPTS[2], logs: [logOf(0)] }]],
+])('the receipts of a block are refused when %s', async (_what, receipts) => {
+  // Receipts of the whole block that are wrong are requested one by one; these are wrong as well.
+  const wrong = { receipts: () => receipts, receipt: (index: number) => receipts[index] ?? receipts[0] };
+  const fault = await indicesOf(wrong).catch((thrown: unknown) => thrown);
+  expect(fault).toBeInstanceOf(NodeFault);
+  expect(fault).toMatchObject({ kind: 'inconsistent' });
+});
 
-  it('are taken from the receipts of its transactions when those of the block are cut short', async () => {
-    expect(await indicesOf({ receipts: () => RECEIPTS.slice(0, 2) })).toEqual([0, 1, 2]);
-  });
+it('the receipts of the transactions are requested when those of the block are cut short', async () => {
+  expect(await indicesOf({ receipts: () => RECEIPTS.slice(0, 2) })).toEqual([0, 1, 2]);
 });

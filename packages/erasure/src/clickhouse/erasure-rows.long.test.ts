@@ -10,7 +10,7 @@ import { createPredicates, toIdText } from './predicates.ts';
 /** In a SELECT a plain number would be seconds. */
 const AT_T = `fromUnixTimestamp64Milli(${T}, 'UTC')`;
 
-describe('the rows of people in ClickHouse', () => {
+describe('erasure rows in ClickHouse', () => {
   let harness: ClickHouseHarness;
   beforeAll(async () => {
     harness = await openClickHouseHarness({ mutationDeadlineMs: 60_000 });
@@ -25,7 +25,7 @@ describe('the rows of people in ClickHouse', () => {
   const unfinished = () =>
     harness.query('SELECT count() FROM system.mutations WHERE database = currentDatabase() AND NOT is_done');
 
-  it('keep the version of a row whose carried id is blanked, so that the copy received first stays the one', async () => {
+  it('a blanked row keeps its version, and is still found by its owner', async () => {
     const environmentId = newEnvironment();
     const device = newKey();
     const row = { name: 'shared', identity_key: newKey(), anonymous_key: device, anonymous_id: 'd', kafka_offset: 77 };
@@ -37,20 +37,11 @@ describe('the rows of people in ClickHouse', () => {
     expect(await harness.read('events', environmentId, ['anonymous_id'])).toEqual([['']]);
     expect(await versions()).toBe(before);
     expect(before).toMatch(/^\d+\t77$/);
-  });
-
-  it('are found by their owner as before when an id that they carried was blanked', async () => {
-    const environmentId = newEnvironment();
-    const [device, user] = [newKey(), newKey()];
-    const row = { identity_key: user, anonymous_key: device, anonymous_id: 'd' };
-    for (const name of ['one', 'two']) await harness.add('events', createRowsOf(environmentId).event({ name, ...row }));
-    await sweepAll(harness.rows, await target(environmentId, device));
-    const batch = await target(environmentId, user);
-    expect(await sweepAll(harness.rows, batch)).toMatchObject([{ column: 'identity_key', rows: 2 }]);
+    expect(await sweepAll(harness.rows, await target(environmentId, row.identity_key))).toMatchObject([{ rows: 1 }]);
     expect(await harness.read('events', environmentId, ['trace_id'])).toEqual([]);
   });
 
-  it('are waited for while an insert that began before still runs, and not for one that began later', async () => {
+  it('awaitInserts waits for running inserts, and not for later ones', async () => {
     const environmentId = newEnvironment();
     const insertFor = (seconds: number, name: string) =>
       harness.query(`INSERT INTO events (environment_id, event_name, trace_id)
@@ -60,7 +51,7 @@ describe('the rows of people in ClickHouse', () => {
     const before = insertFor(1, 'before');
     await until('the insert runs', () => running('before'));
     const waiting = harness.rows.awaitInserts();
-    // Asked behind it by the same client: it has had its list by then.
+    // Later queries of the same client: the list of running inserts is read by then.
     for (let time = 0; time < 3; time++) await harness.rows.readBatches();
     const later = insertFor(3, 'later');
     await until('the other insert runs', () => running('later'));
@@ -73,7 +64,7 @@ describe('the rows of people in ClickHouse', () => {
     await Promise.all([before, later]);
   });
 
-  it('are not found in any file in use, masked or not, once deleted ones are removed', async () => {
+  it('removed rows are in no active file', async () => {
     const environmentId = newEnvironment();
     const key = newKey();
     const { event, link, override, consent } = createRowsOf(environmentId);
@@ -83,24 +74,24 @@ describe('the rows of people in ClickHouse', () => {
     await harness.add('consent_log', consent({ name: 'one', identity_key: key }));
     const batch = await target(environmentId, key);
     await sweepAll(harness.rows, batch);
-    // By hand and not by the predicate under test.
+    // Not with the predicate under test.
     const onDisk = async () => {
-      const look = (table: string, column: string) =>
+      const count = (table: string, column: string) =>
         harness.query(`SELECT count() FROM ${table} WHERE ${column} = unhex('${key.toString('hex')}')
           SETTINGS apply_deleted_mask = 0, apply_patch_parts = 0`);
       const columns = SWEPT_TABLES.flatMap(({ name, clearing }) => clearing.own.map((own) => [name, own] as const));
-      return (await Promise.all(columns.map(([table, column]) => look(table, column)))).map(Number);
+      return (await Promise.all(columns.map(([table, column]) => count(table, column)))).map(Number);
     };
     expect((await onDisk()).reduce((sum, count) => sum + count)).toBe(4);
     const removedAtMs = await harness.rows.removeDeleted();
     expect((await onDisk()).every((count) => count === 0)).toBe(true);
     expect(await harness.rows.findOnDisk(batch)).toEqual([]);
-    // The files from before stand a while longer, and that is told.
+    // Replaced files remain for a while.
     expect(await harness.rows.countReplaced(removedAtMs)).toBeGreaterThan(0);
     expect(await harness.rows.countReplaced(0)).toBe(0);
   });
 
-  it('leave no key in the list of mutations, in statements that were logged, nor in the table of targets', async () => {
+  it('no key is left in mutations, logged statements or targets', async () => {
     const environmentId = newEnvironment();
     const key = newKey();
     await harness.add('events', createRowsOf(environmentId).event({ name: 'one', identity_key: key }));
@@ -117,20 +108,20 @@ describe('the rows of people in ClickHouse', () => {
       ],
     ] as const)
       texts.push(...(await harness.query(`SELECT base64Encode(${column}) FROM ${table}`)).split('\n'));
-    const said = texts.map((text) => Buffer.from(text, 'base64'));
+    const statements = texts.map((text) => Buffer.from(text, 'base64'));
     // The control: the batch is named in both.
-    expect(said.filter((text) => text.includes(toIdText(batch))).length).toBeGreaterThan(5);
+    expect(statements.filter((text) => text.includes(toIdText(batch))).length).toBeGreaterThan(5);
     for (const form of [key, key.toString('hex'), key.toString('hex').toUpperCase()])
-      expect(said.filter((text) => text.includes(form))).toEqual([]);
+      expect(statements.filter((text) => text.includes(form))).toEqual([]);
     expect(await harness.query(`SELECT count() FROM erasure_targets WHERE batch_id = '${toIdText(batch)}'`)).toBe('0');
   });
 
-  it('are a fault when a change of the table fails, leave nothing behind that fails on, and go with a repeat', async () => {
+  it('a failed mutation is a fault and is killed, and the sweep may be repeated', async () => {
     const environmentId = newEnvironment();
     const key = newKey();
     await harness.add('events', createRowsOf(environmentId).event({ name: 'one', identity_key: key }));
     const batch = await target(environmentId, key);
-    // Somebody's change that cannot be made: whatever comes behind it waits for it.
+    // A mutation that fails and blocks all later ones.
     const broken = `UPDATE trace_id = toString(throwIf(environment_id = '${environmentId}')) WHERE 1`;
     await harness.query(`ALTER TABLE events ${broken} SETTINGS mutations_sync = 0`);
     const fault = await harness.rows.sweep(batch).catch((error: unknown) => error);
@@ -144,7 +135,7 @@ describe('the rows of people in ClickHouse', () => {
     expect(await unfinished()).toBe('0');
   });
 
-  it('are a fault when a change takes too long, and a repeat waits for that one before it makes its own', async () => {
+  it('a mutation that exceeds its deadline is a fault, and the next sweep waits for it', async () => {
     const environmentId = newEnvironment();
     const key = newKey();
     await harness.add('events', createRowsOf(environmentId).event({ name: 'one', identity_key: key }));
@@ -165,7 +156,7 @@ describe('the rows of people in ClickHouse', () => {
     expect(await unfinished()).toBe('0');
   });
 
-  it('are not waited for behind the end of the signal: what is changed goes on, and a repeat waits for it', async () => {
+  it('an aborted wait leaves the mutation running, and the next call waits for it', async () => {
     const environmentId = newEnvironment();
     const key = newKey();
     await harness.add('events', createRowsOf(environmentId).event({ name: 'one', identity_key: key }));
@@ -173,7 +164,7 @@ describe('the rows of people in ClickHouse', () => {
     const isStopped = async (work: (signal: AbortSignal) => Promise<unknown>) => {
       const stop = new AbortController();
       const over = expect(work(stop.signal)).rejects.toThrow('enough');
-      await until('it is under way', async () => (await unfinished()) === '1');
+      await until('the mutation is running', async () => (await unfinished()) === '1');
       stop.abort(new Error('enough'));
       await over;
       expect(await unfinished()).toBe('1');
@@ -192,9 +183,9 @@ describe('the rows of people in ClickHouse', () => {
     expect(await rows.findOnDisk(batch)).toEqual([]);
   });
 
-  it('are never counted as none by a store that cannot count', async () => {
+  it('a store that cannot count is a fault, never zero', async () => {
     const batch = await target(newEnvironment(), newKey());
-    const away = openErasureRows({ url: 'http://127.0.0.1:1', user: 'nobody', password: '', database: 'none' });
+    const away = openErasureRows({ url: 'http://127.0.0.1:1', user: 'none', password: '', database: 'none' });
     const elsewhere = openErasureRows({ ...harness.target, database: 'default' });
     try {
       for (const count of [() => away.findSurvivors(batch), () => away.findOnDisk(batch), () => away.countReplaced(T)])
@@ -205,7 +196,7 @@ describe('the rows of people in ClickHouse', () => {
     }
   });
 
-  it('are looked for where the filter or the sorting key says, not in the whole table', async () => {
+  it('a search reads only the granules that the index or the sorting key selects', async () => {
     const environmentId = newEnvironment();
     const key = newKey();
     // One granule is 8,192 rows: ten of them, and the person in one.
@@ -222,26 +213,7 @@ describe('the rows of people in ClickHouse', () => {
     }
   });
 
-  it('are deleted by their place in a part that has deleted rows already, and no other row is', async () => {
-    const environmentId = newEnvironment();
-    const people = Array.from({ length: 50 }, newKey);
-    // All in one part, so that offsets matter: twenty rows of each person, mixed.
-    const keys = people.map((key) => `unhex('${key.toString('hex')}')`).join(', ');
-    await harness.query(`INSERT INTO events (environment_id, event_name, event_time, received_at, message_id, identity_key)
-      SELECT '${environmentId}', toString(number % 7), ${AT_T}, ${AT_T}, generateUUIDv4(), [${keys}][number % 50 + 1]
-      FROM numbers(1000)`);
-    const left = async () => {
-      const owners = (await harness.read('events', environmentId, ['identity_key'])).map(([owner]) => owner!);
-      return people.map((key) => owners.filter((owner) => owner === key.toString('hex')).length);
-    };
-    // The first sweep finds a part without deleted rows, the second and the third one with some.
-    for (const [gone, key] of people.slice(0, 3).entries()) {
-      await sweepAll(harness.rows, await target(environmentId, key));
-      expect(await left()).toEqual(people.map((_, person) => (person <= gone ? 0 : 20)));
-    }
-  });
-
-  it("are all deleted, and nobody else's, while blocks come in and parts are merged under the hands of the sweep", async () => {
+  it('a sweep during inserts and merges deletes all rows of the person and no other', async () => {
     const environmentId = newEnvironment();
     const { event } = createRowsOf(environmentId);
     const [erased, bystander] = [newKey(), newKey()];
@@ -259,7 +231,6 @@ describe('the rows of people in ClickHouse', () => {
     const disturbed = disturb();
     const batch = await target(environmentId, erased);
     try {
-      // What a sweep misses since its part was merged is a survivor.
       await until('the rows are gone', async () => {
         await harness.rows.sweep(batch);
         return (await harness.rows.findSurvivors(batch)).length === 0;

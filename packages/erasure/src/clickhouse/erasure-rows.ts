@@ -1,3 +1,4 @@
+/** Finds, deletes and counts rows of erased people in ClickHouse. */
 import { pauseOrThrow, StoreFault, toErrorSummary } from '@playline/stores';
 import type { ClickHouseSettings, ClickHouseTarget } from '@playline/stores/clickhouse';
 import type { ErasureRows, FoundRows } from '../rows.ts';
@@ -10,39 +11,50 @@ import { createErasureQueries, type FoundRow, toFound } from './queries.ts';
 import { assertTargets, dropTargets, putTargets, withTargetsCopy } from './targets.ts';
 
 export interface ErasureRowsOptions extends ClickHouseTarget {
-  /** Most time for one change of one table; longer is a fault. */
+  /** Deadline of one mutation. Default: 15 minutes. */
   readonly mutationDeadlineMs?: number;
 }
 
-/** A table of a billion rows takes less. An engine that is stuck is reported within the hour. */
+/** A table of a billion rows takes less. */
 const MUTATION_DEADLINE_MS = 15 * 60 * 1000;
 const APPLY = 'APPLY DELETED MASK';
-/** Counts everything in a file: deleted rows that are only masked, and patches that are not applied yet. */
+/** Shows all rows of the files: masked rows too, and without unapplied patches. */
 const ON_DISK: ClickHouseSettings = { apply_deleted_mask: 0, apply_patch_parts: 0 };
+
+interface Batch {
+  readonly connection: Connection;
+  readonly batchId: Buffer;
+}
+
+interface MutationWait {
+  /** The mutation continues after the deadline, and the next attempt waits for it. */
+  readonly deadlineMs: number;
+  readonly signal: AbortSignal | undefined;
+}
 
 /** Opens the rows; connects with the first call. */
 export function openErasureRows(options: ErasureRowsOptions): ErasureRows {
   const connection = openConnection(options);
   const deadlineMs = options.mutationDeadlineMs ?? MUTATION_DEADLINE_MS;
-  const engineUntil = (signal: AbortSignal | undefined): Engine => ({ connection, wait: { deadlineMs, signal } });
   return {
+    ...createErasureQueries(connection),
     putTargets: (batchId, targets) => putTargets(connection, batchId, targets),
-    sweep: async (batchId, signal) => {
-      const engine = engineUntil(signal);
+    async sweep(batchId, signal) {
+      const batch = { connection, batchId };
+      const wait = { deadlineMs, signal };
       const found: FoundRows[] = [];
-      // One table after the other, because the engine has other work too.
-      for (const table of SWEPT_TABLES) for (const each of await sweepTable(engine, table, batchId)) found.push(each);
-      await sweepDerived({ connection, batchId }, engine.wait);
+      // One table at a time, to leave resources for other queries.
+      for (const table of SWEPT_TABLES) for (const each of await sweepTable(batch, table, wait)) found.push(each);
+      await sweepDerived(batch, wait);
       await assertTargets(connection, batchId);
       return found;
     },
     findSurvivors: (batchId) => findEverywhere({ connection, batchId }, {}, findDerivedSurvivors),
     findOnDisk: (batchId) => findEverywhere({ connection, batchId }, ON_DISK, findDerivedOnDisk),
-    ...createErasureQueries(connection),
     awaitInserts: (signal) => awaitInserts(connection, signal),
-    removeDeleted: (signal) => removeDeleted(engineUntil(signal)),
+    removeDeleted: (signal) => removeDeleted(connection, { deadlineMs, signal }),
     countReplaced: (untilMs) => countReplaced(connection, untilMs),
-    readBatches: async () => {
+    async readBatches() {
       const rows = await connection.read<{ id: string }>(
         'SELECT hex(batch_id) AS id FROM erasure_targets UNION DISTINCT SELECT hex(batch_id) AS id FROM erasure_found',
       );
@@ -53,11 +65,6 @@ export function openErasureRows(options: ErasureRowsOptions): ErasureRows {
   };
 }
 
-interface Engine {
-  readonly connection: Connection;
-  readonly wait: MutationWait;
-}
-
 async function findEverywhere(
   batch: Batch,
   settings: ClickHouseSettings,
@@ -65,35 +72,24 @@ async function findEverywhere(
 ): Promise<FoundRows[]> {
   const { connection, batchId } = batch;
   const found: FoundRows[] = [];
-  for (const table of SWEPT_TABLES)
-    for (const each of await findRows(connection, table, { batchId, settings })) found.push(each);
-  // As long as there are rows, what is derived from them may be there too.
+  for (const { name, clearing } of SWEPT_TABLES) {
+    const { hits, any } = createPredicates(clearing, batchId);
+    const rows = await connection.read<FoundRow>(
+      `SELECT hit.1 AS column, hit.2 AS how, environment_id, lower(hex(hit.3)) AS key, count() AS rows
+       FROM ${name} ARRAY JOIN ${hits} AS hit WHERE ${any} GROUP BY column, how, environment_id, key`,
+      {},
+      settings,
+    );
+    for (const each of toFound(name, rows)) found.push(each);
+  }
+  // Rows that are left explain derived rows, so these are searched last.
   if (found.length === 0) for (const each of await findDerived(batch)) found.push(each);
   await assertTargets(connection, batchId);
   return found;
 }
 
-async function findRows(
-  connection: Connection,
-  { name, clearing }: SweptTable,
-  { batchId, settings }: { batchId: Buffer; settings: ClickHouseSettings },
-): Promise<FoundRows[]> {
-  const { hits, any } = createPredicates(clearing, batchId);
-  const rows = await connection.read<FoundRow>(
-    `SELECT hit.1 AS column, hit.2 AS how, environment_id, lower(hex(hit.3)) AS key, count() AS rows
-     FROM ${name} ARRAY JOIN ${hits} AS hit WHERE ${any} GROUP BY column, how, environment_id, key`,
-    {},
-    settings,
-  );
-  return toFound(name, rows);
-}
-
-/** Notes where the rows of the batch are in a table. Replaces what was noted before. */
-async function locateRows(
-  connection: Connection,
-  { name, clearing }: SweptTable,
-  batchId: Buffer,
-): Promise<FoundRows[]> {
+/** Stores where the rows of the batch are in a table, and replaces the former locations. */
+async function locateRows({ connection, batchId }: Batch, { name, clearing }: SweptTable): Promise<FoundRows[]> {
   const { hits, any } = createPredicates(clearing, batchId);
   const batch = toIdText(batchId);
   await connection.run(`ALTER TABLE erasure_found DROP PARTITION ('${batch}', '${name}')`);
@@ -110,174 +106,124 @@ async function locateRows(
   return toFound(name, rows);
 }
 
-/** Whether rows of the batch were located in a table before. If so, they have moved since, or the eraser died. */
-async function wasSwept(connection: Connection, { name }: SweptTable, batchId: Buffer): Promise<boolean> {
-  const rows = await connection.read<{ places: number }>(
-    `SELECT count() AS places FROM erasure_found WHERE batch_id = '${toIdText(batchId)}' AND table_name = '${name}'`,
-  );
-  return oneOf(rows).places > 0;
-}
-
 /**
- * Deletes and blanks only parts in which something was found, because a change is recorded in every part it touches.
- * Rows whose part is merged or changed after the look stay, and are found as survivors. So when a batch is swept again,
- * rows are deleted by key: this reads more and misses nothing. Otherwise merges could move rows faster than the looks
- * find them.
+ * Deletes by part and offset, so that a mutation touches only parts with found rows. Rows that a merge moves in the
+ * meantime survive. A repeated sweep deletes by key, which reads more, or merges could outrun it.
  */
-async function sweepTable({ connection, wait }: Engine, table: SweptTable, batchId: Buffer): Promise<FoundRows[]> {
-  const again = await wasSwept(connection, table, batchId);
-  const found = await locateRows(connection, table, batchId);
+async function sweepTable(batch: Batch, table: SweptTable, wait: MutationWait): Promise<FoundRows[]> {
+  const { connection, batchId } = batch;
   const mark = toIdText(batchId);
+  const located = `erasure_found WHERE batch_id = '${mark}' AND table_name = '${table.name}'`;
+  const known = await readOne<{ rows: number }>(connection, `SELECT count() AS rows FROM ${located}`);
+  const found = await locateRows(batch, table);
   const { falls, anyOf } = createPredicates(table.clearing, batchId);
   const own = [...new Set(found.filter(({ as }) => as === 'own').map(({ column }) => column))];
   if (own.length > 0) {
-    const places = `SELECT part, part_offset FROM erasure_found
-      WHERE batch_id = '${mark}' AND table_name = '${table.name}' AND how = 'own'`;
-    const where = again ? anyOf(own) : `(_part, _part_offset) IN (${places})`;
-    await runMutation(
-      connection,
-      { table: table.name, statement: `DELETE FROM ${table.name} WHERE ${where}`, mark },
-      wait,
-    );
+    const locations = `SELECT part, part_offset FROM ${located} AND how = 'own'`;
+    const where = known.rows > 0 ? anyOf(own) : `(_part, _part_offset) IN (${locations})`;
+    const statement = `DELETE FROM ${table.name} WHERE ${where}`;
+    await runMutation(connection, { table: table.name, statement, mark }, wait);
   }
   const carried = found.filter(({ as }) => as === 'carried').map(({ column }) => column);
   for (const { key, texts } of table.clearing.carried.filter((each) => carried.includes(each.key))) {
     const blanks = [`${key} = ${NO_KEY}`, ...texts.map((text) => `${text} = ''`)].join(', ');
-    const change = `ALTER TABLE ${table.name} UPDATE ${blanks} WHERE ${falls(key)}`;
-    await runMutation(connection, { table: table.name, statement: change, mark }, wait);
+    const statement = `ALTER TABLE ${table.name} UPDATE ${blanks} WHERE ${falls(key)}`;
+    await runMutation(connection, { table: table.name, statement, mark }, wait);
   }
   return found;
 }
 
-/** One table at a time, and only tables that have a part with deleted rows: every such part is rewritten. */
-async function removeDeleted({ connection, wait }: Engine): Promise<number> {
+/** Rewrites the tables that have parts with deleted rows, one at a time. */
+async function removeDeleted(connection: Connection, wait: MutationWait): Promise<number> {
   const masked = await connection.read<{ table: string }>(
     'SELECT DISTINCT table FROM system.parts WHERE database = currentDatabase() AND active AND has_lightweight_delete',
   );
   const tables = ERASED_TABLES.map(({ name }) => name).filter((name) => masked.some(({ table }) => table === name));
   for (const table of tables)
     await runMutation(connection, { table, statement: `ALTER TABLE ${table} ${APPLY}`, mark: APPLY }, wait);
-  // The dictionary holds in memory whom identity_overrides had when it was loaded.
+  // The dictionary has a copy of identity_overrides in memory.
   await connection.run('SYSTEM RELOAD DICTIONARY identity_persons');
-  const rows = await connection.read<{ ms: number }>("SELECT toUnixTimestamp64Milli(now64(3, 'UTC')) AS ms");
-  return oneOf(rows).ms;
+  const now = "SELECT toUnixTimestamp64Milli(now64(3, 'UTC')) AS ms";
+  return (await readOne<{ ms: number }>(connection, now)).ms;
 }
 
 const KEPT_TABLES = [...ERASED_TABLES.map(({ name }) => name), 'erasure_targets', 'erasure_found', 'erasure_progress'];
 
-/** A part that was replaced or dropped stays on disk for `old_parts_lifetime`, eight minutes, in case of a crash. */
-async function countReplaced(connection: Connection, untilMs: number): Promise<number> {
+/** Replaced and dropped parts stay on disk for `old_parts_lifetime`, eight minutes. */
+async function countReplaced(connection: Connection, until: number): Promise<number> {
   const names = KEPT_TABLES.map((name) => `'${name}'`).join(', ');
-  const rows = await connection.read<{ parts: number }>(
-    `SELECT count() AS parts FROM system.parts WHERE database = currentDatabase() AND NOT active
-       AND table IN (${names}) AND remove_time <= fromUnixTimestamp64Milli({until: Int64}, 'UTC')`,
-    { until: untilMs },
-  );
-  return oneOf(rows).parts;
+  const query = `SELECT count() AS parts FROM system.parts WHERE database = currentDatabase() AND NOT active
+    AND table IN (${names}) AND remove_time <= fromUnixTimestamp64Milli({until: Int64}, 'UTC')`;
+  return (await readOne<{ parts: number }>(connection, query, { until })).parts;
 }
 
-function oneOf<T>(rows: readonly T[]): T {
-  const [row] = rows;
-  if (row === undefined) throw new Error('the engine counted, but gave no row');
+async function readOne<T>(connection: Connection, query: string, params: Record<string, unknown> = {}): Promise<T> {
+  const [row] = await connection.read<T>(query, params);
+  if (row === undefined) throw new Error('ClickHouse returned no row for a count');
   return row;
-}
-
-/** Whose rows a statement is about. */
-interface Batch {
-  readonly connection: Connection;
-  readonly batchId: Buffer;
 }
 
 /** Later than any time that the contract allows. */
 const FAR = '2299-12-31 00:00:00';
-/** Shows deleted rows too; a column says which are deleted. */
-const MASKED: ClickHouseSettings = { apply_deleted_mask: 0, apply_patch_parts: 0 };
 
 const targetsOf = (batchId: Buffer) => `erasure_targets WHERE batch_id = '${toIdText(batchId)}'`;
 const ofTargets = (batchId: Buffer) =>
   `(environment_id, identity_key) IN (SELECT environment_id, identity_key FROM ${targetsOf(batchId)})`;
 
 /**
- * Deletes the batch's rows from the derived tables and derives them again from the remaining events, which are all
- * later than the cut-off. Subtracting is not possible: a minimum does not say what it would be without one event.
- *
- * An insert that runs meanwhile writes the event and its derived row in no fixed order. So after the delete all running
- * inserts are awaited, and the derivation sees their events. They are also awaited before: a wait that fails should do so
- * while nothing is deleted.
- *
- * An eraser that was paused may do this when another one has finished the batch, and nobody would repeat it. So once it
- * begins to delete, it also derives: the signal is not heard any more, a delete that fails changes nothing about it (rows
- * that are derived meanwhile are too young for the delete), and the derivation has a list of the identities of its own,
- * because the batch's is dropped at any time. If the process dies there, is paused for hours, or the store cannot derive,
- * the daily scrub finds the missing rows.
- * @param wait for changes of the tables; its signal is heard until the deletes begin
+ * Deletes the batch's derived rows and derives them again from the remaining events. Running inserts, which write an
+ * event and its derived row in no fixed order, are awaited before (so that a failed wait deletes nothing) and after.
+ * Once it deletes, it also derives: without the signal, after a failed delete, and from its own copy of the targets,
+ * because the batch may be finished and dropped by another eraser. After a crash the daily scrub finds the missing rows.
  */
 async function sweepDerived({ connection, batchId }: Batch, wait: MutationWait): Promise<void> {
   await awaitInserts(connection, wait.signal);
-  await withTargetsCopy(connection, batchId, async (own) => {
+  await withTargetsCopy(connection, batchId, async (copyId) => {
     wait.signal?.throwIfAborted();
     try {
-      await deleteDerived({ connection, batchId }, { ...wait, signal: undefined });
+      for (const { name } of DERIVED_TABLES) {
+        const where = ofTargets(batchId);
+        const { rows } = await readOne<{ rows: number }>(
+          connection,
+          `SELECT count() AS rows FROM ${name} WHERE ${where}`,
+        );
+        if (rows === 0) continue;
+        const mutation = { table: name, statement: `DELETE FROM ${name} WHERE ${where}`, mark: toIdText(batchId) };
+        await runMutation(connection, mutation, { ...wait, signal: undefined });
+      }
       await awaitInserts(connection);
     } finally {
-      await deriveAgain({ connection, batchId: own });
+      const settings = { ...INSERTING, max_partitions_per_insert_block: '10000' };
+      for (const table of DERIVED_TABLES) {
+        const derived = await derivedOf(table, { connection, batchId: copyId });
+        await connection.run(`INSERT INTO ${table.name} SELECT * FROM ${derived}`, settings);
+      }
     }
   });
 }
 
-async function deleteDerived({ connection, batchId }: Batch, wait: MutationWait): Promise<void> {
-  for (const { name } of DERIVED_TABLES) {
-    const where = ofTargets(batchId);
-    const [{ rows } = { rows: 0 }] = await connection.read<{ rows: number }>(
-      `SELECT count() AS rows FROM ${name} WHERE ${where}`,
-    );
-    if (rows === 0) continue;
-    const mutation = { table: name, statement: `DELETE FROM ${name} WHERE ${where}`, mark: toIdText(batchId) };
-    await runMutation(connection, mutation, wait);
-  }
-}
-
-async function deriveAgain(batch: Batch): Promise<void> {
-  for (const table of DERIVED_TABLES)
-    await batch.connection.run(`INSERT INTO ${table.name} SELECT * FROM ${await derivedOf(table, batch)}`, {
-      ...INSERTING,
-      max_partitions_per_insert_block: '10000',
-    });
-}
-
-/** What the events now say about the batch's identities. */
+/** FROM clause of the rows that the remaining events imply for the batch. */
 async function derivedOf({ clearing }: DerivedTable, { connection, batchId }: Batch): Promise<string> {
-  const [{ since } = { since: FAR }] = await connection.read<{ since: string }>(
-    `SELECT toString(min(cutoff_at)) AS since FROM ${targetsOf(batchId)}`,
-  );
+  const query = `SELECT toString(min(cutoff_at)) AS since FROM ${targetsOf(batchId)}`;
+  const { since } = await readOne<{ since: string }>(connection, query);
   return `${clearing.view}(since = '${since}', until = '${FAR}') WHERE ${ofTargets(batchId)}`;
 }
 
-/**
- * Finds derived rows about the batch that no event supports any more. For people who came back it also finds what
- * events say and no derived row does. Repeating the sweep until nothing is found makes both right.
- */
-async function findDerivedSurvivors(batch: Batch, signal?: AbortSignal): Promise<FoundRows[]> {
+/** Finds derived rows without events, and rows that events imply and that are missing. Sweeping repairs both. */
+async function findDerivedSurvivors(batch: Batch): Promise<FoundRows[]> {
   const first = await findDifferent(batch);
   if (first.length === 0) return first;
-  // While an insert runs, an event and its derived row may not be visible at the same moment.
-  await awaitInserts(batch.connection, signal);
+  // During an insert, an event and its derived row may become visible at different moments.
+  await awaitInserts(batch.connection);
   return findDifferent(batch);
 }
 
-/**
- * Like survivors, but with deleted rows that are still in files: they are only masked until the files are rewritten.
- */
+/** Survivors, and deleted rows that are still in files. */
 async function findDerivedOnDisk(batch: Batch): Promise<FoundRows[]> {
   const found = await findDerivedSurvivors(batch);
   for (const { name } of DERIVED_TABLES) {
-    const rows = await batch.connection.read<FoundRow>(
-      `SELECT 'identity_key' AS column, 'own' AS how, environment_id, lower(hex(identity_key)) AS key, count() AS rows
-       FROM ${name} WHERE ${ofTargets(batch.batchId)} AND NOT _row_exists GROUP BY environment_id, key`,
-      {},
-      MASKED,
-    );
-    for (const each of toFound(name, rows)) found.push(each);
+    const masked = `${name} WHERE ${ofTargets(batch.batchId)} AND NOT _row_exists`;
+    for (const each of await countByIdentity(batch, name, masked, ON_DISK)) found.push(each);
   }
   return found;
 }
@@ -287,23 +233,26 @@ async function findDifferent(batch: Batch): Promise<FoundRows[]> {
   for (const table of DERIVED_TABLES) {
     const stored = `${table.name} WHERE ${ofTargets(batch.batchId)}`;
     const different = differencesOf(table, { stored, derived: await derivedOf(table, batch) });
-    const rows = await batch.connection.read<FoundRow>(
-      `SELECT 'identity_key' AS column, 'own' AS how, environment_id, lower(hex(identity_key)) AS key, count() AS rows
-       FROM (${different}) GROUP BY environment_id, key`,
-    );
-    for (const each of toFound(table.name, rows)) found.push(each);
+    for (const each of await countByIdentity(batch, table.name, `(${different})`, {})) found.push(each);
   }
   return found;
 }
 
+async function countByIdentity({ connection }: Batch, table: string, from: string, settings: ClickHouseSettings) {
+  const rows = await connection.read<FoundRow>(
+    `SELECT 'identity_key' AS column, 'own' AS how, environment_id, lower(hex(identity_key)) AS key, count() AS rows
+     FROM ${from} GROUP BY environment_id, key`,
+    {},
+    settings,
+  );
+  return toFound(table, rows);
+}
+
 const POLL_MS = 100;
-/** The engine ends an insert of a service after a minute (`max_execution_time` of its account). */
+/** ClickHouse ends an insert of a service after a minute (`max_execution_time` of its account). */
 const INSERT_MAX_MS = 90_000;
 
-/**
- * Waits for the end of all inserts into this database that are running when it is called. Services share an account, so
- * each sees all inserts. Inserts of erasures are not awaited: they write no row about anybody, and may take minutes.
- */
+/** Waits for all running inserts into this database, except those of erasures, which write no row of a person. */
 async function awaitInserts(connection: Connection, signal?: AbortSignal): Promise<void> {
   const readRunning = async () => {
     const rows = await connection.read<{ id: string }>(
@@ -316,8 +265,8 @@ async function awaitInserts(connection: Connection, signal?: AbortSignal): Promi
   const end = performance.now() + INSERT_MAX_MS;
   while (awaited.size > 0) {
     if (performance.now() > end) {
-      const words = `ClickHouse INSERT_WAIT: an insert runs for more than ${INSERT_MAX_MS} ms`;
-      throw new StoreFault(words, { kind: 'passing', code: 'INSERT_WAIT' });
+      const message = `ClickHouse INSERT_WAIT: an insert has been running for more than ${INSERT_MAX_MS} ms`;
+      throw new StoreFault(message, { kind: 'passing', code: 'INSERT_WAIT' });
     }
     await pauseOrThrow(POLL_MS, signal);
     const running = await readRunning();
@@ -325,46 +274,28 @@ async function awaitInserts(connection: Connection, signal?: AbortSignal): Promi
   }
 }
 
-/** A change of existing rows, which the engine makes in the background. */
 interface Mutation {
   readonly table: string;
   readonly statement: string;
-  /** Text of the statement that no other mutation of the table contains, except other attempts at this one. */
+  /** Text that only the attempts at this mutation contain among the mutations of the table. */
   readonly mark: string;
 }
 
-interface MutationWait {
-  /** After this long, waiting for one mutation is a fault. The mutation continues, and a repetition finds it. */
-  readonly deadlineMs: number;
-  /** Ends the wait likewise. */
-  readonly signal: AbortSignal | undefined;
-}
-
-/** A small mutation takes about 50 ms. A large one is asked for twice a second. */
+/** A small mutation takes about 50 ms. */
 const POLL_MIN_MS = 20;
 const POLL_MAX_MS = 500;
 
-/**
- * Masks deleted rows inside their parts. Patches beside the parts would not all be removed by one APPLY DELETED MASK.
- */
+/** Masks deleted rows inside their parts: one APPLY DELETED MASK would not remove patches beside them. */
 const SUBMIT: ClickHouseSettings = {
   lightweight_delete_mode: 'alter_update',
   lightweight_deletes_sync: '0',
   mutations_sync: '0',
 };
 
-interface Unfinished {
-  readonly mutation_id: string;
-  readonly latest_fail_reason: string;
-}
-
 /**
- * Runs a mutation to its end. What an earlier attempt left unfinished ends first, so attempts never pile up; rows that
- * came behind it are the new one's.
- *
- * The statement only notes the mutation and the wait is ours: a connection need not stand for as long as a table takes,
- * and a mutation that fails is taken back. Otherwise the engine would try it for ever, and every later one behind it.
- * @throws StoreFault when it fails, or one that stands before it does; the reason of the signal
+ * Runs a mutation after the unfinished attempts before it. It is submitted and polled, so that no connection is held
+ * and a failed mutation can be killed: ClickHouse would retry it forever, and block all later ones.
+ * @throws StoreFault when it or an earlier attempt fails; the reason of the signal
  */
 async function runMutation(connection: Connection, mutation: Mutation, wait: MutationWait): Promise<void> {
   await awaitEnd(connection, mutation, wait);
@@ -375,38 +306,29 @@ async function runMutation(connection: Connection, mutation: Mutation, wait: Mut
 
 async function awaitEnd(
   connection: Connection,
-  mutation: Mutation,
+  { table, mark }: Mutation,
   { deadlineMs, signal }: MutationWait,
 ): Promise<void> {
+  const toFault = (message: string, code: string) =>
+    new StoreFault(`ClickHouse ${code}: mutation of ${table}: ${message}`, { kind: 'passing', code });
   const end = performance.now() + deadlineMs;
   for (let pauseMs = POLL_MIN_MS; ; pauseMs = Math.min(pauseMs * 2, POLL_MAX_MS)) {
-    const unfinished = await readUnfinished(connection, mutation);
+    const unfinished = await connection.read<{ mutation_id: string; latest_fail_reason: string }>(
+      `SELECT mutation_id, latest_fail_reason FROM system.mutations
+       WHERE database = currentDatabase() AND table = {table: String} AND NOT is_done AND NOT is_killed
+         AND position(command, {mark: String}) > 0`,
+      { table, mark },
+    );
     if (unfinished.length === 0) return;
     const failed = unfinished.find(({ latest_fail_reason }) => latest_fail_reason !== '');
     if (failed !== undefined) {
-      await takeBack(connection, mutation, unfinished);
-      throw faultOf(mutation, toErrorSummary(failed.latest_fail_reason), 'MUTATION_FAILED');
+      const ids = unfinished.map(({ mutation_id }) => `'${mutation_id}'`).join(', ');
+      await connection.run(
+        `KILL MUTATION WHERE database = currentDatabase() AND table = '${table}' AND mutation_id IN (${ids})`,
+      );
+      throw toFault(toErrorSummary(failed.latest_fail_reason), 'MUTATION_FAILED');
     }
-    if (performance.now() > end) throw faultOf(mutation, `not done within ${deadlineMs} ms`, 'MUTATION_WAIT');
+    if (performance.now() > end) throw toFault(`not done within ${deadlineMs} ms`, 'MUTATION_WAIT');
     await pauseOrThrow(pauseMs, signal);
   }
-}
-
-const faultOf = ({ table }: Mutation, words: string, code: string) =>
-  new StoreFault(`ClickHouse ${code}: mutation of ${table}: ${words}`, { kind: 'passing', code });
-
-function readUnfinished(connection: Connection, { table, mark }: Mutation): Promise<Unfinished[]> {
-  return connection.read<Unfinished>(
-    `SELECT mutation_id, latest_fail_reason FROM system.mutations
-     WHERE database = currentDatabase() AND table = {table: String} AND NOT is_done AND NOT is_killed
-       AND position(command, {mark: String}) > 0`,
-    { table, mark },
-  );
-}
-
-async function takeBack(connection: Connection, { table }: Mutation, unfinished: readonly Unfinished[]): Promise<void> {
-  const ids = unfinished.map(({ mutation_id }) => `'${mutation_id}'`).join(', ');
-  await connection.run(
-    `KILL MUTATION WHERE database = currentDatabase() AND table = '${table}' AND mutation_id IN (${ids})`,
-  );
 }

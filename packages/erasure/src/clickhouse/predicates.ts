@@ -1,25 +1,23 @@
 import { toUuidText } from '@playline/contracts';
 import type { Sweep } from '../stores/store.ts';
 
-/** As the engine writes a UUID, in statements and in its list of mutations. */
+/** The UUID text of an id, as ClickHouse prints it. */
 export function toIdText(id: Buffer): string {
-  if (id.length !== 16) throw new RangeError('an id of a batch or an erasure has 16 bytes');
+  if (id.length !== 16) throw new RangeError('ids of batches and erasures have 16 bytes');
   return toUuidText(id);
 }
 
 export const NO_KEY = "toFixedString('', 16)";
 
 /**
- * Which rows of a table belong to a batch, as SQL conditions. They contain no key: they read `erasure_targets`.
- *
- * The condition on keys is one that the sorting key or the skip index `carried_keys` can use. Each identity has its own
- * cut-off, so it is looked up by key in two constant lists, which the engine turns into a hash table.
+ * SQL conditions that select the rows of a batch. They read the keys from `erasure_targets`, so that the sorting key or
+ * the skip index `carried_keys` applies. Cut-offs come from two constant lists, which ClickHouse makes a hash table.
  */
 export function createPredicates({ own, carried, times, kept }: Sweep, batchId: Buffer) {
   const targets = `erasure_targets WHERE batch_id = '${toIdText(batchId)}'`;
   const cutoffs = `SELECT concat(identity_key, environment_id) AS name, max(toUnixTimestamp64Milli(cutoff_at)) AS cutoff
     FROM ${targets} GROUP BY name`;
-  // Sorted, because each list is a query of its own and both must have the same order.
+  // Sorted, because both lists need the same order and each is its own query.
   const list = (element: 1 | 2) =>
     `(SELECT tupleElement(arraySort(groupArray((name, cutoff))), ${element}) FROM (${cutoffs}))`;
   const rowTime = `toUnixTimestamp64Milli(${times.length === 1 ? times[0] : `least(${times.join(', ')})`})`;
@@ -35,13 +33,13 @@ export function createPredicates({ own, carried, times, kept }: Sweep, batchId: 
     ...carried.map(({ key }) => `('${key}', 'carried', ${key}, ${falls(key)} AND NOT (${owned}))`),
   ];
   return {
-    /** Rows that one column marks for erasure. */
+    /** Rows that this column marks for erasure. */
     falls,
     /** Rows that one of these columns marks for erasure. */
     anyOf,
     /** Rows that any column marks for erasure. */
     any: anyOf([...own, ...carried.map(({ key }) => key)]),
-    /** What columns of a row say, one element each that names somebody who falls: column, how, key, true. */
+    /** One element per column of a row that names an erased identity: column, how, key, true. */
     hits: `arrayFilter(hit -> hit.4, [${hits.join(', ')}])`,
   };
 }

@@ -1,3 +1,5 @@
+/** Queries of an erasure about stored rows, besides the counts. */
+
 import type {
   ErasureRows,
   FactLocation,
@@ -5,6 +7,7 @@ import type {
   FoundRows,
   KeptConsent,
   NotedRows,
+  SharedRows,
   StoredLink,
   StoredUnlink,
 } from '../rows.ts';
@@ -15,7 +18,6 @@ import { assertTargets } from './targets.ts';
 
 const fromHex = (text: string) => Buffer.from(text, 'hex');
 
-/** What an eraser asks besides counts, of rows and of what it has noted. */
 export function createErasureQueries(
   connection: Connection,
 ): Pick<ErasureRows, 'readNoted' | 'findConsents' | 'findLinks' | 'findUnlinks' | 'findLaterLinks'> {
@@ -35,58 +37,45 @@ export function createErasureQueries(
   };
 }
 
-/** Where the rows of a batch were, as noted before they were deleted. */
 async function readNoted(connection: Connection, batchId: Buffer): Promise<NotedRows> {
   const batch = `batch_id = '${toIdText(batchId)}'`;
   const found = await connection.read<FoundRow & { table: string }>(
     `SELECT table_name AS table, column_name AS column, how, environment_id, lower(hex(identity_key)) AS key, count() AS rows
      FROM erasure_found WHERE ${batch} GROUP BY table, column, how, environment_id, key`,
   );
-  const shared = await connection.read<{ table: string; environment_id: string; keys: string[]; rows: number }>(
-    `SELECT table_name AS table, environment_id, keys, count() AS rows FROM (
-       SELECT table_name, any(environment_id) AS environment_id, arraySort(groupArray(lower(hex(identity_key)))) AS keys
+  const shared = await connection.read<Omit<SharedRows, 'keys'> & { keys: string[] }>(
+    `SELECT table_name AS table, environmentId, keys, count() AS rows FROM (
+       SELECT table_name, any(environment_id) AS environmentId, arraySort(groupArray(lower(hex(identity_key)))) AS keys
        FROM erasure_found WHERE ${batch} AND how = 'own' GROUP BY table_name, part, part_offset HAVING length(keys) > 1
-     ) GROUP BY table, environment_id, keys`,
+     ) GROUP BY table, environmentId, keys`,
   );
   return {
     found: found.flatMap((row) => toFound(row.table, [row])),
-    shared: shared.map(({ table, environment_id: environmentId, keys, rows }) => {
-      return { table, environmentId, keys: keys.map(fromHex), rows };
-    }),
+    shared: shared.map((row) => ({ ...row, keys: row.keys.map(fromHex) })),
   };
 }
 
-/** The table's sorting key begins with the identity, so this reads almost nothing. */
+/** Reads little, because the table's sorting key begins with the identity. */
 async function findConsents(connection: Connection, batchId: Buffer): Promise<KeptConsent[]> {
-  const rows = await connection.read<ConsentRow>(
-    `SELECT environment_id, lower(hex(identity_key)) AS key, status, toUnixTimestamp64Milli(received_at) AS received_ms,
-       kafka_partition AS partition, kafka_offset AS offset, toUnixTimestamp64Milli(logged_at) AS logged_ms
-     FROM consent_log FINAL WHERE (environment_id, identity_key) IN (
-       SELECT environment_id, identity_key FROM ${targetsOf(batchId)})`,
+  const rows = await connection.read<
+    Omit<KeptConsent, 'identityKey' | 'position'> & KeptConsent['position'] & { identityKey: string }
+  >(
+    `SELECT environment_id AS environmentId, lower(hex(identity_key)) AS identityKey, status,
+       toUnixTimestamp64Milli(received_at) AS receivedAt, kafka_partition AS partition, kafka_offset AS offset,
+       toUnixTimestamp64Milli(logged_at) AS loggedAtMs
+     FROM consent_log FINAL WHERE ${isTarget('identity_key', batchId)}`,
   );
-  return rows.map(({ environment_id: environmentId, key, status, partition, offset, ...times }) => {
-    const position = { partition, offset, loggedAtMs: times.logged_ms };
-    return { environmentId, identityKey: fromHex(key), status, receivedAt: times.received_ms, position };
+  return rows.map(({ identityKey, partition, offset, loggedAtMs, ...consent }) => {
+    return { ...consent, identityKey: fromHex(identityKey), position: { partition, offset, loggedAtMs } };
   });
 }
 
-interface ConsentRow {
-  readonly environment_id: string;
-  readonly key: string;
-  readonly status: string;
-  readonly received_ms: number;
-  readonly partition: number;
-  readonly offset: number;
-  readonly logged_ms: number;
-}
-
 async function* findLinks(connection: Connection, batchId: Buffer): AsyncGenerator<StoredLink> {
-  const targets = targetsOf(batchId);
-  const rows = connection.stream<LinkRow>(
+  const rows = connection.stream<FactOrder & { environment_id: string; a: string; b: string; received_ms: number }>(
     `SELECT environment_id, lower(hex(least(a_key, b_key))) AS a, lower(hex(greatest(a_key, b_key))) AS b,
        min(toUnixTimestamp64Milli(received_at)) AS received_ms,
        max((link_generation, link_offset)) AS last, last.1 AS generation, last.2 AS offset
-     FROM identity_links WHERE ${touches(batchId)} AND received_at <= (SELECT max(cutoff_at) FROM ${targets})
+     FROM identity_links WHERE ${touches(batchId)} AND received_at <= ${latestCutoff(batchId)}
      GROUP BY environment_id, a, b`,
   );
   const share = createShare();
@@ -108,60 +97,43 @@ export function createShare(): (hex: string) => Buffer {
   };
 }
 
-interface LinkRow extends FactOrder {
-  readonly environment_id: string;
-  readonly a: string;
-  readonly b: string;
-  readonly received_ms: number;
-}
-
 async function findUnlinks(connection: Connection, batchId: Buffer): Promise<StoredUnlink[]> {
-  const targets = targetsOf(batchId);
-  const rows = await connection.read<UnlinkRow>(
-    `SELECT DISTINCT environment_id, lower(hex(identity_key)) AS key, side, link_generation AS generation,
-       link_offset AS offset, toUnixTimestamp64Milli(unlinked_at) AS unlinked_ms
+  const rows = await connection.read<Omit<StoredUnlink, 'key' | 'at'> & FactOrder & { key: string }>(
+    `SELECT DISTINCT environment_id AS environmentId, lower(hex(identity_key)) AS key, side,
+       link_generation AS generation, link_offset AS offset, toUnixTimestamp64Milli(unlinked_at) AS unlinkedAtMs
      FROM identity_unlinks
-     WHERE (environment_id, identity_key) IN (SELECT environment_id, identity_key FROM ${targets})
-       AND side IN ('split', 'stayed') AND unlinked_at <= (SELECT max(cutoff_at) FROM ${targets})`,
+     WHERE ${isTarget('identity_key', batchId)} AND side IN ('split', 'stayed')
+       AND unlinked_at <= ${latestCutoff(batchId)}`,
   );
-  return rows.map(({ environment_id: environmentId, key, side, generation, offset, unlinked_ms: unlinkedAtMs }) => {
-    return { environmentId, key: fromHex(key), side, at: { generation, offset }, unlinkedAtMs };
+  return rows.map(({ generation, offset, key, ...unlink }) => {
+    return { ...unlink, key: fromHex(key), at: { generation, offset } };
   });
-}
-
-interface UnlinkRow extends FactOrder {
-  readonly environment_id: string;
-  readonly key: string;
-  readonly side: StoredUnlink['side'];
-  readonly unlinked_ms: number;
 }
 
 async function findLaterLinks(connection: Connection, batchId: Buffer): Promise<FactLocation[]> {
   const { clearing } = SWEPT_TABLES.find(({ name }) => name === 'identity_links')!;
   const { anyOf } = createPredicates(clearing, batchId);
-  const rows = await connection.read<{ environment_id: string } & Omit<FactLocation, 'environmentId'>>(
-    `SELECT DISTINCT environment_id, first.1 AS generation, first.3 AS partition, first.2 AS offset FROM (
+  return connection.read<FactLocation>(
+    `SELECT DISTINCT environment_id AS environmentId, first.1 AS generation, first.3 AS partition, first.2 AS offset FROM (
        SELECT environment_id, min((link_generation, link_offset, link_partition)) AS first
        FROM identity_links WHERE ${touches(batchId)} AND NOT (${anyOf(['a_key', 'b_key'])})
        GROUP BY environment_id, message_id, a_key, b_key
      ) ORDER BY generation, partition, offset`,
   );
-  return rows.map(({ environment_id: environmentId, generation, partition, offset }) => {
-    return { environmentId, generation, partition, offset };
-  });
 }
 
 const targetsOf = (batchId: Buffer) => `erasure_targets WHERE batch_id = '${toIdText(batchId)}'`;
+const latestCutoff = (batchId: Buffer) => `(SELECT max(cutoff_at) FROM ${targetsOf(batchId)})`;
+const isTarget = (column: string, batchId: Buffer) =>
+  `(environment_id, ${column}) IN (SELECT environment_id, identity_key FROM ${targetsOf(batchId)})`;
 
-/** True for decisions that linked an identity of the batch with another one, or found it linked. */
+/** Selects decisions that linked an identity of the batch with another one, or found it linked. */
 function touches(batchId: Buffer): string {
-  const isTarget = (column: string) =>
-    `(environment_id, ${column}) IN (SELECT environment_id, identity_key FROM ${targetsOf(batchId)})`;
-  return `(${isTarget('a_key')} OR ${isTarget('b_key')}) AND outcome IN ('linked', 'unchanged') AND link != 'unlink'
-    AND reason NOT IN (${RULINGS.map((reason) => `'${reason}'`)})`;
+  return `(${isTarget('a_key', batchId)} OR ${isTarget('b_key', batchId)}) AND outcome IN ('linked', 'unchanged')
+    AND link != 'unlink' AND reason NOT IN (${RULINGS.map((reason) => `'${reason}'`)})`;
 }
 
-/** A line of an answer about rows that were found. */
+/** A row of a result about found rows. */
 export interface FoundRow {
   readonly column: string;
   readonly how: FoundRows['as'];
@@ -172,5 +144,5 @@ export interface FoundRow {
 
 export const toFound = (table: string, rows: readonly FoundRow[]): FoundRows[] =>
   rows.map(({ column, how: as, environment_id: environmentId, key, rows }) => {
-    return { table, column, as, environmentId, key: Buffer.from(key, 'hex'), rows };
+    return { table, column, as, environmentId, key: fromHex(key), rows };
   });

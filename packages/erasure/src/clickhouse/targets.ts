@@ -20,13 +20,14 @@ export async function putTargets(
 ): Promise<void> {
   const batch_id = toIdText(batchId);
   const rows = targets.map(({ environmentId: environment_id, key, cutoffMs: cutoff_at }) => {
-    if (key.length !== 16 || key.every((byte) => byte === 0)) throw new RangeError('nobody cannot be erased');
+    if (key.length !== 16 || key.every((byte) => byte === 0))
+      throw new RangeError('an identity key has 16 bytes and is not zero');
     return { batch_id, environment_id, identity_key: key.toString('hex'), cutoff_at };
   });
   await connection.insert('erasure_targets', TARGET_COLUMNS, { rows });
 }
 
-/** A batch is a partition, so it is dropped at once with its files. Dropping it twice does nothing. */
+/** Drops the partition of a batch with its files. May be repeated. */
 export async function dropTargets(connection: Connection, batchId: Buffer): Promise<void> {
   const batch = toIdText(batchId);
   for (const { name } of SWEPT_TABLES)
@@ -35,8 +36,8 @@ export async function dropTargets(connection: Connection, batchId: Buffer): Prom
 }
 
 /**
- * Asked last. If targets were dropped meanwhile, nothing was found, and that must not look like a proof.
- * @throws StoreFault when the batch has none
+ * Called after a search: without targets it finds nothing, which proves nothing.
+ * @throws StoreFault when the batch has no targets
  */
 export async function assertTargets(connection: Connection, batchId: Buffer): Promise<void> {
   const id = toIdText(batchId);
@@ -44,50 +45,50 @@ export async function assertTargets(connection: Connection, batchId: Buffer): Pr
     `SELECT count() AS targets FROM erasure_targets WHERE batch_id = '${id}'`,
   );
   if (rows[0] !== undefined && rows[0].targets > 0) return;
-  throw new StoreFault(`batch ${id} has no targets: nothing was looked for`, { kind: 'final', code: 'NO_TARGETS' });
+  throw new StoreFault(`Batch ${id} has no targets, so nothing was searched`, { kind: 'final', code: 'NO_TARGETS' });
 }
 
-/** Stores identities so that a query can refer to them, and removes them afterwards. */
+/** Stores identities for the queries of `search`, and drops them afterwards. */
 export function withSearchTargets<T>(
   connection: Connection,
   identities: readonly NamedIdentity[],
-  ask: (look: Buffer) => Promise<T>,
+  search: (searchId: Buffer) => Promise<T>,
 ): Promise<T> {
   const targets = identities.map((identity) => ({ ...identity, cutoffMs: 0 }));
-  return withTemporaryTargets(connection, (look) => putTargets(connection, look, targets), ask);
+  return withTemporaryTargets(connection, (searchId) => putTargets(connection, searchId, targets), search);
 }
 
 /**
- * Copies the targets of a batch into a look, which nobody else drops within six hours, and removes it afterwards.
- * @throws StoreFault when the batch has none
+ * Copies the targets of a batch, which another process may drop, and drops the copy afterwards.
+ * @throws StoreFault when the batch has no targets
  */
 export function withTargetsCopy<T>(
   connection: Connection,
   batchId: Buffer,
-  work: (look: Buffer) => Promise<T>,
+  work: (copyId: Buffer) => Promise<T>,
 ): Promise<T> {
-  const copy = async (look: Buffer) => {
+  const copy = async (copyId: Buffer) => {
     await connection.run(
       `INSERT INTO erasure_targets (batch_id, environment_id, identity_key, cutoff_at)
-       SELECT '${toIdText(look)}', environment_id, identity_key, cutoff_at
+       SELECT '${toIdText(copyId)}', environment_id, identity_key, cutoff_at
        FROM erasure_targets WHERE batch_id = '${toIdText(batchId)}'`,
       INSERTING,
     );
-    await assertTargets(connection, look);
+    await assertTargets(connection, copyId);
   };
   return withTemporaryTargets(connection, copy, work);
 }
 
 async function withTemporaryTargets<T>(
   connection: Connection,
-  put: (look: Buffer) => Promise<void>,
-  work: (look: Buffer) => Promise<T>,
+  put: (id: Buffer) => Promise<void>,
+  work: (id: Buffer) => Promise<T>,
 ): Promise<T> {
-  const look = newSearchId(Date.now());
+  const id = newSearchId(Date.now());
   try {
-    await put(look);
-    return await work(look);
+    await put(id);
+    return await work(id);
   } finally {
-    await connection.run(`ALTER TABLE erasure_targets DROP PARTITION '${toIdText(look)}'`);
+    await connection.run(`ALTER TABLE erasure_targets DROP PARTITION '${toIdText(id)}'`);
   }
 }

@@ -1,54 +1,50 @@
-/** A column with the key of another person in somebody's row, and the texts that say the same as the key. */
+/** The registry of stores that may hold personal data: types, topics, Redis keys and system tables. */
+
+/** A column with another person's key in a row, and the texts that repeat the id. */
 export interface CarriedKey {
-  /** Column of the key; blanked to zero bytes. */
+  /** Blanked to zero bytes. */
   readonly key: string;
-  /** Columns blanked to the empty text with it. */
+  /** Blanked to the empty text. */
   readonly texts: readonly string[];
 }
 
-/** How rows of a table are found by the keys of erased people. */
+/** Rows are found by the keys of erased people. */
 export interface Sweep {
   readonly by: 'sweep';
-  /** Key columns that make a row the erased person's own, or a statement about that person: the row is deleted. */
+  /** Key columns of the person whom a row belongs to or describes: the row is deleted. */
   readonly own: readonly string[];
-  /**
-   * Key columns that name the erased person in somebody else's row: only they are blanked. None is part of the sorting
-   * key.
-   */
+  /** Key columns that name the person in another person's row: only they are blanked. Not in the sorting key. */
   readonly carried: readonly CarriedKey[];
-  /** Times of a row. It is erased when the earliest of them is not later than the cut-off: the rule of fences. */
+  /** Times of a row. It is erased if the earliest is not later than the cut-off, as with fences. */
   readonly times: readonly string[];
-  /** Rows with one of these values in this column are about nobody, and stay. */
+  /** Rows with one of these values in this column are not personal, and are kept. */
   readonly kept?: { readonly column: string; readonly values: readonly string[] };
 }
 
-/** A table derived from `events`: its rows are deleted by identity, and derived again from the events that stay. */
+/** Rows follow from `events`: they are deleted by identity and derived again from the remaining events. */
 export interface Derivation {
   readonly by: 'derived';
-  /** The parameterised view, of `since` and `until`, that says what the table has to hold for the events of a span. */
+  /** Parameterised view (`since`, `until`) that returns the rows that the events of a span imply. */
   readonly view: string;
-  /**
-   * By what its rows are compared with events; the first two are `environment_id` and `identity_key`. Without `test`: copies
-   * of one message may differ in it, and which of them a merge has left says nothing of a row.
-   */
+  /** Columns by which rows are compared, `environment_id` and `identity_key` first. Copies may differ in `test`. */
   readonly keys: readonly string[];
-  /** What else a row says, as expressions that fold the rows of one key which no merge has folded yet. */
+  /** The other values of a row, as expressions that aggregate the unmerged rows of a key. */
   readonly values: readonly string[];
 }
 
-/** How data about a person leaves a place. */
+/** How personal data are removed from a store. */
 export type Clearing =
   | Sweep
   | Derivation
   /** Deleted by key, by the scripts that own the layout. */
   | { readonly by: 'script'; readonly script: string }
-  /** Disappears by itself within this time. */
+  /** Expires within this time. */
   | { readonly by: 'ttl'; readonly windowMs: number; readonly reason: string }
-  /** Is kept on purpose. */
+  /** Kept on purpose. */
   | { readonly by: 'kept'; readonly reason: string }
   | { readonly by: 'no personal data'; readonly reason: string };
 
-/** A topic of Kafka, by its name without a prefix, or a family of Redis keys as `infra/redis/README.md` writes it. */
+/** A Kafka topic without its prefix, or a family of Redis keys as in `infra/redis/README.md`. */
 export interface ErasureStore {
   readonly name: string;
   readonly clearing: Clearing;
@@ -56,12 +52,9 @@ export interface ErasureStore {
 
 /** A table of ClickHouse. */
 export interface TableStore extends ErasureStore {
-  /**
-   * Columns that somebody has looked at, each with what it needs. Of a swept table those that look like identities and
-   * are not named by the sweep, as its other columns go with the row; of any other table all columns.
-   */
+  /** Meaning of each column. A swept table lists only columns that resemble identities and that its sweep omits. */
   readonly columns: Readonly<Record<string, string>>;
-  /** Columns that operators may add, by the beginning of their names; each is treated alike. */
+  /** Meaning of columns that operators may add, by the prefix of their names. */
   readonly prefixes?: Readonly<Record<string, string>>;
 }
 
@@ -73,202 +66,149 @@ export interface SweptTable extends TableStore {
   readonly clearing: Sweep;
 }
 
-/** Words and clearings that several lists of places have in common. */
+/** Columns by name from lists of names by meaning. */
+export const columnsOf = (namesByMeaning: Readonly<Record<string, string>>): Record<string, string> =>
+  Object.fromEntries(
+    Object.entries(namesByMeaning).flatMap(([meaning, names]) => names.split(' ').map((name) => [name, meaning])),
+  );
 
-export const WITH_ROW = 'goes with the row';
-export const TIME = 'a time';
-export const COUNT = 'a number';
-export const ADDRESS =
-  'public on the chain; whose it is, where that is known, is said by identities and events, and erased there';
-
-/** A place that says nothing of anybody. */
+/** A store without personal data. */
 export const withoutPersonalData = (name: string, reason: string): ErasureStore => ({
   name,
   clearing: { by: 'no personal data', reason },
 });
 
-/** A place whose data disappear by themselves. */
-export const expiring =
-  (windowMs: number) =>
-  (name: string, reason: string): ErasureStore => ({
-    name,
-    clearing: { by: 'ttl', windowMs, reason },
-  });
-
 const HOUR_MS = 60 * 60 * 1000;
-/** 72 hours after the last record of a segment, which is filled for six hours. */
-export const IDENTITY_WINDOW_MS = 78 * HOUR_MS;
-/**
- * From when the fences stood and the log was stored until it holds nothing of a person: what a gateway publishes late comes
- * within 20 seconds, and brokers look for what has expired every five minutes.
- */
+/** 72 hours after the last record of a segment, which takes six hours to fill. */
+const IDENTITY_WINDOW_MS = 78 * HOUR_MS;
+/** From the end of the log until it holds no data of a person: plus late publishing and the brokers' expiry check. */
 export const LOG_EXPIRES_AFTER_MS = IDENTITY_WINDOW_MS + HOUR_MS / 6;
-/** Seven days, in the same way. */
+/** Seven days, likewise. */
 const ERASURES_WINDOW_MS = (7 * 24 + 6) * HOUR_MS;
 
-const inTopic = expiring(IDENTITY_WINDOW_MS);
-const deadLetters = (reason: string) => `records as they were, also ones that nobody can read: ${reason}`;
-/** What waits is written anew every day, so the window begins when the last erasure that it waits for has ended. */
-const PARKED = 'ids that belong together, received behind the cut-off of an erasure that their links wait for';
+/** A topic and its dead letters, which keep records unchanged, including unreadable ones. */
+function expiringTopic(name: string, reason: string, windowMs = IDENTITY_WINDOW_MS): ErasureStore[] {
+  return [
+    { name, clearing: { by: 'ttl', windowMs, reason } },
+    { name: `${name}.dead`, clearing: { by: 'ttl', windowMs, reason: `unchanged records: ${reason}` } },
+  ];
+}
 
-/** What everybody can read on the chain itself. That an address is the id of a person is said, and erased, elsewhere. */
-const OF_A_CHAIN = 'public addresses and events of a chain; nothing that says whose an address is';
-const ofChain = (name: string, reason = OF_A_CHAIN): ErasureStore => withoutPersonalData(name, reason);
-
-const MINTED = 'what a team mints for which public address; nothing that says whose an address is';
-
-/** Topics about who may use the service. The only people they name are operators' accounts. */
-const ofAccess = withoutPersonalData;
-
-/** Topics, those of dead letters included. */
-export const TOPIC_STORES: readonly ErasureStore[] = [
-  inTopic('audience.messages.v1', 'messages with their ids'),
-  inTopic('audience.messages.v1.dead', deadLetters('messages with their ids')),
-  inTopic('audience.identity-links.v1', 'ids that belong together'),
-  inTopic('audience.identity-links.v1.dead', deadLetters('ids that belong together')),
-  inTopic('audience.identity-links.v1.parked', PARKED),
-  inTopic('audience.identity-links.v1.parked.dead', deadLetters(PARKED)),
-  inTopic('audience.identity-decisions.v1', 'keyed hashes of identities'),
-  inTopic('audience.identity-decisions.v1.dead', deadLetters('keyed hashes of identities')),
-  inTopic('audience.rejections.v1', 'names of our contract'),
-  inTopic('audience.rejections.v1.dead', deadLetters('text of clients')),
-  inTopic('audience.consents.v1', 'keyed hashes of identities and what they chose'),
-  inTopic('audience.consents.v1.dead', deadLetters('keyed hashes of identities and what they chose')),
-  {
-    name: 'audience.erasures.v1',
-    clearing: {
-      by: 'ttl',
-      windowMs: ERASURES_WINDOW_MS,
-      reason: 'keyed hashes of the erased, so that they are erased',
-    },
-  },
-  {
-    name: 'audience.erasures.v1.dead',
-    clearing: { by: 'ttl', windowMs: ERASURES_WINDOW_MS, reason: deadLetters('keyed hashes of the erased') },
-  },
-  ofAccess('access.keys.v1', 'keys of projects, as hashes'),
-  ofAccess('access.keys.v1.dead', 'keys of projects, as hashes'),
-  ofAccess('access.projects.v1', 'names of projects and their environments'),
-  ofAccess('access.projects.v1.dead', 'names of projects and their environments'),
-  ofAccess('access.rate-limit-keys.v1', 'keys of partners, as hashes'),
-  ofAccess('access.rate-limit-keys.v1.dead', 'keys of partners, as hashes'),
-  ofAccess('access.collections.v1', 'contracts that projects have linked'),
-  ofAccess('access.collections.v1.dead', 'contracts that projects have linked'),
-  ofAccess('access.accounts.v1', 'names and logins of people who sign in to the portal; removed with their accounts'),
-  ofAccess('access.accounts.v1.dead', 'names and logins of people who sign in to the portal'),
-  ofAccess('access.signable-keys.v1', 'addresses of the service itself, with sealed private keys'),
-  ofAccess('access.signable-keys.v1.dead', 'addresses of the service itself, with sealed private keys'),
-  ofAccess('access.audit.v1', 'what people who sign in to the portal did, with the addresses of their requests'),
-  ofAccess('access.audit.v1.dead', 'what people who sign in to the portal did'),
-  ofChain('chain.activities.v1'),
-  ofChain('chain.activities.v1.dead'),
-  ofChain('chain.tokens.v1', 'what everybody can read about a token'),
-  ofChain('chain.tokens.v1.dead', 'what everybody can read about a token'),
-  ofChain('chain.index-progress.v1', 'numbers and hashes of blocks'),
-  ofChain('chain.index-progress.v1.dead', 'numbers and hashes of blocks'),
-  ofChain('chain.mint-requests.v1', MINTED),
-  ofChain('chain.mint-requests.v1.dead', MINTED),
-  ofChain('chain.mint-state.v1', MINTED),
-  ofChain('chain.mint-state.v1.dead', MINTED),
-  ofChain('chain.mint-transactions.v1', 'transactions as everybody can read them on their chain'),
-  ofChain('chain.mint-transactions.v1.dead', 'transactions as everybody can read them on their chain'),
-  ofChain('chain.metadata.v1', 'what a team tells the public of its collections'),
-  ofChain('chain.metadata.v1.dead', 'what a team tells the public of its collections'),
+const otherTopic = (name: string, reason: string): ErasureStore[] => [
+  withoutPersonalData(name, reason),
+  withoutPersonalData(`${name}.dead`, reason),
 ];
 
-const byScript = (name: string, script: string): ErasureStore => ({ name, clearing: { by: 'script', script } });
+const MINTED = 'assets that a team mints for public addresses; not whose an address is';
 
-/** Families of Redis keys, written as in `infra/redis/README.md`. No raw id stands in any: identities are keyed hashes. */
+export const TOPIC_STORES: readonly ErasureStore[] = [
+  expiringTopic('audience.messages.v1', 'messages with their ids'),
+  expiringTopic('audience.identity-links.v1', 'linked ids'),
+  // Waiting facts are written again every day, so the window begins when their last erasure has ended.
+  expiringTopic('audience.identity-links.v1.parked', 'linked ids, received after the cut-off of a running erasure'),
+  expiringTopic('audience.identity-decisions.v1', 'keyed hashes of identities'),
+  expiringTopic('audience.rejections.v1', 'names of the contract; in dead letters text of clients'),
+  expiringTopic('audience.consents.v1', 'keyed hashes of identities and their consent'),
+  expiringTopic('audience.erasures.v1', 'keyed hashes of people to erase', ERASURES_WINDOW_MS),
+  otherTopic('access.keys.v1', 'hashes of project keys'),
+  otherTopic('access.projects.v1', 'names of projects and environments'),
+  otherTopic('access.rate-limit-keys.v1', 'hashes of partner keys'),
+  otherTopic('access.collections.v1', 'contracts linked by projects'),
+  otherTopic('access.accounts.v1', 'names and logins of portal users; removed with their accounts'),
+  otherTopic('access.signable-keys.v1', 'addresses of the service, with sealed private keys'),
+  otherTopic('access.audit.v1', 'actions of portal users, with the addresses of their requests'),
+  otherTopic('chain.activities.v1', 'public addresses and events of a chain; not whose an address is'),
+  otherTopic('chain.tokens.v1', 'public data of tokens'),
+  otherTopic('chain.index-progress.v1', 'numbers and hashes of blocks'),
+  otherTopic('chain.mint-requests.v1', MINTED),
+  otherTopic('chain.mint-state.v1', MINTED),
+  otherTopic('chain.mint-transactions.v1', 'public transactions'),
+  otherTopic('chain.metadata.v1', 'public metadata of collections'),
+].flat();
+
+const byScript = (name: string, script: string): ErasureStore => ({ name, clearing: { by: 'script', script } });
+const FORGOTTEN = 'the graph forgets the person';
+const RELEASED = 'the hold is released at the end';
+
+/** Families of Redis keys. Identities in them are keyed hashes. */
 export const REDIS_STORES: readonly ErasureStore[] = [
-  byScript('i:{env}:<bucket>', 'the graph takes the person out'),
-  byScript('m:{env}:<root>', 'the graph takes the person out'),
+  byScript('i:{env}:<bucket>', FORGOTTEN),
+  byScript('m:{env}:<root>', FORGOTTEN),
   {
     name: 'f:{env}:<bucket>',
-    clearing: { by: 'kept', reason: 'without it what was erased would come back; keyed hashes only' },
+    clearing: { by: 'kept', reason: 'keyed hashes, without which erased data would return' },
   },
-  withoutPersonalData('f:{env}', 'says which buckets have a fence'),
+  withoutPersonalData('f:{env}', 'buckets that have a fence'),
   withoutPersonalData('f:complete', 'a run of Redis'),
-  byScript('u:{env}', 'the graph takes the person out; what is left is the time of the latest unlink'),
-  byScript('q:{env}', 'the graph takes the person out; rulings of operators are kept, by keyed hashes'),
-  withoutPersonalData('d:{env}', 'places in the log'),
-  byScript('h:{env}', 'the hold is released at the end'),
-  byScript('hl:{env}', 'the hold is released at the end'),
-  byScript('hk:{env}', 'the hold is released at the end'),
-  byScript('erasure:lapsing', 'the hold is released at the end; holds no identity'),
-  byScript('c:{env}:<bucket>', 'the consents forget the person'),
-  withoutPersonalData('c:log:<consent topic>', 'places in the log'),
+  byScript('u:{env}', `${FORGOTTEN}; the time of the latest unlink is kept`),
+  byScript('q:{env}', `${FORGOTTEN}; rulings of operators are kept, by keyed hash`),
+  withoutPersonalData('d:{env}', 'offsets'),
+  byScript('h:{env}', RELEASED),
+  byScript('hl:{env}', RELEASED),
+  byScript('hk:{env}', RELEASED),
+  byScript('erasure:lapsing', `${RELEASED}; contains no identity`),
+  byScript('c:{env}:<bucket>', 'the consents are forgotten'),
+  withoutPersonalData('c:log:<consent topic>', 'offsets'),
   byScript('o:{env}', 'trimmed when the decisions are published, which the erasure waits for'),
-  withoutPersonalData('identity:applied:<link topic>', 'places in the log'),
+  withoutPersonalData('identity:applied:<link topic>', 'offsets'),
   withoutPersonalData('identity:epoch', 'random'),
-  withoutPersonalData(
-    'access:<kind>',
-    'projects, keys of projects and partners; of people the accounts of operators alone',
-  ),
-  withoutPersonalData('access:<kind>:places', 'places in the log'),
-  withoutPersonalData('access:<kind>:changes', 'ids of records of access; random'),
+  withoutPersonalData('access:<kind>', 'projects, keys of projects and partners, accounts of portal users'),
+  withoutPersonalData('access:<kind>:places', 'offsets'),
+  withoutPersonalData('access:<kind>:changes', 'random ids of access records'),
   withoutPersonalData('access:<kind>:complete', 'a run of Redis'),
-  withoutPersonalData('access:<kind>:turn', 'a command that runs'),
-  withoutPersonalData(
-    'access:session:<hash>',
-    'people who sign in to the portal, never players; ends by itself within seven days',
-  ),
-  withoutPersonalData('access:session:of:<account id>', 'hashes of sessions of people who sign in to the portal'),
-  withoutPersonalData('access:one-time:<purpose>:<hash>', 'links and challenges of people who sign in to the portal'),
-  withoutPersonalData('access:one-time:spent:<purpose>:<hash>', 'that a form was sent'),
-  withoutPersonalData('access:one-time:attempts:<hash>', 'how often somebody tried to sign in; the login is hashed'),
-  withoutPersonalData('access:usage:keys:<minute>', 'how often keys of projects are used'),
-  withoutPersonalData('access:usage:environments:<minute>', 'how many messages came'),
+  withoutPersonalData('access:<kind>:turn', 'a running command'),
+  withoutPersonalData('access:session:<hash>', 'portal users; expires within seven days'),
+  withoutPersonalData('access:session:of:<account id>', 'hashes of sessions of portal users'),
+  withoutPersonalData('access:one-time:<purpose>:<hash>', 'links and challenges of portal users'),
+  withoutPersonalData('access:one-time:spent:<purpose>:<hash>', 'a form that was sent'),
+  withoutPersonalData('access:one-time:attempts:<hash>', 'number of sign-in attempts; the login is hashed'),
+  withoutPersonalData('access:usage:keys:<minute>', 'usage of project keys'),
+  withoutPersonalData('access:usage:environments:<minute>', 'numbers of messages'),
   withoutPersonalData('access:usage:last-uses', 'times'),
-  withoutPersonalData('access:usage:last-refusals', 'times, codes of answers and trace ids'),
+  withoutPersonalData('access:usage:last-refusals', 'times, response codes and trace ids'),
   withoutPersonalData('chain:watermark', 'times'),
-  withoutPersonalData(
-    'mint:claim:{chain:contract}:<project id>:<reference id>',
-    'what a team calls an asset, and which attempt stands',
-  ),
-  withoutPersonalData(
-    'mint:state:{chain:contract}:<project id>:<reference id>',
-    'what a team mints for which public address',
-  ),
-  withoutPersonalData('mint:pending:<project id>', 'which claims of a project are pending'),
-  withoutPersonalData('mint:settled:<project id>', 'which claims of a project were settled last'),
-  withoutPersonalData('mint:settled-bytes:<project id>', 'the size of the claims of a project that were settled last'),
-  withoutPersonalData('mint:floor:<project id>', 'the time of a mint request of a project'),
-  withoutPersonalData('mint:failed:<project id>', 'how many assets of a project failed of late'),
-  withoutPersonalData('mint:cleaned:<project id>', 'that expired claims were removed within a minute'),
-  withoutPersonalData('mint:quota:<kind>:<project id>', 'how much a project has minted'),
+  withoutPersonalData('mint:claim:{chain:contract}:<project id>:<reference id>', 'a reference and its current attempt'),
+  withoutPersonalData('mint:state:{chain:contract}:<project id>:<reference id>', MINTED),
+  withoutPersonalData('mint:pending:<project id>', 'pending claims of a project'),
+  withoutPersonalData('mint:settled:<project id>', 'recently settled claims of a project'),
+  withoutPersonalData('mint:settled-bytes:<project id>', 'size of recently settled claims of a project'),
+  withoutPersonalData('mint:floor:<project id>', 'time of a mint request of a project'),
+  withoutPersonalData('mint:failed:<project id>', 'number of recently failed assets of a project'),
+  withoutPersonalData('mint:cleaned:<project id>', 'recent removal of expired claims'),
+  withoutPersonalData('mint:quota:<kind>:<project id>', 'number of minted assets of a project'),
   withoutPersonalData('mint:complete', 'a run of Redis'),
-  withoutPersonalData('mint:places', 'places in the log'),
+  withoutPersonalData('mint:places', 'offsets'),
   withoutPersonalData('rate:<id>', 'keys of projects; addresses of clients stay in the process'),
 ];
 
-/** As infra/clickhouse/system-logs.xml says: as long as the log itself, for whoever looks for a cause. */
+/** As `infra/clickhouse/system-logs.xml` sets it: as long as the log itself. */
 const SYSTEM_LOG_WINDOW_MS = 78 * HOUR_MS;
 
-const inSystemLog = expiring(SYSTEM_LOG_WINDOW_MS);
+const inSystemLog = (name: string, reason: string): ErasureStore => ({
+  name,
+  clearing: { by: 'ttl', windowMs: SYSTEM_LOG_WINDOW_MS, reason },
+});
 const inMemory = (name: string, reason: string): ErasureStore => ({
   name,
-  clearing: { by: 'kept', reason: `in memory, gone with the process or pushed out: ${reason}` },
+  clearing: { by: 'kept', reason: `in memory until restart or eviction: ${reason}` },
 });
 
-const QUERY_TEXTS = 'what services ask names keys in its text; what people ask may name anything';
+const QUERY_TEXTS = 'queries of services contain keys; queries of people may contain anything';
 
-/**
- * Tables of the engine itself that keep texts of queries, or words of errors that may quote a row. Erasures name nobody
- * in a statement: their lists stand in a table.
- */
+/** System tables with texts of queries or errors. Statements of erasures name no one: their keys are in a table. */
 export const SYSTEM_STORES: readonly ErasureStore[] = [
   inSystemLog('query_log', QUERY_TEXTS),
-  inSystemLog('part_log', 'names of parts; words of errors'),
-  inMemory('errors', 'the last words of each error'),
-  inMemory('warnings', 'what is wrong with the server'),
+  inSystemLog('part_log', 'names of parts; error texts'),
+  inMemory('errors', 'the last text of each error'),
+  inMemory('warnings', 'problems of the server'),
   inMemory('processes', QUERY_TEXTS),
-  inMemory('query_cache', 'answers, for a minute, for whoever asks for it'),
-  inMemory('asynchronous_inserts', 'statements of inserts that are queued: ours never are'),
-  inMemory('distributed_ddl_queue', 'statements that make and change tables'),
+  inMemory('query_cache', 'results, for a minute, of queries that request it'),
+  inMemory('asynchronous_inserts', 'queued inserts, which Playline does not use'),
+  inMemory('distributed_ddl_queue', 'statements that create and alter tables'),
   {
     name: 'mutations',
-    clearing: { by: 'kept', reason: 'statements of ours, which name batches; the last hundred of a table' },
+    clearing: { by: 'kept', reason: 'the last hundred mutations of a table, which name batches' },
   },
-  withoutPersonalData('projections', 'queries of tables, of ours'),
-  withoutPersonalData('dashboards', 'queries that come with the engine'),
+  withoutPersonalData('projections', 'queries of the schema'),
+  withoutPersonalData('dashboards', 'queries that come with ClickHouse'),
 ];

@@ -4,7 +4,7 @@ import { openErasureRows } from '../clickhouse/index.ts';
 import type { ErasureRows } from '../rows.ts';
 import { type MemoryRow, openMemoryErasureRows } from './memory/rows.ts';
 
-/** Rows under test, and a way to put some and to see them that knows nothing of erasures. */
+/** Rows under test, with direct access to the tables. */
 export interface RowsHarness {
   readonly rows: ErasureRows;
   add(table: string, row: MemoryRow): Promise<void>;
@@ -30,7 +30,7 @@ export async function openMemoryHarness(): Promise<RowsHarness> {
 
 export interface ClickHouseHarness extends RowsHarness {
   readonly target: ClickHouseTarget;
-  /** @throws Error with the words of ClickHouse */
+  /** @throws Error with the message of ClickHouse */
   query(sql: string): Promise<string>;
 }
 

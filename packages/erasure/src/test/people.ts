@@ -2,68 +2,68 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import type { ErasureRows, FoundRows } from '../rows.ts';
 import type { MemoryRow } from './memory/rows.ts';
 
-/** T of an erasure. */
+/** The cut-off. */
 export const T = Date.UTC(2026, 5, 15);
 export const BEFORE = T - 1;
 export const AFTER = T + 1;
-const NOBODY = Buffer.alloc(16);
+const NO_KEY = Buffer.alloc(16);
 
 export const newKey = () => randomBytes(16);
 export const newBatch = () => randomBytes(16);
 export const newEnvironment = () => `test-${randomUUID()}`;
 
-/** What a test says of a row; `name` is how it finds the row again. */
-type Said = { name: string } & Record<string, unknown>;
+/** Fields that a test sets; `name` identifies the row. */
+type Fields = { name: string } & Record<string, unknown>;
 
-/** Rows of one environment, with what no test is about filled in. */
+/** Rows of one environment with defaults. */
 export function createRowsOf(environment_id: string) {
   return {
-    event: ({ name, ...said }: Said): MemoryRow => ({
+    event: ({ name, ...fields }: Fields): MemoryRow => ({
       environment_id,
       event_name: 'level_start',
       trace_id: name,
       message_id: randomUUID(),
-      identity_key: NOBODY,
-      anonymous_key: NOBODY,
-      user_key: NOBODY,
-      from_key: NOBODY,
-      to_key: NOBODY,
+      identity_key: NO_KEY,
+      anonymous_key: NO_KEY,
+      user_key: NO_KEY,
+      from_key: NO_KEY,
+      to_key: NO_KEY,
       anonymous_id: '',
       event_time: BEFORE,
       received_at: BEFORE,
-      ...said,
+      ...fields,
     }),
-    link: ({ name, ...said }: Said): MemoryRow => ({
+    link: ({ name, ...fields }: Fields): MemoryRow => ({
       environment_id,
       link_offset: randomBytes(5).readUIntBE(0, 5),
       trace_id: name,
       a_key: newKey(),
       b_key: newKey(),
-      person_key: NOBODY,
+      person_key: NO_KEY,
       event_time: BEFORE,
       received_at: BEFORE,
-      ...said,
+      ...fields,
     }),
-    override: ({ name, ...said }: Said): MemoryRow => ({
+    override: ({ name, ...fields }: Fields): MemoryRow => ({
       environment_id,
       kind: name,
       person_key: newKey(),
       linked_at: BEFORE,
       version: 1,
-      ...said,
+      ...fields,
     }),
-    consent: ({ name, ...said }: Said): MemoryRow => ({
+    consent: ({ name, ...fields }: Fields): MemoryRow => ({
       environment_id,
       trace_id: name,
       status: 'full',
       received_at: BEFORE,
       kafka_offset: randomBytes(5).readUIntBE(0, 5),
-      ...said,
+      ...fields,
     }),
   };
 }
 
-/** Sweeps until nobody is found: the engine may merge parts under a sweep. @returns what the first sweep found */
+/** Sweeps until nothing is found, as merges may move rows. @returns what the first sweep found */
 export async function sweepAll(rows: ErasureRows, batch: Buffer): Promise<FoundRows[]> {
   const found = await rows.sweep(batch);
   while ((await rows.findSurvivors(batch)).length > 0) await rows.sweep(batch);

@@ -1,7 +1,7 @@
 import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import type { ErasureReceipt, ErasureRequest, FoundLink } from '../records.ts';
 
-/** Of today: the store drops the links of what was asked for a month ago. */
+/** Today, because the store drops links after a month. */
 export const AT: number = Date.now();
 export const newId = (): Buffer => randomBytes(16);
 

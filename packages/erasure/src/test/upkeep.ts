@@ -32,19 +32,19 @@ export async function openClickHouseUpkeep(): Promise<UpkeepHarness & { harness:
   return { harness, records, close };
 }
 
-/** A store of links and consents that has nothing of anybody. */
+/** A store of links and consents without data. */
 export const EMPTY_PEOPLE: FenceEnforcer = { enforce: async () => ({ links: 0, consents: 0 }) };
 
 export interface ErasedPerson {
   readonly environmentId: string;
   readonly keys: readonly Buffer[];
   readonly cutoffMs?: number;
-  /** Keys that the request names; all by itself. */
+  /** Keys that the request names. Default: all. */
   readonly requested?: readonly Buffer[];
   readonly receipt?: Partial<ErasureReceipt>;
 }
 
-/** Puts request and fences of an erasure, as an eraser that is half-way has. @returns its id */
+/** Puts request and fences of an unfinished erasure. @returns its id */
 export async function beginErasure(records: ErasureRecords, person: ErasedPerson): Promise<Buffer> {
   const erasureId = randomBytes(16);
   const { environmentId, keys, cutoffMs = T, requested = keys } = person;
@@ -55,7 +55,7 @@ export async function beginErasure(records: ErasureRecords, person: ErasedPerson
   return erasureId;
 }
 
-/** The receipt of an erasure that has done all but what takes its time. */
+/** A receipt without physicallyErasedAt and logExpiredAt. */
 export function createReceiptOf(erasureId: Buffer, { environmentId, keys, cutoffMs = T, receipt }: ErasedPerson) {
   const whole: ErasureReceipt = {
     erasureId,

@@ -1,17 +1,17 @@
+/** Temporary targets of searches, and the removal of those that dead processes left. */
 import { randomBytes } from 'node:crypto';
 import type { ErasureRows, ErasureTarget } from '../rows.ts';
 
-/** Of one batch. A look at the tables costs nearly the same for one and for many: a hundred thousand take a second more. */
+/** Targets of one batch. A search costs nearly the same for one and for many. */
 const TARGETS_MAX = 100_000;
-/** No look takes this long. One that was killed has left keyed hashes of people who are erased, or soon will be. */
+/** No search takes this long. Targets of a killed one are keyed hashes of erased people. */
 const STALE_AFTER_MS = 6 * 60 * 60 * 1000;
-/** First bytes of the ids of looks. Ids of batches that are erased are random. */
+/** First bytes of the ids of searches. Ids of erasure batches are random. */
 const TAG = Buffer.from('upkeep');
 const TIME_BYTES = 6;
 
 /**
- * Creates the id of a batch that is recorded nowhere: one for a search, or the copy of another batch. The id contains its
- * time, so that it is dropped when it is old, and not while it is used.
+ * Creates the id of a batch without progress: of a search, or of a copy. It contains its time, and is dropped when stale.
  * @param atMs epoch milliseconds
  * @returns 16 bytes
  */
@@ -21,7 +21,7 @@ export function newSearchId(atMs: number): Buffer {
   return Buffer.concat([TAG, time, randomBytes(16 - TAG.length - TIME_BYTES)]);
 }
 
-/** When a look was started, in epoch milliseconds; null for a batch that is being erased. */
+/** Epoch milliseconds of a search's start; null for a batch of an erasure. */
 export function searchTimeOf(batchId: Buffer): number | null {
   return batchId.subarray(0, TAG.length).equals(TAG) ? batchId.readUIntBE(TAG.length, TIME_BYTES) : null;
 }
@@ -30,16 +30,15 @@ export interface StaleBatches {
   readonly rows: Pick<ErasureRows, 'readBatches' | 'dropTargets'>;
   readonly wallClockMs: () => number;
   /**
-   * Batches that are being erased, their ids in hexadecimal: others are dropped, but for looks. Asked behind the list of
-   * batches, so an eraser notes its batch before it puts targets. Without it batches of erasers are left alone.
+   * Ids (hexadecimal) of batches that are being erased, read after the list of batches, because an eraser stores its
+   * progress before the targets. Without it, batches of erasers are left alone.
    */
   readonly readWorkedOn?: () => Promise<ReadonlySet<string>>;
 }
 
 /**
- * Drops targets that a killed process has left: of looks when they are older than six hours, of other batches when
- * nobody works on them.
- * @returns how many batches were dropped
+ * Drops targets of killed processes: of searches after six hours, of other batches when no eraser works on them.
+ * @returns the number of dropped batches
  * @throws StoreFault, or what `readWorkedOn` throws
  */
 export async function dropStaleBatches({ rows, wallClockMs, readWorkedOn }: StaleBatches): Promise<number> {
@@ -47,8 +46,8 @@ export async function dropStaleBatches({ rows, wallClockMs, readWorkedOn }: Stal
   const workedOn = await readWorkedOn?.();
   const staleMs = wallClockMs() - STALE_AFTER_MS;
   const stale = batches.filter((batch) => {
-    const madeAtMs = searchTimeOf(batch);
-    if (madeAtMs !== null) return madeAtMs < staleMs;
+    const startedMs = searchTimeOf(batch);
+    if (startedMs !== null) return startedMs < staleMs;
     return workedOn !== undefined && !workedOn.has(batch.toString('hex'));
   });
   for (const batch of stale) await rows.dropTargets(batch);
@@ -61,7 +60,7 @@ export interface TargetBatchesOptions {
   readonly targetsMax?: number;
 }
 
-/** Targets for a look at everybody who was ever erased, in as many batches as they need. */
+/** Targets of a search, in as many batches as they need. */
 export class TargetBatches {
   readonly #options: TargetBatchesOptions;
   readonly #ids: Buffer[] = [];
@@ -72,7 +71,7 @@ export class TargetBatches {
     this.#options = options;
   }
 
-  /** Batches that have their targets. */
+  /** Batches whose targets are stored. */
   get ids(): readonly Buffer[] {
     return this.#ids;
   }
@@ -83,31 +82,31 @@ export class TargetBatches {
     if (this.#waiting.length >= (this.#options.targetsMax ?? TARGETS_MAX)) await this.flush();
   }
 
-  /** Puts what waits for its batch to be full. @throws StoreFault */
+  /** Stores the targets that are not in a batch yet. @throws StoreFault */
   async flush(): Promise<void> {
     const targets = this.#waiting;
     if (targets.length === 0) return;
     this.#waiting = [];
     const id = newSearchId(this.#options.wallClockMs());
-    // Remembered before it is put: a fault may come after some targets were written.
+    // Before the put, which may fail after it has stored some targets.
     this.#ids.push(id);
     await this.#options.rows.putTargets(id, targets);
   }
 
-  /** Leaves one of `ids` until it is stale: a change that the store is still making needs its targets. */
+  /** Keeps a batch until it is stale, because a running mutation needs its targets. */
   keep(id: Buffer): void {
     this.#kept.add(id);
   }
 
-  /** Drops all of them but the kept ones, also behind one that cannot be dropped. @throws StoreFault */
+  /** Drops all other batches, even if one of them cannot be dropped. @throws StoreFault */
   async drop(): Promise<void> {
-    const left = this.#ids.filter((id) => !this.#kept.has(id));
-    const outcomes = await Promise.allSettled(left.map((id) => this.#options.rows.dropTargets(id)));
+    const dropped = this.#ids.filter((id) => !this.#kept.has(id));
+    const outcomes = await Promise.allSettled(dropped.map((id) => this.#options.rows.dropTargets(id)));
     for (const outcome of outcomes) if (outcome.status === 'rejected') throw outcome.reason;
   }
 }
 
-/** Gives batches to `work` and drops behind it those that it does not keep, whatever becomes of it. @throws what `work` throws, or StoreFault */
+/** Runs `work` with batches and drops them afterwards. @throws what `work` throws, or StoreFault */
 export async function withTargets<T>(
   options: TargetBatchesOptions,
   work: (batches: TargetBatches) => Promise<T>,
@@ -117,7 +116,7 @@ export async function withTargets<T>(
   try {
     result = await work(batches);
   } catch (fault) {
-    // The fault of `work` is thrown. What cannot be dropped now is dropped later as stale.
+    // The fault of `work` is thrown. What cannot be dropped here is dropped later as stale.
     await batches.drop().catch(() => {});
     throw fault;
   }

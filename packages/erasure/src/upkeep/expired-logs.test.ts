@@ -8,15 +8,15 @@ import { noteExpiredLogs, type PartitionBounds } from './verify-receipt.ts';
 const DUE = Date.UTC(2026, 5, 18);
 const TOPIC = 'audience.messages.v1';
 
-/** A receipt with these ends, and what the log is like now. */
+/** A receipt with these ends, and the bounds of the log. */
 async function createCase(logEnds: Record<string, number>, topics: Record<string, PartitionBounds[]>) {
   const records = openMemoryErasureRecords();
   const person = { environmentId: newEnvironment(), keys: [newKey()] };
   const id = await putErased(records, { ...person, receipt: { logEnds, logExpiresAt: DUE } });
-  const asked: string[] = [];
+  const queried: string[] = [];
   const log = {
     bounds: async (topic: string) => {
-      asked.push(topic);
+      queried.push(topic);
       return topics[topic] ?? [];
     },
   };
@@ -24,39 +24,39 @@ async function createCase(logEnds: Record<string, number>, topics: Record<string
     await noteExpiredLogs({ records, log, topicPrefix: 'eu.', wallClockMs: () => atMs });
     return (await records.readReceipt(id))!.logExpiredAt;
   };
-  return { records, id, note, asked, log };
+  return { records, id, note, queried, log };
 }
 
 const at = (partition: number, start: number, end: number) => ({ partition, start, end });
 
-describe('the note that a log has expired', () => {
+describe('noteExpiredLogs', () => {
   it.each([
-    ['begins behind the end', [at(0, 11, 90)], 10, true],
+    ['begins after the end', [at(0, 11, 90)], 10, true],
     ['begins at the end', [at(0, 10, 90)], 10, true],
     ['is empty since', [at(0, 10, 10)], 10, true],
-    ['was empty when the fences stood', [at(0, 0, 50)], 0, true],
+    ['was empty when the fences were set', [at(0, 0, 50)], 0, true],
     ['still holds the last record from before', [at(0, 9, 90)], 10, false],
-    // Made anew, or it has lost its end: the second one may still hold what stood before.
+    // Recreated or truncated.
     ['ends before the end', [at(0, 0, 9)], 10, true],
     ['is gone', [], 10, true],
     ['has lost the partition', [at(1, 50, 50)], 10, true],
   ])(
-    'is never made before what came late has expired, then unless it is there: of a log that %s',
+    'the expiry of a log that %s is recorded at logExpiresAt at the earliest',
     async (_what, bounds, end, isExpired) => {
       const { note } = await createCase({ [`${TOPIC}/0`]: end }, { [`eu.${TOPIC}`]: bounds });
-      // A message from before the cut-off, or a link that waited, may stand behind the end.
+      // Late records may follow the end.
       expect(await note(DUE - 1)).toBeNull();
       expect(await note(DUE)).toBe(isExpired ? DUE : null);
     },
   );
 
-  it('waits for every partition of every topic, whichever is the last', async () => {
-    const place = fc.record({ end: fc.nat(20), start: fc.nat(20), partition: fc.nat(3), second: fc.boolean() });
-    const property = fc.asyncProperty(fc.array(place, { minLength: 1, maxLength: 6 }), async (places) => {
+  it('the expiry waits for every partition of every topic', async () => {
+    const position = fc.record({ end: fc.nat(20), start: fc.nat(20), partition: fc.nat(3), second: fc.boolean() });
+    const property = fc.asyncProperty(fc.array(position, { minLength: 1, maxLength: 6 }), async (positions) => {
       const ends: Record<string, number> = {};
       const topics: Record<string, PartitionBounds[]> = {};
       const isLeft: boolean[] = [];
-      for (const { end, start, partition, second } of places) {
+      for (const { end, start, partition, second } of positions) {
         const topic = second ? 'access.keys.v1' : TOPIC;
         if (`${topic}/${partition}` in ends) continue;
         ends[`${topic}/${partition}`] = end;
@@ -64,21 +64,15 @@ describe('the note that a log has expired', () => {
         topics[`eu.${topic}`] = [...own, at(partition, start, 100)];
         isLeft.push(start < end);
       }
-      const { note, asked } = await createCase(ends, topics);
+      const { note, queried } = await createCase(ends, topics);
       expect((await note(DUE)) !== null).toBe(!isLeft.includes(true));
-      // One question a topic.
-      expect(asked.length).toBe(new Set(asked).size);
+      // One query a topic.
+      expect(queried.length).toBe(new Set(queried).size);
     });
     await fc.assert(property);
   });
 
-  it('is not made of a receipt that names no end before its log is due', async () => {
-    const { note } = await createCase({}, {});
-    expect(await note(DUE - 1)).toBeNull();
-    expect(await note(DUE)).toBe(DUE);
-  });
-
-  it('is not made by a log that does not answer, and leaves the rest of the receipt as it is', async () => {
+  it('an unreachable log changes no receipt, and the expiry changes nothing else', async () => {
     const { records, id, note, log } = await createCase({ [`${TOPIC}/0`]: 10 }, { [`eu.${TOPIC}`]: [at(0, 10, 20)] });
     const away = { bounds: async () => Promise.reject(new Error('Kafka is away')) };
     const before = await records.readReceipt(id);

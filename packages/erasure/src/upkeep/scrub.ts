@@ -1,3 +1,4 @@
+/** Searches all erased people again: removes rows that returned, and removes deleted rows from disk. */
 import { pauseOrThrow, StoreFault } from '@playline/stores';
 import { enforceFences, type FenceEnforcer } from '../fences.ts';
 import type { ErasureReceipt, ErasureRecords } from '../records.ts';
@@ -5,51 +6,43 @@ import type { ErasureRows, FoundRows } from '../rows.ts';
 import { dropStaleBatches, type TargetBatches, type TargetBatchesOptions, withTargets } from './batches.ts';
 import { KnownKeys } from './verify-receipt.ts';
 
-/**
- * If more looks than this find something, it is a fault. Sweeps need three at most, because merges move rows; more
- * means that rows keep coming.
- */
+/** Merges move rows, so sweeps need up to three passes. More means that rows keep arriving. */
 const PASSES_MAX = 10;
 
 export interface ScrubOptions extends Omit<TargetBatchesOptions, 'rows'> {
   readonly rows: Pick<ErasureRows, 'putTargets' | 'sweep' | 'findSurvivors' | 'readBatches' | 'dropTargets'>;
   readonly records: Pick<ErasureRecords, 'readFences' | 'readFinished'>;
-  /** The store of links and consents. What is left there is removed, and its fences are set again. */
   readonly people: FenceEnforcer;
-  /**
-   * Told of every look that found something, before it is swept: an incident. Later looks (the first is 1) tell again of
-   * rows that the store moved under a sweep.
-   */
-  readonly onSurvivors?: (survivors: readonly Survivors[], look: number) => void;
-  /** Ends it between two steps, and the wait for a change of a table as `sweep` says. */
+  /** Called before each sweep with what the pass found. Passes after the first repeat rows that the store moved. */
+  readonly onSurvivors?: (survivors: readonly Survivors[], pass: number) => void;
+  /** Ends it between two steps, and waits as `sweep` does. */
   readonly signal?: AbortSignal;
 }
 
 export interface Scrubbed {
-  /** Fences whose rows were looked for. A fence that was raised again counts twice until the store has folded it. */
+  /** Searched fences. One that was raised again counts twice until the rows are merged. */
   readonly fences: number;
-  /** Fences of erasures without a receipt: their rows are about to be swept, and are no survivors. */
+  /** Fences of erasures without a receipt, whose rows are about to be deleted and are no survivors. */
   readonly unfinished: number;
-  /** What first looks found. */
+  /** Found by the first passes. */
   readonly found: readonly Survivors[];
-  /** What sweeps found; a row that the store moved under one is counted again. */
+  /** Swept; a row that the store moved counts again. */
   readonly swept: readonly Survivors[];
 }
 
 /**
- * Looks for rows, links and consents that a fence should have kept out, and removes them until none is left. Fences are kept for ever, so
- * everybody who was ever erased is looked for, a hundred thousand in one pass over the keys of the tables. May run beside
- * erasers and beside itself; killed half-way it is simply run again.
- * @throws StoreFault, also when rows come faster than they are swept; the reason of `signal`
+ * Removes rows, links and consents that a fence should have refused, for everyone who was ever erased. May run beside
+ * erasers and beside itself, and may be repeated.
+ * @throws StoreFault, also when rows arrive as fast as they are swept; the reason of `signal`
  */
 export async function scrub(options: ScrubOptions): Promise<Scrubbed> {
   const { rows, records, signal } = options;
   await dropStaleBatches({ rows, wallClockMs: options.wallClockMs });
   return withTargets(options, async (batches) => {
-    // Read before the fences: everybody in it was swept before any fence was read.
+    // Read before the fences, so that all of these erasures had swept their rows before.
     const finished = await records.readFinished();
     let [fences, unfinished] = [0, 0];
-    for await (const fence of records.readFences(signal === undefined ? {} : { signal })) {
+    for await (const fence of records.readFences(signal && { signal })) {
       const isFinished = finished.has(fence.erasureId.toString('hex'));
       if (isFinished) await batches.add(fence);
       fences += Number(isFinished);
@@ -68,13 +61,13 @@ export async function scrub(options: ScrubOptions): Promise<Scrubbed> {
   });
 }
 
-/** Sets the fences of finished erasures again, and removes what is left of their people in the store of links. */
+/** Enforces the fences of finished erasures in Redis. */
 async function scrubPeople(
   { records, people, signal, onSurvivors }: ScrubOptions,
   finished: ReadonlySet<string>,
 ): Promise<readonly Survivors[]> {
   const ofFinished = async function* () {
-    for await (const fence of records.readFences(signal === undefined ? {} : { signal }))
+    for await (const fence of records.readFences(signal && { signal }))
       if (finished.has(fence.erasureId.toString('hex'))) yield fence;
   };
   const survivors: Survivors[] = [];
@@ -90,19 +83,22 @@ async function scrubPeople(
 async function scrubBatch({ rows, signal, onSurvivors }: ScrubOptions, batches: TargetBatches, batch: Buffer) {
   const swept: Survivors[] = [];
   let found: readonly Survivors[] = [];
-  for (let look = 1; ; look++) {
+  for (let pass = 1; ; pass++) {
     signal?.throwIfAborted();
     const survivors = toSurvivors(await rows.findSurvivors(batch));
-    if (look === 1) found = survivors;
+    if (pass === 1) found = survivors;
     if (survivors.length === 0) return { found, swept };
-    onSurvivors?.(survivors, look);
-    if (look === PASSES_MAX)
-      throw new StoreFault(`rows of erased people come as fast as they are swept: ${PASSES_MAX} looks found some`, {
-        kind: 'passing',
-        code: 'SURVIVORS',
-      });
+    onSurvivors?.(survivors, pass);
+    if (pass === PASSES_MAX)
+      throw new StoreFault(
+        `Rows of erased people arrive as fast as they are deleted: ${PASSES_MAX} passes found some`,
+        {
+          kind: 'passing',
+          code: 'SURVIVORS',
+        },
+      );
     const sweep = rows.sweep(batch, signal).catch((fault: unknown) => {
-      // A change of the store continues although nobody waits for it any more.
+      // A mutation may continue, and needs its targets.
       batches.keep(batch);
       throw fault;
     });
@@ -110,12 +106,12 @@ async function scrubBatch({ rows, signal, onSurvivors }: ScrubOptions, batches: 
   }
 }
 
-/** Rows that are left of erased people, by where they stand. No key: it is told to people. */
+/** Remaining rows of erased people. Contains no key, because it is logged. */
 export interface Survivors extends Pick<FoundRows, 'table' | 'column' | 'as' | 'environmentId'> {
   readonly rows: number;
 }
 
-/** Adds up what was found of all people, in the order of the places. */
+/** Sums of what was found, by table, column and environment. */
 export function toSurvivors(found: readonly Survivors[]): Survivors[] {
   const sums = new Map<string, Survivors>();
   for (const { table, column, as, environmentId, rows } of found) {
@@ -140,37 +136,34 @@ export interface RemovalOptions extends Omit<TargetBatchesOptions, 'rows'> {
   >;
   /** Called with rows that are still in files after the removal. Then no receipt is marked. */
   readonly onFoundOnDisk?: (survivors: readonly Survivors[]) => void;
-  /** Called at every look for files that were replaced and are still there. */
+  /** Called at each poll that finds replaced files. */
   readonly onReplaced?: (files: number) => void;
-  /** Waits between two such looks, by default ten seconds; there are at most 180. */
+  /** Waits between two polls. Default: ten seconds. */
   readonly pause?: (signal?: AbortSignal) => Promise<void>;
-  /** Ends it between two steps, and the wait for a change of a table. */
+  /** Ends it between two steps, and the wait for a mutation. */
   readonly signal?: AbortSignal;
 }
 
 export interface Removal {
-  /** Fences whose rows were looked for in files. */
+  /** Searched fences. */
   readonly fences: number;
-  /** Empty, or else no receipt was marked. */
   readonly foundOnDisk: readonly Survivors[];
-  /** Receipts that say from now on that no row stands in a file. */
+  /** Receipts that got `physicallyErasedAt`. */
   readonly marked: number;
-  /** Receipts that wait for the next removal: some of their identities are being erased again at this moment. */
+  /** Receipts that wait for the next removal, because some of their identities are being erased again. */
   readonly deferred: number;
 }
 
 /**
- * Physical removal: writes every file with deleted rows anew, waits until the files from before are gone, looks into what
- * is left for everybody who was erased when it began, and marks their receipts. Takes as long as the store keeps replaced
- * files, minutes. Rows that a scrub would find keep it from marking, so scrub first. Killed, it is begun again.
- * @throws StoreFault, also when replaced files do not go, or fences are missing; the reason of `signal`
+ * Rewrites all files with deleted rows, waits minutes until the replaced files are gone, searches the rest for everyone
+ * who was erased before it began, and marks their receipts. Scrub first: survivors prevent the marking. May be repeated.
+ * @throws StoreFault, also when replaced files remain or fences are missing; the reason of `signal`
  */
 export async function removeFromDisk(options: RemovalOptions): Promise<Removal> {
   const { rows, signal } = options;
   await dropStaleBatches({ rows, wallClockMs: options.wallClockMs });
   return withTargets(options, async (batches) => {
-    // Everything is read before the removal starts: rows erased while it runs are only masked, and would look like
-    // remains.
+    // Read before the removal: rows erased while it runs are only masked.
     const { fences, covered, deferred } = await putErased(options, batches);
     signal?.throwIfAborted();
     const removedAtMs = await rows.removeDeleted(signal);
@@ -188,13 +181,11 @@ export async function removeFromDisk(options: RemovalOptions): Promise<Removal> 
 }
 
 /**
- * Puts the targets: fences of finished erasures, and the keys that requests of unmarked receipts name.
- *
- * A receipt is covered when the keys looked for have its hash. Where a later erasure has taken over some of its fences, it
- * is covered too, as the later fence holds for all that is older, unless the later erasure is not finished.
+ * Puts the targets: fences of finished erasures, and keys in the requests of unmarked receipts. A receipt is covered if
+ * its hash matches the searched keys, or if a finished later erasure has taken over the missing fences.
  */
 async function putErased({ records, signal }: RemovalOptions, batches: TargetBatches) {
-  // Read before the fences: so every receipt belongs to an erasure whose fences are there.
+  // Read before the fences, so that the fences of every receipt are there.
   const receipts = (await records.readOpenReceipts()).filter(isUnmarked);
   const finished = await records.readFinished();
   const requests = await records.readRequests(receipts.map(({ erasureId }) => erasureId));
@@ -207,7 +198,7 @@ async function putErased({ records, signal }: RemovalOptions, batches: TargetBat
   );
   const unfinishedIn = new Set<string>();
   let fences = 0;
-  for await (const fence of records.readFences(signal === undefined ? {} : { signal })) {
+  for await (const fence of records.readFences(signal && { signal })) {
     const id = fence.erasureId.toString('hex');
     known.get(id)?.add(fence.key);
     if (finished.has(id)) {
@@ -216,7 +207,7 @@ async function putErased({ records, signal }: RemovalOptions, batches: TargetBat
     } else unfinishedIn.add(fence.environmentId);
   }
   if (fences === 0 && receipts.length > 0)
-    throw new StoreFault('there are receipts and not one fence: nobody was looked for', {
+    throw new StoreFault('There are receipts but no fences, so nothing was searched', {
       kind: 'final',
       code: 'NO_TARGETS',
     });
@@ -232,24 +223,25 @@ async function putErased({ records, signal }: RemovalOptions, batches: TargetBat
 
 const isUnmarked = ({ physicallyErasedAt }: ErasureReceipt) => physicallyErasedAt === null;
 
-async function awaitReplaced({ rows, signal, onReplaced, pause = rest }: RemovalOptions, untilMs: number) {
+async function awaitReplaced(
+  { rows, signal, onReplaced, pause = (until) => pauseOrThrow(POLL_MS, until) }: RemovalOptions,
+  untilMs: number,
+): Promise<void> {
   for (let poll = 1; ; poll++) {
     signal?.throwIfAborted();
     const files = await rows.countReplaced(untilMs);
     if (files === 0) return;
     onReplaced?.(files);
     if (poll === POLLS_MAX)
-      throw new StoreFault(`${files} files that were replaced are still there`, { kind: 'passing', code: 'REPLACED' });
+      throw new StoreFault(`${files} replaced files are still on disk`, { kind: 'passing', code: 'REPLACED' });
     await pause(signal);
   }
 }
 
-const rest = (signal?: AbortSignal) => pauseOrThrow(POLL_MS, signal);
-
-/** @returns how many receipts were marked */
+/** @returns the number of marked receipts */
 async function mark({ records, wallClockMs }: RemovalOptions, covered: ReadonlySet<string>): Promise<number> {
   const physicallyErasedAt = wallClockMs();
-  // Read again, because the log of some may have been noted as expired meanwhile.
+  // Read again, because `logExpiredAt` of some may have been set.
   const open = (await records.readOpenReceipts()).filter(isUnmarked);
   const receipts = open.filter(({ erasureId }) => covered.has(erasureId.toString('hex')));
   await records.putReceipts(receipts.map((receipt) => ({ ...receipt, physicallyErasedAt })));

@@ -19,7 +19,7 @@ const STORES = [
   ['clickhouse', openClickHouseUpkeep],
 ] as const;
 
-/** A store of people that knows these links and consents, and whose epoch a test may take away. */
+/** People with these links and consents; `epochs` are returned in turn. */
 function createPeople(known: { linked?: [Buffer, number][]; chose?: [Buffer, number][]; epochs?: (string | null)[] }) {
   const epochs = known.epochs ?? [];
   const people: ErasedPeople = {
@@ -38,7 +38,7 @@ function createPeople(known: { linked?: [Buffer, number][]; chose?: [Buffer, num
   return people;
 }
 
-describe.each(STORES)('the check of a receipt against %s', (_name, open: () => Promise<UpkeepHarness>) => {
+describe.each(STORES)('verifyReceipt in %s', (_name, open: () => Promise<UpkeepHarness>) => {
   let upkeep: UpkeepHarness;
   beforeAll(async () => {
     upkeep = await open();
@@ -52,11 +52,11 @@ describe.each(STORES)('the check of a receipt against %s', (_name, open: () => P
     return verified as Verification;
   };
 
-  it('answers with every place that it looked into, and passes when nothing is left', async () => {
+  it('a receipt is verified when every store is empty', async () => {
     const environmentId = newEnvironment();
     const keys = [newKey(), newKey()];
     const id = await putErased(upkeep.records, { environmentId, keys });
-    // Of somebody else, and of the person after the erasure.
+    // Of another person, and later than the cut-off.
     const { event } = createRowsOf(environmentId);
     await upkeep.harness.add('events', event({ name: 'other', identity_key: newKey() }));
     await upkeep.harness.add(
@@ -64,14 +64,14 @@ describe.each(STORES)('the check of a receipt against %s', (_name, open: () => P
       event({ name: 'new', identity_key: keys[0], event_time: AFTER, received_at: AFTER }),
     );
     const verified = await verify(id, { people: createPeople({}) });
-    const left = { ...NOTHING, 'redis.i': 0, 'redis.c': 0 };
-    expect(verified).toMatchObject({ identities: 2, hash: 'matches', laterErasures: [], left, onDisk: null });
+    const remaining = { ...NOTHING, 'redis.i': 0, 'redis.c': 0 };
+    expect(verified).toMatchObject({ identities: 2, hash: 'matches', laterErasures: [], remaining, onDisk: null });
     expect(isVerified(verified)).toBe(true);
     expect((await verify(id)).remaining).toEqual(NOTHING);
     expect(await verify(newKey())).toBeNull();
   });
 
-  it('counts what is left in each place, and does not pass', async () => {
+  it('remaining rows are counted by table, and the receipt is not verified', async () => {
     const environmentId = newEnvironment();
     const [one, other] = [newKey(), newKey()];
     const id = await putErased(upkeep.records, { environmentId, keys: [one, other] });
@@ -84,7 +84,7 @@ describe.each(STORES)('the check of a receipt against %s', (_name, open: () => P
     expect(isVerified(verified)).toBe(false);
   });
 
-  it('counts links and consents from before the cut-off, and none that came behind it', async () => {
+  it('links and consents up to the cut-off are counted, later ones are not', async () => {
     const environmentId = newEnvironment();
     const keys = [newKey(), newKey(), newKey()] as const;
     const id = await putErased(upkeep.records, { environmentId, keys });
@@ -100,7 +100,7 @@ describe.each(STORES)('the check of a receipt against %s', (_name, open: () => P
     expect(isVerified(await verify(id, { people: createPeople({ linked: returned, chose: returned }) }))).toBe(true);
   });
 
-  it('takes no count from a store of people that is empty, or that was rebuilt meanwhile', async () => {
+  it('an empty or rebuilt Redis is a fault', async () => {
     const id = await putErased(upkeep.records, { environmentId: newEnvironment(), keys: [newKey()] });
     for (const epochs of [
       [null, null],
@@ -112,7 +112,7 @@ describe.each(STORES)('the check of a receipt against %s', (_name, open: () => P
     expect(await upkeep.harness.rows.readBatches()).toEqual([]);
   });
 
-  it('finds deleted rows in files when it is asked to, and blames a receipt for them that says they are gone', async () => {
+  it('deleted rows in files fail a receipt that has physicallyErasedAt', async () => {
     const environmentId = newEnvironment();
     const key = newKey();
     await upkeep.harness.add('events', createRowsOf(environmentId).event({ name: 'own', identity_key: key }));
@@ -122,7 +122,7 @@ describe.each(STORES)('the check of a receipt against %s', (_name, open: () => P
     await upkeep.harness.rows.dropTargets(batch);
     const id = await putErased(upkeep.records, { environmentId, keys: [key] });
     const verified = await verify(id, { checkDisk: true });
-    expect(verified).toMatchObject({ left: NOTHING, onDisk: { ...NOTHING, 'clickhouse.events': 1 } });
+    expect(verified).toMatchObject({ remaining: NOTHING, onDisk: { ...NOTHING, 'clickhouse.events': 1 } });
     expect(isVerified(verified)).toBe(true);
     await upkeep.records.putReceipts([{ ...verified.receipt, physicallyErasedAt: T + 20_000 }]);
     expect(isVerified(await verify(id, { checkDisk: true }))).toBe(false);
@@ -133,7 +133,7 @@ describe.each(STORES)('the check of a receipt against %s', (_name, open: () => P
     expect(isVerified(clean)).toBe(true);
   });
 
-  /** The later fence has taken the place of the first one, as in a store that has folded the two. */
+  /** As after a merge, in which the later fence replaces the first. */
   const folded = (keys: readonly Buffer[], first: Buffer) => ({
     ...upkeep.records,
     readFences: async function* () {
@@ -142,13 +142,13 @@ describe.each(STORES)('the check of a receipt against %s', (_name, open: () => P
     } as typeof upkeep.records.readFences,
   });
 
-  it('knows the keys of a person who was erased again by the request, and looks up to the first cut-off', async () => {
+  it('the keys of a person who was erased again come from the request, with the first cut-off', async () => {
     const environmentId = newEnvironment();
     const keys = [newKey(), newKey()];
     const id = await putErased(upkeep.records, { environmentId, keys });
     const later = await beginErasure(upkeep.records, { environmentId, keys, cutoffMs: AFTER + 5_000 });
     await upkeep.harness.add('events', createRowsOf(environmentId).event({ name: 'left', identity_key: keys[1] }));
-    // Between the two: the second erasure's to sweep.
+    // Covered by the second erasure only.
     const between = { identity_key: keys[1], event_time: AFTER, received_at: AFTER };
     await upkeep.harness.add('events', createRowsOf(environmentId).event({ name: 'between', ...between }));
     const verified = await verify(id, { records: folded(keys, id) });
@@ -156,7 +156,7 @@ describe.each(STORES)('the check of a receipt against %s', (_name, open: () => P
     expect(verified.remaining['clickhouse.events']).toBe(1);
   });
 
-  it('knows the keys of requests that were done together by the fences of the one that bear them', async () => {
+  it('the keys of joint requests come from the fences of either', async () => {
     const environmentId = newEnvironment();
     const keys = [newKey(), newKey(), newKey()];
     const id = await putErased(upkeep.records, { environmentId, keys, requested: keys.slice(0, 1) });
@@ -167,18 +167,18 @@ describe.each(STORES)('the check of a receipt against %s', (_name, open: () => P
     expect(verified.remaining['clickhouse.events']).toBe(1);
   });
 
-  it('says that a hash cannot be checked of which a later erasure has taken keys over, and does not pass', async () => {
+  it('a receipt is not verified while a later erasure has taken over its keys', async () => {
     const environmentId = newEnvironment();
     const keys = [newKey(), newKey(), newKey()];
     const id = await putErased(upkeep.records, { environmentId, keys, requested: keys.slice(0, 1) });
-    // With somebody who was linked to them since.
+    // With an identity linked since.
     const later = await beginErasure(upkeep.records, { environmentId, keys: [...keys, newKey()], cutoffMs: AFTER });
     const verified = await verify(id, { records: folded(keys, id) });
-    expect(verified).toMatchObject({ identities: 1, hash: 'incomplete', laterErasures: [later], left: NOTHING });
+    expect(verified).toMatchObject({ identities: 1, hash: 'incomplete', laterErasures: [later], remaining: NOTHING });
     expect(isVerified(verified)).toBe(false);
   });
 
-  it('tells a list of keys that is not the one that was erased', async () => {
+  it('a differing hash is reported', async () => {
     const environmentId = newEnvironment();
     const person = { environmentId, keys: [newKey()], cutoffMs: BEFORE };
     const id = await putErased(upkeep.records, { ...person, receipt: { closureHash: Buffer.alloc(32, 7) } });
@@ -187,19 +187,19 @@ describe.each(STORES)('the check of a receipt against %s', (_name, open: () => P
     expect(isVerified(verified)).toBe(false);
   });
 
-  it('is a fault when no key is known any more: nothing was looked for', async () => {
+  it('a receipt without known keys is a fault', async () => {
     const keys = [newKey()];
     const id = await putErased(upkeep.records, { environmentId: newEnvironment(), keys });
     const records = { ...folded(keys, id), readRequests: async () => [] };
     await expect(verify(id, { records })).rejects.toMatchObject({ name: 'StoreFault', code: 'NO_TARGETS' });
   });
 
-  it('is a fault when a count cannot be made, never nothing', async () => {
+  it('a failed count is a fault', async () => {
     const id = await putErased(upkeep.records, { environmentId: newEnvironment(), keys: [newKey()] });
     const away = async () => Promise.reject(new Error('the store is away'));
     const { rows } = upkeep.harness;
     await expect(verify(id, { rows: { ...rows, findSurvivors: away } })).rejects.toThrow('away');
-    const onDisk = { isDiskLookedAt: true, rows: { ...rows, findOnDisk: away } };
+    const onDisk = { checkDisk: true, rows: { ...rows, findOnDisk: away } };
     await expect(verify(id, onDisk)).rejects.toThrow('away');
     const people = { ...createPeople({}), consents: { readStored: away } };
     await expect(verify(id, { people })).rejects.toThrow('away');

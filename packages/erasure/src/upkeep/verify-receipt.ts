@@ -1,3 +1,4 @@
+/** Verifies receipts, and records the expiry of their logs. */
 import { createHash } from 'node:crypto';
 import { StoreFault } from '@playline/stores';
 import type { ErasureReceipt, ErasureRecords, ErasureRequest } from '../records.ts';
@@ -5,9 +6,9 @@ import type { ErasureRows, FoundRows } from '../rows.ts';
 import { ERASED_TABLES } from '../stores/tables.ts';
 import { type TargetBatchesOptions, withTargets } from './batches.ts';
 
-/** What a look into the store of people needs of it. */
+/** The parts of `People` that a verification reads. */
 export interface ErasedPeople {
-  /** Null while the store is empty or half rebuilt: it would say of everybody that they are gone. */
+  /** Null while Redis is incomplete, and would report everyone as erased. */
   readEpoch(): Promise<string | null>;
   readonly graph: {
     rootOf(environmentId: string, key: Buffer): Promise<Buffer | null>;
@@ -21,41 +22,39 @@ export interface ErasedPeople {
 export interface VerificationOptions extends Omit<TargetBatchesOptions, 'rows'> {
   readonly rows: Pick<ErasureRows, 'putTargets' | 'findSurvivors' | 'findOnDisk' | 'dropTargets'>;
   readonly records: Pick<ErasureRecords, 'readReceipt' | 'readRequests' | 'readFences'>;
-  /** Without it the store of people is not looked into, and its places are not in the answer. */
+  /** Without it, Redis is not searched. */
   readonly people?: ErasedPeople;
-  /** Whether to look for deleted rows in files too. */
+  /** Whether to search files for deleted rows too. */
   readonly checkDisk: boolean;
 }
 
-/** Counts by store and place, as `clickhouse.events`; every place that was looked at, also with zero. */
+/** Counts by store, such as `clickhouse.events`; zero for a searched store without data. */
 export type Counts = Readonly<Record<string, number>>;
 
 export interface Verification {
   readonly receipt: ErasureReceipt;
-  /** Identities that were looked for, of `receipt.closureCount`. */
+  /** Searched identities, of `receipt.closureCount`. */
   readonly identities: number;
-  /** Whether they are those of the receipt, by its hash; `incomplete` when some are not known any more. */
+  /** Whether the receipt's hash matches the searched keys; `incomplete` when some are no longer known. */
   readonly hash: 'matches' | 'differs' | 'incomplete';
-  /** Ids of later erasures that have taken over fences of this one: why keys may be missing. */
+  /** Ids of later erasures that have taken over fences of this one, so that keys may be missing. */
   readonly laterErasures: readonly Buffer[];
-  /** What is left of the erased: rows, links or consents not later than the cut-off. */
+  /** Rows, links and consents up to the cut-off. */
   readonly remaining: Counts;
-  /** Rows that stand in files, deleted ones included; null when nobody looked. */
+  /** Rows in files, deleted ones included; null if not searched. */
   readonly onDisk: Counts | null;
 }
 
-/** Whether everybody of the receipt was looked for and nothing was found; files count once the receipt says that they are clean. */
+/** Whether all keys were searched and nothing was found. Files count once the receipt has `physicallyErasedAt`. */
 export function isVerified({ receipt, hash, remaining, onDisk }: Verification): boolean {
-  const isNothing = (counts: Counts) => Object.values(counts).every((count) => count === 0);
+  const isEmpty = (counts: Counts) => Object.values(counts).every((count) => count === 0);
   const isDiskDue = receipt.physicallyErasedAt !== null && onDisk !== null;
-  return hash === 'matches' && isNothing(remaining) && (!isDiskDue || isNothing(onDisk));
+  return hash === 'matches' && isEmpty(remaining) && (!isDiskDue || isEmpty(onDisk));
 }
 
 /**
- * Looks now for what a receipt says is gone. Its keys are those of the fences that bear its id and those of the request:
- * of a person who was erased again the fences bear the later id. Where these are not all, the fences of that later erasure
- * are taken too if the hash says that they are the ones. What came behind the cut-off is the person's new data and
- * no survivor.
+ * Searches for the data of a receipt up to its cut-off, by the keys of its fences, its request, and, if the hash confirms
+ * them, fences that a later erasure has taken over.
  * @returns null when the erasure has no receipt
  * @throws StoreFault, also when none of its keys is known; faults of the store of people
  */
@@ -67,25 +66,28 @@ export async function verifyReceipt(options: VerificationOptions, erasureId: Buf
   const { known, laterErasures } = await readKeys(records, receipt);
   const keys = known.all;
   if (keys.length === 0)
-    throw new StoreFault('no key of this erasure is known any more: nothing can be looked for', {
+    throw new StoreFault('No key of this erasure is known any more, so nothing can be searched', {
       kind: 'final',
       code: 'NO_TARGETS',
     });
   return withTargets(options, async (batches) => {
     for (const key of keys) await batches.add({ environmentId, key, cutoffMs });
     await batches.flush();
-    const look = async (find: (batch: Buffer) => Promise<FoundRows[]>) => {
+    const count = async (find: (batch: Buffer) => Promise<FoundRows[]>) => {
       const found: FoundRows[] = [];
       for (const batch of batches.ids) for (const each of await find(batch)) found.push(each);
       return toRowCounts(found);
     };
-    const remaining = {
-      ...(await look(rows.findSurvivors)),
-      ...(people && (await countPeople(people, receipt, keys))),
+    const rowCounts = await count(rows.findSurvivors);
+    const peopleCounts = people === undefined ? {} : await countPeople(people, receipt, keys);
+    return {
+      receipt,
+      identities: keys.length,
+      hash: known.compare(receipt),
+      laterErasures,
+      remaining: { ...rowCounts, ...peopleCounts },
+      onDisk: options.checkDisk ? await count(rows.findOnDisk) : null,
     };
-    const onDisk = options.checkDisk ? await look(rows.findOnDisk) : null;
-    const shared = { receipt, identities: keys.length, hash: known.compare(receipt) };
-    return { ...shared, laterErasures, remaining, onDisk };
   });
 }
 
@@ -102,7 +104,7 @@ async function readKeys(records: VerificationOptions['records'], receipt: Erasur
   }
   const laterErasures = [...later.values()];
   if (later.size === 0 || known.compare(receipt) !== 'incomplete') return { known, laterErasures };
-  // Requests about one person that were done together have one closure, and its fences bear the id of one of them.
+  // Requests about one person in one batch share a closure, whose fences have the id of one of them.
   const joint = new KnownKeys(request);
   for (const key of known.all) joint.add(key);
   for await (const fence of records.readFences())
@@ -122,30 +124,23 @@ async function countPeople(people: ErasedPeople, receipt: ErasureReceipt, keys: 
   const epoch = await people.readEpoch();
   let links = 0;
   for (const key of keys) {
-    links += Number(await isLinked(people, { environmentId, key, cutoffAt }));
+    if ((await people.graph.rootOf(environmentId, key)) === null) continue;
+    const members = await people.graph.membersOf(environmentId, key);
+    const own = members.find((member) => member.key.equals(key));
+    // An identity with a person that lacks it as a member is not completely removed.
+    if (own === undefined || own.linkedAt <= cutoffAt) links++;
   }
   const stored = await people.consents.readStored(environmentId, keys);
   const consents = stored.filter(({ receivedAt }) => receivedAt <= cutoffAt).length;
   if (epoch === null || (await people.readEpoch()) !== epoch)
-    throw new StoreFault('the store of people is empty or was rebuilt meanwhile: it cannot tell who is gone', {
+    throw new StoreFault('Redis is empty or was rebuilt during the search. Rebuild it and verify again', {
       kind: 'passing',
       code: 'NO_EPOCH',
     });
   return { 'redis.i': links, 'redis.c': consents };
 }
 
-async function isLinked(
-  { graph }: ErasedPeople,
-  { environmentId, key, cutoffAt }: { environmentId: string; key: Buffer; cutoffAt: number },
-): Promise<boolean> {
-  if ((await graph.rootOf(environmentId, key)) === null) return false;
-  const members = await graph.membersOf(environmentId, key);
-  const own = members.find((member) => member.key.equals(key));
-  // One that has a person of whom it is no member is half there.
-  return own === undefined || own.linkedAt <= cutoffAt;
-}
-
-/** The hash that a receipt bears: SHA-256 of the keys, each once, in the order of their bytes. 32 bytes. */
+/** SHA-256 (32 bytes) of the distinct keys in byte order. */
 export function hashClosure(keys: Iterable<Buffer>): Buffer {
   const each = new Map([...keys].map((key) => [key.toString('latin1'), key]));
   return createHash('sha256')
@@ -153,10 +148,7 @@ export function hashClosure(keys: Iterable<Buffer>): Buffer {
     .digest();
 }
 
-/**
- * What the stores still tell of the keys of one erasure: those of its fences, and those that its request names. A receipt
- * has none. A fence that a later erasure of the same person raised bears the id of that one; the request stays.
- */
+/** The stored keys of one erasure: those of its request, and of the fences that still have its id. */
 export class KnownKeys {
   readonly #keys = new Map<string, Buffer>();
 
@@ -176,17 +168,14 @@ export class KnownKeys {
     return [...this.#keys.values()];
   }
 
-  /**
-   * Whether these are the keys that the receipt was made of, by its hash; `incomplete` while there are fewer, since then
-   * the hash says nothing.
-   */
-  compare({ closureCount, closureHash }: ErasureReceipt): 'matches' | 'differs' | 'incomplete' {
+  /** Compares the keys with the receipt's hash; `incomplete` while there are fewer. */
+  compare({ closureCount, closureHash }: ErasureReceipt): Verification['hash'] {
     if (this.#keys.size < closureCount) return 'incomplete';
     return hashClosure(this.all).equals(closureHash) ? 'matches' : 'differs';
   }
 }
 
-/** Offsets that a partition holds: from `start` to before `end`. A reader of the log has it. */
+/** Offsets of a partition: from `start` to before `end`. */
 export interface PartitionBounds {
   readonly partition: number;
   readonly start: number;
@@ -195,26 +184,22 @@ export interface PartitionBounds {
 
 export interface ExpiredLogsOptions {
   readonly records: Pick<ErasureRecords, 'readOpenReceipts' | 'putReceipts'>;
-  /** Gives no partition of a topic that is not there. */
+  /** Returns no partition of a missing topic. */
   readonly log: { bounds(topic: string): Promise<readonly PartitionBounds[]> };
-  /** What the broker's name of a topic has in front of the one in `logEnds`. */
   readonly topicPrefix: string;
   readonly wallClockMs: () => number;
 }
 
 export interface ExpiredLogs {
-  /** Receipts that say from now on that the log holds nothing. */
+  /** Receipts that got `logExpiredAt`. */
   readonly noted: number;
-  /** Receipts whose log is not known to have expired. */
+  /** Receipts whose log has not expired. */
   readonly waiting: number;
 }
 
 /**
- * Notes in receipts that the log holds nothing of their erasure any more, when both is so:
- * - the time has passed when whatever stood in it has expired (`logExpiresAt`). What came late stands behind the noted
- *   ends: a message of before the cut-off that a gateway was slow to publish, a link that waited for another erasure.
- * - every partition begins at or behind the end that it had when the fences stood. A log that is gone, or ends before that
- *   end, was made anew or has lost its end; which of the two cannot be told, so of it the time alone tells.
+ * Sets `logExpiredAt` of receipts once `logExpiresAt` has passed, which covers late records, and every partition starts
+ * at or after its end in `logEnds`. For a partition that is missing or ends earlier only the time counts.
  * @throws StoreFault, or a fault of the log
  */
 export async function noteExpiredLogs({
@@ -242,8 +227,8 @@ export async function noteExpiredLogs({
 }
 
 function endsOf({ logEnds }: ErasureReceipt): { topic: string; partition: number; end: number }[] {
-  return Object.entries(logEnds).map(([place, end]) => {
-    const slash = place.lastIndexOf('/');
-    return { topic: place.slice(0, slash), partition: Number(place.slice(slash + 1)), end };
+  return Object.entries(logEnds).map(([name, end]) => {
+    const slash = name.lastIndexOf('/');
+    return { topic: name.slice(0, slash), partition: Number(name.slice(slash + 1)), end };
   });
 }

@@ -18,7 +18,7 @@ import {
   signableKeyCodec,
 } from '@playline/contracts';
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { EVENT_TABLE_COLUMNS } from '../columns.ts';
 import type { RecordRows } from '../record-rows.ts';
 import {
@@ -57,7 +57,7 @@ const project: ProjectRecord = {
   ...by,
   environments: [
     {
-      id: 'demo-production',
+      id: 'production',
       name: 'production',
       kind: 'production',
       createdAt: 1_000,
@@ -66,32 +66,14 @@ const project: ProjectRecord = {
     },
   ],
 };
-const liveKey: LiveKey = {
-  keyId: 'key-2',
-  hash: secret('hash'),
-  first4: 'sk_a',
-  last4: 'wxyz',
-  name: 'server',
-  createdAt: 1_000,
-  changedBy: 'ada',
-  text: secret('text'),
-  origins: [],
-};
-const endedKey: EndedKey = {
-  keyId: 'key-1',
-  hash: secret('hash'),
-  first4: 'sk_b',
-  last4: 'stuv',
-  name: 'server',
-  createdAt: 500,
-  changedBy: 'ada',
-  revokedAt: 2_000,
-};
+const ofKey = { hash: secret('hash'), first4: 'sk_a', last4: 'wxyz', name: 'server', createdAt: 500, changedBy: 'ada' };
+const liveKey: LiveKey = { ...ofKey, keyId: 'key-2', text: secret('text'), origins: [] };
+const endedKey: EndedKey = { ...ofKey, keyId: 'key-1', revokedAt: 2_000 };
+const inProject = { projectId: 'demo', environmentId: 'demo-production' };
 const key: AccessKeyRecord = {
   id: 'demo-production/secret',
   revision: 1,
-  projectId: 'demo',
-  environmentId: 'demo-production',
+  ...inProject,
   environment: 'production',
   kind: 'secret',
   live: liveKey,
@@ -120,8 +102,7 @@ const collection: CollectionRecord = {
   revision: 1,
   chain: 'chain',
   contractAddress: '0x01',
-  projectId: 'demo',
-  environmentId: 'demo-production',
+  ...inProject,
   name: 'Swords',
   state: 'linked',
   createdAt: 1_000,
@@ -139,16 +120,7 @@ const account: AccountRecord = {
     { projectId: 'other', role: 'analyst' },
   ],
   passwordHash: secret('password'),
-  passkeys: [
-    {
-      id: secret('passkey'),
-      publicKey: secret('public-key'),
-      counter: 4,
-      transports: [secret('transport')],
-      name: secret('device'),
-      createdAt: 1_000,
-    },
-  ],
+  passkeys: [{ id: SECRET, publicKey: SECRET, counter: 4, transports: [SECRET], name: SECRET, createdAt: 1_000 }],
   openId: { issuer: secret('issuer'), subject: secret('subject') },
   invitation: { hash: secret('invitation'), expiresAt: 5_000, takenBy: null },
   sessionsFrom: 1,
@@ -158,8 +130,7 @@ const account: AccountRecord = {
 const signableKey: SignableKeyRecord = {
   address: '0xaa',
   revision: 2,
-  projectId: 'demo',
-  environmentId: 'demo-production',
+  ...inProject,
   name: 'minter',
   sealed: secret('sealed'),
   state: 'disabled',
@@ -202,83 +173,76 @@ const CASES: readonly [kind: string, of: Case<never>][] = [
   ['entry', caseOf(entry, auditEntryCodec, { audit: auditOfEntry, rows: entryAuditRows })],
 ];
 
-describe('the audit rows of a record', () => {
-  it.each(CASES)('of kind %s say who did it, when, and with which request', (kind, { record, audit }) => {
-    for (const row of audit(record)) {
-      expect(row).toMatchObject({ kind, actor: 'ada' });
-      expect(row.requestId).toBe(kind === 'entry' ? 'r' : 'request-7');
-      expect(row.happenedAt).toBe(2_000);
-      expect(JSON.parse(row.detail)).toBeTypeOf('object');
-    }
-  });
+it.each(CASES)('audit rows of kind %s have all columns, with actor, time and request, and no secret', (kind, of) => {
+  const { record, codec, audit, rows } = of;
+  expect(JSON.stringify(audit(record))).not.toContain(SECRET);
+  for (const row of audit(record)) {
+    expect(row).toMatchObject({ kind, actor: 'ada' });
+    expect(row.requestId).toBe(kind === 'entry' ? 'r' : 'request-7');
+    expect(row.happenedAt).toBe(2_000);
+    expect(JSON.parse(row.detail)).toBeTypeOf('object');
+  }
+  const out = new RowBuffer(16);
+  const decoded = codec.decode(codec.encode(record));
+  rows.tables[0]!.addRows(out, decoded, { partition: 1, offset: 2, timestampMs: 3 });
+  const columns = EVENT_TABLE_COLUMNS.audit_log;
+  const toColumn = (name: string) => name.replaceAll(/[A-Z]/g, (capital) => `_${capital.toLowerCase()}`);
+  const expected = audit(record).map((row) =>
+    Object.fromEntries(Object.entries(row).map(([name, value]) => [toColumn(name), value])),
+  );
+  expect(readRows(out.toBytes(), columns)).toEqual(expected);
+  expect(Object.keys(expected[0]!).sort()).toEqual(columns.map(({ name }) => name).sort());
+});
 
-  it.each(CASES)('of kind %s contain no secret and no text of a key', (_kind, { record, audit }) => {
-    expect(JSON.stringify(audit(record))).not.toContain(SECRET);
-  });
+it('an audit row has the same id for a record that is written again, and another for every other change', () => {
+  const change = fc.record({ revision: fc.integer({ min: 1, max: 5 }), requestId: fc.constantFrom('', 'a', 'b') });
+  fc.assert(
+    fc.property(change, change, (one, other) => {
+      const idOf = (over: typeof one) => auditOfCollection({ ...collection, ...over })[0]!.entryId;
+      expect(idOf(one) === idOf(other)).toBe(one.revision === other.revision && one.requestId === other.requestId);
+    }),
+  );
+});
 
-  it.each(CASES)('of kind %s reach the table unchanged', (_kind, { record, codec, audit, rows }) => {
-    const out = new RowBuffer(16);
-    const decoded = codec.decode(codec.encode(record));
-    rows.tables[0]!.addRows(out, decoded, { partition: 1, offset: 2, timestampMs: 3 });
-    const columns = EVENT_TABLE_COLUMNS.audit_log;
-    const toColumn = (name: string) => name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
-    const said = audit(record).map((row) =>
-      Object.fromEntries(Object.entries(row).map(([name, value]) => [toColumn(name), value])),
-    );
-    expect(readRows(out.toBytes(), columns)).toEqual(said);
-    expect(Object.keys(said[0]!).sort()).toEqual(columns.map(({ name }) => name).sort());
-  });
+it.each([
+  ['project.create', auditOfProject({ ...project, revision: 1 })],
+  ['project.change', auditOfProject(project)],
+  ['project.archive', auditOfProject({ ...project, state: 'archived' })],
+  ['key.create', auditOfKey(key)],
+  ['key.change', auditOfKey({ ...key, revision: 2, action: 'change' })],
+  ['key.end', auditOfKey(revoked)],
+  ['rate-limit-key.create', auditOfRateLimitKey(rateLimitKey)],
+  ['rate-limit-key.end', auditOfRateLimitKey({ ...rateLimitKey, revision: 2, revokedAt: 2_000 })],
+  ['collection.create', auditOfCollection(collection)],
+  ['collection.unlink', auditOfCollection({ ...collection, revision: 2, state: 'unlinked' })],
+  ['account.create', auditOfAccount({ ...account, revision: 1 })],
+  ['account.change', auditOfAccount(account)],
+  ['account.disable', auditOfAccount({ ...account, state: 'disabled' })],
+  ['signable-key.disable', auditOfSignableKey(signableKey)],
+  ['session.create', auditOfEntry(entry)],
+])('audit rows have the action %s', (action, rows) => {
+  expect(rows.map((row) => row.action)).toEqual(rows.map(() => action));
+});
 
-  it('are the same for a record that is written again, and differ for every other change', () => {
-    const change = fc.record({ revision: fc.integer({ min: 1, max: 5 }), requestId: fc.constantFrom('', 'a', 'b') });
-    fc.assert(
-      fc.property(change, change, (one, other) => {
-        const idOf = (over: typeof one) => auditOfCollection({ ...collection, ...over })[0]!.entryId;
-        expect(idOf(one) === idOf(other)).toBe(one.revision === other.revision && one.requestId === other.requestId);
-      }),
-    );
-  });
+it('a refreshed key has an audit row for the key that ended and one for its successor', () => {
+  expect(auditOfKey(refreshed).map(({ object, action }) => [object, action])).toEqual([
+    ['key-1', 'key.end'],
+    ['key-2', 'key.create'],
+  ]);
+  expect(auditOfKey(revoked).map(({ object }) => object)).toEqual(['key-1']);
+});
 
-  it.each([
-    ['project.create', auditOfProject({ ...project, revision: 1 })],
-    ['project.change', auditOfProject(project)],
-    ['project.archive', auditOfProject({ ...project, state: 'archived' })],
-    ['key.create', auditOfKey(key)],
-    ['key.change', auditOfKey({ ...key, revision: 2, action: 'change' })],
-    ['key.end', auditOfKey(revoked)],
-    ['rate-limit-key.create', auditOfRateLimitKey(rateLimitKey)],
-    ['rate-limit-key.end', auditOfRateLimitKey({ ...rateLimitKey, revision: 2, revokedAt: 2_000 })],
-    ['collection.create', auditOfCollection(collection)],
-    ['collection.unlink', auditOfCollection({ ...collection, revision: 2, state: 'unlinked' })],
-    ['account.create', auditOfAccount({ ...account, revision: 1 })],
-    ['account.change', auditOfAccount(account)],
-    ['account.disable', auditOfAccount({ ...account, state: 'disabled' })],
-    ['signable-key.disable', auditOfSignableKey(signableKey)],
-    ['session.create', auditOfEntry(entry)],
-  ])('calls it %s', (action, rows) => {
-    expect(rows.map((row) => row.action)).toEqual(rows.map(() => action));
-  });
+it('the audit row of a publishable key has the origins that may use it', () => {
+  const origins = ['https://game.example'];
+  const changed = auditOfKey({ ...key, kind: 'publishable', live: { ...liveKey, origins }, action: 'change' })[0]!;
+  expect(JSON.parse(changed.detail).origins).toEqual(origins);
+  expect(auditOfKey(key)[0]!.detail).not.toContain('origins');
+});
 
-  it('of a refreshed key are one row for the key that ended and one for its successor', () => {
-    expect(auditOfKey(refreshed).map(({ object, action }) => [object, action])).toEqual([
-      ['key-1', 'key.end'],
-      ['key-2', 'key.create'],
-    ]);
-    expect(auditOfKey(revoked).map(({ object }) => object)).toEqual(['key-1']);
-  });
-
-  it('of a publishable key contain the origins that may use it', () => {
-    const origins = ['https://game.example'];
-    const changed = auditOfKey({ ...key, kind: 'publishable', live: { ...liveKey, origins }, action: 'change' })[0]!;
-    expect(JSON.parse(changed.detail).origins).toEqual(origins);
-    expect(auditOfKey(key)[0]!.detail).not.toContain('origins');
-  });
-
-  it('of an account says all roles to the instance, and to each project its own role alone', () => {
-    const rows = auditOfAccount(account);
-    expect(rows.map(({ projectId }) => projectId)).toEqual(['', 'demo', 'other']);
-    expect(JSON.parse(rows[0]!.detail)).toMatchObject({ roles: account.roles, hasPassword: true, passkeys: 1 });
-    expect(rows[2]!.detail).not.toContain('demo');
-    expect(JSON.parse(rows[2]!.detail)).toMatchObject({ role: 'analyst' });
-  });
+it('an account has an audit row with all roles for the instance, and one with its role for each project', () => {
+  const rows = auditOfAccount(account);
+  expect(rows.map(({ projectId }) => projectId)).toEqual(['', 'demo', 'other']);
+  expect(JSON.parse(rows[0]!.detail)).toMatchObject({ roles: account.roles, hasPassword: true, passkeys: 1 });
+  expect(rows[2]!.detail).not.toContain('demo');
+  expect(JSON.parse(rows[2]!.detail)).toMatchObject({ role: 'analyst' });
 });

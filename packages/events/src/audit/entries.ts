@@ -10,26 +10,24 @@ import type {
   SignableKeyRecord,
 } from '@playline/contracts';
 
-/** One row of `audit_log`: who did what to which object. Times are epoch milliseconds. */
+/** One row of `audit_log`. Times are epoch milliseconds. */
 export interface AuditRow {
   /** '' when the change concerns the whole instance. */
   readonly projectId: string;
   /** '' when the change concerns the whole project. */
   readonly environmentId: string;
   readonly happenedAt: number;
-  /** Identifies the change. Rows with the same id are one row, however often the record was written. */
+  /** Identifies the change: rows with the same id are one row. */
   readonly entryId: string;
-  /** `entry` for an entry that was written to the audit itself; otherwise the kind of the record behind the row. */
+  /** `entry` for a direct entry, else the kind of the record. */
   readonly kind: AuditKind;
   readonly object: string;
-  /** Revision of the record; 0 for an entry. */
   readonly revision: number;
-  /** Such as `key.create`. */
   readonly action: string;
   /** '' when no person or program made the change. */
   readonly actor: string;
   readonly requestId: string;
-  /** Where the request came from; '' for rows made from a record, because records do not contain it. */
+  /** Address of the request; '' for rows made from a record. */
   readonly address: string;
   /** JSON of an object; never a secret. */
   readonly detail: string;
@@ -41,21 +39,10 @@ export const AUDIT_KINDS = [
 ] as const;
 export type AuditKind = (typeof AUDIT_KINDS)[number];
 
-/** How the verb of a change is chosen: for the first revision, for a change that ends the object, and for any other. */
-interface Verbs {
-  readonly isFirst: boolean;
-  readonly isEnded: boolean;
-  readonly end: string;
-}
+/** The verb of a change. @param end verb of a change that ends the object; null for any other */
+const verbOf = (revision: number, end: string | null) => (revision === 1 ? 'create' : (end ?? 'change'));
 
-const verbOf = ({ isFirst, isEnded, end }: Verbs) => (isFirst ? 'create' : isEnded ? end : 'change');
-
-interface Changed {
-  readonly revision: number;
-  readonly changedAt: number;
-  readonly changedBy: string;
-  readonly requestId: string;
-}
+type Changed = Pick<ProjectRecord, 'revision' | 'changedAt' | 'changedBy' | 'requestId'>;
 
 interface Described {
   readonly kind: Exclude<AuditKind, 'entry'>;
@@ -63,10 +50,7 @@ interface Described {
   readonly projectId: string;
   readonly environmentId: string;
   readonly verb: string;
-  /**
-   * Members are listed one by one on purpose: a field added to a record later is not shown until somebody has checked
-   * it.
-   */
+  /** Listed one by one, so that a new field of a record is not shown unchecked. */
   readonly detail: object;
 }
 
@@ -79,8 +63,7 @@ function toRow(described: Described, { revision, changedAt, changedBy, requestId
     kind,
     object,
     revision,
-    // Includes the request: two changes of the same revision may race. One is lost, but both requests belong in the
-    // audit.
+    // Includes the request, because two changes of one revision may race.
     entryId: [kind, object, revision, requestId].join(':'),
     action: `${kind}.${verb}`,
     actor: changedBy,
@@ -90,22 +73,14 @@ function toRow(described: Described, { revision, changedAt, changedBy, requestId
   };
 }
 
-/** Audit row of a project, with its environments and their limits. */
 export function auditOfProject(project: ProjectRecord): AuditRow[] {
   const { id, name, state, environments, revision } = project;
-  const verb = verbOf({ isFirst: revision === 1, isEnded: state === 'archived', end: 'archive' });
-  const shown = environments.map((each) => ({
-    id: each.id,
-    name: each.name,
-    kind: each.kind,
-    cap: each.cap,
-    limit: each.limit,
-  }));
+  const verb = verbOf(revision, state === 'archived' ? 'archive' : null);
+  const shown = environments.map(({ id, name, kind, cap, limit }) => ({ id, name, kind, cap, limit }));
   const described = { kind: 'project', object: id, projectId: id, environmentId: '', verb } as const;
   return [toRow({ ...described, detail: { name, state, environments: shown } }, project)];
 }
 
-/** Audit rows of keys of an environment: of the key that was ended, and of the one that was created or changed. */
 export function auditOfKey(record: AccessKeyRecord): AuditRow[] {
   const { projectId, environmentId, environment, kind, live, ended, action } = record;
   const rowOf = ({ keyId, first4, last4, name }: EndedKey | LiveKey, verb: string, origins: object) => {
@@ -122,30 +97,24 @@ export function auditOfKey(record: AccessKeyRecord): AuditRow[] {
   return rows;
 }
 
-/** Audit row of a partner's key. Such a key belongs to the whole instance. */
 export function auditOfRateLimitKey(key: RateLimitKeyRecord): AuditRow[] {
   const { keyId, partner, calls, windowS, expiresAt, first4, last4, revokedAt, revision } = key;
-  const verb = verbOf({ isFirst: revision === 1, isEnded: revokedAt !== null, end: 'end' });
+  const verb = verbOf(revision, revokedAt === null ? null : 'end');
   const described = { kind: 'rate-limit-key', object: keyId, projectId: '', environmentId: '', verb } as const;
   return [toRow({ ...described, detail: { partner, calls, windowS, expiresAt, first4, last4 } }, key)];
 }
 
-/** Audit row of a collection. */
 export function auditOfCollection(collection: CollectionRecord): AuditRow[] {
   const { id, projectId, environmentId, chain, contractAddress, name, state, revision } = collection;
-  const verb = verbOf({ isFirst: revision === 1, isEnded: state === 'unlinked', end: 'unlink' });
+  const verb = verbOf(revision, state === 'unlinked' ? 'unlink' : null);
   const described = { kind: 'collection', object: id, projectId, environmentId, verb } as const;
   return [toRow({ ...described, detail: { chain, contractAddress, name, state } }, collection)];
 }
 
-/**
- * Audit rows of an account: one for the instance with all roles, and one for each project in which the account has a
- * role, with that role alone. A record does not list roles that were removed, so only the row of the instance shows a
- * removal.
- */
+/** One row for the instance with all roles, and one for each project with its role. Only the former shows removed roles. */
 export function auditOfAccount(account: AccountRecord): AuditRow[] {
   const { id, name, login, state, isAdministrator, roles, passwordHash, passkeys, openId, invitation } = account;
-  const verb = verbOf({ isFirst: account.revision === 1, isEnded: state === 'disabled', end: 'disable' });
+  const verb = verbOf(account.revision, state === 'disabled' ? 'disable' : null);
   const described = { kind: 'account', object: id, environmentId: '', verb } as const;
   const signIn = {
     hasPassword: passwordHash !== null,
@@ -155,25 +124,20 @@ export function auditOfAccount(account: AccountRecord): AuditRow[] {
   };
   const ofAll = roles.map(({ projectId, role }) => ({ projectId, role }));
   const detail = { name, login, state, isAdministrator, roles: ofAll, ...signIn };
-  return [
-    toRow({ ...described, projectId: '', detail }, account),
-    ...roles.map(({ projectId, role }) =>
-      toRow({ ...described, projectId, detail: { name, login, state, role } }, account),
-    ),
-  ];
+  const rowOf = (projectId: string, shown: object) => toRow({ ...described, projectId, detail: shown }, account);
+  return [rowOf('', detail), ...roles.map(({ projectId, role }) => rowOf(projectId, { name, login, state, role }))];
 }
 
-/** Audit row of a signing key. It never contains the private key, not even sealed. */
+/** Never contains the private key, not even sealed. */
 export function auditOfSignableKey(key: SignableKeyRecord): AuditRow[] {
   const { address, projectId, environmentId, name, state, revision } = key;
-  const verb = verbOf({ isFirst: revision === 1, isEnded: state === 'disabled', end: 'disable' });
+  const verb = verbOf(revision, state === 'disabled' ? 'disable' : null);
   const described = { kind: 'signable-key', object: address, projectId, environmentId, verb } as const;
   return [toRow({ ...described, detail: { name, state } }, key)];
 }
 
-/** Audit row of an entry that was written to the audit itself. */
 export function auditOfEntry(entry: AuditEntryRecord): AuditRow[] {
   const { entryId, happenedAt, actor, action, projectId, environmentId, object, detail, address, requestId } = entry;
-  const said = { projectId, environmentId, happenedAt, entryId, object, action, actor, requestId, address, detail };
-  return [{ ...said, kind: 'entry', revision: 0 }];
+  const columns = { projectId, environmentId, happenedAt, entryId, object, action, actor, requestId, address, detail };
+  return [{ ...columns, kind: 'entry', revision: 0 }];
 }

@@ -3,7 +3,7 @@ import { type ClickHouseClient, createClient } from '@clickhouse/client';
 import { frameRecord, type MessageRecord, messageRecordCodec } from '@playline/contracts';
 import { createTables, testStores } from '@playline/testkit';
 import fc from 'fast-check';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { createRowPlan } from '../row/plan.ts';
 import { RowBuffer } from '../row/row-buffer.ts';
 import { arbitraryRecord } from '../row/test/arbitrary-record.ts';
@@ -13,84 +13,82 @@ import { openEventStore } from './index.ts';
 const NOW_MS = 1_790_000_000_000;
 const DAY_MS = 86_400_000;
 
-describe('the tables that are derived from events', () => {
-  const { url, user, password } = testStores().clickhouse;
-  const database = `playline_test_${randomBytes(6).toString('hex')}`;
-  const target = { url, user, password, database };
-  const store = openEventStore(target);
-  const { signal } = new AbortController();
-  let client: ClickHouseClient;
+const { url, user, password } = testStores().clickhouse;
+const database = `playline_test_${randomBytes(6).toString('hex')}`;
+const target = { url, user, password, database };
+const store = openEventStore(target);
+const { signal } = new AbortController();
+let client: ClickHouseClient;
 
-  const rowsOf = async (query: string) => (await client.query({ query, format: 'JSONCompactEachRow' })).json();
-  const told = async () => [
-    await rowsOf(
-      'SELECT environment_id, lower(hex(identity_key)), day, event_name, test FROM identity_days FINAL ORDER BY ALL',
-    ),
-    await rowsOf(
-      `SELECT environment_id, lower(hex(identity_key)), test, min(first_seen_at), max(last_seen_at), argMinMerge(first_touch),
-         argMaxIfMerge(latest_traits) FROM identities GROUP BY environment_id, identity_key, test ORDER BY ALL`,
-    ),
-  ];
-  /** Messages of several people, spread over several days. */
-  const records: MessageRecord[] = fc.sample(arbitraryRecord, { numRuns: 30, seed: 4 }).map((record, index) => ({
-    ...record,
-    environmentId: `test-${index % 2}`,
-    identityKey: Buffer.alloc(16, (index % 5) + 1),
-    messageId: randomBytes(16),
-    type: index % 7 === 0 ? 'alias' : 'track',
-    eventTime: NOW_MS - (index % 3) * DAY_MS,
-    receivedAt: NOW_MS,
-  }));
-  const plan = createRowPlan(messageRecordCodec.schema);
-  const rows = records.map((record, offset) => {
-    const out = new RowBuffer(1024);
-    const value = frameRecord(1, messageRecordCodec.encode(record));
-    new RowTranscoder().add(out, plan, { value, partition: 3, offset });
-    return out.toBytes();
-  });
-  const question = { partition: 3, start: 0, end: rows.length, rows };
+const rowsOf = async (query: string) => (await client.query({ query, format: 'JSONCompactEachRow' })).json();
+const readDerived = async () => [
+  await rowsOf(
+    'SELECT environment_id, lower(hex(identity_key)), day, event_name, test FROM identity_days FINAL ORDER BY ALL',
+  ),
+  await rowsOf(
+    `SELECT environment_id, lower(hex(identity_key)), test, min(first_seen_at), max(last_seen_at), argMinMerge(first_touch),
+       argMaxIfMerge(latest_traits) FROM identities GROUP BY environment_id, identity_key, test ORDER BY ALL`,
+  ),
+];
+/** Messages of several people, spread over several days. */
+const records: MessageRecord[] = fc.sample(arbitraryRecord, { numRuns: 30, seed: 4 }).map((record, index) => ({
+  ...record,
+  environmentId: `test-${index % 2}`,
+  identityKey: Buffer.alloc(16, (index % 5) + 1),
+  messageId: randomBytes(16),
+  type: index % 7 === 0 ? 'alias' : 'track',
+  eventTime: NOW_MS - (index % 3) * DAY_MS,
+  receivedAt: NOW_MS,
+}));
+const plan = createRowPlan(messageRecordCodec.schema);
+const rows = records.map((record, offset) => {
+  const out = new RowBuffer(1024);
+  const value = frameRecord(1, messageRecordCodec.encode(record));
+  new RowTranscoder().add(out, plan, { value, partition: 3, offset });
+  return out.toBytes();
+});
+const query = { partition: 3, start: 0, end: rows.length, rows };
 
-  beforeAll(async () => {
-    await createTables(target);
-    client = createClient({ url, username: user, password, database });
-  });
-  afterAll(async () => {
-    await client.command({ query: `DROP DATABASE ${database} SYNC` });
-    await client.close();
-    await store.close();
-  });
+beforeAll(async () => {
+  await createTables(target);
+  client = createClient({ url, username: user, password, database });
+});
+afterAll(async () => {
+  await client.command({ query: `DROP DATABASE ${database} SYNC` });
+  await client.close();
+  await store.close();
+});
 
-  it('stands beside them after each insert, is whole again when an insert was cut off behind them, and takes no copy twice', async () => {
-    await store.insert({ table: 'events', rows: Buffer.concat(rows), token: 'derived|1', signal });
-    const whole = await told();
-    expect(whole[0]!.length).toBeGreaterThan(10);
-    expect(await store.storedOffsets('events', question)).toHaveProperty('size', rows.length);
-    expect(await told()).toEqual(whole);
-    // As after a crash between the insert of the rows and the insert by the materialized views.
-    for (const table of ['identity_days', 'identities']) await client.command({ query: `TRUNCATE TABLE ${table}` });
-    expect(await told()).toEqual([[], []]);
-    expect(await store.storedOffsets('events', question)).toHaveProperty('size', rows.length);
-    expect(await told()).toEqual(whole);
-  });
+it('the derived tables follow each insert, are completed after an interrupted one, and fold copies', async () => {
+  await store.insert({ table: 'events', rows: Buffer.concat(rows), token: 'derived|1', signal });
+  const whole = await readDerived();
+  expect(whole[0]!.length).toBeGreaterThan(10);
+  expect(await store.storedOffsets('events', query)).toHaveProperty('size', rows.length);
+  expect(await readDerived()).toEqual(whole);
+  // As after a crash between the insert of the rows and the insert by the materialized views.
+  for (const table of ['identity_days', 'identities']) await client.command({ query: `TRUNCATE TABLE ${table}` });
+  expect(await readDerived()).toEqual([[], []]);
+  expect(await store.storedOffsets('events', query)).toHaveProperty('size', rows.length);
+  expect(await readDerived()).toEqual(whole);
+});
 
-  it('is made by materialized views as the views say that fill it again: one rule, written twice', async () => {
-    const [days, identities] = await Promise.all(
-      [
-        ['identity_days_of_events', 'derived_identity_days'],
-        ['identities_of_events', 'derived_identities'],
-      ].map(async (pair) => {
-        const texts = pair.map(async (name) => {
-          const query = `SELECT as_select FROM system.tables WHERE database = currentDatabase() AND name = '${name}'`;
-          return String(((await rowsOf(query)) as string[][])[0]![0]);
-        });
-        const [fed, derived] = await Promise.all(texts);
-        const span = / AND \(event_time >= \{since:[^}]*\}\) AND \(event_time < \{until:[^}]*\}\)/;
-        expect(derived).toMatch(span);
-        const bare = (text: string) => text.replace(span, '').replaceAll(/[()\s]/g, '');
-        return [bare(fed!), bare(derived!)];
-      }),
-    );
-    expect(days![0]).toBe(days![1]);
-    expect(identities![0]).toBe(identities![1]);
-  });
+it('the materialized views and the views that fill the derived tables again have the same rules', async () => {
+  const [days, identities] = await Promise.all(
+    [
+      ['identity_days_of_events', 'derived_identity_days'],
+      ['identities_of_events', 'derived_identities'],
+    ].map(async (pair) => {
+      const texts = pair.map(async (name) => {
+        const query = `SELECT as_select FROM system.tables WHERE database = currentDatabase() AND name = '${name}'`;
+        return String(((await rowsOf(query)) as string[][])[0]![0]);
+      });
+      const [fed, derived] = await Promise.all(texts);
+      const span = / AND \(event_time >= \{since:[^}]*\}\) AND \(event_time < \{until:[^}]*\}\)/;
+      expect(derived).toMatch(span);
+      const bare = (text: string) => text.replace(span, '').replaceAll(/[()\s]/g, '');
+      return [bare(fed!), bare(derived!)];
+    }),
+  );
+  expect(days![0]).toBe(days![1]);
+  expect(identities![0]).toBe(identities![1]);
 });

@@ -11,7 +11,7 @@ import { EVENT_TABLE_COLUMNS } from '../columns.ts';
 import { type ColumnValue, createColumnReader } from '../row/row-columns.ts';
 import type { EventStore, EventTable, OffsetTable, StoredRowsQuery } from '../store.ts';
 
-/** Opens the store; connects with the first call. */
+/** Connects with the first call. */
 export function openEventStore(target: ClickHouseTarget): EventStore {
   const store = openClickHouse(target, BLOCK_WRITER_LIMITS);
   return {
@@ -21,11 +21,10 @@ export function openEventStore(target: ClickHouseTarget): EventStore {
         body: rows,
         token,
         signal,
-        // Folding copies within the block would cost 2 µs a row, two fifths of an insert. Merges and FINAL fold them
-        // anyway, and this way every offset of a block is stored, as `storedOffsets` expects.
+        // Folding within a block costs two fifths of an insert. This way every offset is stored, as `storedOffsets` expects.
         settings: { optimize_on_insert: 0 },
       }),
-    storedOffsets: (table, asked) => readOffsets(store, table, asked),
+    storedOffsets: (table, query) => readOffsets(store, table, query),
     ready: store.ready,
     close: store.close,
   };
@@ -34,25 +33,24 @@ export function openEventStore(target: ClickHouseTarget): EventStore {
 const statements = new Map<EventTable, string>();
 
 function insertStatement(table: EventTable): string {
-  let statement = statements.get(table);
-  if (statement === undefined) {
-    const columns = EVENT_TABLE_COLUMNS[table];
-    const names = columns.map(({ name }) => name).join(', ');
-    const structure = columns.map(({ name, type }) => `${name} ${type.replaceAll("'", "\\'")}`).join(', ');
-    statement = `INSERT INTO ${table} (${names}) SELECT ${names} FROM input('${structure}') FORMAT RowBinary`;
-    statements.set(table, statement);
-  }
+  const known = statements.get(table);
+  if (known !== undefined) return known;
+  const columns = EVENT_TABLE_COLUMNS[table];
+  const names = columns.map(({ name }) => name).join(', ');
+  const structure = columns.map(({ name, type }) => `${name} ${type.replaceAll("'", "\\'")}`).join(', ');
+  const statement = `INSERT INTO ${table} (${names}) SELECT ${names} FROM input('${structure}') FORMAT RowBinary`;
+  statements.set(table, statement);
   return statement;
 }
 
-async function readOffsets(store: ClickHouse, table: OffsetTable, asked: StoredRowsQuery): Promise<Set<number>> {
-  const places = await store.read<StoredRowId>(storedOffsetsQuery(table, asked));
-  const stored = toStoredOffsets(table, asked, places);
-  if (table === 'events' && stored.size > 0) await store.call(() => rebuildDerived(store.client, asked.rows));
+async function readOffsets(store: ClickHouse, table: OffsetTable, query: StoredRowsQuery): Promise<Set<number>> {
+  const found = await store.read<StoredRowId>(storedOffsetsQuery(table, query));
+  const stored = toStoredOffsets(table, query, found);
+  if (table === 'events' && stored.size > 0) await store.call(() => rebuildDerived(store.client, query.rows));
   return stored;
 }
 
-/** The same rules as in the materialized views of these tables. A test compares the results of both. */
+/** The rules of the materialized views of these tables; a test compares both. */
 const DERIVED = [
   {
     table: 'identity_days',
@@ -70,17 +68,13 @@ const DERIVED = [
 ] as const;
 
 /**
- * Fills the derived tables again from events that may be stored. ClickHouse writes the rows of an insert first and runs
- * its materialized views afterwards. After a crash between the two, only the rows are stored, and stored rows are not
- * inserted again. Rows that are derived twice fold.
- *
- * Reads only the granules of the event names, days and owners of these rows, as `storedOffsetsQuery` does: one message
- * that was delayed for weeks must not make it read every day in between.
+ * Fills the derived tables again: ClickHouse runs materialized views after it has stored the rows of an insert, and may
+ * crash in between. Rows that are derived twice fold. Reads only the days, names and owners of these rows.
  * @param rows RowBinary of `events`, at least one
  */
 async function rebuildDerived(client: ClickHouseClient, rows: readonly Buffer[]): Promise<void> {
   const read = createColumnReader('events', ['environment_id', 'event_name', 'event_time', 'identity_key']);
-  const places = new Set(
+  const keys = new Set(
     rows.map((row) => {
       const [environment, name, time, key] = read(row);
       const day = new Date(Number(time)).toISOString().slice(0, 10);
@@ -88,31 +82,23 @@ async function rebuildDerived(client: ClickHouseClient, rows: readonly Buffer[])
     }),
   );
   const where = `identity_key != toFixedString('', 16) AND type != 'alias'
-    AND (environment_id, event_name, toDate(event_time), identity_key) IN (${[...places].join(', ')})`;
+    AND (environment_id, event_name, toDate(event_time), identity_key) IN (${[...keys].join(', ')})`;
   for (const { table, select, groupBy } of DERIVED) {
     const query = `INSERT INTO ${table} SELECT ${select} FROM events WHERE ${where} GROUP BY ${groupBy}`;
-    await client.command({
-      query,
-      clickhouse_settings: { max_query_size: toQuerySize(query), wait_end_of_query: 1 },
-    });
+    const clickhouse_settings = { max_query_size: toQuerySize(query), wait_end_of_query: 1 } as const;
+    await client.command({ query, clickhouse_settings });
   }
 }
 
-/**
- * How the rows of a table are found by its sorting key. Its last columns, the place in the log, cannot be searched
- * alone.
- */
+/** How rows are found by the sorting key: its last columns, partition and offset, cannot be searched alone. */
 interface Bounds {
-  /** First columns of the sorting key. Only granules with the rows' own values in them are read. */
+  /** First columns of the sorting key, compared by value. */
   readonly key: readonly { readonly column: string; readonly expression: string }[];
-  /** A further column, besides `received_at`, whose range limits what is read: by partition, or behind `key`. */
+  /** A further column, besides `received_at`, whose range limits what is read. */
   readonly span: string | null;
 }
 
-/**
- * The column that tells two records at the same offset apart, besides the time of receipt. In RowBinary an id is its
- * bytes.
- */
+/** The column that distinguishes records at the same offset, besides the time of receipt. In RowBinary an id is its bytes. */
 const ID_COLUMNS: Record<OffsetTable, { readonly column: string; readonly hex: string }> = {
   events: { column: 'message_id', hex: "hex(formatRow('RowBinary', message_id))" },
   identity_links: { column: 'message_id', hex: "hex(formatRow('RowBinary', message_id))" },
@@ -123,7 +109,7 @@ const ID_COLUMNS: Record<OffsetTable, { readonly column: string; readonly hex: s
 const plain = (...columns: string[]) => columns.map((column) => ({ column, expression: column }));
 
 const BOUNDS: Record<OffsetTable, Bounds> = {
-  // Exact days and owners, not only a range of times: one message delayed for weeks would make it read all those weeks.
+  // Days, not a range of times: one message delayed for weeks would read all those weeks.
   events: {
     key: [
       ...plain('environment_id', 'event_name'),
@@ -155,23 +141,13 @@ function spanOf(table: OffsetTable, column: string, rows: readonly Buffer[]): st
   return `${column} >= ${show(least)} AND ${column} <= ${show(most)}`;
 }
 
-/**
- * The query for the offsets of a range that have a row. No index contains partition and offset, so the keys and times
- * of the rows say where to look. What is read grows with the days and keys of the block, not with the table.
- */
+/** The query for stored offsets. What it reads grows with the days and keys of the rows, not with the table. */
 export function storedOffsetsQuery(table: OffsetTable, { partition, start, end, rows }: StoredRowsQuery): string {
   const { key, span } = BOUNDS[table];
-  const read = createColumnReader(
-    table,
-    key.map(({ column }) => column),
-  );
-  const keys = new Set(
-    rows.map((row) =>
-      read(row)
-        .map((value, index) => toLiteral(value, key[index]!.expression))
-        .join(', '),
-    ),
-  );
+  const names = key.map(({ column }) => column);
+  const read = createColumnReader(table, names);
+  const toLiterals = (row: Buffer) => read(row).map((value, index) => toLiteral(value, key[index]!.expression));
+  const keys = new Set(rows.map((row) => toLiterals(row).join(', ')));
   const conditions = [
     `kafka_partition = ${partition}`,
     `kafka_offset >= ${start} AND kafka_offset < ${end}`,
@@ -180,41 +156,37 @@ export function storedOffsetsQuery(table: OffsetTable, { partition, start, end, 
     ...(span === null ? [] : [spanOf(table, span, rows)]),
     `(${key.map(({ expression }) => expression).join(', ')}) IN (${[...keys].map((each) => `(${each})`).join(', ')})`,
   ];
-  const columns = 'toString(kafka_offset) AS place, toString(toUnixTimestamp64Milli(received_at)) AS received';
-  return `SELECT DISTINCT ${columns}, ${ID_COLUMNS[table].hex} AS told FROM ${table} WHERE ${conditions.join(' AND ')}`;
+  const { hex } = ID_COLUMNS[table];
+  const columns = `toString(kafka_offset) AS offset, toString(toUnixTimestamp64Milli(received_at)) AS received, ${hex} AS id`;
+  return `SELECT DISTINCT ${columns} FROM ${table} WHERE ${conditions.join(' AND ')}`;
 }
 
-/** A row of the answer: offset, time of receipt in epoch milliseconds, and the hex of the column in `TOLD_BY`. */
+/** Offset, time of receipt in epoch milliseconds, and the hex of the column in `ID_COLUMNS`. */
 export interface StoredRowId {
-  readonly place: string;
+  readonly offset: string;
   readonly received: string;
-  readonly told: string;
+  readonly id: string;
 }
 
 /** The offset is the last column of every table. */
 const OFFSET_BYTES = 8;
 
-const nameOf = ({ place, received, told }: StoredRowId) => `${place} ${received} ${told}`;
+const nameOf = ({ offset, received, id }: StoredRowId) => `${offset} ${received} ${id}`;
 const toHex = (value: ColumnValue | undefined) =>
   (Buffer.isBuffer(value) ? value : Buffer.from(String(value))).toString('hex').toUpperCase();
 
-/**
- * The offsets at which one of the given rows is stored. After a log was lost, a row of the lost log may be stored at
- * the same offset as a row of the new log. So rows are compared one by one, by time of receipt and `TOLD_BY`. The
- * block's range of times is not enough: a block may have records from before the loss, and records that a gateway sent
- * late.
- */
+/** The offsets at which one of the given rows is stored, row by row: a row of a lost log may have the same offset. */
 export function toStoredOffsets(
   table: OffsetTable,
   { rows }: StoredRowsQuery,
   found: readonly StoredRowId[],
 ): Set<number> {
   const read = createColumnReader(table, ['received_at', ID_COLUMNS[table].column]);
-  const asked = rows.map((row) => {
-    const [received, told] = read(row);
-    const place = String(row.readBigUInt64LE(row.length - OFFSET_BYTES));
-    return nameOf({ place, received: String(received), told: toHex(told) });
+  const names = rows.map((row) => {
+    const [received, id] = read(row);
+    const offset = String(row.readBigUInt64LE(row.length - OFFSET_BYTES));
+    return nameOf({ offset, received: String(received), id: toHex(id) });
   });
-  const wanted = new Set(asked);
-  return new Set(found.filter((each) => wanted.has(nameOf(each))).map(({ place }) => Number(place)));
+  const wanted = new Set(names);
+  return new Set(found.filter((each) => wanted.has(nameOf(each))).map(({ offset }) => Number(offset)));
 }

@@ -3,7 +3,7 @@ import { type ClickHouseClient, createClient } from '@clickhouse/client';
 import type { ConsentRecord, RejectionRecord } from '@playline/contracts';
 import { createTables, testStores } from '@playline/testkit';
 import fc from 'fast-check';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { addConsentRow, addRejectionRow } from '../record-rows.ts';
 import { RowBuffer } from '../row/row-buffer.ts';
 import { openEventStore } from './index.ts';
@@ -51,193 +51,191 @@ function latestOf(changes: readonly Change[], identityKey: Buffer) {
   return last === undefined ? [] : [{ key: identityKey.toString('hex'), status: last.status, source: last.source }];
 }
 
-describe('the tables of consents and rejections', () => {
-  const { url, user, password } = testStores().clickhouse;
-  const database = `playline_test_${randomBytes(6).toString('hex')}`;
-  const target = { url, user, password, database };
-  const store = openEventStore(target);
-  let client: ClickHouseClient;
+const { url, user, password } = testStores().clickhouse;
+const database = `playline_test_${randomBytes(6).toString('hex')}`;
+const target = { url, user, password, database };
+const store = openEventStore(target);
+let client: ClickHouseClient;
 
-  const ask = (query: string, params: Record<string, unknown> = {}) =>
-    client.query({ query, format: 'JSONEachRow', query_params: params });
-  const rowsOf = async <T>(query: string, params?: Record<string, unknown>): Promise<T[]> =>
-    (await ask(query, params)).json<T>();
-  const countOf = async (source: string): Promise<number> =>
-    (await rowsOf<{ n: number }>(`SELECT toUInt32(count()) AS n FROM ${source}`))[0]!.n;
-  let tokens = 0;
-  const insert = (table: 'consent_log' | 'message_rejections', rows: Buffer) =>
-    store.insert({ table, rows, token: `token|${tokens++}`, signal });
+const request = (query: string, params: Record<string, unknown> = {}) =>
+  client.query({ query, format: 'JSONEachRow', query_params: params });
+const rowsOf = async <T>(query: string, params?: Record<string, unknown>): Promise<T[]> =>
+  (await request(query, params)).json<T>();
+const countOf = async (source: string): Promise<number> =>
+  (await rowsOf<{ n: number }>(`SELECT toUInt32(count()) AS n FROM ${source}`))[0]!.n;
+let tokens = 0;
+const insert = (table: 'consent_log' | 'message_rejections', rows: Buffer) =>
+  store.insert({ table, rows, token: `token|${tokens++}`, signal });
 
-  const change = (over: Partial<Change>): Change => ({
-    environmentId: 'test-consents',
-    identityKey: Buffer.alloc(16, 1),
-    status: 'full',
-    source: 'banner',
-    receivedAt: NOW_MS,
-    traceId: 'trace',
-    partition: 0,
-    offset: 0,
-    loggedAt: NOW_MS,
-    ...over,
-  });
-  const rejection = (over: Partial<RejectionRecord> = {}): RejectionRecord => ({
-    environmentId: 'test-rejections',
-    code: 'INVALID_ENUM',
-    field: 'context.library',
-    surface: 'web',
-    library: 'playline-web 🎮',
-    libraryVersion: '1.2.3',
-    receivedAt: NOW_MS,
-    traceId: 'trace',
-    ...over,
-  });
+const change = (over: Partial<Change>): Change => ({
+  environmentId: 'test-consents',
+  identityKey: Buffer.alloc(16, 1),
+  status: 'full',
+  source: 'banner',
+  receivedAt: NOW_MS,
+  traceId: 'trace',
+  partition: 0,
+  offset: 0,
+  loggedAt: NOW_MS,
+  ...over,
+});
+const rejection = (over: Partial<RejectionRecord> = {}): RejectionRecord => ({
+  environmentId: 'test-rejections',
+  code: 'INVALID_ENUM',
+  field: 'context.library',
+  surface: 'web',
+  library: 'playline-web 🎮',
+  libraryVersion: '1.2.3',
+  receivedAt: NOW_MS,
+  traceId: 'trace',
+  ...over,
+});
 
-  beforeAll(async () => {
-    await createTables(target);
-    client = createClient({ url, username: user, password, database });
-    for (const table of ['consent_log', 'message_rejections'])
-      await client.command({ query: `SYSTEM STOP MERGES ${table}` });
-  });
-  afterAll(async () => {
-    await client.command({ query: `DROP DATABASE ${database} SYNC` });
-    await client.close();
-    await store.close();
-  });
+beforeAll(async () => {
+  await createTables(target);
+  client = createClient({ url, username: user, password, database });
+  for (const table of ['consent_log', 'message_rejections'])
+    await client.command({ query: `SYSTEM STOP MERGES ${table}` });
+});
+afterAll(async () => {
+  await client.command({ query: `DROP DATABASE ${database} SYNC` });
+  await client.close();
+  await store.close();
+});
 
-  const merge = async (table: string) => {
-    for (const query of [`START MERGES ${table}`, `STOP MERGES ${table}`]) {
-      await client.command({ query: `SYSTEM ${query}` });
-      if (query.startsWith('START')) await client.command({ query: `OPTIMIZE TABLE ${table} FINAL` });
-    }
-  };
+const merge = async (table: string) => {
+  for (const query of [`START MERGES ${table}`, `STOP MERGES ${table}`]) {
+    await client.command({ query: `SYSTEM ${query}` });
+    if (query.startsWith('START')) await client.command({ query: `OPTIMIZE TABLE ${table} FINAL` });
+  }
+};
 
-  it('give back a consent as it was put in', async () => {
-    const environmentId = 'test-values';
-    await insert('consent_log', consentBlock([change({ environmentId, offset: 7, loggedAt: NOW_MS + 5 })]));
-    const query =
-      'SELECT lower(hex(identity_key)) AS key, status, source, toString(toUnixTimestamp64Milli(received_at)) AS received, ' +
-      'toString(toUnixTimestamp64Milli(logged_at)) AS logged, trace_id, kafka_partition, toUInt32(kafka_offset) AS offset ' +
-      "FROM consent_log WHERE environment_id = 'test-values'";
-    expect(await rowsOf(query)).toEqual([
-      {
-        key: '01'.repeat(16),
-        status: 'full',
-        source: 'banner',
-        received: String(NOW_MS),
-        logged: String(NOW_MS + 5),
-        trace_id: 'trace',
-        kafka_partition: 0,
-        offset: 7,
-      },
-    ]);
-  });
+it('the table of consents returns every value unchanged', async () => {
+  const environmentId = 'test-values';
+  await insert('consent_log', consentBlock([change({ environmentId, offset: 7, loggedAt: NOW_MS + 5 })]));
+  const query =
+    'SELECT lower(hex(identity_key)) AS key, status, source, toString(toUnixTimestamp64Milli(received_at)) AS received, ' +
+    'toString(toUnixTimestamp64Milli(logged_at)) AS logged, trace_id, kafka_partition, toUInt32(kafka_offset) AS offset ' +
+    "FROM consent_log WHERE environment_id = 'test-values'";
+  expect(await rowsOf(query)).toEqual([
+    {
+      key: '01'.repeat(16),
+      status: 'full',
+      source: 'banner',
+      received: String(NOW_MS),
+      logged: String(NOW_MS + 5),
+      trace_id: 'trace',
+      kafka_partition: 0,
+      offset: 7,
+    },
+  ]);
+});
 
-  it('show of any changes in any blocks the one with the later place in the log, before a merge and after', async () => {
-    let run = 0;
-    await fc.assert(
-      fc.asyncProperty(changesDrawn, fc.integer({ min: 1, max: 12 }), async (list, cut) => {
-        const environmentId = `test-latest-${run++}`;
-        const changes = list.map(({ identity, clock, ...drawn }, offset) =>
-          change({
-            ...drawn,
-            environmentId,
-            identityKey: IDENTITIES[identity]!,
-            offset,
-            source: `change ${offset}`,
-            // Adding partitions moved the identities from 5 to 2, so the times in 2 are later.
-            loggedAt: NOW_MS + clock + (drawn.partition === 2 ? 1_000 : 0),
-          }),
-        );
-        // The later block first and the earlier one twice: neither may change the result.
-        for (const block of [changes.slice(cut), changes.slice(0, cut), changes.slice(0, cut)])
-          if (block.length > 0) await insert('consent_log', consentBlock(block));
-        const read = () =>
-          rowsOf(
-            'SELECT lower(hex(identity_key)) AS key, status, source FROM consents_current ' +
-              'WHERE environment_id = {environmentId: String} ORDER BY key',
-            { environmentId },
-          );
-        const expected = IDENTITIES.flatMap((identityKey) => latestOf(changes, identityKey));
-        expect(await read()).toEqual(expected);
-        if (run % 5 === 0) await merge('consent_log');
-        expect(await read()).toEqual(expected);
-      }),
-      { numRuns: 20 },
-    );
-  });
-
-  it('keep every change, and of a block written twice one', async () => {
-    const environmentId = 'test-history';
-    const where = `WHERE environment_id = '${environmentId}'`;
-    const changes = Array.from({ length: 6 }, (_, offset) => change({ environmentId, offset, status: 'none' }));
-    // Two tokens, as when ClickHouse no longer remembers the first.
-    for (let time = 0; time < 2; time++) await insert('consent_log', consentBlock(changes));
-    expect(await countOf(`consent_log ${where}`)).toBe(12);
-    await merge('consent_log');
-    expect(await countOf(`consent_log ${where}`)).toBe(6);
-  });
-
-  it('find the consent of one among thousands in a few granules', async () => {
-    const environmentId = 'test-many';
-    const keys = Array.from({ length: 10_000 }, () => randomBytes(16));
-    const changes = keys.flatMap((identityKey, index) =>
-      [0, 1].map((time) => change({ environmentId, identityKey, offset: 2 * index + time, source: `${index}` })),
-    );
-    await insert('consent_log', consentBlock(changes));
-    const result = await ask(
-      'SELECT status, source FROM consents_current ' +
-        'WHERE environment_id = {environmentId: String} AND identity_key = unhex({key: String})',
-      { environmentId, key: keys[77]!.toString('hex') },
-    );
-    expect(await result.json()).toEqual([{ status: 'full', source: '77' }]);
-    const { read_rows: readRows } = JSON.parse(String(result.response_headers['x-clickhouse-summary']));
-    // About two granules in each of the few parts of this test database.
-    expect(Number(readRows)).toBeGreaterThan(0);
-    expect(Number(readRows)).toBeLessThan(10_000);
-  });
-
-  it('say which offsets of a range of either topic are stored', async () => {
-    const consents = [5, 7].map((offset) => consentBlock([change({ partition: 9, offset })]));
-    await insert('consent_log', Buffer.concat(consents));
-    const rejections = [rejectionBlock([rejection()], 6_000)];
-    await insert('message_rejections', rejections[0]!);
-    const range = { partition: 9, start: 5, end: 7, rows: consents };
-    expect(await store.storedOffsets('consent_log', range)).toEqual(new Set([5]));
-    const other = { partition: 1, start: 5_900, end: 6_100, rows: rejections };
-    expect(await store.storedOffsets('message_rejections', other)).toEqual(new Set([6_000]));
-  });
-
-  it('find a rejection by every column that queries filter by', async () => {
-    const one = rejection({ environmentId: 'test-search', traceId: randomBytes(16).toString('hex') });
-    const other = rejection({
-      environmentId: 'test-search',
-      code: 'INVALID_FORMAT',
-      field: 'messageId',
-      surface: 'unity',
-      library: 'playline-unity',
-      libraryVersion: '9',
-      traceId: randomBytes(16).toString('hex'),
-    });
-    await insert('message_rejections', rejectionBlock([one, other]));
-    const found = (column: string, value: string) =>
-      rowsOf(
-        'SELECT code, field, surface, library, library_version, trace_id, toString(toUnixTimestamp64Milli(received_at)) AS at ' +
-          `FROM message_rejections WHERE environment_id = 'test-search' AND ${column} = {value: String}`,
-        { value },
+it('consents_current shows the change with the latest position in the log, before and after a merge', async () => {
+  let run = 0;
+  await fc.assert(
+    fc.asyncProperty(changesDrawn, fc.integer({ min: 1, max: 12 }), async (list, cut) => {
+      const environmentId = `test-latest-${run++}`;
+      const changes = list.map(({ identity, clock, ...drawn }, offset) =>
+        change({
+          ...drawn,
+          environmentId,
+          identityKey: IDENTITIES[identity]!,
+          offset,
+          source: `change ${offset}`,
+          // Adding partitions moved the identities from 5 to 2, so the times in 2 are later.
+          loggedAt: NOW_MS + clock + (drawn.partition === 2 ? 1_000 : 0),
+        }),
       );
-    const { environmentId: _, libraryVersion, receivedAt, traceId, ...same } = one;
-    const row = { ...same, library_version: libraryVersion, trace_id: traceId, at: String(receivedAt) };
-    for (const [column, value] of Object.entries({ ...same, library_version: libraryVersion, trace_id: traceId }))
-      expect(await found(column, value)).toEqual([row]);
-  });
+      // The later block first and the earlier one twice: neither may change the result.
+      for (const block of [changes.slice(cut), changes.slice(0, cut), changes.slice(0, cut)])
+        if (block.length > 0) await insert('consent_log', consentBlock(block));
+      const read = () =>
+        rowsOf(
+          'SELECT lower(hex(identity_key)) AS key, status, source FROM consents_current ' +
+            'WHERE environment_id = {environmentId: String} ORDER BY key',
+          { environmentId },
+        );
+      const expected = IDENTITIES.flatMap((identityKey) => latestOf(changes, identityKey));
+      expect(await read()).toEqual(expected);
+      if (run % 5 === 0) await merge('consent_log');
+      expect(await read()).toEqual(expected);
+    }),
+    { numRuns: 20 },
+  );
+});
 
-  it('drop a rejection a week after its ninety days at the latest, and keep younger ones', async () => {
-    const environmentId = 'test-old';
-    const ofAge = (days: number, traceId: string) =>
-      rejection({ environmentId, receivedAt: NOW_MS - days * DAY_MS, traceId });
-    await insert('message_rejections', rejectionBlock([ofAge(98, 'old'), ofAge(89, 'young'), ofAge(0, 'new')]));
-    await merge('message_rejections');
-    const query = `SELECT trace_id FROM message_rejections WHERE environment_id = '${environmentId}' ORDER BY trace_id`;
-    expect(await rowsOf(query)).toEqual([{ trace_id: 'new' }, { trace_id: 'young' }]);
+it('the table of consents keeps every change, and folds a block that is written twice', async () => {
+  const environmentId = 'test-history';
+  const where = `WHERE environment_id = '${environmentId}'`;
+  const changes = Array.from({ length: 6 }, (_, offset) => change({ environmentId, offset, status: 'none' }));
+  // Two tokens, as when ClickHouse no longer remembers the first.
+  for (let time = 0; time < 2; time++) await insert('consent_log', consentBlock(changes));
+  expect(await countOf(`consent_log ${where}`)).toBe(12);
+  await merge('consent_log');
+  expect(await countOf(`consent_log ${where}`)).toBe(6);
+});
+
+it('the consent of one identity among thousands is found in a few granules', async () => {
+  const environmentId = 'test-many';
+  const keys = Array.from({ length: 10_000 }, () => randomBytes(16));
+  const changes = keys.flatMap((identityKey, index) =>
+    [0, 1].map((time) => change({ environmentId, identityKey, offset: 2 * index + time, source: `${index}` })),
+  );
+  await insert('consent_log', consentBlock(changes));
+  const result = await request(
+    'SELECT status, source FROM consents_current ' +
+      'WHERE environment_id = {environmentId: String} AND identity_key = unhex({key: String})',
+    { environmentId, key: keys[77]!.toString('hex') },
+  );
+  expect(await result.json()).toEqual([{ status: 'full', source: '77' }]);
+  const { read_rows: readRows } = JSON.parse(String(result.response_headers['x-clickhouse-summary']));
+  // About two granules in each of the few parts of this test database.
+  expect(Number(readRows)).toBeGreaterThan(0);
+  expect(Number(readRows)).toBeLessThan(10_000);
+});
+
+it('the store returns which offsets of consents and rejections are stored', async () => {
+  const consents = [5, 7].map((offset) => consentBlock([change({ partition: 9, offset })]));
+  await insert('consent_log', Buffer.concat(consents));
+  const rejections = [rejectionBlock([rejection()], 6_000)];
+  await insert('message_rejections', rejections[0]!);
+  const range = { partition: 9, start: 5, end: 7, rows: consents };
+  expect(await store.storedOffsets('consent_log', range)).toEqual(new Set([5]));
+  const other = { partition: 1, start: 5_900, end: 6_100, rows: rejections };
+  expect(await store.storedOffsets('message_rejections', other)).toEqual(new Set([6_000]));
+});
+
+it('a rejection is found by every column that queries filter by', async () => {
+  const one = rejection({ environmentId: 'test-search', traceId: randomBytes(16).toString('hex') });
+  const other = rejection({
+    environmentId: 'test-search',
+    code: 'INVALID_FORMAT',
+    field: 'messageId',
+    surface: 'unity',
+    library: 'playline-unity',
+    libraryVersion: '9',
+    traceId: randomBytes(16).toString('hex'),
   });
+  await insert('message_rejections', rejectionBlock([one, other]));
+  const found = (column: string, value: string) =>
+    rowsOf(
+      'SELECT code, field, surface, library, library_version, trace_id, toString(toUnixTimestamp64Milli(received_at)) AS at ' +
+        `FROM message_rejections WHERE environment_id = 'test-search' AND ${column} = {value: String}`,
+      { value },
+    );
+  const { environmentId: _, libraryVersion, receivedAt, traceId, ...same } = one;
+  const row = { ...same, library_version: libraryVersion, trace_id: traceId, at: String(receivedAt) };
+  for (const [column, value] of Object.entries({ ...same, library_version: libraryVersion, trace_id: traceId }))
+    expect(await found(column, value)).toEqual([row]);
+});
+
+it('a rejection is deleted a week after its ninety days at the latest', async () => {
+  const environmentId = 'test-old';
+  const ofAge = (days: number, traceId: string) =>
+    rejection({ environmentId, receivedAt: NOW_MS - days * DAY_MS, traceId });
+  await insert('message_rejections', rejectionBlock([ofAge(98, 'old'), ofAge(89, 'young'), ofAge(0, 'new')]));
+  await merge('message_rejections');
+  const query = `SELECT trace_id FROM message_rejections WHERE environment_id = '${environmentId}' ORDER BY trace_id`;
+  expect(await rowsOf(query)).toEqual([{ trace_id: 'new' }, { trace_id: 'young' }]);
 });

@@ -1,24 +1,21 @@
 import { randomBytes } from 'node:crypto';
 import { type ClickHouseClient, createClient } from '@clickhouse/client';
 import { createTables, testStores } from '@playline/testkit';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { EVENT_TABLE_COLUMNS } from '../columns.ts';
 import type { OffsetTable } from '../store.ts';
 import { storedOffsetsQuery } from './index.ts';
 
 const ROWS = 1_000_000;
 const DAYS = 30;
-/** In `consent_log` each identity is a separate place in the sorting key, 500 rows apart, so its blocks are small. */
+/** In `consent_log` identities are 500 rows apart in the sorting key, so its blocks are small. */
 const BLOCK_ROWS: Record<OffsetTable, number> = {
   events: 2_000,
   identity_links: 2_000,
   message_rejections: 2_000,
   consent_log: 100,
 };
-/**
- * Share of the table that may be read: the rows lie on two days of thirty. Whole granules are read, so the share is
- * larger in a small table.
- */
+/** Share of the table that may be read: the rows are of two days of thirty, and whole granules are read. */
 const SHARE_MAX = 0.1;
 const START_MS = 120_000;
 
@@ -49,60 +46,61 @@ const FILLS: Record<OffsetTable, Record<string, string>> = {
   },
 };
 
-describe('the query for the stored offsets of a block', () => {
-  const { url, user, password } = testStores().clickhouse;
-  const database = `playline_test_${randomBytes(6).toString('hex')}`;
-  const target = { url, user, password, database };
-  let client: ClickHouseClient;
+const { url, user, password } = testStores().clickhouse;
+const database = `playline_test_${randomBytes(6).toString('hex')}`;
+const target = { url, user, password, database };
+let client: ClickHouseClient;
 
-  beforeAll(async () => {
-    await createTables(target);
-    client = createClient({ url, username: user, password, database, request_timeout: START_MS });
-  }, START_MS);
-  afterAll(async () => {
-    await client.command({ query: `DROP DATABASE ${database} SYNC` });
-    await client.close();
+beforeAll(async () => {
+  await createTables(target);
+  client = createClient({ url, username: user, password, database, request_timeout: START_MS });
+}, START_MS);
+afterAll(async () => {
+  await client.command({ query: `DROP DATABASE ${database} SYNC` });
+  await client.close();
+});
+
+const fill = async (table: OffsetTable) => {
+  const startMs = Date.now() - DAYS * 86_400_000;
+  const values: Record<string, string> = {
+    ...FILLS[table],
+    received_at: 'received',
+    kafka_partition: 'number % 2',
+    kafka_offset: 'intDiv(number, 2)',
+  };
+  const times = `fromUnixTimestamp64Milli(toInt64(${startMs} + number * ${(DAYS * 86_400_000) / ROWS}), 'UTC')`;
+  await client.command({
+    query: `INSERT INTO ${table} (${Object.keys(values).join(', ')}) SELECT ${Object.values(values).join(', ')}
+      FROM (SELECT number, ${times} AS received FROM numbers(${ROWS})) SETTINGS max_insert_threads = 1, max_threads = 1`,
   });
+  await client.command({ query: `OPTIMIZE TABLE ${table} FINAL` });
+};
+/** Rows in the format in which the writer has them. */
+const readRows = async (table: OffsetTable, range: { start: number; end: number }): Promise<Buffer[]> => {
+  const columns = EVENT_TABLE_COLUMNS[table].map(({ name }) => name).join(', ');
+  const result = await client.query({
+    query: `SELECT hex(formatRow('RowBinary', ${columns})) AS row FROM ${table}
+      WHERE kafka_partition = 1 AND kafka_offset >= ${range.start} AND kafka_offset < ${range.end}`,
+    format: 'JSONEachRow',
+  });
+  return (await result.json<{ row: string }>()).map(({ row }) => Buffer.from(row, 'hex'));
+};
 
-  const fill = async (table: OffsetTable) => {
-    const startMs = Date.now() - DAYS * 86_400_000;
-    const values: Record<string, string> = {
-      ...FILLS[table],
-      received_at: 'received',
-      kafka_partition: 'number % 2',
-      kafka_offset: 'intDiv(number, 2)',
-    };
-    const times = `fromUnixTimestamp64Milli(toInt64(${startMs} + number * ${(DAYS * 86_400_000) / ROWS}), 'UTC')`;
-    await client.command({
-      query: `INSERT INTO ${table} (${Object.keys(values).join(', ')}) SELECT ${Object.values(values).join(', ')}
-        FROM (SELECT number, ${times} AS received FROM numbers(${ROWS})) SETTINGS max_insert_threads = 1, max_threads = 1`,
-    });
-    await client.command({ query: `OPTIMIZE TABLE ${table} FINAL` });
-  };
-  /** Rows in the format in which the writer has them. */
-  const readRows = async (table: OffsetTable, range: { start: number; end: number }): Promise<Buffer[]> => {
-    const columns = EVENT_TABLE_COLUMNS[table].map(({ name }) => name).join(', ');
-    const result = await client.query({
-      query: `SELECT hex(formatRow('RowBinary', ${columns})) AS row FROM ${table}
-        WHERE kafka_partition = 1 AND kafka_offset >= ${range.start} AND kafka_offset < ${range.end}`,
-      format: 'JSONEachRow',
-    });
-    return (await result.json<{ row: string }>()).map(({ row }) => Buffer.from(row, 'hex'));
-  };
-
-  it.each(Object.keys(FILLS) as OffsetTable[])('reads a small part of %s, and finds them all', async (table) => {
+it.each(Object.keys(FILLS) as OffsetTable[])(
+  'the query of stored offsets reads a small part of %s, and finds all offsets',
+  async (table) => {
     await fill(table);
     const start = ROWS * 0.4;
     const blockRows = BLOCK_ROWS[table];
     const range = { partition: 1, start, end: start + blockRows };
-    const asked = await readRows(table, range);
+    const rows = await readRows(table, range);
     const result = await client.query({
-      query: storedOffsetsQuery(table, { ...range, rows: asked }),
+      query: storedOffsetsQuery(table, { ...range, rows }),
       format: 'JSONEachRow',
       clickhouse_settings: { wait_end_of_query: 1 },
     });
     expect(await result.json()).toHaveLength(blockRows);
     const summary = JSON.parse(String(result.response_headers['x-clickhouse-summary'])) as { read_rows: string };
     expect(Number(summary.read_rows)).toBeLessThan(ROWS * SHARE_MAX);
-  });
-});
+  },
+);

@@ -2,34 +2,26 @@ import { readdirSync, readFileSync } from 'node:fs';
 
 const FOLDER = new URL('../../cookbook/', import.meta.url);
 
-/**
- * Reads every question of the cookbook, in the order of its files.
- * @throws Error when a part is missing from the comment of a file
- */
+/** Reads all recipes, in the order of their files. @throws Error when a comment lacks a part */
 export function readRecipes(): Recipe[] {
   const files = readdirSync(FOLDER).filter((name) => name.endsWith('.sql'));
   return files.sort().map((file) => parseRecipe(file, readFileSync(new URL(file, FOLDER), 'utf8')));
 }
 
-/** One query of the cookbook: an SQL file that begins with a comment for its readers. */
+/** One SQL file of the cookbook, which begins with a comment. */
 export interface Recipe {
-  /** File name, such as `04-funnel-in-order.sql`. */
   readonly file: string;
   readonly title: string;
   /** What the query answers: paragraphs without line breaks. */
   readonly about: readonly string[];
-  /** Parameters that a reader sets. */
   readonly parameters: readonly RecipeParameters[];
   readonly cost: string;
-  /** One command with curl, then one with clickhouse-client. They run in the folder of the files. */
+  /** With curl, then with clickhouse-client, in the folder of the files. */
   readonly commands: readonly string[];
-  /** The statement without the comment. */
   readonly query: string;
-  /** The whole file. */
   readonly text: string;
 }
 
-/** One parameter, or several that belong together. */
 export interface RecipeParameters {
   readonly names: readonly string[];
   readonly description: string;
@@ -38,10 +30,7 @@ export interface RecipeParameters {
 const COMMENT = /^-- ?/;
 const [CHANGE, COST, RUN] = ['Change:', 'Cost: ', 'Run:'];
 
-/**
- * Reads the parts of a file of the cookbook.
- * @throws Error with the file and the missing part
- */
+/** @throws Error with the file and the missing part */
 export function parseRecipe(file: string, text: string): Recipe {
   const lines = text.split('\n');
   const end = lines.findIndex((line) => !COMMENT.test(line));
@@ -73,6 +62,6 @@ export function parseRecipe(file: string, text: string): Recipe {
 const toOneLine = (part: string): string => part.replaceAll('\n', ' ');
 
 function toParameters(line: string): RecipeParameters {
-  const [names = '', words = ''] = line.split(/ {2,}/);
-  return { names: names.split(', '), description: words };
+  const [names = '', description = ''] = line.split(/ {2,}/);
+  return { names: names.split(', '), description };
 }

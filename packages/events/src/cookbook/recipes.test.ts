@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { parseRecipe, type Recipe, readRecipes } from './index.ts';
 
 const recipes = readRecipes();
@@ -10,45 +10,43 @@ const namesIn = (text: string, pattern: RegExp) => unique([...text.matchAll(patt
 const valuesIn = (command = '', pattern = /./) =>
   Object.fromEntries([...command.matchAll(pattern)].map(([, name, value]) => [name, value]));
 
-describe('a recipe of the cookbook', () => {
-  it.each(recipes)('$file says what it answers, what to change, what it costs and how to run it', (recipe) => {
-    const { file, title, about, cost, parameters, commands, query } = recipe;
-    expect(file).toMatch(/^\d\d-[a-z-]+\.sql$/);
-    expect(title).toMatch(/^[A-Z].{5,80}[^.]$/);
-    expect(about.join(' ').length).toBeGreaterThan(80);
-    expect(cost).toMatch(/^\w.{20,}\.$/);
-    expect(parameters[0]?.names).toEqual(['environment']);
-    for (const { description: words } of parameters) expect(words).toMatch(/^\S.{5,}$/);
-    expect(commands.map((command) => command.split(' ')[0])).toEqual(['curl', 'clickhouse-client']);
-    for (const command of commands) expect(command).toMatch(new RegExp(`[@ ]${file.replace('.', '[.]')}$`));
-    expect(query).toMatch(/^(WITH|SELECT)\b/);
-  });
+it.each(recipes)('the recipe $file has a title, a description, its parameters, its cost and its commands', (recipe) => {
+  const { file, title, about, cost, parameters, commands, query } = recipe;
+  expect(file).toMatch(/^\d\d-[a-z-]+\.sql$/);
+  expect(title).toMatch(/^[A-Z].{5,80}[^.]$/);
+  expect(about.join(' ').length).toBeGreaterThan(80);
+  expect(cost).toMatch(/^\w.{20,}\.$/);
+  expect(parameters[0]?.names).toEqual(['environment']);
+  for (const { description } of parameters) expect(description).toMatch(/^\S.{5,}$/);
+  expect(commands.map((command) => command.split(' ')[0])).toEqual(['curl', 'clickhouse-client']);
+  for (const command of commands) expect(command).toMatch(new RegExp(`[@ ]${file.replace('.', '[.]')}$`));
+  expect(query).toMatch(/^(WITH|SELECT)\b/);
+});
 
-  it.each(recipes)('$file describes and sets exactly the parameters that its query has', (recipe: Recipe) => {
-    const asked = namesIn(recipe.query, /\{(\w+): \w+\}/g);
-    const [overHttp, byClient] = recipe.commands;
-    expect(unique(recipe.parameters.flatMap(({ names }) => names))).toEqual(asked);
-    const values = valuesIn(overHttp, /[?&]param_(\w+)=([^&"]*)/g);
-    expect(Object.keys(values).sort()).toEqual(asked);
-    expect(valuesIn(byClient, /--param_(\w+)=(\S*)/g)).toEqual(values);
-  });
+it.each(recipes)('the recipe $file describes and sets exactly the parameters of its query', (recipe: Recipe) => {
+  const expected = namesIn(recipe.query, /\{(\w+): \w+\}/g);
+  const [overHttp, byClient] = recipe.commands;
+  expect(unique(recipe.parameters.flatMap(({ names }) => names))).toEqual(expected);
+  const values = valuesIn(overHttp, /[?&]param_(\w+)=([^&"]*)/g);
+  expect(Object.keys(values).sort()).toEqual(expected);
+  expect(valuesIn(byClient, /--param_(\w+)=(\S*)/g)).toEqual(values);
+});
 
-  it.each(recipes)('$file has a command that a shell passes to curl unchanged', ({ file, commands }) => {
-    const script = `curl() { printf '%s\\n' "$@"; }\n${commands[0]}`;
-    const env = { CLICKHOUSE_URL: 'https://clickhouse.test:8443', CLICKHOUSE_PASSWORD: "it's $HOME" };
-    const { stdout, stderr } = spawnSync('sh', ['-c', script], { env, encoding: 'utf8' });
-    const [quiet, user, account, address = '', ...rest] = stdout.trim().split('\n');
-    expect([stderr, quiet, user, account, ...rest]).toEqual([
-      ...['', '-sS', '-u', "analyst:it's $HOME", '--data-binary', `@${file}`],
-    ]);
-    expect(new URL(address).origin).toBe(env.CLICKHOUSE_URL);
-    expect(new URL(address).searchParams.get('param_environment')).toBe('production');
-  });
+it.each(recipes)('the recipe $file has a command that a shell passes to curl unchanged', ({ file, commands }) => {
+  const script = `curl() { printf '%s\\n' "$@"; }\n${commands[0]}`;
+  const env = { CLICKHOUSE_URL: 'https://clickhouse.test:8443', CLICKHOUSE_PASSWORD: "it's $HOME" };
+  const { stdout, stderr } = spawnSync('sh', ['-c', script], { env, encoding: 'utf8' });
+  const [quiet, user, account, address = '', ...rest] = stdout.trim().split('\n');
+  expect([stderr, quiet, user, account, ...rest]).toEqual([
+    ...['', '-sS', '-u', "analyst:it's $HOME", '--data-binary', `@${file}`],
+  ]);
+  expect(new URL(address).origin).toBe(env.CLICKHOUSE_URL);
+  expect(new URL(address).searchParams.get('param_environment')).toBe('production');
+});
 
-  it('is refused with the name of the part that is missing from its comment', () => {
-    const { text } = recipes[0]!;
-    expect(() => parseRecipe('01-a.sql', text.replace('-- Cost:', '-- Price:'))).toThrow(
-      '01-a.sql: its comment has no part that begins with Cost:',
-    );
-  });
+it('a recipe is refused with the name of the part that its comment lacks', () => {
+  const { text } = recipes[0]!;
+  expect(() => parseRecipe('01-a.sql', text.replace('-- Cost:', '-- Price:'))).toThrow(
+    '01-a.sql: its comment has no part that begins with Cost:',
+  );
 });

@@ -1,7 +1,7 @@
 import type { AvroType } from '../columns.ts';
 import { isUnion } from '../columns.ts';
 
-/** @throws RangeError always: the bytes are no record of their schema */
+/** @throws RangeError always */
 export function refuse(): never {
   throw new RangeError('not a record of its schema');
 }
@@ -17,7 +17,7 @@ export class AvroCursor {
   source: Buffer = Buffer.alloc(0);
   at = 0;
 
-  /** An unsigned varint below 2^53: larger ones would lose digits, and no length or time is as large. */
+  /** An unsigned varint below 2^53. */
   varint(): number {
     let value = 0;
     for (let scale = 1; scale < 2 ** 56; scale *= 128) {
@@ -34,7 +34,6 @@ export class AvroCursor {
     return value % 2 === 0 ? value / 2 : -(value + 1) / 2;
   }
 
-  /** A length that is not negative and does not reach beyond the record. */
   size(): number {
     const value = this.long();
     return value < 0 || value > this.source.length - this.at ? refuse() : value;
@@ -45,7 +44,6 @@ export class AvroCursor {
     this.at += count;
   }
 
-  /** Skips one value of any type. */
   skip(type: AvroType): void {
     if (typeof type === 'string') this.#skipPrimitive(type);
     else if (isUnion(type)) this.skip(type[this.long()] ?? refuse());
@@ -64,7 +62,7 @@ export class AvroCursor {
     else this.skipBytes(FIXED_SIZES.get(type) ?? refuse());
   }
 
-  /** `varint` would not do: a skipped field may use all 64 bits. */
+  /** A skipped field may use all 64 bits. */
   #skipVarint(): void {
     for (let length = 1; length <= 10; length++) if ((this.source[this.at++] ?? refuse()) < 128) return;
     refuse();
@@ -74,7 +72,7 @@ export class AvroCursor {
     for (let count = this.long(); count !== 0; count = this.long()) {
       // A negative count is followed by the size of the block in bytes.
       if (count < 0) this.skipBytes(this.size());
-      // Bounds the loop: a count of items without bytes could be in the billions. No known field is like that.
+      // Bounds the loop: items without bytes could be billions.
       else if (count > this.source.length) refuse();
       else for (let item = 0; item < count; item++) for (const type of types) this.skip(type);
     }

@@ -11,15 +11,13 @@ import { refuse } from './avro-cursor.ts';
 
 /** How records of one schema become rows of `events`. Made once per schema id. */
 export interface RowPlan {
-  /** True when the fields of the record are the columns of the table, in order. Then whole runs of bytes are copied. */
+  /** True when the fields of the record are the columns of the table, in order: then runs of bytes are copied. */
   readonly straight: boolean;
-  /** Fields of the record, in order. */
   readonly fields: readonly AvroField[];
   /** By column: the field that fills it, or -1 for the column's default. */
   readonly fieldOfColumn: readonly number[];
-  /** By column: its kind. */
   readonly kinds: readonly FieldKind[];
-  /** Converts a value to this release's schema first; null when its bytes can be copied, as almost always. */
+  /** Converts a value to this release's schema first; null, as almost always, when its bytes can be copied. */
   readonly rewrite: ((value: Buffer) => Buffer) | null;
 }
 
@@ -27,9 +25,8 @@ export interface RowPlan {
 const REQUIRED = new Set(['environmentId', 'eventTime', 'receivedAt', 'messageId']);
 
 /**
- * Compiles the schema that a record was written with. Fields are matched by name. Unknown fields are skipped; missing
- * fields become neutral values ('', zero bytes, false, null). A field of another type that Avro can convert is decoded
- * into an object first, which costs several times as much.
+ * Compiles the schema of a record. Fields are matched by name: unknown ones are skipped, missing ones become neutral
+ * values. A field of another type that Avro can convert is decoded into an object, which is slow.
  * @throws UnsupportedSchemaError when such records cannot become rows
  */
 export function createRowPlan(schema: string): RowPlan {
@@ -46,7 +43,7 @@ export function createRowPlan(schema: string): RowPlan {
   return { ...createCopyPlan(parseRecordSchema(messageRecordCodec.schema))!, rewrite };
 }
 
-/** @throws UnsupportedSchemaError when Avro cannot convert it to this release's schema either */
+/** @throws UnsupportedSchemaError when Avro cannot convert to this release's schema */
 function createResolvingDecoder(schema: string) {
   try {
     return messageRecordCodec.decoderOf(schema);
@@ -55,9 +52,7 @@ function createResolvingDecoder(schema: string) {
   }
 }
 
-/**
- * Null when a field has another type than its column. @throws UnsupportedSchemaError when a required field is missing
- */
+/** Null when a field has another type than its column. @throws UnsupportedSchemaError when a required field is missing */
 function createCopyPlan(fields: readonly AvroField[]): RowPlan | null {
   let isCopy = true;
   const fieldOfColumn = EVENT_FIELDS.map(({ name, kind }) => {

@@ -1,14 +1,12 @@
-/** Rows in ClickHouse's RowBinary format, one after the other, in one buffer that is reused for each block. */
+/** Rows in ClickHouse's RowBinary format, in one buffer that is reused for each block. */
 export class RowBuffer {
-  /** `reserve` may replace it, so read it again afterwards. */
   bytes: Buffer;
   /** Length of the finished rows; the bytes behind them are scratch space. */
   length = 0;
-  /** Where each row ends; an empty list is an empty buffer. */
   readonly rowEnds: number[] = [];
 
   constructor(capacityBytes: number) {
-    // `Slow`: its own memory. A small buffer from Node's shared pool would keep the whole pool alive.
+    // `Slow`: a buffer from Node's shared pool would keep the whole pool alive.
     this.bytes = Buffer.allocUnsafeSlow(capacityBytes);
   }
 
@@ -16,7 +14,7 @@ export class RowBuffer {
     return this.rowEnds.length;
   }
 
-  /** Makes room for `count` more bytes behind `length`. */
+  /** Reserves `count` more bytes behind `length`. */
   reserve(count: number): void {
     const needed = this.length + count;
     if (needed <= this.bytes.length) return;
@@ -25,13 +23,12 @@ export class RowBuffer {
     this.bytes = grown;
   }
 
-  /** Ends a row: the scratch bytes up to `end` belong to it now. */
+  /** The scratch bytes up to `end` become a row. */
   endRow(end: number): void {
     this.length = end;
     this.rowEnds.push(end);
   }
 
-  /** Removes the last rows until `rows` are left. */
   truncate(rows: number): void {
     this.rowEnds.length = rows;
     this.length = this.rowEnds.at(-1) ?? 0;
@@ -47,12 +44,12 @@ export class RowBuffer {
     return this.bytes.subarray(this.rowEnds[row - 1] ?? 0, this.rowEnds[row]);
   }
 
-  /** The offset of a row, its last column (UInt64): every table with a place in the log ends in `kafka_offset`. */
+  /** The offset of a row, the last column of every table that has one. */
   offsetAt(row: number): number {
     return Number(this.bytes.readBigUInt64LE(this.rowEnds[row]! - 8));
   }
 
-  /** These rows, in this order. A copy unless it is all rows. Valid until the next change. */
+  /** These rows, in this order: a copy unless it is all rows. Valid until the next change. */
   pick(rows: readonly number[]): Buffer {
     return rows.length === this.rows ? this.toBytes() : Buffer.concat(rows.map((row) => this.rowAt(row)));
   }
@@ -62,12 +59,9 @@ export class RowBuffer {
   }
 }
 
-/** Writers of RowBinary values. The buffer must have room. Each `write…` returns the position after the value. */
+/** Writers of RowBinary values into reserved bytes. Each returns the position after the value. */
 
-/**
- * Turns the sixteen bytes at `at` into a UUID in ClickHouse's format: two 64-bit numbers, the high half first, each in
- * little-endian order. So the bytes of each half are reversed.
- */
+/** Reverses the bytes of each half of an id: ClickHouse stores a UUID as two little-endian 64-bit numbers. */
 export function swapUuidBytes(target: Buffer, at: number): void {
   for (let half = at; half <= at + 8; half += 8) {
     for (let index = 0; index < 4; index++) {
@@ -115,12 +109,10 @@ export function writeString(target: Buffer, at: number, text: string): number {
   return start + target.write(text, start);
 }
 
-/** Upper bound of the bytes of a row without its strings. */
 const FIXED_BYTES = 256;
 /** Most UTF-8 bytes that one UTF-16 code unit takes. */
 const UNIT_BYTES_MAX = 3;
 
-/** Upper bound of the bytes of a row with these strings. */
 export function rowBytesMax(...texts: string[]): number {
   return FIXED_BYTES + UNIT_BYTES_MAX * texts.reduce((sum, text) => sum + text.length, 0);
 }

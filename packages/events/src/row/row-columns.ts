@@ -34,28 +34,26 @@ const READERS: Readonly<Record<string, (cursor: Cursor) => ColumnValue>> = {
   UInt64: (cursor) => Number(bytesOf(cursor, 8).readBigUInt64LE()),
 };
 
-/** Readers of the columns up to index `last`. @throws Error for a type that has no reader yet */
+/** Readers of the columns up to index `last`. @throws Error for a type without a reader */
 function readersOf(table: EventTable, last: number): ((cursor: Cursor) => ColumnValue)[] {
   return EVENT_TABLE_COLUMNS[table].slice(0, last + 1).map(({ name, type }) => {
     const read = READERS[type];
-    if (read === undefined) throw new Error(`${table}.${name}: nobody has needed a column of type ${type} yet`);
+    if (read === undefined) throw new Error(`${table}.${name}: add a reader of type ${type}`);
     return read;
   });
 }
 
-/** Position of a column in a row. That of a string includes its length prefix. */
+/** Bytes of a column in a row. Those of a string include its length prefix. */
 export interface ColumnRange {
   readonly start: number;
   readonly end: number;
 }
 
-/**
- * Creates a function that finds a column of a RowBinary row. It walks the row. @throws Error as `createColumnReader`
- */
+/** Creates a function that finds a column of a RowBinary row, by walking the row. @throws Error as `createColumnReader` */
 export function createColumnFinder(table: EventTable, name: string): (row: Buffer) => ColumnRange {
-  const place = EVENT_TABLE_COLUMNS[table].findIndex((column) => column.name === name);
-  if (place === -1) throw new Error(`${table} has no ${name}`);
-  const readers = readersOf(table, place);
+  const index = EVENT_TABLE_COLUMNS[table].findIndex((column) => column.name === name);
+  if (index === -1) throw new Error(`${table} has no ${name}`);
+  const readers = readersOf(table, index);
   return (row) => {
     const cursor = { row, at: 0 };
     let start = 0;
@@ -68,33 +66,29 @@ export function createColumnFinder(table: EventTable, name: string): (row: Buffe
 }
 
 /**
- * Creates a reader of some columns of a RowBinary row, in the order asked for. It walks the row from its start to the
- * last of them. Meant for blocks that were tried before, not for the hot path.
- * @throws Error for an unknown column, or for one behind a column whose type has no reader yet
+ * Creates a reader of some columns of a RowBinary row, in the given order, by walking the row. Not for the hot path.
+ * @throws Error for an unknown column, or for one behind a column without a reader
  */
 export function createColumnReader(table: EventTable, names: readonly string[]): (row: Buffer) => ColumnValue[] {
   const columns = EVENT_TABLE_COLUMNS[table];
-  const places = names.map((name) => columns.findIndex((column) => column.name === name));
-  if (places.includes(-1)) throw new Error(`${table} has not all of ${names.join(', ')}`);
+  const indexes = names.map((name) => columns.findIndex((column) => column.name === name));
+  if (indexes.includes(-1)) throw new Error(`${table} has not all of ${names.join(', ')}`);
   const readers = readersOf(
     table,
-    places.reduce((most, each) => Math.max(most, each), -1),
+    indexes.reduce((most, each) => Math.max(most, each), -1),
   );
   return (row) => {
     const cursor = { row, at: 0 };
     const values = readers.map((read) => read(cursor));
-    return places.map((place) => values[place]!);
+    return indexes.map((index) => values[index]!);
   };
 }
 
 const DAY_MS = 86_400_000;
-/** The column that a table is partitioned by, in months or weeks. A day never lies in two of them. */
+/** Tables are partitioned by months or weeks of this column. */
 const PARTED_BY: Partial<Record<EventTable, string>> = { events: 'event_time', message_rejections: 'received_at' };
 
-/**
- * Creates a reader of the ClickHouse partition that a row goes to: its day, which is finer than any partition, or 0 in
- * a table without partitions. ClickHouse remembers tokens per partition.
- */
+/** Creates a reader of the day of a row, which lies in one ClickHouse partition, or 0 in a table without partitions. */
 export function createPartReader(table: EventTable): (row: Buffer) => number {
   const column = PARTED_BY[table];
   if (column === undefined) return () => 0;
@@ -105,10 +99,7 @@ export function createPartReader(table: EventTable): (row: Buffer) => number {
 const findKey = createColumnFinder('events', 'anonymous_key');
 const findId = createColumnFinder('events', 'anonymous_id');
 
-/**
- * Removes the anonymous id and its key from the row of `events` that was added last. The row belongs to another person
- * who used the device of the erased one. This is rare, so the row is walked and the bytes behind the id are moved.
- */
+/** Removes the anonymous id and its key from the last row of `events`. Rare, so the row is walked and its bytes moved. */
 export function blankAnonymous(out: RowBuffer): void {
   const row = out.rowAt(out.rows - 1);
   const [key, id] = [findKey(row), findId(row)];

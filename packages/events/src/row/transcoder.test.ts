@@ -1,6 +1,6 @@
 import { frameRecord, type MessageRecord, messageRecordCodec } from '@playline/contracts';
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { parseRecordSchema, toEventFields, UnsupportedSchemaError } from '../columns.ts';
 import { AvroCursor } from './avro-cursor.ts';
 import { createRowPlan } from './plan.ts';
@@ -49,189 +49,185 @@ function rewrite(record: MessageRecord, options: { order: number[]; without: str
 const DENSITY = plan.fields.findIndex(({ name }) => name === 'screenDensity');
 const FIELD_INDEXES = [...plan.fields.keys()];
 
-describe('RowTranscoder', () => {
-  it('makes a row that says what the record says, and leaves the rows before it alone', () => {
-    expect(plan.straight).toBe(true);
-    const transcoder = new RowTranscoder();
-    fc.assert(
-      fc.property(fc.array(arbitraryRecord, { minLength: 1, maxLength: 3 }), (records) => {
-        const out = new RowBuffer(64);
-        for (const [offset, record] of records.entries()) transcoder.add(out, plan, at(frame(record), offset));
-        const rows = out.rowEnds.map((end, index) => out.bytes.subarray(out.rowEnds[index - 1] ?? 0, end));
-        expect(rows.map(readEventRow)).toEqual(records.map(expected));
-      }),
-    );
-  });
-
-  it('reads records of other schemas by field name: unknown fields are passed over, absent ones are neutral', () => {
-    const transcoder = new RowTranscoder();
-    const orders = fc.shuffledSubarray(FIELD_INDEXES, { minLength: FIELD_INDEXES.length });
-    fc.assert(
-      fc.property(arbitraryRecord, orders, (record, order) => {
-        const { schema, value } = rewrite(record, { order, without: ['pageTitle', 'toKey', 'screenDensity', 'test'] });
-        const otherPlan = createRowPlan(schema);
-        expect(otherPlan.straight).toBe(false);
-        const out = new RowBuffer(64);
-        transcoder.add(out, otherPlan, at(value));
-        const neutral = { pageTitle: '', toKey: '0'.repeat(32), screenDensity: null, test: false };
-        expect(readEventRow(out.toBytes())).toEqual({ ...expected(record), ...neutral });
-        expect(transcoder.head.environmentId).toBe(record.environmentId);
-      }),
-    );
-  });
-
-  it('refuses a record cut at any byte, or with a byte too many, and leaves the output as it was', () => {
-    const transcoder = new RowTranscoder();
-    const plans = [plan, { ...plan, straight: false }];
-    fc.assert(
-      fc.property(arbitraryRecord, (record) => {
-        const small = Object.fromEntries(
-          Object.entries(record).map(([name, value]) => [name, typeof value === 'string' ? value.slice(0, 90) : value]),
-        ) as unknown as MessageRecord;
-        const value = frame(small);
-        for (const each of plans) {
-          const out = new RowBuffer(4096);
-          transcoder.add(out, each, at(value));
-          const before = Buffer.from(out.toBytes());
-          for (let length = 5; length < value.length; length++)
-            expect(() => transcoder.add(out, each, at(value.subarray(0, length)))).toThrow(RangeError);
-          expect(() => transcoder.add(out, each, at(Buffer.concat([value, Buffer.of(0)])))).toThrow(RangeError);
-          expect(out.rows).toBe(1);
-          expect(out.toBytes().equals(before)).toBe(true);
-        }
-      }),
-      { numRuns: 20 },
-    );
-  });
-
-  it('turns any bytes into a row or a RangeError, never with another fault or a damaged row before it', () => {
-    const transcoder = new RowTranscoder();
-    const damages = fc.array(fc.tuple(fc.nat(), fc.integer({ min: 0, max: 255 })), { minLength: 1, maxLength: 4 });
-    fc.assert(
-      fc.property(arbitraryRecord, damages, (record, changes) => {
-        const good = frame(record);
-        const value = Buffer.from(good);
-        for (const [place, byte] of changes) value[5 + (place % (value.length - 5))] = byte;
-        const out = new RowBuffer(64);
-        transcoder.add(out, plan, at(good));
-        const before = Buffer.from(out.toBytes());
-        try {
-          transcoder.add(out, plan, at(value));
-          readEventRow(out.bytes.subarray(out.rowEnds[0]!, out.length));
-        } catch (error) {
-          expect(error).toBeInstanceOf(RangeError);
-          expect(out.rows).toBe(1);
-        }
-        expect(out.bytes.subarray(0, before.length).equals(before)).toBe(true);
-      }),
-      { numRuns: 500 },
-    );
-  });
-
-  it('knows whom a row is about and when it happened', () => {
-    const transcoder = new RowTranscoder();
-    fc.assert(
-      fc.property(arbitraryRecord, (record) => {
-        const keyed = { ...record, fromKey: Buffer.alloc(16) };
-        transcoder.add(new RowBuffer(64), plan, at(frame(keyed)));
-        const { head } = transcoder;
-        const { identityKey, anonymousKey, userKey, toKey } = record;
-        const [own, all]: [Buffer[], Buffer[]] = [[], []];
-        expect(head.someOwnKey((key) => own.push(key) < 0)).toBe(false);
-        expect(own).toEqual([identityKey, userKey, keyed.fromKey, toKey]);
-        expect(head.someKey((source, start) => all.push(source.subarray(start, start + 16)) < 0)).toBe(false);
-        expect(all).toEqual([identityKey, anonymousKey, userKey, keyed.fromKey, toKey]);
-        expect(head.anonymousKey).toEqual(anonymousKey);
-        expect(head.environmentId).toBe(record.environmentId);
-        expect([head.eventTimeMs, head.receivedAtMs]).toEqual([record.eventTime, record.receivedAt]);
-      }),
-    );
-  });
-
-  it('reads a length that was written with more bytes than it needs', () => {
-    const record = { ...fc.sample(arbitraryRecord, { numRuns: 1, seed: 1 })[0]!, environmentId: 'x'.repeat(200) };
-    const value = frame(record);
-    // 400, twice the length, in two bytes; then the same number in three.
-    expect([...value.subarray(5, 7)]).toEqual([0x90, 0x03]);
-    const longer = Buffer.concat([value.subarray(0, 5), Buffer.of(0x90, 0x83, 0), value.subarray(7)]);
-    const out = new RowBuffer(64);
-    new RowTranscoder().add(out, plan, at(longer));
-    expect(readEventRow(out.toBytes())).toEqual(expected(record));
-  });
-
-  it('reads a field of another type that Avro can read as ours', () => {
-    const { fields, ...rest } = JSON.parse(messageRecordCodec.schema) as { fields: { name: string; type: unknown }[] };
-    const others: Record<string, unknown> = {
-      eventName: 'bytes',
-      receivedAt: 'int',
-      screenDensity: ['double', 'null'],
-    };
-    const theirs = fields.map((field) => ({ ...field, type: others[field.name] ?? field.type, default: undefined }));
-    const schema = JSON.stringify({ ...rest, fields: theirs });
-    const otherPlan = createRowPlan(schema);
-    const transcoder = new RowTranscoder();
-    fc.assert(
-      fc.property(arbitraryRecord, (arbitrary) => {
-        const record = { ...arbitrary, receivedAt: 1_000_000_000 };
-        // The same bytes, except for the branch number of the optional double.
-        const bytes = messageRecordCodec.encode(record);
-        const cursor = new AvroCursor();
-        cursor.source = bytes;
-        for (const field of plan.fields.slice(0, DENSITY)) cursor.skip(field.type);
-        bytes[cursor.at]! ^= 2;
-        const out = new RowBuffer(64);
-        transcoder.add(out, otherPlan, at(frameRecord(SCHEMA_ID, bytes)));
-        expect(readEventRow(out.toBytes())).toEqual(expected(record));
-        expect(transcoder.head.environmentId).toBe(record.environmentId);
-        const cut = frameRecord(SCHEMA_ID, bytes.subarray(0, -1));
-        expect(() => transcoder.add(out, otherPlan, at(cut))).toThrow(RangeError);
-        expect(out.rows).toBe(1);
-      }),
-    );
-  });
-
-  it('lets no field of its own release have a default that its column would not hold', () => {
-    const withDefault = (name: string, value: unknown) => {
-      const { fields, ...rest } = JSON.parse(messageRecordCodec.schema) as { fields: { name: string }[] };
-      const changed = fields.map((field) => (field.name === name ? { ...field, default: value } : field));
-      return () => toEventFields(JSON.stringify({ ...rest, fields: changed }));
-    };
-    expect(withDefault('surface', '')).not.toThrow();
-    expect(withDefault('test', false)).not.toThrow();
-    expect(withDefault('surface', 'web')).toThrow('surface: its default must be ""');
-  });
-
-  it('refuses a schema that no row can be made of', () => {
-    const fields = JSON.parse(messageRecordCodec.schema).fields as { name: string }[];
-    const schemaOf = (list: unknown[]) => JSON.stringify({ ...JSON.parse(messageRecordCodec.schema), fields: list });
-    expect(() => createRowPlan(schemaOf(fields.filter(({ name }) => name !== 'messageId')))).toThrow(
-      UnsupportedSchemaError,
-    );
-    const wrong = fields.map((field) => (field.name === 'eventTime' ? { name: 'eventTime', type: 'string' } : field));
-    expect(() => createRowPlan(schemaOf(wrong))).toThrow(UnsupportedSchemaError);
-    expect(() => createRowPlan('{"type":"string"}')).toThrow(UnsupportedSchemaError);
-  });
+it('the transcoder makes a row with the values of the record, after unchanged rows', () => {
+  expect(plan.straight).toBe(true);
+  const transcoder = new RowTranscoder();
+  fc.assert(
+    fc.property(fc.array(arbitraryRecord, { minLength: 1, maxLength: 3 }), (records) => {
+      const out = new RowBuffer(64);
+      for (const [offset, record] of records.entries()) transcoder.add(out, plan, at(frame(record), offset));
+      const rows = out.rowEnds.map((end, index) => out.bytes.subarray(out.rowEnds[index - 1] ?? 0, end));
+      expect(rows.map(readEventRow)).toEqual(records.map(expected));
+    }),
+  );
 });
 
-describe('RowBuffer', () => {
-  it('gives back exactly the rows that are picked', () => {
-    const transcoder = new RowTranscoder();
-    const all = fc.uniqueArray(fc.nat(1_000_000), { minLength: 1, maxLength: 8 });
-    fc.assert(
-      fc.property(arbitraryRecord, all, fc.func(fc.boolean()), (record, offsets, isStored) => {
-        const value = frame({ ...record, properties: '', traits: '' });
-        const build = (wanted: number[]) => {
-          const out = new RowBuffer(64);
-          for (const offset of wanted) transcoder.add(out, plan, at(value, offset));
-          return out;
-        };
-        const out = build(offsets);
-        const picked = offsets.flatMap((offset, row) => (isStored(offset) ? [] : [row]));
-        const rest = picked.map((row) => offsets[row]!);
-        expect(picked.map((row) => out.offsetAt(row))).toEqual(rest);
-        expect(out.pick(picked).equals(build(rest).toBytes())).toBe(true);
-      }),
-      { numRuns: 50 },
-    );
-  });
+it('the transcoder reads records of other schemas by field name: unknown fields are skipped, missing ones are neutral', () => {
+  const transcoder = new RowTranscoder();
+  const orders = fc.shuffledSubarray(FIELD_INDEXES, { minLength: FIELD_INDEXES.length });
+  fc.assert(
+    fc.property(arbitraryRecord, orders, (record, order) => {
+      const { schema, value } = rewrite(record, { order, without: ['pageTitle', 'toKey', 'screenDensity', 'test'] });
+      const otherPlan = createRowPlan(schema);
+      expect(otherPlan.straight).toBe(false);
+      const out = new RowBuffer(64);
+      transcoder.add(out, otherPlan, at(value));
+      const neutral = { pageTitle: '', toKey: '0'.repeat(32), screenDensity: null, test: false };
+      expect(readEventRow(out.toBytes())).toEqual({ ...expected(record), ...neutral });
+      expect(transcoder.head.environmentId).toBe(record.environmentId);
+    }),
+  );
+});
+
+it('the transcoder refuses a record cut at any byte, or with an additional byte, and keeps its output unchanged', () => {
+  const transcoder = new RowTranscoder();
+  const plans = [plan, { ...plan, straight: false }];
+  fc.assert(
+    fc.property(arbitraryRecord, (record) => {
+      const small = Object.fromEntries(
+        Object.entries(record).map(([name, value]) => [name, typeof value === 'string' ? value.slice(0, 90) : value]),
+      ) as unknown as MessageRecord;
+      const value = frame(small);
+      for (const each of plans) {
+        const out = new RowBuffer(4096);
+        transcoder.add(out, each, at(value));
+        const before = Buffer.from(out.toBytes());
+        for (let length = 5; length < value.length; length++)
+          expect(() => transcoder.add(out, each, at(value.subarray(0, length)))).toThrow(RangeError);
+        expect(() => transcoder.add(out, each, at(Buffer.concat([value, Buffer.of(0)])))).toThrow(RangeError);
+        expect(out.rows).toBe(1);
+        expect(out.toBytes().equals(before)).toBe(true);
+      }
+    }),
+    { numRuns: 20 },
+  );
+});
+
+it('the transcoder turns any bytes into a row or a RangeError, and damages no row before it', () => {
+  const transcoder = new RowTranscoder();
+  const damages = fc.array(fc.tuple(fc.nat(), fc.integer({ min: 0, max: 255 })), { minLength: 1, maxLength: 4 });
+  fc.assert(
+    fc.property(arbitraryRecord, damages, (record, changes) => {
+      const good = frame(record);
+      const value = Buffer.from(good);
+      for (const [position, byte] of changes) value[5 + (position % (value.length - 5))] = byte;
+      const out = new RowBuffer(64);
+      transcoder.add(out, plan, at(good));
+      const before = Buffer.from(out.toBytes());
+      try {
+        transcoder.add(out, plan, at(value));
+        readEventRow(out.bytes.subarray(out.rowEnds[0]!, out.length));
+      } catch (error) {
+        expect(error).toBeInstanceOf(RangeError);
+        expect(out.rows).toBe(1);
+      }
+      expect(out.bytes.subarray(0, before.length).equals(before)).toBe(true);
+    }),
+    { numRuns: 500 },
+  );
+});
+
+it('the head of a row has its keys and times', () => {
+  const transcoder = new RowTranscoder();
+  fc.assert(
+    fc.property(arbitraryRecord, (record) => {
+      const keyed = { ...record, fromKey: Buffer.alloc(16) };
+      transcoder.add(new RowBuffer(64), plan, at(frame(keyed)));
+      const { head } = transcoder;
+      const { identityKey, anonymousKey, userKey, toKey } = record;
+      const [own, all]: [Buffer[], Buffer[]] = [[], []];
+      expect(head.someOwnKey((key) => own.push(key) < 0)).toBe(false);
+      expect(own).toEqual([identityKey, userKey, keyed.fromKey, toKey]);
+      expect(head.someKey((source, start) => all.push(source.subarray(start, start + 16)) < 0)).toBe(false);
+      expect(all).toEqual([identityKey, anonymousKey, userKey, keyed.fromKey, toKey]);
+      expect(head.anonymousKey).toEqual(anonymousKey);
+      expect(head.environmentId).toBe(record.environmentId);
+      expect([head.eventTimeMs, head.receivedAtMs]).toEqual([record.eventTime, record.receivedAt]);
+    }),
+  );
+});
+
+it('the transcoder reads a length with more bytes than it needs', () => {
+  const record = { ...fc.sample(arbitraryRecord, { numRuns: 1, seed: 1 })[0]!, environmentId: 'x'.repeat(200) };
+  const value = frame(record);
+  // 400, twice the length, in two bytes; then the same number in three.
+  expect([...value.subarray(5, 7)]).toEqual([0x90, 0x03]);
+  const longer = Buffer.concat([value.subarray(0, 5), Buffer.of(0x90, 0x83, 0), value.subarray(7)]);
+  const out = new RowBuffer(64);
+  new RowTranscoder().add(out, plan, at(longer));
+  expect(readEventRow(out.toBytes())).toEqual(expected(record));
+});
+
+it('the transcoder reads a field of another type that Avro can convert', () => {
+  const { fields, ...rest } = JSON.parse(messageRecordCodec.schema) as { fields: { name: string; type: unknown }[] };
+  const others: Record<string, unknown> = {
+    eventName: 'bytes',
+    receivedAt: 'int',
+    screenDensity: ['double', 'null'],
+  };
+  const changed = fields.map((field) => ({ ...field, type: others[field.name] ?? field.type, default: undefined }));
+  const schema = JSON.stringify({ ...rest, fields: changed });
+  const otherPlan = createRowPlan(schema);
+  const transcoder = new RowTranscoder();
+  fc.assert(
+    fc.property(arbitraryRecord, (arbitrary) => {
+      const record = { ...arbitrary, receivedAt: 1_000_000_000 };
+      // The same bytes, except for the branch number of the optional double.
+      const bytes = messageRecordCodec.encode(record);
+      const cursor = new AvroCursor();
+      cursor.source = bytes;
+      for (const field of plan.fields.slice(0, DENSITY)) cursor.skip(field.type);
+      bytes[cursor.at]! ^= 2;
+      const out = new RowBuffer(64);
+      transcoder.add(out, otherPlan, at(frameRecord(SCHEMA_ID, bytes)));
+      expect(readEventRow(out.toBytes())).toEqual(expected(record));
+      expect(transcoder.head.environmentId).toBe(record.environmentId);
+      const cut = frameRecord(SCHEMA_ID, bytes.subarray(0, -1));
+      expect(() => transcoder.add(out, otherPlan, at(cut))).toThrow(RangeError);
+      expect(out.rows).toBe(1);
+    }),
+  );
+});
+
+it('a field of this release may only have the neutral value of its column as a default', () => {
+  const withDefault = (name: string, value: unknown) => {
+    const { fields, ...rest } = JSON.parse(messageRecordCodec.schema) as { fields: { name: string }[] };
+    const changed = fields.map((field) => (field.name === name ? { ...field, default: value } : field));
+    return () => toEventFields(JSON.stringify({ ...rest, fields: changed }));
+  };
+  expect(withDefault('surface', '')).not.toThrow();
+  expect(withDefault('test', false)).not.toThrow();
+  expect(withDefault('surface', 'web')).toThrow('surface: its default must be ""');
+});
+
+it('a schema that no row can be made of is refused', () => {
+  const fields = JSON.parse(messageRecordCodec.schema).fields as { name: string }[];
+  const schemaOf = (list: unknown[]) => JSON.stringify({ ...JSON.parse(messageRecordCodec.schema), fields: list });
+  expect(() => createRowPlan(schemaOf(fields.filter(({ name }) => name !== 'messageId')))).toThrow(
+    UnsupportedSchemaError,
+  );
+  const wrong = fields.map((field) => (field.name === 'eventTime' ? { name: 'eventTime', type: 'string' } : field));
+  expect(() => createRowPlan(schemaOf(wrong))).toThrow(UnsupportedSchemaError);
+  expect(() => createRowPlan('{"type":"string"}')).toThrow(UnsupportedSchemaError);
+});
+
+it('a row buffer returns exactly the picked rows', () => {
+  const transcoder = new RowTranscoder();
+  const all = fc.uniqueArray(fc.nat(1_000_000), { minLength: 1, maxLength: 8 });
+  fc.assert(
+    fc.property(arbitraryRecord, all, fc.func(fc.boolean()), (record, offsets, isStored) => {
+      const value = frame({ ...record, properties: '', traits: '' });
+      const build = (wanted: number[]) => {
+        const out = new RowBuffer(64);
+        for (const offset of wanted) transcoder.add(out, plan, at(value, offset));
+        return out;
+      };
+      const out = build(offsets);
+      const picked = offsets.flatMap((offset, row) => (isStored(offset) ? [] : [row]));
+      const rest = picked.map((row) => offsets[row]!);
+      expect(picked.map((row) => out.offsetAt(row))).toEqual(rest);
+      expect(out.pick(picked).equals(build(rest).toBytes())).toBe(true);
+    }),
+    { numRuns: 50 },
+  );
 });

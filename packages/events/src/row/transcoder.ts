@@ -9,10 +9,7 @@ const KEYS_PER_ROW = 5;
 /** Index of the anonymous key among them. */
 const ANONYMOUS = 1;
 
-/**
- * What can be asked about the row that was added last. It stores positions in the record and reads them only on demand:
- * almost every row is written without a question.
- */
+/** What can be read of the last row. It stores positions in the record, because almost no row is queried. */
 export class RowHead {
   eventTimeMs = 0;
   receivedAtMs = 0;
@@ -29,7 +26,7 @@ export class RowHead {
     return this.#source.toString('utf8', this.#cursor.at, this.#cursor.at + length);
   }
 
-  /** Whether `test` is true for any key of the row. It gets the position of the sixteen bytes, so nothing is copied. */
+  /** Whether `test` is true for any key of the row, given the position of its sixteen bytes. */
   someKey(test: (source: Buffer, start: number) => boolean): boolean {
     for (let key = 0; key < KEYS_PER_ROW; key++) {
       const start = this.#keyStarts[key]!;
@@ -38,14 +35,12 @@ export class RowHead {
     return false;
   }
 
-  /**
-   * Whether `test` is true for a key of somebody whom the row is about: its owner, its user, either side of an alias.
-   */
+  /** Whether `test` is true for a key of a person whom the row is about: owner, user, either side of an alias. */
   someOwnKey(test: (key: Buffer) => boolean): boolean {
     return this.#keyStarts.some((start, key) => key !== ANONYMOUS && start !== -1 && test(this.#keyAt(start)));
   }
 
-  /** Key of the anonymous id, which may be that of a device of several people; zero bytes when there is none. */
+  /** Key of the anonymous id, which may be that of a shared device; zero bytes when there is none. */
   get anonymousKey(): Buffer {
     const start = this.#keyStarts[ANONYMOUS]!;
     return start === -1 ? ZERO_KEY : this.#keyAt(start);
@@ -55,13 +50,12 @@ export class RowHead {
     return this.#source.subarray(start, start + IDENTITY_KEY_BYTES);
   }
 
-  /** Starts a new row. For the transcoder only. */
   begin(source: Buffer): void {
     this.#source = source;
     this.#keyStarts.fill(-1);
   }
 
-  /** Sets where the field of the environment begins, with its length prefix. */
+  /** With its length prefix. */
   setEnvironment(start: number): void {
     this.#environmentStart = start;
   }
@@ -76,18 +70,14 @@ export class RowHead {
   }
 }
 
-/** Place of a record in the log; the last two columns of a row. */
 export interface LogPosition {
   readonly partition: number;
   readonly offset: number;
 }
 
-/**
- * How much longer a row may be than its record: times (1 to 9 bytes become 8), defaults (16 at most), the position
- * (10).
- */
+/** How much longer a row may be than its record: times (1 to 9 bytes become 8), defaults (16), the position (10). */
 const GROWTH_BYTES_MAX = 1024;
-/** Length bytes to patch in one run: at most two per string. No record has that many strings. */
+/** Length bytes to patch in one run: at most two per string. */
 const PATCHES_MAX = 256;
 const AVRO_NULL = 0;
 const AVRO_DOUBLE = 2;
@@ -95,27 +85,25 @@ const NULL = 1;
 const NOT_NULL = 0;
 
 /**
- * Turns framed Avro records into RowBinary rows of `events` without creating objects. Both formats are length-prefixed,
- * so whole runs of fields are copied and only the bytes that differ are rewritten.
+ * Turns framed Avro records into RowBinary rows of `events` without objects. Both formats have length prefixes, so runs of
+ * fields are copied and only differing bytes are rewritten.
  */
 export class RowTranscoder {
-  /** Describes the row of the last call of `add`. */
   readonly head = new RowHead();
   readonly #cursor = new AvroCursor();
   readonly #patchAt = new Int32Array(PATCHES_MAX);
   readonly #patchValue = new Uint8Array(PATCHES_MAX);
   #patches = 0;
   #target: Buffer = Buffer.alloc(0);
-  /** Position in the target of the next write. */
   #write = 0;
   /** Start of the run of source bytes that is not copied yet. */
   #run = 0;
   #fieldStarts: number[] = [];
 
   /**
-   * Adds one row to `out`.
-   * @param record a Confluent frame and an Avro record of the schema that the plan was made of
-   * @throws RangeError when the bytes are no such record; `out` is then unchanged
+   * Adds one row.
+   * @param record a Confluent frame and an Avro record of the plan's schema
+   * @throws RangeError for other bytes; `out` is then unchanged
    */
   add(out: RowBuffer, plan: RowPlan, record: LogPosition & { readonly value: Buffer }): void {
     const source = plan.rewrite === null ? record.value : plan.rewrite(record.value);
@@ -126,7 +114,7 @@ export class RowTranscoder {
     if (plan.straight) this.#copyRuns(plan.kinds, source);
     else this.#copyFields(plan, source);
     const end = writeUInt16(this.#target, this.#write, record.partition);
-    // The row exists only from here on: an earlier throw leaves rows and length unchanged.
+    // A throw before this leaves rows and length unchanged.
     out.endRow(writeInt64(this.#target, end, record.offset));
   }
 
@@ -142,7 +130,7 @@ export class RowTranscoder {
       switch (kinds[column]) {
         case 'string': {
           const first = source[at]!;
-          // One length byte in both formats, Avro's being twice the length: true of almost every string.
+          // One length byte in both formats, as for almost every string.
           if (first < 128 && (first & 1) === 0) {
             this.#patch(this.#write + at - this.#run, first >> 1);
             at += 1 + (first >> 1);
@@ -223,13 +211,13 @@ export class RowTranscoder {
 
   #nullableDouble(source: Buffer, at: number): number {
     const branch = source[at];
-    const place = this.#write + at - this.#run;
+    const position = this.#write + at - this.#run;
     if (branch === AVRO_NULL) {
-      this.#patch(place, NULL);
+      this.#patch(position, NULL);
       return at + 1;
     }
     if (branch !== AVRO_DOUBLE) refuse();
-    this.#patch(place, NOT_NULL);
+    this.#patch(position, NOT_NULL);
     return at + 9;
   }
 
@@ -263,8 +251,8 @@ export class RowTranscoder {
   }
 
   /** `index` is that of the column; for keys and times, that among the columns of the same kind. */
-  #copyField(kind: FieldKind, source: Buffer, place: { start: number; index: number }): void {
-    const { start, index } = place;
+  #copyField(kind: FieldKind, source: Buffer, field: { start: number; index: number }): void {
+    const { start, index } = field;
     this.#run = start;
     switch (kind) {
       case 'string': {

@@ -1,7 +1,7 @@
 import { PublicError } from '@playline/errors';
 import { codePoint } from '@playline/testkit/code-point';
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { parseCollectionBody, parseMintBody, parseStacksBody, parseTokensBody } from '../index.ts';
 
 const OWNER = '0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed';
@@ -21,99 +21,97 @@ function fieldsOf(work: () => unknown): string[] {
   }
 }
 
-describe('the body of a mint request', () => {
-  it('is read member by member: null is absent, unknown members are ignored, addresses become lower case', () => {
-    const metadata = { name: 'Sword', attributes: [{ trait_type: 't', value: 1, display_type: 'date', x: 1 }], x: 1 };
-    expect(
-      mint(asset({ token_id: null, amount: null, metadata: null, x: {} }), asset({ token_id: '0', metadata })),
-    ).toEqual([
-      { referenceId: 'a', ownerAddress: OWNER.toLowerCase(), tokenId: null, amount: null, metadata: null },
-      {
-        referenceId: 'a',
-        ownerAddress: OWNER.toLowerCase(),
-        tokenId: '0',
-        amount: null,
-        metadata: '{"name":"Sword","attributes":[{"trait_type":"t","value":1,"display_type":"date"}]}',
-      },
-    ]);
-  });
-
-  it('reports all faults at once, each with its path', () => {
-    const wrong = asset({ reference_id: ' ', owner_address: 'me', token_id: '01', amount: '0', metadata: [] });
-    expect(fieldsOf(() => mint(wrong, 1, asset({ metadata: { name: 1, attributes: [{}] } })))).toEqual([
-      ...['reference_id', 'owner_address', 'token_id', 'amount', 'metadata'].map((name) => `assets[0].${name}`),
-      'assets[1]',
-      'assets[2].metadata.name',
-      'assets[2].metadata.attributes[0].trait_type',
-      'assets[2].metadata.attributes[0].value',
-    ]);
-  });
-
-  it.each([
-    ['a reference id of 256 characters, emoji counted as one', asset({ reference_id: '😀'.repeat(256) }), true],
-    ['one of 257', asset({ reference_id: 'a'.repeat(257) }), false],
-    ['one with half of a character', asset({ reference_id: 'a\ud800' }), false],
-    ['one that is a number', asset({ reference_id: 1 }), false],
-    ['the largest token id', asset({ token_id: String(2n ** 256n - 1n) }), true],
-    ['one above', asset({ token_id: String(2n ** 256n) }), false],
-    ['one in hexadecimal', asset({ token_id: '0x1' }), false],
-    ['one that is a number', asset({ token_id: 1 }), false],
-    ['an empty token id', asset({ token_id: '' }), false],
-    ['metadata of 16 KiB', asset({ metadata: { name: 'a'.repeat(16_384 - 11) } }), true],
-    ['metadata of a byte more', asset({ metadata: { name: 'a'.repeat(16_384 - 10) } }), false],
-    [
-      'an attribute with null in the place of a display type',
-      asset({ metadata: { attributes: [{ trait_type: 't', value: true, display_type: null }] } }),
-      true,
-    ],
-    [
-      'an attribute with another display type',
-      asset({ metadata: { attributes: [{ trait_type: 't', value: 1, display_type: 'x' }] } }),
-      false,
-    ],
-    [
-      'an attribute with a list for a value',
-      asset({ metadata: { attributes: [{ trait_type: 't', value: [] }] } }),
-      false,
-    ],
-  ])('with %s is %s', (_what, given, isTaken) => {
-    expect(fieldsOf(() => mint(given)).length === 0).toBe(isTaken);
-  });
-
-  it('has 1 to 100 assets', () => {
-    for (const [count, isTaken] of [
-      [0, false],
-      [1, true],
-      [100, true],
-      [101, false],
-    ] as const) {
-      const assets = Array.from({ length: count }, () => asset());
-      expect(fieldsOf(() => parseMintBody(bytesOf({ assets }))).length === 0).toBe(isTaken);
-    }
-  });
-
-  it('refuses an attribute of 1e400, which no number of JavaScript can represent', () => {
-    const text = `{"assets":[${JSON.stringify(asset({ metadata: { attributes: [{ trait_type: 't', value: 0 }] } })).replace('"value":0', '"value":1e400')}]}`;
-    expect(fieldsOf(() => parseMintBody(Buffer.from(text)))).toEqual(['assets[0].metadata.attributes[0].value']);
-  });
-
-  it.each(['12345678901234567890', '9007199254740993', '-9007199254740992', '1e21'])(
-    'refuses the whole number %s, which would change silently',
-    (number) => {
-      const text = JSON.stringify({ assets: [asset({ metadata: { attributes: [{ trait_type: 't', value: 0 }] } })] });
-      const body = Buffer.from(text.replace('"value":0', `"value":${number}`));
-      expect(fieldsOf(() => parseMintBody(body))).toEqual(['assets[0].metadata.attributes[0].value']);
+it('a mint request is read member by member: null is absent, unknown members are ignored, addresses become lower case', () => {
+  const metadata = { name: 'Sword', attributes: [{ trait_type: 't', value: 1, display_type: 'date', x: 1 }], x: 1 };
+  expect(
+    mint(asset({ token_id: null, amount: null, metadata: null, x: {} }), asset({ token_id: '0', metadata })),
+  ).toEqual([
+    { referenceId: 'a', ownerAddress: OWNER.toLowerCase(), tokenId: null, amount: null, metadata: null },
+    {
+      referenceId: 'a',
+      ownerAddress: OWNER.toLowerCase(),
+      tokenId: '0',
+      amount: null,
+      metadata: '{"name":"Sword","attributes":[{"trait_type":"t","value":1,"display_type":"date"}]}',
     },
-  );
+  ]);
+});
 
-  it('takes the largest whole numbers that JavaScript keeps exactly', () => {
-    const attributes = [Number.MAX_SAFE_INTEGER, Number.MIN_SAFE_INTEGER, 0.1].map((value) => ({
-      trait_type: 't',
-      value,
-    }));
-    const [read] = mint(asset({ metadata: { attributes } }));
-    expect(JSON.parse(read!.metadata!)).toEqual({ attributes });
-  });
+it('a mint request reports all faults with their paths', () => {
+  const wrong = asset({ reference_id: ' ', owner_address: 'me', token_id: '01', amount: '0', metadata: [] });
+  expect(fieldsOf(() => mint(wrong, 1, asset({ metadata: { name: 1, attributes: [{}] } })))).toEqual([
+    ...['reference_id', 'owner_address', 'token_id', 'amount', 'metadata'].map((name) => `assets[0].${name}`),
+    'assets[1]',
+    'assets[2].metadata.name',
+    'assets[2].metadata.attributes[0].trait_type',
+    'assets[2].metadata.attributes[0].value',
+  ]);
+});
+
+it.each([
+  ['a reference id of 256 characters, emoji counted as one', asset({ reference_id: '😀'.repeat(256) }), true],
+  ['one of 257', asset({ reference_id: 'a'.repeat(257) }), false],
+  ['one with half of a character', asset({ reference_id: 'a\ud800' }), false],
+  ['one that is a number', asset({ reference_id: 1 }), false],
+  ['the largest token id', asset({ token_id: String(2n ** 256n - 1n) }), true],
+  ['one above', asset({ token_id: String(2n ** 256n) }), false],
+  ['one in hexadecimal', asset({ token_id: '0x1' }), false],
+  ['one that is a number', asset({ token_id: 1 }), false],
+  ['an empty token id', asset({ token_id: '' }), false],
+  ['metadata of 16 KiB', asset({ metadata: { name: 'a'.repeat(16_384 - 11) } }), true],
+  ['metadata of a byte more', asset({ metadata: { name: 'a'.repeat(16_384 - 10) } }), false],
+  [
+    'an attribute with a display type of null',
+    asset({ metadata: { attributes: [{ trait_type: 't', value: true, display_type: null }] } }),
+    true,
+  ],
+  [
+    'an attribute with another display type',
+    asset({ metadata: { attributes: [{ trait_type: 't', value: 1, display_type: 'x' }] } }),
+    false,
+  ],
+  [
+    'an attribute with a list for a value',
+    asset({ metadata: { attributes: [{ trait_type: 't', value: [] }] } }),
+    false,
+  ],
+])('a mint request with %s is %s', (_what, given, isTaken) => {
+  expect(fieldsOf(() => mint(given)).length === 0).toBe(isTaken);
+});
+
+it('a mint request has 1 to 100 assets', () => {
+  for (const [count, isTaken] of [
+    [0, false],
+    [1, true],
+    [100, true],
+    [101, false],
+  ] as const) {
+    const assets = Array.from({ length: count }, () => asset());
+    expect(fieldsOf(() => parseMintBody(bytesOf({ assets }))).length === 0).toBe(isTaken);
+  }
+});
+
+it('a mint request with an attribute of 1e400 is refused', () => {
+  const text = `{"assets":[${JSON.stringify(asset({ metadata: { attributes: [{ trait_type: 't', value: 0 }] } })).replace('"value":0', '"value":1e400')}]}`;
+  expect(fieldsOf(() => parseMintBody(Buffer.from(text)))).toEqual(['assets[0].metadata.attributes[0].value']);
+});
+
+it.each(['12345678901234567890', '9007199254740993', '-9007199254740992', '1e21'])(
+  'a mint request with the attribute %s is refused, because another number would be stored',
+  (number) => {
+    const text = JSON.stringify({ assets: [asset({ metadata: { attributes: [{ trait_type: 't', value: 0 }] } })] });
+    const body = Buffer.from(text.replace('"value":0', `"value":${number}`));
+    expect(fieldsOf(() => parseMintBody(body))).toEqual(['assets[0].metadata.attributes[0].value']);
+  },
+);
+
+it('a mint request may have the largest exact whole numbers', () => {
+  const attributes = [Number.MAX_SAFE_INTEGER, Number.MIN_SAFE_INTEGER, 0.1].map((value) => ({
+    trait_type: 't',
+    value,
+  }));
+  const [read] = mint(asset({ metadata: { attributes } }));
+  expect(JSON.parse(read!.metadata!)).toEqual({ attributes });
 });
 
 const texts = {
@@ -135,39 +133,37 @@ const collection = {
   base_uri: null,
 };
 
-describe('bodies with metadata', () => {
-  it('need every key, though its value may be null', () => {
-    expect(fieldsOf(() => parseCollectionBody(bytesOf({ collection_metadata: {} })))).toEqual(
-      Object.keys(collection).map((name) => `collection_metadata.${name}`),
-    );
-    expect(parseCollectionBody(bytesOf({ collection_metadata: collection }))).toEqual(collection);
-    const withoutImage = { ...token, image: undefined };
-    expect(fieldsOf(() => parseTokensBody(bytesOf({ nft_metadata: [{ token_id: '1', ...withoutImage }] })))).toEqual([
-      'nft_metadata[0].image',
-    ]);
-  });
+it('a metadata body needs every key, though its value may be null', () => {
+  expect(fieldsOf(() => parseCollectionBody(bytesOf({ collection_metadata: {} })))).toEqual(
+    Object.keys(collection).map((name) => `collection_metadata.${name}`),
+  );
+  expect(parseCollectionBody(bytesOf({ collection_metadata: collection }))).toEqual(collection);
+  const withoutImage = { ...token, image: undefined };
+  expect(fieldsOf(() => parseTokensBody(bytesOf({ nft_metadata: [{ token_id: '1', ...withoutImage }] })))).toEqual([
+    'nft_metadata[0].image',
+  ]);
+});
 
-  it('have 1 to 250 tokens with ids of digits, and 1 to 10 stacks with UUIDs', () => {
-    const tokens = (count: number, token_id: unknown = '1') =>
-      fieldsOf(() =>
-        parseTokensBody(bytesOf({ nft_metadata: Array.from({ length: count }, () => ({ token_id, ...token })) })),
-      );
-    expect([tokens(0), tokens(1), tokens(250), tokens(251)].map((faults) => faults.length)).toEqual([1, 0, 0, 1]);
-    expect(tokens(1, null)).toEqual(['nft_metadata[0].token_id']);
-    const id = '018F3A5C-7c1e-7d2a-9b1e-3f4a5b6c7d8e';
-    const stacks = (count: number, metadata_id: unknown = id) =>
-      fieldsOf(() =>
-        parseStacksBody(bytesOf({ metadata: Array.from({ length: count }, () => ({ metadata_id, ...token })) })),
-      );
-    expect([stacks(0), stacks(1), stacks(10), stacks(11)].map((faults) => faults.length)).toEqual([1, 0, 0, 1]);
-    expect(stacks(1, 'sword')).toEqual(['metadata[0].metadata_id']);
-    const [read] = parseStacksBody(bytesOf({ metadata: [{ metadata_id: id, ...token }] }));
-    expect(read).toEqual({ kind: 'stack', subject: id.toLowerCase(), metadata: JSON.stringify(token) });
-  });
+it('a metadata body has 1 to 250 tokens with decimal ids, or 1 to 10 stacks with UUIDs', () => {
+  const tokens = (count: number, token_id: unknown = '1') =>
+    fieldsOf(() =>
+      parseTokensBody(bytesOf({ nft_metadata: Array.from({ length: count }, () => ({ token_id, ...token })) })),
+    );
+  expect([tokens(0), tokens(1), tokens(250), tokens(251)].map((faults) => faults.length)).toEqual([1, 0, 0, 1]);
+  expect(tokens(1, null)).toEqual(['nft_metadata[0].token_id']);
+  const id = '018F3A5C-7c1e-7d2a-9b1e-3f4a5b6c7d8e';
+  const stacks = (count: number, metadata_id: unknown = id) =>
+    fieldsOf(() =>
+      parseStacksBody(bytesOf({ metadata: Array.from({ length: count }, () => ({ metadata_id, ...token })) })),
+    );
+  expect([stacks(0), stacks(1), stacks(10), stacks(11)].map((faults) => faults.length)).toEqual([1, 0, 0, 1]);
+  expect(stacks(1, 'sword')).toEqual(['metadata[0].metadata_id']);
+  const [read] = parseStacksBody(bytesOf({ metadata: [{ metadata_id: id, ...token }] }));
+  expect(read).toEqual({ kind: 'stack', subject: id.toLowerCase(), metadata: JSON.stringify(token) });
 });
 
 const PARSERS = [parseMintBody, parseCollectionBody, parseTokensBody, parseStacksBody];
-/** Names that the parsers look for, and names that every object has. */
+/** Names that the parsers read, and names that every object has. */
 const name = fc.constantFrom(
   ...['assets', 'reference_id', 'owner_address', 'token_id', 'amount', 'metadata', 'attributes', 'trait_type', 'value'],
   ...['nft_metadata', 'collection_metadata', 'metadata_id', 'name', '__proto__', 'constructor', 'toString'],
@@ -189,48 +185,46 @@ function toJson(value: unknown): string {
   return `{${pairs.map(([key, each]) => `${JSON.stringify(key)}:${toJson(each)}`).join(',')}}`;
 }
 
-describe('any body', () => {
-  it('is read, or refused with VALIDATION_ERROR and at most a hundred faults; nothing else is thrown', () => {
-    const property = fc.property(hostile, fc.constantFrom(...PARSERS), (value, parse) => {
-      try {
-        parse(Buffer.from(toJson(value)));
-      } catch (fault) {
-        expect(fault).toBeInstanceOf(PublicError);
-        expect(fault).toMatchObject({ code: 'VALIDATION_ERROR' });
-        const { errors = [] } = ((fault as PublicError).details ?? {}) as { errors?: unknown[] };
-        expect(errors.length).toBeLessThanOrEqual(100);
-      }
-    });
-    fc.assert(property, { numRuns: 2000 });
+it('any body is read, or refused with VALIDATION_ERROR and at most a hundred faults', () => {
+  const property = fc.property(hostile, fc.constantFrom(...PARSERS), (value, parse) => {
+    try {
+      parse(Buffer.from(toJson(value)));
+    } catch (fault) {
+      expect(fault).toBeInstanceOf(PublicError);
+      expect(fault).toMatchObject({ code: 'VALIDATION_ERROR' });
+      const { errors = [] } = ((fault as PublicError).details ?? {}) as { errors?: unknown[] };
+      expect(errors.length).toBeLessThanOrEqual(100);
+    }
   });
+  fc.assert(property, { numRuns: 2000 });
+});
 
-  it.each([
-    ['no JSON', '{'],
-    ['nothing', ''],
-    ['broken UTF-8', Buffer.from([0x22, 0xff, 0x22])],
-    ['a list', '[]'],
-    ['a text', '"assets"'],
-    ['nesting of a hundred thousand', `${'['.repeat(100_000)}${']'.repeat(100_000)}`],
-    ['members that only a prototype has', '{"__proto__":{"assets":[]}}'],
-  ])('of %s is refused', (_what, body) => {
-    for (const parse of PARSERS) expect(() => parse(Buffer.from(body))).toThrow(PublicError);
-  });
+it.each([
+  ['no JSON', '{'],
+  ['nothing', ''],
+  ['broken UTF-8', Buffer.from([0x22, 0xff, 0x22])],
+  ['a list', '[]'],
+  ['a text', '"assets"'],
+  ['nesting of a hundred thousand', `${'['.repeat(100_000)}${']'.repeat(100_000)}`],
+  ['members that only a prototype has', '{"__proto__":{"assets":[]}}'],
+])('a body of %s is refused', (_what, body) => {
+  for (const parse of PARSERS) expect(() => parse(Buffer.from(body))).toThrow(PublicError);
+});
 
-  it('that was read gives the same result when its stored text is read again', () => {
-    const text = fc.string({ unit: codePoint, maxLength: 20 });
-    const double = fc.double({ noNaN: true, noDefaultInfinity: true });
-    const number = double.filter((each) => !Number.isInteger(each) || Number.isSafeInteger(each));
-    const value = fc.oneof(text, number, fc.boolean());
-    const attributes = fc.array(fc.record({ trait_type: text, value }), { maxLength: 3 });
-    const metadata = fc.record({ name: text, description: text, attributes }, { requiredKeys: [] });
-    fc.assert(
-      fc.property(metadata, (given) => {
-        const [read] = mint(asset({ metadata: given }));
-        const stored = JSON.parse(read!.metadata!);
-        expect(stored).toEqual(
-          JSON.parse(JSON.stringify(given, (_, each) => (typeof each === 'string' ? each.toWellFormed() : each))),
-        );
-      }),
-    );
-  });
+it('a stored body gives the same result when it is read again', () => {
+  const text = fc.string({ unit: codePoint, maxLength: 20 });
+  const double = fc.double({ noNaN: true, noDefaultInfinity: true });
+  const number = double.filter((each) => !Number.isInteger(each) || Number.isSafeInteger(each));
+  const value = fc.oneof(text, number, fc.boolean());
+  const attributes = fc.array(fc.record({ trait_type: text, value }), { maxLength: 3 });
+  const metadata = fc.record({ name: text, description: text, attributes }, { requiredKeys: [] });
+  fc.assert(
+    fc.property(metadata, (given) => {
+      const [read] = mint(asset({ metadata: given }));
+      const stored = JSON.parse(read!.metadata!);
+      expect(stored).toEqual(
+        JSON.parse(JSON.stringify(given, (_, each) => (typeof each === 'string' ? each.toWellFormed() : each))),
+      );
+    }),
+  );
 });

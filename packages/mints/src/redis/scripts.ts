@@ -28,10 +28,7 @@ local function whole(number) return string.format('%.0f', number) end
 /** Writes although Redis is full: only for scripts that apply the log or free memory. */
 const WHEN_FULL = '#!lua flags=allow-oom\n';
 
-/**
- * Pending assets of a project: a hash of environments by claim, and sums of assets and bytes. Names of claims have a
- * brace, names of sums have none. Bytes as in `pendingBytesOf`.
- */
+/** Pending assets: a hash of environments by claim (names with a brace), and sums of assets and bytes. */
 const PENDING = `
 local function bytes_of(claim) return 4 * #claim + 1000 end
 local function change_pending(pending, environment, assets, bytes)
@@ -54,10 +51,7 @@ local function release(pending, claim)
 end
 `;
 
-/**
- * Deletes a failed claim. The floor of the project, the latest deleted request, keeps such requests from becoming
- * pending again.
- */
+/** Deletes a failed claim. The floor keeps deleted requests from becoming pending again. */
 const FORGET = `
 local function forget(floor, claim, requested, kept)
   redis.call('DEL', claim)
@@ -177,10 +171,7 @@ for _, claim in ipairs(redis.call('HKEYS', KEYS[1])) do
 end
 return 1`;
 
-/**
- * KEYS: mark of completeness, state, claim. Replies 1 and the state when a missing state means that there is no
- * request.
- */
+/** KEYS: mark of completeness, state, claim. Replies whether a missing state means no request, and the state. */
 export const READ = `${PRESENT_RUN}${LINE}
 local state, stored = redis.call('GET', KEYS[2]), parse(redis.call('GET', KEYS[3]))
 local is_known = not state and stored and stored.claimed == '-'

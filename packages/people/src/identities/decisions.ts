@@ -1,3 +1,4 @@
+/** Decisions about link facts, and their records. */
 import { type IdentityDecisionRecord, type IdentityKind, type IdentityLinkRecord, ZERO_KEY } from '@playline/contracts';
 import type { GraphFact, GraphStep } from './steps.ts';
 
@@ -5,7 +6,7 @@ import type { GraphFact, GraphStep } from './steps.ts';
 export const REFUSAL_REASONS = [
   /** One of the ids is a value that many people send. */
   'blocked',
-  /** The fact is not later than the erasure of one of its identities. */
+  /** The fact is not later than the erasure of an identity. */
   'fenced',
   /** identify: both sides have a value of the same kind (except anonymous ids). */
   'shared_device',
@@ -15,16 +16,16 @@ export const REFUSAL_REASONS = [
   'too_many_identities',
   /** The joined component would have too many anonymous ids that were linked within the window. */
   'too_many_anonymous_ids',
-  /** The id gathers anonymous ids as only a placeholder does. It is held until an operator rules. */
+  /** The id gathers anonymous ids like a placeholder, and is held for an operator. */
   'suspect',
-  /** The fact is not later than an unlink that has separated the two sides. */
+  /** The fact is not later than an unlink of the two sides. */
   'unlinked',
-  /** Of an unlink: the identities to be split off do not belong to one person. */
+  /** Unlink: the identities do not belong to one person. */
   'not_one_person',
 ] as const;
 export type RefusalReason = (typeof REFUSAL_REASONS)[number];
 
-/** The ruling that a decision records, as its reason; the outcome is `unchanged`. */
+/** Reason of a decision that records a ruling; its outcome is `unchanged`. */
 export const RULING_REASONS = { allow: 'operator_allowed', block: 'operator_blocked' } as const;
 export type RulingReason = (typeof RULING_REASONS)[keyof typeof RULING_REASONS];
 
@@ -32,48 +33,43 @@ export type RulingReason = (typeof RULING_REASONS)[keyof typeof RULING_REASONS];
 export interface MovedIdentity {
   readonly key: Buffer;
   readonly kind: IdentityKind;
-  /** Epoch milliseconds of its first link. A later move does not change it. */
+  /** Epoch milliseconds of its first link. */
   readonly linkedAt: number;
 }
 
-/** One side of a person that was split: its person key and all its members, in ascending order of key. */
+/** One side of a split person: its key, and all members by ascending key. */
 export interface SplitSide {
   readonly root: Buffer;
   readonly members: readonly MovedIdentity[];
 }
 
-/**
- * The result of a step. An unlink is one step: `a` is the first identity to be split off, `b` one of those who stay.
- */
+/** The result of a step. An unlink is one step from the first identity that it splits off to one that stays. */
 export interface StepDecision extends Pick<GraphStep, 'aKey' | 'aKind' | 'bKey' | 'bKind'> {
   readonly link: GraphStep['link'] | 'unlink';
   readonly outcome: IdentityDecisionRecord['outcome'] | 'unlinked';
   readonly reason: RefusalReason | RulingReason | '';
-  /** Person key of the joined component, or of those who were split off; zero when refused or ambiguous. */
+  /** Person key of the joined component, or of the split-off side; zero when refused or ambiguous. */
   readonly root: Buffer;
-  /** In ascending order of key; of an unlink all who were split off, also those who keep their person key. */
+  /** By ascending key; of an unlink all split-off identities. */
   readonly moved: readonly MovedIdentity[];
-  /** Of an unlink that split: those who stay, also those who keep their person key. */
+  /** Of an unlink that split a person: the other side. */
   readonly stayed: SplitSide | null;
 }
 
-/** A fact with its decisions on the log, for a graph that has lost them. */
+/** A fact with its logged decisions, for a graph that has lost them. */
 export interface LoggedFact extends GraphFact {
-  /**
-   * Published decisions about the first steps of the fact. `parked`: later facts of its environment were decided and this
-   * one was not. Absent: the log has nothing about it.
-   */
+  /** Decisions about the first steps. `parked`: later facts of the environment were decided, this one was not. */
   readonly logged?: readonly StepDecision[] | 'parked';
 }
 
-/** Place of a link fact: the topic's generation, partition and offset. */
+/** Position of a link fact in its topic. */
 export interface FactPosition {
   readonly generation: number;
   readonly partition: number;
   readonly offset: number;
 }
 
-/** The records of a fact's decisions, one for each step, in the order in which they were made. */
+/** The records of a fact's decisions, one for each step in order. */
 export function toDecisionRecords(
   fact: IdentityLinkRecord,
   position: FactPosition,
@@ -81,7 +77,7 @@ export function toDecisionRecords(
 ): IdentityDecisionRecord[] {
   const { environmentId, messageId, eventTime, receivedAt, traceId } = fact;
   const { generation, partition, offset } = position;
-  // Named one by one: copying with the spread operator costs more than encoding the record.
+  // Without spread, which costs more than encoding the record.
   return decisions.map(({ link, aKey, aKind, bKey, bKind, outcome, reason, root, moved, stayed }, step) => ({
     environmentId,
     generation,
@@ -125,28 +121,25 @@ export function fromDecisionRecord(record: IdentityDecisionRecord): StepDecision
   };
 }
 
-/** Why the rules refused a link. */
 const REFUSALS: Readonly<Record<string, string>> = {
   blocked: 'one of the ids is a value that many people share, or is blocked in this environment',
   fenced: 'the message is not later than the erasure of one of the two',
-  shared_device: 'both sides have a user already: a device that several people share',
-  two_known_users: 'an alias may not join two users who are known',
+  shared_device: 'both sides already have a user, so several people share the device',
+  two_known_users: 'an alias may not join two known users',
   too_many_identities: 'the person would have too many identities',
   too_many_anonymous_ids: 'the person would have too many new anonymous ids',
-  suspect:
-    'one of the ids links as many anonymous ids as no person has. An operator allows or blocks it (identity suspects)',
+  suspect: 'one of the ids links too many anonymous ids. An operator allows or blocks it (identity suspects)',
   operator_allowed: 'an operator has allowed the id to link many anonymous ids (identity suspects)',
-  operator_blocked: 'an operator has blocked the id: it links nobody (identity suspects)',
-  unlinked: 'an operator has split the two, and the message is not later than that (identity unlink)',
-  not_one_person: 'those to be split off are not of one person',
+  operator_blocked: 'an operator has blocked links of the id (identity suspects)',
+  unlinked: 'an operator has split the two, and the message is not later (identity unlink)',
+  not_one_person: 'the identities to split off do not belong to one person',
 };
 
-/** Why the rules refused something, for people. An unknown reason is returned unchanged. */
+/** A reason as text. An unknown one is returned unchanged. */
 export const refusalText = (reason: string): string =>
-  // Own members only, so that a reason such as `constructor` is not found.
+  // Not an inherited member such as `constructor`.
   (Object.hasOwn(REFUSALS, reason) ? REFUSALS[reason] : undefined) ?? reason;
 
-/** The fields of a decision that are described. */
 export interface DecidedLink {
   readonly link: string;
   readonly outcome: string;
@@ -154,14 +147,14 @@ export interface DecidedLink {
   readonly movedCount: number;
 }
 
-/** The result of a link, for people. An unknown word is returned unchanged. */
+/** The result of a link as text. An unknown reason is returned unchanged. */
 export function describeLink({ link, outcome, reason, movedCount }: DecidedLink): string {
   const moved = movedCount === 1 ? '1 identity' : `${movedCount} identities`;
-  if (outcome === 'linked') return `the two became one person, ${moved} came under another person key`;
-  if (outcome === 'unlinked') return `an operator split the two, and ${moved} became a person of their own`;
+  if (outcome === 'linked') return `the two became one person, ${moved} got another person key`;
+  if (outcome === 'unlinked') return `an operator split the two, and ${moved} became another person`;
   if (link === 'unlink' && outcome === 'unchanged') return 'there was nothing to split';
   if (outcome === 'unchanged' && reason !== '') return refusalText(reason);
-  if (outcome === 'unchanged') return 'they were one person already';
-  if (outcome === 'ambiguous') return 'left alone: the id without a type belongs to the same id of another type';
+  if (outcome === 'unchanged') return 'they were already one person';
+  if (outcome === 'ambiguous') return 'not linked: the id without a type belongs to the same id of another type';
   return refusalText(reason);
 }

@@ -1,3 +1,4 @@
+/** Link facts of messages, unlinks and rulings. */
 import {
   IDENTITY_KINDS,
   type IdentityKind,
@@ -6,7 +7,7 @@ import {
   type MessageRecord,
 } from '@playline/contracts';
 
-/** The fields that a link fact needs; a `MessageRecord` has all of them. */
+/** The fields of a `MessageRecord` that a link fact needs. */
 export type LinkSource = Pick<
   MessageRecord,
   'environmentId' | 'messageId' | 'anonymousId' | 'userId' | 'fromId' | 'toId' | 'eventTime' | 'receivedAt' | 'traceId'
@@ -14,23 +15,19 @@ export type LinkSource = Pick<
 
 const NO_IDENTITY: IdentityLinkRecord['unlink'] = [];
 
-/** Kind of an id that came with this type; '' when it came without one. */
+/** Kind of an id of this type; '' is no type. */
 export function toIdentityKind(type: string): IdentityKind {
   return type === '' ? 'untyped' : (type as IdentityType);
 }
 
-/**
- * Kind of the `fromId` of an alias. Without a type it is untyped, unless it is the message's own anonymous id: a client
- * that aliases itself names its anonymous identity.
- */
+/** Kind of an alias' `fromId`. Without a type it is untyped, unless it is the anonymous id of the message. */
 function toFromKind({ fromType, fromId, anonymousId }: LinkSource): IdentityKind {
   return fromType === '' && fromId.trim() === anonymousId.trim() ? 'anonymous' : toIdentityKind(fromType);
 }
 
 /**
- * The link fact of an accepted message, or null when it links nobody: only identify and alias do, and an identify
- * without an anonymous id only when its user id is typed, because the same id text without a type is linked to it.
- * Such a fact carries `fromId` '' (and `fromKind` anonymous, which then means nothing).
+ * The link fact of an accepted message, or null. Without an anonymous id, an identify links a typed user id only with the
+ * same untyped id; its `fromId` is ''.
  */
 export function toLinkFact(message: LinkSource): IdentityLinkRecord | null {
   const { environmentId, messageId, eventTime, receivedAt, traceId } = message;
@@ -58,23 +55,17 @@ export function toLinkFact(message: LinkSource): IdentityLinkRecord | null {
   };
 }
 
-/**
- * Fields of an unlink fact. Times are epoch milliseconds: facts that happened or were received up to then do not undo
- * the unlink.
- */
+/** Fields of an unlink fact. Facts that happened or were received up to `receivedAt` do not undo it. */
 export type UnlinkParts = Pick<IdentityLinkRecord, 'environmentId' | 'messageId' | 'receivedAt' | 'traceId' | 'unlink'>;
 
-/**
- * Creates the fact that splits identities off from the rest of their person. Its own two sides are one id that no client
- * can send.
- */
+/** Creates the fact that splits identities off their person. Its two sides are one id that no client can send. */
 export function toUnlinkFact({ messageId, ...parts }: UnlinkParts): IdentityLinkRecord {
-  const nobody = `unlink ${messageId.toString('hex')}`;
-  const sides = { fromKind: 'custom', fromId: nobody, toKind: 'custom', toId: nobody } as const;
+  const ownId = `unlink ${messageId.toString('hex')}`;
+  const sides = { fromKind: 'custom', fromId: ownId, toKind: 'custom', toId: ownId } as const;
   return { ...parts, messageId, link: 'alias', ...sides, eventTime: parts.receivedAt };
 }
 
-/** An operator's answer to a held id: `allow` it to gather anonymous ids, or `block` it, so that it links nobody. */
+/** An operator's ruling about a held id: it may gather anonymous ids, or may not link. */
 export interface Ruling {
   readonly verdict: 'allow' | 'block';
   readonly key: Buffer;
@@ -83,17 +74,14 @@ export interface Ruling {
 
 const RULING = /^ruling (allow|block) (\w+) ([0-9a-f]{32})$/;
 
-/**
- * Creates the fact of a ruling. Its ids are one text, which no message of a client can have: an alias of itself is
- * rejected. A release that knows no rulings decides that nothing changes.
- */
+/** Creates the fact of a ruling: an alias of a text with itself, which clients cannot send. */
 export function toRulingFact({ verdict, key, kind }: Ruling, parts: Omit<UnlinkParts, 'unlink'>): IdentityLinkRecord {
   const text = `ruling ${verdict} ${kind} ${key.toString('hex')}`;
   const sides = { fromKind: 'custom', fromId: text, toKind: 'custom', toId: text } as const;
   return { ...parts, link: 'alias', ...sides, eventTime: parts.receivedAt, unlink: NO_IDENTITY };
 }
 
-/** The ruling of a fact; null of any other fact. */
+/** The ruling of a fact, or null. */
 export function rulingOf({ link, fromKind, fromId, toKind, toId }: IdentityLinkRecord): Ruling | null {
   if (link !== 'alias' || fromId !== toId || fromKind !== toKind) return null;
   const [, verdict, name, key = ''] = RULING.exec(toId) ?? [];

@@ -9,8 +9,8 @@ const environment = fc.stringMatching(/^[a-z0-9_-]{1,64}$/);
 const kind = fc.constantFrom(...IDENTITY_KINDS);
 const id = fc.string({ unit: 'grapheme-composite', minLength: 1, maxLength: 256 }).filter((text) => text.trim() !== '');
 
-describe('the identity key', () => {
-  it('is the first 16 bytes of SHA-256 over pepper, environment, kind and trimmed id, whatever was asked before', () => {
+describe('IdentityKeyer', () => {
+  it('a key is the first 16 bytes of SHA-256 over pepper, environment, kind and trimmed id, also from the cache', () => {
     const keyOf = createIdentityKeyer(pepper);
     fc.assert(
       fc.property(environment, kind, id, (environmentId, kindOfId, text) => {
@@ -27,7 +27,7 @@ describe('the identity key', () => {
     );
   });
 
-  it('differs where environment, kind, id or pepper differ, also for ids that hold the separator', () => {
+  it('keys differ by environment, kind, id and pepper, also for ids with the separator', () => {
     const keyOf = createIdentityKeyer(pepper);
     const keys = [
       keyOf('e', 'steam', 'a'),
@@ -41,7 +41,7 @@ describe('the identity key', () => {
     expect(new Set(keys.map((key) => key.toString('hex'))).size).toBe(keys.length);
   });
 
-  it('is the same after so many other ids that it left the cache, and is not overwritten by theirs', () => {
+  it('a key that was evicted from the cache is the same, and its buffer is not overwritten', () => {
     const keyOf = createIdentityKeyer(pepper);
     const [first, second] = [keyOf('e', 'steam', 'first'), keyOf('e', 'steam', 'second')];
     const before = Buffer.from(first);
@@ -54,7 +54,7 @@ describe('the identity key', () => {
     expect(keyOf('e', 'custom', 'id 39999')).toEqual(createIdentityKeyer(pepper)('e', 'custom', 'id 39999'));
   });
 
-  it('is right for an id longer than the contract allows', () => {
+  it('ids longer than the contract allows have correct keys', () => {
     const long = '\u{1f600}'.repeat(5_000);
     const expected = hash('sha256', Buffer.concat([pepper, Buffer.from(`e\0custom\0${long}`)]), 'buffer').subarray(
       0,
@@ -65,7 +65,7 @@ describe('the identity key', () => {
     expect(keyOf.ofBytes('e', 'custom', Buffer.from(long))).toEqual(expected);
   });
 
-  it('needs a long pepper', () => {
+  it('a short pepper is rejected', () => {
     expect(() => createIdentityKeyer(Buffer.alloc(31))).toThrow(RangeError);
   });
 });

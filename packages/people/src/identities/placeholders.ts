@@ -1,69 +1,66 @@
+/** Recognises values that clients send instead of an id, which would join strangers. */
 import { hash } from 'node:crypto';
-
-// Values that clients send when they have no id: each of them would join strangers into one person. A value is found by
-// its shape where it has one, and otherwise by the words it consists of.
 
 const wordSet = (text: string): string[] => text.split(/\s+/).filter(Boolean);
 
-/** Words for "no value". Alone they are placeholders, and so is any sequence of them. */
+/** Terms for "no value". Any sequence of them is a placeholder. */
 const NOTHING = wordSet(`
   null nil none nan undefined undef void empty blank missing unset unspecified unavailable unidentified unregistered
   unknown unauthenticated anonymous guest default n/a na notset notavailable notauthenticated notloggedin loggedout
   notfound notapplicable noid nouser novalue nodata nullptr invalid true false inf infinity placeholder changeme tbd todo xxx
 `).flatMap((word) => [word, word.replaceAll(/[^a-z]/g, '')]);
-/** Names of fields and types. Sent as a value, they are a literal that nobody replaced. */
+/** Names of fields and types, sent instead of a value. */
 const FIELDS = wordSet(`
   id uid uuid guid udid imei idfa idfv gaid aaid email username userid playerid accountid customerid deviceid
   anonymousid anonid distinctid sessionid clientid visitorid profileid memberid externalid installid advertisingid
   instanceid personid gamerid passportid steamid epicid googleid appleid discordid emailaddress
   string integer boolean
 `);
-/** Words that say nothing by themselves, but next to one of the others: `unknown_user`, `your user id`, `not set`. */
+/** Terms that are placeholders only next to the others: `unknown_user`, `your user id`, `not set`. */
 const FILLERS = wordSet(`
   anon user player account customer device client visitor session profile member external install installation advertising
   distinct instance person gamer passport steam epic google apple discord custom value name address your my the here insert
   enter replace not is available set authenticated found applicable optional
 `);
 
-/** Device identifiers that many devices share: emulators, factory defaults, examples of documentation. */
+/** Device ids of emulators, factory defaults and documentation. */
 const DEVICE_CONSTANTS = wordSet(`
   9774d56d682e549c dead00beef 0123456789abcdef 1234567890abcdef 02:00:00:00:00:00 004999010640000 358240051111110
   012345678912345 123456789012345 deadbeef deadbeef-dead-beef-dead-beefdeadbeef 12345678-1234-1234-1234-123456789012
   12345678-1234-1234-1234-123456789abc 12345678-1234-5678-1234-567812345678
   00000000-0000-0000-0000-000000000001
 `);
-/** Hashes of nothing: what a client gets that hashes an id it does not have. */
+/** Hashes of missing ids. */
 const DIGESTS = ['md5', 'sha1', 'sha256'].flatMap((algorithm) =>
   ['', 'null', 'undefined'].map((text) => hash(algorithm, text, 'hex')),
 );
 
-/** Letters and digits only. */
+/** Alphanumeric characters. */
 const bare = (text: string): string => text.replaceAll(/[^\p{L}\p{N}]/gu, '');
 const CONSTANTS = new Set([...DEVICE_CONSTANTS, ...DIGESTS].map(bare));
 const MEANINGFUL = new Set([...NOTHING, ...FIELDS].map(bare));
 const NEUTRAL = new Set(FILLERS);
 
-/** Syntax of templates and formats that were sent instead of their result. */
-// biome-ignore lint/suspicious/noTemplateCurlyInString: templates that nobody filled in
+/** Syntax of templates and formats. */
+// biome-ignore lint/suspicious/noTemplateCurlyInString: unfilled templates
 const TEMPLATES = wordSet('${ } {{ }} <% %> $( ) #{ } %{ } [[ ]]');
 const NAMED_FORMAT = /%\([^()]*\)[a-z]/;
 const FORMAT = /^(%[-+0-9.$]*l?[a-z@]|\$\d|\{\d\})$/;
-/** What languages print for an object or a function that was used as text. */
+/** Objects and functions converted to text. */
 const PRINTED_OBJECT = /^\W*\[object \w+\]|^(async )?function\b.*\{|^\(?[\w, ]*\)? ?=>/s;
-/** Only zeros and separators, such as `0.0` and the nil UUID; also in hexadecimal, such as the zero address. */
+/** Zeros and separators, such as `0.0`, the nil UUID and the zero address. */
 const ZEROS = /^[-+]?[0.,:_\s-]+$|^0x0+$/;
-/** Fewer digits may be the id of one of the first thousand users of a game that counts them. */
+/** Fewer digits may be a sequential user id. */
 const REPEATED = /^(?:([a-z])\1{2,}|(\d)\2{3,})$/;
 const PUNCTUATION = /^[-_.?*/\\!#~\s\u2010-\u2015]+$/;
-/** Ends of the domain in an e-mail address whose other parts are placeholders. */
+/** Top-level domains of e-mail addresses whose other parts are placeholders. */
 const DOMAINS = wordSet('com net org io');
 const EMAIL = new RegExp(`^([^@]+)@([^@]+?)(?:\\.(?:${DOMAINS.join('|')}))?$`);
-/** A word in front of an id that is missing: `user-`. */
+/** A prefix of a missing id: `user-`. */
 const PREFIX_ALONE = /^([a-z]+)[-_:./#]+$/;
 const PERCENT = /%[0-9a-f]{2}/;
-/** Characters that nobody sees. */
+/** Invisible characters. */
 const INVISIBLE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
-/** Closing quotes and brackets by opening ones. */
 const CLOSERS = new Map([
   ['"', '"'],
   ["'", "'"],
@@ -73,13 +70,10 @@ const CLOSERS = new Map([
   ['[', ']'],
   ['{', '}'],
 ]);
-/**
- * A longer text is no placeholder. An id has at most 256 characters, and normalization makes up to 18 of one; the rules take
- * time for each of them.
- */
+/** A longer text is no placeholder: an id has at most 256 characters, but normalization expands up to 18 times. */
 const TEXT_MAX = 512;
 
-// A client chooses the ids, so nothing here may take more time than grows with their length.
+// Clients choose the ids, so every rule takes linear time.
 
 /** Removes quotes and brackets around a text, however many. */
 function unwrap(wrapped: string): string {
@@ -104,12 +98,12 @@ function hasTemplate(text: string): boolean {
   return NAMED_FORMAT.test(text);
 }
 
-/** Reduces an id to the form in which placeholders are compared: trimmed, without what nobody sees, in lower case. */
+/** The form in which placeholders are compared: trimmed, without invisible characters, in lower case. */
 export function foldId(id: string): string {
   return unwrap(id.normalize('NFKC').replaceAll(INVISIBLE, '').toLowerCase());
 }
 
-/** The rule for every text. It takes some microseconds, so most ids are told apart by their bytes first. */
+/** The rule for every text. Takes some microseconds, so bytes are checked first. */
 function classify(id: string): boolean {
   const normalized = id.normalize('NFKC');
   if (normalized.length > TEXT_MAX) return false;
@@ -119,11 +113,11 @@ function classify(id: string): boolean {
   if (isEmptyJson(visible)) return true;
   const text = unwrap(visible);
   if (text === '' || text === '-1' || ZEROS.test(text) || PUNCTUATION.test(text)) return true;
-  const letters = bare(text);
-  return REPEATED.test(letters) || CONSTANTS.has(letters) || MEANINGFUL.has(letters) || isOfEmptyParts(text);
+  const chars = bare(text);
+  return REPEATED.test(chars) || CONSTANTS.has(chars) || MEANINGFUL.has(chars) || isOfEmptyParts(text);
 }
 
-/** Decodes a part of an address; the text itself when it is none. */
+/** Decodes a part of a URL; returns another text unchanged. */
 function decode(text: string): string {
   try {
     return decodeURIComponent(text);
@@ -140,13 +134,13 @@ function isOfEmptyParts(text: string): boolean {
   return isEmptyPhrase(text);
 }
 
-/** Whether every word of a text means nothing, and at least one says so: `undefined undefined`, `unknown_user`. */
+/** Whether all terms are known, and at least one means "no value": `undefined undefined`, `unknown_user`. */
 function isEmptyPhrase(text: string): boolean {
-  const words = text.split(/[^\p{L}\p{N}]+/u).filter(Boolean);
-  return words.some((word) => MEANINGFUL.has(word)) && words.every((word) => MEANINGFUL.has(word) || NEUTRAL.has(word));
+  const terms = text.split(/[^\p{L}\p{N}]+/u).filter(Boolean);
+  return terms.some((word) => MEANINGFUL.has(word)) && terms.every((word) => MEANINGFUL.has(word) || NEUTRAL.has(word));
 }
 
-/** Whether a text is a JSON object or array in which there is no value: `{}`, `[null]`, `{"id":"undefined"}`. */
+/** Whether a text is JSON without a value: `{}`, `[null]`, `{"id":"undefined"}`. */
 function isEmptyJson(text: string): boolean {
   if (!/^[[{]/.test(text)) return false;
   try {
@@ -161,9 +155,9 @@ function isHollow(value: unknown): boolean {
   return typeof value === 'string' ? classify(value) : value === 0 || typeof value === 'boolean';
 }
 
-// Nearly every id is told apart by a look at its bytes.
+// Filters over bytes reject nearly every id.
 
-/** About two hundred entries in so many bits. */
+/** For about two hundred entries. */
 const FILTER_BITS = 2 ** 15;
 const FNV_PRIME = 0x01000193;
 const EMPTY_HASH = 0x11c9dc5;
@@ -171,7 +165,7 @@ const mix = (hashed: number, byte: number): number => Math.imul(hashed ^ byte, F
 const slotOf = (hashed: number): number => (hashed ^ (hashed >>> 15)) & (FILTER_BITS - 1);
 const ENTRIES = [...MEANINGFUL, ...NEUTRAL, ...CONSTANTS, ...DOMAINS].map((word) => Buffer.from(word));
 const PREFIX_BYTES = 4;
-/** Which words exist, and which beginnings: at most four bytes of a word, and of all letters and digits of an id. */
+/** Filters of known terms and of their first four bytes. */
 const TERMS = new Uint8Array(FILTER_BITS);
 const PREFIXES = new Uint8Array(FILTER_BITS);
 for (const word of [...ENTRIES, Buffer.from('0x0'), Buffer.from('0x00')]) {
@@ -181,45 +175,45 @@ for (const word of [...ENTRIES, Buffer.from('0x0'), Buffer.from('0x00')]) {
 
 const OTHER = 0;
 const SEPARATOR = 1;
-/** Of each byte its lower case if it is a letter or digit, `SEPARATOR`, or `OTHER`, which only the text rule can judge. */
+/** For each byte its lower case, `SEPARATOR`, or `OTHER`, which only the rule for texts can check. */
 const FOLDED = Uint8Array.from({ length: 256 }, (_, byte) => {
   const character = String.fromCharCode(byte);
   if (/[0-9a-zA-Z]/.test(character)) return character.toLowerCase().charCodeAt(0);
   return /[-_.:@+/,=|~!?*& ]/.test(character) ? SEPARATOR : OTHER;
 });
 
-/** False only for ids that are certainly no placeholder; allocates nothing. */
+/** False only for ids that are no placeholder; allocates nothing. */
 function mayBePlaceholder(id: Uint8Array): boolean {
   for (let i = 0; i < id.length; i++) if (FOLDED[id[i]!] === OTHER) return true;
   return startsLikeOne(id) && consistsOfKnownTerms(id);
 }
 
-/** Whether an id begins as a word of the lists does, with one character three times, or has fewer than four letters. */
+/** Whether an id begins like a known term or with a repeated character, or is shorter than four characters. */
 function startsLikeOne(id: Uint8Array): boolean {
-  let letters = 0;
+  let chars = 0;
   let all = EMPTY_HASH;
   let word = EMPTY_HASH;
   let isInFirstWord = true;
   let first = 0;
   let isRepeated = true;
-  for (let i = 0; i < id.length && letters < PREFIX_BYTES; i++) {
+  for (let i = 0; i < id.length && chars < PREFIX_BYTES; i++) {
     const byte = FOLDED[id[i]!]!;
     if (byte === SEPARATOR) {
-      if (letters > 0) isInFirstWord = false;
+      if (chars > 0) isInFirstWord = false;
       continue;
     }
-    if (letters === 0) first = byte;
-    else if (letters < 3) isRepeated &&= byte === first;
+    if (chars === 0) first = byte;
+    else if (chars < 3) isRepeated &&= byte === first;
     all = mix(all, byte);
     if (isInFirstWord) word = mix(word, byte);
-    letters++;
+    chars++;
   }
-  return letters < PREFIX_BYTES || isRepeated || PREFIXES[slotOf(all)] === 1 || PREFIXES[slotOf(word)] === 1;
+  return chars < PREFIX_BYTES || isRepeated || PREFIXES[slotOf(all)] === 1 || PREFIXES[slotOf(word)] === 1;
 }
 
-const LETTER_X = 'x'.charCodeAt(0);
+const CHAR_X = 'x'.charCodeAt(0);
 
-/** Whether an id is one character again and again, a word of the lists with or without its separators, or several words. */
+/** Whether an id is one repeated character, or consists of known terms, with or without separators. */
 function consistsOfKnownTerms(id: Uint8Array): boolean {
   let word = EMPTY_HASH;
   let all = EMPTY_HASH;
@@ -234,7 +228,7 @@ function consistsOfKnownTerms(id: Uint8Array): boolean {
       continue;
     }
     if (first === 0) first = byte;
-    isRepeated &&= byte === first || (byte === LETTER_X && i === 1);
+    isRepeated &&= byte === first || (byte === CHAR_X && i === 1);
     word = mix(word, byte);
     all = mix(all, byte);
   }
@@ -242,13 +236,10 @@ function consistsOfKnownTerms(id: Uint8Array): boolean {
   return isRepeated || areKnown || TERMS[slotOf(all)] === 1;
 }
 
-/** Room for the UTF-8 of an id, which has at most 256 characters of 4 bytes. */
+/** Fits the UTF-8 of an id, at most 256 characters of 4 bytes. */
 const scratch = Buffer.alloc(1_024);
 
-/**
- * Whether a text is no id but what a client sends that has none. Such an id owns nothing and links nobody, in every
- * field: the one rule for messages, links, consents and erasures.
- */
+/** Whether an id is a placeholder, which owns and links nothing. The rule for messages, links, consents and erasures. */
 export function isPlaceholder(id: string): boolean {
   // A UTF-16 unit never takes more than three bytes of UTF-8.
   if (id.length * 3 > scratch.length) return classify(id);
@@ -260,7 +251,7 @@ export function isPlaceholderBytes(id: Uint8Array): boolean {
   return mayBePlaceholder(id) && classify(Buffer.from(id.buffer, id.byteOffset, id.length).toString());
 }
 
-/** Whether an id may not link anybody in an environment. */
+/** Whether an id may not be linked in an environment. */
 export type IsBlocked = (environmentId: string, id: string) => boolean;
 
 /**

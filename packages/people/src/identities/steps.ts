@@ -1,35 +1,36 @@
+/** The steps in which a link fact is decided. */
 import { IDENTITY_TYPES, type IdentityKind, type IdentityLinkRecord } from '@playline/contracts';
 import { type Ruling, rulingOf } from './facts.ts';
 import type { IdentityKeyer } from './keyer.ts';
 import type { IsBlocked } from './placeholders.ts';
 
-/** One question to the graph: may these two identities become one person? */
+/** A link of two identities that the graph decides. */
 export interface GraphStep {
   readonly link: 'identify' | 'alias' | 'same_id' | Ruling['verdict'];
   readonly aKey: Buffer;
   readonly aKind: IdentityKind;
   readonly bKey: Buffer;
   readonly bKind: IdentityKind;
-  /** One of the ids is a blocked value: refused whatever the graph says. */
+  /** One of the ids is blocked, so the step is refused. */
   readonly blocked: boolean;
-  /** `same_id` only: the same id text under each other identity type. `b` tied to one of these is ambiguous. */
+  /** `same_id` only: the same id under each other type. `b` linked with one of these is ambiguous. */
   readonly otherKeys: readonly Buffer[];
 }
 
-/** A link fact as the graph sees it: keys only, no raw id. */
+/** A link fact with keys instead of ids. */
 export interface GraphFact {
   readonly environmentId: string;
-  /** Offset in the partition of the link topic that the fact came from. */
+  /** Offset in its partition of the link topic. */
   readonly offset: number;
-  /** Epoch milliseconds. This is the time of a link, never the clock of the process that applies it. */
+  /** Epoch milliseconds; the time of the link. */
   readonly receivedAt: number;
   readonly eventTime: number;
   readonly steps: readonly GraphStep[];
-  /** Of an unlink, which has no steps: those to be split off from the rest of their person, each once, at least one. */
+  /** Of an unlink, which has no steps: the distinct identities to split off. */
   readonly unlink?: readonly NamedIdentity[];
 }
 
-/** Keys of every identity that the fact is about; one may come twice. */
+/** Keys of the identities in the fact; one may come twice. */
 export const namedBy = ({ steps, unlink }: GraphFact): Buffer[] =>
   unlink?.map(({ key }) => key) ?? steps.flatMap(({ aKey, bKey }) => [aKey, bKey]);
 
@@ -44,9 +45,8 @@ export interface StepRules {
 }
 
 /**
- * Creates the map from a link fact at an offset to its steps, in the order in which they are decided: first the typed
- * user id of an identify with the same text untyped (`same_id`), then the identify or alias itself. The same fact
- * always gives the same steps; the graph decides them.
+ * Creates the function that splits a fact into steps: for an identify, first its typed user id with the same untyped id
+ * (`same_id`), then the identify or alias itself.
  */
 export function createGraphFact(rules: StepRules): (fact: IdentityLinkRecord, offset: number) => GraphFact {
   const sameIdStep = (fact: IdentityLinkRecord, toKey: Buffer): GraphStep => {
@@ -58,7 +58,7 @@ export function createGraphFact(rules: StepRules): (fact: IdentityLinkRecord, of
       bKey: keyOf('untyped'),
       bKind: 'untyped',
       blocked: rules.isBlocked(fact.environmentId, fact.toId),
-      // Rarely asked for, and seven hashes: made when they are.
+      // Rarely needed, and seven hashes.
       get otherKeys() {
         return IDENTITY_TYPES.filter((type) => type !== fact.toKind).map(keyOf);
       },
@@ -87,7 +87,7 @@ export function createGraphFact(rules: StepRules): (fact: IdentityLinkRecord, of
   };
 }
 
-/** Both sides are the identity that the ruling is about. */
+/** Both sides are the identity of the ruling. */
 function toRulingStep({ verdict, key, kind }: Ruling): GraphStep {
   return { link: verdict, aKey: key, aKind: kind, bKey: key, bKind: kind, blocked: false, otherKeys: [] };
 }

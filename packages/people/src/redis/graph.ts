@@ -1,3 +1,4 @@
+/** The identity graph in Redis. */
 import type { Redis } from '@playline/stores/redis';
 import {
   type Applied,
@@ -16,19 +17,15 @@ import type { Layout } from './layout.ts';
 import { createScript } from './scripts.ts';
 import { fromComponent, fromReply, fromSuspect, toFactsBlob, toKindCodes } from './wire.ts';
 
-/**
- * Facts per call of the script. A call blocks all others: a fact takes about 15 µs, one that moves many identities up
- * to a millisecond. More facts per call save little.
- */
+/** A call blocks Redis: a fact takes about 15 µs, one that moves many identities up to a millisecond. */
 const CALL_FACTS_MAX = 128;
 
-/** Enough to keep Redis busy while answers are read, and few enough that no call times out behind others. */
+/** Enough to keep Redis busy, and few enough that no call times out behind others. */
 const CALLS_IN_FLIGHT_MAX = 4;
 
-/** By default, a person has at most so many identities. Takes Redis about two milliseconds. */
+/** Takes Redis about two milliseconds. */
 const FORGOTTEN_A_CALL_MAX = 1_000;
 
-/** What the graph and its rebuild work on. */
 export interface GraphParts {
   readonly redis: Redis;
   readonly layout: Layout;
@@ -53,7 +50,7 @@ export function createGraph(parts: GraphParts, limits: GraphLimits): IdentityGra
   };
 }
 
-/** Last offset applied of a partition, -1 when none; with or without an epoch. */
+/** Last applied offset of a partition, or -1; with or without an epoch. */
 export async function readApplied(
   { redis, layout }: Pick<GraphParts, 'redis' | 'layout'>,
   source: LinkSourcePartition,
@@ -71,14 +68,14 @@ function createFactCalls(
   const applyFacts = createScript(redis, 'applyFacts');
   const trimOutbox = createScript(redis, 'trimOutbox');
   const { identitiesMax, anonymousIdsMax, anonymousWindowMs, gathering } = limits;
-  const ofPersons = [toKindCodes(limits.uniqueTypes), identitiesMax, anonymousIdsMax, anonymousWindowMs];
-  const ofGathering = [gathering?.anonymousIdsMax ?? 'inf', gathering?.windowMs ?? 0, SUSPECTS_MAX];
-  const limitArguments = [...ofPersons, ...ofGathering];
+  const personLimits = [toKindCodes(limits.uniqueTypes), identitiesMax, anonymousIdsMax, anonymousWindowMs];
+  const gatheringLimits = [gathering?.anonymousIdsMax ?? 'inf', gathering?.windowMs ?? 0, SUSPECTS_MAX];
+  const limitArguments = [...personLimits, ...gatheringLimits];
 
   const applyCall = async (block: FactBlock, withOthers: boolean): Promise<Applied[]> => {
-    const place = [layout.namespace, toSourceText(block), block.after, block.through];
+    const position = [layout.namespace, toSourceText(block), block.after, block.through];
     const { blob, environmentIds } = toFactsBlob(block.facts, withOthers);
-    const args = [...place, ...limitArguments, blob, ...environmentIds];
+    const args = [...position, ...limitArguments, blob, ...environmentIds];
     return fromReply((await applyFacts([layout.epoch, layout.progress, layout.fencedRun], args)) as Buffer);
   };
 
@@ -89,7 +86,7 @@ function createFactCalls(
       if (epoch === null) throw new MissingEpochFault();
       return applied;
     },
-    // In the same hash as the applied offsets, and in the order of calls: after a loss Redis has both or only the note.
+    // Written before the applied offsets in the same hash: after a loss Redis has both or only the note.
     async note(source, note) {
       await redis.hset(layout.progress, noteFieldOf(source), JSON.stringify(note));
     },
@@ -105,15 +102,12 @@ function createFactCalls(
 
 type ApplyCall = (call: FactBlock, withOthers: boolean) => Promise<Applied[]>;
 
-/**
- * Runs a block in calls, several in flight. If a call stops early, its rest is sent before the later ones. Every call
- * decides at least one fact.
- */
+/** Runs a block in concurrent calls. If a call stops early, its rest is sent before the later ones. */
 async function applyBlock(applyCall: ApplyCall, block: FactBlock, onPart?: (part: Applied[]) => void) {
   const waiting = splitBlock(block);
   const running: { call: FactBlock; reply: Promise<Applied[]> }[] = [];
   const results: Applied[] = [];
-  const tell = (part: Applied[]) => {
+  const report = (part: Applied[]) => {
     for (const each of part) results.push(each);
     onPart?.(part);
   };
@@ -123,24 +117,24 @@ async function applyBlock(applyCall: ApplyCall, block: FactBlock, onPart?: (part
     running.push({ call, reply });
   };
   try {
-    // Each call names the offset before it, so it is refused when the previous one failed or stopped early.
+    // Each call contains the offset before it, and is refused if the previous one failed or stopped early.
     while (running.length + waiting.length > 0) {
       while (waiting.length > 0 && running.length < CALLS_IN_FLIGHT_MAX) start(waiting.shift()!);
       const { call, reply } = running[0]!;
       const part = await reply;
       running.shift();
-      tell(part);
+      report(part);
       if (part.length === call.facts.length) continue;
       await Promise.allSettled(running.map((later) => later.reply));
       for (const later of running.splice(0).reverse()) waiting.unshift(later.call);
       for (let rest = toRest(call, part.length); rest.facts.length > 0; ) {
         const decided = await applyCall(rest, true);
-        tell(decided);
+        report(decided);
         rest = toRest(rest, decided.length);
       }
     }
   } finally {
-    // No call of the block may be running when the caller gets the fault.
+    // No call may be running when the caller gets the fault.
     await Promise.allSettled(running.map(({ reply }) => reply));
   }
   return results;
@@ -165,7 +159,7 @@ function createGraphQueries(parts: GraphParts): Pick<IdentityGraph, 'rootOf' | '
         if (root === null) return [];
         const members = await readMembers(parts, environmentId, root);
         if (members.length > 0) return members;
-        // The component may have got another root between the two reads. If not, it has no members.
+        // The component may have changed its root between the reads. Otherwise it has no members.
         const moved = await readRoot(environmentId, key);
         if (moved?.equals(root)) return [];
         root = moved;
@@ -178,7 +172,6 @@ export function toSourceText({ generation, partition }: LinkSourcePartition): st
   return `${generation}/${partition}`;
 }
 
-/** Splits a block into consecutive calls. */
 function splitBlock(block: FactBlock): FactBlock[] {
   const calls: FactBlock[] = [];
   let after = block.after;
@@ -192,7 +185,6 @@ function splitBlock(block: FactBlock): FactBlock[] {
   return calls;
 }
 
-/** The rest of a call that stopped early. */
 function toRest(call: FactBlock, decided: number): FactBlock {
   const after = decided === 0 ? call.after : Math.max(call.after, call.facts[decided - 1]!.offset);
   return { ...call, after, facts: call.facts.slice(decided) };

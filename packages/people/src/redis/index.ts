@@ -1,3 +1,4 @@
+/** The store of people in Redis. */
 import { createHash, randomUUID } from 'node:crypto';
 import { IDENTITY_KEY_BYTES } from '@playline/contracts';
 import { waitAtMost } from '@playline/stores';
@@ -22,22 +23,22 @@ import { EpochPresentFault, MissingEpochFault, MissingFencesFault, type People }
 import { type LinkedIdentity, type PeopleRebuild, toUnlinkSideLine } from '../rebuild.ts';
 import { createGraph, type GraphParts, noteFieldOf, readApplied, readMembers, toSourceText } from './graph.ts';
 import { createLayout, type Layout, NUMBER_BYTES } from './layout.ts';
-import { createScript, type ScriptArgument } from './scripts.ts';
+import { createScript, type ScriptArgument, type ScriptName } from './scripts.ts';
 import { fromSides, toDecidedBlob, toOverrideBlob, toSuspectBlob, toUnlinkSideBlob } from './wire.ts';
 
 export interface RedisPeopleOptions extends RedisAdapterOptions {
-  /** A server that is silent for this long counts as away. Must be shorter than the caller's deadline. Default: 5 s. */
+  /** Must be shorter than the caller's deadline. Default: 5 s. */
   commandTimeoutMs?: number;
   limits?: GraphLimits;
-  /** Topic whose offsets the graph applies. Needed only by callers of `apply` and related functions. */
+  /** Name on the broker. Needed only by callers of the graph's `apply` and related functions. */
   linkTopic?: string;
-  /** Topic of the consents; its name on the broker. Needed only by callers of the consents. */
+  /** Name on the broker. Needed only by callers of the consents. */
   consentTopic?: string;
   /** Called by `ready` and `takesWrites` with the reason when Redis answers but cannot be used. */
   onUnusable?: (fault: Error) => void;
 }
 
-/** Opens people in Redis, over one connection. Resolves even while Redis is away; ask `ready`. */
+/** Opens one connection. Resolves even while Redis is away; check `ready`. */
 export async function openRedisPeople(options: RedisPeopleOptions): Promise<People> {
   const { redis, opened, close } = openRedis(options, {
     commandTimeoutMs: options.commandTimeoutMs ?? COMMAND_TIMEOUT_MS,
@@ -55,11 +56,7 @@ export async function openRedisPeople(options: RedisPeopleOptions): Promise<Peop
     guards,
     rebuild: { ...createRebuild(parts), loadConsents },
     readEpoch,
-    ...createReadiness(redis, {
-      readEpoch,
-      hasFences: async () => (await guards.fenceStatus()).isComplete,
-      onUnusable: options.onUnusable ?? (() => {}),
-    }),
+    ...createReadiness(parts, guards, options.onUnusable ?? (() => {})),
     rewriteLog: () => rewriteLog(redis),
     readClockMs: async () => {
       const [seconds] = await redis.time();
@@ -69,35 +66,28 @@ export async function openRedisPeople(options: RedisPeopleOptions): Promise<Peop
   };
 }
 
-/** Long enough for several calls of the graph's script in a queue. */
+/** Long enough for several queued calls of the graph's script. */
 const COMMAND_TIMEOUT_MS = 5_000;
-
-/** A rewrite is running already. What it misses is removed by the next one. */
-const IS_REWRITING = /already in progress/;
 
 async function rewriteLog(redis: Redis): Promise<void> {
   try {
     await redis.call('BGREWRITEAOF');
   } catch (fault) {
-    if (!(fault instanceof Error && IS_REWRITING.test(fault.message))) throw fault;
+    // What a running rewrite misses is removed by the next one.
+    if (!(fault instanceof Error && /already in progress/.test(fault.message))) throw fault;
   }
 }
 
 /** Out of memory, out of disk, a replica, a primary that has lost its replicas. */
 const REFUSES_WRITES = /^(OOM|MISCONF|READONLY|NOREPLICAS)\b/;
-/** Less than the second that a readiness probe allows. */
+/** A readiness probe allows one second. */
 const WRITE_CHECK_MS = 900;
-
-interface ReadinessParts {
-  readEpoch(): Promise<string | null>;
-  hasFences(): Promise<boolean>;
-  onUnusable(fault: Error): void;
-}
 
 /** Checks whether Redis can be used, and reports why not. */
 function createReadiness(
-  redis: Redis,
-  { readEpoch, hasFences, onUnusable }: ReadinessParts,
+  { redis, readEpoch }: GraphParts,
+  guards: ErasureGuards,
+  onUnusable: (fault: Error) => void,
 ): Pick<People, 'ready' | 'takesWrites'> {
   const check = async (): Promise<boolean> => {
     if (redis.status !== 'ready') return false;
@@ -116,10 +106,10 @@ function createReadiness(
     takesWrites,
     ready: async () => {
       if (redis.status !== 'ready') return false;
-      const [epoch, isFenced, isWritable] = await Promise.all([readEpoch(), hasFences(), takesWrites()]);
+      const [epoch, fences, isWritable] = await Promise.all([readEpoch(), guards.fenceStatus(), takesWrites()]);
       if (epoch === null) onUnusable(new MissingEpochFault());
-      else if (!isFenced) onUnusable(new MissingFencesFault());
-      return epoch !== null && isFenced && isWritable;
+      else if (!fences.isComplete) onUnusable(new MissingFencesFault());
+      return epoch !== null && fences.isComplete && isWritable;
     },
   };
 }
@@ -127,7 +117,6 @@ function createReadiness(
 /** Takes Redis a few milliseconds. */
 const FORGOTTEN_A_CALL_MAX = 1_000;
 
-/** Consents and their rebuild. */
 function createConsents(redis: Redis, layout: Layout): ConsentStore & Pick<PeopleRebuild, 'loadConsents'> {
   const forgetConsents = createScript(redis, 'forgetConsents');
   const putConsent = createScript(redis, 'putConsent');
@@ -174,12 +163,12 @@ function createConsents(redis: Redis, layout: Layout): ConsentStore & Pick<Peopl
   };
 }
 
-// Letters that are stored in Redis. They must not change, even if a list is reordered.
+// Codes that are stored in Redis, and must not change.
 const STATUS_CODES: Readonly<Record<ChosenStatus, string>> = { none: 'n', anonymous: 'a', full: 'f' };
 const OUTCOMES: Readonly<Record<string, ApplyOutcome>> = { a: 'applied', s: 'superseded', f: 'fenced' };
 const STATUSES = new Map((Object.keys(STATUS_CODES) as ChosenStatus[]).map((status) => [STATUS_CODES[status], status]));
 
-/** Status letter, partition, offset, logged at, received at: 21 bytes, which `put-consent.lua` unpacks too. */
+/** Bytes of a consent, which `put-consent.lua` reads too: status, partition, offset, logged at, received at. */
 const AT = {
   status: 0,
   partition: 1,
@@ -189,39 +178,37 @@ const AT = {
   end: 3 + 3 * NUMBER_BYTES,
 } as const;
 
-function toValue({ status, receivedAt, position: place }: StoredConsent): Buffer {
+function toValue({ status, receivedAt, position }: StoredConsent): Buffer {
   const value = Buffer.alloc(AT.end);
   value.write(STATUS_CODES[status], AT.status, 'latin1');
-  value.writeUInt16BE(place.partition, AT.partition);
-  value.writeUIntBE(place.offset, AT.offset, NUMBER_BYTES);
-  value.writeUIntBE(place.loggedAtMs, AT.loggedAt, NUMBER_BYTES);
+  value.writeUInt16BE(position.partition, AT.partition);
+  value.writeUIntBE(position.offset, AT.offset, NUMBER_BYTES);
+  value.writeUIntBE(position.loggedAtMs, AT.loggedAt, NUMBER_BYTES);
   value.writeUIntBE(Math.max(0, receivedAt), AT.receivedAt, NUMBER_BYTES);
   return value;
 }
 
-/** @throws Error when the value is not one of ours */
+/** @throws Error when the value is invalid */
 function fromValue(value: Buffer): StoredConsent {
   const status = STATUSES.get(value.toString('latin1', AT.status, AT.partition));
-  if (status === undefined || value.length !== AT.end) throw new Error('a stored consent cannot be read');
-  const place = {
+  if (status === undefined || value.length !== AT.end) throw new Error('A stored consent is invalid. Rebuild Redis');
+  const position = {
     partition: value.readUInt16BE(AT.partition),
     offset: value.readUIntBE(AT.offset, NUMBER_BYTES),
     loggedAtMs: value.readUIntBE(AT.loggedAt, NUMBER_BYTES),
   };
-  return { status, receivedAt: value.readUIntBE(AT.receivedAt, NUMBER_BYTES), position: place };
+  return { status, receivedAt: value.readUIntBE(AT.receivedAt, NUMBER_BYTES), position };
 }
 
-/** @throws Error when the script replied something else */
 function fromReply(reply: unknown): ApplyOutcome {
   const outcome = OUTCOMES[String(reply)];
-  if (outcome === undefined) throw new Error('the consent script replied something unknown');
+  if (outcome === undefined) throw new Error('unknown reply of the consent script');
   return outcome;
 }
 
 /** @param reply of `consent-sync-state.lua` */
 function fromSyncState(reply: unknown): ConsentSyncState {
-  const [present, ...flat] = (reply as [Buffer, Buffer[]]).flat().map(String);
-  const run = present ?? '';
+  const [run = '', ...flat] = (reply as [Buffer, Buffer[]]).flat().map(String);
   const fields = new Map(flat.flatMap((field, at) => (at % 2 === 0 ? [[field, flat[at + 1] ?? ''] as const] : [])));
   const isCurrent = fields.get('run') === run;
   fields.delete('run');
@@ -232,28 +219,19 @@ function fromSyncState(reply: unknown): ConsentSyncState {
   };
 }
 
-/** The rebuild without the consents. */
 function createRebuild(parts: GraphParts): Omit<PeopleRebuild, 'loadConsents'> {
   const { redis, layout } = parts;
   const mintEpoch = createScript(redis, 'mintEpoch');
-  const loadOverrides = createScript(redis, 'loadOverrides');
-  const loadUnlinkSides = createScript(redis, 'loadUnlinkSides');
-  const loadDecided = createScript(redis, 'loadDecided');
-  const loadSuspects = createScript(redis, 'loadSuspects');
+  const loaderOf = <R>(name: ScriptName, toBlob: (row: R) => Buffer) => {
+    const load = createScript(redis, name);
+    return async (rows: readonly R[]) => void (await load([layout.epoch], [layout.namespace, ...rows.map(toBlob)]));
+  };
   return {
     mintEpoch: async (run = '') => String(await mintEpoch([layout.epoch, layout.fencedRun], [randomUUID(), run])),
-    async loadOverrides(overrides) {
-      await loadOverrides([layout.epoch], [layout.namespace, ...overrides.map(toOverrideBlob)]);
-    },
-    async loadUnlinkSides(sides) {
-      await loadUnlinkSides([layout.epoch], [layout.namespace, ...sides.map(toUnlinkSideBlob)]);
-    },
-    async loadSuspects(suspects) {
-      await loadSuspects([layout.epoch], [layout.namespace, ...suspects.map(toSuspectBlob)]);
-    },
-    async loadDecided(places) {
-      await loadDecided([layout.epoch], [layout.namespace, ...places.map(toDecidedBlob)]);
-    },
+    loadOverrides: loaderOf('loadOverrides', toOverrideBlob),
+    loadUnlinkSides: loaderOf('loadUnlinkSides', toUnlinkSideBlob),
+    loadSuspects: loaderOf('loadSuspects', toSuspectBlob),
+    loadDecided: loaderOf('loadDecided', toDecidedBlob),
     async loadApplied(source, offset, note) {
       if ((await parts.readEpoch()) !== null) throw new EpochPresentFault();
       const known = await readApplied(parts, source);
@@ -277,7 +255,7 @@ async function* readIdentities({ redis, layout }: GraphParts): AsyncGenerator<Li
     }
 }
 
-/** Reads every bucket. For rebuilds and tests, too slow for traffic. */
+/** Reads every bucket. */
 async function readDigest(parts: GraphParts, environmentId: string): Promise<string> {
   const { redis, layout } = parts;
   const roots = new Map<string, string>();
@@ -291,7 +269,7 @@ async function readDigest(parts: GraphParts, environmentId: string): Promise<str
     const members = await readMembers(parts, environmentId, Buffer.from(root, 'hex'));
     for (const { key, kind, linkedAt } of members) {
       const hex = key.toString('hex');
-      // Uses the root from the index, so that a mismatch with the members changes the digest.
+      // With the root of the index, so that a mismatch with the members changes the digest.
       lines.push(`${hex} ${roots.get(hex)} ${kind} ${linkedAt}\n`);
     }
   }
@@ -308,13 +286,12 @@ async function readUnlinkSides({ redis, layout }: GraphParts, environmentId: str
   return sides;
 }
 
-/** Far more than can lapse between two sweeps. The next sweep drops the rest. */
+/** Far more than expire between two sweeps. */
 const LAPSED_A_SWEEP_MAX = 1_000;
 
-/** Blocks Redis for a few milliseconds. */
 const FENCES_A_CALL_MAX = 1_000;
 
-/** Blocks Redis for a few milliseconds: about 35 µs for a person of eight identities. */
+/** Takes Redis a few milliseconds: about 35 µs for a person of eight identities. */
 const KEYS_A_CALL_MAX = 100;
 
 function createGuards(redis: Redis, layout: Layout): ErasureGuards {
@@ -330,8 +307,7 @@ function createGuards(redis: Redis, layout: Layout): ErasureGuards {
     (await releaseHold(layout.holdKeysOf(environmentId), [erasureId, lapsedAtMs])) === 1;
   return {
     async putHold(hold) {
-      // The list is written first: a hold that is not on it would never expire, but an entry without a hold does no
-      // harm.
+      // The list is written first: a hold without an entry would never expire.
       if (hold.lapsesAtMs !== null) await redis.zadd(layout.lapsing, hold.lapsesAtMs, toMember(hold));
       await putHold(layout.holdKeysOf(hold.environmentId), [hold.erasureId, toLease(hold), '']);
     },
@@ -374,7 +350,6 @@ function createGuards(redis: Redis, layout: Layout): ErasureGuards {
   };
 }
 
-/** Arguments of the calls that set fences. */
 function* toFenceCalls(layout: Layout, cutoffs: readonly Cutoff[]): Generator<ScriptArgument[]> {
   for (const [environmentId, own] of Map.groupBy(cutoffs, (cutoff) => cutoff.environmentId))
     for (let at = 0; at < own.length; at += FENCES_A_CALL_MAX) {
@@ -384,15 +359,14 @@ function* toFenceCalls(layout: Layout, cutoffs: readonly Cutoff[]): Generator<Sc
 }
 
 function createHeldFrom(redis: Redis, layout: Layout): ErasureGuards['heldFrom'] {
-  const ask = createScript(redis, 'heldFrom');
+  const heldFrom = createScript(redis, 'heldFrom');
   return async (environmentId, keys) => {
     const persons: string[] = [];
-    // Asked once for each person: a hold that ends between two calls must not give identities of one person different
-    // answers.
+    // By person: identities of one person get the same result even if a hold ends between two calls.
     const earliest = new Map<string, number | null>();
     while (persons.length < keys.length) {
       const some = keys.slice(persons.length, persons.length + KEYS_A_CALL_MAX);
-      const reply = (await ask([layout.epoch], [layout.namespace, environmentId, ...some])) as Buffer[];
+      const reply = (await heldFrom([layout.epoch], [layout.namespace, environmentId, ...some])) as Buffer[];
       for (let at = 0; at < reply.length; at += 2) {
         const [person, cutoff] = [reply[at]!.toString('hex'), reply[at + 1]!.toString()];
         persons.push(person);
@@ -409,7 +383,7 @@ function earlierOf(one: number | null, other: number | null): number | null {
 
 const ERASURE_ID_BYTES = 16;
 
-/** Value of a lease, also parsed by the scripts: cut-off, time from which it lapses (0: never), keys. */
+/** Value of a lease, which the scripts read too: cut-off, expiry (0: never), keys. */
 function toLease({ cutoffMs, lapsesAtMs, keys }: ErasureHold): Buffer {
   const times = Buffer.alloc(2 * NUMBER_BYTES);
   times.writeUIntBE(cutoffMs, 0, NUMBER_BYTES);
@@ -422,7 +396,7 @@ function fromLease(erasureId: Buffer, lease: Buffer): StoredHold {
   return { erasureId, cutoffMs: lease.readUIntBE(0, NUMBER_BYTES), lapsesAtMs: lapses === 0 ? null : lapses };
 }
 
-/** Member of the list of leases that may lapse. An environment id contains no NUL. */
+/** Member of the list of leases that may expire. An environment id contains no NUL. */
 function toMember({ environmentId, erasureId }: HoldName): Buffer {
   return Buffer.concat([Buffer.from(`${environmentId}\0`), erasureId]);
 }

@@ -1,37 +1,31 @@
+/** Names and formats of all keys about people in Redis. */
 import { IDENTITY_KEY_BYTES, type IdentityKind } from '@playline/contracts';
 
-/** Families of keys that belong to an environment: `{namespace}{family}:{environment}`, in one slot of their own. */
+/** Families of keys of an environment: `{namespace}{family}:{environment}`, in one slot. */
 const FAMILIES = {
   /** HASH identity key -> root key, a bucket each. */
   index: 'i',
   /**
-   * STRING per component: four bytes (kinds as a bitmap; number of anonymous ids), then identity key, kind and link
-   * time of each member, in no order. The name contains the root key as raw bytes.
+   * STRING per component, named by the raw root key: four bytes (bitmap of kinds, number of anonymous ids), then identity
+   * key, kind and link time of each member, unordered.
    */
   component: 'm',
-  /**
-   * HASH per bucket: identity key -> cut-off in ms as text. Without a bucket: STRING, a bitmap of buckets with fences.
-   */
+  /** HASH per bucket: identity key -> cut-off in ms as text. STRING without a bucket: bitmap of buckets with fences. */
   fences: 'f',
   /**
-   * HASH identity key -> its sides of unlinks, 14 bytes each: generation, offset in six bytes, time in six bytes,
-   * letter; 'latest' -> latest time of all, as text.
+   * HASH identity key -> its sides of unlinks, 14 bytes each: generation, offset in six bytes, time in six bytes, side;
+   * 'latest' -> latest time as text.
    */
   unlinks: 'u',
-  /**
-   * HASH identity key -> state of a suspect, 14 bytes: letter, time in six bytes, generation and offset of the fact.
-   */
+  /** HASH identity key -> suspect, 14 bytes: state, time in six bytes, generation and offset of the fact. */
   suspects: 'q',
-  /**
-   * HASH of facts that a rebuild knew as decided: generation and number of a block of 1,024 offsets -> bitmap of
-   * offsets; 'last' -> greatest generation and offset.
-   */
+  /** HASH of facts decided before a rebuild: generation and block of 1,024 offsets -> bitmap; 'last' -> last offset. */
   decided: 'd',
-  /** HASH identity key -> latest cut-off, in ms as text, of the erasures that hold it. */
+  /** HASH identity key -> latest cut-off in ms as text. */
   holds: 'h',
   /** HASH erasure id -> cut-off, time from which it lapses (0: never), keys. */
   leases: 'hl',
-  /** ZSET with all scores 0, so sorted by bytes: identity key ‖ cut-off in six bytes ‖ erasure id. */
+  /** ZSET with scores 0, sorted by bytes: identity key ‖ cut-off in six bytes ‖ erasure id. */
   holders: 'hk',
   /** HASH generation/partition/first offset-last offset -> decisions recorded by one call. */
   outbox: 'o',
@@ -40,8 +34,8 @@ const FAMILIES = {
 } as const;
 
 /**
- * 16,384 buckets: about 64 identities in each at a million linked identities of one environment, so that a bucket stays
- * a listpack (`infra/redis/README.md` sets the bound). It must never change, because stored keys do not move.
+ * 16,384 buckets: about 64 identities in each at a million identities of an environment, so that a bucket stays a
+ * listpack (`infra/redis/README.md`). Must not change, because stored keys do not move.
  */
 const BUCKET_BITS = 14;
 /** What the first two bytes of a key are divided by. */
@@ -52,14 +46,14 @@ export function bucketOf(key: Buffer): number {
   return Math.floor(key.readUInt16BE(0) / BUCKET_KEYS);
 }
 
-/** Bytes of an offset or a time: six reach the year 10,889. */
+/** Bytes of an offset or a time, up to the year 10,889. */
 export const NUMBER_BYTES = 6;
-/** Bytes of a member: its key, a letter for the kind and the link time. */
+/** Bytes of a member: key, kind and link time. */
 export const MEMBER_BYTES = IDENTITY_KEY_BYTES + 1 + NUMBER_BYTES;
 /** Bytes of a component before its first member. */
 export const COMPONENT_HEADER_BYTES = 4;
 
-/** Letters of kinds, in the order of their bits. Both are stored in Redis, so add a new kind at the end. */
+/** Kinds in the order of their bits. Both are stored in Redis, so add a new kind at the end. */
 export const KIND_CODES: Readonly<Record<IdentityKind, string>> = {
   anonymous: 'a',
   passport: 'p',
@@ -76,13 +70,12 @@ export const KIND_CODES: Readonly<Record<IdentityKind, string>> = {
 export interface LayoutNames {
   /** Prefix of every key; '' in a deployment, different in each test. */
   readonly namespace: string;
-  /** Topic whose offsets the graph has applied; its name on the broker. */
+  /** Name on the broker. */
   readonly linkTopic: string;
-  /** Topic of the consents; its name on the broker. */
+  /** Name on the broker. */
   readonly consentTopic: string;
 }
 
-/** Names of all keys about people in Redis; `infra/redis/README.md` lists them. */
 export function createLayout({ namespace, linkTopic, consentTopic }: LayoutNames) {
   const nameOf = (family: keyof typeof FAMILIES, environmentId: string) =>
     `${namespace}${FAMILIES[family]}:{${environmentId}}`;
@@ -99,7 +92,7 @@ export function createLayout({ namespace, linkTopic, consentTopic }: LayoutNames
     progress: `${namespace}identity:applied:${linkTopic}`,
     /** HASH 'run' -> run of Redis in which the whole log was applied, partition -> greatest offset applied since. */
     consentLog: `${namespace}c:log:${consentTopic}`,
-    /** ZSET environment ‖ 0x00 ‖ erasure id -> time from which it may lapse. Of every environment, so outside of any slot. */
+    /** ZSET environment ‖ 0x00 ‖ erasure id -> time from which it may lapse, of every environment. */
     lapsing: `${namespace}erasure:lapsing`,
     indexOf: bucketIn('index'),
     fencesOf: bucketIn('fences'),
@@ -117,12 +110,12 @@ export function createLayout({ namespace, linkTopic, consentTopic }: LayoutNames
 }
 export type Layout = ReturnType<typeof createLayout>;
 
-const kindBits = Object.values(KIND_CODES).map((letter, at) => `${letter} = ${2 ** at}`);
+const kindBits = Object.values(KIND_CODES).map((code, at) => `${code} = ${2 ** at}`);
 
-/** The same names for the scripts, as the lines before each of them. */
+/** The same names as Lua, in front of each script. */
 export const LUA_LAYOUT = `
 local FAMILY = { ${Object.entries(FAMILIES)
-  .map(([family, letters]) => `${family} = '${letters}'`)
+  .map(([family, prefix]) => `${family} = '${prefix}'`)
   .join(', ')} }
 local KEY_BYTES, MEMBER_BYTES, HEADER_BYTES = ${IDENTITY_KEY_BYTES}, ${MEMBER_BYTES}, ${COMPONENT_HEADER_BYTES}
 local KIND_BITS = { ${kindBits.join(', ')} }

@@ -5,7 +5,7 @@ import { openTestPeople } from '../test/test-people.ts';
 const inRedis = openTestPeople();
 afterAll(inRedis.close);
 
-it('Redis writes its log anew when it is asked, and being asked while it does so is no fault', async () => {
+it('rewriteLog starts a rewrite, and a running one is no fault', async () => {
   const { people } = await inRedis.open();
   const read = async (field: string) =>
     Number(new RegExp(`^${field}:(\\d+)`, 'm').exec(await inRedis.redis.info('persistence'))?.[1]);

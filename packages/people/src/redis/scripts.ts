@@ -1,3 +1,4 @@
+/** Assembles and runs the Lua scripts. */
 import { readFileSync } from 'node:fs';
 import { isReplyError, PRESENT_RUN_LUA, type Redis, runScriptBuffer } from '@playline/stores/redis';
 import { LaggingStoreFault } from '../consents.ts';
@@ -19,17 +20,13 @@ interface ScriptParts {
   readonly flag: string;
 }
 
-/**
- * The parts of each script. Without a flag, Redis refuses a whole script when memory is out, and
- * never runs half of one.
- */
+/** Without a flag, Redis refuses a whole script when it is out of memory. */
 const SCRIPTS = {
   applyFacts: {
     before: PRESENT_RUN_LUA,
     files: ['unlink-sides', 'decided', 'components', 'unlink', 'logged', 'facts'],
     flag: '',
   },
-  // It frees memory.
   trimOutbox: { files: ['trim'], flag: 'allow-oom' },
   forgetIdentities: { files: ['take-out', 'forget'], flag: '' },
   loadOverrides: { files: ['load'], flag: '' },
@@ -41,7 +38,7 @@ const SCRIPTS = {
   heldFrom: { files: ['held-from'], flag: 'no-writes' },
   releaseHold: { files: ['holds', 'release-hold'], flag: 'allow-oom' },
   raiseFences: { files: ['raise-fences'], flag: '' },
-  // Also without memory: it mostly frees some, and until it is done no link is applied and no consent is read.
+  // Also without memory, because no link is applied and no consent read until it is done.
   enforceFences: { files: ['unlink-sides', 'take-out', 'enforce-fences'], flag: 'allow-oom' },
   fenceStatus: { before: PRESENT_RUN_LUA, files: ['fence-status'], flag: 'no-writes' },
   completeFences: { before: PRESENT_RUN_LUA, files: ['complete-fences'], flag: 'allow-oom' },
@@ -54,7 +51,7 @@ const SCRIPTS = {
 } as const satisfies Readonly<Record<string, ScriptParts>>;
 export type ScriptName = keyof typeof SCRIPTS;
 
-/** The full text of each script, for Redis and for the linter. */
+/** The full text of each script. */
 export const SCRIPT_TEXTS = Object.fromEntries(
   Object.entries<ScriptParts>(SCRIPTS).map(([name, script]) => [name, toText(script)]),
 ) as Readonly<Record<ScriptName, string>>;
@@ -67,13 +64,10 @@ function toText({ before, files, flag }: ScriptParts): string {
 
 export type ScriptArgument = string | number | Buffer;
 
-/**
- * Runs one script; texts of its reply are buffers.
- * @throws the faults that the scripts signal by error replies, or a fault of the connection
- */
+/** Runs a script; texts of its reply are buffers. @throws the faults of `FAULTS`, or a fault of the connection */
 export type RunScript = (keys: readonly string[], args: readonly ScriptArgument[]) => Promise<unknown>;
 
-/** Creates the function that runs a script by its hash, or by its text if the server does not know it yet. */
+/** Creates the function that runs a script by its hash, or by its text if the server does not know it. */
 export function createScript(redis: Redis, name: ScriptName): RunScript {
   const script = SCRIPT_TEXTS[name];
   return async (keys, args) => {
@@ -85,18 +79,20 @@ export function createScript(redis: Redis, name: ScriptName): RunScript {
   };
 }
 
-function isReplyStarting(error: unknown, code: string): boolean {
-  return isReplyError(error) && error.message.startsWith(code);
-}
+/** Faults by the code of an error reply. */
+const FAULTS: Readonly<Record<string, new () => Error>> = {
+  NOEPOCH: MissingEpochFault,
+  NOFENCES: MissingFencesFault,
+  RESTARTED: RestartedFault,
+  NOHOLD: MissingHoldFault,
+  EPOCH: EpochPresentFault,
+  LAGGING: LaggingStoreFault,
+};
 
-/** Turns error replies of scripts into faults of the ports. */
 function toFault(error: unknown): unknown {
-  if (isReplyStarting(error, 'NOEPOCH')) return new MissingEpochFault();
-  if (isReplyStarting(error, 'NOFENCES')) return new MissingFencesFault();
-  if (isReplyStarting(error, 'RESTARTED')) return new RestartedFault();
-  if (isReplyStarting(error, 'NOHOLD')) return new MissingHoldFault();
-  if (isReplyStarting(error, 'EPOCH')) return new EpochPresentFault();
-  if (isReplyStarting(error, 'BEHIND')) return new GraphBehindFault(Number((error as Error).message.split(' ')[1]));
-  if (isReplyStarting(error, 'LAGGING')) return new LaggingStoreFault();
-  return error;
+  if (!isReplyError(error)) return error;
+  const [code = '', detail] = error.message.split(' ');
+  if (code === 'BEHIND') return new GraphBehindFault(Number(detail));
+  const Fault = FAULTS[code];
+  return Fault === undefined ? error : new Fault();
 }

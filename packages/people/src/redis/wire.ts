@@ -1,10 +1,11 @@
+/** The binary formats that the graph's scripts read and write. */
 import { IDENTITY_KEY_BYTES, type IdentityKind, ZERO_KEY } from '@playline/contracts';
 import type { Applied, DecidedFact, LoggedSuspect, Member, Override, Suspect, UnlinkSide } from '../graph.ts';
 import type { LoggedFact, RefusalReason, RulingReason, SplitSide, StepDecision } from '../identities/decisions.ts';
 import type { GraphStep, NamedIdentity } from '../identities/steps.ts';
 import { COMPONENT_HEADER_BYTES, KIND_CODES, MEMBER_BYTES, NUMBER_BYTES } from './layout.ts';
 
-// Letters that are stored in Redis. They must not change, even if a list is reordered.
+// Codes that are stored in Redis, and must not change.
 const LINK_CODES: Readonly<Record<StepDecision['link'], string>> = {
   identify: 'i',
   alias: 'a',
@@ -37,12 +38,12 @@ const REASON_CODES: Readonly<Record<RefusalReason | RulingReason | '', string>> 
 const SUSPECT_CODES: Readonly<Record<Suspect['state'], string>> = { held: 'h', allowed: 'w', blocked: 'k' };
 const SIDE_CODES: Readonly<Record<UnlinkSide['side'], string>> = { split: 's', stayed: 't', none: 'n' };
 
-function invert<T extends string>(letters: Readonly<Record<T, string>>): (letter: number) => T {
-  const words = new Map((Object.keys(letters) as T[]).map((word) => [letters[word].charCodeAt(0), word]));
-  return (letter) => {
-    const word = words.get(letter);
-    if (word === undefined) throw new Error(`unknown letter ${letter} in the identity graph`);
-    return word;
+function invert<T extends string>(codes: Readonly<Record<T, string>>): (code: number) => T {
+  const values = new Map((Object.keys(codes) as T[]).map((value) => [codes[value].charCodeAt(0), value]));
+  return (code) => {
+    const value = values.get(code);
+    if (value === undefined) throw new Error(`unknown code ${code} in the identity graph`);
+    return value;
   };
 }
 const toKind = invert(KIND_CODES);
@@ -52,7 +53,7 @@ const toReason = invert(REASON_CODES);
 const toSide = invert(SIDE_CODES);
 const toSuspectState = invert(SUSPECT_CODES);
 
-const codeOf = (letter: string): number => letter.charCodeAt(0);
+const byteOf = (code: string): number => code.charCodeAt(0);
 
 export function toKindCodes(kinds: readonly IdentityKind[]): string {
   return kinds.map((kind) => KIND_CODES[kind]).join('');
@@ -70,18 +71,18 @@ function toShortText(text: string): Buffer {
   return Buffer.concat([Buffer.of(bytes.length), bytes]);
 }
 
-/** Bytes of a fact and of a step without its other keys: `read_fact` and `read_step` of facts.lua. */
+/** Bytes of a fact, and of a step without its other keys, as facts.lua reads them. */
 const FACT_BYTES = 3 * NUMBER_BYTES + 2;
 const STEP_HEAD_BYTES = 4 + 2 * IDENTITY_KEY_BYTES + 1;
 
 /** Replaces the number of other keys when they are left out. */
 const OTHERS_LEFT_OUT = 255;
 
-/** Replaces the number of steps for an unlink. The number of identities, in two bytes, and the identities follow. */
+/** Replaces the number of steps of an unlink. Number of identities in two bytes, and the identities, follow. */
 const IS_UNLINK = 255;
 const NAMED_BYTES = 1 + IDENTITY_KEY_BYTES;
 
-/** Comes before the number of steps when the log has something about the fact: its length in four bytes, and an entry. */
+/** Precedes the number of steps of a fact with logged decisions: their length in four bytes, and an entry. */
 const IS_LOGGED = 254;
 const LOGGED_HEAD_BYTES = 1 + 4;
 
@@ -99,9 +100,9 @@ function writeKey(target: Buffer, at: number, key: Buffer): number {
 
 function writeStep(target: Buffer, start: number, { step, withOthers }: { step: GraphStep; withOthers: boolean }) {
   let at = start;
-  target[at++] = codeOf(LINK_CODES[step.link]);
-  target[at++] = codeOf(KIND_CODES[step.aKind]);
-  target[at++] = codeOf(KIND_CODES[step.bKind]);
+  target[at++] = byteOf(LINK_CODES[step.link]);
+  target[at++] = byteOf(KIND_CODES[step.aKind]);
+  target[at++] = byteOf(KIND_CODES[step.bKind]);
   target[at++] = step.blocked ? 1 : 0;
   at = writeKey(target, at, step.aKey);
   at = writeKey(target, at, step.bKey);
@@ -115,37 +116,37 @@ function writeUnlink(target: Buffer, start: number, named: readonly NamedIdentit
   target[start] = IS_UNLINK;
   let at = target.writeUInt16BE(named.length, start + 1);
   for (const { key, kind } of named) {
-    target[at] = codeOf(KIND_CODES[kind]);
+    target[at] = byteOf(KIND_CODES[kind]);
     at = writeKey(target, at + 1, key);
   }
   return at;
 }
 
 /**
- * Consecutive facts of one call: offset, received at, event time, index of its environment in the accompanying list,
- * what the log has about it if anything, number of steps, then the steps or the identities to be split off.
- * @param withOthers false leaves out the other keys of `same_id` steps, which cost a hash each and are rarely needed
+ * The facts of one call: offset, received at, event time, index of the environment, logged decisions if any, number of
+ * steps, then the steps or the identities to split off.
+ * @param withOthers false omits the other keys of `same_id` steps, which cost a hash each and are rarely needed
  */
 export function toFactsBlob(
   facts: readonly LoggedFact[],
   withOthers: boolean,
 ): { blob: Buffer; environmentIds: string[] } {
-  const places = new Map<string, number>();
+  const indexes = new Map<string, number>();
   const entries = facts.some(({ logged }) => logged !== undefined)
     ? facts.map(({ logged }) => toLoggedBytes(logged))
     : [];
   const entryBytes = entries.reduce((sum, entry) => sum + entry.length, 0);
   const blob = Buffer.allocUnsafe(facts.reduce((sum, fact) => sum + factBytes(fact, withOthers), entryBytes));
   let at = 0;
-  for (const [index, { environmentId, offset, receivedAt, eventTime, steps, unlink }] of facts.entries()) {
-    const place = places.get(environmentId) ?? places.size;
-    places.set(environmentId, place);
+  for (const [factIndex, { environmentId, offset, receivedAt, eventTime, steps, unlink }] of facts.entries()) {
+    const index = indexes.get(environmentId) ?? indexes.size;
+    indexes.set(environmentId, index);
     for (const value of [offset, receivedAt, eventTime]) {
       blob.writeUIntBE(Math.max(0, value), at, NUMBER_BYTES);
       at += NUMBER_BYTES;
     }
-    blob[at++] = place;
-    at += entries[index]?.copy(blob, at) ?? 0;
+    blob[at++] = index;
+    at += entries[factIndex]?.copy(blob, at) ?? 0;
     if (unlink !== undefined) {
       at = writeUnlink(blob, at, unlink);
       continue;
@@ -153,16 +154,15 @@ export function toFactsBlob(
     blob[at++] = steps.length;
     for (const step of steps) at = writeStep(blob, at, { step, withOthers });
   }
-  return { blob, environmentIds: [...places.keys()] };
+  return { blob, environmentIds: [...indexes.keys()] };
 }
 
-/** Blob of a row of a rebuild: environment, identity key, root, kind and link time. */
+/** A row of a rebuild: environment, identity key, root, kind and link time. */
 export function toOverrideBlob(row: Override): Buffer {
   const kind = Buffer.from(KIND_CODES[row.kind]);
   return Buffer.concat([toShortText(row.environmentId), row.key, row.root, kind, toNumberBytes(row.linkedAt)]);
 }
 
-/** Stored bytes of a side of an unlink. */
 function toSideBytes({ generation, offset, unlinkedAt, side }: UnlinkSide): Buffer {
   return Buffer.concat([
     Buffer.of(generation),
@@ -171,32 +171,29 @@ function toSideBytes({ generation, offset, unlinkedAt, side }: UnlinkSide): Buff
   ]);
 }
 
-/** Blob of a row of a rebuild: environment, identity key, side. */
+/** A row of a rebuild: environment, identity key, side. */
 export function toUnlinkSideBlob(row: UnlinkSide): Buffer {
   return Buffer.concat([toShortText(row.environmentId), row.key, toSideBytes(row)]);
 }
 
-/** Blob of a row of a rebuild: environment, generation and offset of a fact that was decided. */
+/** A row of a rebuild: environment, generation and offset of a decided fact. */
 export function toDecidedBlob({ environmentId, generation, offset }: DecidedFact): Buffer {
   return Buffer.concat([toShortText(environmentId), Buffer.of(generation), toNumberBytes(offset)]);
 }
 
-/** Blob of a row of a rebuild: environment, identity key, and the stored value. */
+/** A row of a rebuild: environment, identity key, and the stored value. */
 export function toSuspectBlob({ environmentId, key, state, since, generation, offset }: LoggedSuspect): Buffer {
-  const place = Buffer.concat([Buffer.of(generation), toNumberBytes(offset)]);
-  const value = Buffer.concat([Buffer.from(SUSPECT_CODES[state]), toNumberBytes(since), place]);
+  const position = Buffer.concat([Buffer.of(generation), toNumberBytes(offset)]);
+  const value = Buffer.concat([Buffer.from(SUSPECT_CODES[state]), toNumberBytes(since), position]);
   return Buffer.concat([toShortText(environmentId), key, value]);
 }
 
-/** Parses the stored value of a suspect: state, time, and the place of its fact. */
 export function fromSuspect(environmentId: string, key: Buffer, value: Buffer): Suspect {
   return { environmentId, key, state: toSuspectState(value[0]!), since: value.readUIntBE(1, NUMBER_BYTES) };
 }
 
-/** Bytes of a side. */
 const SIDE_BYTES = 1 + 2 * NUMBER_BYTES + 1;
 
-/** Parses the stored sides of an identity. */
 export function fromSides(environmentId: string, key: Buffer, bytes: Buffer): UnlinkSide[] {
   const sides: UnlinkSide[] = [];
   for (let at = 0; at < bytes.length; at += SIDE_BYTES)
@@ -211,14 +208,13 @@ export function fromSides(environmentId: string, key: Buffer, bytes: Buffer): Un
   return sides;
 }
 
-/** Parses a member in the bytes of a component or of moved identities. */
 function memberAt(bytes: Buffer, at: number): Member {
   const kindAt = at + IDENTITY_KEY_BYTES;
   const key = bytes.subarray(at, kindAt);
   return { key, kind: toKind(bytes[kindAt]!), linkedAt: bytes.readUIntBE(kindAt + 1, NUMBER_BYTES) };
 }
 
-/** Members by ascending key; in Redis they are in order of arrival. */
+/** Members by ascending key; in Redis they are unordered. */
 function toMembers(bytes: Buffer, start: number, end: number): Member[] {
   const members: Member[] = [];
   for (let at = start; at < end; at += MEMBER_BYTES) members.push(memberAt(bytes, at));
@@ -230,9 +226,7 @@ export function fromComponent(component: Buffer): Member[] {
   return toMembers(component, COMPONENT_HEADER_BYTES, component.length);
 }
 
-/**
- * Entry of a step: five letters (link, kinds, outcome, reason), three keys, the number of moved identities, and these.
- */
+/** Entry of a step: five codes (link, kinds, outcome, reason), three keys, number of moved identities, and these. */
 const STEP_CODES = 5;
 const STEP_BYTES = STEP_CODES + 3 * IDENTITY_KEY_BYTES + 2;
 const PARKED = 'P'.charCodeAt(0);
@@ -241,7 +235,7 @@ const PARKED = 'P'.charCodeAt(0);
 const LENGTH_AT = NUMBER_BYTES;
 const ENTRY_HEAD_BYTES = NUMBER_BYTES + 4;
 
-/** Parses the reply of facts.lua: the result of each fact, up to the first that needs its other keys. */
+/** Parses the reply of facts.lua: the results up to the first fact that needs its other keys. */
 export function fromReply(reply: Buffer): Applied[] {
   const applied: Applied[] = [];
   let at = 0;
@@ -268,15 +262,15 @@ function fromEntry(reply: Buffer, start: number, end: number): Applied {
   return { kind: 'decided', decisions };
 }
 
-/** Follows the entry of an unlink, the only one of its fact: root, number and members of the side that stays. */
+/** Follows the entry of an unlink: root, number and members of the side that stays. */
 function fromStayed(reply: Buffer, at: number, end: number): SplitSide | null {
   const members = toMembers(reply, at + IDENTITY_KEY_BYTES + 2, end);
   return members.length === 0 ? null : { root: reply.subarray(at, at + IDENTITY_KEY_BYTES), members };
 }
 
 function fromStep(reply: Buffer, at: number, end: number): StepDecision {
-  const keyAt = (place: number) => {
-    const start = at + STEP_CODES + place * IDENTITY_KEY_BYTES;
+  const keyAt = (index: number) => {
+    const start = at + STEP_CODES + index * IDENTITY_KEY_BYTES;
     return reply.subarray(start, start + IDENTITY_KEY_BYTES);
   };
   return {
@@ -295,7 +289,6 @@ function fromStep(reply: Buffer, at: number, end: number): StepDecision {
 
 const NOTHING = Buffer.alloc(0);
 
-/** What the log has about a fact, with its head. */
 function toLoggedBytes(logged: LoggedFact['logged']): Buffer {
   if (logged === undefined) return NOTHING;
   const entry = logged === 'parked' ? Buffer.of(PARKED) : Buffer.concat(logged.map(toEntry));
@@ -308,8 +301,8 @@ function toLoggedBytes(logged: LoggedFact['logged']): Buffer {
 /** The entry of a step as facts.lua writes it, the inverse of `fromEntry`. */
 function toEntry(decision: StepDecision): Buffer {
   const { link, aKind, bKind, outcome, reason, aKey, bKey, root, moved, stayed } = decision;
-  const letters = [LINK_CODES[link], KIND_CODES[aKind], KIND_CODES[bKind], OUTCOME_CODES[outcome]];
-  const step = [Buffer.from([...letters, REASON_CODES[reason]].join('')), aKey, bKey, root, toMembersBytes(moved)];
+  const codes = [LINK_CODES[link], KIND_CODES[aKind], KIND_CODES[bKind], OUTCOME_CODES[outcome]];
+  const step = [Buffer.from([...codes, REASON_CODES[reason]].join('')), aKey, bKey, root, toMembersBytes(moved)];
   if (link !== 'unlink') return Buffer.concat(step);
   return Buffer.concat([...step, stayed?.root ?? ZERO_KEY, toMembersBytes(stayed?.members ?? [])]);
 }

@@ -25,8 +25,7 @@ const idOf = (name: Name) => name.slice(name.indexOf(':') + 1);
 const isBlocked = (name: Name) => idOf(name) === 'null';
 
 /**
- * A naive model of persons: lists of names that are searched from end to end, without stores, crashes or copies. Tests
- * compare the stores with it.
+ * A naive model of persons: lists of names, without stores, crashes or copies. Tests compare the stores with it.
  */
 export class NaivePeople {
   readonly #rules: NaiveRules;
@@ -34,8 +33,8 @@ export class NaivePeople {
   readonly #fences = new Map<Name, number>();
   readonly #holds = new Map<Name, number>();
   readonly #splits: Split[] = [];
-  /** Unlinks that split nobody, by the first identity that they named. */
-  #vain: { first: Name; atMs: number }[] = [];
+  /** Unlinks without effect, by their first identity. */
+  #ineffective: { first: Name; atMs: number }[] = [];
 
   constructor(rules: NaiveRules) {
     this.#rules = rules;
@@ -45,10 +44,10 @@ export class NaivePeople {
     return this.#persons.find(({ members }) => members.has(name));
   }
 
-  /** Number of splits that the name was in, and of unlinks of it that split nobody. */
+  /** Number of splits with the name, and of its unlinks without effect. */
   splitsOf(name: Name): number {
-    const splits = this.#splits.filter(({ leaving: gone, stayed }) => gone.has(name) || stayed.has(name));
-    return splits.length + this.#vain.filter(({ first }) => first === name).length;
+    const splits = this.#splits.filter(({ leaving, stayed }) => leaving.has(name) || stayed.has(name));
+    return splits.length + this.#ineffective.filter(({ first }) => first === name).length;
   }
 
   /** Erases all members of the person, and refuses their facts up to the cut-off from now on. */
@@ -57,10 +56,10 @@ export class NaivePeople {
     for (const one of erased) {
       this.personOf(one)?.members.delete(one);
       this.#fences.set(one, cutoffMs);
-      for (const { leaving: gone, stayed } of this.#splits) for (const side of [gone, stayed]) side.delete(one);
+      for (const { leaving, stayed } of this.#splits) for (const side of [leaving, stayed]) side.delete(one);
     }
     this.#persons = this.#persons.filter(({ members }) => members.size > 0);
-    this.#vain = this.#vain.filter(({ first }) => !erased.includes(first));
+    this.#ineffective = this.#ineffective.filter(({ first }) => !erased.includes(first));
     return erased;
   }
 
@@ -80,22 +79,22 @@ export class NaivePeople {
     return touched.some((name) => fact.receivedAt! > (this.#holds.get(name) ?? Number.POSITIVE_INFINITY));
   }
 
-  /** The result of each step of a fact, in the words of `toWords`. */
+  /** The result of each step of a fact, as `describeOutcome` formats it. */
   decide(fact: FactOptions): string[] {
     if (this.#isHeld(fact)) return ['parked'];
     if (fact.link === 'unlink') {
       const outcome = this.#unlink(fact);
-      const isVain = outcome !== 'unlinked' && !this.#isFenced(fact.to, fact);
-      if (isVain) this.#vain.push({ first: fact.to, atMs: fact.receivedAt! });
+      const isIneffective = outcome !== 'unlinked' && !this.#isFenced(fact.to, fact);
+      if (isIneffective) this.#ineffective.push({ first: fact.to, atMs: fact.receivedAt! });
       return [outcome];
     }
     const { link, from, to } = fact;
-    const words: string[] = [];
+    const outcomes: string[] = [];
     const untyped: Name = `untyped:${idOf(to)}`;
     if (link === 'identify' && kindOf(to) !== 'untyped')
-      words.push(this.#join(fact, { a: to, b: untyped, link: 'same_id' }));
-    if (from !== undefined) words.push(this.#join(fact, { a: from, b: to, link }));
-    return words;
+      outcomes.push(this.#join(fact, { a: to, b: untyped, link: 'same_id' }));
+    if (from !== undefined) outcomes.push(this.#join(fact, { a: from, b: to, link }));
+    return outcomes;
   }
 
   #join(fact: FactOptions, { a, b, link }: { a: Name; b: Name; link: 'identify' | 'alias' | 'same_id' }): string {
@@ -163,7 +162,7 @@ export class NaivePeople {
     if (names.some((name) => this.#isFenced(name, fact))) return 'refused: fenced';
     const isSame = ({ atMs }: { atMs: number }) => atMs === fact.receivedAt;
     if (this.#splits.some((one) => isSame(one) && one.leaving.has(fact.to))) return 'unchanged';
-    if (this.#vain.some((one) => isSame(one) && one.first === fact.to)) return 'unchanged';
+    if (this.#ineffective.some((one) => isSame(one) && one.first === fact.to)) return 'unchanged';
     const person = this.personOf(fact.to);
     if (names.some((name) => name !== fact.to && (person === undefined || !person.members.has(name))))
       return 'refused: not_one_person';
@@ -171,13 +170,13 @@ export class NaivePeople {
     const sides = [true, false].map(
       (isNamed) => new Map([...person.members].filter(([name]) => names.includes(name) === isNamed)),
     );
-    const [gone, stayed] = sides as [Map<Name, number>, Map<Name, number>];
+    const [leaving, stayed] = sides as [Map<Name, number>, Map<Name, number>];
     const least = (members: Map<Name, number>) => [...members.keys()].sort(this.#rules.compare)[0]!;
-    const keeps = gone.has(person.root) ? gone : stayed;
+    const keeps = leaving.has(person.root) ? leaving : stayed;
     this.#persons = this.#persons.filter((one) => one !== person);
-    for (const members of [gone, stayed])
+    for (const members of [leaving, stayed])
       this.#persons.push({ root: members === keeps ? person.root : least(members), members });
-    this.#splits.push({ atMs: fact.receivedAt!, leaving: new Set(gone.keys()), stayed: new Set(stayed.keys()) });
+    this.#splits.push({ atMs: fact.receivedAt!, leaving: new Set(leaving.keys()), stayed: new Set(stayed.keys()) });
     return 'unlinked';
   }
 }

@@ -22,7 +22,7 @@ export type LinkRequest = {
   late: number;
   before: number;
 };
-const ask: fc.Arbitrary<LinkRequest> = fc
+const linkRequest: fc.Arbitrary<LinkRequest> = fc
   .record({
     link: fc.constantFrom<FactOptions['link'][]>('alias', 'alias', 'identify', 'identify', 'unlink'),
     from: name,
@@ -35,7 +35,7 @@ const ask: fc.Arbitrary<LinkRequest> = fc
 
 /** A step of a program. */
 export type Command =
-  | { kind: 'facts'; asks: LinkRequest[] }
+  | { kind: 'facts'; requests: LinkRequest[] }
   /** Repeats the last call, as after a lost answer. */
   | { kind: 'repeat' }
   /** Appends a copy of an unlink, as there may be of a parked one. */
@@ -54,7 +54,10 @@ export type Command =
 export const command: fc.Arbitrary<Command> = fc.oneof(
   {
     weight: 8,
-    arbitrary: fc.record({ kind: fc.constant('facts'), asks: fc.array(ask, { minLength: 1, maxLength: 6 }) }),
+    arbitrary: fc.record({
+      kind: fc.constant('facts'),
+      requests: fc.array(linkRequest, { minLength: 1, maxLength: 6 }),
+    }),
   },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('repeat') }) },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('copy'), back: fc.nat(3) }) },

@@ -19,8 +19,8 @@ export interface Outcome {
 }
 
 /**
- * Says when it is ready. From the first message on, it sends as many requests as the limit allows for the whole time, and
- * then says when it was allowed how many units.
+ * Reports when it is ready. From the first message on, it sends as many requests as the limit allows for the whole time, and
+ * then reports the units it was allowed, with their times.
  */
 const { url, namespace, policy, cost, forMs } = JSON.parse(process.argv.at(-1) ?? '') as Greed;
 const balances = openRedisBalances({ url, namespace });

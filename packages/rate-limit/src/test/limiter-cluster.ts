@@ -37,10 +37,10 @@ export class LimiterCluster {
   }
 
   async request({ process, cost, readMs }: Request): Promise<void> {
-    const place = process % this.#limiters.length;
-    const bucket = (this.#limiters[place] as SharedLimiter).bucket('key', this.#policy);
-    this.#open[place] = (this.#open[place] ?? 0) + 1;
-    this.#openMax[place] = Math.max(this.#openMax[place] ?? 0, this.#open[place]);
+    const position = process % this.#limiters.length;
+    const bucket = (this.#limiters[position] as SharedLimiter).bucket('key', this.#policy);
+    this.#open[position] = (this.#open[position] ?? 0) + 1;
+    this.#openMax[position] = Math.max(this.#openMax[position] ?? 0, this.#open[position]);
     const admitted = bucket.admit();
     const { allowed } = admitted instanceof Promise ? await admitted : admitted;
     if (allowed && readMs > 0) await pause(readMs);
@@ -50,7 +50,7 @@ export class LimiterCluster {
     } else {
       this.refused++;
     }
-    this.#open[place] -= 1;
+    this.#open[position] -= 1;
   }
 
   /**

@@ -1,5 +1,4 @@
-// What this package takes of @platformatic/kafka. Product code imports it from here and nowhere else, so that the
-// client is never evaluated before its schemas are deferred.
+// The only import of @platformatic/kafka in product code, so that its schemas are deferred first.
 import './deferred-schemas.ts';
 
 export {

@@ -1,10 +1,6 @@
 /**
- * Replaces the wall clock where kafkajs 2.2.4 uses it for durations: whether a heartbeat is due, and whether a request
- * is late. If the clock is set back by an hour, no heartbeat is sent for an hour: the group takes the partitions away
- * without a notice here, and a hanging broker is waited for. If it is set forward, all requests in flight fail.
- *
- * Two uses of the wall clock stay, because they do no harm: the client-side throttle (brokers throttle themselves), and
- * the age of metadata, which a fault refreshes.
+ * Replaces the wall clock where kafkajs 2.2.4 measures durations by it. If the clock is set back by an hour, kafkajs sends
+ * no heartbeat for an hour; if it is set forward, all requests in flight fail.
  */
 import { createRequire } from 'node:module';
 
@@ -31,13 +27,13 @@ interface RequestQueue {
 
 const groupPrototype = require('kafkajs/src/consumer/consumerGroup').prototype as Heartbeating;
 const originalHeartbeat = groupPrototype.heartbeat;
-/** Time of the last heartbeat by the monotonic clock, and the value that kafkajs noted for it. */
-const heard = new WeakMap<Heartbeating, { lastRequest: number; atMs: number }>();
+/** Monotonic time of the last heartbeat, and the value that kafkajs noted for it. */
+const heartbeats = new WeakMap<Heartbeating, { lastRequest: number; atMs: number }>();
 
 groupPrototype.heartbeat = async function heartbeat(this: Heartbeating, options: { interval: number }) {
-  const known = heard.get(this);
+  const known = heartbeats.get(this);
   if (known === undefined || known.lastRequest !== this.lastRequest) note(this);
-  // Makes the heartbeat due whatever the wall clock says: kafkajs compares this value with the wall clock.
+  // Makes the heartbeat due: kafkajs compares this value with the wall clock.
   else if (performance.now() - known.atMs >= options.interval) this.lastRequest = 0;
   const before = this.lastRequest;
   await originalHeartbeat.call(this, options);
@@ -45,19 +41,16 @@ groupPrototype.heartbeat = async function heartbeat(this: Heartbeating, options:
 };
 
 function note(group: Heartbeating): void {
-  heard.set(group, { lastRequest: group.lastRequest, atMs: performance.now() });
+  heartbeats.set(group, { lastRequest: group.lastRequest, atMs: performance.now() });
 }
 
 const queuePrototype = require('kafkajs/src/network/requestQueue').prototype as RequestQueue;
 const { sendSocketRequest, destroy } = queuePrototype;
-/** By the monotonic clock: when each request in flight was sent, and when each queue checks next. */
+/** Monotonic times at which each request was sent, and at which each queue checks next. */
 const sentAtMs = new WeakMap<TimedRequest, number>();
 const checkAtMs = new WeakMap<RequestQueue, number>();
 
-/**
- * kafkajs checks every connection for late requests ten times a second, even without a request in flight: most wake-ups
- * of an idle consumer. Here a timer is set for the first request that can become late, and none without a request.
- */
+/** A timer only for the first request that can be late; kafkajs checks every connection ten times a second. */
 function awaitLate(queue: RequestQueue): void {
   const nowMs = performance.now();
   let dueMs = Number.POSITIVE_INFINITY;

@@ -1,4 +1,4 @@
-/** Numbers of Kafka's protocol that several requests send. */
+/** Constants of Kafka's protocol. */
 
 /** Replica id of an ordinary client. */
 export const NO_REPLICA = -1;
@@ -6,23 +6,20 @@ export const NO_REPLICA = -1;
 export const NO_EPOCH = -1;
 /** No fetch session: every request names everything it wants. */
 export const NO_SESSION = { id: 0, epoch: -1 } as const;
-/** Special timestamps that ask for the first offset of a log and for its end. */
+/** Special timestamps of a log's first offset and its end. */
 export const EARLIEST = -2n;
 export const LATEST = -1n;
-/** Also shows what lies after an open transaction. */
+/** Includes records after an open transaction. */
 export const READ_UNCOMMITTED = 0;
-/** Only records of transactions that were committed or aborted; open ones are not shown. */
+/** Records before the first open transaction. */
 export const READ_COMMITTED = 1;
-/** So that an answer contains one batch: brokers always send at least one whole batch. */
+/** Limits a response to one batch: brokers always send at least one. */
 export const ONE_BATCH_BYTES = 1;
 
 /** Format of record batches since Kafka 0.11. No other is written or read here. */
 export const BATCH_MAGIC = 2;
 
-/**
- * Byte offsets of the fields in the head of a batch; the first record begins at `records`. `length` counts the bytes
- * after it. The checksum covers everything from the attributes on.
- */
+/** Byte offsets in the head of a batch. `length` counts the bytes after it; the checksum covers the rest from `attributes`. */
 export const BATCH_HEAD = {
   firstOffset: 0,
   length: 8,
@@ -40,11 +37,11 @@ export const BATCH_HEAD = {
   records: 61,
 } as const;
 
-/** Bits of the attributes. The broker sets the time of all records, which is in the head of the batch. */
+/** Attributes. The broker sets the time of all records, in the head of the batch. */
 export const IS_LOG_APPEND = 8;
 /** The batch is part of a transaction. */
 export const IS_TRANSACTIONAL = 16;
-/** The batch holds the marker at the end of a transaction, and no records. */
+/** The batch holds a transaction marker instead of records. */
 export const IS_CONTROL = 32;
 
 /** Second half of a marker's key when the transaction was aborted. */

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { send } from '../test/producer-contract.ts';
 import { readTopic } from './log/open-log-reader.ts';
 import { openProducer } from './producer/open-producer.ts';
@@ -19,29 +19,22 @@ async function write(topic: string, texts: readonly string[]): Promise<void> {
 
 const textsOf = (records: readonly { value: Buffer | null }[]) => records.map(({ value }) => String(value));
 
-describe('readTopic', () => {
-  it('reads every partition to its end, each in the order of the log', async () => {
-    const topic = await kafka.createTopic({ partitions: 3 });
-    const texts = Array.from({ length: 200 }, (_, i) => `${i % 7}-${String(i).padStart(3, '0')}`);
-    await write(topic, texts);
+it('readTopic reads every partition to its end in the order of the log, and from its start each time', async () => {
+  const topic = await kafka.createTopic({ partitions: 3 });
+  expect(await readTopic({ brokers: kafka.brokers, topic })).toEqual([]);
+  const texts = Array.from({ length: 200 }, (_, i) => `${i % 7}-${String(i).padStart(3, '0')}`);
+  await write(topic, texts);
+  for (let round = 0; round < 2; round++) {
     const records = await readTopic({ brokers: kafka.brokers, topic });
     expect(textsOf(records).toSorted()).toEqual(texts.toSorted());
     for (let key = 0; key < 7; key++) {
       const own = textsOf(records.filter((record) => String(record.key) === String(key)));
       expect(own).toEqual(own.toSorted());
     }
-  });
+  }
+});
 
-  it('gives nothing for an empty topic, and reads again from the start', async () => {
-    const topic = await kafka.createTopic({ partitions: 2 });
-    expect(await readTopic({ brokers: kafka.brokers, topic })).toEqual([]);
-    await write(topic, ['a']);
-    expect(textsOf(await readTopic({ brokers: kafka.brokers, topic }))).toEqual(['a']);
-    expect(textsOf(await readTopic({ brokers: kafka.brokers, topic }))).toEqual(['a']);
-  });
-
-  it('says that there is no such topic, and that the brokers do not answer', async () => {
-    await expect(readTopic({ brokers: kafka.brokers, topic: 'absent' })).rejects.toThrow('no topic absent');
-    await expect(readTopic({ brokers: ['127.0.0.1:1'], topic: 'any' })).rejects.toThrow();
-  });
+it('readTopic fails for an absent topic, and while no broker answers', async () => {
+  await expect(readTopic({ brokers: kafka.brokers, topic: 'absent' })).rejects.toThrow('no topic absent');
+  await expect(readTopic({ brokers: ['127.0.0.1:1'], topic: 'any' })).rejects.toThrow();
 });

@@ -14,7 +14,7 @@ const schema = toText([id]);
 
 const { register } = createRegistryAdmin({ url: testStores().registry });
 
-it('returns the id of exactly the given text, also when the subject has a newer version', async () => {
+it('the registry client returns the id of exactly the given text, also when the subject has a newer version', async () => {
   const subject = `test-${tag}-value`;
   const older = await register(subject, schema);
   const newer = await register(subject, toText([id, { name: 'more', type: 'string', default: '' }]));
@@ -24,7 +24,7 @@ it('returns the id of exactly the given text, also when the subject has a newer 
   expect(await registry.schemaOf(older)).toBe(schema);
 });
 
-it('reports that a text is not registered, and sends the next request again', async () => {
+it('the registry client reports a text that is not registered, and requests it again the next time', async () => {
   const subject = `test-${tag}-later-value`;
   const registry = createSchemaRegistry({ url: testStores().registry });
   const fault = await registry.idOf(subject, schema).catch((error: unknown) => error);
@@ -37,7 +37,7 @@ it('reports that a text is not registered, and sends the next request again', as
   expect(await registry.idOf(subject, schema)).toBe(registered);
 });
 
-it('requests each answer once, so a registry that is down later does no harm, and requests it again after a fault', async () => {
+it('the registry client requests each schema once, and again after a fault', async () => {
   let requests = 0;
   const server = createServer((_request, response) => {
     requests++;
@@ -50,7 +50,7 @@ it('requests each answer once, so a registry that is down later does no harm, an
   const registry = createSchemaRegistry({ url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` });
   expect(await registry.schemaOf(7)).toBeNull();
   await expect(registry.schemaOf(7)).rejects.toThrow('500');
-  // A 404 that is not from the registry: something else answers at its URL.
+  // A 404 of another server at the address.
   await expect(registry.schemaOf(7)).rejects.toThrow('404');
   expect(await registry.schemaOf(7)).toBe(schema);
   expect(await registry.idOf('subject', schema)).toBe(7);
@@ -60,17 +60,17 @@ it('requests each answer once, so a registry that is down later does no harm, an
   expect(requests).toBe(5);
 });
 
-it('tells a deployment that another server answers at the address, or that the login is refused', async () => {
+it('the registry admin reports that another server answers at the address, or that the login is refused', async () => {
   let status = 404;
-  const answer = () => Promise.resolve(new Response('{"message":"no such route"}', { status }));
-  const registry = createRegistryAdmin({ url: 'http://registry.test', fetch: answer });
+  const respond = () => Promise.resolve(new Response('{"message":"no such route"}', { status }));
+  const registry = createRegistryAdmin({ url: 'http://registry.test', fetch: respond });
   await expect(registry.hasSubject('any-value')).rejects.toThrow(
-    'the schema registry answered 404 for GET /subjects/any-value/versions/latest: no such route',
+    'The schema registry answered 404 for GET /subjects/any-value/versions/latest: no such route',
   );
   status = 401;
   const fault: unknown = await registry.register('any-value', schema).catch((error: unknown) => error);
   expect(explainConnection('the schema registry', fault)).toEqual({
-    sentence:
+    message:
       'the schema registry cannot be used: it refuses the login (HTTP 401): correct SCHEMA_REGISTRY_USERNAME and SCHEMA_REGISTRY_PASSWORD',
     isRefusal: true,
   });

@@ -1,24 +1,21 @@
+/** The only client of the schema registry. */
 import { createRequire } from 'node:module';
 import type library from '@kafkajs/confluent-schema-registry/dist/api/index.js';
 import { createConnectGate, explainConnection, type StoreFetch } from '@playline/stores';
 import { type SchemaRegistry, UnregisteredSchemaFault } from '../ports.ts';
 
-/** Generous: requests are sent at a start, in a deployment and for unknown ids only, so slow is better than failed. */
+/** Requests are rare, and a slow start is better than a failed one. */
 const REQUEST_TIMEOUT_MS = 10_000;
 
-/** The registry's status for a schema that the compatibility of its subject does not allow. */
 const INCOMPATIBLE = 409;
 
-/**
- * Compatibility between all versions of a schema. During a rollout, old and new processes read each other's records. A
- * log, its dead letters and a compacted topic have records of more than two versions.
- */
+/** Old and new processes read each other's records, and logs have records of many versions. */
 const COMPATIBILITY = 'FULL_TRANSITIVE';
 
 export interface RegistryAddress {
   /** Confluent-compatible address without a trailing slash. */
   readonly url: string;
-  /** Sends the requests. Default: the global `fetch`, without a private certificate authority and without a login. */
+  /** Default: the global `fetch`, without a private certificate authority and a login. */
   readonly fetch?: StoreFetch | undefined;
 }
 
@@ -27,13 +24,11 @@ export interface SchemaRegistryOptions extends RegistryAddress {
   onFault?: (fault: unknown) => void;
 }
 
-/** What a deployment does with subjects. */
 export interface RegistryAdmin {
   /** True when the subject has a version. @throws Error when the registry does not answer */
   hasSubject(subject: string): Promise<boolean>;
   /**
-   * Registers an Avro schema under a subject of compatibility FULL_TRANSITIVE: processes of every version can read every
-   * other version. A schema that is registered already keeps its id, also when it is not the newest.
+   * Registers an Avro schema under a subject of compatibility FULL_TRANSITIVE. A registered schema keeps its id.
    * @returns the schema's id
    * @throws Error naming the subject when the registry refuses, for example an incompatible change
    */
@@ -42,15 +37,14 @@ export interface RegistryAdmin {
   remove(subject: string): Promise<void>;
 }
 
-/** The registry, or another server at its address, answered with an unexpected status. */
+/** An unexpected status of the registry, or of another server at its address. */
 class RegistryFault extends Error {
   override readonly name = 'RegistryFault';
   readonly status: number;
-  /** The registry's own message; '' without one. */
   readonly reason: string;
 
   constructor(status: number, request: string, reason: string) {
-    super(`the schema registry answered ${status} for ${request}${reason === '' ? '' : `: ${reason}`}`);
+    super(`The schema registry answered ${status} for ${request}${reason === '' ? '' : `: ${reason}`}`);
     this.status = status;
     this.reason = reason;
   }
@@ -59,36 +53,23 @@ class RegistryFault extends Error {
 type Answer = Record<string, unknown>;
 type Middleware = NonNullable<Parameters<typeof library.default>[0]['middlewares']>[number];
 
-function parseAnswer(text: string): Answer {
-  try {
-    return (JSON.parse(text) as Answer | null) ?? {};
-  } catch {
-    return {};
-  }
-}
-
 /**
- * Sends one request and reads its answer.
  * @returns null when the registry reports that the subject, version or schema does not exist
- * @throws RegistryFault also for a 404 without an error code of the registry: another server at a wrong URL must not
- * turn records into dead letters
+ * @throws RegistryFault also for a 404 of another server, which must not turn records into dead letters
  */
 async function exchange(
   { url, fetch: send = fetch }: RegistryAddress,
   { path, method, ...content }: { path: string; method: string; headers?: Record<string, string>; body?: string },
 ): Promise<Answer | null> {
   const response = await send(url + path, { ...content, method, signal: AbortSignal.timeout(REQUEST_TIMEOUT_MS) });
-  const answer = parseAnswer(await response.text());
+  const answer = ((await response.json().catch(() => null)) as Answer | null) ?? {};
   if (response.ok) return answer;
   if (response.status === 404 && /^404\d\d$/.test(String(answer.error_code))) return null;
   const reason = typeof answer.message === 'string' ? answer.message : '';
   throw new RegistryFault(response.status, `${method} ${path}`, reason);
 }
 
-/**
- * The library's client of the registry's interface, with our transport as the outermost middleware: the library's own
- * loses the error code of the registry and of the connection, so no fault could be explained.
- */
+/** The library's client with our transport: its own loses the error codes of the registry and of the connection. */
 function createApi(address: RegistryAddress) {
   const transport: Middleware = () => ({
     async response(_next, _renew, request) {
@@ -101,13 +82,13 @@ function createApi(address: RegistryAddress) {
       return { data: () => answer } as never;
     },
   });
-  // Loaded when it is used, by `require`: it is CommonJS whose default export Node and Vitest import differently.
+  // CommonJS, whose default export Node and Vitest import differently.
   const require = createRequire(import.meta.url);
   const { default: openApi } = require('@kafkajs/confluent-schema-registry/dist/api/index.js') as typeof library;
   return openApi({ host: address.url, middlewares: [transport] });
 }
 
-/** Creates a function that remembers answers, but neither faults nor null. */
+/** Creates a function that caches results, but neither faults nor null. */
 function createCache<V>(read: (key: string) => Promise<V>): (key: string) => Promise<V> {
   const answers = new Map<string, Promise<V>>();
   return (key) => {
@@ -115,15 +96,12 @@ function createCache<V>(read: (key: string) => Promise<V>): (key: string) => Pro
     if (known !== undefined) return known;
     const answer = read(key);
     answers.set(key, answer);
-    answer.then(
-      (value) => value === null && answers.delete(key),
-      () => answers.delete(key),
-    );
+    answer.catch(() => null).then((value) => value === null && answers.delete(key));
     return answer;
   };
 }
 
-/** Creates the client of a process that looks schemas up; connects with the first call. */
+/** Connects with the first call. */
 export function createSchemaRegistry({ onFault, ...address }: SchemaRegistryOptions): SchemaRegistry {
   const gate = createConnectGate('the schema registry');
   const { Schema, Subject } = createApi(address);
@@ -140,22 +118,20 @@ export function createSchemaRegistry({ onFault, ...address }: SchemaRegistryOpti
       throw fault;
     }
   };
-  // Not the library's `getSchema`: that returns a codec of its own instead of the registered text.
+  // The library's `getSchema` returns a codec instead of the registered text.
   const texts = createCache(async (id) => {
     const answer = await read(() => Schema.find({ id }));
     if (answer === null) return null;
     if (typeof answer.schema === 'string') return answer.schema;
-    throw new Error(`the schema registry returned no schema for id ${id}`);
+    throw new Error(`The schema registry returned no schema for id ${id}.`);
   });
   const ids = createCache(async (key) => {
     const [subject, schema] = JSON.parse(key) as [string, string];
     const answer = await read(() => Subject.registered({ subject, body: { schema, schemaType: 'AVRO' } }));
-    if (answer === null)
-      throw new UnregisteredSchemaFault(
-        `${subject}: the schema that this release writes is not registered; deploy its topics and schemas first`,
-      );
+    const missing = `${subject}: the schema that this release writes is not registered`;
+    if (answer === null) throw new UnregisteredSchemaFault(`${missing}; deploy its topics and schemas first`);
     if (typeof answer.id === 'number') return answer.id;
-    throw new Error(`the schema registry returned no id for ${subject}`);
+    throw new Error(`The schema registry returned no id for ${subject}.`);
   });
   return {
     idOf: (subject, schema) => ids(JSON.stringify([subject, schema])),
@@ -163,7 +139,7 @@ export function createSchemaRegistry({ onFault, ...address }: SchemaRegistryOpti
   };
 }
 
-/** Creates the client of a deployment; connects with the first call. */
+/** Connects with the first call. */
 export function createRegistryAdmin({ url, fetch: send = fetch }: RegistryAddress): RegistryAdmin {
   const address: RegistryAddress = { url, fetch: (to, request) => send(to, request).catch(throwExplained) };
   const { Subject } = createApi(address);
@@ -175,20 +151,20 @@ export function createRegistryAdmin({ url, fetch: send = fetch }: RegistryAddres
   return {
     hasSubject: async (subject) => (await Subject.latestVersion({ subject })).data() !== null,
     async register(subject, schema) {
-      // Before the schema where possible, so that the first change is already checked by this rule.
+      // Before the schema where possible, so that its first change is checked.
       await correctCompatibility(subject);
       const body = { schema, schemaType: 'AVRO' };
       const response = await Subject.register({ subject, body }).catch((fault: unknown) => {
         throw fault instanceof RegistryFault && fault.status === INCOMPATIBLE ? toRefusal(subject, fault) : fault;
       });
       const answer = response.data() as Answer | null;
-      if (typeof answer?.id !== 'number') throw new Error(`the schema registry returned no id for ${subject}`);
-      // Again, for registries that keep settings only for existing subjects.
+      if (typeof answer?.id !== 'number') throw new Error(`The schema registry returned no id for ${subject}.`);
+      // Again, for registries that store settings only for existing subjects.
       await correctCompatibility(subject);
       return answer.id;
     },
     async remove(subject) {
-      // The library's client has no request for it.
+      // Missing in the library's client.
       await exchange(address, { path: `/subjects/${encodeURIComponent(subject)}`, method: 'DELETE' });
     },
   };
@@ -196,14 +172,14 @@ export function createRegistryAdmin({ url, fetch: send = fetch }: RegistryAddres
 
 function toRefusal(subject: string, { reason }: RegistryFault): Error {
   return new Error(
-    `schema registry: ${subject}: this schema cannot be rolled out: this release and others could not read each ` +
-      `other's records (${COMPATIBILITY}). Only add fields with a default, and remove only fields that have one; any ` +
-      `other change needs a topic of its own. The registry reports: ${reason}`,
+    `schema registry: ${subject}: this schema cannot be rolled out, because releases could not read each other's ` +
+      `records (${COMPATIBILITY}). Add only fields with a default, and remove only those; any other change needs a ` +
+      `new topic. The registry reports: ${reason}`,
   );
 }
 
-/** Explains why the registry does not answer. The deployment command itself explains refused connections and logins. */
+/** The deployment command itself explains refused connections and logins. */
 function throwExplained(fault: unknown): never {
-  const { message: sentence, isRefusal } = explainConnection('the schema registry', fault);
-  throw isRefusal ? fault : new Error(sentence, { cause: fault });
+  const { message, isRefusal } = explainConnection('the schema registry', fault);
+  throw isRefusal ? fault : new Error(message, { cause: fault });
 }

@@ -3,16 +3,16 @@ import type { KafkaSecurity } from '@playline/runtime';
 import type { KafkaConfig } from 'kafkajs';
 import type { ConnectionOptions as ClientOptions } from './broker-client.ts';
 
-/** Where the brokers are, and how every client of a service connects to them. */
+/** How every client of a service connects to the brokers. */
 export interface BrokerTarget {
   readonly brokers: readonly string[];
-  /** TLS and login. Without it, connections are unencrypted and without login. */
+  /** Default: without TLS and login. */
   readonly security?: KafkaSecurity;
   /** Called with every fault of a connection; the client reconnects by itself. */
   readonly onFault?: (fault: unknown) => void;
 }
 
-/** Options of kafkajs. Each client needs its own object, because kafkajs writes into it. */
+/** For kafkajs, which writes into its options: each client needs its own. */
 export function toKafkajsSecurity(security: KafkaSecurity = {}): Pick<KafkaConfig, 'ssl' | 'sasl'> {
   const { tls, sasl } = security;
   const { mechanism, username, password } = sasl ?? {};
@@ -23,13 +23,13 @@ export function toKafkajsSecurity(security: KafkaSecurity = {}): Pick<KafkaConfi
   };
 }
 
-/** Options of @platformatic/kafka. */
+/** For @platformatic/kafka. */
 export function toPlatformaticSecurity(
   options: Omit<BrokerTarget, 'onFault'>,
 ): Pick<ClientOptions, 'tls' | 'tlsServerName' | 'sasl'> {
   const { tls, sasl } = options.security ?? {};
   const { servername, ...trust } = tls ?? {};
-  // If brokers are given by IP address, TLS sends no host name and checks the address in the certificate.
+  // TLS has no host names for IP addresses, and then checks the address in the certificate.
   const isNamed = options.brokers.every((broker) => isIP(broker.slice(0, broker.lastIndexOf(':'))) === 0);
   return {
     ...(tls === undefined ? {} : { tls: trust, tlsServerName: servername ?? isNamed }),

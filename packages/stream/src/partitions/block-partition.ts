@@ -13,7 +13,6 @@ import { ALARM_HOURS, hoursLeft, type RetryStep } from './stream-metrics.ts';
 
 /** One block is written while the next is filled; with more waiting, fetching only costs memory. */
 const BLOCKS_WAITING_MAX = 2;
-/** The step that dead letters name. A block consumer has only this one. */
 const TRANSFORM_STEP = 'transform';
 /** A healthy insert takes tens of milliseconds. */
 const WRITE_SLOW_MS = 5_000;
@@ -27,7 +26,6 @@ const WRITE_SLOW_MS = 5_000;
  */
 type Intake = 'reading' | 'full' | 'paused' | 'draining';
 
-/** What one partition of a block consumer works with. */
 export interface BlockPartitionOptions extends OwnedPartitionOptions {
   sink: BlockSink;
   limits: BlockLimits;
@@ -50,18 +48,16 @@ export class BlockPartition implements PartitionWorker {
   readonly #owned: OwnedPartition;
   readonly #ownership: Ownership;
   readonly #intents: IntentPolicy;
-  /** Cut blocks in the order of the log; the first is being written. */
   readonly #queue: Block[] = [];
   #filling: Block | null = null;
-  #next: number;
-  #done: number;
+  next: number;
+  done: number;
   #trail = new MarkTrail(null);
-  /** The note committed with `#done`. */
   #note: CommitNote = NO_NOTE;
   /** Timer that cuts the block being filled; `due` when it ended while another block was being written. */
   #age: NodeJS.Timeout | 'due' | null = null;
   #working: Promise<void> | null = null;
-  #writingSinceMs: number | null = null;
+  writingSinceMs: number | null = null;
   #intake: Intake = 'reading';
 
   constructor(options: BlockPartitionOptions) {
@@ -70,8 +66,8 @@ export class BlockPartition implements PartitionWorker {
     this.#owned = new OwnedPartition(options);
     this.#ownership = this.#owned.ownership;
     const { committed, metadata } = options.log;
-    this.#next = committed;
-    this.#done = committed;
+    this.next = committed;
+    this.done = committed;
     try {
       this.#note = this.#intents.parse(metadata, committed);
       this.#trail = new MarkTrail(this.#note.mark);
@@ -82,25 +78,13 @@ export class BlockPartition implements PartitionWorker {
     }
   }
 
-  get next(): number {
-    return this.#next;
-  }
-
-  get done(): number {
-    return this.#done;
-  }
-
   get lastRead(): LogMark | null {
     return this.#trail.last;
   }
 
   get settled(): number {
     const isBusy = this.#working !== null || this.#queue.length > 0 || this.#filling !== null;
-    return isBusy || this.#ownership.over || this.#intake === 'paused' ? this.#done : this.#next;
-  }
-
-  get writingSinceMs(): number | null {
-    return this.#writingSinceMs;
+    return isBusy || this.#ownership.over || this.#intake === 'paused' ? this.done : this.next;
   }
 
   get oldestUnwrittenMs(): number | null {
@@ -127,24 +111,24 @@ export class BlockPartition implements PartitionWorker {
 
   #add(records: readonly StreamRecord[], end: number) {
     for (const record of records) {
-      if (record.offset < this.#next) continue;
+      if (record.offset < this.next) continue;
       // The named end lies in a gap of the log.
       if (this.#filling?.recoverTo != null && record.offset >= this.#filling.recoverTo)
         this.#cut(this.#filling.recoverTo);
       this.#filling ??= this.#openBlock(null);
       addToBlock(this.#filling, record);
-      this.#next = record.offset + 1;
-      if (this.#isFull(this.#filling)) this.#cut(this.#next);
+      this.next = record.offset + 1;
+      if (this.#isFull(this.#filling)) this.#cut(this.next);
     }
-    this.#next = Math.max(this.#next, end);
+    this.next = Math.max(this.next, end);
     const recoverTo = this.#filling?.recoverTo;
-    if (recoverTo != null && this.#next >= recoverTo) this.#cut(recoverTo);
+    if (recoverTo != null && this.next >= recoverTo) this.#cut(recoverTo);
   }
 
   /** Records that could not be added are read again: after a wait, or when the current block is written. */
   async #retryReading(fault: unknown): Promise<void> {
     this.#intake = 'paused';
-    await this.#owned.pauseForRetry(this.#done, fault);
+    await this.#owned.pauseForRetry(this.done, fault);
     if (this.#working === null && !this.#ownership.over) this.#resume();
   }
 
@@ -181,19 +165,19 @@ export class BlockPartition implements PartitionWorker {
     const builder = sink.openBlock(log.topic, log.partition);
     // A block that was named before is cut only at its named end, without timer or limits.
     if (intent === null) this.#age = setTimeout(() => this.#onAge(), limits.ageMaxMs);
-    const start = intent === null ? (this.#queue.at(-1)?.end ?? this.#done) : this.#done;
+    const start = intent === null ? (this.#queue.at(-1)?.end ?? this.done) : this.done;
     return createBlock({ start, builder, transformVersion, intent, triedTo: this.#note.triedTo });
   }
 
   #isFull({ recoverTo, builder, deadLetters, deadLetterBytes }: Block): boolean {
-    if (recoverTo !== null) return this.#next >= recoverTo;
+    if (recoverTo !== null) return this.next >= recoverTo;
     const { rowsMax, bytesMax } = this.#options.limits;
     return builder.rows + deadLetters.length >= rowsMax || builder.bytes + deadLetterBytes >= bytesMax;
   }
 
   /** While a block is being written, one larger block after it is cheaper than two small ones. */
   #onAge() {
-    if (this.#working === null) this.#cut(this.#next);
+    if (this.#working === null) this.#cut(this.next);
     else this.#age = 'due';
   }
 
@@ -228,7 +212,7 @@ export class BlockPartition implements PartitionWorker {
         if (isLost || this.#intake === 'draining') this.end();
         else {
           this.#intake = 'paused';
-          await this.#owned.pauseForRetry(this.#done, fault);
+          await this.#owned.pauseForRetry(this.done, fault);
         }
       }
       // A block may have been cut while `#working` was still set.
@@ -247,7 +231,7 @@ export class BlockPartition implements PartitionWorker {
       await this.#publishDeadLetters(block);
       await this.#write(block);
       await this.#complete(block);
-      if (this.#age === 'due' && this.#queue.length === 0) this.#cut(this.#next);
+      if (this.#age === 'due' && this.#queue.length === 0) this.#cut(this.next);
     }
   }
 
@@ -256,8 +240,8 @@ export class BlockPartition implements PartitionWorker {
     const { log } = this.#options;
     if (this.#intake !== 'paused' && this.#intake !== 'full') return;
     if (this.#intake === 'paused') {
-      this.#owned.resume(this.#done);
-      log.seek(this.#next);
+      this.#owned.resume(this.done);
+      log.seek(this.next);
     }
     this.#intake = 'reading';
     log.resume();
@@ -295,7 +279,7 @@ export class BlockPartition implements PartitionWorker {
     const { topic, partition } = log;
     const { rows } = block.builder;
     if (rows === 0) return;
-    this.#writingSinceMs = performance.now();
+    this.writingSinceMs = performance.now();
     const onSlow = () => logger?.warn({ topic, partition, start: block.start, rows }, 'block write is slow');
     const timer = setTimeout(onSlow, WRITE_SLOW_MS).unref();
     try {
@@ -307,7 +291,7 @@ export class BlockPartition implements PartitionWorker {
       });
     } finally {
       clearTimeout(timer);
-      this.#writingSinceMs = null;
+      this.writingSinceMs = null;
     }
   }
 
@@ -325,7 +309,7 @@ export class BlockPartition implements PartitionWorker {
     if (following !== undefined) markNamed(following, namedAtMs);
     this.#note = note;
     this.#queue.shift();
-    this.#done = block.end;
+    this.done = block.end;
     metrics.block(log.topic, block.recoverTo === null ? 'written' : 'recovered');
     for (const { kind, reason, count } of block.outcomes.values()) metrics.record(log.topic, { kind, reason }, count);
     block.builder.release();

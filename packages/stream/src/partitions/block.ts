@@ -3,7 +3,6 @@ import type { DeadLetter } from './dead-letters.ts';
 import type { Intent } from './intent.ts';
 import type { LogMark } from './log-mark.ts';
 
-/** A block of one partition while it is filled, waits and is written. */
 export interface Block {
   readonly start: number;
   /** Exclusive; set when the block is cut. */
@@ -18,7 +17,6 @@ export interface Block {
   readonly basis: string | null;
   /** What it adds to commits; null before it is settled, and when its builder adds nothing. */
   trace: BlockTrace | null;
-  /** The batch before its end; known when the block is cut. */
   mark: LogMark | null;
   /** Epoch milliseconds of its first intent; null while no intent is committed. */
   namedAtMs: number | null;
@@ -61,7 +59,6 @@ export function createBlock(options: {
   };
 }
 
-/** The intent of a block that is cut. */
 export const toIntent = (block: Block, namedAtMs: number): Intent => {
   const { end, transformVersion, mark, firstTimestampMs, trace } = block;
   // A named block keeps its basis, so that a third attempt builds the same rows.

@@ -7,7 +7,6 @@ export function deadLetterTopicOf(topic: string): string {
   return `${topic}.dead`;
 }
 
-/** A record that could not be processed, and why. */
 export interface DeadLetter {
   readonly record: StreamRecord;
   readonly reason: string;

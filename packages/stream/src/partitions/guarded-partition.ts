@@ -28,11 +28,9 @@ export interface GuardedPartitionOptions extends Reports {
   /** A worker that loses its partition has this long to finish the current block. */
   readonly drainBudgetMs: number;
   openWorker(log: LogPartition): PartitionWorker;
-  /** Reads commit and log again. */
   examine(): Promise<ExaminedPartition>;
   /** Finds the current leader of the partition: a former one does not answer. */
   refresh(): Promise<void>;
-  /** The last decision of an operator about this partition. */
   readDecision(): Promise<OffsetDecision | null>;
 }
 
@@ -43,8 +41,8 @@ export interface GuardedPartitionOptions extends Reports {
 export class GuardedPartition {
   readonly #options: GuardedPartitionOptions;
   readonly #over = new AbortController();
-  #log: LogPartition;
-  #worker: PartitionWorker;
+  log: LogPartition;
+  worker: PartitionWorker;
   /** The log is being examined: records fetched before are ignored. */
   #examining = false;
   /** Epoch of a leader that still has the last batch that was read. */
@@ -54,28 +52,19 @@ export class GuardedPartition {
 
   constructor(first: ExaminedPartition, options: GuardedPartitionOptions) {
     this.#options = options;
-    this.#log = first.log;
-    this.#worker = this.#open(first);
+    this.log = first.log;
+    this.worker = this.#open(first);
   }
 
-  get log(): LogPartition {
-    return this.#log;
-  }
-
-  get worker(): PartitionWorker {
-    return this.#worker;
-  }
-
-  /** True while no fetched record may be delivered. */
   get isClosed(): boolean {
-    return this.#examining || this.#over.signal.aborted || !this.#worker.healthy;
+    return this.#examining || this.#over.signal.aborted || !this.worker.healthy;
   }
 
   /** False when batches may belong to another log than the one that was read. They are fetched again after a check. */
   acceptsBatches(batches: readonly LogMark[]): boolean {
     const [first] = batches;
     if (first === undefined || first.epoch === this.#provenEpoch) return true;
-    const { lastRead } = this.#worker;
+    const { lastRead } = this.worker;
     if (lastRead === null || lastRead === this.#unprovable || !isSuspect(lastRead, first)) return true;
     void this.#suspend(() => this.#prove(lastRead, first.epoch));
     return false;
@@ -86,9 +75,9 @@ export class GuardedPartition {
    * unless it began at the first offset of the log: then retention deleted the records in between.
    */
   acceptsFetchFrom(from: number): boolean {
-    const { next } = this.#worker;
-    if (from > next && from > this.#log.start) {
-      this.#log.seek(next);
+    const { next } = this.worker;
+    if (from > next && from > this.log.start) {
+      this.log.seek(next);
       return false;
     }
     if (from > next) this.#skipTo(from);
@@ -97,11 +86,11 @@ export class GuardedPartition {
 
   #skipTo(to: number): void {
     const { logger, metrics } = this.#options;
-    const { topic, partition } = this.#log;
-    const from = this.#worker.next;
+    const { topic, partition } = this.log;
+    const from = this.worker.next;
     metrics.skipped(topic, to - from);
     logger?.error({ topic, partition, from, to }, 'deleted offsets skipped');
-    this.#worker.accept([], to);
+    this.worker.accept([], to);
   }
 
   /** The broker has nothing at the requested offset, or not the topic that was examined. */
@@ -109,35 +98,34 @@ export class GuardedPartition {
     void this.#suspend(async () => {
       const { log } = await this.#options.examine();
       // Retention deleted records. Those that were fetched before exist nowhere else.
-      if (log.start > this.#worker.next) await this.#finish();
+      if (log.start > this.worker.next) await this.#finish();
       await this.#reopen();
     });
   }
 
   async drain(budgetMs: number): Promise<void> {
-    await this.#worker.drain(budgetMs);
+    await this.worker.drain(budgetMs);
     this.end();
   }
 
   end(): void {
     this.#over.abort();
-    this.#worker.end();
+    this.worker.end();
   }
 
   #open({ log, finding }: ExaminedPartition): PartitionWorker {
     const { openWorker, groupId, whenExpired, logger, metrics } = this.#options;
-    this.#log = log;
-    const { topic, partition, committed } = log;
+    this.log = log;
     const { kind } = finding;
     const isReplaced = kind === 'shortened' || kind === 'exchanged' || kind === 'foreign';
     if (isReplaced || (kind === 'expired' && whenExpired === 'stop')) {
-      const fault = toRefusal({ topic, partition, committed, groupId }, finding);
+      const fault = toRefusal(log, groupId, finding);
       const paused = new PausedPartition({ log, fault, logger, metrics });
       void this.#awaitDecision(paused, { log, finding });
       return paused;
     }
     log.resume();
-    log.seek(committed);
+    log.seek(log.committed);
     const worker = openWorker(this.#watch(log));
     this.#unprovable = kind === 'intact' ? null : worker.lastRead;
     return worker;
@@ -159,7 +147,7 @@ export class GuardedPartition {
 
   /** Pauses reading while `work` runs, and repeats it while brokers do not answer. */
   async #suspend(work: () => Promise<void>): Promise<void> {
-    this.#log.pause();
+    this.log.pause();
     if (this.#examining) return;
     this.#examining = true;
     while (!this.#over.signal.aborted) {
@@ -180,21 +168,21 @@ export class GuardedPartition {
 
   /** Reads the last batch again, to distinguish a new leader from another log. */
   async #prove(last: LogMark, epoch: number): Promise<void> {
-    const found = await this.#log.batchAt(last.base).catch((fault) => {
+    const found = await this.log.batchAt(last.base).catch((fault) => {
       if (fault instanceof TopicGone) return null;
       throw fault;
     });
     if (this.#over.signal.aborted) return;
     if (found === null || !isSameMark(found, last)) return await this.#reopen();
     this.#provenEpoch = epoch;
-    this.#log.seek(this.#worker.next);
-    this.#log.resume();
+    this.log.seek(this.worker.next);
+    this.log.resume();
   }
 
   /** Lets the worker finish all records that it has, however long it takes, also when it is paused with a block. */
   async #finish(): Promise<void> {
     const isBusy = () => {
-      const { healthy, settled, next, oldestUnwrittenMs = null } = this.#worker;
+      const { healthy, settled, next, oldestUnwrittenMs = null } = this.worker;
       return settled < next && (healthy || oldestUnwrittenMs !== null);
     };
     while (isBusy() && !this.#over.signal.aborted) await this.#wait();
@@ -202,11 +190,11 @@ export class GuardedPartition {
 
   /** Ends the worker as a rebalance would, and starts again at the committed offset, if the log still has it. */
   async #reopen(): Promise<void> {
-    await this.#worker.drain(this.#options.drainBudgetMs);
+    await this.worker.drain(this.#options.drainBudgetMs);
     const examined = await this.#options.examine();
     if (this.#over.signal.aborted) return;
     this.#provenEpoch = null;
-    this.#worker = this.#open(examined);
+    this.worker = this.#open(examined);
   }
 
   async #awaitDecision(paused: PausedPartition, { log, finding }: ExaminedPartition): Promise<void> {
@@ -244,11 +232,7 @@ class LogReplaced extends Error {
 }
 
 /** What happened, and the command that decides, for the operator who is alerted. */
-function toRefusal(
-  at: { topic: string; partition: number; committed: number; groupId: string },
-  finding: Finding,
-): LogReplaced {
-  const { topic, partition, committed, groupId } = at;
+function toRefusal({ topic, partition, committed }: LogPartition, groupId: string, finding: Finding): LogReplaced {
   const command = `npm run offsets -- accept --group ${groupId} --topic ${topic} --partition ${partition}`;
   return new LogReplaced(
     `${topic}/${partition}: ${toFindingText(finding, committed)}. The partition is paused until you decide: ${command}`,
@@ -277,7 +261,6 @@ class PausedPartition implements PartitionWorker {
     return this.#owned.blocker;
   }
 
-  /** Aborted when the ownership ends. */
   get signal(): AbortSignal {
     return this.#owned.ownership.signal;
   }

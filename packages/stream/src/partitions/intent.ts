@@ -7,9 +7,7 @@ export interface Intent {
   readonly end: number;
   /** Epoch milliseconds when the block was first named, by the clock of the process that named it. */
   readonly namedAtMs: number;
-  /** Version of the transform that builds the block. */
   readonly transformVersion: number;
-  /** The batch before its end. */
   readonly mark: LogMark | null;
   /** Time of its first record, part of its tokens: retention may delete that record. Null for a block without records. */
   readonly firstTimestampMs: number | null;
@@ -17,7 +15,6 @@ export interface Intent {
   readonly basis: string | null;
 }
 
-/** What is stored beside a committed offset. */
 export interface CommitNote {
   /** The block under way; none for consumers that write no blocks. */
   readonly intent: Intent | null;
@@ -36,14 +33,8 @@ export interface CommitNote {
   readonly carried: string | null;
 }
 
-export const NO_NOTE: CommitNote = {
-  intent: null,
-  mark: null,
-  decidedAtMs: null,
-  isDecision: false,
-  triedTo: null,
-  carried: null,
-};
+const NO_DECISION = { decidedAtMs: null, isDecision: false, triedTo: null };
+export const NO_NOTE: CommitNote = { intent: null, mark: null, carried: null, ...NO_DECISION };
 
 /** A commit of a greater format pauses its partition: building the block could write it twice. */
 const FORMAT = 1;
@@ -121,7 +112,6 @@ export interface ReadSoFar {
   readonly isForeign: boolean;
   /** Exclusive end of what was read: of the block under way, else what is committed. */
   readonly end: number;
-  /** The batch before `end`. */
   readonly mark: LogMark | null;
   /** Exclusive end of the offsets that may have rows, of this log or an earlier one. */
   readonly triedTo: number;

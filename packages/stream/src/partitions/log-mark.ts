@@ -1,10 +1,7 @@
 /** Identifies one batch of a log. The broker's checksum covers times, keys, values and the producer's sequence number. */
 export interface LogMark {
-  /** Offset of the batch's first record. */
   readonly base: number;
-  /** Epoch of the leader that appended it. */
   readonly epoch: number;
-  /** CRC-32C of the batch, as the log has it. */
   readonly crc: number;
 }
 
@@ -23,14 +20,12 @@ export function parseMark(value: unknown): LogMark | null {
 
 /** The batches of one partition that were read and that a commit may have to name. */
 export class MarkTrail {
-  /** In the order of the log. */
   #marks: LogMark[];
 
   constructor(before: LogMark | null) {
     this.#marks = before === null ? [] : [before];
   }
 
-  /** The last batch read. */
   get last(): LogMark | null {
     return this.#marks.at(-1) ?? null;
   }

@@ -43,7 +43,6 @@ export interface LogPartition {
   firstOffset(): Promise<number>;
   /** Continues at this offset, or at the first that the log still has. */
   seek(offset: number): void;
-  /** Pauses fetching of this partition only. */
   pause(): void;
   resume(): void;
 }

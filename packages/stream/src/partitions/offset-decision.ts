@@ -15,7 +15,6 @@ export type Finding =
   /** The log has other records at offsets that were read: it was shortened and has grown again, or was replaced. */
   | { readonly kind: 'exchanged'; readonly end: number };
 
-/** The current content of a log. */
 interface LogState {
   readonly start: number;
   readonly end: number;
@@ -37,7 +36,6 @@ export function compareWithLog(
   return isSameMark(found, read.mark) ? { kind: 'intact' } : { kind: 'exchanged', end };
 }
 
-/** A finding as text for the operator. */
 export function toFindingText(finding: Finding, committed: number): string {
   switch (finding.kind) {
     case 'intact':
@@ -69,11 +67,9 @@ export function toFindingText(finding: Finding, committed: number): string {
  * brokers accept commits of other groups from their members only. The paused partition commits it itself.
  */
 export interface OffsetDecision {
-  /** The offset to continue at. */
   readonly from: number;
   /** The commit that it is about. It does not apply to any other. */
   readonly forCommit: { readonly committed: number; readonly mark: LogMark | null };
-  /** Epoch milliseconds. */
   readonly decidedAtMs: number;
   /** Offsets that may have rows from an earlier log, by this decision and earlier ones, newest first. */
   readonly replaced: readonly ReplacedRange[];
@@ -120,7 +116,6 @@ export function parseDecision(from: number, metadata: string | null): OffsetDeci
   };
 }
 
-/** True when a decision is about this commit. */
 export function isDecisionFor(decision: OffsetDecision, to: { committed: number; mark: LogMark | null }): boolean {
   const { committed, mark } = decision.forCommit;
   if (committed !== to.committed) return false;

@@ -5,13 +5,11 @@ import type { BlockReading, StreamMetrics } from './stream-metrics.ts';
 
 /** What a consumer runs for each partition that is assigned to it. */
 export interface PartitionWorker extends BlockReading {
-  /** The offset to read next. */
   readonly next: number;
   /** The offset after everything that is done and committed. */
   readonly done: number;
   /** `done`, or `next` when no record waits for work, because offsets without a record are never done. */
   readonly settled: number;
-  /** False while the partition is paused after a permanent fault. */
   readonly healthy: boolean;
   /** Why it makes no progress; null when nothing blocks it. */
   readonly blocker: string | null;
@@ -38,7 +36,6 @@ export function blockersOf(
   return found;
 }
 
-/** Where workers report. */
 export interface Reports {
   readonly logger: Logger | undefined;
   readonly metrics: StreamMetrics;

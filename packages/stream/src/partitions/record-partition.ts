@@ -34,8 +34,8 @@ export class RecordPartition implements PartitionWorker {
   readonly #owned: OwnedPartition;
   readonly #ownership: Ownership;
   #queue: StreamRecord[] = [];
-  #next: number;
-  #done: number;
+  next: number;
+  done: number;
   #committed: number;
   /** Batches that have ended but are not committed, because work of them or of earlier ones is unfinished. */
   #ended: Pick<BatchPosition, 'end' | 'mark'>[] = [];
@@ -51,8 +51,8 @@ export class RecordPartition implements PartitionWorker {
     this.#owned = new OwnedPartition(options);
     this.#ownership = this.#owned.ownership;
     const { log, handler } = options;
-    this.#next = log.committed;
-    this.#done = log.committed;
+    this.next = log.committed;
+    this.done = log.committed;
     this.#committed = log.committed;
     try {
       this.#note = parseMetadata(log.metadata, log.committed);
@@ -67,21 +67,13 @@ export class RecordPartition implements PartitionWorker {
     this.#working = this.#start();
   }
 
-  get next(): number {
-    return this.#next;
-  }
-
-  get done(): number {
-    return this.#done;
-  }
-
   get lastRead(): LogMark | null {
     return this.#trail.last;
   }
 
   get settled(): number {
     const isBusy = this.#working !== null || this.#queue.length > 0;
-    return isBusy || this.#ownership.over || this.#intake === 'paused' ? this.#done : this.#next;
+    return isBusy || this.#ownership.over || this.#intake === 'paused' ? this.done : this.next;
   }
 
   get healthy(): boolean {
@@ -99,8 +91,8 @@ export class RecordPartition implements PartitionWorker {
   accept(records: readonly StreamRecord[], end: number, batches: readonly LogMark[] = []): void {
     if (this.#ownership.over || (this.#intake !== 'reading' && this.#intake !== 'full')) return;
     this.#trail.add(batches);
-    for (const record of records) if (record.offset >= this.#next) this.#queue.push(record);
-    this.#next = Math.max(this.#next, end);
+    for (const record of records) if (record.offset >= this.next) this.#queue.push(record);
+    this.next = Math.max(this.next, end);
     if (this.#queue.length === 0) return;
     this.#working ??= this.#work();
     if (this.#intake === 'full' || this.#queue.length < this.#batchRecordsMax * BATCHES_WAITING_MAX) return;
@@ -131,8 +123,8 @@ export class RecordPartition implements PartitionWorker {
     const { log } = this.#options;
     try {
       const start = await this.#insist(() => this.#fetchStart());
-      this.#next = start;
-      this.#done = start;
+      this.next = start;
+      this.done = start;
       // Reading starts before the commit, so the commit's mark comes after what is read first.
       if (start < log.committed) this.#trail = new MarkTrail(null);
       // It may have been drained or ended in the meantime.
@@ -150,15 +142,9 @@ export class RecordPartition implements PartitionWorker {
   async #fetchStart(): Promise<number> {
     const { log, handler, metrics, logger } = this.#options;
     const { topic, partition, committed, start: logStart } = log;
-    const assigned = {
-      topic,
-      partition,
-      committed,
-      logStart,
-      isOperatorDecision: this.#note.isDecision,
-      signal: this.#ownership.signal,
-      hasBatch: (mark: LogMark) => hasBatch(log, mark),
-    };
+    const { signal } = this.#ownership;
+    const ofLog = { topic, partition, committed, logStart, hasBatch: (mark: LogMark) => hasBatch(log, mark) };
+    const assigned = { ...ofLog, isOperatorDecision: this.#note.isDecision, signal };
     let logged = '';
     const fetchOnce = async () => {
       const start = await handler.onAssign!(assigned);
@@ -194,11 +180,11 @@ export class RecordPartition implements PartitionWorker {
   async #handleBatch(): Promise<void> {
     const { log, metrics } = this.#options;
     const records = this.#queue.splice(0, this.#batchRecordsMax);
-    const end = this.#queue.length === 0 ? this.#next : records.at(-1)!.offset + 1;
+    const end = this.#queue.length === 0 ? this.next : records.at(-1)!.offset + 1;
     const position: BatchPosition = {
       topic: log.topic,
       partition: log.partition,
-      start: this.#done,
+      start: this.done,
       end,
       mark: this.#trail.before(end),
       committed: this.#committed,
@@ -212,7 +198,7 @@ export class RecordPartition implements PartitionWorker {
     await this.#insist(() => this.#callHandler(records, position));
     this.#ended.push(position);
     await this.#commit(position);
-    this.#done = end;
+    this.done = end;
     this.#trail.forget(end);
     metrics.record(log.topic, { kind: 'ok' }, records.length);
     this.#resume();
@@ -232,15 +218,15 @@ export class RecordPartition implements PartitionWorker {
         this.#ownership.check();
         if (this.#intake === 'paused') {
           this.#intake = continueAs;
-          this.#owned.resume(this.#done);
-          this.#options.log.seek(this.#next);
+          this.#owned.resume(this.done);
+          this.#options.log.seek(this.next);
         }
         return result;
       } catch (fault) {
         if (fault instanceof OwnershipOver || this.#intake === 'draining') throw fault;
         this.#ownership.check();
         this.#intake = 'paused';
-        await this.#owned.pauseForRetry(this.#done, fault);
+        await this.#owned.pauseForRetry(this.done, fault);
         this.#ownership.check();
       }
     }
@@ -283,6 +269,6 @@ export class RecordPartition implements PartitionWorker {
 
   #stop(error: unknown) {
     if (this.#intake !== 'ended') this.#intake = 'paused';
-    this.#owned.pause(this.#done, error);
+    this.#owned.pause(this.done, error);
   }
 }

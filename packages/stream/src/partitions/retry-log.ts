@@ -34,13 +34,11 @@ interface Incident {
   lastMs: number;
 }
 
-/** One failed attempt. */
 export interface FailedAttempt {
   readonly topic: string;
   readonly partition: number;
   readonly level: 'warn' | 'error';
   readonly error: unknown;
-  /** Further fields of the line. */
   readonly fields?: Readonly<Record<string, unknown>>;
 }
 

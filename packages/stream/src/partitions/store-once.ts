@@ -7,7 +7,6 @@ import { OversizeFault, RetryableFault } from '../ports.ts';
 /** Rows of one block for one table, named by index. Offsets are unique, so they identify stored rows. */
 export interface TokenRows {
   readonly count: number;
-  /** Offset of the row's record. */
   offsetOf(row: number): number;
   /** The part of the table that the row belongs to. The store remembers tokens by part. */
   partOf(row: number): number;
@@ -32,7 +31,6 @@ export const createTokenNotes = (): TokenNotes => ({ closed: new Set(), refusals
 
 export interface StoreOnceOptions {
   readonly rows: TokenRows;
-  /** Offsets of the block, `end` exclusive. */
   readonly start: number;
   readonly end: number;
   /** The token for the rows of a range of offsets, the same for every owner. */
@@ -170,7 +168,6 @@ export async function storeFolding(options: StoreFoldingOptions): Promise<void> 
 export interface StoreCalls {
   /** Runs an insert. @param rows counted when the store has acknowledged them */
   insert(table: string, rows: number, work: () => Promise<void>): Promise<void>;
-  /** Runs a query. */
   query<T>(table: string, work: () => Promise<T>): Promise<T>;
 }
 

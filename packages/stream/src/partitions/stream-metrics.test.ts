@@ -82,7 +82,7 @@ it('the retention metric has the seconds until retention may delete what waits, 
   const readings = [reading('a', 2), reading('a', 70), reading('b', null), reading('for ever', 5, null)];
   createStreamMetrics(metrics).watch({ readings: () => [...readings, { topic: 'c', partition: 0, lag: 0 }] });
   expect(await read(metrics, 'playline_stream_retention_left_seconds')).toEqual([
-    '{topic="a"} 7200',
     '{topic="b"} 259200',
+    '{topic="a"} 7200',
   ]);
 });

@@ -10,7 +10,6 @@ export interface BlockReading {
   readonly oldestUnwrittenMs?: number | null;
 }
 
-/** The current state of one assigned partition. */
 export interface PartitionReading extends BlockReading {
   readonly topic: string;
   readonly partition: number;
@@ -24,7 +23,6 @@ export interface PartitionReading extends BlockReading {
 export interface ReadingSource {
   /** Updates what `readings` returns, within a bound; never throws. */
   refresh?(): Promise<void>;
-  /** The partitions assigned now. */
   readings(): readonly PartitionReading[];
 }
 
@@ -41,14 +39,8 @@ export interface StreamMetrics {
 }
 
 const nothing = () => {};
-const NO_METRICS: StreamMetrics = {
-  record: nothing,
-  block: nothing,
-  retry: nothing,
-  skipped: nothing,
-  stopped: nothing,
-  watch: () => nothing,
-};
+const counts = { record: nothing, block: nothing, retry: nothing, skipped: nothing, stopped: nothing };
+const NO_METRICS: StreamMetrics = { ...counts, watch: () => nothing };
 /** Consumers of one service share its registry, which accepts each name once. */
 const known = new WeakMap<Metrics, StreamMetrics>();
 
@@ -56,23 +48,14 @@ export function createStreamMetrics(metrics: Metrics | undefined): StreamMetrics
   if (metrics === undefined) return NO_METRICS;
   const before = known.get(metrics);
   if (before !== undefined) return before;
-  const records = metrics.counter(
-    'playline_stream_records_total',
-    'Records taken from the log, by what became of them',
-    ['topic', 'outcome', 'reason'],
-  );
-  const blocks = metrics.counter('playline_stream_blocks_total', 'Blocks written, recovered or dropped by a fence', [
-    'topic',
-    'result',
-  ]);
-  const retries = metrics.counter('playline_stream_retries_total', 'Attempts repeated after a fault that passes', [
-    'topic',
-    'step',
-  ]);
-  const skipped = metrics.counter('playline_stream_offsets_skipped_total', 'Offsets missing in the log', ['topic']);
-  const stopped = metrics.gauge('playline_stream_stopped_partitions', 'Partitions stopped by a permanent fault', [
-    'topic',
-  ]);
+  const count = <L extends string>(name: string, help: string, ...labels: L[]) =>
+    metrics.counter(name, help, ['topic', ...labels]);
+  const records = count('playline_stream_records_total', 'Records read from the log, by outcome', 'outcome', 'reason');
+  const blocks = count('playline_stream_blocks_total', 'Blocks written, recovered or dropped by a fence', 'result');
+  const retries = count('playline_stream_retries_total', 'Attempts repeated after a temporary fault', 'step');
+  const skipped = count('playline_stream_offsets_skipped_total', 'Offsets missing in the log');
+  const help = 'Partitions stopped by a permanent fault';
+  const stopped = metrics.gauge('playline_stream_stopped_partitions', help, ['topic']);
   const watch = createReadingGauges(metrics);
   const created: StreamMetrics = {
     record: (topic, { kind, reason }, count) => records.inc({ topic, outcome: kind, reason: reason ?? '' }, count),
@@ -102,50 +85,35 @@ function createReadingGauges(metrics: Metrics): StreamMetrics['watch'] {
       },
     },
   );
-  metrics.collectedGauge('playline_stream_oldest_write_seconds', 'Age of the oldest write of a block that runs', {
-    labelNames: ['topic'],
-    collect(gauge) {
-      gauge.reset();
-      for (const [topic, seconds] of oldestWrites(readings())) gauge.set({ topic }, seconds);
-    },
-  });
-  metrics.collectedGauge(
-    'playline_stream_retention_left_seconds',
-    'Seconds until retention may take a record that waits here',
-    {
+  const byTopic = (name: string, help: string, measure: (one: PartitionReading) => number | null, order: 1 | -1) =>
+    metrics.collectedGauge(name, help, {
       labelNames: ['topic'],
       collect(gauge) {
         gauge.reset();
-        for (const [topic, hours] of leastHoursLeft(readings())) gauge.set({ topic }, hours * 3600);
+        const known = readings().map((reading) => ({ topic: reading.topic, value: measure(reading) }));
+        // The last value of a topic counts.
+        const sorted = known.toSorted((a, b) => order * ((a.value ?? 0) - (b.value ?? 0)));
+        for (const { topic, value } of sorted) if (value !== null) gauge.set({ topic }, value);
       },
-    },
-  );
+    });
+  byTopic('playline_stream_oldest_write_seconds', 'Age of the oldest running write of a block', writeSeconds, 1);
+  byTopic('playline_stream_retention_left_seconds', 'Seconds until retention may delete a record', secondsLeft, -1);
   return (source) => {
     sources.add(source);
     return () => sources.delete(source);
   };
 }
 
-/** Seconds by topic; 0 where no block is being written. */
-function oldestWrites(readings: readonly PartitionReading[]): Map<string, number> {
-  const oldest = new Map<string, number>();
-  for (const { topic, writingSinceMs } of readings) {
-    if (writingSinceMs === undefined) continue;
-    const seconds = writingSinceMs === null ? 0 : Math.max(0, performance.now() - writingSinceMs) / 1_000;
-    oldest.set(topic, Math.max(seconds, oldest.get(topic) ?? 0));
-  }
-  return oldest;
+/** Seconds since the start of the current write; 0 for none, null for a worker without blocks. */
+function writeSeconds({ writingSinceMs }: PartitionReading): number | null {
+  if (writingSinceMs === undefined) return null;
+  return writingSinceMs === null ? 0 : Math.max(0, performance.now() - writingSinceMs) / 1_000;
 }
 
-/** Hours of the partition that has the fewest, by topic; the whole retention where nothing waits. */
-function leastHoursLeft(readings: readonly PartitionReading[]): Map<string, number> {
-  const least = new Map<string, number>();
-  for (const { topic, oldestUnwrittenMs, retentionMs } of readings) {
-    if (oldestUnwrittenMs === undefined || retentionMs == null) continue;
-    const hours = hoursLeft(oldestUnwrittenMs ?? Date.now(), retentionMs);
-    least.set(topic, Math.min(hours, least.get(topic) ?? Number.POSITIVE_INFINITY));
-  }
-  return least;
+/** The whole retention if nothing waits; null if it is not known. */
+function secondsLeft({ oldestUnwrittenMs, retentionMs }: PartitionReading): number | null {
+  if (oldestUnwrittenMs === undefined || retentionMs == null) return null;
+  return hoursLeft(oldestUnwrittenMs ?? Date.now(), retentionMs) * 3600;
 }
 
 const HOUR_MS = 3_600_000;

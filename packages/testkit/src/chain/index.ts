@@ -37,42 +37,42 @@ import { until } from '../until.ts';
 
 export interface TestChainOptions {
   /**
-   * Who makes blocks. `asked`: the test, by `mine`. `each`: the node, for every transaction at once. `needed`: as in a local
-   * stack, one after the other while a transaction waits or is not final yet.
+   * `manual`: the test calls `mine`. `each`: the node mines every transaction immediately. `needed`: like a local stack,
+   * while a transaction is pending or not final.
    */
-  readonly mining?: 'asked' | 'each' | 'needed';
-  /** `safe` is so many blocks behind the latest one, `finalized` twice as many. */
+  readonly mining?: 'manual' | 'each' | 'needed';
+  /** Distance of `safe` from the latest block; `finalized` is twice as far. */
   readonly epochBlocks?: number;
-  /** From one block to the next, in milliseconds, with `needed`. Times of blocks are whole seconds and run ahead. */
+  /** Milliseconds between blocks, with `needed`. Block times are whole seconds and run ahead. */
   readonly blockMs?: number;
 }
 
-/** A chain of a test's own: a real node in a process, which can be killed, and comes back with what was saved. */
+/** A node of one test, which can be killed and restarted with its saved state. */
 export interface TestChain {
-  /** `http://127.0.0.1:port`, the same for `ws://`; stays through `restart`. */
+  /** `http://127.0.0.1:port`, also for `ws://`; `restart` keeps it. */
   readonly rpc: string;
   readonly id: number;
-  /** viem: questions, transactions of the accounts, and what only test nodes do. */
+  /** viem client with public, wallet and test actions. */
   readonly client: TestChainClient;
-  /** Ten, with 10,000 ether each; the node signs for them. The first administers the demo contracts. */
+  /** Ten accounts with 10,000 ether, for which the node signs. The first administers the demo contracts. */
   readonly accounts: readonly Address[];
-  /** Makes blocks; the first takes what waits. */
+  /** Mines blocks; the first includes pending transactions. */
   mine(blocks?: number): Promise<void>;
-  /** Sends as the first account, sees to it that there is a block, and waits for it. @throws Error when it is refused or reverts */
+  /** Sends as the first account and waits for the block. @throws Error when it is refused or reverts */
   send(transaction: { to?: Address; data?: Hash; value?: bigint }): Promise<Hash>;
-  /** Replaces the latest blocks by as many empty ones. Their transactions are gone: neither waiting nor with a receipt. */
+  /** Replaces the latest blocks by empty ones. Their transactions are lost. */
   reorg(depth: number): Promise<void>;
-  /** How many of the latest blocks `reorg` can replace: those since the node started. It has no state of older ones. */
+  /** Number of blocks that `reorg` can replace: those since the node started. */
   replaceableBlocks(): Promise<number>;
-  /** Deploys a compiled contract as the first account. @param args of its constructor */
+  /** Deploys a contract as the first account. @param args of its constructor */
   deploy(name: ContractName, args?: readonly unknown[]): Promise<Address>;
-  /** Deploys the demo contracts, administered by the first account. @param minter is given both roles of all, and funds */
+  /** Deploys the demo contracts. @param minter gets their roles, and funds */
   deployDemo(minter?: Address): Promise<DemoAddresses>;
-  /** Writes down what stands, for `restart`, and says up to which block; with `needed` it is done behind each block. */
+  /** Saves the state for `restart`, which `needed` does after each block. @returns the number of the last block */
   save(): Promise<number>;
-  /** Ends the node at once; what was not saved is lost. */
+  /** Kills the node. Unsaved state is lost. */
   kill(): Promise<void>;
-  /** Starts the node again with what was saved last; a new chain when nothing was. */
+  /** Starts the node with the last saved state, or a new chain. */
   restart(): Promise<void>;
   close(): Promise<void>;
 }
@@ -96,20 +96,20 @@ class OwnChain implements TestChain {
     this.folder = mkdtempSync(join(tmpdir(), 'playline-chain-'));
     const { mining, epochBlocks } = options;
     const statePath = join(this.folder, 'state.json');
-    this.node = { port, statePath, epochBlocks, mining: mining === 'each' ? 'each' : 'asked' };
+    this.node = { port, statePath, epochBlocks, autoMine: mining === 'each' };
     this.rpc = `http://127.0.0.1:${port}`;
     this.client = createChainClient(this.rpc);
   }
 
-  private readonly endWithUs = () => void this.child?.kill('SIGKILL');
+  private readonly killChild = () => void this.child?.kill('SIGKILL');
 
   async restart(): Promise<void> {
-    if (this.child !== null) throw new Error('the node runs: kill it first');
+    if (this.child !== null) throw new Error('the node is running: kill it first');
     const child = spawn(anvilProgram(), anvilArguments(this.node), { stdio: ['ignore', 'ignore', 'inherit'] });
     this.child = child;
-    process.on('exit', this.endWithUs);
+    process.on('exit', this.killChild);
     await until('the node answers', async () => {
-      if (child.exitCode !== null) throw new Error(`the node has ended (${child.exitCode})`);
+      if (child.exitCode !== null) throw new Error(`the node exited with ${child.exitCode}`);
       return callRpc(this.rpc, 'eth_chainId');
     });
     await setClock(this.rpc);
@@ -130,9 +130,9 @@ class OwnChain implements TestChain {
 
   async send(transaction: { to?: Address; data?: Hash; value?: bigint }): Promise<Hash> {
     const hash = await this.client.sendTransaction({ account: this.accounts[0]!, chain: null, ...transaction });
-    if (this.options.mining === 'asked') await this.mine();
+    if (this.options.mining === 'manual') await this.mine();
     const { status } = await this.client.waitForTransactionReceipt({ hash });
-    if (status !== 'success') throw new Error(`the transaction ${hash} has reverted`);
+    if (status !== 'success') throw new Error(`the transaction ${hash} reverted`);
     return hash;
   }
 
@@ -170,7 +170,7 @@ class OwnChain implements TestChain {
     const { child } = this;
     if (child === null) return;
     this.child = null;
-    process.off('exit', this.endWithUs);
+    process.off('exit', this.killChild);
     const exit = once(child, 'exit');
     child.kill('SIGKILL');
     await exit;
@@ -183,15 +183,14 @@ class OwnChain implements TestChain {
   }
 }
 
-/** Starts a node with an empty chain on a free port, in a third of a second. @throws Error that says what to install */
+/** Starts a node with an empty chain on a free port. @throws Error that names what to install */
 export async function openTestChain(options: TestChainOptions = {}): Promise<TestChain> {
   const [port] = await freePorts(1);
-  const chain = new OwnChain({ mining: 'asked', epochBlocks: 2, blockMs: 100, ...options }, port!);
+  const chain = new OwnChain({ mining: 'manual', epochBlocks: 2, blockMs: 100, ...options }, port!);
   await chain.restart();
   return chain;
 }
 
-/** Often: blocks of a test come quickly. */
 const POLL_MS = 25;
 
 const chain = defineChain({
@@ -203,16 +202,16 @@ const chain = defineChain({
 
 export type TestChainClient = ReturnType<typeof createChainClient>;
 
-/** Asks a test's node, sends to it, and has it do what only such nodes do. Nothing is remembered between questions. */
+/** A client without a cache. */
 function createChainClient(rpc: string) {
-  // A node that was killed is for the test to notice.
+  // Tests must see that a node was killed.
   const transport = http(rpc, { retryCount: 0 });
   return createTestClient({ mode: 'anvil', chain, transport, pollingInterval: POLL_MS, cacheTime: 0 })
     .extend(publicActions)
     .extend(walletActions);
 }
 
-/** Of the compiled contracts, for viem, which checks names and arguments of calls by them. */
+/** ABIs of the compiled contracts, with which viem checks calls. */
 export const CONTRACT_ABIS = {
   'demo-erc721': parseAbi(SIGNATURES['demo-erc721']),
   'demo-erc1155': parseAbi(SIGNATURES['demo-erc1155']),

@@ -6,15 +6,15 @@ import { until } from '../until.ts';
 
 const MODULE = new URL('set-by-signal.ts', import.meta.url).href;
 
-/** The wall clock of one process that is started with `environment`. */
+/** The wall clock of a process started with `environment`. */
 export interface WallClock {
   readonly environment: Readonly<Record<string, string>>;
-  /** Sets the clock this far from the true time, in milliseconds; resolves when the process has it. */
+  /** Shifts the clock by milliseconds. Resolves when the process has applied it. */
   set(child: ChildProcess, shiftMs: number): Promise<void>;
   close(): void;
 }
 
-/** A wall clock that a test sets back and forth, beside a monotonic one that stays honest. */
+/** A wall clock that a test can shift. The monotonic clock is unchanged. */
 export function openWallClock(): WallClock {
   const folder = mkdtempSync(join(tmpdir(), 'test-clock-'));
   const file = join(folder, 'shift');

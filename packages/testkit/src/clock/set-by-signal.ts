@@ -1,8 +1,4 @@
-/**
- * Loaded into a process before its own code: on SIGUSR2 its wall clock goes on from the shift that stands in the file
- * that PLAYLINE_TEST_CLOCK names. `performance.now()` and timers are untouched, as when an operator sets a machine's
- * clock.
- */
+/** Imported before a service: on SIGUSR2, `Date` is shifted by the milliseconds in the file PLAYLINE_TEST_CLOCK. */
 import { readFileSync, writeFileSync } from 'node:fs';
 
 const file = process.env.PLAYLINE_TEST_CLOCK ?? '';
@@ -12,7 +8,7 @@ let shiftMs = 0;
 class ShiftedDate extends RealDate {
   constructor(...given: [] | [number | string | Date]) {
     if (given.length === 0) super(RealDate.now() + shiftMs);
-    // More than one part is never given by us: the type of the base class has each of its forms.
+    // The services pass at most one argument.
     else super(...given);
   }
   static override now(): number {

@@ -1,6 +1,6 @@
 import type { BlockOrigin } from '@playline/stream';
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { assignTimes, type LoggedRecord } from './timed-block.ts';
 
 const FRESH: BlockOrigin = { carried: null, basis: null };
@@ -35,13 +35,11 @@ interface Attempt {
   readonly stop: Stop;
 }
 
-const attempts = fc.array(
-  fc.record({
-    records: fc.integer({ min: 1, max: 9 }),
-    stop: fc.constantFrom<Stop>('unnamed', 'named', 'published', 'completed'),
-  }),
-  { minLength: 1, maxLength: 25 },
-);
+const attempt: fc.Arbitrary<Attempt> = fc.record({
+  records: fc.integer({ min: 1, max: 9 }),
+  stop: fc.constantFrom<Stop>('unnamed', 'named', 'published', 'completed'),
+});
+const attempts = fc.array(attempt, { minLength: 1, maxLength: 25 });
 
 /** The log, its commits and the published watermark, as successive owners see them. */
 class Partition {
@@ -65,11 +63,8 @@ class Partition {
 
   take({ records, stop }: Attempt): void {
     const block = this.#log.slice(this.#at, this.#at + (this.#named?.records ?? records));
-    const { times, end, trace } = assignTimes(
-      block,
-      { carried: this.#carried, basis: this.#named?.basis ?? null },
-      this.watermark,
-    );
+    const origin = { carried: this.#carried, basis: this.#named?.basis ?? null };
+    const { times, end, trace } = assignTimes(block, origin, this.watermark);
     if (stop === 'unnamed') return;
     if (this.#named === null && (times[0] ?? end) <= this.watermark) this.belowWatermark++;
     this.#named = { basis: trace.basis, records: block.length };
@@ -91,69 +86,54 @@ function run(records: readonly LoggedRecord[], given: readonly Attempt[]): Parti
   return partition;
 }
 
-describe('updated_at of the records of a partition, whatever the blocks are and wherever owners stop', () => {
-  it('is the same in every attempt, grows from record to record, and is always above a published watermark', () => {
-    const property = fc.property(log, attempts, (records, given) => {
-      const partition = run(records, given);
-      expect([...partition.given.values()].map(({ size }) => size)).toEqual(records.map(() => 1));
-      const times = records.map(({ offset }) => [...partition.given.get(offset)!][0]!);
-      for (const [index, time] of times.entries()) {
-        expect(time).toBeGreaterThanOrEqual(records[index]!.timestampMs * 1_000);
-        if (index > 0) expect(time).toBeGreaterThan(times[index - 1]!);
-      }
-      expect(partition.belowWatermark).toBe(0);
-      expect(partition.watermark).toBe(times.at(-1));
-    });
-    fc.assert(property, { numRuns: 500 });
+it('updated_at grows in log order above each watermark, whatever the blocks are and wherever owners stop', () => {
+  const property = fc.property(log, attempts, (records, given) => {
+    const partition = run(records, given);
+    expect([...partition.given.values()].map(({ size }) => size)).toEqual(records.map(() => 1));
+    const times = records.map(({ offset }) => [...partition.given.get(offset)!][0]!);
+    expect(times).toEqual(assignTimes(records, FRESH, 0).times);
+    for (const [index, time] of times.entries()) {
+      expect(time).toBeGreaterThanOrEqual(records[index]!.timestampMs * 1_000);
+      if (index > 0) expect(time).toBeGreaterThan(times[index - 1]!);
+    }
+    expect(partition.belowWatermark).toBe(0);
+    expect(partition.watermark).toBe(times.at(-1));
   });
+  fc.assert(property, { numRuns: 500 });
+});
 
-  it('does not depend on how records are cut into blocks', () => {
-    const property = fc.property(log, attempts, (records, given) => {
-      const whole = assignTimes(records, FRESH, 0).times;
-      const { given: found } = run(records, given);
-      expect(records.map(({ offset }) => [...found.get(offset)!][0])).toEqual(whole);
-    });
-    fc.assert(property, { numRuns: 300 });
-  });
+it('updated_at is the time of the log if that has grown, and otherwise a microsecond above the record before', () => {
+  const records = [5, 5, 5, 4, 6].map((timestampMs, offset) => ({ offset, timestampMs }));
+  expect(assignTimes(records, FRESH, 0).times).toEqual([5_000, 5_001, 5_002, 5_003, 6_000]);
+  expect(assignTimes(records, { carried: '5001', basis: null }, 5_500).times).toEqual([
+    5_501, 5_502, 5_503, 5_504, 6_000,
+  ]);
+});
 
-  it('is the time of the log where that has grown, and otherwise a microsecond above the record before', () => {
-    const records = [5, 5, 5, 4, 6].map((timestampMs, offset) => ({ offset, timestampMs }));
-    expect(assignTimes(records, FRESH, 0).times).toEqual([5_000, 5_001, 5_002, 5_003, 6_000]);
-    expect(assignTimes(records, { carried: '5001', basis: null }, 5_500).times).toEqual([
-      5_501, 5_502, 5_503, 5_504, 6_000,
-    ]);
+it('updated_at in a named block that has lost records is above all times of earlier attempts, and stays the same', () => {
+  const kept = fc.array(fc.boolean());
+  const property = fc.property(log, kept, kept, fc.nat({ max: 10_000 }), (records, first, second, watermark) => {
+    const before = assignTimes(records, FRESH, watermark);
+    const origin = { carried: null, basis: before.trace.basis };
+    const kept = records.filter((_, index) => first[index] ?? false);
+    const fewer = kept.filter((_, index) => second[index] ?? false);
+    if (kept.length === records.length) return;
+    const after = assignTimes(kept, origin, watermark + 5_000_000);
+    for (const [index, time] of after.times.entries()) {
+      expect(time).toBeGreaterThan(before.end);
+      if (index > 0) expect(time).toBeGreaterThan(after.times[index - 1]!);
+    }
+    expect(after.trace.basis).toBe(before.trace.basis);
+    expect(after.end).toBeGreaterThanOrEqual(before.end);
+    const again = assignTimes(fewer, origin, 0);
+    const timeOf = new Map(kept.map(({ offset }, index) => [offset, after.times[index]!]));
+    expect(again.times).toEqual(fewer.map(({ offset }) => timeOf.get(offset)));
   });
+  fc.assert(property, { numRuns: 500 });
+});
 
-  it('is above all times that a named block may have used, if it has lost records, and the same twice', () => {
-    const property = fc.property(
-      log,
-      fc.array(fc.boolean()),
-      fc.array(fc.boolean()),
-      fc.nat({ max: 10_000 }),
-      (records, first, second, watermark) => {
-        const before = assignTimes(records, FRESH, watermark);
-        const origin = { carried: null, basis: before.trace.basis };
-        const kept = records.filter((_, index) => first[index] ?? false);
-        const fewer = kept.filter((_, index) => second[index] ?? false);
-        if (kept.length === records.length) return;
-        const after = assignTimes(kept, origin, watermark + 5_000_000);
-        for (const [index, time] of after.times.entries()) {
-          expect(time).toBeGreaterThan(before.end);
-          if (index > 0) expect(time).toBeGreaterThan(after.times[index - 1]!);
-        }
-        expect(after.trace.basis).toBe(before.trace.basis);
-        expect(after.end).toBeGreaterThanOrEqual(before.end);
-        const again = assignTimes(fewer, origin, 0);
-        const timeOf = new Map(kept.map(({ offset }, index) => [offset, after.times[index]!]));
-        expect(again.times).toEqual(fewer.map(({ offset }) => timeOf.get(offset)));
-      },
-    );
-    fc.assert(property, { numRuns: 500 });
-  });
-
-  it('is refused where a commit has contents that are not understood', () => {
-    for (const basis of ['', '[1,2]', '[1,2,3,4,-5]', '{}', '[1,2,3,4,1e300]'])
-      expect(() => assignTimes([], { carried: null, basis }, 0)).toThrow('another release');
-    expect(() => assignTimes([], { carried: 'x', basis: null }, 0)).toThrow('another release');
-  });
+it('updated_at is not assigned if a commit has contents that are not understood', () => {
+  for (const basis of ['', '[1,2]', '[1,2,3,4,-5]', '{}', '[1,2,3,4,1e300]'])
+    expect(() => assignTimes([], { carried: null, basis }, 0)).toThrow('another release');
+  expect(() => assignTimes([], { carried: 'x', basis: null }, 0)).toThrow('another release');
 });

@@ -1,12 +1,5 @@
 import type { LoggedVersion } from '@playline/chain';
-import {
-  createSchemaReaders,
-  FRAME_BYTES,
-  type RecordCodec,
-  type SchemaReaders,
-  type SchemaSource,
-  schemaIdOf,
-} from '@playline/contracts';
+import { createSchemaReaders, FRAME_BYTES, type RecordCodec, type SchemaSource, schemaIdOf } from '@playline/contracts';
 import { RetryableFault, type StreamRecord } from '@playline/stream';
 
 /** The result for a record: its row without a time, `waiting` while its schema is requested, or unreadable. */
@@ -19,7 +12,7 @@ export type Reading<R> =
 export interface ReadRow<R> {
   /** The result that is possible without waiting. */
   now(record: StreamRecord): Reading<R>;
-  /** Asks the registry when necessary. @throws RetryableFault while the registry does not answer */
+  /** Queries the registry if necessary. @throws RetryableFault while the registry does not answer */
   later(record: StreamRecord): Promise<Exclude<Reading<R>, { kind: 'waiting' }>>;
 }
 
@@ -35,14 +28,13 @@ type Reader<R> = (record: StreamRecord, value: Buffer) => R;
 /** Rows get their time only when their block is cut. */
 const NO_TIME = 0;
 
-/** Creates the step that turns a record into its row. */
 export function createReadRow<T, R>({ codec, schemaOf, toRow }: ReadRowOptions<T, R>): ReadRow<R> {
   const createReader = (schema: string): Reader<R> => {
     const decode = codec.decoderOf(schema);
     return ({ partition, offset, timestampMs }, value) =>
       toRow(decode(value.subarray(FRAME_BYTES)), { updatedAt: NO_TIME, partition, offset, loggedAtMs: timestampMs });
   };
-  const readers: SchemaReaders<Reader<R>> = createSchemaReaders({ schemaOf, createReader });
+  const readers = createSchemaReaders({ schemaOf, createReader });
   return {
     now(record) {
       const id = record.value === null ? null : schemaIdOf(record.value);
@@ -53,7 +45,7 @@ export function createReadRow<T, R>({ codec, schemaOf, toRow }: ReadRowOptions<T
     },
     async later(record) {
       const found = await readers.fetch(schemaIdOf(record.value!)!).catch((cause: unknown) => {
-        throw new RetryableFault('the schema registry cannot be asked', { cause });
+        throw new RetryableFault('the schema registry does not answer', { cause });
       });
       return found.kind === 'unreadable' ? found : read(found.reader, record);
     },

@@ -9,7 +9,7 @@ export interface RefuseUpdatesOptions {
   readonly partitionOf: (chain: string) => Promise<number>;
 }
 
-/** Ids in one query: a statement of some 40 KB. */
+/** Ids in one query: a statement of about 40 KB. */
 const IDS_MAX = 1_000;
 
 /** Names of the members in records, as the author of the source knows them. */
@@ -27,61 +27,54 @@ const NAMES: Record<keyof ActivityConstants, string> = {
  * reader who filters by that member the activity would vanish.
  */
 export function createRefuseUpdates({ store, calls, partitionOf }: RefuseUpdatesOptions) {
-  const standing = async (rows: readonly TimedRow<ActivityRow>[]): Promise<Map<string, ActivityConstants>> => {
+  const readStored = async (rows: readonly TimedRow<ActivityRow>[]): Promise<Map<string, ActivityConstants>> => {
     const ids = [...new Set(rows.map(({ row }) => row.id))];
     const found = new Map<string, ActivityConstants>();
     for (let from = 0; from < ids.length; from += IDS_MAX) {
-      const asked = ids.slice(from, from + IDS_MAX);
-      const answer = await calls.query('activity_ids', () => store.constantsOf(asked));
+      const batch = ids.slice(from, from + IDS_MAX);
+      const answer = await calls.query('activity_ids', () => store.constantsOf(batch));
       for (const [id, constants] of answer) found.set(id, constants);
     }
     return found;
   };
   return async (rows: readonly TimedRow<ActivityRow>[]): Promise<Refusal<ActivityRow>[]> => {
-    const placed: TimedRow<ActivityRow>[] = [];
+    const inPartition: TimedRow<ActivityRow>[] = [];
     const refused: Refusal<ActivityRow>[] = [];
-    for (const timed of rows) {
-      const isPlaced = (await partitionOf(timed.row.chain)) === timed.record.partition;
-      if (isPlaced) placed.push(timed);
+    for (const timed of rows)
+      if ((await partitionOf(timed.row.chain)) === timed.record.partition) inPartition.push(timed);
       else refused.push({ timed, reason: 'not in the partition of its chain' });
-    }
-    const known = await standing(placed);
-    for (const timed of placed) {
+    const known = await readStored(inPartition);
+    for (const timed of inPartition) {
       const { row } = timed;
       const before = known.get(row.id);
       const changed = before === undefined ? [] : findChanged(before, row);
+      const names = changed.map((name) => NAMES[name as keyof ActivityConstants]);
       if (changed.length === 0) known.set(row.id, row);
-      else
-        refused.push({
-          timed,
-          reason: `changes ${changed.map((name) => NAMES[name as keyof ActivityConstants]).join(', ')}`,
-        });
+      else refused.push({ timed, reason: `changes ${names.join(', ')}` });
     }
     return refused;
   };
 }
 
 /**
- * Creates the function that returns the partition of a chain. The brokers are asked only once how many partitions the
- * topic has: the number never grows, since a chain would then be in two of them.
+ * Creates the function that returns the partition of a chain. Brokers are queried only once for the number of
+ * partitions, which never grows, since a chain would then be in two of them.
  * @throws RetryableFault while brokers do not answer, or have no such topic
  */
 export function createChainPartitions(log: Pick<LogReader, 'bounds'>, topic: string) {
   let count: number | null = null;
-  const chosen = new Map<string, number>();
-  const ask = async (): Promise<number> => {
+  const partitions = new Map<string, number>();
+  const readCount = async (): Promise<number> => {
     const bounds = await log.bounds(topic).catch((cause: unknown) => {
-      throw new RetryableFault(`nobody tells how many partitions ${topic} has`, { cause });
+      throw new RetryableFault(`the number of partitions of ${topic} is not known`, { cause });
     });
     if (bounds.length === 0) throw new RetryableFault(`there is no topic ${topic}`);
     return bounds.length;
   };
   return async (chain: string): Promise<number> => {
-    count ??= await ask();
-    const known = chosen.get(chain);
-    if (known !== undefined) return known;
-    const partition = toPartition(Buffer.from(chain), count);
-    chosen.set(chain, partition);
+    count ??= await readCount();
+    const partition = partitions.get(chain) ?? toPartition(Buffer.from(chain), count);
+    partitions.set(chain, partition);
     return partition;
   };
 }

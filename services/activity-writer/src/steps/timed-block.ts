@@ -10,15 +10,15 @@ import {
   type StreamRecord,
   type TokenNotes,
 } from '@playline/stream';
+import { z } from 'zod';
 import type { ReadRow } from './read-row.ts';
 
-/** A row with its time, and the record it came from. */
+/** A row with its time, and its record. */
 export interface TimedRow<R> {
   readonly row: R;
   readonly record: StreamRecord;
 }
 
-/** What a block has to write. */
 export interface TimedRows<R> {
   readonly rows: readonly R[];
   /** Epoch microseconds: times of the block, also in earlier attempts at it, are above `after` and at most `end`. */
@@ -32,7 +32,6 @@ export interface TimedRows<R> {
   readonly signal: AbortSignal;
 }
 
-/** Rows that must not be written, and why. */
 export interface Refusal<R> {
   readonly timed: TimedRow<R>;
   readonly reason: string;
@@ -49,14 +48,13 @@ export interface TimedBlockOptions<R> {
   /** Finds the rows that must not be written. @throws RetryableFault */
   readonly refuse: (rows: readonly TimedRow<R>[]) => Promise<readonly Refusal<R>[]>;
   /** Resolves when they are acknowledged. @throws RetryableFault */
-  readonly publishDeadLetters: (letters: readonly DeadLetter[]) => Promise<void>;
-  /** Called for every record that is read, except ticks. */
+  readonly publishDeadLetters: (deadLetters: readonly DeadLetter[]) => Promise<void>;
   readonly onRecordRead: (partition: number) => void;
   /** @throws RetryableFault to be called again */
   readonly write: (rows: TimedRows<R>) => Promise<void>;
 }
 
-interface Held<R> {
+interface HeldRecord<R> {
   readonly record: StreamRecord;
   /** Index among all records of the block, each of which gets a time. */
   readonly index: number;
@@ -65,15 +63,15 @@ interface Held<R> {
 }
 
 /**
- * A block whose rows get their times when it is cut. Every record gets a time, even one that becomes no row, so that
+ * A block whose rows get their times when it is closed. Every record gets a time, even one that becomes no row, so that
  * times do not depend on which records become rows.
  */
 export class TimedBlock<R extends LoggedVersion> implements BlockBuilder {
   readonly #options: TimedBlockOptions<R>;
   readonly #partition: number;
   readonly #notes = createTokenNotes();
-  readonly #places: LoggedRecord[] = [];
-  readonly #held: Held<R>[] = [];
+  readonly #records: LoggedRecord[] = [];
+  readonly #held: HeldRecord<R>[] = [];
   #ticks = 0;
   #bytes = 0;
   #times: BlockTimes | null = null;
@@ -100,18 +98,18 @@ export class TimedBlock<R extends LoggedVersion> implements BlockBuilder {
   }
 
   add(record: StreamRecord): Outcome {
-    const { readRow, isTick, onRecordRead: onTaken } = this.#options;
+    const { readRow, isTick, onRecordRead } = this.#options;
     const { offset, timestampMs } = record;
-    this.#places.push({ offset, timestampMs });
+    this.#records.push({ offset, timestampMs });
     if (isTick(record)) {
       this.#ticks++;
       return { kind: 'drop', reason: 'tick' };
     }
-    onTaken(this.#partition);
+    onRecordRead(this.#partition);
     const reading = readRow.now(record);
     if (reading.kind === 'unreadable') return { kind: 'deadLetter', reason: reading.reason };
     const row = reading.kind === 'row' ? reading.row : null;
-    this.#held.push({ record, row, index: this.#places.length - 1 });
+    this.#held.push({ record, row, index: this.#records.length - 1 });
     this.#bytes += record.value?.length ?? 0;
     return { kind: 'ok' };
   }
@@ -120,63 +118,55 @@ export class TimedBlock<R extends LoggedVersion> implements BlockBuilder {
     this.#isRecovered = origin.basis !== null;
     // A named block does not use the published watermark, which may be its own.
     const watermark = origin.basis === null ? await this.#options.readWatermark(this.#partition) : 0;
-    this.#times = assignTimes(this.#places, origin, watermark);
+    this.#times = assignTimes(this.#records, origin, watermark);
     return this.#times.trace;
   }
 
   async write(block: BlockName, signal: AbortSignal): Promise<void> {
     const times = this.#times;
-    if (times === null) throw new Error('a block is settled before it is written');
-    this.#kept ??= await this.#sift(times);
+    if (times === null) throw new Error('settle is called before write');
+    this.#kept ??= await this.#selectRows(times);
     const { after, end } = times;
-    await this.#options.write({
-      rows: this.#kept,
-      after,
-      end,
-      isRecovered: this.#isRecovered,
-      block,
-      notes: this.#notes,
-      signal,
-    });
+    const [rows, isRecovered, notes] = [this.#kept, this.#isRecovered, this.#notes];
+    await this.#options.write({ rows, after, end, isRecovered, block, notes, signal });
   }
 
   /** Reads the records that could not be read on arrival, and makes dead letters of what must not be written. */
-  async #sift({ times }: BlockTimes): Promise<R[]> {
-    const { readRow, publishDeadLetters: publishLetters } = this.#options;
-    const letters: DeadLetter[] = [];
+  async #selectRows({ times }: BlockTimes): Promise<R[]> {
+    const { readRow, publishDeadLetters } = this.#options;
+    const deadLetters: DeadLetter[] = [];
     const timed: TimedRow<R>[] = [];
     for (const { record, row: known, index } of this.#held) {
       const reading = known === null ? await readRow.later(record) : { kind: 'row' as const, row: known };
-      if (reading.kind === 'unreadable') letters.push({ record, reason: reading.reason });
+      if (reading.kind === 'unreadable') deadLetters.push({ record, reason: reading.reason });
       else timed.push({ record, row: { ...reading.row, updatedAt: times[index]! } });
     }
     const refusals = [...(await this.#options.refuse(timed)), ...(await this.#findTooLate(timed))];
     const refused = new Map(refusals.map(({ timed: each, reason }) => [each, reason]));
-    for (const [{ record }, reason] of refused) letters.push({ record, reason });
-    if (letters.length > 0) await publishLetters(letters);
+    for (const [{ record }, reason] of refused) deadLetters.push({ record, reason });
+    if (deadLetters.length > 0) await publishDeadLetters(deadLetters);
     return timed.filter((each) => !refused.has(each)).map(({ row }) => row);
   }
 
   /**
-   * Rows below the published watermark that the earlier owner did not write. Its registry did not know the schema of a
-   * record that can be read now, for example. Readers have passed the watermark, so nothing may be added below it any
-   * more.
+   * Rows below the published watermark that the earlier owner did not write, for example because its registry did not
+   * know the schema. Readers have passed the watermark, so nothing may be added below it any more.
    */
   async #findTooLate(timed: readonly TimedRow<R>[]): Promise<Refusal<R>[]> {
     if (!this.#isRecovered) return [];
     const watermark = await this.#options.readWatermark(this.#partition);
     const passed = timed.filter(({ row }) => row.updatedAt <= watermark);
     if (passed.length === 0) return [];
-    const standing = await this.#options.storedOffsets(passed.map(({ row }) => row));
+    const stored = await this.#options.storedOffsets(passed.map(({ row }) => row));
     return passed
-      .filter(({ row }) => !standing.has(row.offset))
-      .map((each) => ({ timed: each, reason: 'was not taken when its block was written first' }));
+      .filter(({ row }) => !stored.has(row.offset))
+      .map((each) => ({ timed: each, reason: 'was not accepted when its block was first written' }));
   }
 
   release(): void {}
 }
 
-/** Place of a record in its partition, and its time. */
+/** Offset of a record in its partition, and its time. */
 export interface LoggedRecord {
   readonly offset: number;
   /** Epoch milliseconds by the broker's clock. */
@@ -185,7 +175,6 @@ export interface LoggedRecord {
 
 /** Values of `updated_at` of one block, in epoch microseconds. */
 interface BlockTimes {
-  /** One for each record, in the order of the log. */
   readonly times: readonly number[];
   /** Lower bound: below all values of this block and of earlier attempts, but not below those of earlier blocks. */
   readonly after: number;
@@ -247,25 +236,18 @@ function toBlockTimes(given: Omit<BlockTimes, 'trace'>, basis: Basis): BlockTime
 }
 
 function parseBasis(text: string): Basis {
-  const parts = toNumbers(text, 5);
-  const [last = 0, watermark = 0, end = 0, count = 0, firstOffset = 0] = parts;
+  const [last = 0, watermark = 0, end = 0, count = 0, firstOffset = 0] = parseNumbers(text, 5);
   return { last, watermark, end, count, firstOffset };
 }
 
-const parseCarried = (text: string | null): number => (text === null ? 0 : toNumbers(`[${text}]`, 1)[0]!);
+const parseCarried = (text: string | null): number => (text === null ? 0 : parseNumbers(`[${text}]`, 1)[0]!);
 
-function toNumbers(text: string, count: number): number[] {
-  let parts: unknown;
+const numbers = z.array(z.int().min(0));
+
+function parseNumbers(text: string, count: number): number[] {
   try {
-    parts = JSON.parse(text);
-  } catch {
-    parts = null;
+    return numbers.length(count).parse(JSON.parse(text));
+  } catch (cause) {
+    throw new Error(`a commit has values of another release: ${text}`, { cause });
   }
-  if (
-    !Array.isArray(parts) ||
-    parts.length !== count ||
-    !parts.every((part) => Number.isSafeInteger(part) && part >= 0)
-  )
-    throw new Error(`a commit holds values of another release: ${text}`);
-  return parts;
 }

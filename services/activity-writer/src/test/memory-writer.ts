@@ -63,18 +63,18 @@ export function createMemoryWorld() {
   const producer = log.openProducer();
   const watermarks = openMemoryWatermarks();
   /** Called when a watermark was published, before its block is completed. */
-  const told = { onPublished: () => {} };
+  const calls = { onPublished: () => {} };
   const published: Watermarks = {
     ...watermarks,
     publish: async (partition, us) => {
       await watermarks.publish(partition, us);
-      told.onPublished();
+      calls.onPublished();
     },
   };
-  const registry = { isAway: false, asked: 0, forgotten: new Set<number>() };
+  const registry = { isDown: false, requests: 0, forgotten: new Set<number>() };
   const schemaOf = async (id: number) => {
-    registry.asked++;
-    if (registry.isAway) throw new Error('away');
+    registry.requests++;
+    if (registry.isDown) throw new Error('down');
     return registry.forgotten.has(id) ? null : (SCHEMAS.get(id) ?? null);
   };
   const { refused, insert } = createRefusing(store.activities);
@@ -100,7 +100,7 @@ export function createMemoryWorld() {
     store,
     refused,
     open,
-    told,
+    calls,
     send: (topic: string, chain: string, value: Buffer) =>
       producer.sendForOffset({ topic, key: Buffer.from(chain), value }),
     tick: (partition: number) =>
@@ -113,7 +113,7 @@ export function createMemoryWorld() {
     },
     activities: () => rowsOf<ActivityRow>(store, 'activities'),
     tokens: () => rowsOf<TokenRow>(store, 'tokens'),
-    letters: (topic: string) => log.records(`${topic}.dead`).map(({ headers }) => String(headers.reason)),
+    deadLetters: (topic: string) => log.records(`${topic}.dead`).map(({ headers }) => String(headers.reason)),
   };
 }
 

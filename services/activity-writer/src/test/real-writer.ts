@@ -20,7 +20,7 @@ const PAGE_ROWS = 200;
 
 export const partitionOf = (chain: string): number => toPartition(Buffer.from(chain), PARTITIONS);
 
-/** Topics, a database and a Redis of a test's own, and activity writers that run on them. */
+/** Opens topics, a database and a Redis for one test, and activity writers that use them. */
 export async function openRealWriters() {
   const own = await openOwnStores({ partitions: PARTITIONS });
   const redis = await openRedisDatabase();
@@ -81,19 +81,21 @@ type Feed = Pick<
   'reader' | 'watermarks'
 >;
 
+export type Follower = ReturnType<typeof createFollower>;
+
 /** A replica of a chain's feed. */
 function createFollower({ reader, watermarks }: Feed, chain: string) {
   const seen: ShownActivity[] = [];
   let gap = START_GAP;
   return {
     seen,
-    /** Reads on to the horizon of this moment. */
+    /** Reads up to the current horizon. */
     catchUp: async () => {
       const watermark = await watermarks.read(partitionOf(chain));
       if (watermark === null) return;
-      const question = { chain, filters: NO_FILTERS, direction: 'next', limit: PAGE_ROWS } as const;
+      const query = { chain, filters: NO_FILTERS, direction: 'next', limit: PAGE_ROWS } as const;
       for (;;) {
-        const { rows, next } = await reader.readPage({ ...question, gap, horizon: toHorizon(watermark) });
+        const { rows, next } = await reader.readPage({ ...query, gap, horizon: toHorizon(watermark) });
         seen.push(...rows);
         const isOver = rows.length === 0;
         gap = next;

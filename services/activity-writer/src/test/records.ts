@@ -16,7 +16,7 @@ const HOLDERS = {
   transfer: { from: HOLDER, to: HOLDER },
 };
 
-/** Details of an activity of the numbered contract; updates of it differ by the amount. */
+/** Details of an activity of the numbered contract; its updates differ by the amount. */
 export const detailsOf = (number: number, amount = '1', type: keyof typeof HOLDERS = 'mint'): string => {
   const asset = { contract_type: 'ERC20', contract_address: `0x${bytesOf(20, number).toString('hex')}` };
   return JSON.stringify({ ...HOLDERS[type], amount, asset });

@@ -10,7 +10,7 @@ import { createParseActivity, createParseToken, toActivityRow, toTokenRow } from
 import { ACTIVITY_TYPES } from '@playline/contracts';
 import { toRequestedState } from '@playline/mints';
 import { Ajv2020 } from 'ajv/dist/2020.js';
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { collectionRecord } from '../test/minting-world.ts';
 import { CHAIN, OTHER_CHAIN, openChainApi, PARTITION, type TestChainApi } from '../test/open-chain-api.ts';
 import { activityRow, addressOf, NOON_US, tokenRow } from '../test/rows.ts';
@@ -58,7 +58,7 @@ async function openIn(situation: string | undefined): Promise<TestChainApi> {
 /** Links the collections of the examples, and accepts their asset. */
 async function readyMints({ minting, call }: TestChainApi, situation: string | undefined): Promise<void> {
   if (situation === 'limited') return;
-  const foreign = { projectId: 'theirs', environmentId: 'theirs-production' };
+  const foreign = { projectId: 'other', environmentId: 'other-production' };
   minting.collections.push(collectionRecord(EXAMPLE_COLLECTION), collectionRecord(EXAMPLE_FOREIGN, foreign));
   const order = { body: { assets: [EXAMPLE_ASSET] } };
   expect((await call(`/${EXAMPLE_COLLECTION}/nfts/mint-requests`, order)).status).toBe(202);
@@ -80,38 +80,36 @@ function toShown(text: string): unknown {
   return 'page' in body ? { ...body, page: { previous_cursor: EXAMPLE_CURSOR, next_cursor: EXAMPLE_CURSOR } } : body;
 }
 
-describe('the description of the interface', () => {
-  it('does not contradict itself', () => {
-    expect(findFaults(source)).toEqual([]);
-  });
+it('the description of the interface does not contradict itself', () => {
+  expect(findFaults(source)).toEqual([]);
+});
 
-  it('names exactly the operations that are served', async () => {
-    const { routes } = await openChainApi();
-    const served = routes.filter(({ path }) => path.startsWith('/v1/'));
-    const described = source.operations.map(({ method, path }) => ({
-      method,
-      path: path.replace(/\{(\w+)\}/g, ':$1'),
-    }));
-    expect(served.map(({ method, path }) => ({ method, path }))).toEqual(described);
-  });
+it('the description of the interface names exactly the operations that are served', async () => {
+  const { routes } = await openChainApi();
+  const served = routes.filter(({ path }) => path.startsWith('/v1/'));
+  const described = source.operations.map(({ method, path }) => ({
+    method,
+    path: path.replace(/\{(\w+)\}/g, ':$1'),
+  }));
+  expect(served.map(({ method, path }) => ({ method, path }))).toEqual(described);
+});
 
-  it('has a page for every code that an operation answers with, which the link of an envelope opens', async () => {
-    const api = await openChainApi();
-    const answered = new Set(source.operations.flatMap(({ answers }) => answers.flatMap(({ codes }) => codes)));
-    expect([...answered].sort()).toEqual(Object.keys(source.errors).sort());
-    for (const code of answered) {
-      const page = await fetch(`${api.url}/docs/errors/${code}`);
-      expect([page.status, page.headers.get('content-type')]).toEqual([200, 'text/html; charset=utf-8']);
-      expect(await page.text()).toContain(`<h1>${code}</h1>`);
-    }
-    const { link } = (await (await api.get('/none')).json()) as { link: string };
-    expect((await fetch(link.replace('https://docs.test', api.url))).status).toBe(200);
-  });
+it('the description of the interface has a page for every code, which the link of an envelope opens', async () => {
+  const api = await openChainApi();
+  const answered = new Set(source.operations.flatMap(({ answers }) => answers.flatMap(({ codes }) => codes)));
+  expect([...answered].sort()).toEqual(Object.keys(source.errors).sort());
+  for (const code of answered) {
+    const page = await fetch(`${api.url}/docs/errors/${code}`);
+    expect([page.status, page.headers.get('content-type')]).toEqual([200, 'text/html; charset=utf-8']);
+    expect(await page.text()).toContain(`<h1>${code}</h1>`);
+  }
+  const { link } = (await (await api.get('/none')).json()) as { link: string };
+  expect((await fetch(link.replace('https://docs.test', api.url))).status).toBe(200);
+});
 
-  it('has an example of every code, and of every status of an operation that a caller can cause', () => {
-    const shown = new Set(allExamples(source).map(({ answer }) => answer.status));
-    expect([...shown].sort()).toEqual([200, 202, 304, 400, 401, 403, 404, 409, 429, 500]);
-  });
+it('the description of the interface has an example of every code and status that a caller can cause', () => {
+  const shown = new Set(allExamples(source).map(({ answer }) => answer.status));
+  expect([...shown].sort()).toEqual([200, 202, 304, 400, 401, 403, 404, 409, 429, 500]);
 });
 
 /** A cursor after the last entry of the list at a target. */
@@ -121,8 +119,9 @@ async function nextCursorOf(api: TestChainApi, target: string): Promise<string> 
   return ((await list.json()) as { page: { next_cursor: string } }).page.next_cursor;
 }
 
-describe('an example', () => {
-  it.each(allExamples(source))('$name gets the very answer that it shows', async ({ request, answer, situation }) => {
+it.each(allExamples(source))(
+  'the example $name gets exactly the answer that it shows',
+  async ({ request, answer, situation }) => {
     const api = await openIn(situation);
     const cursor = situation === undefined ? await nextCursorOf(api, request.target) : '';
     const target = request.target.replace(CURSOR_PLACEHOLDERS.next, cursor);
@@ -143,46 +142,44 @@ describe('an example', () => {
       ?.answers.find(({ status }) => status === real.status);
     for (const { name, schema } of spec?.headers ?? [])
       expect(real.headers.get(name) ?? 'absent', name).toMatch(new RegExp(schema.pattern ?? '^[1-9][0-9]*$'));
-  });
+  },
+);
+
+const ajv = new Ajv2020({
+  strict: true,
+  strictTypes: false,
+  allErrors: true,
+  formats: { uuid: /^[0-9a-f-]{36}$/, 'date-time': /Z$/ },
+});
+const toKnown = (schema: unknown) =>
+  JSON.parse(JSON.stringify(schema).replaceAll('"#/components/schemas/', '"urn:schema:'));
+for (const [name, schema] of Object.entries(openapi.components?.schemas ?? {}))
+  ajv.addSchema(toKnown(schema), `urn:schema:${name}`);
+const validate = (name: string, value: unknown) => {
+  const check = ajv.compile({ $ref: `urn:schema:${name}` });
+  return check(value) ? '' : ajv.errorsText(check.errors);
+};
+
+it('the schemas allow every answer: each type of activity, with and without nullable members', async () => {
+  const api = await openChainApi();
+  await api.put(...ACTIVITY_TYPES.map((type, after) => activityRow({ type, after })));
+  await api.put(activityRow({ blockchainMetadata: null, after: 10 }));
+  const page = await api.history();
+  expect(page.result).toHaveLength(ACTIVITY_TYPES.length + 1);
+  expect(validate('ActivityHistory', page)).toBe('');
+  const none = { rootContractAddress: null, symbol: null, decimals: null, imageUrl: null, name: null };
+  await api.putTokens(
+    tokenRow(),
+    tokenRow({ contractAddress: addressOf(5), ...none, rootChainId: null, bridgeUsed: null }),
+  );
+  for (const address of [addressOf(2), addressOf(5)])
+    expect(validate('TokenAnswer', await (await api.get(`/${CHAIN.name}/tokens/${address}`)).json())).toBe('');
 });
 
-describe('the schemas', () => {
-  const ajv = new Ajv2020({
-    strict: true,
-    strictTypes: false,
-    allErrors: true,
-    formats: { uuid: /^[0-9a-f-]{36}$/, 'date-time': /Z$/ },
-  });
-  const toKnown = (schema: unknown) =>
-    JSON.parse(JSON.stringify(schema).replaceAll('"#/components/schemas/', '"urn:schema:'));
-  for (const [name, schema] of Object.entries(openapi.components?.schemas ?? {}))
-    ajv.addSchema(toKnown(schema), `urn:schema:${name}`);
-  const validate = (name: string, value: unknown) => {
-    const check = ajv.compile({ $ref: `urn:schema:${name}` });
-    return check(value) ? '' : ajv.errorsText(check.errors);
-  };
-
-  it('allow every answer: of each type of activity, with and without nullable members', async () => {
-    const api = await openChainApi();
-    await api.put(...ACTIVITY_TYPES.map((type, after) => activityRow({ type, after })));
-    await api.put(activityRow({ blockchainMetadata: null, after: 10 }));
-    const page = await api.history();
-    expect(page.result).toHaveLength(ACTIVITY_TYPES.length + 1);
-    expect(validate('ActivityHistory', page)).toBe('');
-    const none = { rootContractAddress: null, symbol: null, decimals: null, imageUrl: null, name: null };
-    await api.putTokens(
-      tokenRow(),
-      tokenRow({ contractAddress: addressOf(5), ...none, rootChainId: null, bridgeUsed: null }),
-    );
-    for (const address of [addressOf(2), addressOf(5)])
-      expect(validate('TokenAnswer', await (await api.get(`/${CHAIN.name}/tokens/${address}`)).json())).toBe('');
-  });
-
-  it('forbid a page without a cursor and an activity of another type', async () => {
-    const api = await openChainApi();
-    await api.put(activityRow());
-    const page = await api.history();
-    expect(validate('ActivityHistory', { ...page, page: { ...page.page, next_cursor: null } })).not.toBe('');
-    expect(validate('ActivityHistory', { ...page, result: [{ ...page.result[0], type: 'gift' }] })).not.toBe('');
-  });
+it('the schemas forbid a page without a cursor and an activity of another type', async () => {
+  const api = await openChainApi();
+  await api.put(activityRow());
+  const page = await api.history();
+  expect(validate('ActivityHistory', { ...page, page: { ...page.page, next_cursor: null } })).not.toBe('');
+  expect(validate('ActivityHistory', { ...page, result: [{ ...page.result[0], type: 'gift' }] })).not.toBe('');
 });

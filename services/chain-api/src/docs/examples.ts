@@ -11,10 +11,7 @@ export interface DocsSettings {
   readonly chains: readonly ChainSettings[];
 }
 
-/**
- * Limited: calls are used up. Broken: the store is unavailable. Spent: the quota is used up. Mute: brokers do not
- * answer.
- */
+/** Calls used up; store unavailable; quota used up; brokers silent. */
 export type Situation = 'limited' | 'broken' | 'spent' | 'mute';
 
 const CONTRACT = '0x5fbdb2315678afecb367f032d93f642f64180aa3';

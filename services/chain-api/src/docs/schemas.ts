@@ -76,11 +76,9 @@ const activity = z
     id: z.uuid(),
     chain,
     type: typeParameter,
-    details: z
-      .union([sale, moved, received, sent])
-      .meta({
-        description: 'mint and deposit: ReceivedDetails; burn and withdrawal: SentDetails; the others by their names.',
-      }),
+    details: z.union([sale, moved, received, sent]).meta({
+      description: 'mint and deposit: ReceivedDetails; burn and withdrawal: SentDetails; the others by their names.',
+    }),
     updated_at: time(),
     indexed_at: time(),
     blockchain_metadata: z

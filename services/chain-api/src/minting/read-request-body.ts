@@ -12,10 +12,7 @@ export interface BodyCall {
 
 export type WithBody = <T>(call: BodyCall, work: (body: Buffer) => Promise<T>) => Promise<T>;
 
-/**
- * A body counts from its arrival until the answer. @throws PublicError TOO_MANY_REQUESTS_ERROR without memory for the
- * body; VALIDATION_ERROR
- */
+/** A body counts from its arrival until the answer. @throws PublicError without memory, or for an invalid body */
 export function createWithBody(bytesMax: number = BYTES_IN_FLIGHT_MAX): WithBody {
   const bytesInFlight = createBytesInFlight(bytesMax);
   return async (call, work) => {

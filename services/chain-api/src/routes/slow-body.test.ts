@@ -40,7 +40,7 @@ async function begin({ url, minting }: TestChainApi, path: string, body: unknown
 }
 
 describe.each(CALLS)('a request to %s whose body is still arriving', (path, body) => {
-  it('is refused when its key ends before the last byte', async () => {
+  it('a request whose body is still arriving is refused when its key ends', async () => {
     const api = await openChainApi();
     const { finish, answer } = await begin(api, path, body);
     await revokeKey({ store: api.minting.keys }, { environmentId: 'demo-development', kind: 'secret' });
@@ -52,14 +52,17 @@ describe.each(CALLS)('a request to %s whose body is still arriving', (path, body
 
   it.each([
     ['is unlinked', { state: 'unlinked' }, 404, 'RESOURCE_NOT_FOUND'],
-    ['belongs to another project', { projectId: 'theirs' }, 403, 'AUTHENTICATION_ERROR'],
-  ] as const)('is refused when its collection %s before the last byte', async (_what, over, status, code) => {
-    const api = await openChainApi();
-    const { finish, answer } = await begin(api, path, body);
-    await until('the request is admitted', async () => (await api.call(MINTS)).status === 200);
-    api.minting.collections.splice(0, 1, collectionRecord(COLLECTION, over));
-    finish();
-    expect(await answer).toEqual({ status, code });
-    expect([...api.minting.requests, ...api.minting.metadata]).toEqual([]);
-  });
+    ['belongs to another project', { projectId: 'other' }, 403, 'AUTHENTICATION_ERROR'],
+  ] as const)(
+    'a request whose body is still arriving is refused when its collection %s',
+    async (_what, over, status, code) => {
+      const api = await openChainApi();
+      const { finish, answer } = await begin(api, path, body);
+      await until('the request is admitted', async () => (await api.call(MINTS)).status === 200);
+      api.minting.collections.splice(0, 1, collectionRecord(COLLECTION, over));
+      finish();
+      expect(await answer).toEqual({ status, code });
+      expect([...api.minting.requests, ...api.minting.metadata]).toEqual([]);
+    },
+  );
 });

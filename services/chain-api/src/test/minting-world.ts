@@ -71,12 +71,12 @@ export async function createMintingWorld(): Promise<MintingWorld> {
   const { key: secretKey } = await createKey(context, made);
   const collections = [
     collectionRecord(COLLECTION),
-    collectionRecord(OTHER_PROJECT, { projectId: 'theirs', environmentId: 'theirs-production' }),
+    collectionRecord(OTHER_PROJECT, { projectId: 'other', environmentId: 'other-production' }),
     collectionRecord(ELSEWHERE, { environmentId: 'demo-production' }),
     collectionRecord(UNLINKED, { state: 'unlinked' }),
   ];
   const signableKeys = [signableKeyRecord(SIGNER)];
-  // Time stands still for quotas: otherwise a slow machine would see them refilled between a call and its answer.
+  // The clock of quotas does not advance: a slow machine would see them refilled.
   const openedAtMs = Date.now();
   const [mints, reader] = [createMemoryMints(() => openedAtMs), createMemoryMintReader()];
   const copyOf = <R>(records: readonly R[]) => ({ records, isTrusted: true, refresh: async () => {} });

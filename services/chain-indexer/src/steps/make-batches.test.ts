@@ -27,7 +27,7 @@ const logOf = (logIndex: number): ChainLog => ({
 /** For each log, the lengths of the details of its activities. */
 const lengths = fc.array(fc.array(fc.nat(3_000), { maxLength: 4 }), { maxLength: 60 });
 
-it('a block is divided between logs into batches of bounded records and bytes, in order, whatever it holds', () => {
+it('blocks are divided between logs into batches of bounded records and bytes, in order', () => {
   const property = fc.property(lengths, fc.nat(60), (given, firstLog) => {
     const readOne = ({ logIndex }: ChainLog): LogRecords => {
       const records = given[logIndex]!.map((length, item) => {
@@ -54,7 +54,7 @@ it('a block is divided between logs into batches of bounded records and bytes, i
   fc.assert(property);
 });
 
-it('a block over its budget is published the same, and its summary once, whichever log publishing continues at', () => {
+it('a block over its budget gives the same records and one summary, wherever publishing continues', () => {
   const word = (value: number) => value.toString(16).padStart(64, '0');
   /** `ConsecutiveTransfer` of ids from 0 on. */
   const rangeOf = (tokens: number, logIndex: number): ChainLog => ({

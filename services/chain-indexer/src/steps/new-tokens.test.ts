@@ -1,5 +1,5 @@
 import { type ChainNode, type ContractCall, NodeFault } from '@playline/chain';
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { createStateNode, MemoryChain } from '../test/memory-chain.ts';
 import { NewTokens } from './new-tokens.ts';
 
@@ -35,46 +35,44 @@ function createTokens(hostile: readonly number[], { fail = late as () => Promise
 }
 const range = (from: number, to: number) => Array.from({ length: to - from + 1 }, (_, index) => from + index);
 
-describe('a contract for which the node does not answer', () => {
-  it('delays no other token, also when a new one appears every half minute and in every request', async () => {
-    const { clock, round } = createTokens(range(1_000, 1_100));
-    for (let step = 0; step <= 100; step++) {
-      const honest = [2 * step, 2 * step + 1].map((number) => number + 1);
-      expect(await round([honest[0]!, 1_000 + step, honest[1]!])).toEqual(honest.map(tokenAt));
-      clock.nowMs += 30_000;
-    }
-  });
+it('a contract that the node cannot describe delays no other token', async () => {
+  const { clock, round } = createTokens(range(1_000, 1_100));
+  for (let step = 0; step <= 100; step++) {
+    const honest = [2 * step, 2 * step + 1].map((number) => number + 1);
+    expect(await round([honest[0]!, 1_000 + step, honest[1]!])).toEqual(honest.map(tokenAt));
+    clock.nowMs += 30_000;
+  }
+});
 
-  it('is requested again ever less often, alone, and described once the node answers', async () => {
-    const { clock, requests, state, round } = createTokens([1]);
-    const atMs: number[] = [];
-    for (await round([1, 2]); clock.nowMs < 24 * 3_600_000; clock.nowMs += 5_000) {
-      const before = requests.length;
-      expect(await round()).toEqual([]);
-      if (requests.length > before) atMs.push(clock.nowMs);
-    }
-    expect(requests.slice(2).every((contracts) => contracts.length === 1)).toBe(true);
-    const waits = atMs.slice(1).map((at, index) => at - atMs[index]!);
-    expect([atMs[0], ...waits.slice(0, 3)]).toEqual([15_000, 30_000, 60_000, 120_000]);
-    expect(Math.max(...waits)).toBe(3_600_000);
-    state.hostile.clear();
-    clock.nowMs += 3_600_000;
-    expect(await round()).toEqual([tokenAt(1)]);
-    expect(await round([1])).toEqual([]);
-  });
-
-  it('keeps no activities waiting: what is described later is returned later', async () => {
-    const answer = Promise.withResolvers<never>();
-    const { clock, round } = createTokens([1], { fail: () => answer.promise, waitMs: 10 });
-    expect(await round([1, 2])).toEqual([]);
-    expect(await round([3])).toEqual([]);
-    answer.reject(new NodeFault('late', 'it does not answer in time'));
-    const found: string[] = [];
-    while (found.length < 2) found.push(...(await round()));
-    expect(found.sort()).toEqual([2, 3].map(tokenAt));
-    clock.nowMs += 15_000;
+it('a contract that the node cannot describe is requested alone, ever less often, until it is described', async () => {
+  const { clock, requests, state, round } = createTokens([1]);
+  const atMs: number[] = [];
+  for (await round([1, 2]); clock.nowMs < 24 * 3_600_000; clock.nowMs += 5_000) {
+    const before = requests.length;
     expect(await round()).toEqual([]);
-  });
+    if (requests.length > before) atMs.push(clock.nowMs);
+  }
+  expect(requests.slice(2).every((contracts) => contracts.length === 1)).toBe(true);
+  const waits = atMs.slice(1).map((at, index) => at - atMs[index]!);
+  expect([atMs[0], ...waits.slice(0, 3)]).toEqual([15_000, 30_000, 60_000, 120_000]);
+  expect(Math.max(...waits)).toBe(3_600_000);
+  state.hostile.clear();
+  clock.nowMs += 3_600_000;
+  expect(await round()).toEqual([tokenAt(1)]);
+  expect(await round([1])).toEqual([]);
+});
+
+it('activities do not wait for a late description, which is returned later', async () => {
+  const answer = Promise.withResolvers<never>();
+  const { clock, round } = createTokens([1], { fail: () => answer.promise, waitMs: 10 });
+  expect(await round([1, 2])).toEqual([]);
+  expect(await round([3])).toEqual([]);
+  answer.reject(new NodeFault('late', 'it does not answer in time'));
+  const found: string[] = [];
+  while (found.length < 2) found.push(...(await round()));
+  expect(found.sort()).toEqual([2, 3].map(tokenAt));
+  clock.nowMs += 15_000;
+  expect(await round()).toEqual([]);
 });
 
 it('an error of one call delays only the token of its contract', async () => {
@@ -89,7 +87,7 @@ it('an error of one call delays only the token of its contract', async () => {
   expect(described.map(({ contractAddress }) => contractAddress.at(-1))).toEqual([1, 3]);
 });
 
-it('an error of this program in describing a token is reported, and delays only that token', async () => {
+it('an error of this program is reported, and delays only its token', async () => {
   const fail = () => Promise.reject(new RangeError('no such byte'));
   const { clock, faults, state, round } = createTokens([1], { fail });
   const found = new Set(await round([1, 2]));
@@ -101,8 +99,8 @@ it('an error of this program in describing a token is reported, and delays only 
   expect(await round()).toEqual([tokenAt(1)]);
 });
 
-it('a busy node is left alone for five seconds, or as long as it asks for', async () => {
-  const busy = () => Promise.reject(new NodeFault('busy', 'it is asked too often', 20_000));
+it('a busy node gets no request for five seconds, or for its Retry-After', async () => {
+  const busy = () => Promise.reject(new NodeFault('busy', 'rate limited', 20_000));
   const { clock, requests, state, round } = createTokens([1], { fail: busy });
   expect(await round([1, 2])).toEqual([]);
   state.hostile.clear();
@@ -113,7 +111,7 @@ it('a busy node is left alone for five seconds, or as long as it asks for', asyn
   expect(requests).toEqual([[1, 2].map(tokenAt), [1, 2].map(tokenAt)]);
 });
 
-it('a token that the log has is neither requested nor described, also when it was published during the request', async () => {
+it('a published token is neither requested nor described, also when it was published during the request', async () => {
   const { requests, state, round } = createTokens([]);
   state.known = [tokenAt(1)];
   expect(await round([1, 2])).toEqual([tokenAt(2)]);
@@ -126,7 +124,7 @@ it('a token that the log has is neither requested nor described, also when it wa
   for (let poll = 0; poll < 5; poll++) expect(await slow.round([4])).toEqual([]);
 });
 
-it('10,000 tokens that one block shows for the first time are all described', async () => {
+it('10,000 new tokens of one block are all described', async () => {
   const { requests, round } = createTokens([]);
   const found = [...(await round(range(1, 10_000)))];
   while (found.length < 10_000) found.push(...(await round()));

@@ -11,7 +11,7 @@ function read(size: RangeSize, able: number): boolean {
   return true;
 }
 
-it('a range whose answer is late twice is halved, then after each late answer, until a node is in time', () => {
+it('a range is halved after two late answers, then after each, until the node is in time', () => {
   const size = new RangeSize(1_000, () => 0);
   expect(read(size, 100)).toBe(false);
   expect(size.blocks).toBe(1_000);
@@ -21,7 +21,7 @@ it('a range whose answer is late twice is halved, then after each late answer, u
   }
 });
 
-it('a range size that was late is tried again after ten minutes, not before', () => {
+it('a late range size is tried again after ten minutes', () => {
   const clock = { nowMs: 0 };
   const size = new RangeSize(1_000, () => clock.nowMs);
   for (let request = 0; request < 100; request++) read(size, 100);
@@ -31,7 +31,7 @@ it('a range size that was late is tried again after ten minutes, not before', ()
   expect(size.blocks).toBe(78);
 });
 
-it('one late answer between others in time halves nothing', () => {
+it('a single late answer halves nothing', () => {
   const size = new RangeSize(64, () => 0);
   for (let turn = 0; turn < 20; turn++) {
     expect(size.noteLate()).toBe(false);
@@ -40,7 +40,7 @@ it('one late answer between others in time halves nothing', () => {
   expect(size.blocks).toBe(64);
 });
 
-it('the size that a node can read is found in a number of requests that grows only logarithmically', () => {
+it('the range size of a node is found in a logarithmic number of requests', () => {
   const property = fc.property(
     fc.integer({ min: 1, max: 100_000 }),
     fc.integer({ min: 1, max: 100_000 }),

@@ -23,7 +23,7 @@ export const NODE_FAULTS = [
 ] as const;
 export type NodeFaultName = (typeof NODE_FAULTS)[number];
 
-/** How a node spoils its answers, drawn anew for each request. */
+/** How a node spoils its answers, drawn for each request. */
 export interface FaultyNodeOptions {
   readonly name: string;
   readonly draw: () => NodeFaultName;
@@ -32,7 +32,7 @@ export interface FaultyNodeOptions {
 }
 
 /**
- * The logs without one. The last log is kept if others cover all its bits of the bloom: nobody could see that it is
+ * The logs without one. The last log is kept if others cover all its bits of the bloom: no reader could see that it is
  * missing.
  */
 function without(logs: readonly ChainLog[], at: number): readonly ChainLog[] {
@@ -56,7 +56,7 @@ function spoil(logs: readonly ChainLog[], fault: NodeFaultName, { pick }: Faulty
 function fail(fault: NodeFaultName, pick: FaultyNodeOptions['pick']): NodeFaultName {
   if (fault === 'unreachable') throw new NodeFault('unreachable', 'no answer');
   if (fault === 'late') throw new NodeFault('late', 'it does not answer in time');
-  if (fault === 'busy') throw new NodeFault('busy', 'asked too often', pick(2) === 0 ? null : 500);
+  if (fault === 'busy') throw new NodeFault('busy', 'rate limited', pick(2) === 0 ? null : 500);
   return fault;
 }
 
@@ -64,7 +64,7 @@ const rename = (block: ChainBlock | null, fault: NodeFaultName) =>
   fault === 'gives another hash' && block !== null ? { ...block, hash: `0x${'ab'.repeat(32)}` } : block;
 
 function refuseMany(fault: NodeFaultName, from: number, to: number): void {
-  if (fault === 'too-much' && to > from) throw new NodeFault('too-much', 'fewer at once');
+  if (fault === 'too-much' && to > from) throw new NodeFault('too-much', 'fewer blocks');
 }
 
 /** A node behind a load balancer, some of whose backends are behind or broken. */
@@ -100,7 +100,7 @@ export function createFaultyNode(chain: MemoryChain, options: FaultyNodeOptions)
     },
     logsOf: async (hash) => {
       const fault = begin();
-      if (fault === 'refuses the logs of a block') throw new NodeFault('too-much', 'fewer at once');
+      if (fault === 'refuses the logs of a block') throw new NodeFault('too-much', 'fewer blocks');
       return spoil(await honest.logsOf(hash), fault, options);
     },
     logsByReceipts: async (hash) => {

@@ -14,7 +14,7 @@ export type ChainState = readonly MadeBlock[];
 
 const hashOf = (text: string) => `0x${createHash('sha256').update(text).digest('hex')}`;
 
-/** A chain in memory that reorganises like real ones: never below the final block. Every state of it is kept. */
+/** A chain in memory that reorganises like real ones: never below the final block. Every state is kept. */
 export class MemoryChain {
   readonly states: ChainState[] = [];
   readonly depth: number;
@@ -116,7 +116,7 @@ export function createStateNode(name: string, depth: number, stateOf: () => Chai
 const word = (value: number | bigint) => value.toString(16).padStart(64, '0');
 const addressWord = (number: number) => `0x${word(number)}`;
 
-/** A transfer log of a token. Numbers stand for addresses; 0 is the zero address. */
+/** A transfer log of a token. Numbers are addresses; 0 is the zero address. */
 export function transferDraft(contract: number, sides: readonly [number, number], value: number): LogDraft {
   const address = `0x${contract.toString(16).padStart(40, '0')}`;
   const [from, to] = sides;

@@ -2,7 +2,7 @@ import type { ActivityRecord, IndexProgressRecord, TokenRecord } from '@playline
 import { FencedFault, type IndexBatch, type IndexLogs } from '../index-log.ts';
 
 /** What becomes of a batch whose process is killed, or whose brokers are away, while it is sent. */
-export type PublishOutcome = 'published' | 'lost' | 'published, and nobody says so';
+export type PublishOutcome = 'published' | 'lost' | 'published without an answer';
 
 /** Logs of chains in memory, with the guarantees of brokers: one writer a chain, and all of a batch or nothing. */
 export class MemoryIndexLogs implements IndexLogs {

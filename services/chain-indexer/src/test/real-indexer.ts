@@ -21,7 +21,7 @@ export const PARTITIONS = 2;
 export interface OpenLogsOptions {
   /** Called when all of a transaction was sent; the transaction stays open until this resolves. */
   readonly beforeCommit?: () => Promise<void>;
-  /** Called at each look at how far a topic may be read. */
+  /** Called at each read of the bounds of a topic. */
   readonly onBounds?: () => void;
 }
 

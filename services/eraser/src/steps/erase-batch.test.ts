@@ -172,7 +172,7 @@ async function erase(world: World, program: Program): Promise<ReadonlyMap<string
       if (!(fault instanceof Death)) throw fault;
     }
   }
-  // Links that were put back are decided once nobody holds them.
+  // Restored links are decided after the release.
   for (const at of [...new Set(waiting)].sort((one, other) => one - other)) await world.apply(world.facts[at]!);
   return new Map(requests.map(({ erasureId }, at) => [erasureId.toString('hex'), program.requests[at]!.of]));
 }
@@ -194,8 +194,8 @@ function expectErased({ links, requests }: Program, applied: readonly boolean[])
     grown = false;
     for (const person of persons)
       for (const [at, link] of links.entries()) {
-        const isTheirs = person.who.has(link.a) !== person.who.has(link.b) && link.at <= person.cutoffAt;
-        if (!isTheirs || !applied[at]) continue;
+        const isErasedLink = person.who.has(link.a) !== person.who.has(link.b) && link.at <= person.cutoffAt;
+        if (!isErasedLink || !applied[at]) continue;
         person.who.add(link.a).add(link.b);
         grown = true;
       }
@@ -262,7 +262,7 @@ async function checkPeople({ keys, people }: World, run: Program, rules: Rules &
 async function checkRecords(
   { people, rows, records }: World,
   run: Program,
-  { personOf, isErased, isOfTwo, asked }: Rules & { asked: ReadonlyMap<string, number> },
+  { personOf, isErased, isOfTwo, requested }: Rules & { requested: ReadonlyMap<string, number> },
 ) {
   expect(await records.readUnfinished()).toEqual([]);
   expect(await records.readProgress()).toEqual([]);
@@ -272,7 +272,7 @@ async function checkRecords(
   expect(receipts).toHaveLength(run.requests.length);
   // Receipts of one person count the same rows. A row that two persons share is counted for both.
   const byPerson = new Map(
-    receipts.map((receipt) => [personOf(asked.get(receipt.erasureId.toString('hex'))!), receipt]),
+    receipts.map((receipt) => [personOf(requested.get(receipt.erasureId.toString('hex'))!), receipt]),
   );
   const sumOf = (store: string) => [...byPerson.values()].reduce((sum, { deleted }) => sum + (deleted[store] ?? 0), 0);
   expect(sumOf('clickhouse.events')).toBe(run.events.length - rows.rowsOf('events').length);
@@ -280,22 +280,22 @@ async function checkRecords(
   expect(sumOf('clickhouse.identity_links')).toBe(links);
 }
 
-it('a batch erases everybody in its closures up to the cut-off and nobody else, wherever the eraser dies and restarts', async () => {
+it('a batch erases its closures up to the cut-off and nothing else, wherever the eraser dies', async () => {
   const property = fc.asyncProperty(program, async (run) => {
     const world = await openWorld(run);
     const applied = run.links.map((_, at) =>
       world.rows.rowsOf('identity_links').some((row) => row.link_offset === at && row.outcome !== 'refused'),
     );
     const rules = createRules(run, applied);
-    const asked = await erase(world, run);
+    const requested = await erase(world, run);
     checkRows(world, run, rules);
     await checkPeople(world, run, { ...rules, applied });
-    await checkRecords(world, run, { ...rules, asked });
+    await checkRecords(world, run, { ...rules, requested });
   });
   await fc.assert(property, { numRuns: runsOf({ quick: 400, all: 1_500 }) });
 });
 
-const WRITES = ['forget', 'apply', 'fence', 'place', 'extend', 'trim'];
+const WRITES = ['forget', 'apply', 'fence', 'putHold', 'extendHold', 'trim'];
 
 /** Reports every call of these names. */
 function watchCalls<S extends object>(object: S, names: readonly string[], onCall: (name: string) => void): S {
@@ -323,7 +323,7 @@ async function eraseFirst({ keys, people, records }: World, parts: BatchParts): 
 
 const ONE_EVENT = { links: [], consents: [], requests: [], deaths: [], events: [{ owner: 0, device: 1, at: T - 1 }] };
 
-it('a batch is swept again and gets no receipt while a sweep has left rows', async () => {
+it('a batch is swept until no row is left before its receipt', async () => {
   const world = await openWorld(ONE_EVENT);
   const { records, rows } = world;
   const leftAtReceipt: number[] = [];
@@ -343,7 +343,7 @@ it('a batch is swept again and gets no receipt while a sweep has left rows', asy
   expect(leftAtReceipt).toEqual([0]);
 });
 
-it('a batch changes stores in this order, whose steps each rely on the ones before', async () => {
+it('the steps of a batch run in order', async () => {
   const world = await openWorld(ONE_EVENT);
   const order: string[] = [];
   const watched = <S extends object>(object: S, ...names: string[]): S =>
@@ -370,7 +370,7 @@ it('a batch changes stores in this order, whose steps each rely on the ones befo
   expect(order.at(-1)).toBe('putReceipts');
 });
 
-it('a receipt is written two seconds after the last change of Redis at the earliest, however long the sweep takes', async () => {
+it('a receipt is written at least two seconds after the last change of Redis', async () => {
   vi.useFakeTimers({ toFake: ['performance'] });
   try {
     const own = { links: [{ a: 0, b: 1, at: T - 1 }], consents: [{ of: 0, at: T - 1 }] };

@@ -1,3 +1,4 @@
+/** Erases a batch of people from every store. */
 import { randomBytes } from 'node:crypto';
 import {
   createFences,
@@ -20,67 +21,53 @@ import { type Closure, type ErasedPerson, type FoundClosure, isHeavy, takeLinks,
 import { TooManyLinksError } from './resolve.ts';
 import { holdAll, type SettleParts, settleClosures, toId } from './settle.ts';
 
-/** Blanked rows are counted under their column, deleted rows under their table. */
+/** Deleted rows count by table, blanked ones by column. */
 const storeNameOf = ({ table, column, as }: Pick<FoundRows, 'table' | 'column' | 'as'>): string =>
   as === 'own' ? `clickhouse.${table}` : `clickhouse.${table}.${column}`;
 
 export interface BatchParts extends SettleParts {
-  /** Publishes again the links that are later than the erasure and left the graph with the person. */
+  /** Publishes later links again that were removed with the person. */
   readonly putBack: (batchId: Buffer) => Promise<void>;
-  /** Generation of the link topic. */
   readonly generation: number;
   readonly wallClockMs: () => number;
-  /** Called when a step begins. */
   readonly onStep?: (step: Step) => void;
 }
 
-/** In the order in which they are done. */
+/** In order. */
 export type Step = 'resolve' | 'fence' | 'wait for the log' | 'forget' | 'sweep' | 'put back' | 'receipt' | 'release';
 
-/** Erasures that are done together. */
+/** Erasures that are processed together. */
 export interface Batch {
   /** 16 random bytes. */
   readonly batchId: Buffer;
-  /** Without persons who have receipts already. */
+  /** Without persons who have receipts. */
   readonly persons: readonly ErasedPerson[];
-  /** Every erasure of the batch. */
   readonly names: readonly HoldName[];
-  /** What was found so far, by erasure id in hexadecimal. */
+  /** What was deleted so far, by erasure id in hexadecimal. */
   readonly deleted: Map<string, Counts>;
 }
 
-/**
- * Redis writes its log to the disk every second, so changes older than this survive the loss of its machine. Counted
- * from the last change that a batch makes.
- */
+/** Redis writes its log to disk every second, so older changes survive a crash. */
 const REDIS_ON_DISK_MS = 2_000;
-/** A row that survives this many sweeps comes from a writer that ignores fences. */
+/** Rows that survive more sweeps come from a writer without fences. */
 const SWEEPS_MAX = 10;
 
-/** Which requests are left out of a batch. */
 export interface BatchBounds {
-  /**
-   * Called with the requests about people with so many links that they would delay the others. They are left out; without
-   * this function they are not. May be called several times.
-   */
+  /** Called with requests whose people have too many links. They are left out only if this is given. */
   readonly onHeavy?: (requests: readonly ErasureRequest[]) => void;
 }
 
-/**
- * Links that are held in memory while a batch is begun, some 300 bytes each. A batch of heavy requests may be begun at
- * the same time as one of others. A person of a thousand identities, the limit of the graph, has 499,500 pairs.
- */
+/** Links in memory, 300 bytes each. A person with the graph's limit of a thousand identities has 499,500 pairs. */
 const LINKS_MAX = 100_000;
 const HEAVY_LINKS_MAX = 500_000;
-/** Identities of one batch, some 50 MB. A batch of a thousand ordinary people has a few thousand. */
+/** Identities of one batch, some 50 MB. */
 const IDENTITIES_MAX = 200_000;
 
 /**
- * Begins a batch: finds out who is erased, places holds on all of their identities, and stores the progress. Nothing is
- * erased yet. If the eraser dies before it stores the progress, the batch begins anew. Requests that do not fit are left
- * for a later batch.
- * @returns null when no request can be done now
- * @throws whatever the stores throw; then it may be called again
+ * Starts a batch: finds and holds the identities, and stores the progress. Nothing is erased yet. Requests that do not fit
+ * are left for a later batch.
+ * @returns null when no request can be processed now
+ * @throws faults of the stores; then it may be called again
  */
 export async function beginBatch(
   parts: BatchParts,
@@ -96,17 +83,16 @@ export async function beginBatch(
   const closures = takeBounded(settled);
   if (closures.length === 0) return null;
   const names = closures.map(({ request }) => request);
-  // Without the links, which would stay in memory until the batch is finished.
+  // Without the links, to free their memory.
   const persons = toPersons(closures.map(({ request, keys }) => ({ request, keys })));
   const batch: Batch = { batchId: randomBytes(16), persons, names, deleted: new Map() };
-  // Stored for later requests about linked people, and for checks of the receipt.
+  // For later requests about linked people, and for verifications of the receipt.
   await parts.records.putFound([...takeLinks(closures)].flatMap(toFound));
   await parts.records.putProgress(toProgress(batch));
   await assertAlone(parts, batch);
   return batch;
 }
 
-/** Settles the requests that are about few identities, and reports the others. */
 async function settleLight(
   parts: BatchParts,
   requests: readonly ErasureRequest[],
@@ -121,7 +107,7 @@ async function settleLight(
     const isTooMuch = found instanceof TooManyLinksError;
     const heavy = isTooMuch ? found.heavy : found.filter(({ keys }) => isHeavy(keys)).map(({ request }) => request);
     if (isTooMuch && heavy.length === 0 && left.length > 1) throw found;
-    // A single request with too many links is heavy, whatever its links are.
+    // A single request with too many links is heavy.
     const leftOut = isTooMuch && left.length === 1 ? left : heavy;
     if (leftOut.length > 0) onHeavy(leftOut);
     if (!isTooMuch) return found.filter(({ keys }) => !isHeavy(keys));
@@ -130,23 +116,23 @@ async function settleLight(
   return [];
 }
 
-/** Another process may have begun these erasures while this one was paused. If each sees the other, both withdraw. */
+/** Another process may have started these erasures during a pause of this one. If each sees the other, both withdraw. */
 async function assertAlone({ records }: BatchParts, { batchId, names }: Batch): Promise<void> {
   const ids = new Set(names.map(toId));
   const isOther = (noted: ErasureProgress) => ids.has(toId(noted)) && !noted.batchId.equals(batchId);
   if (!(await records.readProgress()).some(isOther)) return;
   await records.dropProgress(batchId);
-  throw new Error('another process has noted erasures of this batch');
+  throw new Error('another process has started erasures of this batch');
 }
 
-/** Adds the closure and its links. Without links the request's own members already show who was linked. */
+/** The request with its closure and links. Without links its own members show who was linked. */
 function toFound([{ keys, request }, links]: readonly [FoundClosure, readonly FoundLink[]]): ErasureRequest[] {
   if (links.length === 0) return [];
   const subjects = new Set(request.subjectKeys.map((key) => key.toString('latin1')));
   return [{ ...request, memberKeys: keys.filter((key) => !subjects.has(key.toString('latin1'))), links }];
 }
 
-/** The first closures that fit into a batch, at least one. The others are done in a later one. */
+/** The first closures that fit into a batch, at least one. */
 function takeBounded(closures: readonly FoundClosure[]): readonly FoundClosure[] {
   let identities = 0;
   const end = closures.findIndex(({ keys }, at) => {
@@ -157,8 +143,7 @@ function takeBounded(closures: readonly FoundClosure[]): readonly FoundClosure[]
 }
 
 /**
- * Restores batches that were begun and not finished. They are read from the progress, because the closure cannot be
- * found again once the graph and the decisions are gone.
+ * The started batches, from their progress: the closure cannot be found again after the deletes.
  * @param unfinished requests without a receipt
  */
 export function toBatches(progress: readonly ErasureProgress[], unfinished: readonly ErasureRequest[]): Batch[] {
@@ -175,14 +160,13 @@ export function toBatches(progress: readonly ErasureProgress[], unfinished: read
 }
 
 /**
- * Erases everybody of a batch from every store and stores a receipt for each request. Every step may be repeated, so an
- * interrupted batch is done again from its beginning.
- * @throws whatever the stores throw; then it may be called again
+ * Erases the people of a batch and stores a receipt for each request. Every step may be repeated.
+ * @throws faults of the stores; then it may be called again
  */
 export async function finishBatch(parts: BatchParts, batch: Batch, signal: AbortSignal): Promise<ErasureReceipt[]> {
   const receipts = batch.persons.length === 0 ? [] : await eraseAll(parts, batch, signal);
   parts.onStep?.('release');
-  // The receipt is stored before the release, because a request that is read again looks for it.
+  // After the receipts, which a request that is read again checks.
   for (const name of batch.names) await parts.people.guards.releaseHold(name);
   await parts.rows.dropTargets(batch.batchId);
   await parts.records.dropProgress(batch.batchId);
@@ -237,7 +221,7 @@ async function eraseAll(parts: BatchParts, batch: Batch, signal: AbortSignal): P
   return receipts;
 }
 
-/** Every place of a sweep, with 0: a receipt also lists places where nothing was found. */
+/** A receipt also lists stores without rows. */
 const NO_ROWS: Counts = Object.fromEntries(
   ERASED_TABLES.flatMap(({ name: table, clearing }) => [
     [storeNameOf({ table, column: '', as: 'own' }), 0],
@@ -248,14 +232,13 @@ const NO_ROWS: Counts = Object.fromEntries(
   ]),
 );
 
-/** Sweeps until nothing is left that a query would find. */
 async function sweepAll(parts: BatchParts, batch: Batch, signal: AbortSignal): Promise<void> {
   const { rows } = parts;
   const noteRows = async () => {
     const noted = await rows.readNoted(batch.batchId);
     await note(parts, batch, countRows(batch.persons, noted));
   };
-  // An earlier eraser may have died after a sweep and before it stored the counts, so these are stored first.
+  // First the counts of an eraser that died after its sweep.
   await noteRows();
   for (let sweep = 1; ; sweep++) {
     signal.throwIfAborted();
@@ -263,11 +246,12 @@ async function sweepAll(parts: BatchParts, batch: Batch, signal: AbortSignal): P
     await noteRows();
     const left = await rows.findSurvivors(batch.batchId);
     if (left.length === 0) return;
-    if (sweep === SWEEPS_MAX) throw new Error(`rows of ${left[0]!.table} are still there after ${sweep} sweeps`);
+    if (sweep === SWEEPS_MAX)
+      throw new Error(`rows of ${left[0]!.table} remain after ${sweep} sweeps: a process writes without fences`);
   }
 }
 
-/** Stores the counts so far. An eraser that takes over would find less, because some rows are deleted by then. */
+/** Stores the counts so far, because an eraser that takes over finds fewer rows. */
 async function note({ records }: BatchParts, batch: Batch, found: ReadonlyMap<ErasedPerson, Counts>): Promise<void> {
   for (const [{ closures }, counts] of found)
     for (const { request } of closures) {
@@ -298,42 +282,20 @@ function toReceipts({ deleted }: Batch, { closures }: ErasedPerson, findings: Fi
   });
 }
 
-/** What was removed from Redis, for each person. */
 type Found = ReadonlyMap<ErasedPerson, Counts>;
 
-/** What an erasure does in Redis. Every step may be repeated. @throws whatever the store throws */
-interface Forget {
-  /**
-   * Removes the identities from the graph, and published decisions from its outbox.
-   * @param commits the linker's commits by partition
-   */
-  identities(persons: readonly ErasedPerson[], commits: ReadonlyMap<number, number>): Promise<Found>;
-  /** Removes the consents received up to the cut-off. */
-  consents(persons: readonly ErasedPerson[]): Promise<Found>;
-  /**
-   * Stores later consents that a removed one had superseded.
-   * @param kept consents of the erased people that ClickHouse still has after the sweep
-   * @returns whether Redis was changed
-   */
-  restoreLater(kept: readonly KeptConsent[]): Promise<boolean>;
-  /** Checks that nothing is left. @returns zero for each place @throws Error when anything is left */
-  verify(persons: readonly ErasedPerson[]): Promise<Counts>;
-}
-
-/** Places of Redis, named as in `infra/redis/README.md`. */
+/** Named as in `infra/redis/README.md`. */
 const [IDENTITIES, CONSENTS] = ['redis.i', 'redis.c'];
 
-/** Builds the steps. @param generation of the link topic */
-function createForget(
-  { graph, consents }: Pick<People, 'graph' | 'consents'>,
-  { generation }: { generation: number },
-): Forget {
+/** The steps in Redis, which may be repeated. @throws faults of the store */
+function createForget({ graph, consents }: Pick<People, 'graph' | 'consents'>, { generation }: { generation: number }) {
   return {
-    async identities(persons, commits) {
+    /** Removes identities, and published decisions from the outbox. @param commits of the linker by partition */
+    async identities(persons: readonly ErasedPerson[], commits: ReadonlyMap<number, number>): Promise<Found> {
       const environmentIds = new Set(persons.map(({ environmentId }) => environmentId));
       for (const [partition, committed] of commits)
         await graph.trim({ generation, partition }, committed - 1, environmentIds);
-      // All facts of an earlier generation were decided before this one began.
+      // All facts of earlier generations are decided.
       for (let earlier = 0; earlier < generation; earlier++)
         for (const partition of commits.keys())
           await graph.trim({ generation: earlier, partition }, Number.MAX_SAFE_INTEGER, environmentIds);
@@ -346,7 +308,7 @@ function createForget(
       }
       return found;
     },
-    async consents(persons) {
+    async consents(persons: readonly ErasedPerson[]): Promise<Found> {
       const found = new Map<ErasedPerson, Counts>();
       for (const person of persons) {
         const erased = await findConsents(consents, person);
@@ -354,7 +316,8 @@ function createForget(
       }
       return found;
     },
-    async restoreLater(kept) {
+    /** Applies later consents that a removed one had superseded. @returns whether Redis was changed */
+    async restoreLater(kept: readonly KeptConsent[]): Promise<boolean> {
       let isChanged = false;
       for (const { status, ...consent } of kept) {
         const outcome = await consents.apply({ ...consent, status: status as ChosenStatus });
@@ -362,28 +325,26 @@ function createForget(
       }
       return isChanged;
     },
-    async verify(persons) {
+    /** @returns zero for each store @throws Error when anything remains */
+    async verify(persons: readonly ErasedPerson[]): Promise<Counts> {
       for (const person of persons) {
         const left = await Promise.all(person.identities.map((identity) => isLinked(graph, identity)));
-        if (left.includes(true)) throw new Error('an identity is in the graph again');
-        if ((await findConsents(consents, person)).length > 0) throw new Error('a consent is stored again');
+        if (left.includes(true)) throw new Error('an erased identity is in the graph again');
+        if ((await findConsents(consents, person)).length > 0) throw new Error('an erased consent is stored again');
       }
       return { [IDENTITIES]: 0, [CONSENTS]: 0 };
     },
   };
 }
 
-/**
- * Whether an identity is in the graph because of a link up to the cut-off. Later links may be in the graph already:
- * another erasure of the person with a later cut-off lets links up to that cut-off pass.
- */
+/** Whether a link up to the cut-off exists. Later links may: another erasure with a later cut-off lets them pass. */
 async function isLinked(graph: People['graph'], { environmentId, key, cutoffMs }: ErasureFence) {
   if ((await graph.rootOf(environmentId, key)) === null) return false;
   const members = await graph.membersOf(environmentId, key);
   return members.some((member) => member.key.equals(key) && member.linkedAt <= cutoffMs);
 }
 
-/** Stored consents of a person, without the later ones. */
+/** Stored consents of a person up to the cut-off. */
 async function findConsents(consents: People['consents'], { environmentId, identities }: ErasedPerson) {
   const cutoffs = new Map(identities.map(({ key, cutoffMs }) => [key.toString('latin1'), cutoffMs]));
   const stored = await consents.readStored(
@@ -393,19 +354,16 @@ async function findConsents(consents: People['consents'], { environmentId, ident
   return stored.filter(({ identityKey, receivedAt }) => receivedAt <= cutoffs.get(identityKey.toString('latin1'))!);
 }
 
-/** Numbers by store and place: `clickhouse.events`, `clickhouse.events.anonymous_key`, `redis.i`. */
+/** Numbers by store: `clickhouse.events`, `clickhouse.events.anonymous_key`, `redis.i`. */
 type Counts = Readonly<Record<string, number>>;
 
-/**
- * Counts the rows that a sweep found of each person, each row once. A row that names one person twice, such as a link,
- * is reported twice and still counted once. A row about two persons counts for both.
- */
+/** Counts the found rows of each person. A row that names one person twice counts once, a row of two persons for both. */
 function countRows(persons: readonly ErasedPerson[], { found, shared }: NotedRows): ReadonlyMap<ErasedPerson, Counts> {
   const personOf = indexPersons(persons);
   const counts = new Map(persons.map((person): [ErasedPerson, Record<string, number>] => [person, {}]));
-  const add = (person: ErasedPerson, place: string, rows: number) => {
+  const add = (person: ErasedPerson, store: string, rows: number) => {
     const own = counts.get(person)!;
-    own[place] = (own[place] ?? 0) + rows;
+    own[store] = (own[store] ?? 0) + rows;
   };
   for (const rows of found) {
     const person = personOf(rows.environmentId, rows.key);
@@ -417,7 +375,6 @@ function countRows(persons: readonly ErasedPerson[], { found, shared }: NotedRow
   return counts;
 }
 
-/** Builds the look-up of the person of an identity. An identity belongs to one person. */
 function indexPersons(
   persons: readonly ErasedPerson[],
 ): (environmentId: string, key: Buffer) => ErasedPerson | undefined {
@@ -430,8 +387,8 @@ function indexPersons(
   return (environmentId, key) => byKey.get(nameOf(environmentId, key));
 }
 
-/** Merges two counts of the same rows, as after an eraser that died in between: the larger number of each place. */
+/** Merges two counts of the same rows, one of them incomplete. */
 function mergeCounts(one: Counts, other: Counts): Counts {
-  const places = new Set([...Object.keys(one), ...Object.keys(other)]);
-  return Object.fromEntries([...places].sort().map((place) => [place, Math.max(one[place] ?? 0, other[place] ?? 0)]));
+  const stores = new Set([...Object.keys(one), ...Object.keys(other)]);
+  return Object.fromEntries([...stores].sort().map((store) => [store, Math.max(one[store] ?? 0, other[store] ?? 0)]));
 }

@@ -36,11 +36,11 @@ const frame = (request: ErasureRequestRecord) => frameRecord(SCHEMA_ID, erasureR
 
 function openBench() {
   const [people, records] = [openMemoryPeople(), openMemoryErasureRecords(() => T)];
-  const letters: OutgoingRecord[] = [];
+  const deadLetters: OutgoingRecord[] = [];
   let woken = 0;
   const producer = {
     send: (sent: readonly OutgoingRecord[], done: (fault: Error | null) => void) => {
-      letters.push(...sent);
+      deadLetters.push(...sent);
       done(null);
     },
   };
@@ -53,11 +53,11 @@ function openBench() {
     producer: producer as never,
   });
   const take = (...values: (Buffer | null)[]) => onBatch(values.map(toRecord), POSITION);
-  return { people, records, letters, take, woken: () => woken };
+  return { people, records, deadLetters, take, woken: () => woken };
 }
 
-describe('a request that is taken from its topic', () => {
-  it('gets a hold on everybody whom it names, is stored, and wakes the eraser', async () => {
+describe('the intake', () => {
+  it('a request gets a hold on its identities, is stored and wakes the eraser', async () => {
     const { people, records, take, woken } = openBench();
     const request = createRequest();
     await take(frame(request));
@@ -67,7 +67,7 @@ describe('a request that is taken from its topic', () => {
     expect(woken()).toBe(1);
   });
 
-  it('keeps the extended hold and the closure of its erasure when it comes again', async () => {
+  it('a request that is read again keeps the extended hold and closure', async () => {
     const { people, records, take } = openBench();
     const request = createRequest();
     const { environmentId, erasureId, cutoffAt: cutoffMs } = request;
@@ -80,7 +80,7 @@ describe('a request that is taken from its topic', () => {
     expect(await records.readUnfinished()).toMatchObject([{ memberKeys: [found] }]);
   });
 
-  it('leaves no hold when it comes again after its receipt, however long ago that is', async () => {
+  it('a request that is read again after its receipt leaves no hold', async () => {
     const { people, records, take } = openBench();
     const request = createRequest();
     await records.putRequests([request]);
@@ -101,20 +101,20 @@ describe('a request that is taken from its topic', () => {
     ],
     ['a stranger to the registry', frameRecord(9, Buffer.alloc(3)), 'schema not in the registry: 9'],
     ['of no environment', frame(createRequest({ environmentId: 'Env!' })), 'not an environment id'],
-    ['about nobody', frame(createRequest({ subjectKeys: [] })), 'not identity keys'],
+    ['without a subject', frame(createRequest({ subjectKeys: [] })), 'not identity keys'],
     ['about the zero key', frame(createRequest({ memberKeys: [Buffer.alloc(16)] })), 'not identity keys'],
     ['of another age', frame(createRequest({ cutoffAt: 2 ** 50 })), 'time out of range'],
-  ])('goes to the dead letters when it is %s, and the others go on', async (_, value, reason) => {
-    const { records, letters, take } = openBench();
+  ])('a record that is %s becomes a dead letter, and the others are taken', async (_, value, reason) => {
+    const { records, deadLetters, take } = openBench();
     const request = createRequest();
     await take(value, frame(request));
-    expect(letters).toHaveLength(1);
-    expect(letters[0]).toMatchObject({ topic: 'erasures.dead', value: value ?? Buffer.alloc(0) });
-    expect(String(letters[0]!.headers!.reason)).toContain(reason);
+    expect(deadLetters).toHaveLength(1);
+    expect(deadLetters[0]).toMatchObject({ topic: 'erasures.dead', value: value ?? Buffer.alloc(0) });
+    expect(String(deadLetters[0]!.headers!.reason)).toContain(reason);
     expect(await records.readUnfinished()).toEqual([request]);
   });
 
-  it('waits for the stores, and is never dropped', async () => {
+  it('a request waits for the stores and is never dropped', async () => {
     const { records, take } = openBench();
     const { addRequests } = records;
     records.addRequests = async () => {

@@ -56,7 +56,7 @@ function createFact(number: number): Fact {
   return { record: { ...named, ...ids, ...times, unlink: [] }, keys: [randomBytes(16), randomBytes(16)] };
 }
 
-/** The mark that the linker writes when a fact has left the parked place. */
+/** The mark of a fact that has left the parked topic. */
 function toMark(offset: number): OutgoingRecord {
   const offsets = Buffer.alloc(8);
   offsets.writeBigUInt64BE(BigInt(offset));
@@ -75,20 +75,20 @@ const publishFacts = (topic: string, facts: readonly Fact[]) =>
     })),
   );
 
-describe('the barrier', () => {
+describe('LogBarrier', () => {
   let groups: { linker: string; writer: string };
   let barrier: LogBarrier;
-  let looks: string[];
+  let polls: string[];
   beforeEach(async () => {
     const tag = randomBytes(4).toString('hex');
     groups = { linker: `linker-${tag}`, writer: `writer-${tag}` };
-    looks = [];
+    polls = [];
     const watched = new Proxy(reader, {
       get: (target, name) => {
         const called = Reflect.get(target, name);
         if (name !== 'committed') return typeof called === 'function' ? called.bind(target) : called;
         return (groupId: string, topic: string) => {
-          looks.push(`${groupId} ${topic.slice(own.prefix.length)}`);
+          polls.push(`${groupId} ${topic.slice(own.prefix.length)}`);
           return target.committed(groupId, topic);
         };
       },
@@ -108,33 +108,33 @@ describe('the barrier', () => {
     );
     return state;
   };
-  const asked = (groupId: string, topic: string, times = 3) => {
-    const countLooks = () => looks.filter((look) => look === `${groupId} ${topic}`).length;
-    const before = countLooks();
-    return until('it looks again', () => countLooks() >= before + times);
+  const polled = (groupId: string, topic: string, times = 3) => {
+    const countPolls = () => polls.filter((poll) => poll === `${groupId} ${topic}`).length;
+    const before = countPolls();
+    return until('it polls again', () => countPolls() >= before + times);
   };
   const { signal } = new AbortController();
 
-  it('waits until the linker has committed every link, and then until every decision is stored', async () => {
+  it('linksStored waits until all links are committed, then until all decisions are stored', async () => {
     await publish(links.name, 5);
     const stored = begin(barrier.linksStored(signal));
-    await asked(groups.linker, links.name);
+    await polled(groups.linker, links.name);
     // Decided during the wait, after the ends that were read at its start.
     await publish(decisions.name, 3);
     await commit(groups.linker, links.name);
-    await asked(groups.writer, decisions.name);
+    await polled(groups.writer, decisions.name);
     expect(stored.isOver).toBe(false);
     await commit(groups.writer, decisions.name, (end) => Math.max(0, end - 1));
-    await asked(groups.writer, decisions.name);
+    await polled(groups.writer, decisions.name);
     expect(stored.isOver).toBe(false);
     await commit(groups.writer, decisions.name);
     await stored.wait;
   });
 
-  it('returns the links that wait on their rounds and in the parked place, and waits for none of them', async () => {
+  it('linksStored returns links in rounds and in the parked topic without waiting for them', async () => {
     await publish(links.name, 1);
     const stored = begin(barrier.linksStored(signal));
-    await asked(groups.linker, links.name);
+    await polled(groups.linker, links.name);
     const before = await reader.bounds(own.prefix + links.name);
     const [round, parked, unlink, done, gone] = [0, 1, 2, 3, 4].map(createFact) as [Fact, Fact, Fact, Fact, Fact];
     await publishFacts(links.name, [round, { ...unlink, record: { ...unlink.record, unlink: UNLINK } }]);
@@ -143,29 +143,29 @@ describe('the barrier', () => {
     await publishFacts(parkedLinks.name, [parked, gone]);
     const ends = (await reader.bounds(own.prefix + parkedLinks.name)).map(({ end }) => end);
     await publishRecords([toMark(Math.max(...ends) - 1)]);
-    // A new fact waits for no hold, and an unreadable record names nobody.
+    // A new fact waits for no hold, and an unreadable record contains no identity.
     await publish(links.name, 2);
     const partitions = before.map(({ partition, end }) => ({ partition, offset: BigInt(end) }));
     await commitAt(groups.linker, own.prefix + links.name, partitions);
     await commit(groups.writer, decisions.name);
-    const told = await stored.wait;
-    const toTold = ({ record, keys }: Fact, isUnlink = false) => {
+    const waiting = await stored.wait;
+    const toWaiting = ({ record, keys }: Fact, isUnlink = false) => {
       return { environmentId: 'env', receivedAtMs: record.receivedAt, keys, isUnlink };
     };
-    const expected = [toTold(round), toTold(unlink, true), toTold(parked)];
-    expect(told).toHaveLength(expected.length);
-    expect(told).toEqual(expect.arrayContaining(expected));
+    const expected = [toWaiting(round), toWaiting(unlink, true), toWaiting(parked)];
+    expect(waiting).toHaveLength(expected.length);
+    expect(waiting).toEqual(expect.arrayContaining(expected));
   });
 
-  it('returns the ends that it waited for, dead letters included', async () => {
+  it('allStored returns the ends of the log, dead letters included', async () => {
     for (const topic of [messages, consents]) await publish(topic.name, 2);
     await publish(`${messages.name}.dead`, 1);
     const stored = begin(barrier.allStored(signal));
-    await asked(groups.writer, messages.name);
+    await polled(groups.writer, messages.name);
     // Writers judge later records with the fences loaded.
     await publish(consents.name, 5);
     await commit(groups.writer, messages.name);
-    await asked(groups.writer, consents.name);
+    await polled(groups.writer, consents.name);
     expect(stored.isOver).toBe(false);
     await commit(groups.writer, consents.name, (end) => Math.max(0, end - 5));
     const ends = await stored.wait;
@@ -177,14 +177,14 @@ describe('the barrier', () => {
     expect(Object.values(ends).every((each) => each > 0)).toBe(true);
   });
 
-  it('does not wait for the end marker of a transaction, which nobody commits, but for records of an open one', async () => {
+  it('allStored waits for records of an open transaction, but not for its end marker', async () => {
     const publisher = await openAtomicPublisher({ brokers, name: `test-${randomBytes(4).toString('hex')}` });
     const record = { topic: own.prefix + messages.name, key: Buffer.from('k'), value, headers: {} };
     const sumEnds = async () => (await reader.bounds(record.topic)).reduce((sum, { end }) => sum + end, 0);
     const before = await sumEnds();
     await publisher.publish([record]);
     await publisher.close();
-    await until('the mark stands behind the record', async () => (await sumEnds()) === before + 2);
+    await until('the marker follows the record', async () => (await sumEnds()) === before + 2);
     // The record itself is committed, the marker after it is not.
     await commit(groups.writer, messages.name, (end) => Math.max(0, end - 1));
     await barrier.allStored(signal);
@@ -199,18 +199,18 @@ describe('the barrier', () => {
     const transaction = await open.transaction();
     await transaction.send({ topic: record.topic, messages: [{ key: 'k', value }] });
     const stored = begin(barrier.allStored(signal));
-    await asked(groups.writer, messages.name, 12);
+    await polled(groups.writer, messages.name, 12);
     expect(stored.isOver).toBe(false);
     await transaction.abort();
     await stored.wait;
     await open.disconnect();
   });
 
-  it('ends when its signal is aborted', async () => {
+  it('a wait ends when its signal is aborted', async () => {
     await publish(links.name, 1);
     const stop = new AbortController();
     const wait = barrier.linksStored(stop.signal);
-    await asked(groups.linker, links.name);
+    await polled(groups.linker, links.name);
     stop.abort();
     await expect(wait).rejects.toThrow();
   });

@@ -1,10 +1,11 @@
+/** Waits until the log up to its end is stored. */
 import { type SchemaSource, TOPICS, type Topic } from '@playline/contracts';
 import { pauseOrThrow } from '@playline/stores';
 import type { LogBounds, LogReader } from '@playline/stream';
 import { deadLetterTopicOf } from '@playline/stream';
 import { createReadWaiting, type WaitingLink } from './waiting-links.ts';
 
-/** Consumer groups whose committed offsets show what is stored. */
+/** Groups whose committed offsets show what is stored. */
 export interface Groups {
   readonly linker: string;
   readonly writer: string;
@@ -13,39 +14,32 @@ export interface Groups {
 export interface LogBarrierOptions {
   readonly reader: LogReader;
   readonly groups: Groups;
-  /** Texts of the schemas that link facts were written with. */
   readonly schemaOf: SchemaSource;
   readonly topicPrefix: string;
-  /** Milliseconds between two checks. */
   readonly pollMs?: number;
 }
 
-/**
- * Ends of the log. Every record before them was stored. `topic/partition` -> end, of partitions with records; topics
- * without their prefix, as in receipts.
- */
+/** Ends of partitions with records by `topic/partition`, without the topic prefix, as in receipts. */
 export type LogEnds = Readonly<Record<string, number>>;
 
-/** Waits until the present records of the log are stored. The signal ends every wait. @throws Error of the brokers */
+/** Waits until the current records of the log are stored, or the signal is aborted. @throws Error of the brokers */
 export interface LogBarrier {
-  /** Waits until every link is decided and its decisions are stored. @returns the links that wait for erasures */
+  /** Waits until links are decided and decisions stored. @returns the links that wait for erasures */
   linksStored(signal: AbortSignal): Promise<WaitingLink[]>;
-  /** Waits until everything about people in the log is stored. */
+  /** Waits until all personal data are stored. */
   allStored(signal: AbortSignal): Promise<LogEnds>;
   /** The linker's commits by partition: decisions about facts before them are published. */
   linkCommits(): Promise<ReadonlyMap<number, number>>;
 }
 
-/** A commit comes milliseconds after a block is written; a block waits up to a second for records. */
 const POLL_MS = 100;
-/** After this many checks without progress, it is checked whether there is any record before the end. */
+/** Polls without progress before the log is checked for records before its end. */
 const IDLE_POLLS = 10;
 
-/** Erasure requests themselves, and topics that are not about players. */
+/** Erasure requests, and topics without personal data. */
 const LEFT_OUT: readonly Topic[] = [TOPICS.erasures, TOPICS.accessKeys, TOPICS.projects, TOPICS.rateLimitKeys];
 const SOURCES: readonly Topic[] = Object.values(TOPICS).filter((topic) => !LEFT_OUT.includes(topic));
 const DEAD_LETTERS: readonly Topic[] = SOURCES.map((topic) => ({ ...topic, name: deadLetterTopicOf(topic.name) }));
-/** Every topic that may name a person, except erasure requests. */
 const WITH_PEOPLE: readonly Topic[] = [...SOURCES, ...DEAD_LETTERS];
 
 export function createLogBarrier(options: LogBarrierOptions): LogBarrier {
@@ -62,7 +56,7 @@ export function createLogBarrier(options: LogBarrierOptions): LogBarrier {
   const readWaiting = createReadWaiting({ ...options, linkerGroup: groups.linker });
   const linksStored = async (signal: AbortSignal) => {
     await awaitEnd(TOPICS.identityLinks, groups.linker, signal);
-    // Read before the wait for decisions, which then includes links that stopped waiting meanwhile.
+    // Read before the wait for decisions, which covers links that stop waiting.
     const waiting = await readWaiting();
     await awaitEnd(TOPICS.identityDecisions, groups.writer, signal);
     return waiting;
@@ -73,7 +67,7 @@ export function createLogBarrier(options: LogBarrierOptions): LogBarrier {
       const ends = new Map<Topic, LogBounds[]>();
       for (const topic of WITH_PEOPLE) ends.set(topic, await endsOf(topic));
       await awaitEnds(TOPICS.identityLinks, groups.linker, { ends: ends.get(TOPICS.identityLinks)!, signal });
-      // Ends of decisions and dead letters are read again, to include those that the linker has just written.
+      // Read again, to include what the linker has just written.
       ends.set(TOPICS.identityDecisions, await endsOf(TOPICS.identityDecisions));
       for (const topic of [TOPICS.messages, TOPICS.identityDecisions, TOPICS.consents])
         await awaitEnds(topic, groups.writer, { ends: ends.get(topic)!, signal });
@@ -87,10 +81,10 @@ export function createLogBarrier(options: LogBarrierOptions): LogBarrier {
   };
 }
 
-/** @throws Error when there is no topic, since nothing would be waited for. Topics of dead letters may be missing. */
+/** @throws Error when the topic is missing, unless it is a topic of dead letters */
 async function readEnds(reader: LogReader, { name, isOptional }: { name: string; isOptional: boolean }) {
   const ends = await reader.bounds(name, { readUncommitted: true });
-  if (ends.length === 0 && !isOptional) throw new Error(`there is no topic ${name}`);
+  if (ends.length === 0 && !isOptional) throw new Error(`Topic ${name} does not exist`);
   return ends;
 }
 
@@ -103,23 +97,24 @@ interface Awaited {
 
 async function awaitCommitted({ reader, pollMs = POLL_MS }: LogBarrierOptions, awaited: Awaited): Promise<void> {
   const { topic, groupId, ends, signal } = awaited;
-  for (let look = 1; ; look++) {
+  for (let poll = 1; ; poll++) {
     signal.throwIfAborted();
     const committed = await reader.committed(groupId, topic);
     const from = ({ partition, start }: LogBounds) => Math.max(committed.get(partition) ?? start, start);
     const behind = ends.filter((bounds) => from(bounds) < bounds.end);
     if (behind.length === 0)
       return assertLogExists(topic, await reader.bounds(topic, { readUncommitted: true }), committed);
-    // After the last record there may be the end marker of a transaction, which no consumer commits.
-    if (look % IDLE_POLLS === 0 && !(await holdRecords(reader, topic, { behind, from }))) return;
+    // The end marker of a transaction may follow the last record, and no consumer commits it.
+    if (poll % IDLE_POLLS === 0 && !(await holdRecords(reader, topic, { behind, from }))) return;
     await pauseOrThrow(pollMs, signal);
   }
 }
 
-/** @throws Error when the log ends before a commit: it lost records or was made anew, so its records were not read */
+/** @throws Error when the log was truncated or recreated, so that its records were not read */
 function assertLogExists(topic: string, bounds: readonly LogBounds[], committed: ReadonlyMap<number, number>): void {
   const lost = bounds.find(({ partition, end }) => (committed.get(partition) ?? 0) > end);
-  if (lost !== undefined) throw new Error(`${topic}/${lost.partition} ends in front of what was committed of it`);
+  if (lost !== undefined)
+    throw new Error(`${topic}/${lost.partition} ends before its committed offset: the log was truncated or recreated`);
 }
 
 async function holdRecords(

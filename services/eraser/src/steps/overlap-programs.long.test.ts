@@ -8,7 +8,7 @@ const { signal } = new AbortController();
 const PEOPLE = 5;
 type Command =
   | { readonly do: 'link'; readonly a: number; readonly b: number }
-  | { readonly do: 'ask'; readonly who: number }
+  | { readonly do: 'request'; readonly who: number }
   | { readonly do: 'decide'; readonly links: number }
   | { readonly do: 'begin'; readonly requestsMax: number }
   | { readonly do: 'finish'; readonly which: number };
@@ -16,13 +16,13 @@ type Command =
 const who = fc.nat({ max: PEOPLE - 1 });
 const command: fc.Arbitrary<Command> = fc.oneof(
   { weight: 4, arbitrary: fc.record({ do: fc.constant('link' as const), a: who, b: who }) },
-  { weight: 2, arbitrary: fc.record({ do: fc.constant('ask' as const), who }) },
+  { weight: 2, arbitrary: fc.record({ do: fc.constant('request' as const), who }) },
   { weight: 2, arbitrary: fc.record({ do: fc.constant('decide' as const), links: fc.integer({ min: 1, max: 4 }) }) },
   { weight: 2, arbitrary: fc.record({ do: fc.constant('begin' as const), requestsMax: fc.constantFrom(1, 2, 9) }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('finish' as const), which: fc.nat({ max: 2 }) }) },
 );
 
-interface Asked {
+interface Requested {
   readonly who: number;
   readonly at: number;
   readonly id: string;
@@ -33,16 +33,16 @@ async function runProgram(program: readonly Command[]) {
   const world = await openWorld();
   const { log, parts, records, rows, take, tick, runLinker } = world;
   const keys = createKeys(PEOPLE);
-  const placeOf = (key: Buffer) => keys.findIndex((each) => each.equals(key));
+  const indexOf = (key: Buffer) => keys.findIndex((each) => each.equals(key));
   const links: { a: number; b: number; at: number }[] = [];
-  const asked: Asked[] = [];
+  const requested: Requested[] = [];
   const erased = new Map<string, { who: Set<number>; cutoffAt: number; endedAt: number }>();
   const begin = async (requestsMax: number) => {
     const free = (await findFree(records)).slice(0, requestsMax);
     const batch = free.length === 0 ? null : await beginBatch(parts, free, signal);
     for (const { keys: found, request } of (batch?.persons ?? []).flatMap(({ closures }) => closures)) {
       const { erasureId, cutoffAt } = request;
-      const closure = { who: new Set(found.map(placeOf)), cutoffAt, endedAt: Number.POSITIVE_INFINITY };
+      const closure = { who: new Set(found.map(indexOf)), cutoffAt, endedAt: Number.POSITIVE_INFINITY };
       erased.set(erasureId.toString('hex'), closure);
     }
   };
@@ -61,8 +61,8 @@ async function runProgram(program: readonly Command[]) {
       links.push({ ...step, at });
       log.push({ a: keys[step.a]!, b: keys[step.b]!, at });
     }
-    if (step.do === 'ask')
-      asked.push({ who: step.who, at, id: (await take(keys[step.who]!, at, at)).erasureId.toString('hex') });
+    if (step.do === 'request')
+      requested.push({ who: step.who, at, id: (await take(keys[step.who]!, at, at)).erasureId.toString('hex') });
     if (step.do === 'decide') await runLinker(step.links);
     if (step.do === 'begin') await begin(step.requestsMax);
     if (step.do === 'finish') await finish(step.which);
@@ -74,7 +74,7 @@ async function runProgram(program: readonly Command[]) {
   }
   while ((await records.readProgress()).length > 0) await finish(0);
   for (let round = 0; round < 3; round++) await runLinker();
-  return { ...world, keys, links, asked, erased };
+  return { ...world, keys, links, requested, erased };
 }
 
 /** Everybody whom links join with one person. */
@@ -87,25 +87,25 @@ function reach(from: number, links: readonly { a: number; b: number }[]): Set<nu
   return reached;
 }
 
-it('erasures that overlap, in whatever order they are asked for, begun and finished, erase whoever was linked when each was asked for, and nobody whom no link joins', async () => {
+it('overlapping erasures in any order erase everyone linked at the time of each request, and no one else', async () => {
   const property = fc.asyncProperty(fc.array(command, { minLength: 4, maxLength: 24 }), async (program) => {
-    const { people, rows, keys, links, asked, erased } = await runProgram(program);
+    const { people, rows, keys, links, requested, erased } = await runProgram(program);
     const done = [...erased.values()];
-    const isTakenBefore = ({ a, b, at }: (typeof links)[number], askedAt: number) =>
-      done.some(({ who, cutoffAt, endedAt }) => endedAt < askedAt && at <= cutoffAt && (who.has(a) || who.has(b)));
+    const isTakenBefore = ({ a, b, at }: (typeof links)[number], requestedAt: number) =>
+      done.some(({ who, cutoffAt, endedAt }) => endedAt < requestedAt && at <= cutoffAt && (who.has(a) || who.has(b)));
     const events = new Set(rows.rowsOf('events').map(({ name, received_at }) => `${name} ${received_at}`));
     const mayGo = new Set<string>();
-    for (const { who: subject, at: askedAt } of asked) {
-      const linked = links.filter(({ at }) => at <= askedAt);
-      const standing = linked.filter((link) => !isTakenBefore(link, askedAt));
-      for (const each of reach(subject, standing)) {
+    for (const { who: subject, at: requestedAt } of requested) {
+      const linked = links.filter(({ at }) => at <= requestedAt);
+      const remaining = linked.filter((link) => !isTakenBefore(link, requestedAt));
+      for (const each of reach(subject, remaining)) {
         // Erased by this erasure, or by one with a later cut-off.
-        expect(done.some(({ who, cutoffAt }) => cutoffAt >= askedAt && who.has(each))).toBe(true);
-        for (let at = T + STEP_MS; at <= askedAt; at += STEP_MS) expect(events).not.toContain(`${each} ${at}`);
+        expect(done.some(({ who, cutoffAt }) => cutoffAt >= requestedAt && who.has(each))).toBe(true);
+        for (let at = T + STEP_MS; at <= requestedAt; at += STEP_MS) expect(events).not.toContain(`${each} ${at}`);
       }
       // People parted by one erasure may still count as linked for a request made while a third erasure ran.
       for (const each of reach(subject, linked))
-        for (let at = T + STEP_MS; at <= askedAt; at += STEP_MS) mayGo.add(`${each} ${at}`);
+        for (let at = T + STEP_MS; at <= requestedAt; at += STEP_MS) mayGo.add(`${each} ${at}`);
     }
     const steps = program.length;
     for (let at = T + STEP_MS; at <= T + steps * STEP_MS; at += STEP_MS)

@@ -1,3 +1,4 @@
+/** Finds the identities of erased people from stored decisions. */
 import type {
   Erasure,
   ErasureFence,
@@ -8,14 +9,14 @@ import type {
   StoredUnlink,
 } from '@playline/erasure';
 
-/** Everybody whom one request erases, up to its cut-off. */
+/** All identities that a request erases. */
 export interface Closure {
   readonly request: ErasureRequest;
-  /** In the order of their bytes. */
+  /** In byte order. */
   readonly keys: readonly Buffer[];
 }
 
-/** A closure, with what its links are found by. */
+/** A closure with its nodes in the graph of links. */
 export interface FoundClosure extends Closure {
   readonly nodes: readonly Node[];
 }
@@ -24,35 +25,29 @@ export interface FoundClosure extends Closure {
 export interface ErasedPerson {
   readonly environmentId: string;
   readonly closures: readonly Closure[];
-  /** Everybody of the closures in byte order, each up to the latest cut-off of the requests about it. */
+  /** In byte order, each with the latest cut-off of its requests. */
   readonly identities: readonly ErasureFence[];
 }
 
 /** The stored decisions that show who is linked with whom. */
 export interface StoredDecisions {
-  /** Every link received up to the latest cut-off that can be reached from the subjects. */
+  /** Links received up to the latest cut-off that are reachable from the subjects. */
   readonly links: readonly StoredLink[];
-  /** Every unlink requested up to it that parted one of those identities from others. */
+  /** Unlinks of these identities up to the cut-off. */
   readonly unlinks: readonly StoredUnlink[];
-  /** Other erasures. The decisions about their people may be deleted. */
+  /** Other erasures, whose decisions may be deleted. */
   readonly others: readonly Erasure[];
 }
 
-/** Receipts have the time of the eraser's clock, requests that of a gateway's. Gateways assume the same difference. */
+/** Largest difference between the clocks of eraser and gateways. */
 export const CLOCKS_APART_MS = 2_000;
 
 const nameOf = (key: Buffer) => key.toString('latin1');
 
 /**
- * The closures of requests: everybody who was linked with the subject up to the cut-off, and everybody whom the gateway
- * knew as linked when it took the request.
- *
- * Who is linked is read from decisions, not from the graph of the moment. A link that was accepted before the cut-off
- * may reach the graph after one that was accepted later, and the graph then has both. People whom an unlink has split
- * are linked only by what came after it.
- *
- * Another erasure deletes the decisions about its person. A request from before that erasure's receipt still covers the
- * whole person, so the links stored with the other erasure count for it.
+ * The closures of requests: identities linked with the subject up to the cut-off, by decisions, because the graph may
+ * contain later links; and the members that the gateway knew. Links after an unlink count only if they are later. Links
+ * that another erasure deletes count for requests from before its receipt.
  */
 export function findClosures(requests: readonly ErasureRequest[], decisions: StoredDecisions): FoundClosure[] {
   const byEnvironment = Map.groupBy(requests, ({ environmentId }) => environmentId);
@@ -71,19 +66,19 @@ export function findClosures(requests: readonly ErasureRequest[], decisions: Sto
   });
 }
 
-/** More identities may have more than 10,000 links, which take more than a few seconds by themselves. */
+/** More identities may have more than 10,000 links, which take several seconds. */
 const HEAVY_IDENTITIES = 140;
 
-/** Whether the erasure of a person with these identities would delay others. */
+/** Whether the erasure of these identities would delay others. */
 export const isHeavy = (keys: readonly Buffer[]): boolean => keys.length > HEAVY_IDENTITIES;
 
 /**
- * The decisions up to the cut-off about anybody of these closures, which their erasure deletes. Each is with one closure;
- * another closure that has only such decisions has one of them too. May be called once.
+ * The links up to the cut-off that the erasure deletes. Each is in one closure; a closure without its own has one of
+ * another. May be called once.
  */
 export function takeLinks(closures: readonly FoundClosure[]): ReadonlyMap<FoundClosure, readonly FoundLink[]> {
   const taken = new Set<Edge>();
-  // A closure with a later cut-off has the links of the earlier ones.
+  // A later cut-off includes the links of earlier ones.
   const latestFirst = closures.toSorted((one, other) => other.request.cutoffAt - one.request.cutoffAt);
   return new Map(latestFirst.map((closure) => [closure, takeLinksOf(closure, taken)]));
 }
@@ -94,7 +89,7 @@ function takeLinksOf({ nodes, request: { cutoffAt } }: FoundClosure, taken: Set<
   for (const node of nodes) {
     if (node.takenUntilMs >= cutoffAt && known !== null) continue;
     for (const { edge } of node.edges) {
-      if (edge.knownUntilMs !== undefined || edge.receivedAtMs > cutoffAt || !isPlaced(edge)) continue;
+      if (edge.knownUntilMs !== undefined || edge.receivedAtMs > cutoffAt || !hasOrder(edge)) continue;
       known = edge;
       if (taken.has(edge)) continue;
       taken.add(edge);
@@ -105,7 +100,7 @@ function takeLinksOf({ nodes, request: { cutoffAt } }: FoundClosure, taken: Set<
   return links.length === 0 && known !== null ? [known] : links;
 }
 
-/** Joins closures into persons: those with an identity in common, directly or through others, are one person. */
+/** Joins closures that share identities, directly or through others, into persons. */
 export function toPersons(closures: readonly Closure[]): ErasedPerson[] {
   return groupOverlapping(closures).map((own) => {
     const { environmentId } = own[0]!.request;
@@ -123,19 +118,16 @@ export function toPersons(closures: readonly Closure[]): ErasedPerson[] {
 
 const NEVER_MS = Number.POSITIVE_INFINITY;
 
-/**
- * A link of two identities: a stored decision, which is used as it was read because there may be half a million of them,
- * or a link that another erasure deletes.
- */
+/** A stored decision, not copied because there may be half a million, or a link that another erasure deletes. */
 interface Edge extends Omit<FoundLink, 'last' | 'unlinkedAtMs'> {
-  /** The place of the last fact that linked the two; null when unknown. */
+  /** Order of the last fact that linked the two; null when unknown. */
   readonly last: FactOrder | null;
   readonly unlinkedAtMs?: number | null;
-  /** End of the erasure that deletes this link; it does not count for requests after that. */
+  /** End of the erasure that deletes this link. It counts only for earlier requests. */
   readonly knownUntilMs?: number;
 }
 
-/** An identity with its links. Found by key once, so that following half a million links needs no look-ups. */
+/** An identity with its links, so that following half a million links needs no lookup by key. */
 interface Node {
   readonly key: Buffer;
   readonly edges: { readonly edge: Edge; readonly to: Node }[];
@@ -174,10 +166,7 @@ function createLinkGraph({ links, unlinks, others }: StoredDecisions): LinkGraph
 
 const earlierOf = (one: number | null, other: number) => (one === null ? other : Math.min(one, other));
 
-/**
- * The links that another erasure deletes, with their own times: which of them count depends on each request's cut-off.
- * If no links are stored with the erasure, only its members are known. They are then linked with the first of them.
- */
+/** The links that another erasure deletes. Without stored links, its members are linked with the first of them. */
 function* toEdges({ request, receipt }: Erasure): Generator<Edge> {
   const knownUntilMs = receipt === null ? NEVER_MS : receipt.visiblyErasedAt + CLOCKS_APART_MS;
   const { subjectKeys, memberKeys, links = [], cutoffAt } = request;
@@ -188,9 +177,9 @@ function* toEdges({ request, receipt }: Erasure): Generator<Edge> {
   for (const b of rest) yield { ...edge, a: a!, b };
 }
 
-const isPlaced = (edge: Edge): edge is Edge & FoundLink => edge.last !== null;
+const hasOrder = (edge: Edge): edge is Edge & FoundLink => edge.last !== null;
 
-/** Time of the first unlink that came after the last link of the two and parted them; null without one. */
+/** Time of the first unlink of the two after their last link, or null. */
 function findUnlink({ last }: Edge, ofA: readonly StoredUnlink[], ofB: readonly StoredUnlink[]): number | null {
   if (last === null) return null;
   return ofA
@@ -202,7 +191,7 @@ const isSame = (one: FactOrder, other: FactOrder) => one.generation === other.ge
 const isBehind = (one: FactOrder, other: FactOrder) =>
   one.generation === other.generation ? one.offset > other.offset : one.generation > other.generation;
 
-/** Everybody reached by links up to the cut-off that counted when the request was made. */
+/** All nodes reached by links that count for the request. */
 function follow(graph: LinkGraph, request: ErasureRequest): Node[] {
   const { subjectKeys, memberKeys, cutoffAt, requestedAt } = request;
   const reached: Node[] = [];

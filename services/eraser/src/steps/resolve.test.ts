@@ -8,19 +8,19 @@ import { resolveClosures, TooManyLinksError } from './resolve.ts';
 const HOUR_MS = 3_600_000;
 const findOthers = async () => [];
 const linksMax = 200_000;
-const NOBODY_WORKS = async () => new Set<string>();
+const NO_PROGRESS = async () => new Set<string>();
 
-it('a search for closures keeps its targets while the upkeep tidies, and loses them six hours after it was killed', async () => {
+it('the targets of a search survive tidying for six hours', async () => {
   const rows = openMemoryErasureRows();
   const subjectKeys = [randomBytes(16)];
   const names = { erasureId: randomBytes(16), environmentId: 'env', subjectKeys, memberKeys: [] };
   const request: ErasureRequest = { ...names, cutoffAt: Date.now(), requestedAt: Date.now(), traceId: '' };
   const tidyIn = (ms: number) =>
-    dropStaleBatches({ rows, wallClockMs: () => Date.now() + ms, readWorkedOn: NOBODY_WORKS });
-  const findLinks: typeof rows.findLinks = async function* (look) {
+    dropStaleBatches({ rows, wallClockMs: () => Date.now() + ms, readWorkedOn: NO_PROGRESS });
+  const findLinks: typeof rows.findLinks = async function* (searchId) {
     // The search has no progress row, so nothing shows that it is still running.
     expect(await tidyIn(5 * HOUR_MS)).toBe(0);
-    yield* rows.findLinks(look);
+    yield* rows.findLinks(searchId);
   };
   const [closure] = await resolveClosures({ rows: { ...rows, findLinks }, findOthers, linksMax }, [request]);
   expect(closure).toMatchObject({ keys: subjectKeys });
@@ -30,13 +30,13 @@ it('a search for closures keeps its targets while the upkeep tidies, and loses t
   expect(await rows.readBatches()).toEqual([]);
 });
 
-it('a person of 600 identities with 180,000 links is resolved, and each link is taken once for all requests', async () => {
+it('a person with 180,000 links is resolved, and each link is taken once', async () => {
   const rows = openMemoryErasureRows();
   const keys = Array.from({ length: 600 }, () => randomBytes(16));
   const last = { generation: 0, offset: 1 };
   let targets = new Set<string>();
-  const putTargets: typeof rows.putTargets = async (look, put) => {
-    await rows.putTargets(look, put);
+  const putTargets: typeof rows.putTargets = async (searchId, put) => {
+    await rows.putTargets(searchId, put);
     targets = new Set(put.map(({ key }) => key.toString('latin1')));
   };
   const findLinks: typeof rows.findLinks = async function* () {
@@ -57,7 +57,7 @@ it('a person of 600 identities with 180,000 links is resolved, and each link is 
   expect(taken.reduce((count, links) => count + links.length, 0)).toBe((600 * 599) / 2 + requests.length - 1);
 });
 
-it('a search ends at the limit of links in memory, those of other erasures included, and names who has so many', async () => {
+it('a search stops at the limit of links, and reports the heavy requests', async () => {
   const rows = openMemoryErasureRows();
   const [own, other] = [Array.from({ length: 200 }, () => randomBytes(16)), randomBytes(16)];
   const requests = [own[0]!, other].map((key): ErasureRequest => {

@@ -1,3 +1,4 @@
+/** Reads the decisions that are needed to find the identities of requests. */
 import {
   type Erasure,
   type ErasureRequest,
@@ -12,19 +13,16 @@ import { type FoundClosure, findClosures, isHeavy } from './persons.ts';
 
 export interface ResolveParts {
   readonly rows: Pick<ErasureRows, 'putTargets' | 'findLinks' | 'findUnlinks' | 'dropTargets'>;
-  /**
-   * Finds other erasures that name one of these and may have deleted decisions.
-   * @param onLink called for each of their links; what it throws ends the search
-   */
+  /** Finds erasures that may have deleted decisions. @param onLink called for each link; may throw */
   findOthers(identities: readonly NamedIdentity[], onLink: () => void): Promise<Erasure[]>;
-  /** Links that may be held in memory. */
+  /** Most links in memory. */
   readonly linksMax: number;
 }
 
-/** The requests have more links than may be held in memory. Fewer requests at a time may have fewer. */
+/** The requests have too many links. Fewer requests may have fewer. */
 export class TooManyLinksError extends Error {
   override readonly name = 'TooManyLinksError';
-  /** Those about people who have very many identities among the links that were read. */
+  /** Requests about people with many identities. */
   readonly heavy: readonly ErasureRequest[];
 
   constructor(message: string, heavy: readonly ErasureRequest[]) {
@@ -33,10 +31,7 @@ export class TooManyLinksError extends Error {
   }
 }
 
-/**
- * Finds the closures of requests, from the stored decisions and from other erasures, which may have deleted decisions.
- * @throws StoreFault, TooManyLinksError
- */
+/** Finds the closures of requests from stored decisions and other erasures. @throws StoreFault, TooManyLinksError */
 export async function resolveClosures(
   { rows, findOthers, linksMax }: ResolveParts,
   requests: readonly ErasureRequest[],
@@ -61,46 +56,47 @@ export async function resolveClosures(
   for (const request of requests) collectNamed(request);
   const toClosures = () => findClosures(requests, { links, unlinks, others: [...others.values()] });
   const onLink = createLimit(linksMax, toClosures);
-  const wasAsked = (environmentId: string, key: Buffer) => (seen.get(nameOf(environmentId, key)) ?? round) < round - 1;
-  // One query for all identities that are one link further away. A person is rarely more than three links wide.
+  const wasQueried = (environmentId: string, key: Buffer) =>
+    (seen.get(nameOf(environmentId, key)) ?? round) < round - 1;
+  // One query for all identities that are one link further away, rarely more than three.
   while (next.length > 0) {
     [frontier, next] = [next, []];
     round++;
-    const look = newSearchId(Date.now());
+    const searchId = newSearchId(Date.now());
     try {
       await rows.putTargets(
-        look,
+        searchId,
         frontier.map((identity) => ({ ...identity, cutoffMs })),
       );
-      for await (const link of rows.findLinks(look)) {
+      for await (const link of rows.findLinks(searchId)) {
         const { environmentId, a, b } = link;
-        // An earlier query has returned it from its other end.
-        if (wasAsked(environmentId, a) || wasAsked(environmentId, b)) continue;
+        // A previous query returned it from its other end.
+        if (wasQueried(environmentId, a) || wasQueried(environmentId, b)) continue;
         onLink();
         links.push(link);
         collect(environmentId, a);
         collect(environmentId, b);
       }
-      for (const unlink of await rows.findUnlinks(look)) unlinks.push(unlink);
+      for (const unlink of await rows.findUnlinks(searchId)) unlinks.push(unlink);
       for (const other of await findOthers(frontier, onLink)) {
         others.set(other.request.erasureId.toString('hex'), other);
         collectNamed(other.request);
       }
     } finally {
-      await rows.dropTargets(look);
+      await rows.dropTargets(searchId);
     }
   }
   return toClosures();
 }
 
-/** @returns the function to be called for each link. @throws TooManyLinksError from it */
+/** @returns a function that counts links, and throws TooManyLinksError */
 function createLimit(linksMax: number, toClosures: () => FoundClosure[]): () => void {
   let held = 0;
   return () => {
     if (++held <= linksMax) return;
     const heavy = toClosures().filter(({ keys }) => isHeavy(keys));
     throw new TooManyLinksError(
-      `the requests have more than ${linksMax} links`,
+      `The requests have more than ${linksMax} links`,
       heavy.map(({ request }) => request),
     );
   };

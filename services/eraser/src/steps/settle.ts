@@ -1,3 +1,4 @@
+/** Finds and holds the identities of requests. */
 import type { ErasureProgress, ErasureRecords, ErasureRequest, ErasureRows } from '@playline/erasure';
 import type { ErasureHold, HoldName, People } from '@playline/people';
 import { pauseOrThrow } from '@playline/stores';
@@ -11,25 +12,20 @@ export interface SettleParts {
   readonly rows: ErasureRows;
   readonly records: ErasureRecords;
   readonly barrier: LogBarrier;
-  /** Waits; the default waits for the given time. */
   readonly pause?: (ms: number, signal: AbortSignal) => Promise<void>;
 }
 
 export const toId = ({ erasureId }: Pick<HoldName, 'erasureId'>) => erasureId.toString('hex');
 
-/** Checks until a request with a freed link is left out. The linker decides such a link within four seconds. */
+/** Polls until a request with a freed link is left out. The linker decides such a link within four seconds. */
 const FREED_POLLS = 24;
 const FREED_POLL_MS = 250;
 
 /**
- * Finds the closures of requests, and places a hold on each of their identities. Leaves out a request that must wait
- * for another erasure: the other hold may delay a link up to the request's cut-off. That link may add somebody to this
- * person, and is decided only after the release.
- *
- * If two requests hold one identity, the later cut-off decides which of its links wait. So this hold may release a link
- * between the two cut-offs, and its decision is waited for.
- * @param linksMax links that may be held in memory
- * @throws TooManyLinksError, or whatever the stores throw; then it may be called again
+ * Finds the closures of requests and holds their identities. A request is left out if a link up to its cut-off waits for
+ * another erasure and may add identities. A hold with a later cut-off frees such links, and their decisions are awaited.
+ * @param linksMax most links in memory
+ * @throws TooManyLinksError, or faults of the stores; then it may be called again
  */
 export async function settleClosures(
   parts: SettleParts,
@@ -37,7 +33,7 @@ export async function settleClosures(
   linksMax: number,
   signal: AbortSignal,
 ): Promise<FoundClosure[]> {
-  for (let freedLooks = 0; ; freedLooks++) {
+  for (let polls = 0; ; polls++) {
     const waiting = await parts.barrier.linksStored(signal);
     const noted = await parts.records.readProgress();
     const closures = await resolveClosures(
@@ -50,60 +46,57 @@ export async function settleClosures(
     if (notedNow.some(({ batchId }) => !noted.some((known) => known.batchId.equals(batchId)))) continue;
     await holdAll(parts, closures);
     const undecided = await findUndecided(parts, closures, waiting);
-    if (![...undecided.values()].includes('freed') || freedLooks === FREED_POLLS)
+    if (![...undecided.values()].includes('freed') || polls === FREED_POLLS)
       return closures.filter((closure) => !undecided.has(closure));
     await (parts.pause ?? pauseOrThrow)(FREED_POLL_MS, signal);
   }
 }
 
-/**
- * Finds erasures that were running when the first of these was requested, or later. Only those that have begun, because
- * the others have deleted no decisions.
- */
+/** Finds started erasures that ran after the first of these was requested, and may have deleted decisions. */
 function createFindOthers(
   { records }: SettleParts,
   requests: readonly ErasureRequest[],
   noted: readonly ErasureProgress[],
 ): ResolveParts['findOthers'] {
-  const askedAt = requests.reduce((first, { requestedAt }) => Math.min(first, requestedAt), Number.POSITIVE_INFINITY);
+  const firstRequestedAt = requests.reduce(
+    (first, { requestedAt }) => Math.min(first, requestedAt),
+    Number.POSITIVE_INFINITY,
+  );
   const begun = new Set(noted.map(toId));
   return async (identities, onLink) => {
-    const open = await records.readOpenSince(askedAt - CLOCKS_APART_MS, identities, onLink);
+    const open = await records.readOpenSince(firstRequestedAt - CLOCKS_APART_MS, identities, onLink);
     return open.filter(({ request, receipt }) => receipt !== null || begun.has(toId(request)));
   };
 }
 
-/** @throws Error when another process has begun these erasures while this one was paused */
 function assertNotBegun(requests: readonly ErasureRequest[], noted: readonly ErasureProgress[]): void {
   const begun = new Set(noted.map(toId));
   if (requests.some((request) => begun.has(toId(request))))
-    throw new Error('another process has begun erasures of this batch');
+    throw new Error('another process has started erasures of this batch');
 }
 
 /**
- * Extends the holds to the whole closures. A hold may be gone for two reasons: another process finished the erasure
- * while this one was paused, or Redis lost its last second. Only in the second case is it placed again. A receipt shows
- * the first case, because it is stored before the release.
+ * Extends the holds to the closures. A missing hold is created again if Redis may have lost it, but not if another process
+ * has finished the erasure, which its receipt shows.
  */
 export async function holdAll(parts: SettleParts, closures: readonly Closure[]): Promise<void> {
   const { guards } = parts.people;
-  const gone: ErasureHold[] = [];
+  const missing: ErasureHold[] = [];
   for (const { keys, request } of closures) {
     const { environmentId, erasureId, cutoffAt: cutoffMs } = request;
     const hold = { environmentId, erasureId, keys, cutoffMs, lapsesAtMs: null };
-    if (!(await guards.extendHold(hold))) gone.push(hold);
+    if (!(await guards.extendHold(hold))) missing.push(hold);
   }
-  if (gone.length === 0) return;
+  if (missing.length === 0) return;
   const unfinished = new Set((await parts.records.readUnfinished()).map(toId));
-  if (gone.some((hold) => !unfinished.has(toId(hold))))
+  if (missing.some((hold) => !unfinished.has(toId(hold))))
     throw new Error('another process has finished erasures of this batch');
-  for (const hold of gone) await guards.putHold(hold);
+  for (const hold of missing) await guards.putHold(hold);
 }
 
 /**
- * Closures that an undecided link up to their cut-off may still change. The link waits for the erasure of somebody else
- * (`held`), or waits no longer (`freed`). The erasure that it waits for has the earlier cut-off, so of two requests at
- * least one goes on.
+ * Closures that an undecided link may still change: one that waits for another erasure (`held`), or no longer (`freed`).
+ * The other erasure has the earlier cut-off, so one of two requests always continues.
  */
 async function findUndecided(
   { people: { guards } }: SettleParts,

@@ -1,3 +1,4 @@
+/** Reads link facts that wait for erasures. */
 import {
   createRecordReader,
   IDENTITY_KEY_BYTES,
@@ -11,34 +12,31 @@ import {
 import { parkedGroupOf } from '@playline/runtime';
 import type { LogBounds, LogReader, StreamRecord } from '@playline/stream';
 
-/** A link fact that waits for an erasure and is not decided yet. */
+/** An undecided link fact. */
 export interface WaitingLink {
   readonly environmentId: string;
-  /** Epoch milliseconds: when the gateway accepted it. */
+  /** Epoch milliseconds of its acceptance. */
   readonly receivedAtMs: number;
-  /** Of all identities that it names, 16 bytes each. */
+  /** Of all its identities, 16 bytes each. */
   readonly keys: readonly Buffer[];
-  /** Whether it parts people. */
   readonly isUnlink: boolean;
 }
 
 export interface WaitingLinksOptions {
   readonly reader: LogReader;
   readonly schemaOf: SchemaSource;
-  /** Consumer group of the linker. */
   readonly linkerGroup: string;
   readonly topicPrefix: string;
 }
 
-/** Where waiting links are: after the linker's commits, on the link topic or in the parked place. */
-const PLACES = [
+/** Waiting links are after the linker's commits in these topics. */
+const SOURCES = [
   { topic: TOPICS.identityLinks, groupOf: (linkerGroup: string) => linkerGroup },
   { topic: TOPICS.parkedLinks, groupOf: parkedGroupOf },
 ] as const satisfies readonly { topic: Topic; groupOf: (linkerGroup: string) => string }[];
 
 /**
- * Creates the reader of waiting links. The result may contain a few that were decided a moment ago, but no waiting link
- * is missing.
+ * Creates the reader of waiting links. Its result may contain links that were just decided, but no waiting link is missing.
  * @throws Error of the brokers or the registry, and while a transaction hides records
  */
 export function createReadWaiting(options: WaitingLinksOptions): () => Promise<WaitingLink[]> {
@@ -72,14 +70,14 @@ export function createReadWaiting(options: WaitingLinksOptions): () => Promise<W
     return [...waiting.values()];
   };
   return async () => {
-    // All commits are read first: if a fact moves to the other place meanwhile, its old record is still read.
-    const places = [];
-    for (const { topic, groupOf } of PLACES) {
+    // All commits are read first: the old record of a fact that moves to the other topic is still read.
+    const topics = [];
+    for (const { topic, groupOf } of SOURCES) {
       const name = topicPrefix + topic.name;
-      places.push({ topic: name, committed: await reader.committed(groupOf(linkerGroup), name) });
+      topics.push({ topic: name, committed: await reader.committed(groupOf(linkerGroup), name) });
     }
     const waiting: WaitingLink[] = [];
-    for (const { topic, committed } of places)
+    for (const { topic, committed } of topics)
       for (const { partition, start, end } of await readDecidedBounds(reader, topic)) {
         const from = Math.max(committed.get(partition) ?? start, start);
         if (from >= end) continue;
@@ -89,16 +87,16 @@ export function createReadWaiting(options: WaitingLinksOptions): () => Promise<W
   };
 }
 
-/** @throws Error while a transaction is open: records after its start cannot be read and may be waiting links */
+/** @throws Error while an open transaction hides records */
 async function readDecidedBounds(reader: LogReader, topic: string): Promise<LogBounds[]> {
   const all = await reader.bounds(topic, { readUncommitted: true });
   const decided = await reader.bounds(topic);
   const open = all.find(({ end }, partition) => (decided[partition]?.end ?? 0) < end);
-  if (open !== undefined) throw new Error(`a transaction is open in ${topic}/${open.partition}`);
+  if (open !== undefined) throw new Error(`${topic}/${open.partition} has an open transaction`);
   return decided;
 }
 
-/** @returns a function that returns the same Buffer for equal keys: one person may have a hundred thousand links */
+/** @returns a function that returns the same Buffer for equal keys */
 function createShare(): (key: Buffer) => Buffer {
   const known = new Map<string, Buffer>();
   return (key) => {

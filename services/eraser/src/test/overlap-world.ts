@@ -98,7 +98,7 @@ export async function openWorld() {
     putBack: async (batchId) => {
       for (const { offset } of await rows.findLaterLinks(batchId)) log.push(log[offset]!);
     },
-    // The linker goes on while the eraser waits.
+    // The linker continues while the eraser waits.
     pause: () => runLinker(),
   };
   const tick = () => {
@@ -108,9 +108,9 @@ export async function openWorld() {
   return { people, rows, records, log, runLinker, parts, take: createTake(people, records), tick };
 }
 
-const NOBODY = Buffer.alloc(16);
+const NO_KEY = Buffer.alloc(16);
 export const toEvent = (key: Buffer, at: number) => {
-  const carried = { anonymous_key: key, anonymous_id: '', from_key: NOBODY, to_key: NOBODY };
+  const carried = { anonymous_key: key, anonymous_id: '', from_key: NO_KEY, to_key: NO_KEY };
   return { environment_id: ENVIRONMENT, identity_key: key, ...carried, event_time: at, received_at: at };
 };
 

@@ -1,16 +1,9 @@
 import { createSchemaReaders, schemaIdOf } from '@playline/contracts';
-import {
-  createPartReader,
-  type EventStore,
-  type EventTable,
-  isFolding,
-  type OffsetTable,
-  RowBuffer,
-  type StoredRowsQuery,
-} from '@playline/events';
+import { createPartReader, type EventStore, type EventTable, isFolding, RowBuffer } from '@playline/events';
 import {
   type BlockBuilder,
   type BlockName,
+  createTokenNotes,
   type Outcome,
   RetryableFault,
   type SchemaRegistry,
@@ -23,7 +16,6 @@ import {
 } from '@playline/stream';
 import type { CheckFences } from '../fences.ts';
 
-/** Rows of one block for one table. */
 interface BlockRows {
   table: EventTable;
   rows: RowBuffer;
@@ -35,51 +27,33 @@ interface BlockRows {
 
 type WriteRows = (rows: BlockRows) => Promise<void>;
 
-type Insert = (rows: readonly number[], token: string) => Promise<void>;
-type Ask = (question: StoredRowsQuery) => Promise<ReadonlySet<number>>;
-
 /**
  * Creates the step that stores a block's rows exactly once, under tokens made from its name (`toBlockToken`). A process
  * that writes the block again, this one or the next owner, uses the same tokens in the same order, and reads the stored
  * rows before it trusts an answer (`storeOnce`).
  */
 export function createWriteRows({ store, calls }: { store: EventStore; calls: StoreCalls }): WriteRows {
-  return async (given) => {
-    const { table, rows, signal } = given;
+  return async ({ table, rows, block, notes, signal }) => {
     if (rows.rows === 0) return;
-    const insert: Insert = (asked, token) =>
-      calls.insert(table, asked.length, () => store.insert({ table, rows: rows.pick(asked), token, signal }));
-    if (isFolding(table)) return await storeFolded(given, insert);
-    const ask: Ask = (question) => calls.query(table, () => store.storedOffsets(table, question));
-    await storeByOffset({ ...given, table }, { insert, ask });
-  };
-}
-
-async function storeByOffset(given: BlockRows & { table: OffsetTable }, { insert, ask }: { insert: Insert; ask: Ask }) {
-  const { table, rows, block, notes } = given;
-  const { partition, start, end, triedBefore = false } = block;
-  const partOf = createPartReader(table);
-  await storeOnce({
-    start,
-    end,
-    triedBefore,
-    notes,
-    tokenOf: (from, to) => toBlockToken(block, table, from, to),
-    rows: {
+    const { partition, start, end, triedBefore = false } = block;
+    const tokenOf = (from: number, to: number) => toBlockToken(block, table, from, to);
+    const insert = (selected: readonly number[], token: string) =>
+      calls.insert(table, selected.length, () => store.insert({ table, rows: rows.pick(selected), token, signal }));
+    // Such a row includes the offset of its decision, so two copies count as one row.
+    if (isFolding(table))
+      return await storeFolding({ count: rows.rows, token: tokenOf(start, end), triedBefore, notes, insert });
+    const partOf = createPartReader(table);
+    const storedOffsets = (selected: readonly number[]) => {
+      const query = { partition, start, end, rows: selected.map((row) => rows.rowAt(row)) };
+      return calls.query(table, () => store.storedOffsets(table, query));
+    };
+    const access = {
       count: rows.rows,
-      offsetOf: (row) => rows.offsetAt(row),
-      partOf: (row) => partOf(rows.rowAt(row)),
-      insert,
-      storedOffsets: (asked) => ask({ partition, start, end, rows: asked.map((row) => rows.rowAt(row)) }),
-    },
-  });
-}
-
-/** Such a row includes the place of the decision, so two copies of it count as one row at once. */
-async function storeFolded(given: BlockRows, insert: Insert) {
-  const { table, rows, block, notes } = given;
-  const token = toBlockToken(block, table, block.start, block.end);
-  await storeFolding({ count: rows.rows, token, triedBefore: block.triedBefore ?? false, notes, insert });
+      offsetOf: (row: number) => rows.offsetAt(row),
+      partOf: (row: number) => partOf(rows.rowAt(row)),
+    };
+    await storeOnce({ start, end, triedBefore, notes, tokenOf, rows: { ...access, insert, storedOffsets } });
+  };
 }
 
 /** How the records of one topic are turned into blocks. */
@@ -98,25 +72,85 @@ export interface BlockParts {
 }
 
 /** A record whose value has a Confluent frame. */
-export type FramedRecord = StreamRecord & { readonly value: Buffer };
+type FramedRecord = StreamRecord & { readonly value: Buffer };
 
-/** Outcome of a record without a Confluent frame. */
-export const UNFRAMED: Outcome = { kind: 'deadLetter', reason: 'not in the Confluent wire format' };
+export const OK: Outcome = { kind: 'ok' };
+export const FENCED: Outcome = { kind: 'drop', reason: 'fenced' };
+const UNFRAMED: Outcome = { kind: 'deadLetter', reason: 'not in the Confluent wire format' };
 
-/** The schema id of a framed record; null for any other. */
-export function framedSchemaIdOf(record: StreamRecord): number | null {
-  return record.value === null ? null : schemaIdOf(record.value);
+interface TopicRows<R> {
+  tables: readonly EventTable[];
+  schema: string;
+  /** Creates the reader of records that were written with a schema. */
+  createReader(schema: string): R;
+  /** Adds a record's rows, with one buffer for each table. Rows of a record that is not `OK` are removed again. */
+  addRows(buffers: readonly RowBuffer[], reader: R, record: FramedRecord): Outcome;
+}
+
+export function createBlockStep<R>(parts: BlockParts, rows: TopicRows<R>): BlockStep {
+  const readers = createBlockReaders({ registry: parts.schemas, createReader: rows.createReader });
+  return {
+    openBlock: () => new RowsBlock(parts, rows, readers),
+    prefetch: (subject) => readers.prefetch(subject, rows.schema),
+  };
+}
+
+class RowsBlock<R> implements BlockBuilder {
+  readonly #parts: BlockParts;
+  readonly #topic: TopicRows<R>;
+  readonly #readers: BlockReaders<R>;
+  readonly #notes = createTokenNotes();
+  readonly #buffers: readonly RowBuffer[];
+
+  constructor(parts: BlockParts, topic: TopicRows<R>, readers: BlockReaders<R>) {
+    this.#parts = parts;
+    this.#topic = topic;
+    this.#readers = readers;
+    this.#buffers = topic.tables.map(() => parts.pool.take());
+  }
+
+  get rows(): number {
+    return this.#buffers.reduce((sum, { rows }) => sum + rows, 0);
+  }
+
+  get bytes(): number {
+    return this.#buffers.reduce((sum, { length }) => sum + length, 0);
+  }
+
+  add(record: StreamRecord): Outcome {
+    const schemaId = record.value === null ? null : schemaIdOf(record.value);
+    if (schemaId === null) return UNFRAMED;
+    const reader = this.#readers.readerOf(schemaId);
+    const before = this.#buffers.map(({ rows }) => rows);
+    let outcome: Outcome | null = null;
+    try {
+      outcome = this.#topic.addRows(this.#buffers, reader, record as FramedRecord);
+      return outcome;
+    } finally {
+      if (outcome !== OK) for (const [index, buffer] of this.#buffers.entries()) buffer.truncate(before[index]!);
+    }
+  }
+
+  /** Writes under one token for each table. The offsets are committed only when all tables have their rows. */
+  async write(block: BlockName, signal: AbortSignal): Promise<void> {
+    for (const [index, table] of this.#topic.tables.entries())
+      await this.#parts.writeRows({ table, rows: this.#buffers[index]!, block, notes: this.#notes, signal });
+  }
+
+  release(): void {
+    for (const buffer of this.#buffers) this.#parts.pool.give(buffer);
+  }
 }
 
 /** Readers of records, one for each schema id, for callers that cannot wait. */
-export interface BlockReaders<R> {
+interface BlockReaders<R> {
   /**
    * The reader of a schema id.
    * @throws RetryableFault while the schema is being requested, or while the registry is not reachable
    * @throws UnreadableSchemaError when the registry does not know the id, or no reader can be built from the schema
    */
   readerOf(id: number): R;
-  /** Requests this release's schema in advance, so that the first records need not wait. Never throws. */
+  /** Requests this release's schema in advance. Never throws. */
   prefetch(subject: string, schema: string): Promise<void>;
 }
 
@@ -133,19 +167,17 @@ export class UnreadableSchemaError extends Error {
 export function createBlockReaders<R>(options: {
   registry: SchemaRegistry;
   createReader(schema: string): R;
-  /** Monotonic. */
-  nowMs?: () => number;
 }): BlockReaders<R> {
-  const { registry, ...rest } = options;
-  const readers = createSchemaReaders({ ...rest, schemaOf: registry.schemaOf });
+  const { registry, createReader } = options;
+  const readers = createSchemaReaders({ createReader, schemaOf: registry.schemaOf });
   return {
     readerOf(id) {
       const found = readers.known(id);
       if (found?.kind === 'readable') return found.reader;
       if (found?.kind === 'unreadable') throw new UnreadableSchemaError(found.reason);
-      // If the registry is not reachable, the next try asks again.
+      // If the registry is not reachable, the next attempt requests it again.
       readers.fetch(id).catch(() => {});
-      throw new RetryableFault(`schema ${id} is being asked for`);
+      throw new RetryableFault(`schema ${id} is being requested`);
     },
     async prefetch(subject, schema) {
       try {
@@ -158,12 +190,12 @@ export function createBlockReaders<R>(options: {
 }
 
 /** Output buffers for reuse. New ones of 8 MB every second would keep the garbage collector busy. */
-export interface BufferPool {
+interface BufferPool {
   take(): RowBuffer;
   give(buffer: RowBuffer): void;
 }
 
-/** A block ends with the row that exceeds its limit, so there is room for twice the largest message. */
+/** A block ends with the row that exceeds its limit, so there is capacity for twice the largest message. */
 const LAST_ROW_BYTES = 64 * 1024;
 /** For each of six busy partitions one buffer that is written, two that wait and one that is filled. */
 const KEPT_MAX = 24;
@@ -171,7 +203,7 @@ const KEPT_MAX = 24;
 const KEPT_GROWTH_MAX = 4;
 
 /**
- * Buffers have room for a whole block from the start. Untouched parts take no memory, and a buffer that grows by
+ * Buffers have the capacity of a whole block from the start. Untouched parts take no memory, and a buffer that grows by
  * doubling would copy its content about once.
  * @param blockBytesMax limit of a block's rows
  */

@@ -1,9 +1,9 @@
-import type { IdentityDecisionRecord } from '@playline/contracts';
 import { addConsentRow, addOverrideRows, RowBuffer, StoreFault } from '@playline/events';
 import { createMemoryEventStore } from '@playline/events/memory';
 import { createMetrics } from '@playline/runtime';
 import { createStoreCalls, createTokenNotes, OversizeFault, RetryableFault } from '@playline/stream';
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
+import { decisionOf } from '../test/records.ts';
 import { createWriteRows } from './block-step.ts';
 
 const KEY = Buffer.alloc(16, 1);
@@ -16,29 +16,6 @@ const consent = {
   receivedAt: 1,
   traceId: '',
 } as const;
-const moved = (count: number): IdentityDecisionRecord['moved'] =>
-  Array.from({ length: count }, (_, index) => ({ key: Buffer.alloc(16, index), kind: 'epic', linkedAt: 1 }));
-const decisionOf = (count: number): IdentityDecisionRecord => ({
-  environmentId: 'demo',
-  generation: 0,
-  partition: 0,
-  offset: 5,
-  step: 0,
-  messageId: KEY,
-  link: 'alias',
-  aKey: KEY,
-  aKind: 'epic',
-  bKey: KEY,
-  bKind: 'epic',
-  outcome: 'linked',
-  reason: '',
-  root: KEY,
-  moved: moved(count),
-  eventTime: 1,
-  receivedAt: 1,
-  traceId: '',
-  unlink: null,
-});
 
 /** One row for each consent, at these offsets. */
 function consentsAt(offsets: readonly number[]): RowBuffer {
@@ -67,107 +44,100 @@ function openBlock(offsets: readonly number[] = [10, 11, 12, 13]) {
     writeRows({ table: 'consent_log', rows, block: { ...name, triedBefore }, notes, signal });
   const overrides = new RowBuffer(1024);
   const writeOverrides = (triedBefore: boolean) =>
-    writeRows({
-      table: 'identity_overrides',
-      rows: overrides,
-      notes,
-      signal,
-      block: { ...name, triedBefore },
-    });
+    writeRows({ table: 'identity_overrides', rows: overrides, notes, signal, block: { ...name, triedBefore } });
   const stored = () => store.blocks.filter(({ table }) => table === 'consent_log').flatMap(offsetsOf);
   return { store, metrics, write, stored, overrides, writeOverrides };
 }
 
-describe('rows of a block', () => {
-  it('are one insert without a read when nobody has tried the block before', async () => {
-    const { store, write, stored } = openBlock();
-    store.storedOffsets = () => expect.fail('nothing is to be read');
-    await write(false);
-    expect(stored()).toEqual([10, 11, 12, 13]);
-  });
+it('a block that was not tried before is one insert without a read', async () => {
+  const { store, write, stored } = openBlock();
+  store.storedOffsets = () => expect.fail('nothing is to be read');
+  await write(false);
+  expect(stored()).toEqual([10, 11, 12, 13]);
+});
 
-  it('are stored although the store has remembered their token without them', async () => {
-    const { store, write, stored } = openBlock();
+it('rows are stored although the store has their token without them', async () => {
+  const { store, write, stored } = openBlock();
+  store.failNext(killed, 'token');
+  await expect(write(false)).rejects.toThrow(RetryableFault);
+  await write(true);
+  expect(stored()).toEqual([10, 11, 12, 13]);
+  expect(store.blocks.map(({ token }) => token)).toEqual([
+    'consents|3|10|11|0|consent_log|1',
+    'consents|3|12|13|0|consent_log|1',
+  ]);
+});
+
+it('rows are stored although the store has their token with only some of them', async () => {
+  const { store, write, stored } = openBlock();
+  store.failNext(killed, 'token');
+  store.setStoredOffsets([11, 13]);
+  await expect(write(false)).rejects.toThrow(RetryableFault);
+  await write(true);
+  expect(stored()).toEqual([10, 12]);
+});
+
+it('rows are stored although the store has all of their tokens without them', async () => {
+  const { store, write, stored } = openBlock([12]);
+  for (let attempt = 0; attempt < 3; attempt++) {
     store.failNext(killed, 'token');
-    await expect(write(false)).rejects.toThrow(RetryableFault);
-    await write(true);
-    expect(stored()).toEqual([10, 11, 12, 13]);
-    expect(store.blocks.map(({ token }) => token)).toEqual([
-      'consents|3|10|11|0|consent_log|1',
-      'consents|3|12|13|0|consent_log|1',
-    ]);
-  });
+    await expect(write(attempt > 0)).rejects.toThrow(RetryableFault);
+  }
+  await write(true);
+  expect(stored()).toEqual([12]);
+});
 
-  it('are stored although the store has remembered their token with only some of them', async () => {
-    const { store, write, stored } = openBlock();
-    store.failNext(killed, 'token');
-    store.setStoredOffsets([11, 13]);
-    await expect(write(false)).rejects.toThrow(RetryableFault);
-    await write(true);
-    expect(stored()).toEqual([10, 12]);
-  });
+it('rows are not sent again when they are stored and only the response was lost', async () => {
+  const { store, write, stored } = openBlock();
+  store.failNext(killed, 'rows');
+  await expect(write(false)).rejects.toThrow(RetryableFault);
+  await write(true);
+  expect(stored()).toEqual([10, 11, 12, 13]);
+  expect(store.blocks).toHaveLength(1);
+});
 
-  it('are stored although the store has remembered all of their tokens without them', async () => {
-    const { store, write, stored } = openBlock([12]);
-    for (let attempt = 0; attempt < 3; attempt++) {
-      store.failNext(killed, 'token');
-      await expect(write(attempt > 0)).rejects.toThrow(RetryableFault);
-    }
-    await write(true);
-    expect(stored()).toEqual([12]);
-  });
+it('rows are sent in halves when the store refuses them for their size, and are stored once', async () => {
+  const { store, write, stored } = openBlock();
+  const insert = store.insert;
+  store.insert = async (block) => {
+    if (block.rows.length > ROW_BYTES) throw tooLarge;
+    await insert(block);
+  };
+  let refusals = 0;
+  for (let done = false; !done; ) {
+    done = await write(refusals > 0).then(
+      () => true,
+      (fault) => {
+        expect(fault).toBeInstanceOf(OversizeFault);
+        return ++refusals > 50;
+      },
+    );
+  }
+  expect(refusals).toBeLessThan(50);
+  expect(stored().sort()).toEqual([10, 11, 12, 13]);
+});
 
-  it('are not sent again when they are stored and only the answer was lost', async () => {
-    const { store, write, stored } = openBlock();
-    store.failNext(killed, 'rows');
-    await expect(write(false)).rejects.toThrow(RetryableFault);
-    await write(true);
-    expect(stored()).toEqual([10, 11, 12, 13]);
-    expect(store.blocks).toHaveLength(1);
-  });
+it('a permanent fault is passed on, and each fault is counted under its name', async () => {
+  const { store, metrics, write } = openBlock();
+  store.failNext(faultOf('final', 'UNKNOWN_TABLE'));
+  await expect(write(false)).rejects.not.toThrow(RetryableFault);
+  store.failNext(killed);
+  await expect(write(true)).rejects.toThrow(RetryableFault);
+  const text = await metrics.text();
+  for (const code of ['UNKNOWN_TABLE', 'ECONNRESET'])
+    expect(text).toContain(`playline_store_faults_total{table="consent_log",code="${code}",service="test"} 1`);
+});
 
-  it('are sent in halves when the store refuses them repeatedly for their size, and are stored once', async () => {
-    const { store, write, stored } = openBlock();
-    const insert = store.insert;
-    store.insert = async (block) => {
-      if (block.rows.length > ROW_BYTES) throw tooLarge;
-      await insert(block);
-    };
-    let refusals = 0;
-    for (let done = false; !done; ) {
-      done = await write(refusals > 0).then(
-        () => true,
-        (fault) => {
-          expect(fault).toBeInstanceOf(OversizeFault);
-          return ++refusals > 50;
-        },
-      );
-    }
-    expect(refusals).toBeLessThan(50);
-    expect(stored().sort()).toEqual([10, 11, 12, 13]);
-  });
-
-  it('report a permanent fault, and count each fault under its name', async () => {
-    const { store, metrics, write } = openBlock();
-    store.failNext(faultOf('final', 'UNKNOWN_TABLE'));
-    await expect(write(false)).rejects.not.toThrow(RetryableFault);
-    store.failNext(killed);
-    await expect(write(true)).rejects.toThrow(RetryableFault);
-    const text = await metrics.text();
-    for (const code of ['UNKNOWN_TABLE', 'ECONNRESET'])
-      expect(text).toContain(`playline_store_faults_total{table="consent_log",code="${code}",service="test"} 1`);
-  });
-
-  it('without a place in the log are stored too, in pieces when they are too many', async () => {
-    const { store, overrides, writeOverrides } = openBlock();
-    addOverrideRows(overrides, decisionOf(4));
-    const rowBytes = overrides.length / 4;
-    store.failNext(killed, 'token');
-    for (let refusal = 0; refusal < 5; refusal++) store.failNext(tooLarge);
-    for (let attempt = 0; attempt < 6; attempt++)
-      await expect(writeOverrides(attempt > 0)).rejects.toThrow(RetryableFault);
-    await writeOverrides(true);
-    expect(store.blocks.map(({ rows }) => rows.length)).toEqual([2 * rowBytes, 2 * rowBytes]);
-    expect(Buffer.concat(store.blocks.map(({ rows }) => rows)).equals(overrides.toBytes())).toBe(true);
-  });
+it('rows without offsets are stored too, in pieces when they are too many', async () => {
+  const { store, overrides, writeOverrides } = openBlock();
+  const moved = [0, 1, 2, 3].map((index) => ({ key: Buffer.alloc(16, index), kind: 'epic' as const, linkedAt: 1 }));
+  addOverrideRows(overrides, decisionOf({ moved }));
+  const rowBytes = overrides.length / 4;
+  store.failNext(killed, 'token');
+  for (let refusal = 0; refusal < 5; refusal++) store.failNext(tooLarge);
+  for (let attempt = 0; attempt < 6; attempt++)
+    await expect(writeOverrides(attempt > 0)).rejects.toThrow(RetryableFault);
+  await writeOverrides(true);
+  expect(store.blocks.map(({ rows }) => rows.length)).toEqual([2 * rowBytes, 2 * rowBytes]);
+  expect(Buffer.concat(store.blocks.map(({ rows }) => rows)).equals(overrides.toBytes())).toBe(true);
 });

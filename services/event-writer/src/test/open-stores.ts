@@ -1,17 +1,30 @@
 import type { ChildProcess } from 'node:child_process';
-import type { OutgoingRecord, Producer } from '@playline/stream';
+import { frameRecord, type RecordCodec, type Topic } from '@playline/contracts';
+import type { OutgoingRecord } from '@playline/stream';
 import { openProducer } from '@playline/stream/kafka';
 import { openOwnStores, openServiceProcesses, type ServiceProcess, testStores, until } from '@playline/testkit';
 
 const MAIN = new URL('../main.ts', import.meta.url).pathname;
 const SMALL_BLOCKS = new URL('./small-blocks.ts', import.meta.url).href;
 
+interface Killing {
+  readonly group: string;
+  readonly kills: number;
+  readonly settings: Record<string, string>;
+  /** Published one after the other while writers run. */
+  readonly batches: readonly (readonly OutgoingRecord[])[];
+  /** The number of different records that are stored, and the number that are published. */
+  stored(): Promise<number>;
+  readonly all: number;
+}
+
 /** Topics and a database of one test in the real stores, and writers that use them. */
 export interface RealStores {
   readonly prefix: string;
-  readonly producer: Producer;
   /** Id of the schema registered for a topic; `topic` with its prefix. */
   schemaIdOf(topic: string): number;
+  /** A record as it is published; without a key of its own, its partition is any. */
+  outgoing<T>(topic: Topic, codec: RecordCodec<T>, record: T, key?: Buffer): OutgoingRecord;
   /** Resolves when every record is acknowledged. */
   publish(records: readonly OutgoingRecord[]): Promise<void>;
   query(text: string): Promise<string>;
@@ -20,6 +33,8 @@ export interface RealStores {
   startWriter(group: string, settings?: Record<string, string>): Promise<ChildProcess>;
   /** @returns the exit code */
   stop(child: ChildProcess, signal: NodeJS.Signals): Promise<number | null>;
+  /** Kills writers one after the other, each once it has stored something. @returns the exit code of the last one */
+  killRepeatedly(killing: Killing): Promise<number | null>;
   /** Kills every writer that still runs. */
   killWriters(): Promise<void>;
   close(): Promise<void>;
@@ -36,21 +51,26 @@ export async function openRealStores(topics: readonly string[]): Promise<RealSto
     ...own.environment,
     LOG_LEVEL: 'warn',
     SESSION_TIMEOUT_MS: '2000',
-    // Blocks smaller than a deployment may have, so that there are many in little time.
+    // Blocks smaller than a deployment permits, so that there are many in a short time.
     NODE_OPTIONS: `--import=${SMALL_BLOCKS}`,
     BLOCK_AGE_MAX_MS: '50',
   };
   const writers = createWriters(environment, prefix);
+  const publish = (records: readonly OutgoingRecord[]) =>
+    new Promise<void>((resolve, reject) => {
+      producer.send(records, (fault) => (fault === null ? resolve() : reject(fault)));
+    });
   return {
     prefix,
-    producer,
     ...writers,
     query,
     schemaIdOf,
-    publish: (records) =>
-      new Promise((resolve, reject) => {
-        producer.send(records, (fault) => (fault === null ? resolve() : reject(fault)));
-      }),
+    publish,
+    outgoing(topic, codec, record, key) {
+      const name = prefix + topic.name;
+      return { topic: name, key: key ?? null, value: frameRecord(schemaIdOf(name), codec.encode(record)) };
+    },
+    killRepeatedly: (killing) => killRepeatedly({ ...writers, publish }, killing),
     rowsOf: async (text) => parseLines(await query(`${text} FORMAT JSONEachRow`)),
     close: async () => {
       await producer.close();
@@ -59,9 +79,27 @@ export async function openRealStores(topics: readonly string[]): Promise<RealSto
   };
 }
 
+type Writers = Pick<RealStores, 'startWriter' | 'stop' | 'publish'>;
+
+async function killRepeatedly({ startWriter, stop, publish }: Writers, killing: Killing): Promise<number | null> {
+  const { group, kills, settings, batches, stored, all } = killing;
+  const publishing = (async () => {
+    for (const batch of batches) await publish(batch);
+  })();
+  for (let kill = 0; kill < kills; kill++) {
+    const writer = await startWriter(group, settings);
+    const before = await stored();
+    await until('rows are stored', async () => (await stored()) > before || before === all);
+    await stop(writer, 'SIGKILL');
+  }
+  await publishing;
+  const writer = await startWriter(group, settings);
+  await until('everything is stored', async () => (await stored()) === all, 90_000);
+  return await stop(writer, 'SIGTERM');
+}
+
 function parseLines<T>(text: string): T[] {
-  const lines = text.split('\n').filter((line) => line !== '');
-  return lines.map((line) => JSON.parse(line) as T);
+  return text.split('\n').flatMap((line) => (line === '' ? [] : [JSON.parse(line) as T]));
 }
 
 /** Starts and stops writers as processes. */

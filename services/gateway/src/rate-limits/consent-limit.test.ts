@@ -45,7 +45,7 @@ async function open() {
   return { get, reached };
 }
 
-it('the limit of the consent operations answers 429 to an address that asks too often, before the route, and 200 to any other', async () => {
+it('the limit of the consent operations answers 429 to an address that calls too often, before the route, and 200 to any other', async () => {
   const { get, reached } = await open();
   for (const left of [2, 1, 0]) {
     const answer = await get('192.0.2.1');

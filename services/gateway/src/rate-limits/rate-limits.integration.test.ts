@@ -32,14 +32,14 @@ async function metricOf({ adminUrl }: GatewayProcess): Promise<string> {
   return /^playline_gateway_rate_limit_shared\{.*\} (\d)$/m.exec(text)?.[1] ?? '';
 }
 
-it('gateways on one Redis count the messages of a key together, and go on alone while Redis is away', async () => {
+it('gateways on one Redis count the messages of a key together, and continue alone while Redis is away', async () => {
   const redis = new URL(testStores().redis);
   wire = await openWire(Number(redis.port));
   redis.port = String(wire.port);
   const [one, other] = [await openReady(), await openReady({ REDIS_URL: redis.href })];
   expect((await one.post(stores.key, batch(100))).status).toBe(200);
   expect((await one.post(stores.key, batch(100))).status).toBe(200);
-  await until('the other has heard of it', async () => {
+  await until('the other knows the balance', async () => {
     const answer = await other.post(stores.key, batch(1));
     return answer.status === 200 && leftOf(answer) < 105;
   });

@@ -83,10 +83,15 @@ function expectedOf(message: Record<string, unknown>): Record<string, unknown> {
   };
 }
 
-it('an encoded message decodes to what was sent, whatever was sent', () => {
+it('an encoded message decodes to what was sent, and its record key is its owner, whatever was sent', () => {
   fc.assert(
     fc.property(validMessages(NOW_MS), (sent) => {
-      expect({ ...encode(sent).decoded }).toEqual(expectedOf(sent));
+      const { decoded, key } = encode(sent);
+      const expected = expectedOf(sent);
+      expect({ ...decoded }).toEqual(expected);
+      const owner = expected.identityKey as Buffer;
+      const environment = Buffer.from(ENVELOPE.environmentId);
+      expect(key).toEqual(owner.equals(ZERO) ? null : Buffer.concat([environment, owner]));
     }),
     { numRuns: 500 },
   );
@@ -132,55 +137,7 @@ it('an encoded message can have times before 1970 and far in the future', () => 
   }
 });
 
-const ids = { anonymousId: ' anon ', userId: ' user ' };
-
-it('the owner of a message is its user when it names one, untyped when it gives no type', () => {
-  expect(encode({ ...PAGE, ...ids }).decoded.identityKey).toEqual(keyOf('untyped', 'user'));
-  expect(encode({ ...PAGE, ...ids, identityType: 'steam' }).decoded.identityKey).toEqual(keyOf('steam', 'user'));
-});
-
-it.each([undefined, null, '', '  '])('the owner of a message is its anonymous identity when userId is %j', (userId) => {
-  expect(encode({ ...PAGE, ...ids, userId }).decoded.identityKey).toEqual(keyOf('anonymous', 'anon'));
-});
-
-it('the owner of a message is nobody when it names nobody, and then the record has no key', () => {
-  const { key, decoded } = encode({ ...PAGE, userId: ' ', deviceId: 'd', fromId: 'f', toId: 't' });
-  expect(key).toBeNull();
-  expect(decoded.identityKey).toEqual(ZERO);
-});
-
-it('the owner of a message determines the record key, after the environment', () => {
-  const { key } = encode({ ...PAGE, ...ids });
-  expect(key).toEqual(Buffer.concat([Buffer.from(ENVELOPE.environmentId), keyOf('untyped', 'user')]));
-});
-
-it('the owner of a message does not change the keys of the two sides of an alias', () => {
-  const alias = { ...PAGE, type: 'alias', fromId: ' a', toId: 'b', toType: 'email' };
-  expect(encode(alias).decoded).toMatchObject({
-    fromId: ' a',
-    fromKey: keyOf('untyped', 'a'),
-    toKey: keyOf('email', 'b'),
-    identityKey: ZERO,
-  });
-});
-
-it.each(['n/a', ' NULL ', '{"id":null}', 'nu\u200bll', '{{id}}'])(
-  'the owner of a message stores the placeholder %j, which owns and names nobody',
-  (placeholder) => {
-    const ids = { anonymousId: placeholder, userId: placeholder, fromId: placeholder, toId: ` ${placeholder}` };
-    const { decoded, key } = encode({ ...PAGE, ...ids });
-    expect(decoded).toMatchObject({ ...ids, identityKey: ZERO, anonymousKey: ZERO, userKey: ZERO });
-    expect(decoded).toMatchObject({ fromKey: ZERO, toKey: ZERO });
-    expect(key).toBeNull();
-  },
-);
-
-it('the owner of a message belongs to its anonymous id when its user id is a placeholder', () => {
-  const { decoded } = encode({ ...PAGE, anonymousId: 'visitor', userId: 'unknown_user' });
-  expect(decoded).toMatchObject({ identityKey: keyOf('anonymous', 'visitor'), userKey: ZERO });
-});
-
-it('the owner of a message names its own anonymous identity in an alias from that id without a type, and an untyped one otherwise', () => {
+it('an alias from the own anonymous id without a type has the key of the anonymous identity, and any other an untyped one', () => {
   const alias = { ...PAGE, type: 'alias', anonymousId: 'v', fromId: ' v', toId: 'u' };
   expect(encode(alias).decoded).toMatchObject({ fromKey: keyOf('anonymous', 'v') });
   expect(encode({ ...alias, anonymousId: 'w' }).decoded).toMatchObject({ fromKey: keyOf('untyped', 'v') });

@@ -112,7 +112,7 @@ it.each([1, 9, 300, 1_000])('finds the second of two equal keys behind %i other 
 });
 
 it('takes no keys of an earlier, longer body for keys of the present one', () => {
-  // Keys that all come to one place of the table.
+  // Keys that all have one slot of the table.
   const keys = Array.from({ length: 10 }, (_, index) => `"k0${index}m00e":${index}`);
   storedOf(`{"padding":"${'x'.repeat(5_000)}",${keys.join()}}`);
   const before = repeatReads.count;

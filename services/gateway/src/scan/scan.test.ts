@@ -54,7 +54,7 @@ it.each([
   ['a page title with escapes', bodyWith({ context: { ...CONTEXT, pageTitle: '"\\\n' } })],
   ['names beyond ASCII', bodyWith({ eventName: 'レベル完了', userId: 'Zoë', context: { ...CONTEXT, library: 'か' } })],
   ['empty optional ids', bodyWith({ userId: '', anonymousId: '' })],
-  ['equal keys where the contract does not look', bodyBefore('"unknown":{"a":1,"a":2}')],
+  ['equal keys where the contract has no rule', bodyBefore('"unknown":{"a":1,"a":2}')],
   ['equal keys in different objects', bodyWith({ properties: { a: { a: [{ a: 1 }, { a: 1 }] }, b: { a: 1 } } })],
   ['properties nested as deep as they may be', bodyWith({ properties: deep(64) })],
   ['unknown fields nested without end', bodyBefore(`"a":${'['.repeat(10_000)}${']'.repeat(10_000)}`)],
@@ -164,8 +164,8 @@ it('the scan forgets the previous batch', () => {
   }
 });
 
-it('the scan and the contract agree on twins at any place among 100 messages, in any spelling', () => {
-  const places = fc.uniqueArray(fc.nat({ max: 99 }), { minLength: 2, maxLength: 4 });
+it('the scan and the contract agree on twins anywhere among 100 messages, in any spelling', () => {
+  const positions = fc.uniqueArray(fc.nat({ max: 99 }), { minLength: 2, maxLength: 4 });
   const spell = fc.constantFrom<(id: string) => string>(
     (id) => id,
     (id) => id.toUpperCase(),
@@ -174,7 +174,7 @@ it('the scan and the contract agree on twins at any place among 100 messages, in
     () => 'Straße',
     () => ' ',
   );
-  const changes = fc.array(fc.tuple(places, fc.array(spell, { minLength: 4, maxLength: 4 })), { maxLength: 3 });
+  const changes = fc.array(fc.tuple(positions, fc.array(spell, { minLength: 4, maxLength: 4 })), { maxLength: 3 });
   fc.assert(
     fc.property(changes, (twins) => {
       const messages = Array.from({ length: 100 }, (_, index) => sampleMessage(index, NOW_MS));
@@ -208,9 +208,9 @@ it.each(Array.from({ length: SAMPLE_KINDS }, (_, index) => sampleMessage(index, 
   'the scan and the contract agree on every odd value in every field of $type',
   (message) => {
     let sound = 0;
-    for (const place of ODD_LOCATIONS) {
+    for (const position of ODD_LOCATIONS) {
       for (const value of ODD_VALUES) {
-        const body = Buffer.from(JSON.stringify({ messages: [oddMessage(message, place, value)] }));
+        const body = Buffer.from(JSON.stringify({ messages: [oddMessage(message, position, value)] }));
         sound += compare(body, WINDOW).sound;
       }
     }
@@ -229,12 +229,12 @@ it.each(seeds)('the scan and the contract agree on thousands of damaged bodies (
   expect(counts.sound / counts.acceptable).toBeGreaterThan(0.9);
 });
 
-it('the scan and the contract say the same of an element that is a number, also of a number too large for a double', () => {
+it('the scan and the contract agree on an element that is a number, also of a number too large for a double', () => {
   for (const text of ['0', '-0', '7', '1e308', '1e309', '-1e309', '9'.repeat(309), `-${'9'.repeat(400)}`, '0e999'])
     compare(Buffer.from(`{"messages":[${text},${JSON.stringify(PAGE)}]}`), WINDOW);
 });
 
-it('the scan and the contract read every number in every place of a timestamp alike', () => {
+it('the scan and the contract read every number in every part of a timestamp alike', () => {
   const templates = ['2024-??-01T00:00:00Z', '2026-01-01T??:00:00Z', '2026-01-01T00:??:00Z', '2026-01-01T00:00:??Z'];
   for (const offset of ['+??:00', '-00:??', '+00:??']) templates.push(`2026-01-01T00:00:00.123${offset}`);
   for (const year of ['0000', '1900', '2000', '2024', '2026', '9999']) {
@@ -252,11 +252,11 @@ it('the scan and the contract read every number in every place of a timestamp al
 
 it('the scan and the contract read every timestamp alike, sound or damaged', () => {
   const pieces = fc.constantFrom(...'0123456789-:.TtZz+ /x'.split(''));
-  const places = fc.array(fc.tuple(fc.nat({ max: 40 }), pieces, fc.boolean()), { maxLength: 3 });
+  const positions = fc.array(fc.tuple(fc.nat({ max: 40 }), pieces, fc.boolean()), { maxLength: 3 });
   const dates = fc.date({ min: new Date('0000-01-01'), max: new Date('9999-12-31'), noInvalidDate: true });
   const ends = fc.constantFrom('Z', '.1Z', '.123456789Z', '+23:59', '-00:30', '.5+01:00', '.1234567890Z', '');
   fc.assert(
-    fc.property(dates, ends, places, (date, end, damage) => {
+    fc.property(dates, ends, positions, (date, end, damage) => {
       const text = date.toISOString().slice(0, 19).split('').concat(end.split(''));
       for (const [at, piece, isExtra] of damage) text.splice(at, isExtra ? 0 : 1, piece);
       const bytes = Buffer.from(`"${text.join('')}"Z123456789`);

@@ -30,7 +30,7 @@ export function putConsent(
   });
 }
 
-/** @param query with its question mark */
+/** @param query with its leading `?` */
 export function getConsent(
   { url, key }: Called,
   query = '?anonymousId=visitor-1',
@@ -39,7 +39,7 @@ export function getConsent(
   return fetch(url + CONSENT + query, { headers: { [KEY_HEADER]: key, ...headers } });
 }
 
-/** @param query with its question mark */
+/** @param query with its leading `?` */
 export function erase(
   { url, secretKey }: Pick<TestGateway, 'url' | 'secretKey'>,
   query = '?anonymousId=visitor-1',

@@ -20,9 +20,9 @@ export interface KeyStores {
    * Runs `operator keys …` for the demo project. Resolves with its first line as soon as it is printed.
    * @throws Error with its exit code when it prints none
    */
-  keys(...words: string[]): Promise<string>;
+  keys(...texts: string[]): Promise<string>;
   /** Runs `operator projects …`, likewise. */
-  projects(...words: string[]): Promise<string>;
+  projects(...texts: string[]): Promise<string>;
   close(): Promise<void>;
 }
 
@@ -45,8 +45,8 @@ export async function openKeyStores(own: { redisUrl?: string } = {}): Promise<Ke
     REDIS_URL: own.redisUrl ?? redis.url,
     TOPIC_PREFIX: target.prefix,
   };
-  const operate = (command: string, words: readonly string[]) => {
-    const child = execFile(process.execPath, [OPERATOR, command, ...words], { cwd: folder, env });
+  const operate = (command: string, texts: readonly string[]) => {
+    const child = execFile(process.execPath, [OPERATOR, command, ...texts], { cwd: folder, env });
     running.push(child);
     return run(child);
   };
@@ -54,8 +54,8 @@ export async function openKeyStores(own: { redisUrl?: string } = {}): Promise<Ke
     topicPrefix: target.prefix,
     redisUrl: env.REDIS_URL,
     mutedRedisUrl: muted.href,
-    keys: (...words) => operate('keys', words),
-    projects: (...words) => operate('projects', words),
+    keys: (...texts) => operate('keys', texts),
+    projects: (...texts) => operate('projects', texts),
     close: async () => {
       for (const child of running) if (child.exitCode === null) await once(child, 'close');
       rmSync(folder, { recursive: true });

@@ -42,7 +42,7 @@ export interface TestProducer {
   send(records: readonly OutgoingRecord[], done: (fault: Error | null) => void): void;
   /** One partition, offsets counted from 0. */
   sendForOffset(record: OutgoingRecord, options?: SendForOffsetOptions): Promise<RecordMetadata>;
-  /** Options of each placed record. */
+  /** Options of each record sent. */
   readonly deliveries: SendForOffsetOptions[];
 }
 
@@ -159,15 +159,15 @@ const settings: GatewaySettings = {
 };
 
 export function createTestProducer(): TestProducer {
-  let placed = 0;
+  let sentCount = 0;
   const producer: TestProducer = {
     sent: [],
     deliveries: [],
     sendForOffset: (record, options = {}) => {
       producer.deliveries.push(options);
-      const place = { partition: 0, offset: placed++, loggedAtMs: Date.now() };
+      const position = { partition: 0, offset: sentCount++, loggedAtMs: Date.now() };
       return new Promise((resolve, reject) => {
-        producer.send([record], (fault) => (fault === null ? resolve(place) : reject(fault)));
+        producer.send([record], (fault) => (fault === null ? resolve(position) : reject(fault)));
       });
     },
     mode: 'acknowledge',

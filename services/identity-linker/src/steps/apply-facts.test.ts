@@ -8,7 +8,7 @@ const SOURCE = { generation: 0, partition: 0 };
 /** More facts than one chunk for the graph. */
 const FACTS = 600;
 
-it('leaves no call of the graph running when the facts after it cannot be prepared', async () => {
+it('no call of the graph is running after a fault while preparing facts', async () => {
   const { graph, rebuild } = openMemoryPeople();
   await rebuild.mintEpoch();
   let running = 0;

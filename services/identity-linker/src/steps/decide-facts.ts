@@ -1,3 +1,4 @@
+/** Decides the facts of a batch and publishes the decisions. */
 import { frameRecord, identityDecisionCodec, type SchemaSource } from '@playline/contracts';
 import {
   type Applied,
@@ -23,28 +24,19 @@ import type { ParkedPace } from './parked-facts.ts';
 import type { ParkedTopicPace } from './parked-topic.ts';
 import { createPublication, createPublish } from './publish.ts';
 
-/** The ports and settings that a linker works with. */
 export interface LinkerParts {
   people: Pick<People, 'graph' | 'guards' | 'ready' | 'takesWrites'>;
   producer: Producer;
-  /** Reads links and decisions that are on the log. */
   log: Pick<LogReader, 'bounds' | 'read'>;
-  /** Opens the consumer of the link topic. */
   openConsumer(handler: BatchHandler): Promise<Consumer>;
-  /** Opens the consumer of the parked place. */
   openParkedConsumer(handler: BatchHandler): Promise<Consumer>;
-  /** Texts of the schemas that link facts and decisions were written with. */
   schemaOf: SchemaSource;
-  /** Id of the decisions' schema. */
   decisionSchemaId(): Promise<number>;
   rules: StepRules;
-  /** Generation of the link topic. */
   generation: number;
   linkTopic: string;
-  /** Topic of the parked place. */
   parkedTopic: string;
   decisionTopic: string;
-  /** Default: the pace of a deployment. */
   parkedPace?: ParkedPace;
   parkedTopicPace?: ParkedTopicPace;
   metrics: Metrics;
@@ -52,14 +44,12 @@ export interface LinkerParts {
 }
 
 /**
- * Decides the facts of a batch and publishes the decisions. Resolves when all decisions and the batch's dead letters
- * are acknowledged, so the offset may be committed after that.
- * @returns the result of each fact, in the order of the facts
+ * Resolves with the result of each fact when all decisions and dead letters are acknowledged.
  * @throws RetryableFault, GraphBehindFault; nothing of the batch is running then
  */
 export type DecideFacts = (batch: DecodedBatch, position: BatchPosition) => Promise<readonly Applied[]>;
 
-/** Creates the step. While the graph decides facts, the decisions about earlier ones are published. */
+/** While the graph decides facts, the decisions about earlier ones are published. */
 export function createDecideFacts(parts: LinkerParts, facts: ApplyFacts): DecideFacts {
   const { generation, decisionTopic } = parts;
   const publish = createPublish(parts.producer);
@@ -74,11 +64,11 @@ export function createDecideFacts(parts: LinkerParts, facts: ApplyFacts): Decide
       publication.add(part.flatMap((one, at) => encodeDecisions(one, found[applied.length + at]!, target)));
       for (const one of part) applied.push(one);
     };
-    // Committed facts have acknowledged decisions. After going back, facts before the commit are recorded again.
+    // Committed facts have acknowledged decisions. After a rewind, facts before the commit are recorded again.
     const trimming = outbox.trim(source, Math.min(start, committed) - 1);
     const applying = facts.apply(source, found, { through: end - 1, mark, onPart });
     const decided = settleAll([applying, trimming]).then(() => publication.add(deadLetters));
-    // A failed batch is tried again from its beginning, so it first waits for the records that it has published.
+    // A failed batch is retried from its beginning, after the records that it has published.
     await settleAll([decided, decided.catch(() => {}).then(() => publication.done())]);
     outbox.note(source, found);
     return applied;
@@ -94,18 +84,17 @@ async function fetchSchemaId({ decisionSchemaId }: LinkerParts): Promise<number>
   try {
     return await decisionSchemaId();
   } catch (cause) {
-    throw new RetryableFault('the schema of decisions could not be asked for', { cause });
+    throw new RetryableFault('the schema of decisions could not be fetched', { cause });
   }
 }
 
-/** Where decisions go, and the source that their facts came from. */
 interface Target {
   readonly topic: string;
   readonly schemaId: number;
   readonly source: LinkSourcePartition;
 }
 
-/** The decisions of a fact as records, one for each step, keyed by environment so that they keep their order. */
+/** One record for each step, keyed by environment to keep their order. */
 function encodeDecisions(applied: Applied, { fact, offset }: PositionedFact, target: Target): OutgoingRecord[] {
   if (applied.kind !== 'decided') return [];
   const { topic, schemaId, source } = target;
@@ -117,30 +106,19 @@ function encodeDecisions(applied: Applied, { fact, offset }: PositionedFact, tar
   }));
 }
 
-interface TrimOutbox {
-  /** Notes facts with published decisions, for a later trim. */
-  note(source: LinkSourcePartition, facts: readonly PositionedFact[]): void;
-  /** Trims the noted facts up to `through`, which must be committed. @throws RetryableFault */
-  trim(source: LinkSourcePartition, through: number): Promise<void>;
-}
-
-/** Offsets of an environment's facts whose decisions may still be in the outbox. */
-interface Offsets {
-  first: number;
-  last: number;
-}
-
-/** Creates the step that deletes decisions from the outbox which are published and committed. */
-function createTrimOutbox(graph: IdentityGraph): TrimOutbox {
-  const noted = new Map<string, Map<string, Offsets>>();
+/** Deletes published and committed decisions from the outbox. */
+function createTrimOutbox(graph: IdentityGraph) {
+  /** Offsets of facts that may be in the outbox, by partition and environment. */
+  const noted = new Map<string, Map<string, { first: number; last: number }>>();
   const environmentsOf = ({ generation, partition }: LinkSourcePartition) => {
     const name = `${generation}/${partition}`;
-    const environments = noted.get(name) ?? new Map<string, Offsets>();
+    const environments = noted.get(name) ?? new Map<string, { first: number; last: number }>();
     noted.set(name, environments);
     return environments;
   };
   return {
-    note(source, facts) {
+    /** Notes facts with published decisions. */
+    note(source: LinkSourcePartition, facts: readonly PositionedFact[]): void {
       const environments = environmentsOf(source);
       for (const { fact, offset } of facts) {
         const offsets = environments.get(fact.environmentId);
@@ -148,7 +126,8 @@ function createTrimOutbox(graph: IdentityGraph): TrimOutbox {
         else offsets.last = Math.max(offsets.last, offset);
       }
     },
-    async trim(source, through) {
+    /** Trims the noted facts up to `through`, which must be committed. @throws RetryableFault */
+    async trim(source: LinkSourcePartition, through: number): Promise<void> {
       const environments = environmentsOf(source);
       const wanted = [...environments].filter(([, { first }]) => first <= through);
       if (wanted.length === 0) return;

@@ -1,3 +1,4 @@
+/** Reads link facts from records. */
 import {
   createRecordReader,
   IDENTITY_KINDS,
@@ -18,69 +19,61 @@ import {
   toDeadLetter,
 } from '@playline/stream';
 
-/** A link fact and its record. */
 export interface Found {
   readonly offset: number;
   readonly fact: IdentityLinkRecord;
   readonly record: StreamRecord;
 }
 
-/** A decoded batch: its facts in order, and a dead letter for each record that is not a fact. */
+/** Facts in order, and a dead letter for each other record. */
 export interface DecodedBatch {
   readonly found: readonly Found[];
   readonly deadLetters: readonly OutgoingRecord[];
   readonly firstDeadLetter: { readonly offset: number; readonly reason: string } | null;
 }
 
-/**
- * Creates the step that reads the facts of a batch.
- * @param step named in its dead letters
- */
+/** @param step named in the dead letters */
 export function createDecodeBatch(schemaOf: SchemaSource, step: string) {
   const decodeFact = createDecodeFact(schemaOf);
   return async (records: readonly StreamRecord[]): Promise<DecodedBatch> => {
     const found: Found[] = [];
     const deadLetters: OutgoingRecord[] = [];
-    let firstLetter: DecodedBatch['firstDeadLetter'] = null;
+    let firstDeadLetter: DecodedBatch['firstDeadLetter'] = null;
     for (const record of records) {
       const answer = decodeFact(record);
       const decoded = answer instanceof Promise ? await answer : answer;
       if (decoded.kind === 'fact') found.push({ fact: decoded.fact, offset: record.offset, record });
       else {
         deadLetters.push(toDeadLetter({ record, reason: decoded.reason }, step));
-        firstLetter ??= { offset: record.offset, reason: decoded.reason };
+        firstDeadLetter ??= { offset: record.offset, reason: decoded.reason };
       }
     }
-    return { found, deadLetters, firstDeadLetter: firstLetter };
+    return { found, deadLetters, firstDeadLetter };
   };
 }
 
-/** Logs that a batch has records which are not facts, if it has any. */
 export function reportDeadLetters(logger: Logger, { topic, partition }: BatchPosition, batch: DecodedBatch): void {
-  const { firstDeadLetter: firstLetter, deadLetters } = batch;
-  if (firstLetter === null) return;
-  logger.warn({ topic, partition, ...firstLetter, count: deadLetters.length }, 'records went to the dead letters');
+  const { firstDeadLetter, deadLetters } = batch;
+  if (firstDeadLetter === null) return;
+  logger.warn({ topic, partition, ...firstDeadLetter, count: deadLetters.length }, 'dead letters written');
 }
 
 type Decoded = { kind: 'fact'; fact: IdentityLinkRecord } | { kind: 'deadLetter'; reason: string };
-/** Returns a promise only if the registry must be asked first, because this is the hot path. */
+/** Returns a promise only if a schema must be fetched, because this is the hot path. */
 type DecodeFact = (record: StreamRecord) => Decoded | Promise<Decoded>;
 
 const KINDS: ReadonlySet<string> = new Set(IDENTITY_KINDS);
-/** More identities than the largest person has. The graph stores the number in two bytes. */
+/** More than the largest person has. The graph stores the number in two bytes. */
 const UNLINK_MAX = 10_000;
 
-/**
- * Creates the step that reads a record of the link topic, written by any release. A record that is not a link fact is a
- * dead letter. While the registry is not reachable it throws a RetryableFault, because the record may be a fact.
- */
+/** Reads a record written by any release. @throws RetryableFault while the registry is away */
 function createDecodeFact(schemaOf: SchemaSource): DecodeFact {
   const read = createRecordReader({ schemaOf, createReader: identityLinkCodec.decoderOf });
   return ({ value }) => {
     const answer = read(value);
     if (!(answer instanceof Promise)) return toDecoded(answer);
     return answer.then(toDecoded, (cause: unknown) => {
-      throw new RetryableFault('the schema of a link fact could not be asked for', { cause });
+      throw new RetryableFault('the schema of a link fact could not be fetched', { cause });
     });
   };
 }
@@ -89,7 +82,7 @@ function toDecoded(read: ReadValue<IdentityLinkRecord>): Decoded {
   return read.kind === 'record' ? checkFact(read.record) : { kind: 'deadLetter', reason: read.reason };
 }
 
-/** Checks environments, kinds, ids and times before keys are made of them. Avro only checks texts and numbers. */
+/** Checks environments, kinds, ids and times, which Avro does not. */
 function checkFact(fact: IdentityLinkRecord): Decoded {
   if (!isEnvironmentId(fact.environmentId)) return { kind: 'deadLetter', reason: 'not an environment id' };
   if (!isKind(fact.fromKind) || !isKind(fact.toKind)) return { kind: 'deadLetter', reason: 'unknown identity kind' };

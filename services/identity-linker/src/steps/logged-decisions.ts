@@ -1,3 +1,4 @@
+/** Reads decisions from the log that the graph has lost. */
 import {
   createRecordReader,
   type IdentityDecisionRecord,
@@ -20,36 +21,15 @@ export interface LoggedDecisionsOptions {
   readonly log: Pick<LogReader, 'bounds' | 'read'>;
   readonly linkTopic: string;
   readonly decisionTopic: string;
-  /** Texts of the schemas that decisions were written with. */
   readonly schemaOf: SchemaSource;
 }
 
-/** Decisions on the log about facts that the graph has not applied: a graph that lost facts applies these. */
-export interface LoggedDecisions {
-  /** Ends of the decision topic, at most 10 s old: decisions made from now on are after them. @throws RetryableFault */
-  ends(): Promise<DecisionOffsets>;
-  /**
-   * Finds whether facts of a partition that the graph has not applied may be decided; null when none can be.
-   * @param after offsets of the decision topic after which their decisions are; null when unknown
-   * @throws RetryableFault
-   */
-  open(source: LinkSourcePartition, applied: number, after: DecisionOffsets | null): Promise<UnappliedFacts | null>;
-}
+export type LoggedDecisions = ReturnType<typeof createLoggedDecisions>;
+export type UnappliedFacts = ReturnType<typeof createUnappliedFacts>;
 
-/** The facts of a partition that may be decided although the graph has not applied them. */
-export interface UnappliedFacts {
-  /** Facts from this offset on are new. */
-  readonly end: number;
-  /** What `open` was called with. */
-  readonly after: DecisionOffsets | null;
-  /** Adds to facts what the log has about them. @param applied last applied offset. @throws RetryableFault */
-  complete(facts: readonly GraphFact[], applied: number): Promise<LoggedFact[]>;
-}
-
-/** An older end only means that a few more decisions are read after a loss. */
+/** With an older end a few more decisions are read after a loss. */
 const ENDS_KEPT_MS = 10_000;
 
-/** Turns faults of the log and the registry into retryable ones. */
 async function retryable<T>(work: Promise<T>): Promise<T> {
   try {
     return await work;
@@ -58,18 +38,29 @@ async function retryable<T>(work: Promise<T>): Promise<T> {
   }
 }
 
-export function createLoggedDecisions(options: LoggedDecisionsOptions): LoggedDecisions {
+/** Logged decisions about facts that the graph has not applied. */
+export function createLoggedDecisions(options: LoggedDecisionsOptions) {
   const { log, linkTopic, decisionTopic } = options;
   let known: { atMs: number; ends: DecisionOffsets } | null = null;
   return {
-    async ends() {
+    /** Ends of the decision topic, at most 10 s old. Later decisions are after them. @throws RetryableFault */
+    async ends(): Promise<DecisionOffsets> {
       const nowMs = performance.now();
       if (known !== null && nowMs - known.atMs < ENDS_KEPT_MS) return known.ends;
       const bounds = await retryable(log.bounds(decisionTopic));
       known = { atMs: nowMs, ends: Object.fromEntries(bounds.map(({ partition, end }) => [partition, end])) };
       return known.ends;
     },
-    async open(source, applied, after) {
+    /**
+     * The facts of a partition that may have logged decisions, or null.
+     * @param after offsets of the decision topic after which their decisions are; null when unknown
+     * @throws RetryableFault
+     */
+    async open(
+      source: LinkSourcePartition,
+      applied: number,
+      after: DecisionOffsets | null,
+    ): Promise<UnappliedFacts | null> {
       const links = await retryable(log.bounds(linkTopic));
       const end = links.find(({ partition }) => partition === source.partition)?.end ?? 0;
       if (end <= applied + 1) return null;
@@ -78,11 +69,14 @@ export function createLoggedDecisions(options: LoggedDecisionsOptions): LoggedDe
   };
 }
 
-interface Unapplied extends Pick<UnappliedFacts, 'after' | 'end'> {
+interface Unapplied {
   readonly source: LinkSourcePartition;
+  readonly after: DecisionOffsets | null;
+  /** Facts from this offset on are new. */
+  readonly end: number;
 }
 
-function createUnappliedFacts(options: LoggedDecisionsOptions, unapplied: Unapplied): UnappliedFacts {
+function createUnappliedFacts(options: LoggedDecisionsOptions, unapplied: Unapplied) {
   const readers = new Map<number, Promise<DecisionReader>>();
   let bounds: readonly LogBounds[] | null = null;
   const readerOf = (environmentId: string, of: readonly LogBounds[], applied: number) => {
@@ -93,7 +87,7 @@ function createUnappliedFacts(options: LoggedDecisionsOptions, unapplied: Unappl
     return known;
   };
   const complete = async (facts: readonly GraphFact[], applied: number) => {
-    // Read once, after the consumer that decided these facts was closed: nothing of them is published later.
+    // Read once, after the consumer that decided these facts was closed.
     bounds ??= await options.log.bounds(options.decisionTopic);
     const completed: LoggedFact[] = [];
     for (const fact of facts) {
@@ -108,10 +102,11 @@ function createUnappliedFacts(options: LoggedDecisionsOptions, unapplied: Unappl
   return {
     end: unapplied.end,
     after: unapplied.after,
-    complete: (facts, applied) =>
+    /** Adds logged decisions to facts. @param applied last applied offset. @throws RetryableFault */
+    complete: (facts: readonly GraphFact[], applied: number): Promise<LoggedFact[]> =>
       retryable(
         complete(facts, applied).catch((fault) => {
-          // A reader that failed cannot continue. The next attempt opens it again.
+          // A failed reader cannot continue.
           readers.clear();
           throw fault;
         }),
@@ -120,9 +115,8 @@ function createUnappliedFacts(options: LoggedDecisionsOptions, unapplied: Unappl
 }
 
 /**
- * Reads one partition of the decision topic twice: first for the number of decided steps of each fact, then decision by
- * decision as facts come, so that only those of a batch are in memory. Decisions are mostly in the order of facts, but
- * when a record was not acknowledged, its copy follows decisions about later facts.
+ * Reads a partition of the decision topic twice: first to count the decided steps of each fact, then with the facts, so
+ * that only decisions of a batch are in memory. Copies of unacknowledged records may follow later decisions.
  */
 class DecisionReader {
   readonly #decisions: AsyncGenerator<IdentityDecisionRecord>;
@@ -154,12 +148,12 @@ class DecisionReader {
       const decisions = this.#found.get(offset);
       if (decisions?.length === steps) return decisions;
       const { done, value } = await this.#decisions.next();
-      if (done) throw new Error(`decisions about the fact at ${offset} are not on the log any more`);
+      if (done) throw new Error(`decisions about the fact at ${offset} are no longer in the log`);
       if (value.offset > applied) this.#note(value);
     }
   }
 
-  /** Of a copy, only steps count that come after those found so far. */
+  /** Ignores copies of steps. */
   #note(record: IdentityDecisionRecord): void {
     const steps = this.#found.get(record.offset) ?? [];
     if (record.step !== steps.length) return;
@@ -175,7 +169,7 @@ interface DecidedSteps {
   readonly lastOf: ReadonlyMap<string, number>;
 }
 
-/** One byte for each fact from `first` on: pages without decisions take no memory. */
+/** One byte for each fact from `first` on. */
 async function countSteps(
   decisions: AsyncGenerator<IdentityDecisionRecord>,
   { first, end }: { first: number; end: number },
@@ -192,7 +186,7 @@ async function countSteps(
 type LoggedRecord = { readonly at: number; readonly record: IdentityDecisionRecord };
 type Read = (start: number, end?: number) => AsyncGenerator<LoggedRecord>;
 
-/** Reads decisions of one partition, up to its present end. */
+/** Reads decisions of one partition up to its current end. */
 function createRead(
   { log, decisionTopic, schemaOf }: LoggedDecisionsOptions,
   { partition, end: last }: LogBounds,
@@ -212,10 +206,7 @@ async function* readOwn(decisions: AsyncGenerator<LoggedRecord>, source: LinkSou
       yield record;
 }
 
-/**
- * Searches the first decision of a generation. All linkers are stopped between two generations, so in each partition
- * the decisions of a generation follow those of earlier ones.
- */
+/** Finds the first decision of a generation by bisection: linkers are stopped between generations. */
 async function findGeneration(
   read: Read,
   { generation }: LinkSourcePartition,

@@ -1,6 +1,6 @@
 import type { OutgoingRecord, StreamRecord } from '@playline/stream';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { createParkedFacts, PARKED_PACE, type ParkedFact } from './parked-facts.ts';
+import { PARKED_PACE, type ParkedFact, ParkedFacts } from './parked-facts.ts';
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
@@ -32,23 +32,23 @@ function createBench(pace = PARKED_PACE) {
     return answer.promise;
   };
   const controller = new AbortController();
-  const told: (number | null)[] = [];
-  const parked = createParkedFacts({
+  const left: (number | null)[] = [];
+  const parked = new ParkedFacts({
     publish,
     signal: controller.signal,
     pace,
     parkedTopic: 'parked',
-    onLeft: () => told.push(parked.firstWaiting()),
+    onLeft: () => left.push(parked.firstWaiting()),
   });
   const names = () => rounds.map((round) => round.names);
   const slow = () => {
     isSlow = true;
   };
-  return { parked, rounds, names, answers, told, slow, end: () => controller.abort() };
+  return { parked, rounds, names, answers, left, slow, end: () => controller.abort() };
 }
 
-describe('parked facts', () => {
-  it('of a person go round after 0.5, 1, 2, 4 and 4 seconds, all together and in their order', async () => {
+describe('ParkedFacts', () => {
+  it('the facts of a person return together and in order after 0.5, 1, 2, 4 and 4 seconds', async () => {
     const { parked, names } = createBench();
     const times: number[] = [];
     let known = 0;
@@ -57,7 +57,7 @@ describe('parked facts', () => {
       if (names().length > known) {
         known = names().length;
         times.push(ms);
-        // They come back at once, because the hold is still there.
+        // They return immediately, because the hold remains.
         parked.add([toFact('a', 10 * known), toFact('a', 10 * known + 1)]);
       }
       await vi.advanceTimersByTimeAsync(100);
@@ -66,7 +66,7 @@ describe('parked facts', () => {
     expect(new Set(names())).toEqual(new Set(['aa']));
   });
 
-  it('of one person do not wait for those of another, and new ones join the next round of their own', async () => {
+  it('persons have separate rounds, which new facts join', async () => {
     const { parked, names } = createBench();
     parked.add([toFact('a', 1)]);
     await vi.advanceTimersByTimeAsync(500);
@@ -78,7 +78,7 @@ describe('parked facts', () => {
     expect(names()).toEqual(['a', 'b', 'aa']);
   });
 
-  it('go round in the order in which they first came, even if a newer one was written before they came back', async () => {
+  it('facts return in the order of their first offsets', async () => {
     const { parked, rounds, names } = createBench();
     const first = toFact('a', 1);
     parked.add([first, toFact('a', 2)]);
@@ -94,7 +94,7 @@ describe('parked facts', () => {
     expect(rounds[1]!.records.map(({ headers }) => headers!['first-offset'])).toEqual(['1', '2', '3']);
   });
 
-  it('start again with half a second when their person had none left', async () => {
+  it('rounds start again with half a second when a person had no facts left', async () => {
     const { parked, names } = createBench();
     parked.add([toFact('a', 1)]);
     await vi.advanceTimersByTimeAsync(1_500);
@@ -104,8 +104,8 @@ describe('parked facts', () => {
     expect(names()).toEqual(['a', 'a']);
   });
 
-  it('go to the parked place with all of their person after a minute of rounds, and start anew when they come back', async () => {
-    const { parked, rounds, names, told } = createBench();
+  it('after a minute of rounds all facts of a person move to the parked topic', async () => {
+    const { parked, rounds, names, left } = createBench();
     const back = (offset: number) => {
       const [{ headers = {} }] = rounds.at(-1)!.records as [OutgoingRecord];
       const { record, ...fact } = toFact('a', offset);
@@ -116,28 +116,28 @@ describe('parked facts', () => {
     await vi.advanceTimersByTimeAsync(500);
     while (rounds.at(-1)!.records[0]!.topic === 'links') {
       const known = rounds.length;
-      // It comes back at once, and a new owner of the partition goes on counting.
+      // It returns immediately, and a new owner of the partition continues to count.
       if (parked.firstWaiting() === null) parked.add([back(known + 1)]);
       if (known === 17) parked.add([toFact('a', 100), toFact('b', 101)]);
       while (rounds.length === known) await vi.advanceTimersByTimeAsync(100);
     }
     expect(Date.now() - parkedAtMs).toBe(63_500);
-    const place = rounds.findIndex(({ records }) => records[0]!.topic === 'parked');
-    expect([place, names()[place]]).toEqual([18, 'aa']);
-    const headers = rounds[place]!.records.map(({ headers }) =>
+    const moved = rounds.findIndex(({ records }) => records[0]!.topic === 'parked');
+    expect([moved, names()[moved]]).toEqual([18, 'aa']);
+    const headers = rounds[moved]!.records.map(({ headers }) =>
       [headers!['first-offset'], headers!.rounds].map(String),
     );
     expect(headers).toEqual([
       ['1', 'undefined'],
       ['100', 'undefined'],
     ]);
-    expect(told).toEqual([null]);
+    expect(left).toEqual([null]);
     parked.add([back(200)]);
     await vi.advanceTimersByTimeAsync(4_000);
     expect(rounds.at(-1)!.records[0]).toMatchObject({ topic: 'links', headers: { rounds: '1', 'first-offset': '1' } });
   });
 
-  it('keep the commit before the first of them until it is acknowledged at the end of the log', async () => {
+  it('the commit stays before the first fact that is not acknowledged', async () => {
     const { parked, answers, slow } = createBench();
     slow();
     expect(parked.firstWaiting()).toBeNull();
@@ -154,7 +154,7 @@ describe('parked facts', () => {
     expect(parked.firstWaiting()).toBeNull();
   });
 
-  it('go round again, before those that came later, when the log did not acknowledge them', async () => {
+  it('unacknowledged facts are published again before later ones', async () => {
     const { parked, names, answers, slow } = createBench();
     slow();
     parked.add([toFact('a', 1)]);
@@ -167,7 +167,7 @@ describe('parked facts', () => {
     expect(names()).toEqual(['a', 'aa']);
   });
 
-  it('go round early when they take too much memory, the longest parked first', async () => {
+  it('the oldest facts return early when memory is short', async () => {
     const { parked, names } = createBench({ ...PARKED_PACE, waitingBytesMax: 4_000 });
     parked.add([toFact('a', 1, 1_000), toFact('b', 2, 1_000)]);
     expect(names()).toEqual([]);
@@ -177,7 +177,7 @@ describe('parked facts', () => {
     expect(parked.firstWaiting()).toBe(2);
   });
 
-  it('keep only their own bytes in memory, not those of the fetch that brought them', async () => {
+  it('facts keep only their own bytes in memory', async () => {
     const { parked, rounds } = createBench();
     const fetched = Buffer.alloc(1_000_000, 'x');
     const fact = toFact('a', 1);
@@ -196,7 +196,7 @@ describe('parked facts', () => {
     });
   });
 
-  it('are left in the log when the partition is given up', async () => {
+  it('facts of a revoked partition are not published', async () => {
     const { parked, names, end } = createBench();
     parked.add([toFact('a', 1)]);
     end();

@@ -1,44 +1,27 @@
+/** Facts that wait for erasures in rounds through the link topic. */
 import type { StreamRecord } from '@playline/stream';
 import type { Publish } from './publish.ts';
 import { sumBytes, toRecords, toWaiting, type WaitingFact } from './waiting-fact.ts';
 
-/** A fact that waits for an erasure, and the person whose hold it waits for. */
+/** A fact and the person whose hold it waits for. */
 export interface ParkedFact {
   readonly person: string;
   readonly record: StreamRecord;
-  /** Keys of all identities that it names. */
+  /** Keys of all its identities. */
   readonly keys: readonly Buffer[];
 }
 
-/** Parked facts of one partition during one ownership. Offsets from `firstWaiting` on must not be committed. */
-export interface ParkedFacts {
-  /**
-   * Takes facts in the order of the log. Each goes back to the end of its topic with the next round of its person, or
-   * to the parked place after many rounds.
-   */
-  add(facts: readonly ParkedFact[]): void;
-  /** Resolves when every running round is acknowledged or has failed; never rejects. */
-  settled(): Promise<void>;
-  /** Lowest offset of a fact that has not gone back yet; null when none waits. */
-  firstWaiting(): number | null;
-}
-
-/** Timing and limits of rounds. */
 export interface ParkedPace {
-  /** Wait from the parking of a person's first fact to its first round. It doubles each time, up to the maximum. */
+  /** Pause before a person's first round. It doubles each time, up to the maximum. */
   readonly roundAfterMinMs: number;
   readonly roundAfterMaxMs: number;
-  /** Rounds of a fact after which all waiting facts of its person go to the parked place. */
+  /** Rounds of a fact after which its person's facts move to the parked topic. */
   readonly roundsMax: number;
-  /** Memory bound for one partition. Beyond it, the persons parked first go round early. */
+  /** Memory of a partition above which the first persons start their round early. */
   readonly waitingBytesMax: number;
 }
 
-/**
- * A usual erasure takes up to a minute, which is 17 rounds. So only facts of longer erasures go to the parked place,
- * which would decide the others later. Commits lag by the longest wait, four seconds: the eraser waits for them twice
- * within its minute, and links are decided that soon after the release. The bytes are some 15,000 facts of usual size.
- */
+/** 17 rounds take the minute of a usual erasure. Commits lag by the longest pause. The bytes are some 15,000 facts. */
 export const PARKED_PACE: ParkedPace = {
   roundAfterMinMs: 500,
   roundAfterMaxMs: 4_000,
@@ -48,7 +31,7 @@ export const PARKED_PACE: ParkedPace = {
 
 interface Person {
   waiting: WaitingFact[];
-  /** Published and not yet acknowledged. */
+  /** Published but not acknowledged. */
   leaving: WaitingFact[];
   roundAfterMs: number;
   timer: NodeJS.Timeout | null;
@@ -56,25 +39,16 @@ interface Person {
 
 export interface ParkedFactsOptions {
   readonly publish: Publish;
-  /** Topic of the parked place, for facts that have gone round for long. */
   readonly parkedTopic: string;
-  /** Aborted when this process no longer owns the partition; its new owner takes the waiting facts. */
+  /** Aborted when this process no longer owns the partition. */
   readonly signal: AbortSignal;
-  /** Called when facts are in the parked place, to commit more: no later copy would trigger the commit. */
+  /** Called when facts have moved to the parked topic, to commit more. */
   onLeft(): void;
-  /** Default: the pace of a deployment. */
   readonly pace?: ParkedPace;
 }
 
-/**
- * Creates the store of the parked facts of one partition. They wait in this process: in the topic they would have to be
- * written again at every read. Nothing is lost when the process ends, because their offsets are not committed.
- */
-export function createParkedFacts(options: ParkedFactsOptions): ParkedFacts {
-  return new Rounds(options);
-}
-
-class Rounds implements ParkedFacts {
+/** Parked facts of an assigned partition, uncommitted, so that waiting writes nothing. */
+export class ParkedFacts {
   readonly #options: ParkedFactsOptions;
   readonly #signal: AbortSignal;
   readonly #pace: ParkedPace;
@@ -89,6 +63,7 @@ class Rounds implements ParkedFacts {
     this.#signal.addEventListener('abort', () => this.#end(), { once: true });
   }
 
+  /** Takes facts in order. Each returns to the end of its topic with its person's next round, or to the parked topic. */
   add(facts: readonly ParkedFact[]): void {
     if (this.#signal.aborted) return;
     for (const { person: name, record, keys } of facts) {
@@ -103,10 +78,12 @@ class Rounds implements ParkedFacts {
     }
   }
 
+  /** Resolves when every running round is acknowledged or has failed; never rejects. */
   async settled(): Promise<void> {
     await Promise.all(this.#running);
   }
 
+  /** Lowest offset of a waiting fact, which must not be committed. */
   firstWaiting(): number | null {
     let first = Number.POSITIVE_INFINITY;
     for (const { waiting, leaving } of this.#persons.values())
@@ -130,8 +107,7 @@ class Rounds implements ParkedFacts {
   #startRound(name: string, person: Person): void {
     if (person.timer !== null) clearTimeout(person.timer);
     person.timer = null;
-    // Nothing waits: all facts of this person are decided. Or one has not come back although this wait was the longest
-    // so far. Then the partition is far behind, which slows the rounds anyway.
+    // All facts of this person are decided, or are still on their way back.
     if (person.waiting.length === 0) return void this.#persons.delete(name);
     const round = this.#goRound(name, person).finally(() => this.#running.delete(round));
     this.#running.add(round);
@@ -151,7 +127,7 @@ class Rounds implements ParkedFacts {
     try {
       await publish(isLong ? toRecords(person.leaving, parkedTopic) : toRecords(person.leaving, topic, rounds + 1));
     } catch {
-      // They may be in the log or not. A second copy does no harm: its decision is `unchanged`.
+      // They may be in the log. The decision of a second copy is `unchanged`.
       this.#waitingBytes += sumBytes(person.leaving);
       person.waiting = [...person.leaving, ...person.waiting];
     }

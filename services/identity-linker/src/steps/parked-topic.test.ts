@@ -1,6 +1,6 @@
 import type { OutgoingRecord } from '@playline/stream';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { createParkedTopic, PARKED_TOPIC_PACE, type ParkedTopicFact } from './parked-topic.ts';
+import { PARKED_TOPIC_PACE, ParkedTopic, type ParkedTopicFact } from './parked-topic.ts';
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
@@ -39,10 +39,10 @@ function toFact({ person, offset, first = offset, text = '', receivedAt = 10, ..
 const offsetsOf = (mark: Buffer) =>
   Array.from({ length: mark.length / 8 }, (_, at) => Number(mark.readBigUInt64BE(at * 8)));
 
-/** A parked place on guards and a log whose answers the test controls. */
+/** A parked topic with controlled guards and log. */
 function createBench(pace = PARKED_TOPIC_PACE) {
   const held = new Map<string, number>();
-  const asked: string[][] = [];
+  const checked: string[][] = [];
   const sent: { topic: string; names: string[]; records: readonly OutgoingRecord[] }[] = [];
   const faults: unknown[] = [];
   const broken = { guards: false, log: false };
@@ -50,14 +50,14 @@ function createBench(pace = PARKED_TOPIC_PACE) {
   const left: (number | null)[] = [];
   const marks: { offsets: number[]; behind: number }[] = [];
   const controller = new AbortController();
-  const place = createParkedTopic({
+  const topic = new ParkedTopic({
     linkTopic: 'links',
     signal: controller.signal,
     pace,
     guards: {
       async heldFrom(_environmentId, keys) {
         const names = keys.map(String);
-        asked.push(names);
+        checked.push(names);
         if (broken.guards) throw new Error('no store');
         return names.map((name) => held.get(name) ?? null);
       },
@@ -70,16 +70,16 @@ function createBench(pace = PARKED_TOPIC_PACE) {
       onPublish.run();
       if (broken.log) throw new Error('no broker');
     },
-    onLeft: () => left.push(place.firstWaiting()),
+    onLeft: () => left.push(topic.firstWaiting()),
     onFault: (fault) => faults.push(fault),
   });
   const written = () => sent.map(({ topic, names }) => [topic, ...names].join(' '));
-  const add = (...facts: Sketch[]) => place.add(facts.map(toFact));
+  const add = (...facts: Sketch[]) => topic.add(facts.map(toFact));
   return {
-    place,
+    topic,
     add,
     held,
-    asked,
+    checked,
     sent,
     written,
     faults,
@@ -91,37 +91,37 @@ function createBench(pace = PARKED_TOPIC_PACE) {
   };
 }
 
-describe('the parked place', () => {
-  it('checks one identity for each person every second, and writes nothing while all are held', async () => {
-    const { add, held, asked, written } = createBench();
+describe('ParkedTopic', () => {
+  it('one identity of each person is checked every second, and nothing is written while all are held', async () => {
+    const { add, held, checked, written } = createBench();
     held.set('a', 5).set('b', 5);
     await add({ person: 'a', offset: 1 }, { person: 'a', offset: 2 }, { person: 'b', offset: 3 });
     await vi.advanceTimersByTimeAsync(1_000);
-    expect(asked).toEqual([['device 1', 'a', 'device 2', 'device 3', 'b']]);
+    expect(checked).toEqual([['device 1', 'a', 'device 2', 'device 3', 'b']]);
     await vi.advanceTimersByTimeAsync(10_000);
-    expect(asked).toHaveLength(11);
-    expect(new Set(asked.slice(1).map((names) => names.join()))).toEqual(new Set(['a,b']));
+    expect(checked).toHaveLength(11);
+    expect(new Set(checked.slice(1).map((names) => names.join()))).toEqual(new Set(['a,b']));
     expect(written()).toEqual([]);
   });
 
-  it('publishes the facts of a released person in the order in which they first came, and nobody else’s', async () => {
-    const { place, add, held, sent, written, left } = createBench();
+  it('the facts of a released person are published in order, and no others', async () => {
+    const { topic, add, held, sent, written, left } = createBench();
     held.set('a', 5).set('b', 5);
     await add({ person: 'a', offset: 1, first: 8 }, { person: 'b', offset: 2 }, { person: 'a', offset: 3, first: 4 });
     await vi.advanceTimersByTimeAsync(5_000);
-    expect(place.count()).toBe(3);
+    expect(topic.count()).toBe(3);
     held.delete('a');
     await vi.advanceTimersByTimeAsync(1_000);
     expect(written()).toEqual(['links a4 a8']);
     expect(sent[0]!.records[0]).toMatchObject({ key: Buffer.from('env') });
     expect(String(sent[0]!.records[0]!.headers!['first-offset'])).toBe('4');
-    expect([left, place.firstWaiting(), place.count()]).toEqual([[2], 2, 1]);
+    expect([left, topic.firstWaiting(), topic.count()]).toEqual([[2], 2, 1]);
     held.delete('b');
     await vi.advanceTimersByTimeAsync(1_000);
-    expect([written().at(-1), place.firstWaiting(), vi.getTimerCount()]).toEqual(['links b2', null, 0]);
+    expect([written().at(-1), topic.firstWaiting(), vi.getTimerCount()]).toEqual(['links b2', null, 0]);
   });
 
-  it('writes a mark to its log for facts that have left while an earlier one still waits', async () => {
+  it('facts that leave before an earlier one are marked', async () => {
     const { add, held, marks } = createBench();
     held.set('a', 5).set('b', 5).set('c', 5);
     await add({ person: 'a', offset: 1 }, { person: 'b', offset: 2 }, { person: 'a', offset: 3 });
@@ -136,7 +136,7 @@ describe('the parked place', () => {
     expect(marks).toHaveLength(1);
   });
 
-  it('makes a fact wait for everybody whom it touches, but only if it is newer than their cut-off', async () => {
+  it('a fact waits for all its persons whose cut-off is earlier', async () => {
     const { add, held, written } = createBench();
     held.set('a', 5).set('b', 15);
     await add(
@@ -154,21 +154,21 @@ describe('the parked place', () => {
     expect(written().slice(2)).toEqual(['links a2']);
   });
 
-  it('keeps facts, and the commit before them, until the log has acknowledged them', async () => {
-    const { place, add, written, broken, faults, left } = createBench();
+  it('facts and the commit wait for the acknowledgement', async () => {
+    const { topic, add, written, broken, faults, left } = createBench();
     broken.log = true;
     await add({ person: 'a', offset: 7 }, { person: 'a', offset: 9 });
     await vi.advanceTimersByTimeAsync(2_000);
     expect(written()).toEqual(['links a7 a9', 'links a7 a9']);
-    expect([place.firstWaiting(), left, faults.length]).toEqual([7, [], 2]);
+    expect([topic.firstWaiting(), left, faults.length]).toEqual([7, [], 2]);
     broken.log = false;
     await vi.advanceTimersByTimeAsync(1_000);
-    expect([place.firstWaiting(), left]).toEqual([null, [null]]);
+    expect([topic.firstWaiting(), left]).toEqual([null, [null]]);
   });
 
-  it('rewrites all facts at the end of their log once a day, also while Redis cannot be asked', async () => {
+  it('all facts are rewritten once a day, also while Redis is away', async () => {
     // A check every second would be some 180,000 checks in two days.
-    const { place, add, held, sent, written, broken } = createBench({ ...PARKED_TOPIC_PACE, checkEveryMs: 10_000 });
+    const { topic, add, held, sent, written, broken } = createBench({ ...PARKED_TOPIC_PACE, checkEveryMs: 10_000 });
     held.set('a', 5);
     await add({ person: 'a', offset: 1, first: 6 });
     await vi.advanceTimersByTimeAsync(12 * HOUR_MS);
@@ -179,32 +179,32 @@ describe('the parked place', () => {
     await vi.advanceTimersByTimeAsync(120_000);
     expect(written()).toEqual(['parked a3 a6']);
     // They stay here until they have come back.
-    expect(place.count()).toBe(2);
+    expect(topic.count()).toBe(2);
     expect(String(sent[0]!.records[1]!.headers!['first-offset'])).toBe('6');
     await add({ person: 'a', offset: 3, first: 3 }, { person: 'a', offset: 4, first: 6 });
-    expect([place.count(), place.firstWaiting()]).toEqual([2, 3]);
+    expect([topic.count(), topic.firstWaiting()]).toEqual([2, 3]);
     await vi.advanceTimersByTimeAsync(23 * HOUR_MS);
     expect(written()).toHaveLength(1);
     await vi.advanceTimersByTimeAsync(2 * HOUR_MS);
     expect(written().slice(1)).toEqual(['parked a3 a6']);
   });
 
-  it('keeps the later of two copies, and loses none that comes back before it was acknowledged', async () => {
-    const { place, add, held, written, onPublish } = createBench({ ...PARKED_TOPIC_PACE, renewAfterMs: 5_000 });
+  it('the later of two copies is kept, even if it returns before its acknowledgement', async () => {
+    const { topic, add, held, written, onPublish } = createBench({ ...PARKED_TOPIC_PACE, renewAfterMs: 5_000 });
     held.set('a', 5);
     await add({ person: 'a', offset: 1 }, { person: 'a', offset: 2 }, { person: 'a', offset: 3, first: 1 });
-    expect([place.count(), place.firstWaiting()]).toEqual([2, 2]);
+    expect([topic.count(), topic.firstWaiting()]).toEqual([2, 2]);
     onPublish.run = () => void add({ person: 'a', offset: 4, first: 1 }, { person: 'a', offset: 5, first: 2 });
     await vi.advanceTimersByTimeAsync(7_000);
     expect(written()).toEqual(['parked a1 a2']);
-    expect([place.count(), place.firstWaiting()]).toEqual([2, 4]);
+    expect([topic.count(), topic.firstWaiting()]).toEqual([2, 4]);
     held.delete('a');
     await vi.advanceTimersByTimeAsync(1_000);
     expect(written().slice(1)).toEqual(['links a1 a2']);
   });
 
-  it('takes no more than fits, and every half a minute moves the longest waiting after those that wait for room', async () => {
-    const { place, add, held, written } = createBench({ ...PARKED_TOPIC_PACE, waitingBytesMax: 8_000 });
+  it('memory is bounded, and the oldest facts move to the end every half a minute', async () => {
+    const { topic, add, held, written } = createBench({ ...PARKED_TOPIC_PACE, waitingBytesMax: 8_000 });
     held.set('a', 5);
     let taken = 0;
     const feed = async () => {
@@ -215,26 +215,26 @@ describe('the parked place', () => {
     };
     void feed();
     await vi.advanceTimersByTimeAsync(29_500);
-    expect([taken, place.count(), written()]).toEqual([5, 6, []]);
+    expect([taken, topic.count(), written()]).toEqual([5, 6, []]);
     await vi.advanceTimersByTimeAsync(1_000);
-    // Half of the room is free again, and the facts that waited for room have been checked.
+    // Half of the memory is free again, and the waiting facts were checked.
     expect(written()).toEqual(['parked a1 a2 a3 a4']);
     await vi.advanceTimersByTimeAsync(1_000);
     expect(written().slice(1)).toEqual(['links b8']);
-    expect([taken, place.firstWaiting()]).toEqual([8, 5]);
+    expect([taken, topic.firstWaiting()]).toEqual([8, 5]);
   });
 
-  it('keeps facts that it has moved to the end when they come back before they were acknowledged', async () => {
-    const { place, add, held, written, onPublish } = createBench({ ...PARKED_TOPIC_PACE, waitingBytesMax: 2_000 });
+  it('moved facts that return before their acknowledgement are kept', async () => {
+    const { topic, add, held, written, onPublish } = createBench({ ...PARKED_TOPIC_PACE, waitingBytesMax: 2_000 });
     held.set('a', 5);
     void add({ person: 'a', offset: 1, text: KB }, { person: 'a', offset: 2, text: KB });
     onPublish.run = () => void add({ person: 'a', offset: 3, first: 1, text: KB });
     await vi.advanceTimersByTimeAsync(30_500);
     expect(written()).toEqual(['parked a1 a2']);
-    expect([place.count(), place.firstWaiting()]).toEqual([1, 3]);
+    expect([topic.count(), topic.firstWaiting()]).toEqual([1, 3]);
   });
 
-  it('goes on checking after a fault of the store', async () => {
+  it('checks continue after a fault of the store', async () => {
     const { add, written, broken, faults } = createBench();
     broken.guards = true;
     await add({ person: 'a', offset: 1 });
@@ -245,8 +245,8 @@ describe('the parked place', () => {
     expect(written()).toEqual(['links a1']);
   });
 
-  it('leaves facts in the log when the partition is given up, also those that wait for room', async () => {
-    const { add, place, held, written, end } = createBench({ ...PARKED_TOPIC_PACE, waitingBytesMax: 1_000 });
+  it('facts of a revoked partition are not published', async () => {
+    const { add, topic, held, written, end } = createBench({ ...PARKED_TOPIC_PACE, waitingBytesMax: 1_000 });
     held.set('a', 5);
     let isTaken = false;
     void add({ person: 'a', offset: 1, text: KB }).then(() => {
@@ -258,6 +258,6 @@ describe('the parked place', () => {
     held.delete('a');
     await add({ person: 'a', offset: 2 });
     await vi.advanceTimersByTimeAsync(60_000);
-    expect([isTaken, written(), place.count(), vi.getTimerCount()]).toEqual([true, [], 0, 0]);
+    expect([isTaken, written(), topic.count(), vi.getTimerCount()]).toEqual([true, [], 0, 0]);
   });
 });

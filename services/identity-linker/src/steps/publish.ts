@@ -1,6 +1,7 @@
+/** Publishes records in order. */
 import { type OutgoingRecord, type Producer, RetryableFault, sendAll } from '@playline/stream';
 
-/** Publishes records in order and resolves when all are acknowledged. @throws RetryableFault when any is not */
+/** Resolves when all records are acknowledged. @throws RetryableFault when any is not */
 export type Publish = (records: readonly OutgoingRecord[]) => Promise<void>;
 
 export function createPublish(producer: Producer): Publish {
@@ -10,19 +11,11 @@ export function createPublish(producer: Producer): Publish {
     });
 }
 
-/** Records of one batch that are published while the batch is still being decided. */
-export interface Publication {
-  /** Adds the next records. They are published when those before them are acknowledged. */
-  add(records: readonly OutgoingRecord[]): void;
-  /** Resolves when all added records are acknowledged. @throws RetryableFault when any is not */
-  done(): Promise<void>;
-}
-
 /**
- * Creates the publication of a batch. After records that were not acknowledged nothing more is published, because a log
- * with later decisions and without earlier ones would look complete.
+ * Publishes records of a batch while it is being decided. After a fault nothing more is published, because a log without
+ * earlier decisions would seem complete.
  */
-export function createPublication(publish: Publish): Publication {
+export function createPublication(publish: Publish) {
   let waiting: OutgoingRecord[] = [];
   let fault: { cause: unknown } | null = null;
   let isRunning = false;
@@ -39,11 +32,12 @@ export function createPublication(publish: Publish): Publication {
     isRunning = false;
   };
   return {
-    add(records) {
+    add(records: readonly OutgoingRecord[]): void {
       for (const record of records) waiting.push(record);
       if (!isRunning) running = run();
     },
-    async done() {
+    /** Resolves when all records are acknowledged. @throws RetryableFault when any is not */
+    async done(): Promise<void> {
       await running;
       if (fault !== null) throw fault.cause;
     },

@@ -1,30 +1,27 @@
+/** Waiting facts as records of the link topic and the parked topic. */
 import { IDENTITY_KEY_BYTES, WAITING_HEADERS, WAITING_OFFSET_BYTES } from '@playline/contracts';
 import type { OutgoingRecord, StreamRecord } from '@playline/stream';
 
-/** A fact that waits for an erasure: a copy, independent of the fetch that brought it. */
+/** A copy of a fact, independent of its fetch. */
 export interface WaitingFact {
-  /** Its present offset. */
   readonly offset: number;
-  /** Its offset on the link topic when it was first parked. The facts of a person keep this order. */
+  /** Its first offset on the link topic: the order of a person's facts. */
   readonly firstOffset: number;
-  /** Number of rounds since then. */
   readonly rounds: number;
-  /** Bytes that it takes in memory. */
+  /** Bytes in memory. */
   readonly bytes: number;
-  /** The unchanged fact as a record, to be written to a log again. */
+  /** The unchanged fact. */
   readonly outgoing: OutgoingRecord;
 }
 
 const { firstOffset: FIRST_OFFSET, identityKeys: IDENTITY_KEYS } = WAITING_HEADERS;
-/** Header with the number of rounds of a fact. It is in the record so that the count survives this process. */
 const ROUNDS = 'rounds';
 /** Memory of the objects around a fact's bytes. */
 const FACT_OVERHEAD_BYTES = 300;
 
 /**
- * Copies a fact to be written to the end of its topic, where it gets a later offset and is decided again. A header
- * keeps its first offset. It is copied because a fetched record keeps the whole answer of the broker in memory.
- * @param keys of all identities that it names, 16 bytes each
+ * Copies a fact, because a fetched record keeps the whole response of the broker in memory.
+ * @param keys of all its identities, 16 bytes each
  */
 export function toWaiting({ topic, offset, key, value, headers }: StreamRecord, keys: readonly Buffer[]): WaitingFact {
   const { [ROUNDS]: rounds, [IDENTITY_KEYS]: _, ...others } = headers;
@@ -50,7 +47,7 @@ export function toWaiting({ topic, offset, key, value, headers }: StreamRecord, 
   return { offset, firstOffset, rounds: Number(rounds ?? 0), outgoing, bytes };
 }
 
-/** The facts as records of a topic, in the order in which they first came. @param rounds number of rounds so far */
+/** The facts as records of a topic, in the order of their first offsets. */
 export function toRecords(facts: readonly WaitingFact[], topic: string, rounds = 0): OutgoingRecord[] {
   const counted: OutgoingRecord['headers'] = rounds === 0 ? {} : { [ROUNDS]: String(rounds) };
   return [...facts]
@@ -62,12 +59,11 @@ export function sumBytes(facts: readonly WaitingFact[]): number {
   return facts.reduce((sum, { bytes }) => sum + bytes, 0);
 }
 
-/** The mark: a record of the parked place that lists facts which have left it. */
+/** A record of the parked topic that lists facts which have left it. */
 export function toLeftMark(facts: readonly WaitingFact[], topic: string): OutgoingRecord {
   const offsets = Buffer.alloc(facts.length * WAITING_OFFSET_BYTES);
   for (const [at, { offset }] of facts.entries()) offsets.writeBigUInt64BE(BigInt(offset), at * WAITING_OFFSET_BYTES);
   return { topic, key: facts[0]!.outgoing.key, value: Buffer.alloc(0), headers: { [WAITING_HEADERS.left]: offsets } };
 }
 
-/** Whether a record of the parked place is such a mark, and not a fact. */
 export const isLeftMark = ({ headers }: StreamRecord): boolean => headers[WAITING_HEADERS.left] !== undefined;

@@ -15,49 +15,49 @@ import type { LinkerParts } from '../steps/decide-facts.ts';
 export const SCHEMA_ID = 7;
 const DECISION_SCHEMA_ID = 8;
 
-/** Fate of a call: success, or a fault or the end of the process, before or after it was applied. */
+/** Outcome of a call: success, or a fault or the end of the process, before or after it was applied. */
 export type CallOutcome = 'well' | 'fault before' | 'fault after' | 'kill before' | 'kill after';
 
 const never = () => new Promise<never>(() => {});
 
-/** People whose calls of the graph and the guards meet fates in turn; after the last they succeed. */
-export function withOutcomes<P extends LinkerParts['people']>(people: P, fates: CallOutcome[], kill: () => void): P {
+/** People whose calls have these outcomes in turn, and then succeed. */
+export function withOutcomes<P extends LinkerParts['people']>(people: P, outcomes: CallOutcome[], kill: () => void): P {
   const { graph, guards } = people;
-  const asking: typeof guards = {
+  const faultyGuards: typeof guards = {
     ...guards,
-    async heldFrom(...question) {
-      const fate = fates.shift() ?? 'well';
-      if (fate.startsWith('kill')) {
+    async heldFrom(...args) {
+      const outcome = outcomes.shift() ?? 'well';
+      if (outcome.startsWith('kill')) {
         kill();
         return never();
       }
-      if (fate.startsWith('fault')) throw new Error('connection lost');
-      return guards.heldFrom(...question);
+      if (outcome.startsWith('fault')) throw new Error('connection lost');
+      return guards.heldFrom(...args);
     },
   };
-  const fateful: typeof graph = {
+  const faultyGraph: typeof graph = {
     ...graph,
     async apply(block, onPart) {
-      const fate = fates.shift() ?? 'well';
-      if (fate === 'kill before') {
+      const outcome = outcomes.shift() ?? 'well';
+      if (outcome === 'kill before') {
         kill();
         return never();
       }
-      if (fate === 'fault before') throw new Error('connection lost');
-      const applied = await graph.apply(block, fate === 'kill after' ? undefined : onPart);
-      if (fate === 'kill after') {
+      if (outcome === 'fault before') throw new Error('connection lost');
+      const applied = await graph.apply(block, outcome === 'kill after' ? undefined : onPart);
+      if (outcome === 'kill after') {
         kill();
         return never();
       }
-      if (fate === 'fault after') throw new Error('connection lost');
+      if (outcome === 'fault after') throw new Error('connection lost');
       return applied;
     },
   };
-  return { ...people, graph: fateful, guards: asking };
+  return { ...people, graph: faultyGraph, guards: faultyGuards };
 }
 
-/** A producer whose sends meet fates in turn; a killed one sends nothing more. */
-export function producerWithOutcomes(producer: Producer, fates: CallOutcome[], kill: () => void): Producer {
+/** A producer whose sends have these outcomes in turn; a killed one sends nothing more. */
+export function producerWithOutcomes(producer: Producer, outcomes: CallOutcome[], kill: () => void): Producer {
   let isDead = false;
   const die = () => {
     isDead = true;
@@ -67,13 +67,13 @@ export function producerWithOutcomes(producer: Producer, fates: CallOutcome[], k
     bytesHeld: 0,
     send(records, done) {
       if (isDead) return;
-      const fate = fates.shift() ?? 'well';
-      if (fate === 'kill before') die();
-      else if (fate === 'fault before') setImmediate(() => done(new Error('no broker')));
+      const outcome = outcomes.shift() ?? 'well';
+      if (outcome === 'kill before') die();
+      else if (outcome === 'fault before') setImmediate(() => done(new Error('no broker')));
       else
         producer.send(records, (fault) => {
-          if (fate === 'kill after') die();
-          else done(fate === 'fault after' ? new Error('no answer') : fault);
+          if (outcome === 'kill after') die();
+          else done(outcome === 'fault after' ? new Error('no answer') : fault);
         });
     },
     sendForOffset: (record) => producer.sendForOffset(record),

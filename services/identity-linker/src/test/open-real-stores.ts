@@ -20,9 +20,9 @@ export interface RealStores {
   createEnvironmentId(): string;
   publish(facts: readonly IdentityLinkRecord[], headers?: Record<string, string>): Promise<void>;
   readDecisions(): Promise<ReturnType<typeof fromDecision>[]>;
-  /** Records of the link topic, or of its parked place. */
+  /** Records of the link topic, or of the parked topic. */
   readFacts(of: 'links' | 'parked'): Promise<StreamRecord[]>;
-  /** Facts committed by the linker's group, or by the one of its parked place. */
+  /** Facts committed by the linker's group, or by the one of the parked topic. */
   countCommitted(of?: 'links' | 'parked'): Promise<number>;
   close(): Promise<void>;
 }

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { NodeFault, type RpcCall } from '@playline/chain';
 import type { MintTransactionRecord } from '@playline/contracts';
 import { createRandom } from '@playline/testkit/random';
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import type { ChainHead } from '../ports.ts';
 import { findOutcome } from '../steps/settle-nonces.ts';
 import type { Finality } from './rpc-node.ts';
@@ -58,7 +58,7 @@ function answerOf({ blocks, mintedAt }: Branch, { method, params: [at, isFull] }
 }
 
 interface NodeParts {
-  /** The branch that the answer to a question is of; questions are counted from 0, also those of one batch. */
+  /** The branch of the answer to a request; requests are counted from 0, also within a batch. */
   readonly branchOf: (request: number) => Branch;
   readonly finality?: Finality;
   readonly refuses?: NodeFault | null;
@@ -76,10 +76,10 @@ function openNode({ branchOf, finality = 'finalized', refuses = null }: NodePart
     },
     finality,
   });
-  return { node, asked: requested };
+  return { node, requested };
 }
 
-const REFUSES = new NodeFault('unreachable', 'it does not take several questions in one request');
+const REFUSES = new NodeFault('unreachable', 'it does not support batches');
 const STEM = extend('stem', [], 80);
 const FINAL: Branch = { blocks: extend('final', STEM, 110), mintedAt: 95 };
 /** Left before the block with the transaction, and abandoned since. */
@@ -94,115 +94,116 @@ const HEAD: ChainHead = {
 const VARIANTS = [{ hash: Buffer.from(HASH.slice(2), 'hex') } as MintTransactionRecord];
 const outcomeOf = (parts: NodeParts) => findOutcome(openNode(parts).node, VARIANTS, HEAD);
 
-describe('the end of a chain', () => {
-  it('has its final block so many blocks behind it in the same answer, not behind that of another node', async () => {
-    const { node } = openNode({ branchOf: (request) => (request === 0 ? FINAL : LEFT), finality: 12 });
-    expect(await node.head()).toMatchObject({ number: 104, finalized: 92, finalizedHash: LEFT.blocks[92]!.hash });
-  });
+it('the final block is counted back from the latest block of the same answer, not of another node', async () => {
+  const { node } = openNode({ branchOf: (request) => (request === 0 ? FINAL : LEFT), finality: 12 });
+  expect(await node.head()).toMatchObject({ number: 104, finalized: 92, finalizedHash: LEFT.blocks[92]!.hash });
+});
 
-  it('is not reported while it moves back all the time', async () => {
-    const falling = (request: number) => ({ ...FINAL, blocks: FINAL.blocks.slice(0, 100 - request) });
-    await expect(openNode({ branchOf: falling, finality: 12 }).node.head()).rejects.toThrow('moves back');
-  });
+it('the head is not reported while it moves back all the time', async () => {
+  const falling = (request: number) => ({ ...FINAL, blocks: FINAL.blocks.slice(0, 100 - request) });
+  await expect(openNode({ branchOf: falling, finality: 12 }).node.head()).rejects.toThrow('moves back');
+});
 
-  it('never ends before its final block', async () => {
-    const ahead = { ...FINAL, blocks: FINAL.blocks.slice(0, 60) };
-    const { node } = openNode({ branchOf: (request) => (request === 0 ? FINAL : ahead) });
-    await expect(node.head()).rejects.toThrow('ends before block 102, which it calls final');
-  });
+it('the head never ends before its final block', async () => {
+  const ahead = { ...FINAL, blocks: FINAL.blocks.slice(0, 60) };
+  const { node } = openNode({ branchOf: (request) => (request === 0 ? FINAL : ahead) });
+  await expect(node.head()).rejects.toThrow('ends before block 102, which it calls final');
+});
 
-  it.each(['finalized', 12] as const)('comes with the block that was final before (finality: %s)', async (finality) => {
+it.each(['finalized', 12] as const)(
+  'the head has the hash of the formerly final block (finality: %s)',
+  async (finality) => {
     const { node } = openNode({ branchOf: () => FINAL, finality });
     expect(await node.head(100)).toMatchObject({ number: 110, knownHash: FINAL.blocks[100]!.hash });
     expect(await node.head(111)).toMatchObject({ knownHash: null });
-  });
+  },
+);
 
-  it('has its final block on its own branch where a node takes no batches, whichever node answers', async () => {
-    const random = createRandom(1);
-    const { node } = openNode({ branchOf: () => (random.chance(0.5) ? FINAL : LEFT), finality: 12, refuses: REFUSES });
-    const seen = new Set<number>();
-    for (let at = 0; at < 200; at++) {
-      const head = await node.head().catch(() => null);
-      if (head === null) continue;
-      seen.add(head.number);
-      const { blocks } = head.number === 110 ? FINAL : LEFT;
-      expect(head.finalizedHash).toBe(blocks[head.number - 12]!.hash);
-    }
-    expect(seen).toEqual(new Set([110, 104]));
-  });
+it('the final block is on the branch of the head without batches, whichever node answers', async () => {
+  const random = createRandom(1);
+  const { node } = openNode({ branchOf: () => (random.chance(0.5) ? FINAL : LEFT), finality: 12, refuses: REFUSES });
+  const seen = new Set<number>();
+  for (let at = 0; at < 200; at++) {
+    const head = await node.head().catch(() => null);
+    if (head === null) continue;
+    seen.add(head.number);
+    const { blocks } = head.number === 110 ? FINAL : LEFT;
+    expect(head.finalizedHash).toBe(blocks[head.number - 12]!.hash);
+  }
+  expect(seen).toEqual(new Set([110, 104]));
 });
 
-describe('a receipt', () => {
-  it('is not final when the node came to the branch of the final block in the middle of its answer', async () => {
-    // The first question is alone: it finds the receipt. The last one of the batch is answered from the final branch.
-    const comesAt = (last: number) => ({ branchOf: (request: number) => (request < last ? LEFT : FINAL) });
-    for (const last of [2, 3]) await expect(outcomeOf(comesAt(last))).rejects.toThrow('another block 102');
-    expect(await outcomeOf(comesAt(0))).toMatchObject({ kind: 'mined', isFinal: true, receipt: { blockNumber: 95 } });
-  });
-
-  it.each([REFUSES, new NodeFault('too-much', 'it refused the request as too large')])(
-    'becomes final on a node that takes no batches (%s)',
-    async (refuses) => {
-      const outcome = await outcomeOf({ branchOf: () => FINAL, refuses });
-      expect(outcome).toMatchObject({ kind: 'mined', isFinal: true, receipt: { blockHash: FINAL.blocks[95]!.hash } });
-    },
-  );
-
-  it('of an abandoned branch is never final where two nodes answer by turns and take no batches', async () => {
-    const random = createRandom(2);
-    let finals = 0;
-    for (let at = 0; at < 2_000; at++) {
-      const branchOf = () => (random.chance(0.9) ? FINAL : LEFT);
-      const outcome = await outcomeOf({ branchOf, refuses: REFUSES }).catch(() => null);
-      if (outcome?.kind !== 'mined' || !outcome.isFinal) continue;
-      finals++;
-      expect(outcome.receipt.blockHash).toBe(FINAL.blocks[95]!.hash);
-    }
-    expect(finals).toBeGreaterThan(50);
-  });
-
-  it('costs a node without batches one request for each block since then, once', async () => {
-    const { node, asked: requested } = openNode({ branchOf: () => FINAL, refuses: REFUSES });
-    const byHash = () => requested.filter((method) => method === 'eth_getBlockByHash').length;
-    await node.viewOf(HASH, [95, 102]);
-    expect(byHash()).toBe(7);
-    await node.viewOf(HASH, [94, 104]);
-    expect(byHash()).toBe(10);
-  });
-
-  it('of a long time ago is proved over several turns, and not at all beyond a limit', async () => {
-    const long = { blocks: extend('long', [], 21_000), mintedAt: 5 };
-    const { node } = openNode({ branchOf: () => long, refuses: REFUSES });
-    await expect(node.viewOf(HASH, [5, 900])).rejects.toThrow('895 blocks are to be read one by one: not yet done');
-    expect((await node.viewOf(HASH, [5, 901])).blockHashes[0]).toBe(long.blocks[5]!.hash);
-    await expect(node.viewOf(HASH, [5, 20_006])).rejects.toThrow('too many');
-  });
+it('a receipt is not final when the node changes to the final branch within its answer', async () => {
+  // The first request finds the receipt. The last one of the batch is answered from the final branch.
+  const comesAt = (last: number) => ({ branchOf: (request: number) => (request < last ? LEFT : FINAL) });
+  for (const last of [2, 3]) await expect(outcomeOf(comesAt(last))).rejects.toThrow('another block 102');
+  expect(await outcomeOf(comesAt(0))).toMatchObject({ kind: 'mined', isFinal: true, receipt: { blockNumber: 95 } });
 });
 
-describe('the transaction that has spent a nonce', () => {
-  const horizon = { number: 102, hash: FINAL.blocks[102]!.hash };
-  const spent = { address: SIGNER, nonce: 0, horizon };
+it.each([REFUSES, new NodeFault('too-much', 'it refused the request as too large')])(
+  'a receipt becomes final on a node without batches (%s)',
+  async (refuses) => {
+    const outcome = await outcomeOf({ branchOf: () => FINAL, refuses });
+    expect(outcome).toMatchObject({ kind: 'mined', isFinal: true, receipt: { blockHash: FINAL.blocks[95]!.hash } });
+  },
+);
 
-  it.each([null, REFUSES])('is found on the branch of the final block, in a batch or without (%s)', async (refuses) => {
-    expect(await openNode({ branchOf: () => FINAL, refuses }).node.spenderOf(spent)).toBe(HASH);
-    await expect(openNode({ branchOf: () => LEFT, refuses }).node.spenderOf(spent)).rejects.toThrow('another block');
-  });
+it('a receipt of an abandoned branch is never final when two nodes take turns without batches', async () => {
+  const random = createRandom(2);
+  let finals = 0;
+  for (let at = 0; at < 2_000; at++) {
+    const branchOf = () => (random.chance(0.9) ? FINAL : LEFT);
+    const outcome = await outcomeOf({ branchOf, refuses: REFUSES }).catch(() => null);
+    if (outcome?.kind !== 'mined' || !outcome.isFinal) continue;
+    finals++;
+    expect(outcome.receipt.blockHash).toBe(FINAL.blocks[95]!.hash);
+  }
+  expect(finals).toBeGreaterThan(50);
+});
 
-  it.each([null, REFUSES])('is not one in a block of another branch (%s)', async (refuses) => {
+it('a receipt costs a node without batches one request for each block since then, once', async () => {
+  const { node, requested } = openNode({ branchOf: () => FINAL, refuses: REFUSES });
+  const byHash = () => requested.filter((method) => method === 'eth_getBlockByHash').length;
+  await node.viewOf(HASH, [95, 102]);
+  expect(byHash()).toBe(7);
+  await node.viewOf(HASH, [94, 104]);
+  expect(byHash()).toBe(10);
+});
+
+it('an old receipt is proved over several turns, and not beyond a limit', async () => {
+  const long = { blocks: extend('long', [], 21_000), mintedAt: 5 };
+  const { node } = openNode({ branchOf: () => long, refuses: REFUSES });
+  await expect(node.viewOf(HASH, [5, 900])).rejects.toThrow('895 blocks are to be read one by one: not yet done');
+  expect((await node.viewOf(HASH, [5, 901])).blockHashes[0]).toBe(long.blocks[5]!.hash);
+  await expect(node.viewOf(HASH, [5, 20_006])).rejects.toThrow('too many');
+});
+
+const horizon = { number: 102, hash: FINAL.blocks[102]!.hash };
+const spent = { address: SIGNER, nonce: 0, horizon };
+
+it.each([null, REFUSES])('the spender of a nonce is found on the final branch (batches: %s)', async (refuses) => {
+  expect(await openNode({ branchOf: () => FINAL, refuses }).node.spenderOf(spent)).toBe(HASH);
+  await expect(openNode({ branchOf: () => LEFT, refuses }).node.spenderOf(spent)).rejects.toThrow('another block');
+});
+
+it.each([null, REFUSES])(
+  'the spender of a nonce in a block of another branch does not count (batches: %s)',
+  async (refuses) => {
     const other = { blocks: extend('other', STEM, 110), mintedAt: 95 };
     const whole = openNode({ branchOf: () => FINAL, refuses });
     await whole.node.spenderOf(spent);
-    // The last question is for the transactions of the block.
-    const last = whole.asked.length - 1;
+    // The last request is for the transactions of the block.
+    const last = whole.requested.length - 1;
     const mixed = openNode({ branchOf: (request) => (request === last ? other : FINAL), refuses });
     expect(await mixed.node.spenderOf(spent)).toBeNull();
-    expect(mixed.asked).toEqual(whole.asked);
-  });
-});
+    expect(mixed.requested).toEqual(whole.requested);
+  },
+);
 
-describe('the counts of spent nonces', () => {
-  it.each([null, REFUSES])('are asked for in the given order, the final one first (%s)', async (refuses) => {
+it.each([null, REFUSES])(
+  'spent nonces are counted in the given order, the final one first (batches: %s)',
+  async (refuses) => {
     const { node } = openNode({ branchOf: (request) => ({ ...FINAL, mintedAt: request === 0 ? 111 : 95 }), refuses });
     expect(await node.spentNonces(SIGNER, [102, 110])).toEqual([0, 1]);
-  });
-});
+  },
+);

@@ -1,9 +1,8 @@
-import { NodeFault } from '@playline/chain';
 import { createRpcBatches, createRpcClient } from '@playline/chain/rpc';
 import { openTestChain, type TestChain } from '@playline/testkit/chain';
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts';
 import { encodeFunctionData } from 'viem/utils';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { mintedTokensOf } from '../steps/settle-nonces.ts';
 import { ownerOf } from '../test/mint-requests.ts';
 import { createJsonRpc, createJsonRpcTogether } from './json-rpc.ts';
@@ -25,11 +24,6 @@ afterAll(() => chain.close());
 const nodeAt = (url: string, finality: 'finalized' | number) => {
   const callBatch = createJsonRpcTogether(createRpcBatches({ url }));
   return createRpcNode({ call: createJsonRpc(createRpcClient({ url })), callBatch, finality });
-};
-/** The same node behind a gateway that takes no batches. */
-const nodeWithoutBatches = (finality: 'finalized' | number) => {
-  const callBatch = () => Promise.reject(new NodeFault('unreachable', 'it does not take several questions'));
-  return createRpcNode({ call: createJsonRpc(createRpcClient({ url: chain.rpc })), callBatch, finality });
 };
 const nodeOf = (finality: 'finalized' | number = 'finalized') => nodeAt(chain.rpc, finality);
 
@@ -55,83 +49,68 @@ async function sign(nonce: number, given: { data?: `0x${string}`; gas?: bigint; 
   return Buffer.from(signed.slice(2), 'hex');
 }
 
-describe('a node asked over JSON-RPC', () => {
-  it('says whether signed bytes are accepted, known, spent, too cheap, or refused for good', async () => {
-    const node = nodeOf();
-    const first = await sign(0);
-    expect(await node.send(first)).toEqual({ kind: 'taken' });
-    expect(await node.send(first)).toEqual({ kind: 'known' });
-    expect(await node.send(await sign(0, { fee: 10n ** 10n - 1n }))).toMatchObject({ kind: 'underpriced' });
-    expect(await node.spentNonces(from, ['pending'])).toEqual([1]);
-    await chain.mine(1);
-    expect(await node.spentNonces(from, ['latest'])).toEqual([1]);
-    expect(await node.send(await sign(0, { fee: 10n ** 11n }))).toEqual({ kind: 'spent' });
-    expect(await node.send(await sign(1, { gas: 1_000n }))).toMatchObject({ kind: 'refused' });
-    expect(await node.send(await sign(1, { gas: 10n ** 12n }))).toMatchObject({ kind: 'refused' });
-    expect(await node.send(await sign(1, { fee: 10n ** 17n }))).toMatchObject({ kind: 'funds' });
-  });
+it('a node reports whether signed bytes are accepted, known, spent, too cheap or refused', async () => {
+  const node = nodeOf();
+  const first = await sign(0);
+  expect(await node.send(first)).toEqual({ kind: 'taken' });
+  expect(await node.send(first)).toEqual({ kind: 'known' });
+  expect(await node.send(await sign(0, { fee: 10n ** 10n - 1n }))).toMatchObject({ kind: 'underpriced' });
+  expect(await node.spentNonces(from, ['pending'])).toEqual([1]);
+  await chain.mine(1);
+  expect(await node.spentNonces(from, ['latest'])).toEqual([1]);
+  expect(await node.send(await sign(0, { fee: 10n ** 11n }))).toEqual({ kind: 'spent' });
+  expect(await node.send(await sign(1, { gas: 1_000n }))).toMatchObject({ kind: 'refused' });
+  expect(await node.send(await sign(1, { gas: 10n ** 12n }))).toMatchObject({ kind: 'refused' });
+  expect(await node.send(await sign(1, { fee: 10n ** 17n }))).toMatchObject({ kind: 'funds' });
+});
 
-  it('returns the events of a transaction, and finality by its own count or by a number of blocks', async () => {
-    const node = nodeOf();
-    const bytes = await sign(1, { data: mintOf(1n, ownerOf(5)) });
-    await node.send(bytes);
-    await chain.mine(1);
-    const hash = await chain.client.getBlock({ blockTag: 'latest' }).then(({ transactions }) => transactions[0]!);
-    const receipt = (await node.receiptOf(hash))!;
-    expect(receipt.isSuccess).toBe(true);
-    expect(mintedTokensOf(receipt, contracts.erc721)).toEqual([
-      { owner: ownerOf(5), tokenId: '1', amount: '1', logIndex: 0, item: 0 },
-    ]);
-    expect(await node.blockHashOf(receipt.blockNumber)).toBe(receipt.blockHash);
-    expect(await node.blockHashOf(receipt.blockNumber + 1)).toBeNull();
-    const { finalized, finalizedHash } = await nodeOf(2).head();
-    expect(await node.blockHashOf(finalized)).toBe(finalizedHash);
-    expect(await node.chainId()).toBe(chain.id);
-    expect(await node.head()).toMatchObject({ number: receipt.blockNumber, finalized: receipt.blockNumber - 4 });
-    expect(await nodeOf(2).head()).toMatchObject({ finalized: receipt.blockNumber - 2 });
-    const before = receipt.blockNumber - 1;
-    expect(await node.spentNonces(from, [before, receipt.blockNumber, 'latest', 'pending'])).toEqual([1, 2, 2, 2]);
-  });
+it('a node returns the events of a transaction, and finality by its own count or by a number of blocks', async () => {
+  const node = nodeOf();
+  const bytes = await sign(1, { data: mintOf(1n, ownerOf(5)) });
+  await node.send(bytes);
+  await chain.mine(1);
+  const hash = await chain.client.getBlock({ blockTag: 'latest' }).then(({ transactions }) => transactions[0]!);
+  const receipt = (await node.receiptOf(hash))!;
+  expect(receipt.isSuccess).toBe(true);
+  expect(mintedTokensOf(receipt, contracts.erc721)).toEqual([
+    { owner: ownerOf(5), tokenId: '1', amount: '1', logIndex: 0, item: 0 },
+  ]);
+  expect(await node.blockHashOf(receipt.blockNumber)).toBe(receipt.blockHash);
+  expect(await node.blockHashOf(receipt.blockNumber + 1)).toBeNull();
+  const { finalized, finalizedHash } = await nodeOf(2).head();
+  expect(await node.blockHashOf(finalized)).toBe(finalizedHash);
+  expect(await node.chainId()).toBe(chain.id);
+  expect(await node.head()).toMatchObject({ number: receipt.blockNumber, finalized: receipt.blockNumber - 4 });
+  expect(await nodeOf(2).head()).toMatchObject({ finalized: receipt.blockNumber - 2 });
+  const before = receipt.blockNumber - 1;
+  expect(await node.spentNonces(from, [before, receipt.blockNumber, 'latest', 'pending'])).toEqual([1, 2, 2, 2]);
+});
 
-  it('returns a receipt and blocks in one answer, and the transaction that spent a nonce up to a block', async () => {
-    const node = nodeOf();
-    const head = await node.head();
-    const { transactions, number, hash: blockHash } = await chain.client.getBlock({ blockTag: 'latest' });
-    const { receipt, blockHashes } = await node.viewOf(transactions[0]!, [Number(number), Number(number) + 1]);
-    expect([receipt?.blockHash, blockHashes]).toEqual([blockHash, [blockHash, null]]);
-    const horizon = { number: head.number, hash: blockHash };
-    expect(await node.spenderOf({ address: from, nonce: 1, horizon })).toBe(transactions[0]);
-    expect(await node.spenderOf({ address: from, nonce: 2, horizon })).toBeNull();
-    const first = await node.spenderOf({ address: from, nonce: 0, horizon });
-    expect((await node.receiptOf(first!))?.blockNumber).toBeLessThan(Number(number));
-    const earlier = { number: Number(number) - 1, hash: (await node.blockHashOf(Number(number) - 1))! };
-    expect(await node.spenderOf({ address: from, nonce: 1, horizon: earlier })).toBeNull();
-    const other = { number: head.number, hash: `0x${'11'.repeat(32)}` };
-    await expect(node.spenderOf({ address: from, nonce: 1, horizon: other })).rejects.toThrow('another block');
-  });
+it('a node returns a receipt and blocks in one answer, and the transaction that spent a nonce', async () => {
+  const node = nodeOf();
+  const head = await node.head();
+  const { transactions, number, hash: blockHash } = await chain.client.getBlock({ blockTag: 'latest' });
+  const { receipt, blockHashes } = await node.viewOf(transactions[0]!, [Number(number), Number(number) + 1]);
+  expect([receipt?.blockHash, blockHashes]).toEqual([blockHash, [blockHash, null]]);
+  const horizon = { number: head.number, hash: blockHash };
+  expect(await node.spenderOf({ address: from, nonce: 1, horizon })).toBe(transactions[0]);
+  expect(await node.spenderOf({ address: from, nonce: 2, horizon })).toBeNull();
+  const first = await node.spenderOf({ address: from, nonce: 0, horizon });
+  expect((await node.receiptOf(first!))?.blockNumber).toBeLessThan(Number(number));
+  const earlier = { number: Number(number) - 1, hash: (await node.blockHashOf(Number(number) - 1))! };
+  expect(await node.spenderOf({ address: from, nonce: 1, horizon: earlier })).toBeNull();
+  const other = { number: head.number, hash: `0x${'11'.repeat(32)}` };
+  await expect(node.spenderOf({ address: from, nonce: 1, horizon: other })).rejects.toThrow('another block');
+});
 
-  it.each(['finalized', 2] as const)('answers the same without batches (finality: %s)', async (finality) => {
-    const [node, apart] = [nodeOf(finality), nodeWithoutBatches(finality)];
-    const { transactions, number } = await chain.client.getBlock({ blockTag: 'latest' });
-    const head = await node.head(1);
-    expect(await apart.head(1)).toEqual(head);
-    const requested = [transactions[0]!, [Number(number) - 3, Number(number)]] as const;
-    expect(await apart.viewOf(...requested)).toEqual(await node.viewOf(...requested));
-    const horizon = { number: Number(number), hash: (await node.blockHashOf(Number(number)))! };
-    expect(await apart.spenderOf({ address: from, nonce: 1, horizon })).toBe(transactions[0]);
-    const at = [Number(number) - 1, 'latest', 'pending'] as const;
-    expect(await apart.spentNonces(from, at)).toEqual(await node.spentNonces(from, at));
-  });
-
-  it('returns why a contract refuses a call, in the words of the contract', async () => {
-    const node = nodeOf();
-    const call = { from, to: contracts.erc721, data: mintOf(1n) };
-    expect(await node.call(call)).toEqual({ kind: 'reverted', words: 'TokenAlreadyMinted(1)' });
-    expect(await node.gasOf(call)).toMatchObject({ kind: 'reverted' });
-    expect(await node.call({ ...call, data: mintOf(2n) })).toMatchObject({ kind: 'done' });
-    expect(await node.call({ ...call, from: ownerOf(9), data: mintOf(2n) })).toEqual({
-      kind: 'reverted',
-      words: expect.stringContaining('AccessControlUnauthorizedAccount'),
-    });
+it("a node returns the contract's own message for a refused call", async () => {
+  const node = nodeOf();
+  const call = { from, to: contracts.erc721, data: mintOf(1n) };
+  expect(await node.call(call)).toEqual({ kind: 'reverted', message: 'TokenAlreadyMinted(1)' });
+  expect(await node.gasOf(call)).toMatchObject({ kind: 'reverted' });
+  expect(await node.call({ ...call, data: mintOf(2n) })).toMatchObject({ kind: 'done' });
+  expect(await node.call({ ...call, from: ownerOf(9), data: mintOf(2n) })).toEqual({
+    kind: 'reverted',
+    message: expect.stringContaining('AccessControlUnauthorizedAccount'),
   });
 });

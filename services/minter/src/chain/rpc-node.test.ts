@@ -2,11 +2,11 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { createRpcBatches, createRpcClient } from '@playline/chain/rpc';
 import { encodeErrorResult, parseAbi } from 'viem/utils';
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, expect, it } from 'vitest';
 import { createJsonRpc, createJsonRpcTogether } from './json-rpc.ts';
 import { createRpcNode } from './rpc-node.ts';
 
-const SECRET = 'a-secret-of-ours';
+const SECRET = 'a-secret';
 const CALL = { from: '0x01', to: '0x02', data: '0x' };
 const opened: { close(): void }[] = [];
 afterEach(() => {
@@ -50,119 +50,103 @@ const refuses =
   (message: string, given: { code?: number; data?: unknown } = {}): Answer =>
   () => ({ error: { code: -32_000, message, ...given } });
 
-describe('a node of the minter', () => {
-  it('never shows the messages of the node itself, which may contain its address', async () => {
-    const node = await openNode(({ url }) => ({
-      error: { code: -32_600, message: `${url} has exceeded its plan: request reverted to https://node.example${url}` },
-    }));
-    const requested = [node.head(), node.call(CALL), node.gasOf(CALL), node.balanceOf('0x01'), node.receiptOf('0x01')];
-    for (const each of await Promise.allSettled([...requested, node.send(Buffer.alloc(1))])) {
-      const reported = each.status === 'rejected' ? String((each.reason as Error).stack) : JSON.stringify(each.value);
-      expect(reported).not.toContain(SECRET);
-    }
-    expect(await node.send(Buffer.alloc(1))).toEqual({ kind: 'later' });
-    // This error did not come from a contract.
-    await expect(node.call(CALL)).rejects.toThrow(/code -32600/);
-  });
+it('messages of a node, which may contain its address, are never shown', async () => {
+  const node = await openNode(({ url }) => ({
+    error: { code: -32_600, message: `${url} has exceeded its plan: request reverted to https://node.example${url}` },
+  }));
+  const requested = [node.head(), node.call(CALL), node.gasOf(CALL), node.balanceOf('0x01'), node.receiptOf('0x01')];
+  for (const each of await Promise.allSettled([...requested, node.send(Buffer.alloc(1))])) {
+    const reported = each.status === 'rejected' ? String((each.reason as Error).stack) : JSON.stringify(each.value);
+    expect(reported).not.toContain(SECRET);
+  }
+  expect(await node.send(Buffer.alloc(1))).toEqual({ kind: 'later' });
+  // This error did not come from a contract.
+  await expect(node.call(CALL)).rejects.toThrow(/code -32600/);
+});
 
-  it('gets the login of its address in a header', async () => {
-    const node = await openNode(({ login }) => ({ result: login === '' ? '0x' : '0x7a69' }), `user:${SECRET}@`);
-    expect(await node.chainId()).toBe(31_337);
-  });
+it('a node without batches gets single requests', async () => {
+  // The answer to a batch is a single one.
+  const node = await openNode(({ id }) => ({ id, result: null }));
+  expect(await node.viewOf('0x01', [1, 2])).toEqual({ receipt: null, blockHashes: [null, null] });
+});
 
-  it('fails when its answer is for another request', async () => {
-    const node = await openNode(({ id }) => ({ id: id + 1, result: '0x1' }));
-    await expect(node.chainId()).rejects.toThrow(/another question/);
+it('a node gets one batch for a receipt and blocks, the highest block first', async () => {
+  const bodies: { method: string; params?: readonly unknown[] }[][] = [];
+  const url = await openBatchNode((body) => {
+    bodies.push([...body]);
+    return body.map(({ id }) => ({ jsonrpc: '2.0', id, result: null })).reverse();
   });
-
-  it('is asked one question after the other when it takes no batches', async () => {
-    // The answer to a batch is a single one.
-    const node = await openNode(({ id }) => ({ id, result: null }));
-    expect(await node.viewOf('0x01', [1, 2])).toEqual({ receipt: null, blockHashes: [null, null] });
-  });
-
-  it('returns a receipt and blocks for one batch, in which the last block comes first', async () => {
-    const bodies: { method: string; params?: readonly unknown[] }[][] = [];
-    const url = await openBatchNode((body) => {
-      bodies.push([...body]);
-      return body.map(({ id }) => ({ jsonrpc: '2.0', id, result: null })).reverse();
-    });
-    const callBatch = createJsonRpcTogether(createRpcBatches({ url }));
-    const call = createJsonRpc(createRpcClient({ url }));
-    const node = createRpcNode({ call, callBatch, finality: 'finalized' });
-    expect(await node.viewOf('0x01', [1, 2])).toEqual({ receipt: null, blockHashes: [null, null] });
-    expect(bodies.map((body) => body.map(({ method, params }) => [method, params?.[0]]))).toEqual([
-      [
-        ['eth_getBlockByNumber', '0x2'],
-        ['eth_getBlockByNumber', '0x1'],
-        ['eth_getTransactionReceipt', '0x01'],
-      ],
-    ]);
-  });
-
-  const data = encodeErrorResult({ abi: parseAbi(['error Error(string)']), args: ['sold out'] });
-  const cut = `${data.slice(0, 74)}${'ff'.repeat(32)}${data.slice(138)}`;
-  const outside = `${data.slice(0, 10)}${'ff'.repeat(32)}${data.slice(74)}`;
-  it.each([
-    ['execution reverted: sold out', { code: 3, data }, { kind: 'reverted', message: 'sold out' }],
-    ['VM Exception', { data: { message: 'x', data } }, { kind: 'reverted', message: 'sold out' }],
-    ['execution reverted', {}, { kind: 'reverted', message: 'The contract refused the call without a word.' }],
-    ['a text that is longer than its data', { data: cut }, { kind: 'reverted', message: 'sold out' }],
+  const callBatch = createJsonRpcTogether(createRpcBatches({ url }));
+  const call = createJsonRpc(createRpcClient({ url }));
+  const node = createRpcNode({ call, callBatch, finality: 'finalized' });
+  expect(await node.viewOf('0x01', [1, 2])).toEqual({ receipt: null, blockHashes: [null, null] });
+  expect(bodies.map((body) => body.map(({ method, params }) => [method, params?.[0]]))).toEqual([
     [
-      'text outside of its data',
-      { data: outside },
-      { kind: 'reverted', message: expect.stringContaining('0x08c379a0') },
+      ['eth_getBlockByNumber', '0x2'],
+      ['eth_getBlockByNumber', '0x1'],
+      ['eth_getTransactionReceipt', '0x01'],
     ],
-    ['out of gas', {}, { kind: 'unrunnable', isSure: true }],
-    ['invalid opcode: INVALID', { code: -32_015 }, { kind: 'unrunnable', isSure: true }],
-    ['gas required exceeds allowance (50000000)', {}, { kind: 'unrunnable', isSure: true }],
-    ['EVM error MemoryOOG', { code: -32_603 }, { kind: 'unrunnable', isSure: true }],
-    ['BadInstruction', {}, { kind: 'unrunnable', isSure: true }],
-    ['StaticCallViolation', {}, { kind: 'unrunnable', isSure: true }],
-    ['execution aborted (timeout = 5s)', {}, { kind: 'unrunnable', isSure: false }],
-  ])('finds out for a call that ends with "%s" whether the contract is the cause', async (message, given, expected) => {
-    const node = await openNode(refuses(message, given));
-    expect(await node.call(CALL)).toMatchObject(expected);
-  });
+  ]);
+});
 
-  it.each([
-    ['a text', encodeErrorResult({ abi: parseAbi(['error Error(string)']), args: ['sold out '.repeat(430_000)] })],
-    ['an unknown error', `0xdeadbeef${'ab'.repeat(32).repeat(122_000)}`],
-  ])('shortens a revert of 3.9 MB with %s to at most 500 characters', async (_what, long) => {
-    for (const given of [{ code: 3, data: long }, { data: { message: 'x', data: `Reverted ${long}` } }]) {
-      const node = await openNode(refuses(`execution reverted: ${'priority fee '.repeat(300_000)}`, given));
-      const answer = await node.call(CALL);
-      expect(answer).toMatchObject({ kind: 'reverted', message: expect.stringMatching(/^(sold out|.*0xdeadbeef)/) });
-      expect((answer as { message: string }).message.length).toBeLessThanOrEqual(500);
-    }
-  });
+const data = encodeErrorResult({ abi: parseAbi(['error Error(string)']), args: ['sold out'] });
+const cut = `${data.slice(0, 74)}${'ff'.repeat(32)}${data.slice(138)}`;
+const outside = `${data.slice(0, 10)}${'ff'.repeat(32)}${data.slice(74)}`;
+it.each([
+  ['execution reverted: sold out', { code: 3, data }, { kind: 'reverted', message: 'sold out' }],
+  ['VM Exception', { data: { message: 'x', data } }, { kind: 'reverted', message: 'sold out' }],
+  ['execution reverted', {}, { kind: 'reverted', message: 'The contract refused the call without a word.' }],
+  ['a text that is longer than its data', { data: cut }, { kind: 'reverted', message: 'sold out' }],
+  ['text outside of its data', { data: outside }, { kind: 'reverted', message: expect.stringContaining('0x08c379a0') }],
+  ['out of gas', {}, { kind: 'unrunnable', isSure: true }],
+  ['invalid opcode: INVALID', { code: -32_015 }, { kind: 'unrunnable', isSure: true }],
+  ['gas required exceeds allowance (50000000)', {}, { kind: 'unrunnable', isSure: true }],
+  ['EVM error MemoryOOG', { code: -32_603 }, { kind: 'unrunnable', isSure: true }],
+  ['BadInstruction', {}, { kind: 'unrunnable', isSure: true }],
+  ['StaticCallViolation', {}, { kind: 'unrunnable', isSure: true }],
+  ['execution aborted (timeout = 5s)', {}, { kind: 'unrunnable', isSure: false }],
+])('the error "%s" of a call shows whether the contract is the cause', async (message, given, expected) => {
+  const node = await openNode(refuses(message, given));
+  expect(await node.call(CALL)).toMatchObject(expected);
+});
 
-  it.each([
-    ['already known', 'known'],
-    ['AlreadyKnown', 'known'],
-    ['nonce too low: next nonce 7, tx nonce 4', 'spent'],
-    ['OldNonce, Current nonce: 7, nonce of rejected tx: 4', 'spent'],
-    ['replacement transaction underpriced', 'underpriced'],
-    ['ReplacementNotAllowed', 'underpriced'],
-    ['FeeTooLow, MaxFeePerGas too low. MaxFeePerGas: 1, BaseFee: 7', 'underpriced'],
-    ['FeeTooLowToCompete', 'underpriced'],
-    ['insufficient funds for gas * price + value', 'funds'],
-    ['InsufficientFunds, Account balance: 0, cumulative cost: 7', 'funds'],
-    ['GasLimitExceeded, Gas limit: 7, gas limit of rejected tx: 8', 'refused'],
-    ['NonceGap, Future nonce. Expected nonce: 4', 'later'],
-  ])('answers signed bytes with "%s", which means: %s', async (message, kind) => {
-    const node = await openNode(refuses(message));
-    expect(await node.send(Buffer.alloc(1))).toEqual({ kind });
-  });
+it.each([
+  ['a text', encodeErrorResult({ abi: parseAbi(['error Error(string)']), args: ['sold out '.repeat(430_000)] })],
+  ['an unknown error', `0xdeadbeef${'ab'.repeat(32).repeat(122_000)}`],
+])('a revert of 3.9 MB with %s is cut to 500 characters', async (_what, long) => {
+  for (const given of [{ code: 3, data: long }, { data: { message: 'x', data: `Reverted ${long}` } }]) {
+    const node = await openNode(refuses(`execution reverted: ${'priority fee '.repeat(300_000)}`, given));
+    const answer = await node.call(CALL);
+    expect(answer).toMatchObject({ kind: 'reverted', message: expect.stringMatching(/^(sold out|.*0xdeadbeef)/) });
+    expect((answer as { message: string }).message.length).toBeLessThanOrEqual(500);
+  }
+});
 
-  it.each([
-    ['rate limit', { code: -32_005 }],
-    ['missing trie node', {}],
-    ['Internal error', { code: -32_603 }],
-    ['header not found', { data: 'see 0x1234 at https://node.example' }],
-    ['project is not allowed', { code: -32_600, data: { see: `0x${'ab'.repeat(32)}` } }],
-  ])('does not take "%s" for an answer of the contract', async (message, given) => {
-    const node = await openNode(refuses(message, given));
-    await expect(node.call(CALL)).rejects.toMatchObject({ name: 'NodeFault' });
-  });
+it.each([
+  ['already known', 'known'],
+  ['AlreadyKnown', 'known'],
+  ['nonce too low: next nonce 7, tx nonce 4', 'spent'],
+  ['OldNonce, Current nonce: 7, nonce of rejected tx: 4', 'spent'],
+  ['replacement transaction underpriced', 'underpriced'],
+  ['ReplacementNotAllowed', 'underpriced'],
+  ['FeeTooLow, MaxFeePerGas too low. MaxFeePerGas: 1, BaseFee: 7', 'underpriced'],
+  ['FeeTooLowToCompete', 'underpriced'],
+  ['insufficient funds for gas * price + value', 'funds'],
+  ['InsufficientFunds, Account balance: 0, cumulative cost: 7', 'funds'],
+  ['GasLimitExceeded, Gas limit: 7, gas limit of rejected tx: 8', 'refused'],
+  ['NonceGap, Future nonce. Expected nonce: 4', 'later'],
+])('the answer "%s" to signed bytes means %s', async (message, kind) => {
+  const node = await openNode(refuses(message));
+  expect(await node.send(Buffer.alloc(1))).toEqual({ kind });
+});
+
+it.each([
+  ['rate limit', { code: -32_005 }],
+  ['missing trie node', {}],
+  ['Internal error', { code: -32_603 }],
+  ['header not found', { data: 'see 0x1234 at https://node.example' }],
+  ['project is not allowed', { code: -32_600, data: { see: `0x${'ab'.repeat(32)}` } }],
+])('the error "%s" is no answer of the contract', async (message, given) => {
+  const node = await openNode(refuses(message, given));
+  await expect(node.call(CALL)).rejects.toMatchObject({ name: 'NodeFault' });
 });

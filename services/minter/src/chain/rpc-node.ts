@@ -28,10 +28,7 @@ const receipt = z.object({
   logs: z.array(z.object({ address: hex, topics: z.array(hex), data: hex, logIndex: count })),
 });
 
-/**
- * Nodes share no error codes. The first match counts. Older Nethermind sends names: `AlreadyKnown`, `OldNonce,
- * Current nonce: 5`.
- */
+/** Nodes share no error codes. The first match counts. Older Nethermind sends names such as `AlreadyKnown`. */
 const SEND_MESSAGES: readonly { readonly pattern: RegExp; readonly kind: SendAnswer['kind'] }[] = [
   { pattern: /already ?(known|imported)|known transaction/i, kind: 'known' },
   { pattern: /nonce (is )?too low|nonce too small|invalid nonce: too low|\bold ?nonce\b/i, kind: 'spent' },
@@ -136,10 +133,7 @@ export type Finality = 'finalized' | number;
 /** The latest block may move back between two requests. */
 const TRIES = 3;
 
-/**
- * Reads the latest, the final and the formerly final block in one batch: of two nodes behind one address, one might
- * lag. @param known null: no block was final before
- */
+/** One batch: of two nodes behind one address, one might lag. @param known null: no block was final before */
 function readHead(calls: BranchCalls, finality: Finality, known: number | null): Promise<ChainHead> {
   return callOneBranch(
     () => readTogether(calls, finality, known),
@@ -200,10 +194,7 @@ function toHead(
 
 const fullBlock = block.extend({ transactions: z.array(z.object({ hash: hex, from: hex, nonce: count })) });
 
-/**
- * Finds the spender of a nonce by binary search over transaction counts. Only a transaction on the branch of the
- * final block is proof. Null without state that old.
- */
+/** Binary search over transaction counts. Only a transaction on the branch of the final block is proof. */
 async function findSpender(calls: BranchCalls, spent: SpentNonce): Promise<string | null> {
   const number = await findBlock(calls.call, spent).catch((fault: unknown) => {
     if (fault instanceof NodeRefusal) return null;

@@ -1,5 +1,5 @@
 import type { MintStateRecord } from '@playline/contracts';
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { toRequest } from '../test/mint-requests.ts';
 import { FailedAttempts, toAttemptKey } from './failed-attempts.ts';
 import { toFirstState } from './lane-context.ts';
@@ -33,37 +33,35 @@ function openFailed() {
   return { failed, log, fail, find, readStates };
 }
 
-describe('attempts that have failed', () => {
-  it('are recognised for ever, and reading all of their requests again reads the log a few times', async () => {
-    const { log, find } = openFailed();
-    for (let at = 0; at < COUNT; at += 1_000)
-      expect(await find(...Array.from({ length: 1_000 }, (_, each) => at + each))).not.toContain(false);
-    expect(log.reads).toBeGreaterThan(0);
-    expect(log.reads).toBeLessThanOrEqual(3);
-  });
+it('failed attempts are always recognised, and reading all requests again reads the log a few times', async () => {
+  const { log, find } = openFailed();
+  for (let at = 0; at < COUNT; at += 1_000)
+    expect(await find(...Array.from({ length: 1_000 }, (_, each) => at + each))).not.toContain(false);
+  expect(log.reads).toBeGreaterThan(0);
+  expect(log.reads).toBeLessThanOrEqual(3);
+});
 
-  it('are recognised in any order, and after more of them have failed', async () => {
-    const { fail, find } = openFailed();
-    expect(await find(COUNT - 1, 3, COUNT / 2, 2, 1)).toEqual([true, true, true, true, true]);
-    fail(COUNT);
-    expect(await find(3, COUNT - 1, COUNT + 1, 2 * COUNT - 1)).toEqual([true, true, true, true]);
-  });
+it('failed attempts are recognised in any order, and after further failures', async () => {
+  const { fail, find } = openFailed();
+  expect(await find(COUNT - 1, 3, COUNT / 2, 2, 1)).toEqual([true, true, true, true, true]);
+  fail(COUNT);
+  expect(await find(3, COUNT - 1, COUNT + 1, 2 * COUNT - 1)).toEqual([true, true, true, true]);
+});
 
-  it('are not confused with another request of the same time, and later requests read nothing', async () => {
-    const { failed, log, readStates } = openFailed();
-    const other = { attemptId: Buffer.alloc(16, 0xff), requestedAt: 1_003 };
-    expect(await failed.forgottenAmong([{ ...other, requestedAt: 1_000 + COUNT }], readStates)).toEqual(new Set());
-    expect(log.reads).toBe(0);
-    expect(await failed.forgottenAmong([other], readStates)).toEqual(new Set());
-  });
+it('another request of the same time is no failed attempt, and later requests read nothing', async () => {
+  const { failed, log, readStates } = openFailed();
+  const other = { attemptId: Buffer.alloc(16, 0xff), requestedAt: 1_003 };
+  expect(await failed.forgottenAmong([{ ...other, requestedAt: 1_000 + COUNT }], readStates)).toEqual(new Set());
+  expect(log.reads).toBe(0);
+  expect(await failed.forgottenAmong([other], readStates)).toEqual(new Set());
+});
 
-  it('are looked up again after the log could not be read', async () => {
-    const { failed, find } = openFailed();
-    const unreadable = async function* (): AsyncGenerator<MintStateRecord> {
-      yield stateOf(1);
-      throw new Error('the broker is away');
-    };
-    await expect(failed.forgottenAmong([stateOf(0)], unreadable)).rejects.toThrow('the broker is away');
-    expect(await find(0)).toEqual([true]);
-  });
+it('failed attempts are read again after the log could not be read', async () => {
+  const { failed, find } = openFailed();
+  const unreadable = async function* (): AsyncGenerator<MintStateRecord> {
+    yield stateOf(1);
+    throw new Error('the broker is away');
+  };
+  await expect(failed.forgottenAmong([stateOf(0)], unreadable)).rejects.toThrow('the broker is away');
+  expect(await find(0)).toEqual([true]);
 });

@@ -7,10 +7,7 @@ const ATTEMPTS_MAX = 20_000;
 
 export const toAttemptKey = ({ attemptId }: Pick<MintRequestRecord, 'attemptId'>): string => attemptId.toString('hex');
 
-/**
- * Failed attempts of a signer, which stay failed when their requests are read again. Earlier ones are read from the
- * log.
- */
+/** Failed attempts stay failed when their requests are read again. Earlier ones are read from the log. */
 export class FailedAttempts {
   readonly #latest = new Map<string, number>();
   /** Latest forgotten request. */

@@ -1,5 +1,6 @@
 import { NodeFault } from '@playline/chain';
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
+import { NodeRefusal } from '../chain/json-rpc.ts';
 import type { ChainNode } from '../ports.ts';
 import { TRANSFER_SINGLE } from '../steps/settle-nonces.ts';
 import { createWorld, DEPTH } from '../test/lane-world.ts';
@@ -30,186 +31,183 @@ async function pass(
   return logged;
 }
 
-describe('a lane whose nodes disagree', () => {
-  it('treats nothing as final that comes from a node with another final block', async () => {
-    const other = new MemoryNode(new MemoryChain(CONTRACTS), { depth: DEPTH });
-    const fork = { isHeard: false };
-    // One address with two nodes behind it. The client cannot choose between them.
-    const world = createWorld((node) => [
-      withOthers(node, () => ({
-        receiptOf: (hash) => (fork.isHeard ? other : node).receiptOf(hash),
-        blockHashOf: (number) => (fork.isHeard ? other : node).blockHashOf(number),
-        viewOf: (hash, blocks) => (fork.isHeard ? other : node).viewOf(hash, blocks),
-      })),
-    ]);
-    const { log, mine, last, tokens, takeOver, request } = world;
-    const lane = await takeOver();
-    await lane.take([request('a')]);
-    await lane.turn();
-    other.mine();
-    await other.send(log.transactions[0]!.signedBytes);
-    other.mine();
-    mine(DEPTH + 2);
-    fork.isHeard = true;
-    await expect(lane.turn()).rejects.toThrow(/another block/);
-    expect(last()).toMatchObject({ status: 'pending', nonce: 0 });
-    fork.isHeard = false;
-    await lane.turn();
-    expect([last().status, tokens()]).toEqual(['succeeded', 1]);
-  });
-
-  it('uses one node for a whole turn, and repeats the turn with the next one when that fails', async () => {
-    const requested: string[] = [];
-    const watch = (name: string, node: ChainNode): ChainNode =>
-      new Proxy(node, {
-        get: (_node, request: keyof ChainNode) => {
-          requested.push(name);
-          if (name === 'first' && request === 'receiptOf') throw new NodeFault('busy', 'asked too often');
-          return node[request];
-        },
-      });
-    const { takeOver, request, mine, last } = createWorld((node) => [watch('first', node), watch('second', node)]);
-    const lane = await takeOver();
-    await lane.take([request('a')]);
-    await lane.turn();
-    mine(DEPTH + 1);
-    requested.splice(0);
-    await lane.turn();
-    expect(requested.join(' ')).toMatch(/^(first )+(second ?)+$/);
-    expect(last()).toMatchObject({ status: 'succeeded' });
-  });
-
-  it('reports a node whose chain ends before the last final block, and goes on with another node', async () => {
-    const old = { isHeard: false };
-    const world = createWorld((node) => [
-      withOthers(node, () => ({
-        head: async (known) =>
-          old.isHeard ? { ...(await node.head(known)), number: 1, finalized: 0 } : node.head(known),
-      })),
-    ]);
-    const { mine, last, takeOver, request } = world;
-    const lane = await takeOver();
-    await lane.take([request('a', { tokenId: '1' })]);
-    await lane.turn();
-    mine(10);
-    await lane.turn();
-    old.isHeard = true;
-    await lane.take([request('b', { tokenId: '2' })]);
-    expect(await pass(world, lane, 3)).toHaveLength(3);
-    expect(last('b')).toMatchObject({
-      stage: 'waiting',
-      reason: expect.stringContaining('the node ends before block'),
-    });
-    expect(lane.pendingSinceMs).not.toBeNull();
-    old.isHeard = false;
-    await lane.turn();
-    expect(last('b')).toMatchObject({ stage: 'logged', reason: null });
-  });
-
-  it('skips a node of a chain with another chain id', async () => {
-    const other = (node: ChainNode) => withOthers(node, () => ({ chainId: async () => 1 }));
-    const both = createWorld((node) => [other(node), node]);
-    const lane = await both.takeOver();
-    await lane.take([both.request('a')]);
-    await lane.turn();
-    expect(both.last()).toMatchObject({ stage: 'logged' });
-    const none = createWorld((node) => [other(node)]);
-    const waiting = await none.takeOver();
-    await waiting.take([none.request('a')]);
-    await waiting.turn();
-    expect(none.last()).toMatchObject({ stage: 'waiting', reason: expect.stringContaining('serves the chain 1') });
-    // The worker logs it, and the lane is degraded.
-    expect(waiting.faults.map(String)).toEqual([expect.stringContaining('serves the chain 1')]);
-  });
+it('nothing counts as final from a node with another final block', async () => {
+  const other = new MemoryNode(new MemoryChain(CONTRACTS), { depth: DEPTH });
+  const fork = { isHeard: false };
+  // One address with two nodes behind it. The client cannot choose between them.
+  const world = createWorld((node) => [
+    withOthers(node, () => ({
+      receiptOf: (hash) => (fork.isHeard ? other : node).receiptOf(hash),
+      blockHashOf: (number) => (fork.isHeard ? other : node).blockHashOf(number),
+      viewOf: (hash, blocks) => (fork.isHeard ? other : node).viewOf(hash, blocks),
+    })),
+  ]);
+  const { log, mine, last, tokens, takeOver, request } = world;
+  const lane = await takeOver();
+  await lane.take([request('a')]);
+  await lane.turn();
+  other.mine();
+  await other.send(log.transactions[0]!.signedBytes);
+  other.mine();
+  mine(DEPTH + 2);
+  fork.isHeard = true;
+  await expect(lane.turn()).rejects.toThrow(/another block/);
+  expect(last()).toMatchObject({ status: 'pending', nonce: 0 });
+  fork.isHeard = false;
+  await lane.turn();
+  expect([last().status, tokens()]).toEqual(['succeeded', 1]);
 });
 
-describe('a lane with a contract that runs out of gas or is broken', () => {
-  it('fails an asset that cannot be executed alone, and mints all others', async () => {
-    const world = createWorld((node) => [
-      withOthers(node, () => ({
-        // The contract cannot finish with more than two assets, nor with the owner of this one.
-        call: async (call) =>
-          isMintOf(SWORDS, call) && (call.data.includes('dead') || call.data.length > 1_200)
-            ? UNRUNNABLE
-            : node.call(call),
-      })),
-    ]);
-    const lane = await world.takeOver();
-    const owner = `0x${'dead'.repeat(10)}`;
-    await lane.take([
-      ...[world.request('bad', { owner }), world.request('other', { contract: SHIELDS })],
-      ...Array.from({ length: 6 }, (_, at) => world.request(`a${at}`)),
-    ]);
-    expect(await pass(world, lane)).toEqual([]);
-    expect(world.last('bad')).toMatchObject({ status: 'failed', error: UNRUNNABLE.message });
-    expect(world.tokens()).toBe(7);
-  });
-
-  it('fails no asset because a node is too busy, or because a repeated call then succeeds', async () => {
-    let count = 0;
-    const world = createWorld((node) => [
-      withOthers(node, () => ({
-        call: async (call) => {
-          if (isMintOf(SWORDS, call)) return ++count % 2 === 0 ? node.call(call) : UNRUNNABLE;
-          return isMintOf(SHIELDS, call) ? { ...UNRUNNABLE, isSure: false } : node.call(call);
-        },
-      })),
-    ]);
-    const lane = await world.takeOver();
-    await lane.take([world.request('a'), world.request('b', { contract: SHIELDS })]);
-    await pass(world, lane, 5);
-    expect(world.log.states.filter(({ status }) => status === 'failed')).toEqual([]);
-    expect(world.last('b')).toMatchObject({ stage: 'waiting', reason: UNRUNNABLE.message });
-  });
-
-  it('goes on with other collections when the node fails for one, and gives the reason in the states', async () => {
-    const world = createWorld((node) => [
-      withOthers(node, () => ({
-        call: async (call) => {
-          if (call.to === SWORDS) throw new NodeFault('unreachable', 'the node refused it');
-          return node.call(call);
-        },
-      })),
-    ]);
-    const lane = await world.takeOver();
-    await lane.take([world.request('a'), world.request('b', { contract: SHIELDS })]);
-    expect(await pass(world, lane)).toEqual([]);
-    expect(world.last('a')).toMatchObject({ stage: 'waiting', reason: expect.stringContaining('refused it') });
-    expect(world.last('b')).toMatchObject({ status: 'succeeded' });
-    expect(lane.faults).toHaveLength(1);
-  });
-
-  it('goes on with others when an event or a receipt of one cannot be decoded', async () => {
-    const world = createWorld((node) => {
-      const { receiptOf } = node;
-      return [
-        Object.assign(node, {
-          receiptOf: async (hash: string) => {
-            const receipt = await receiptOf(hash);
-            if (receipt?.logs.some(({ address }) => address === SHIELDS)) throw new Error('no such thing');
-            const broken = ({ topics, ...log }: NonNullable<typeof receipt>['logs'][number]) => ({
-              ...log,
-              topics: [TRANSFER_SINGLE, topics[1]!, topics[1]!, topics[2]!],
-              data: '0x',
-            });
-            return receipt && { ...receipt, logs: receipt.logs.map(broken) };
-          },
-        }),
-      ];
+it('one node serves a whole turn, and the next one repeats the turn when it fails', async () => {
+  const requested: string[] = [];
+  const watch = (name: string, node: ChainNode): ChainNode =>
+    new Proxy(node, {
+      get: (_node, request: keyof ChainNode) => {
+        requested.push(name);
+        if (name === 'first' && request === 'receiptOf') throw new NodeFault('busy', 'rate limited');
+        return node[request];
+      },
     });
-    const lane = await world.takeOver();
-    await lane.take([world.request('a'), world.request('b', { contract: SHIELDS })]);
-    expect(await pass(world, lane)).toEqual([]);
-    expect(world.last('a')).toMatchObject({ status: 'succeeded', activityId: null });
-    expect(world.last('b')).toMatchObject({ status: 'pending', reason: expect.stringContaining('cannot be read') });
-  });
+  const { takeOver, request, mine, last } = createWorld((node) => [watch('first', node), watch('second', node)]);
+  const lane = await takeOver();
+  await lane.take([request('a')]);
+  await lane.turn();
+  mine(DEPTH + 1);
+  requested.splice(0);
+  await lane.turn();
+  expect(requested.join(' ')).toMatch(/^(first )+(second ?)+$/);
+  expect(last()).toMatchObject({ status: 'succeeded' });
 });
 
-describe('a lane that waits gives the reason, also for assets whose transaction is already logged', () => {
-  it.each([
-    ['funds are gone', (node: MemoryNode) => Object.assign(node, { balance: 1n }), /not enough funds/],
-    ['fees may not be raised', (node: MemoryNode) => Object.assign(node, { baseFee: 1_000n }), /higher fees/],
-  ])('when %s after a transaction began, and goes on by itself', async (_what, take, reason) => {
+it('a node that ends before the last final block is reported, and another one continues', async () => {
+  const old = { isHeard: false };
+  const world = createWorld((node) => [
+    withOthers(node, () => ({
+      head: async (known) =>
+        old.isHeard ? { ...(await node.head(known)), number: 1, finalized: 0 } : node.head(known),
+    })),
+  ]);
+  const { mine, last, takeOver, request } = world;
+  const lane = await takeOver();
+  await lane.take([request('a', { tokenId: '1' })]);
+  await lane.turn();
+  mine(10);
+  await lane.turn();
+  old.isHeard = true;
+  await lane.take([request('b', { tokenId: '2' })]);
+  expect(await pass(world, lane, 3)).toHaveLength(3);
+  expect(last('b')).toMatchObject({
+    stage: 'waiting',
+    reason: expect.stringContaining('the node ends before block'),
+  });
+  expect(lane.pendingSinceMs).not.toBeNull();
+  old.isHeard = false;
+  await lane.turn();
+  expect(last('b')).toMatchObject({ stage: 'logged', reason: null });
+});
+
+it('a node with another chain id is skipped', async () => {
+  const other = (node: ChainNode) => withOthers(node, () => ({ chainId: async () => 1 }));
+  const both = createWorld((node) => [other(node), node]);
+  const lane = await both.takeOver();
+  await lane.take([both.request('a')]);
+  await lane.turn();
+  expect(both.last()).toMatchObject({ stage: 'logged' });
+  const none = createWorld((node) => [other(node)]);
+  const waiting = await none.takeOver();
+  await waiting.take([none.request('a')]);
+  await waiting.turn();
+  expect(none.last()).toMatchObject({ stage: 'waiting', reason: expect.stringContaining('serves the chain 1') });
+  // The worker logs it, and the lane is degraded.
+  expect(waiting.faults.map(String)).toEqual([expect.stringContaining('serves the chain 1')]);
+});
+
+it('an asset that cannot be executed alone fails, and all others are minted', async () => {
+  const world = createWorld((node) => [
+    withOthers(node, () => ({
+      // The contract cannot finish with more than two assets, nor with the owner of this one.
+      call: async (call) =>
+        isMintOf(SWORDS, call) && (call.data.includes('dead') || call.data.length > 1_200)
+          ? UNRUNNABLE
+          : node.call(call),
+    })),
+  ]);
+  const lane = await world.takeOver();
+  const owner = `0x${'dead'.repeat(10)}`;
+  await lane.take([
+    ...[world.request('bad', { owner }), world.request('other', { contract: SHIELDS })],
+    ...Array.from({ length: 6 }, (_, at) => world.request(`a${at}`)),
+  ]);
+  expect(await pass(world, lane)).toEqual([]);
+  expect(world.last('bad')).toMatchObject({ status: 'failed', error: UNRUNNABLE.message });
+  expect(world.tokens()).toBe(7);
+});
+
+it('no asset fails because a node is too busy, or when a repeated call succeeds', async () => {
+  let count = 0;
+  const world = createWorld((node) => [
+    withOthers(node, () => ({
+      call: async (call) => {
+        if (isMintOf(SWORDS, call)) return ++count % 2 === 0 ? node.call(call) : UNRUNNABLE;
+        return isMintOf(SHIELDS, call) ? { ...UNRUNNABLE, isSure: false } : node.call(call);
+      },
+    })),
+  ]);
+  const lane = await world.takeOver();
+  await lane.take([world.request('a'), world.request('b', { contract: SHIELDS })]);
+  await pass(world, lane, 5);
+  expect(world.log.states.filter(({ status }) => status === 'failed')).toEqual([]);
+  expect(world.last('b')).toMatchObject({ stage: 'waiting', reason: UNRUNNABLE.message });
+});
+
+it('other collections continue when the node fails for one, with the reason in its states', async () => {
+  const world = createWorld((node) => [
+    withOthers(node, () => ({
+      call: async (call) => {
+        if (call.to === SWORDS) throw new NodeFault('unreachable', 'the node refused it');
+        return node.call(call);
+      },
+    })),
+  ]);
+  const lane = await world.takeOver();
+  await lane.take([world.request('a'), world.request('b', { contract: SHIELDS })]);
+  expect(await pass(world, lane)).toEqual([]);
+  expect(world.last('a')).toMatchObject({ stage: 'waiting', reason: expect.stringContaining('refused it') });
+  expect(world.last('b')).toMatchObject({ status: 'succeeded' });
+  expect(lane.faults).toHaveLength(1);
+});
+
+it('other collections continue when an event or receipt of one cannot be decoded', async () => {
+  const world = createWorld((node) => {
+    const { receiptOf } = node;
+    return [
+      Object.assign(node, {
+        receiptOf: async (hash: string) => {
+          const receipt = await receiptOf(hash);
+          if (receipt?.logs.some(({ address }) => address === SHIELDS)) throw new Error('no such thing');
+          const broken = ({ topics, ...log }: NonNullable<typeof receipt>['logs'][number]) => ({
+            ...log,
+            topics: [TRANSFER_SINGLE, topics[1]!, topics[1]!, topics[2]!],
+            data: '0x',
+          });
+          return receipt && { ...receipt, logs: receipt.logs.map(broken) };
+        },
+      }),
+    ];
+  });
+  const lane = await world.takeOver();
+  await lane.take([world.request('a'), world.request('b', { contract: SHIELDS })]);
+  expect(await pass(world, lane)).toEqual([]);
+  expect(world.last('a')).toMatchObject({ status: 'succeeded', activityId: null });
+  expect(world.last('b')).toMatchObject({ status: 'pending', reason: expect.stringContaining('cannot be read') });
+});
+
+it.each([
+  ['funds are gone', (node: MemoryNode) => Object.assign(node, { balance: 1n }), /not enough funds/],
+  ['fees may not be raised', (node: MemoryNode) => Object.assign(node, { baseFee: 1_000n }), /higher fees/],
+])(
+  'assets wait with the reason and resume without an operator when %s after a transaction began',
+  async (_what, take, reason) => {
     const world = createWorld(undefined, { feeMax: 40n, priorityFeeMax: 40n });
     const { node, last } = world;
     const lane = await world.takeOver();
@@ -222,61 +220,108 @@ describe('a lane that waits gives the reason, also for assets whose transaction 
     Object.assign(node, { balance: 10n ** 21n, baseFee: 10n });
     await pass(world, lane, DEPTH + 3);
     expect(last()).toMatchObject({ status: 'succeeded', reason: null });
-  });
+  },
+);
 
-  it('when a node refuses its bytes and the no-op too', async () => {
-    const world = createWorld((node) => [withOthers(node, () => ({ send: async () => ({ kind: 'refused' }) }))]);
+it('assets wait with the reason when a node refuses their bytes and the no-op', async () => {
+  const world = createWorld((node) => [withOthers(node, () => ({ send: async () => ({ kind: 'refused' }) }))]);
+  const lane = await world.takeOver();
+  await lane.take([world.request('a')]);
+  await pass(world, lane, 3);
+  expect(world.last()).toMatchObject({ stage: 'waiting', reason: expect.stringContaining('would replace it') });
+});
+
+it.each(['funds', 'refused', 'spent'] as const)(
+  'fees are not raised after the answer "%s", and the reason is written once',
+  async (kind) => {
+    const world = createWorld((node) => [withOthers(node, () => ({ send: async () => ({ kind }) }))]);
     const lane = await world.takeOver();
     await lane.take([world.request('a')]);
-    await pass(world, lane, 3);
-    expect(world.last()).toMatchObject({ stage: 'waiting', reason: expect.stringContaining('would replace it') });
-  });
+    await pass(world, lane, 5);
+    expect(world.last()).toMatchObject({ stage: 'waiting', nonce: 0 });
+    const { states, transactions } = world.log;
+    const before = [states.length, transactions.length];
+    await pass(world, lane, 30);
+    expect([states.length, transactions.length]).toEqual(before);
+  },
+);
 
-  it.each(['funds', 'refused', 'spent'] as const)(
-    'and raises no fees after the answer "%s", and gives the reason once',
-    async (kind) => {
-      const world = createWorld((node) => [withOthers(node, () => ({ send: async () => ({ kind }) }))]);
-      const lane = await world.takeOver();
-      await lane.take([world.request('a')]);
-      await pass(world, lane, 5);
-      expect(world.last()).toMatchObject({ stage: 'waiting', nonce: 0 });
-      const { states, transactions } = world.log;
-      const before = [states.length, transactions.length];
-      await pass(world, lane, 30);
-      expect([states.length, transactions.length]).toEqual(before);
-    },
-  );
+it('reasons of failing nodes are written at most once a minute', async () => {
+  let count = 0;
+  const world = createWorld((node) => [
+    withOthers(node, () => ({ head: () => Promise.reject(new NodeFault('unreachable', `fault ${count++}`)) })),
+  ]);
+  const lane = await world.takeOver();
+  await lane.take([world.request('a')]);
+  const { length } = world.log.states;
+  await pass(world, lane, 18);
+  expect(world.log.states.length - length).toBe(3);
+});
 
-  it('at most once a minute, however many faults its nodes have', async () => {
-    let count = 0;
-    const world = createWorld((node) => [
-      withOthers(node, () => ({ head: () => Promise.reject(new NodeFault('unreachable', `fault ${count++}`)) })),
-    ]);
-    const lane = await world.takeOver();
-    await lane.take([world.request('a')]);
-    const { length } = world.log.states;
-    await pass(world, lane, 18);
-    expect(world.log.states.length - length).toBe(3);
-  });
+it('assets wait with the reason when no node answers for some seconds, until one does', async () => {
+  const world = createWorld(undefined, { openNoncesMax: 1 });
+  const { node, time, last } = world;
+  const lane = await world.takeOver();
+  await lane.take([world.request('a')]);
+  await lane.turn();
+  await lane.take([world.request('b', { contract: SHIELDS })]);
+  node.isAway = true;
+  await expect(lane.turn()).rejects.toThrow();
+  expect(last('b')).toMatchObject({ stage: 'accepted' });
+  time.ms += 6_000;
+  await expect(lane.turn()).rejects.toThrow();
+  const reason = expect.stringContaining('the node does not answer');
+  expect(last('a')).toMatchObject({ stage: 'waiting', nonce: 0, reason });
+  expect(last('b')).toMatchObject({ stage: 'waiting', nonce: null, reason });
+  node.isAway = false;
+  await lane.turn();
+  expect(last('a')).toMatchObject({ stage: 'logged', reason: null });
+  expect(last('b')).toMatchObject({ stage: 'accepted', reason: null });
+});
 
-  it('when no node has answered for some seconds, and removes the reason when one answers', async () => {
-    const world = createWorld(undefined, { openNoncesMax: 1 });
-    const { node, time, last } = world;
-    const lane = await world.takeOver();
-    await lane.take([world.request('a')]);
+/** A node that refuses one kind of request. */
+const refusing = (node: ChainNode): ChainNode => ({
+  ...node,
+  receiptOf: () => Promise.reject(new NodeRefusal({ code: -32_000, message: 'indexing at a-secret', data: null })),
+});
+
+async function mint(nodesOf: (node: ChainNode) => readonly ChainNode[]) {
+  const world = createWorld(nodesOf);
+  const lane = await world.takeOver();
+  await lane.take([world.request('a', { tokenId: '1' })]);
+  for (let turns = 0; turns < 20; turns++) {
+    world.time.ms += 10_000;
+    world.mine(1);
     await lane.turn();
-    await lane.take([world.request('b', { contract: SHIELDS })]);
-    node.isAway = true;
-    await expect(lane.turn()).rejects.toThrow();
-    expect(last('b')).toMatchObject({ stage: 'accepted' });
-    time.ms += 6_000;
-    await expect(lane.turn()).rejects.toThrow();
-    const reason = expect.stringContaining('the node does not answer');
-    expect(last('a')).toMatchObject({ stage: 'waiting', nonce: 0, reason });
-    expect(last('b')).toMatchObject({ stage: 'waiting', nonce: null, reason });
-    node.isAway = false;
-    await lane.turn();
-    expect(last('a')).toMatchObject({ stage: 'logged', reason: null });
-    expect(last('b')).toMatchObject({ stage: 'accepted', reason: null });
-  });
+  }
+  return world;
+}
+
+it('a node that refuses one request is skipped, and the next one answers it', async () => {
+  expect((await mint((node) => [refusing(node), node])).last()).toMatchObject({ status: 'succeeded' });
+});
+
+it('the reason of waiting assets does not quote the node', async () => {
+  const { reason } = (await mint((node) => [refusing(node)])).last();
+  expect(reason).toMatch(/cannot be read: the node refused the request \(code -32000\)/);
+});
+
+it('a node with another final block is skipped, also when nothing is to be settled', async () => {
+  const other = { isHeard: false };
+  const hash = `0x${'11'.repeat(32)}`;
+  const world = createWorld((node) => [
+    { ...node, head: async (known) => ({ ...(await node.head(known)), ...(other.isHeard && { knownHash: hash }) }) },
+  ]);
+  const lane = await world.takeOver();
+  await lane.take([world.request('a', { tokenId: '1' })]);
+  await lane.turn();
+  world.mine(DEPTH + 2);
+  await lane.turn();
+  other.isHeard = true;
+  await lane.take([world.request('b', { tokenId: '2' })]);
+  await expect(lane.turn()).rejects.toThrow('another block 3 than the one that was final');
+  expect(world.last('b')).toMatchObject({ stage: 'accepted' });
+  other.isHeard = false;
+  await lane.turn();
+  expect(world.last('b')).toMatchObject({ stage: 'logged' });
 });

@@ -1,11 +1,12 @@
 import { createLogger } from '@playline/runtime';
 import { expect, it, onTestFinished } from 'vitest';
-import { CHAIN, SIGNER } from '../test/mint-requests.ts';
+import type { SignerLane } from '../ports.ts';
+import { CHAIN, SIGNER, SIGNERS } from '../test/mint-requests.ts';
 import { LaneLost } from './lane-context.ts';
-import { LaneWorker } from './lane-worker.ts';
+import { LaneWorker, LaneWorkers } from './lane-worker.ts';
 import type { MintLane } from './mint-lane.ts';
 
-it('a worker whose lane another writer has taken over does not fence that writer when requests arrive', async () => {
+it('a worker whose lane was taken over does not fence the other writer when requests arrive', async () => {
   const fenced = Object.assign(new Error('fenced'), { type: 'PRODUCER_FENCED' });
   let opened = 0;
   const lane = {
@@ -13,7 +14,7 @@ it('a worker whose lane another writer has taken over does not fence that writer
     faults: [],
     endUnlinked: async () => {},
     turn: async () => {},
-    take: () => Promise.reject(new LaneLost('what was written may not stand', { cause: fenced })),
+    take: () => Promise.reject(new LaneLost('the outcome of a write is unknown', { cause: fenced })),
     close: async () => {},
   };
   const worker = new LaneWorker({
@@ -29,4 +30,143 @@ it('a worker whose lane another writer has taken over does not fence that writer
   await expect(worker.take([])).rejects.toThrow(LaneLost);
   for (let at = 0; at < 3; at++) await expect(worker.take([])).rejects.toThrow('another writer of the signer');
   expect(opened).toBe(1);
+});
+
+const [ONE, OTHER] = SIGNERS.map((signer): SignerLane => ({ chain: CHAIN, signer })) as [SignerLane, SignerLane];
+
+/** Workers that record what happens to them, and the signers with pending assets, by partition. */
+function openWorkers(pending: Map<number, SignerLane[]> = new Map()) {
+  const logged: string[] = [];
+  const idle = { is: false };
+  const nameOf = ({ signer }: SignerLane) => (signer === ONE.signer ? 'one' : 'other');
+  const workers = new LaneWorkers({
+    open: (lane) => {
+      logged.push(`${nameOf(lane)} opened`);
+      const close = async () => void logged.push(`${nameOf(lane)} closed`);
+      return {
+        lane,
+        close,
+        current: {
+          ledger: {
+            get isIdle() {
+              return idle.is;
+            },
+          },
+        },
+      };
+    },
+    find: async (partition) => pending.get(partition) ?? [],
+    onFault: (fault) => {
+      throw fault;
+    },
+  });
+  return { workers, logged, idle, pending };
+}
+
+it('a worker lives while this process reads a partition with requests of its signer', async () => {
+  const { workers, logged } = openWorkers();
+  expect(workers.of(ONE, 0)).toBe(workers.of(ONE, 3));
+  workers.revoke(0);
+  expect(logged).toEqual(['one opened']);
+  workers.revoke(3);
+  expect(logged).toEqual(['one opened', 'one closed']);
+});
+
+it('a worker lives when an earlier assignment ends after the next one has begun', async () => {
+  const { workers, logged } = openWorkers(new Map([[0, [ONE]]]));
+  await workers.assign({ partition: 0 });
+  await workers.assign({ partition: 0 });
+  workers.revoke(0);
+  await workers.reconcile();
+  expect(logged).toEqual(['one opened']);
+  workers.revoke(0);
+  expect(logged).toEqual(['one opened', 'one closed']);
+});
+
+it('a worker ends with its partition, also after assignments that failed', async () => {
+  const pending = new Map([[0, [ONE]]]);
+  const { workers, logged } = openWorkers(pending);
+  const [first, next] = [{ partition: 0 }, { partition: 0 }];
+  const get = pending.get.bind(pending);
+  pending.get = () => {
+    throw new Error('Kafka is away');
+  };
+  for (let requested = 0; requested < 2; requested++) await expect(workers.assign(first)).rejects.toThrow('away');
+  pending.get = get;
+  await workers.assign(next);
+  workers.revoke(0);
+  expect(logged).toEqual(['one opened']);
+  workers.revoke(0);
+  expect(logged).toEqual(['one opened', 'one closed']);
+});
+
+it('a worker is opened for pending assets that another process left in this partition', async () => {
+  const { workers, logged, pending } = openWorkers();
+  await workers.assign({ partition: 3 });
+  pending.set(3, [ONE]);
+  await workers.reconcile();
+  expect(logged).toEqual(['one opened']);
+  // It is opened only once.
+  await workers.reconcile();
+  expect(logged).toEqual(['one opened']);
+});
+
+it('a worker is closed when its pending assets have belonged to another process for twelve checks', async () => {
+  const { workers, logged, pending, idle } = openWorkers(new Map([[3, [OTHER]]]));
+  const reconcile = async (count: number) => {
+    for (let at = 0; at < count; at++) await workers.reconcile();
+  };
+  await workers.assign({ partition: 3 });
+  workers.of(ONE, 0);
+  idle.is = true;
+  pending.clear();
+  await reconcile(20);
+  expect(logged).toEqual(['other opened', 'one opened']);
+  idle.is = false;
+  pending.set(3, [OTHER]);
+  await reconcile(11);
+  expect(logged).toEqual(['other opened', 'one opened']);
+  await reconcile(1);
+  expect(logged).toEqual(['other opened', 'one opened', 'one closed']);
+  pending.clear();
+  await workers.close();
+  expect(logged.at(-1)).toBe('other closed');
+});
+
+it('a worker is replaced when two consecutive checks find pending assets that it does not know', async () => {
+  const { workers, logged, pending, idle } = openWorkers();
+  await workers.assign({ partition: 3 });
+  workers.of(ONE, 0);
+  idle.is = true;
+  pending.set(3, [ONE]);
+  await workers.reconcile();
+  pending.clear();
+  await workers.reconcile();
+  pending.set(3, [ONE]);
+  await workers.reconcile();
+  expect(logged).toEqual(['one opened']);
+  await workers.reconcile();
+  expect(logged).toEqual(['one opened', 'one closed', 'one opened']);
+  idle.is = false;
+  for (let at = 0; at < 20; at++) await workers.reconcile();
+  // It lives as long as one of its partitions is read here.
+  workers.revoke(0);
+  expect(logged).toHaveLength(3);
+  workers.revoke(3);
+  expect(logged.at(-1)).toBe('one closed');
+});
+
+it('a worker is not closed by checks that see nothing pending between requests', async () => {
+  const { workers, logged, pending } = openWorkers();
+  await workers.assign({ partition: 3 });
+  workers.of(ONE, 3);
+  for (let round = 0; round < 5; round++) {
+    for (let at = 0; at < 11; at++) await workers.reconcile();
+    // Work in between: a check that finds it, then a request.
+    pending.set(3, [ONE]);
+    if (round % 2 === 0) await workers.reconcile();
+    pending.clear();
+    if (round % 2 === 1) workers.of(ONE, 3);
+  }
+  expect(logged).toEqual(['one opened']);
 });

@@ -172,10 +172,7 @@ interface Managed<W> {
   mismatches: number;
 }
 
-/**
- * Workers of the signers whose requests this process reads. After partitions were added a signer has requests in
- * several; pending assets belong to the partition of its key.
- */
+/** Workers of the signers whose requests this process reads, possibly in several partitions. */
 export class LaneWorkers<W extends ManagedWorker> {
   readonly #parts: LaneWorkersParts<W>;
   readonly #workers = new Map<string, Managed<W>>();

@@ -1,218 +1,373 @@
-import { describe, expect, it } from 'vitest';
+import type { MintStateRecord } from '@playline/contracts';
+import { expect, it } from 'vitest';
+import type { LaneChange } from '../ports.ts';
 import { ADDRESS, createWorld, DEPTH } from '../test/lane-world.ts';
-import { CHAIN, SIGNER, SWORDS } from '../test/mint-requests.ts';
+import { CHAIN, SIGNER, SWORDS, toRequest } from '../test/mint-requests.ts';
+import { LaneLost, toFirstState } from './lane-context.ts';
+import { LaneJournal } from './mint-lane.ts';
+import { MintLedger } from './mint-ledger.ts';
 
-describe('a lane', () => {
-  it('accepts, logs and sends, and reports success once the block is final and not before', async () => {
-    const { takeOver, request, mine, last, tokens } = createWorld();
-    const lane = await takeOver();
-    await lane.take([request('a', { tokenId: '7' })]);
-    expect(last()).toMatchObject({ stage: 'accepted', status: 'pending', revision: 1 });
-    await lane.turn();
-    expect(last()).toMatchObject({ stage: 'logged', nonce: 0 });
-    mine(DEPTH);
-    await lane.turn();
-    expect(last()).toMatchObject({ stage: 'mined', status: 'pending' });
+it('a lane accepts, logs and sends an asset, and reports success once its block is final', async () => {
+  const { takeOver, request, mine, last, tokens } = createWorld();
+  const lane = await takeOver();
+  await lane.take([request('a', { tokenId: '7' })]);
+  expect(last()).toMatchObject({ stage: 'accepted', status: 'pending', revision: 1 });
+  await lane.turn();
+  expect(last()).toMatchObject({ stage: 'logged', nonce: 0 });
+  mine(DEPTH);
+  await lane.turn();
+  expect(last()).toMatchObject({ stage: 'mined', status: 'pending' });
+  mine(1);
+  await lane.turn();
+  expect(last()).toMatchObject({ stage: 'settled', status: 'succeeded', tokenId: '7', error: null });
+  expect(tokens()).toBe(1);
+});
+
+it('a lane accepts one of two concurrent requests of a reference id from two partitions', async () => {
+  const { takeOver, request, log } = createWorld();
+  const lane = await takeOver();
+  const taken = await Promise.all([
+    lane.take([request('a')]),
+    lane.take([{ ...request('a', { attempt: 2 }), partition: 3 }]),
+  ]);
+  expect(taken.map(({ states, dropped }) => [states.length, dropped])).toEqual([
+    [1, 0],
+    [0, 1],
+  ]);
+  expect(log.states).toHaveLength(1);
+});
+
+it('a lane does not mint an asset again after a revert that a reorganisation may undo', async () => {
+  const { chain, node, takeOver, request, mine, last, tokens, log } = createWorld();
+  const lane = await takeOver();
+  await lane.take([request('a', { tokenId: '7' })]);
+  await lane.turn();
+  chain.setRole(SWORDS, ADDRESS, false);
+  mine(1);
+  await lane.turn();
+  expect(last()).toMatchObject({ stage: 'reverted', status: 'pending', nonce: 0 });
+  chain.setRole(SWORDS, ADDRESS, true);
+  mine(1);
+  await lane.turn();
+  // No new nonce begins: on the other branch the same bytes succeed.
+  expect(log.transactions.filter(({ kind }) => kind === 'mint')).toHaveLength(1);
+  chain.leave(2);
+  await lane.turn();
+  expect([last().stage, node.poolSize]).toEqual(['logged', 1]);
+  mine(DEPTH + 1);
+  await lane.turn();
+  expect(last()).toMatchObject({ status: 'succeeded' });
+  expect(tokens()).toBe(1);
+});
+
+it('a lane mints an asset with another nonce once the revert is final', async () => {
+  const { chain, takeOver, request, mine, last, tokens } = createWorld();
+  const lane = await takeOver();
+  await lane.take([request('a', { tokenId: '7' })]);
+  await lane.turn();
+  chain.setRole(SWORDS, ADDRESS, false);
+  mine(1);
+  chain.setRole(SWORDS, ADDRESS, true);
+  mine(DEPTH);
+  await lane.turn();
+  expect(last()).toMatchObject({ stage: 'logged', nonce: 1 });
+  mine(DEPTH + 1);
+  await lane.turn();
+  expect([last().status, tokens()]).toEqual(['succeeded', 1]);
+});
+
+it.each([
+  [
+    'has no role',
+    ({ chain }: ReturnType<typeof createWorld>) => chain.setRole(SWORDS, ADDRESS, false),
+    /has no MINTER_ROLE/,
+  ],
+  [
+    'has no funds',
+    ({ node }: ReturnType<typeof createWorld>) => Object.assign(node, { balance: 1n }),
+    /not enough funds/,
+  ],
+  [
+    'has fees above the maximum',
+    ({ node }: ReturnType<typeof createWorld>) => Object.assign(node, { baseFee: 30_000n }),
+    /higher fees/,
+  ],
+  [
+    'has a disabled key',
+    ({ key }: ReturnType<typeof createWorld>) =>
+      Object.assign(key, { status: { kind: 'waits', reason: 'The key is disabled.' } }),
+    /disabled/,
+  ],
+])('a lane that %s writes the reason once, and resumes without an operator', async (_what, take, reason) => {
+  const world = createWorld();
+  const { chain, node, key, takeOver, request, mine, last, log } = world;
+  const lane = await takeOver();
+  take(world);
+  mine(1);
+  await lane.take([request('a', { tokenId: '7' })]);
+  await lane.turn();
+  expect(last()).toMatchObject({ stage: 'waiting', reason: expect.stringMatching(reason), nonce: null });
+  const { length } = log.states;
+  await lane.turn();
+  expect(log.states).toHaveLength(length);
+  chain.setRole(SWORDS, ADDRESS, true);
+  Object.assign(node, { balance: 10n ** 21n, baseFee: 10n });
+  Object.assign(key, { status: { kind: 'live' } });
+  mine(1);
+  await lane.turn();
+  expect(last()).toMatchObject({ stage: 'logged', reason: null, nonce: 0 });
+});
+
+it('a lane finishes the open nonces of a disabled key, with higher fees when a transaction is stuck', async () => {
+  const { node, key, time, takeOver, request, mine, last, log } = createWorld();
+  const lane = await takeOver();
+  await lane.take([request('a', { tokenId: '7' })]);
+  await lane.turn();
+  key.status = { kind: 'waits', reason: 'The key is disabled.' };
+  node.baseFee = 500n;
+  await lane.take([request('b', { tokenId: '8' })]);
+  for (let turn = 0; turn < 30 && last().status === 'pending'; turn++) {
+    time.ms += 10_000;
     mine(1);
     await lane.turn();
-    expect(last()).toMatchObject({ stage: 'settled', status: 'succeeded', tokenId: '7', error: null });
-    expect(tokens()).toBe(1);
-  });
+  }
+  expect(last()).toMatchObject({ referenceId: 'a', status: 'succeeded' });
+  expect(log.transactions.filter(({ kind }) => kind === 'mint').map(({ nonce }) => nonce)).toEqual([0, 0]);
+});
 
-  it('accepts one of two requests of a reference id that come at once, as from two partitions', async () => {
-    const { takeOver, request, log } = createWorld();
-    const lane = await takeOver();
-    const taken = await Promise.all([
-      lane.take([request('a')]),
-      lane.take([{ ...request('a', { attempt: 2 }), partition: 3 }]),
-    ]);
-    expect(taken.map(({ states, dropped }) => [states.length, dropped])).toEqual([
-      [1, 0],
-      [0, 1],
-    ]);
-    expect(log.states).toHaveLength(1);
-  });
+it('a lane reports success without a known token, and never frees the reference id', async () => {
+  const { node, takeOver, request, mine, last } = createWorld();
+  const lane = await takeOver();
+  const { receiptOf } = node;
+  node.receiptOf = async (hash) => {
+    const receipt = await receiptOf(hash);
+    return receipt === null ? null : { ...receipt, logs: [] };
+  };
+  await lane.take([request('a')]);
+  await lane.turn();
+  mine(DEPTH + 1);
+  await lane.turn();
+  expect(last()).toMatchObject({ status: 'succeeded', tokenId: null, activityId: null, error: null });
+  expect(await lane.take([request('a', { attempt: 1 })])).toMatchObject({ states: [], dropped: 1 });
+});
 
-  it('does not carry an asset again after a revert that a reorganisation may undo', async () => {
-    const { chain, node, takeOver, request, mine, last, tokens, log } = createWorld();
-    const lane = await takeOver();
-    await lane.take([request('a', { tokenId: '7' })]);
-    await lane.turn();
-    chain.setRole(SWORDS, ADDRESS, false);
-    mine(1);
-    await lane.turn();
-    expect(last()).toMatchObject({ stage: 'reverted', status: 'pending', nonce: 0 });
-    chain.setRole(SWORDS, ADDRESS, true);
-    mine(1);
-    await lane.turn();
-    // No new nonce begins: on the other branch the same bytes succeed.
-    expect(log.transactions.filter(({ kind }) => kind === 'mint')).toHaveLength(1);
-    chain.leave(2);
-    await lane.turn();
-    expect([last().stage, node.poolSize]).toEqual(['logged', 1]);
-    mine(DEPTH + 1);
-    await lane.turn();
-    expect(last()).toMatchObject({ status: 'succeeded' });
-    expect(tokens()).toBe(1);
-  });
+it('a lane replaces refused bytes with a logged no-op, and mints with the next nonce', async () => {
+  const { node, takeOver, request, mine, last, log, tokens } = createWorld();
+  const lane = await takeOver();
+  node.refusesNext = true;
+  await lane.take([request('a', { tokenId: '7' })]);
+  await lane.turn();
+  expect(log.transactions.map(({ kind, nonce, variant }) => [kind, nonce, variant])).toEqual([
+    ['mint', 0, 0],
+    ['high_water', 0, 0],
+    ['noop', 0, 1],
+  ]);
+  mine(DEPTH + 1);
+  await lane.turn();
+  expect(last()).toMatchObject({ stage: 'logged', nonce: 1 });
+  mine(DEPTH + 1);
+  await lane.turn();
+  expect([last().status, tokens()]).toEqual(['succeeded', 1]);
+});
 
-  it('mints it again with another nonce when the revert is final', async () => {
-    const { chain, takeOver, request, mine, last, tokens } = createWorld();
-    const lane = await takeOver();
-    await lane.take([request('a', { tokenId: '7' })]);
-    await lane.turn();
-    chain.setRole(SWORDS, ADDRESS, false);
-    mine(1);
-    chain.setRole(SWORDS, ADDRESS, true);
-    mine(DEPTH);
-    await lane.turn();
-    expect(last()).toMatchObject({ stage: 'logged', nonce: 1 });
-    mine(DEPTH + 1);
-    await lane.turn();
-    expect([last().status, tokens()]).toEqual(['succeeded', 1]);
+it('a lane begins nothing on another chain than the one it has signed for', async () => {
+  const { takeOver, request, mine, last, node } = createWorld();
+  const lane = await takeOver();
+  await lane.take([request('a', { tokenId: '7' })]);
+  await lane.turn();
+  mine(1);
+  Object.assign(node, { genesisHash: async () => `0x${'99'.repeat(32)}` });
+  await lane.take([request('b', { tokenId: '8' })]);
+  await lane.turn();
+  expect(last()).toMatchObject({
+    referenceId: 'b',
+    stage: 'waiting',
+    reason: expect.stringContaining('another chain'),
   });
+});
 
-  it.each([
-    [
-      'has no role',
-      ({ chain }: ReturnType<typeof createWorld>) => chain.setRole(SWORDS, ADDRESS, false),
-      /has no MINTER_ROLE/,
-    ],
-    [
-      'has no funds',
-      ({ node }: ReturnType<typeof createWorld>) => Object.assign(node, { balance: 1n }),
-      /not enough funds/,
-    ],
-    [
-      'asks for more than the cap',
-      ({ node }: ReturnType<typeof createWorld>) => Object.assign(node, { baseFee: 30_000n }),
-      /higher fees/,
-    ],
-    [
-      'has a disabled key',
-      ({ key }: ReturnType<typeof createWorld>) =>
-        Object.assign(key, { standing: { kind: 'waits', reason: 'The key is disabled.' } }),
-      /disabled/,
-    ],
-  ])('that %s gives the reason once, and goes on by itself', async (_what, take, reason) => {
-    const world = createWorld();
-    const { chain, node, key, takeOver, request, mine, last, log } = world;
-    const lane = await takeOver();
-    take(world);
-    mine(1);
-    await lane.take([request('a', { tokenId: '7' })]);
-    await lane.turn();
-    expect(last()).toMatchObject({ stage: 'waiting', reason: expect.stringMatching(reason), nonce: null });
-    const { length } = log.states;
-    await lane.turn();
-    expect(log.states).toHaveLength(length);
-    chain.setRole(SWORDS, ADDRESS, true);
-    Object.assign(node, { balance: 10n ** 21n, baseFee: 10n });
-    Object.assign(key, { standing: { kind: 'live' } });
-    mine(1);
-    await lane.turn();
-    expect(last()).toMatchObject({ stage: 'logged', reason: null, nonce: 0 });
-  });
+it('a lane without records begins nothing while the address has transactions that are not final', async () => {
+  const { takeOver, request, mine, last, log, node } = createWorld();
+  const before = await takeOver();
+  await before.take([request('a', { tokenId: '7' })]);
+  await before.turn();
+  // The log is lost, but the sent transactions are not.
+  log.states.splice(0);
+  log.transactions.splice(0);
+  const lane = await takeOver();
+  await lane.take([request('a', { tokenId: '7' })]);
+  await lane.turn();
+  expect(last()).toMatchObject({ stage: 'waiting', reason: expect.stringContaining('not final and not known') });
+  expect(node.poolSize).toBe(1);
+  mine(DEPTH + 1);
+  await lane.turn();
+  // Its nonce is spent by now; the token exists already, as the contract reports.
+  expect(last()).toMatchObject({ status: 'failed', error: expect.stringContaining('ERC721InvalidSender') });
+});
 
-  it('finishes the open nonces of a disabled key, with higher fees where a transaction is stuck', async () => {
-    const { node, key, time, takeOver, request, mine, last, log } = createWorld();
-    const lane = await takeOver();
-    await lane.take([request('a', { tokenId: '7' })]);
-    await lane.turn();
-    key.standing = { kind: 'waits', reason: 'The key is disabled.' };
-    node.baseFee = 500n;
-    await lane.take([request('b', { tokenId: '8' })]);
-    for (let turn = 0; turn < 30 && last().status === 'pending'; turn++) {
-      time.ms += 10_000;
-      mine(1);
-      await lane.turn();
-    }
-    expect(last()).toMatchObject({ referenceId: 'a', status: 'succeeded' });
-    expect(log.transactions.filter(({ kind }) => kind === 'mint').map(({ nonce }) => nonce)).toEqual([0, 0]);
-  });
+it('a lane deletes settled transactions, but never the highest nonce', async () => {
+  const { takeOver, request, mine, log } = createWorld();
+  const lane = await takeOver();
+  await lane.take([request('a', { tokenId: '7' })]);
+  await lane.turn();
+  mine(DEPTH + 1);
+  await lane.turn();
+  const writer = await log.openWriter({ chain: CHAIN, signer: SIGNER });
+  expect((await writer.readTransactions()).map(({ kind, nonce }) => [kind, nonce])).toEqual([['high_water', 0]]);
+  const next = await takeOver();
+  await next.take([request('b', { tokenId: '8' })]);
+  await next.turn();
+  expect(log.states.at(-1)).toMatchObject({ referenceId: 'b', nonce: 1 });
+});
 
-  it('reports success even when it cannot tell which token was minted, and never frees the reference id', async () => {
-    const { node, takeOver, request, mine, last } = createWorld();
-    const lane = await takeOver();
-    const { receiptOf } = node;
-    node.receiptOf = async (hash) => {
-      const receipt = await receiptOf(hash);
-      return receipt === null ? null : { ...receipt, logs: [] };
-    };
-    await lane.take([request('a')]);
-    await lane.turn();
-    mine(DEPTH + 1);
-    await lane.turn();
-    expect(last()).toMatchObject({ status: 'succeeded', tokenId: null, activityId: null, error: null });
-    expect(await lane.take([request('a', { attempt: 1 })])).toMatchObject({ states: [], dropped: 1 });
-  });
+it('a lane is lost when an operator has given up its waiting assets, even if it writes nothing', async () => {
+  const { takeOver, request, key, log, last } = createWorld();
+  key.status = { kind: 'waits', reason: 'The key is disabled.' };
+  const lane = await takeOver();
+  await lane.take([request('a', { tokenId: '7' })]);
+  await lane.turn();
+  const operator = await log.openWriter({ chain: CHAIN, signer: SIGNER });
+  const failed = { status: 'failed', stage: 'settled', reason: null, error: 'Given up.', revision: 3 } as const;
+  await operator.append({ states: [{ ...last(), ...failed }], transactions: [], forgotten: [] });
+  await expect(lane.turn()).rejects.toThrow(LaneLost);
+  expect((await takeOver()).ledger.pending).toEqual([]);
+});
 
-  it('spends a nonce whose bytes a node refuses for good by a logged no-op, and mints with the next one', async () => {
-    const { node, takeOver, request, mine, last, log, tokens } = createWorld();
-    const lane = await takeOver();
-    node.refusesNext = true;
-    await lane.take([request('a', { tokenId: '7' })]);
-    await lane.turn();
-    expect(log.transactions.map(({ kind, nonce, variant }) => [kind, nonce, variant])).toEqual([
-      ['mint', 0, 0],
-      ['high_water', 0, 0],
-      ['noop', 0, 1],
-    ]);
-    mine(DEPTH + 1);
-    await lane.turn();
-    expect(last()).toMatchObject({ stage: 'logged', nonce: 1 });
-    mine(DEPTH + 1);
-    await lane.turn();
-    expect([last().status, tokens()]).toEqual(['succeeded', 1]);
-  });
+it('a lane that is lost does not drop requests for reference ids that were freed', async () => {
+  const { takeOver, request, node, time, log, last } = createWorld();
+  const lane = await takeOver();
+  node.isAway = true;
+  await lane.take([request('a', { tokenId: '7' })]);
+  const operator = await log.openWriter({ chain: CHAIN, signer: SIGNER });
+  const failed = { status: 'failed', stage: 'settled', reason: null, error: 'Given up.', revision: 2 } as const;
+  await operator.append({ states: [{ ...last(), ...failed }], transactions: [], forgotten: [] });
+  time.ms += 1_000;
+  // No node answers, so it writes nothing that would be fenced.
+  await expect(lane.turn()).rejects.toThrow('does not answer');
+  const again = request('a', { tokenId: '7', attempt: 2 });
+  await expect(lane.take([again])).rejects.toThrow(LaneLost);
+  expect(await (await takeOver()).take([again])).toMatchObject({ dropped: 0, states: [{ status: 'pending' }] });
+});
 
-  it('begins nothing on a chain other than the one it has signed for', async () => {
-    const { takeOver, request, mine, last, node } = createWorld();
-    const lane = await takeOver();
-    await lane.take([request('a', { tokenId: '7' })]);
-    await lane.turn();
-    mine(1);
-    Object.assign(node, { genesisHash: async () => `0x${'99'.repeat(32)}` });
-    await lane.take([request('b', { tokenId: '8' })]);
-    await lane.turn();
-    expect(last()).toMatchObject({
-      referenceId: 'b',
-      stage: 'waiting',
-      reason: expect.stringContaining('another chain'),
-    });
-  });
-
-  it('without records in the log begins nothing while the address has transactions that are not final', async () => {
-    const { takeOver, request, mine, last, log, node } = createWorld();
-    const before = await takeOver();
-    await before.take([request('a', { tokenId: '7' })]);
-    await before.turn();
-    // The log is lost, but the sent transactions are not.
-    log.states.splice(0);
-    log.transactions.splice(0);
-    const lane = await takeOver();
-    await lane.take([request('a', { tokenId: '7' })]);
-    await lane.turn();
-    expect(last()).toMatchObject({ stage: 'waiting', reason: expect.stringContaining('not final and not known') });
-    expect(node.poolSize).toBe(1);
-    mine(DEPTH + 1);
-    await lane.turn();
-    // Its nonce is spent by now; the token exists already, as the contract says.
-    expect(last()).toMatchObject({ status: 'failed', error: expect.stringContaining('ERC721InvalidSender') });
-  });
-
-  it('forgets transactions that nothing depends on any more, but never the largest nonce', async () => {
-    const { takeOver, request, mine, log } = createWorld();
-    const lane = await takeOver();
-    await lane.take([request('a', { tokenId: '7' })]);
-    await lane.turn();
-    mine(DEPTH + 1);
-    await lane.turn();
-    const writer = await log.openWriter({ chain: CHAIN, signer: SIGNER });
-    expect((await writer.readTransactions()).map(({ kind, nonce }) => [kind, nonce])).toEqual([['high_water', 0]]);
-    const next = await takeOver();
-    await next.take([request('b', { tokenId: '8' })]);
+it('nothing begins while a sent transaction that the log has lost is in the pool, and nothing is minted twice', async () => {
+  const { takeOver, request, mine, node, log, last, tokens, time } = createWorld();
+  const lane = await takeOver();
+  await lane.take([request('a')]);
+  await lane.turn();
+  mine(DEPTH + 1);
+  await lane.turn();
+  await lane.take([request('b')]);
+  const [states, transactions] = [log.states.length, log.transactions.length];
+  await lane.turn();
+  expect(last('b')).toMatchObject({ stage: 'logged', nonce: 1 });
+  // All brokers lose power, and the end of the log is lost.
+  log.states.splice(states);
+  log.transactions.splice(transactions);
+  // With other fees the transaction would have other bytes.
+  node.baseFee = 12n;
+  const next = await takeOver();
+  for (let turns = 0; turns < 4 * DEPTH; turns++) {
+    time.ms += 10_000;
     await next.turn();
-    expect(log.states.at(-1)).toMatchObject({ referenceId: 'b', nonce: 1 });
-  });
+    mine(1);
+  }
+  expect(tokens()).toBe(2);
+  expect(last('b')).toMatchObject({ stage: 'waiting', nonce: null, reason: expect.stringContaining('not known here') });
+  expect(log.transactions).toHaveLength(transactions);
+});
+
+it('a lane fails the assets of an unlinked collection, except those in a signed transaction', async () => {
+  const { takeOver, request, mine, unlinked, last, tokens } = createWorld();
+  const lane = await takeOver();
+  const linked = request('a', { tokenId: '7' });
+  await lane.take([linked]);
+  await lane.turn();
+  expect(last('a')).toMatchObject({ stage: 'logged' });
+  await lane.take([request('b', { tokenId: '8' })]);
+  unlinked.add(linked.request.projectId);
+  await lane.endUnlinked();
+  expect(last('b')).toMatchObject({ status: 'failed', error: 'The project has unlinked the collection.' });
+  expect(last('a')).toMatchObject({ status: 'pending' });
+  mine(DEPTH + 1);
+  await lane.turn();
+  expect(last('a')).toMatchObject({ status: 'succeeded' });
+  expect(tokens()).toBe(1);
+});
+
+it('a lane mints the same reference id for two projects', async () => {
+  const { takeOver, request } = createWorld();
+  const lane = await takeOver();
+  const [linked, moved] = [request('a', { tokenId: '7' }), request('a', { tokenId: '8', attempt: 2 })];
+  const accepted = await lane.take([linked, { ...moved, request: { ...moved.request, projectId: 'other' } }]);
+  expect(accepted).toMatchObject({ dropped: 0, states: [{ tokenId: '7' }, { tokenId: '8', projectId: 'other' }] });
+});
+
+it('the states of a lane do not contain metadata', async () => {
+  const { takeOver, request, log } = createWorld();
+  const lane = await takeOver();
+  const large = request('a', { tokenId: '7' });
+  await lane.take([{ ...large, request: { ...large.request, metadata: '{"name":"Sword"}' } }]);
+  expect(JSON.stringify([log.states, lane.ledger.pending])).not.toContain('Sword');
+});
+
+const statesOf = (count: number): MintStateRecord[] =>
+  Array.from({ length: count }, (_, offset) =>
+    toFirstState({ request: toRequest(`a${offset}`), partition: 0, offset }, 1),
+  );
+
+/** A journal whose log fails at the given write, counted from 0. */
+function openJournal({ failsAt = Number.POSITIVE_INFINITY } = {}) {
+  const written: LaneChange[] = [];
+  const ledger = new MintLedger();
+  const append = async (change: LaneChange) => {
+    if (written.length === failsAt) throw new Error('the broker is away');
+    written.push(change);
+  };
+  const journal = new LaneJournal({ append, close: async () => {} }, ledger);
+  return { journal, ledger, written };
+}
+
+it('the journal of a lane writes changes in pieces, so that no Kafka transaction lasts too long', async () => {
+  const { journal, ledger, written } = openJournal();
+  await journal.append({ states: statesOf(1_201) });
+  expect(written.map(({ states }) => states.length)).toEqual([500, 500, 201]);
+  expect(ledger.pending).toHaveLength(1_201);
+  const forgotten = Array.from({ length: 501 }, (_, nonce) => ({
+    chain: 'demo-chain',
+    signer: Buffer.alloc(20),
+    nonce,
+    variant: 0,
+    kind: 'mint' as const,
+  }));
+  await journal.append({ forgotten });
+  expect(written.slice(3).map((change) => change.forgotten.length)).toEqual([500, 1]);
+});
+
+it('the journal writes signed bytes and the states of their assets in one transaction', async () => {
+  const { journal, written } = openJournal();
+  const signed = {
+    chain: 'demo-chain',
+    signer: Buffer.alloc(20),
+    nonce: 0,
+    variant: 0,
+    kind: 'mint' as const,
+    assets: [],
+    contractAddress: null,
+    hash: Buffer.alloc(32),
+    signedBytes: Buffer.alloc(1),
+    gasLimit: 1,
+    loggedAt: 1,
+    genesisHash: Buffer.alloc(32),
+    maxFeePerGas: '1',
+    maxPriorityFeePerGas: '1',
+  };
+  await journal.append({ states: statesOf(501), transactions: [signed] });
+  expect(written.map(({ states, transactions }) => [states.length, transactions.length])).toEqual([[501, 1]]);
+});
+
+it('the journal applies the committed pieces when a later one fails, and the lane is lost', async () => {
+  const { journal, ledger } = openJournal({ failsAt: 1 });
+  await expect(journal.append({ states: statesOf(600) })).rejects.toThrow(LaneLost);
+  expect(ledger.pending).toHaveLength(500);
+  await expect(journal.append({ states: statesOf(1) })).rejects.toThrow(LaneLost);
 });

@@ -31,10 +31,7 @@ class ChainMistake extends Error {
   override readonly name = 'ChainMistake';
 }
 
-/**
- * Turns requests into states, states into transactions, and results into states. Every decision is on the log, so the
- * process may die at any step.
- */
+/** Turns requests into states, states into transactions, and results into states, all through the log. */
 export class MintLane {
   readonly #parts: MintLaneParts;
   readonly #writer: LaneWriter;

@@ -18,10 +18,7 @@ const compareOffsets = (one: MintStateRecord, other: MintStateRecord) =>
 export const isInBlock = ({ stage }: Pick<MintStateRecord, 'stage'>): boolean =>
   stage === 'mined' || stage === 'reverted';
 
-/**
- * State of a signer in memory, from its records alone: pending assets, digests of minted ones, the latest failed
- * attempts.
- */
+/** State of a signer, from its records alone: pending assets, digests of minted ones, latest failed attempts. */
 export class MintLedger {
   readonly #pending = new Map<string, MintStateRecord>();
   /** null after a change. */

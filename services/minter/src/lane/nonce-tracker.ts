@@ -86,10 +86,7 @@ export class NonceTracker {
     return (this.#blocks.get(nonce)?.number ?? -1) > finalized;
   }
 
-  /**
-   * Checks the highest block first: if it is unchanged, so are the earlier ones. Blocks behind the horizon are always
-   * read again.
-   */
+  /** Checks the highest block first: if it is unchanged, so are the earlier ones. */
   async #checkBlocks({ node }: LaneTurn): Promise<void> {
     const numbers = new Set([...this.#blocks.values()].map(({ number }) => number));
     for (const number of [...numbers].sort((one, other) => other - one)) {

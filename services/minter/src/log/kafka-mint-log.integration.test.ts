@@ -12,7 +12,7 @@ import {
 import { type AtomicPublisher, type LogReader, toPartition } from '@playline/stream';
 import { createSchemaRegistry, openAtomicPublisher, openLogReader } from '@playline/stream/kafka';
 import { type OwnStores, openOwnStores, testStores, until } from '@playline/testkit';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { toFirstState } from '../lane/lane-context.ts';
 import { MintLane } from '../lane/mint-lane.ts';
 import { createNodeChoice } from '../pipeline.ts';
@@ -25,7 +25,7 @@ const NOTHING = { states: [], transactions: [], forgotten: [] };
 
 let stores: OwnStores;
 let reader: LogReader;
-/** How often the reader was asked for the ends of logs. */
+/** Reads of the ends of logs. */
 let requested = 0;
 const opened: (AtomicPublisher | LaneWriter)[] = [];
 
@@ -83,81 +83,79 @@ const namesOf = async (writer: LaneWriter) => [
   ...new Set((await statesOf(writer)).map(({ referenceId }) => referenceId)),
 ];
 
-describe('the log of a lane', () => {
-  it('fences any other writer of the signer, and gives the next one all records of its own signer alone', async () => {
-    const log = createLog();
-    const before = await log.openWriter(ONE);
-    await before.append({ ...NOTHING, states: [stateOf(ONE, 'a'), stateOf(ONE, 'b')] });
-    await (await log.openWriter(OTHER)).append({ ...NOTHING, states: [stateOf(OTHER, 'theirs')] });
-    const next = await log.openWriter(ONE);
-    expect(await namesOf(next)).toEqual(['a', 'b']);
-    expect((await statesOf(next))[0]).toEqual(stateOf(ONE, 'a'));
-    await expect(before.append({ ...NOTHING, states: [stateOf(ONE, 'late')] })).rejects.toThrow();
-    expect(await namesOf(await log.openWriter(ONE))).toEqual(['a', 'b']);
-    expect(await log.lanesOf({ partition: 0, partitions: 1 })).toEqual([ONE, OTHER]);
-    await log.others.sync({ isWhole: true });
-    expect(log.others.isHeldByOther(ONE, stateOf(OTHER, 'theirs'))).toBe(true);
-    expect(log.others.isHeldByOther(ONE, stateOf(ONE, 'a'))).toBe(false);
-  });
+it('the log of a lane fences other writers of the signer, and gives the next one only the records of that signer', async () => {
+  const log = createLog();
+  const before = await log.openWriter(ONE);
+  await before.append({ ...NOTHING, states: [stateOf(ONE, 'a'), stateOf(ONE, 'b')] });
+  await (await log.openWriter(OTHER)).append({ ...NOTHING, states: [stateOf(OTHER, 'other')] });
+  const next = await log.openWriter(ONE);
+  expect(await namesOf(next)).toEqual(['a', 'b']);
+  expect((await statesOf(next))[0]).toEqual(stateOf(ONE, 'a'));
+  await expect(before.append({ ...NOTHING, states: [stateOf(ONE, 'late')] })).rejects.toThrow();
+  expect(await namesOf(await log.openWriter(ONE))).toEqual(['a', 'b']);
+  expect(await log.lanesOf({ partition: 0, partitions: 1 })).toEqual([ONE, OTHER]);
+  await log.others.sync({ isWhole: true });
+  expect(log.others.isHeldByOther(ONE, stateOf(OTHER, 'other'))).toBe(true);
+  expect(log.others.isHeldByOther(ONE, stateOf(ONE, 'a'))).toBe(false);
+});
 
-  it('is read past an open transaction of another signer, so that no committed record is missed', async () => {
-    const [sent, decided] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-    const log = createLog();
-    const before = await log.openWriter(ONE);
-    const hanging = await createLog(() => {
-      sent.resolve();
-      return decided.promise;
-    }).openWriter(OTHER);
-    const appending = hanging.append({ ...NOTHING, states: [stateOf(OTHER, 'open')] });
-    await sent.promise;
-    // Committed, but behind the open transaction, so a reader of committed records does not see it yet.
-    await before.append({ ...NOTHING, states: [stateOf(ONE, 'behind')] });
-    requested = 0;
-    const taken = log.openWriter(ONE);
-    await until('it waits for the open one', () => requested > 4);
-    decided.resolve();
-    await appending;
-    expect(await namesOf(await taken)).toContain('behind');
-  });
+it('the log of a lane is read past an open transaction of another signer', async () => {
+  const [sent, decided] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const log = createLog();
+  const before = await log.openWriter(ONE);
+  const hanging = await createLog(() => {
+    sent.resolve();
+    return decided.promise;
+  }).openWriter(OTHER);
+  const appending = hanging.append({ ...NOTHING, states: [stateOf(OTHER, 'open')] });
+  await sent.promise;
+  // Committed, but behind the open transaction, so a reader of committed records does not see it yet.
+  await before.append({ ...NOTHING, states: [stateOf(ONE, 'behind')] });
+  requested = 0;
+  const taken = log.openWriter(ONE);
+  await until('it waits for the open one', () => requested > 4);
+  decided.resolve();
+  await appending;
+  expect(await namesOf(await taken)).toContain('behind');
+});
 
-  it('keeps its partition when an operator adds partitions, so that nothing is lost or duplicated', async () => {
-    const [before, grown] = [createLog(), toGrownCount(ONE)];
-    const early = await before.openWriter(ONE);
-    await early.append({ ...NOTHING, states: [stateOf(ONE, 'early')], transactions: [highWaterOf(ONE, 7)] });
-    await stores.addPartitions(grown);
-    // A running writer keeps its partition, although another caller asks how many there are.
-    await before.openWriter(OTHER);
-    await early.append({ ...NOTHING, states: [stateOf(ONE, 'standing')] });
-    const next = await createLog().openWriter(ONE);
-    expect(await namesOf(next)).toEqual(expect.arrayContaining(['early', 'standing']));
-    expect(await next.readTransactions()).toContainEqual(highWaterOf(ONE, 7));
-    await next.append({ ...NOTHING, states: [stateOf(ONE, 'next')] });
-    const last = await createLog().openWriter(ONE);
-    expect(await namesOf(last)).toEqual(expect.arrayContaining(['early', 'standing', 'next']));
-    expect(await createLog().lanesOf({ partition: partitionOf(ONE, grown), partitions: grown })).toContainEqual(ONE);
-  });
+it('the log of a lane keeps its partition when partitions are added', async () => {
+  const [before, grown] = [createLog(), toGrownCount(ONE)];
+  const early = await before.openWriter(ONE);
+  await early.append({ ...NOTHING, states: [stateOf(ONE, 'early')], transactions: [highWaterOf(ONE, 7)] });
+  await stores.addPartitions(grown);
+  // A running writer keeps its partition, although another caller reads their number.
+  await before.openWriter(OTHER);
+  await early.append({ ...NOTHING, states: [stateOf(ONE, 'running')] });
+  const next = await createLog().openWriter(ONE);
+  expect(await namesOf(next)).toEqual(expect.arrayContaining(['early', 'running']));
+  expect(await next.readTransactions()).toContainEqual(highWaterOf(ONE, 7));
+  await next.append({ ...NOTHING, states: [stateOf(ONE, 'next')] });
+  const last = await createLog().openWriter(ONE);
+  expect(await namesOf(last)).toEqual(expect.arrayContaining(['early', 'running', 'next']));
+  expect(await createLog().lanesOf({ partition: partitionOf(ONE, grown), partitions: grown })).toContainEqual(ONE);
+});
 
-  it('refuses a signer whose records are in several partitions, with the reason', async () => {
-    const topic = stores.prefix + TOPICS.mintStates.name;
-    const state = stateOf(ONE, 'astray');
-    const publisher = await openAtomicPublisher({ brokers: testStores().kafka, name: `${stores.prefix}astray` });
-    opened.push(publisher);
-    const value = frameRecord(stores.schemaIdOf(topic), mintStateCodec.encode(state));
-    const partition = partitionOf(ONE, toGrownCount(ONE));
-    await publisher.publish([{ topic, partition, key: Buffer.from(toMintStateKey(state)), value, headers: {} }]);
-    const refusal = async () => {
-      try {
-        await (await createLog().openWriter(ONE)).close();
-        return '';
-      } catch (fault) {
-        return String(fault);
-      }
-    };
-    // A broker reports added partitions with a delay.
-    const isRefused = async () => /stand in several partitions of .*\(0, \d+\)/.test(await refusal());
-    await until('the signer is refused', isRefused);
-    await expect(createLog().openWriter(OTHER)).resolves.toBeDefined();
-  });
+it('the log of a lane refuses a signer with records in several partitions, with the reason', async () => {
+  const topic = stores.prefix + TOPICS.mintStates.name;
+  const state = stateOf(ONE, 'astray');
+  const publisher = await openAtomicPublisher({ brokers: testStores().kafka, name: `${stores.prefix}astray` });
+  opened.push(publisher);
+  const value = frameRecord(stores.schemaIdOf(topic), mintStateCodec.encode(state));
+  const partition = partitionOf(ONE, toGrownCount(ONE));
+  await publisher.publish([{ topic, partition, key: Buffer.from(toMintStateKey(state)), value, headers: {} }]);
+  const refusal = async () => {
+    try {
+      await (await createLog().openWriter(ONE)).close();
+      return '';
+    } catch (fault) {
+      return String(fault);
+    }
+  };
+  // A broker reports added partitions with a delay.
+  const isRefused = async () => /are in several partitions of .*\(0, \d+\)/.test(await refusal());
+  await until('the signer is refused', isRefused);
+  await expect(createLog().openWriter(OTHER)).resolves.toBeDefined();
 });
 
 /** Bytes that this process uses after everything unreachable is freed. */

@@ -209,9 +209,7 @@ interface Kept<R> {
 
 interface TopicLog<R> {
   readonly name: string;
-  /**
-   * Reads each record once. @param options.isWhole waits for all existing records, otherwise reads what is available
-   */
+  /** Reads each record once. @param options.isWhole waits for all existing records */
   follow(options: { readonly isWhole: boolean }): Promise<readonly LogBounds[]>;
   /** The partition with the signer's records, or that of its key. @throws Error when several partitions have some */
   homeOf(lane: SignerLane, bounds: readonly LogBounds[]): LogBounds;

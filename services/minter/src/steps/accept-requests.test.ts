@@ -1,5 +1,5 @@
 import type { MintStateRecord } from '@playline/contracts';
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { toAttemptKey } from '../lane/failed-attempts.ts';
 import { toFirstState } from '../lane/lane-context.ts';
 import { MintLedger } from '../lane/mint-ledger.ts';
@@ -19,44 +19,42 @@ const offset = (offset: number, ...given: Parameters<typeof toRequest>) => ({
 });
 const options = { changedAt: 5, forgotten: new Set<string>(), isHeldElsewhere: () => false };
 
-describe('requests of one reference id', () => {
-  it('count once while the first is pending, also within one batch', () => {
-    const ledger = openLedger();
-    const first = acceptRequests(ledger, [offset(0, 'a'), offset(1, 'a', { attempt: 1 }), offset(2, 'b')], options);
-    expect(first).toMatchObject({ states: [{ referenceId: 'a', requestOffset: 0 }, { referenceId: 'b' }], dropped: 1 });
-    ledger.apply({ ...nothing, states: first.states });
-    expect(acceptRequests(ledger, [offset(3, 'a', { attempt: 2 })], options)).toMatchObject({ states: [], dropped: 1 });
-  });
+it('a reference id is accepted once while it is pending, also within one batch', () => {
+  const ledger = openLedger();
+  const first = acceptRequests(ledger, [offset(0, 'a'), offset(1, 'a', { attempt: 1 }), offset(2, 'b')], options);
+  expect(first).toMatchObject({ states: [{ referenceId: 'a', requestOffset: 0 }, { referenceId: 'b' }], dropped: 1 });
+  ledger.apply({ ...nothing, states: first.states });
+  expect(acceptRequests(ledger, [offset(3, 'a', { attempt: 2 })], options)).toMatchObject({ states: [], dropped: 1 });
+});
 
-  it('are recognised by their attempts when read again, and a failed one is not accepted a second time', () => {
-    const ledger = openLedger();
-    const [state] = acceptRequests(ledger, [offset(0, 'a')], options).states;
-    ledger.apply({ ...nothing, states: [state!] });
-    expect(acceptRequests(ledger, [offset(0, 'a')], options)).toEqual({ states: [], dropped: 0, known: 1 });
-    ledger.apply({ ...nothing, states: [{ ...state!, status: 'failed', stage: 'settled', revision: 2 }] });
-    expect(acceptRequests(ledger, [offset(0, 'a')], options)).toEqual({ states: [], dropped: 0, known: 1 });
-    expect(acceptRequests(ledger, [offset(1, 'a', { attempt: 1 })], options).states).toHaveLength(1);
-  });
+it('requests read again are recognised by their attempts, and a failed one is not accepted again', () => {
+  const ledger = openLedger();
+  const [state] = acceptRequests(ledger, [offset(0, 'a')], options).states;
+  ledger.apply({ ...nothing, states: [state!] });
+  expect(acceptRequests(ledger, [offset(0, 'a')], options)).toEqual({ states: [], dropped: 0, known: 1 });
+  ledger.apply({ ...nothing, states: [{ ...state!, status: 'failed', stage: 'settled', revision: 2 }] });
+  expect(acceptRequests(ledger, [offset(0, 'a')], options)).toEqual({ states: [], dropped: 0, known: 1 });
+  expect(acceptRequests(ledger, [offset(1, 'a', { attempt: 1 })], options).states).toHaveLength(1);
+});
 
-  it('are recognised by their attempts when they have failed too long ago for memory', () => {
-    const first = offset(0, 'a');
-    const forgotten = new Set([toAttemptKey(first.request)]);
-    const next = offset(1, 'a', { attempt: 1 });
-    const accepted = acceptRequests(openLedger(), [first, next], { ...options, forgotten });
-    expect(accepted).toMatchObject({ states: [{ requestOffset: 1 }], dropped: 0, known: 1 });
-  });
+it('requests that failed long ago are recognised by their attempts', () => {
+  const first = offset(0, 'a');
+  const forgotten = new Set([toAttemptKey(first.request)]);
+  const next = offset(1, 'a', { attempt: 1 });
+  const accepted = acceptRequests(openLedger(), [first, next], { ...options, forgotten });
+  expect(accepted).toMatchObject({ states: [{ requestOffset: 1 }], dropped: 0, known: 1 });
+});
 
-  it('are dropped once one is minted, and that one is recognised when it is read again', () => {
-    const minted = { ...toFirstState(offset(0, 'a'), 1), status: 'succeeded', stage: 'settled', revision: 2 } as const;
-    const ledger = openLedger(minted);
-    const accepted = acceptRequests(ledger, [offset(0, 'a'), offset(1, 'a', { attempt: 1 })], options);
-    expect(accepted).toEqual({ states: [], dropped: 1, known: 1 });
-  });
+it('requests of a minted reference id are dropped, and the minted one is recognised', () => {
+  const minted = { ...toFirstState(offset(0, 'a'), 1), status: 'succeeded', stage: 'settled', revision: 2 } as const;
+  const ledger = openLedger(minted);
+  const accepted = acceptRequests(ledger, [offset(0, 'a'), offset(1, 'a', { attempt: 1 })], options);
+  expect(accepted).toEqual({ states: [], dropped: 1, known: 1 });
+});
 
-  it('are separate for each collection, and dropped where another signer uses them', () => {
-    const ledger = openLedger(toFirstState(offset(0, 'a'), 1));
-    const other = offset(1, 'a', { contract: `0x${'b1'.repeat(20)}` });
-    expect(acceptRequests(ledger, [other], options).states).toHaveLength(1);
-    expect(acceptRequests(ledger, [other], { ...options, isHeldElsewhere: () => true })).toMatchObject({ dropped: 1 });
-  });
+it('reference ids are separate for each collection, and dropped when another signer uses them', () => {
+  const ledger = openLedger(toFirstState(offset(0, 'a'), 1));
+  const other = offset(1, 'a', { contract: `0x${'b1'.repeat(20)}` });
+  expect(acceptRequests(ledger, [other], options).states).toHaveLength(1);
+  expect(acceptRequests(ledger, [other], { ...options, isHeldElsewhere: () => true })).toMatchObject({ dropped: 1 });
 });

@@ -19,10 +19,7 @@ export type NonceOutcome =
       readonly isFinal: boolean;
     };
 
-/**
- * Finds the variant in the chain. Final only if one answer has the receipt, its block and the last final block.
- * @throws NodeFault
- */
+/** Final only if one answer has the receipt, its block and the last final block. @throws NodeFault */
 export async function findOutcome(
   node: ChainNode,
   variants: readonly MintTransactionRecord[],

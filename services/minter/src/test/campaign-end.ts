@@ -70,7 +70,7 @@ function expectSameTokens(succeeded: readonly MintStateRecord[], chain: MemoryCh
     [token.contract, token.tokenId, token.owner, token.amount].join(' '),
   );
   const [one, other] = [reported.sort().join('\n'), made.sort().join('\n')];
-  assertThat(one === other, () => `states say ${reported.length} tokens, the chain has ${made.length}`);
+  assertThat(one === other, () => `states report ${reported.length} tokens, the chain has ${made.length}`);
 }
 
 /** The activity id must be that of the log that minted this token. */

@@ -86,7 +86,7 @@ class Campaign {
 
   async run(): Promise<CampaignReport> {
     for (let at = 0; at < STORM; at++) await this.#happen();
-    this.#mend();
+    this.#repair();
     for (let at = 0; !this.#isDone(); at++) {
       if (at === CALM_MAX) throw new Error(`it does not end: ${this.traffic.describeOpen()}`);
       await this.#happen();
@@ -180,7 +180,7 @@ class Campaign {
     this.#highest = Math.max(this.#highest, chain.head.number);
   }
 
-  #mend(): void {
+  #repair(): void {
     this.#isCalm = true;
     Object.assign(this.node, { isAway: false, baseFee: 10n, balance: 10n ** 21n, refusesNext: false });
     this.#setRoles();
@@ -265,14 +265,14 @@ class Campaign {
   /** The rule that everything depends on. */
   #assertLogged(bytes: Buffer): void {
     if (!this.log.transactions.some(({ signedBytes }) => signedBytes.equals(bytes)))
-      this.#fault = new Error('bytes were sent that do not stand in the log');
+      this.#fault = new Error('bytes were sent that are not in the log');
   }
 
   #wrapLog(of: Incarnation): MintLog {
     const others = this.log.createOthers();
     return {
       lanesOf: () => this.log.lanesOf(),
-      others: { ...others, sync: (options) => this.#step(of, 'look at others', () => others.sync(options)) },
+      others: { ...others, sync: (options) => this.#step(of, 'read others', () => others.sync(options)) },
       openWriter: (lane) =>
         this.#step(of, 'take-over', async () => {
           const writer = await this.log.openWriter(lane);
@@ -289,7 +289,7 @@ class Campaign {
     const isLost = !this.#isCalm && this.random.chance(0.01);
     if (isLost) this.#note('commit unknown');
     if (!isLost || this.random.chance(0.5)) await append(change);
-    if (isLost) throw new Error('nobody knows whether it was committed');
+    if (isLost) throw new Error('the outcome of the commit is unknown');
   }
 }
 

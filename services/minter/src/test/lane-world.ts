@@ -32,7 +32,7 @@ export function createWorld(
   const [node, log] = [new MemoryNode(chain, { depth: DEPTH }), new MemoryMintLog()];
   const time = { ms: 0 };
   const unlinked = new Set<string>();
-  const key: { standing: KeyStatus } = { standing: { kind: 'live' } };
+  const key: { status: KeyStatus } = { status: { kind: 'live' } };
   for (const contract of [SWORDS, SHIELDS]) chain.setRole(contract, ADDRESS, true);
   node.mine();
   let offset = 0;
@@ -55,7 +55,7 @@ export function createWorld(
           lanesOf: () => log.lanesOf(),
           others: log.createOthers(),
         },
-        signer: createMemorySigner(ADDRESS, () => key.standing),
+        signer: createMemorySigner(ADDRESS, () => key.status),
         isUnlinked: ({ projectId }) => unlinked.has(projectId),
         clock: { wallClockMs: () => time.ms, monotonicMs: () => time.ms },
       }),

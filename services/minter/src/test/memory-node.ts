@@ -82,7 +82,7 @@ export class MemoryNode implements ChainNode {
   }: Pick<UnsignedTransaction, 'nonce' | 'chainId' | 'maxFeePerGas'> & { address: string }): void {
     const call = { from: address, to: address, data: '0x', gas: 21_000, maxPriorityFeePerGas: 1n, ...given };
     const hash = `0x${createHash('sha256')
-      .update(toJson({ ...call, by: 'somebody else' }))
+      .update(toJson({ ...call, by: 'another program' }))
       .digest('hex')}`;
     this.#pool.set(`${address}:${given.nonce}`, { ...call, hash });
   }

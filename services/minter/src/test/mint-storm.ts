@@ -48,7 +48,7 @@ export async function runStorm(minting: Minting, seed: number): Promise<StormRep
     const states = await minting.settled(before + requests);
     const [reported, made] = [toTokens(states), await minting.tokens()];
     if (reported.join('\n') !== made.join('\n'))
-      throw new Error(`states say ${reported.length} tokens, the chain has ${made.length}`);
+      throw new Error(`states report ${reported.length} tokens, the chain has ${made.length}`);
     const own = states.filter(({ referenceId }) => referenceId.startsWith(`seed ${seed} `));
     const succeeded = own.filter(({ status }) => status === 'succeeded').length;
     return { requests, succeeded, failed: own.length - succeeded, struck };
@@ -62,7 +62,7 @@ class Minters {
   readonly #minting: Minting;
   readonly #name: string;
   #strangers = 0;
-  #ours: ServiceProcess | null = null;
+  #minter: ServiceProcess | null = null;
   #stranger: ServiceProcess | null = null;
 
   constructor(minting: Minting, seed: number) {
@@ -71,12 +71,12 @@ class Minters {
   }
 
   async start(): Promise<void> {
-    this.#ours ??= await this.#minting.start();
+    this.#minter ??= await this.#minting.start();
   }
 
   async kill(): Promise<void> {
-    await this.#ours?.stop('SIGKILL');
-    this.#ours = null;
+    await this.#minter?.stop('SIGKILL');
+    this.#minter = null;
   }
 
   async double(): Promise<void> {
@@ -85,9 +85,9 @@ class Minters {
 
   /** Suspends the process at any step: when it continues, it may have been fenced. */
   async freeze(ms: number): Promise<void> {
-    this.#ours?.child.kill('SIGSTOP');
+    this.#minter?.child.kill('SIGSTOP');
     await delay(ms);
-    this.#ours?.child.kill('SIGCONT');
+    this.#minter?.child.kill('SIGCONT');
   }
 
   async calm(): Promise<void> {
@@ -97,7 +97,7 @@ class Minters {
   }
 
   async close(): Promise<void> {
-    await Promise.all([this.#ours?.stop('SIGKILL'), this.#stranger?.stop('SIGKILL')]);
+    await Promise.all([this.#minter?.stop('SIGKILL'), this.#stranger?.stop('SIGKILL')]);
   }
 }
 
@@ -126,7 +126,7 @@ async function strike({ chain }: Minting, minters: Minters, random: Random): Pro
   return what;
 }
 
-/** Random requests of both collections; those for NOBODY must fail. */
+/** Random requests of both collections; those for NO_SIGNER must fail. */
 function toRequests({ contracts }: Minting, random: Random, name: string): Request[] {
   const { erc721, erc1155 } = contracts;
   const count = 1 + random.below(REQUESTS_MAX);

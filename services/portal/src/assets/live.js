@@ -1,9 +1,9 @@
-// Fills the table of live messages. What clients have sent becomes text of elements, never markup.
+// Fills the table of live messages. Text of clients becomes text of elements, never markup.
 import { offerCopy, toOwnTime } from './portal.js';
 
-/** More nobody looks at, and the page stays quick. */
+/** Keeps the page fast. */
 const ROWS_MAX = 200;
-/** While the page is paused; the oldest go first. */
+/** Events kept while the page is paused; the oldest are dropped first. */
 const HELD_MAX = 500;
 
 const root = document.querySelector('.live');
@@ -22,13 +22,13 @@ let status = null;
 let gaps = 0;
 
 function element(name, text, className) {
-  const made = document.createElement(name);
-  if (text !== undefined) made.textContent = text;
-  if (className !== undefined) made.className = className;
-  return made;
+  const created = document.createElement(name);
+  if (text !== undefined) created.textContent = text;
+  if (className !== undefined) created.className = className;
+  return created;
 }
 
-/** Isolated, so that letters that run the other way move nothing around them. */
+/** Isolated, so that right-to-left text moves nothing around it. */
 function textOf(text) {
   return element('bdi', text);
 }
@@ -39,7 +39,7 @@ function cellOf(...contents) {
   return cell;
 }
 
-/** What is copied is the value as it came. */
+/** Copies the unchanged value. */
 function toCopyButton(value, name) {
   const button = element('button', 'Copy', 'copy');
   button.type = 'button';
@@ -49,7 +49,6 @@ function toCopyButton(value, name) {
   return button;
 }
 
-/** Values are shown as they came. */
 function detailsOf(event) {
   const list = document.createElement('dl');
   const put = (name, value) => {
@@ -69,7 +68,7 @@ function detailsOf(event) {
   putToCopy('page', event.pageUrl);
   putToCopy('properties', event.properties);
   putToCopy('traits', event.traits);
-  put('cut', event.isCut ? 'properties or traits go on' : '');
+  put('cut', event.isCut ? 'properties or traits are longer' : '');
   put('reason', event.reason);
   const details = document.createElement('details');
   const summary = document.createElement('summary');
@@ -83,8 +82,8 @@ function nameOf(event) {
   return event.name || event.type || 'not shown';
 }
 
-function fateOf({ fate, reason }) {
-  return element('span', reason ? `${fate}: ${reason}` : fate, `fate ${fate}`);
+function outcomeOf({ outcome, reason }) {
+  return element('span', reason ? `${outcome}: ${reason}` : outcome, `outcome ${outcome}`);
 }
 
 function whoOf({ ids = {} }) {
@@ -95,12 +94,12 @@ function fill(row, event) {
   const received = new Date(event.receivedAt);
   const time = element('time', toOwnTime(received));
   time.dateTime = received.toISOString();
-  const isGone = event.fate === 'fenced';
+  const isGone = event.outcome === 'fenced';
   row.replaceChildren(
     cellOf(time),
-    cellOf(fateOf(event)),
+    cellOf(outcomeOf(event)),
     cellOf(event.type ?? ''),
-    isGone ? cellOf('of somebody who is erased') : cellOf(detailsOf(event)),
+    isGone ? cellOf('of an erased person') : cellOf(detailsOf(event)),
     cellOf(event.test ? `${event.surface} (test)` : (event.surface ?? '')),
     cellOf(textOf(whoOf(event))),
   );
@@ -111,38 +110,38 @@ function show(event) {
   if (empty !== null) empty.hidden = true;
   const row = document.createElement('tr');
   fill(row, event);
-  rows.set(event.place, { row, event });
+  rows.set(event.position, { row, event });
   body.prepend(row);
-  for (const [place, oldest] of rows) {
+  for (const [position, oldest] of rows) {
     if (rows.size <= ROWS_MAX) break;
     oldest.row.remove();
-    rows.delete(place);
+    rows.delete(position);
   }
 }
 
-/** What somebody erased has sent goes also while the page is paused. */
-function change({ place, fate, reason }) {
+/** Content of erased people is also removed while the page is paused. */
+function change({ position, outcome, reason }) {
   const toChanged = (event) =>
-    fate === 'fenced'
-      ? { kind: event.kind, place, fate, reason: '', receivedAt: event.receivedAt }
-      : { ...event, fate, reason };
-  held = held.map((event) => (event.place === place ? toChanged(event) : event));
-  const known = rows.get(place);
+    outcome === 'fenced'
+      ? { kind: event.kind, position, outcome, reason: '', receivedAt: event.receivedAt }
+      : { ...event, outcome, reason };
+  held = held.map((event) => (event.position === position ? toChanged(event) : event));
+  const known = rows.get(position);
   if (known === undefined) return;
   known.event = toChanged(known.event);
-  if (fate === 'fenced') fill(known.row, known.event);
-  else known.row.children[1].replaceChildren(fateOf(known.event));
+  if (outcome === 'fenced') fill(known.row, known.event);
+  else known.row.children[1].replaceChildren(outcomeOf(known.event));
 }
 
-function tell() {
+function showCounts() {
   if (status === null) return;
   const { isWatching, seen, shown, lost, share } = status;
   const parts = [isWatching ? `seen ${seen}, shown ${shown}` : 'Connecting…'];
   if (share < 1) parts.push(`a sample: ${Math.floor(share * 100)} % of the log was read`);
-  if (lost > 0) parts.push(`${lost} left out, because this page did not keep up`);
-  if (held.length > 0) parts.push(`${held.length} wait`);
+  if (lost > 0) parts.push(`${lost} dropped, because this page is too slow`);
+  if (held.length > 0) parts.push(`${held.length} waiting`);
   if (dropped > 0) parts.push(`${dropped} dropped while paused`);
-  if (gaps > 0) parts.push(`connection lost ${gaps} times; what came meanwhile is not shown`);
+  if (gaps > 0) parts.push(`connection lost ${gaps} times; messages in between are not shown`);
   counts.textContent = parts.join(' · ');
 }
 
@@ -152,13 +151,13 @@ function warn(text) {
 }
 
 function take(event) {
-  if (event.kind === 'fate') change(event);
+  if (event.kind === 'outcome') change(event);
   else if (event.kind === 'status') {
     status = event;
     warn(event.trouble);
   } else if (event.kind === 'end') {
     source.close();
-    warn(`This view has ended: ${event.reason}. Load the page again.`);
+    warn(`This view has ended: ${event.reason}. Reload the page.`);
   } else if (isPaused) {
     held.push(event);
     if (held.length > HELD_MAX) {
@@ -166,18 +165,18 @@ function take(event) {
       dropped += 1;
     }
   } else show(event);
-  tell();
+  showCounts();
 }
 
 pause.hidden = false;
 pause.addEventListener('click', () => {
   isPaused = !isPaused;
-  pause.textContent = isPaused ? 'Go on' : 'Pause';
+  pause.textContent = isPaused ? 'Resume' : 'Pause';
   if (!isPaused) {
     for (const event of held) show(event);
     held = [];
   }
-  tell();
+  showCounts();
 });
 
 const source = new EventSource(root.dataset.events);
@@ -188,7 +187,7 @@ source.addEventListener('open', () => {
 });
 source.addEventListener('error', () => {
   gaps += 1;
-  if (source.readyState === EventSource.CLOSED) warn('This view has ended. Load the page again.');
-  else warn('The connection is lost; it is tried again.');
-  tell();
+  if (source.readyState === EventSource.CLOSED) warn('This view has ended. Reload the page.');
+  else warn('Connection lost. Reconnecting…');
+  showCounts();
 });

@@ -1,16 +1,16 @@
-// Passkeys are made and asked for by the browser: without this file people sign in with a password.
+// Creates and uses passkeys. Without this file, people sign in with a password.
 
 const isSupported = typeof PublicKeyCredential === 'function' && 'parseCreationOptionsFromJSON' in PublicKeyCredential;
 
-/** What the portal asks, for what stands in the form; never kept. */
+/** Fetches the options of the portal for the values of the form. */
 async function optionsFor(form, path) {
-  const question = new URLSearchParams();
+  const query = new URLSearchParams();
   for (const name of ['code', 'login', 'name']) {
     const field = form.elements.namedItem(name);
-    if (field !== null) question.set(name, field.value);
+    if (field !== null) query.set(name, field.value);
   }
-  const answer = await fetch(`${path}?${question}`, { headers: { accept: 'application/json' }, cache: 'no-store' });
-  if (!answer.ok) throw new Error('The portal did not answer. Load the page again.');
+  const answer = await fetch(`${path}?${query}`, { headers: { accept: 'application/json' }, cache: 'no-store' });
+  if (!answer.ok) throw new Error('The portal did not answer. Reload the page.');
   return answer.json();
 }
 
@@ -23,19 +23,19 @@ async function credentialFor(kind, options) {
 for (const button of document.querySelectorAll('button[data-passkey]')) {
   if (!isSupported) continue;
   button.hidden = false;
-  const told = button.parentElement.querySelector('[data-passkey-told]');
+  const error = button.parentElement.querySelector('[data-passkey-error]');
   button.addEventListener('click', async () => {
     const { form } = button;
     button.disabled = true;
-    told.textContent = '';
+    error.textContent = '';
     try {
       const credential = await credentialFor(button.dataset.passkey, await optionsFor(form, button.dataset.options));
       form.elements.namedItem('response').value = JSON.stringify(credential.toJSON());
-      // As it is: a passkey needs no password beside it.
+      // `submit` skips validation: a passkey needs no password.
       form.submit();
     } catch (fault) {
-      told.textContent =
-        fault.name === 'NotAllowedError' ? 'No passkey was chosen, or it took too long: try again.' : fault.message;
+      error.textContent =
+        fault.name === 'NotAllowedError' ? 'No passkey was chosen in time. Try again.' : fault.message;
       button.disabled = false;
     }
   });

@@ -1,65 +1,50 @@
 import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 
-/** A cookie of ours. */
 export interface PortalCookie {
-  /** Its text; null when the request has none, or one that is none of ours. */
+  /** The value of the cookie; null when it is missing or malformed. */
   read(header: string | undefined): string | null;
-  /** Value of `set-cookie` that gives it to the browser. */
+  /** A `set-cookie` header that stores the value. */
   toSetCookie(text: string): string;
-  /** Value of `set-cookie` that takes it away. */
+  /** A `set-cookie` header that deletes the cookie. */
   toClearCookie(): string;
 }
 
-/** The cookie that a session stands in. */
-export type SessionCookie = PortalCookie;
-
-/** What tells cookies of one portal apart. */
 interface CookieKind {
   readonly name: string;
-  /** What its text looks like; a cookie with another text is not looked up. */
   readonly text: RegExp;
   readonly maxAgeS: number;
 }
 
 const INSTANCE_CHARACTERS = 8;
-/** As long as a session can last at most: it ends on the server. */
+/** The longest lifetime of a session, which ends on the server. */
 const SESSION_MAX_AGE_S = 7 * 24 * 60 * 60;
 const SESSION_TEXT = /^[A-Za-z0-9_-]{43}$/;
-/** Whoever is at a provider has it with them: 256 bits, and the code of a link where they have one. */
+/** 256 bits, and the code of a one-time link if there is one. */
 const PROVIDER_TEXT = /^[A-Za-z0-9_-]{43}\.[A-Za-z0-9_-]{0,100}$/;
 
-/**
- * The cookie of one instance: browsers send cookies to every port of a host, so its name has something of the instance's
- * own. With https it is bound to the host (`__Host-`); without, which is for the own machine only, a browser would not
- * keep such a cookie.
- * @param origin PORTAL_ORIGIN
- */
-export function createSessionCookie(origin: string, secret: Buffer): SessionCookie {
+/** @param origin PORTAL_ORIGIN */
+export function createSessionCookie(origin: string, secret: Buffer): PortalCookie {
   return createCookie(origin, secret, { name: 'playline', text: SESSION_TEXT, maxAgeS: SESSION_MAX_AGE_S });
 }
 
-/**
- * The cookie of a browser that was sent to a provider: it comes back with the browser, from another site (`SameSite=Lax`).
- * @param maxAgeS as long as it may be away
- */
+/** The cookie of a browser that was redirected to the identity provider. */
 export function createProviderCookie(origin: string, secret: Buffer, maxAgeS: number): PortalCookie {
   return createCookie(origin, secret, { name: 'playline-way', text: PROVIDER_TEXT, maxAgeS });
 }
 
-/** The cookie of a browser in which somebody has signed in before: tries of others do not keep them out there. */
+/** The cookie of a browser in which an account has signed in: attempts elsewhere do not lock the account out there. */
 export interface BrowserCookie {
-  /** The id of the browser, if the account has signed in there; else null. */
+  /** The id of the browser if the account has signed in there, else null. */
   read(header: string | undefined, accountId: string): string | null;
-  /** Value of `set-cookie` for a browser in which the account has signed in. */
   toSetCookie(accountId: string): string;
 }
 
-/** Half a year: whoever has not signed in for longer counts as in a new browser. */
+/** Half a year. */
 const BROWSER_MAX_AGE_S = 180 * 24 * 60 * 60;
 const BROWSER_TEXT = /^[A-Za-z0-9_-]{22}\.[A-Za-z0-9_-]{43}$/;
 const BROWSER_ID_BYTES = 16;
 
-/** It is signed for one account and lets nobody in, so nothing is stored about it. */
+/** Signed for one account. It grants no access by itself, so nothing is stored. */
 export function createBrowserCookie(origin: string, secret: Buffer): BrowserCookie {
   const kind = { name: 'playline-browser', text: BROWSER_TEXT, maxAgeS: BROWSER_MAX_AGE_S };
   const cookie = createCookie(origin, secret, kind);
@@ -80,6 +65,10 @@ export function createBrowserCookie(origin: string, secret: Buffer): BrowserCook
   };
 }
 
+/**
+ * Browsers send cookies to every port of a host, so the name contains a digest of the instance's secret. With https the
+ * cookie is bound to the host (`__Host-`); without, browsers would reject that prefix.
+ */
 function createCookie(origin: string, secret: Buffer, kind: CookieKind): PortalCookie {
   const isSecure = origin.startsWith('https:');
   const instance = createHash('sha256').update('instance').update(secret).digest('hex').slice(0, INSTANCE_CHARACTERS);
@@ -91,7 +80,7 @@ function createCookie(origin: string, secret: Buffer, kind: CookieKind): PortalC
         const [key = '', value = ''] = pair.split('=', 2);
         return key.trim() === name ? [value.trim()] : [];
       });
-      // Two of one name come from two places: nobody can say which of them is ours.
+      // Two cookies of one name have different sources: neither is trusted.
       const [value = ''] = values.length === 1 ? values : [];
       return kind.text.test(value) ? value : null;
     },

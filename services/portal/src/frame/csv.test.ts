@@ -6,8 +6,8 @@ import { toCsvLine } from './csv.ts';
 /** Cells of one line by RFC 4180, all in quotes. */
 const readCells = (line: string) => [...line.matchAll(/"((?:[^"]|"")*)"(?:,|\r\n$)/g)].map(([, cell]) => cell!);
 
-describe('a line of CSV', () => {
-  it('has one cell for each text, whatever is in it, and says the same', () => {
+describe('toCsvLine', () => {
+  it('a line has one cell with the same text for each text', () => {
     fc.assert(
       fc.property(fc.array(fc.string({ unit: codePoint }), { minLength: 1, maxLength: 5 }), (texts) => {
         const cells = readCells(toCsvLine(texts)).map((cell) => cell.replaceAll('""', '"'));
@@ -18,7 +18,7 @@ describe('a line of CSV', () => {
     );
   });
 
-  it('begins no formula after a semicolon, a tab or a line break, where a spreadsheet separates cells by these', () => {
+  it('a line begins no formula after a semicolon, tab or line break, where spreadsheets split cells', () => {
     const texts = fc.array(fc.string({ unit: fc.constantFrom(...';\t\r\n"\'=+-@ ,a'), maxLength: 8 }), {
       minLength: 1,
     });
@@ -31,7 +31,7 @@ describe('a line of CSV', () => {
   });
 
   it.each(['=1+1', '+1', '-1', '@SUM(A1)', '\t1', '\r1', '\n1', '  =1', '\u00a0=1', '\uff1d1'])(
-    'takes the words %j for no formula',
+    'the text %j does not become a formula',
     (text) => {
       expect(toCsvLine([text])).toBe(`"'${text}"\r\n`);
     },
@@ -43,11 +43,11 @@ describe('a line of CSV', () => {
     ['a;""=1', `a;'""=1`],
     ['first\r\n-2', `first\r\n'-2`],
     ['a\t @x', `a\t' @x`],
-  ])('takes the words %j for no formula, wherever in the text it begins', (text, safe) => {
+  ])('the text %j does not become a formula in a later cell', (text, safe) => {
     expect(toCsvLine([text])).toBe(`"${safe.replaceAll('"', '""')}"\r\n`);
   });
 
-  it('leaves other texts and numbers as they are', () => {
+  it('other texts and numbers are unchanged', () => {
     expect(toCsvLine(['a=b', '{"n":-1}', 'a; b\nc', '', -7])).toBe('"a=b","{""n"":-1}","a; b\nc","",-7\r\n');
   });
 });

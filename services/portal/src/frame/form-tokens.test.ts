@@ -5,7 +5,7 @@ import { createFormTokens } from './form-tokens.ts';
 const secret = Buffer.alloc(32, 7);
 const use = { sessionId: 's', path: '/projects/p', action: 'rename' };
 
-it('takes a token for the session, the page and the deed it was made for, and for no other', () => {
+it('a form token is valid for its session, page and action only', () => {
   const tokens = createFormTokens(secret);
   const token = tokens.issue(use);
   expect(tokens.check(token, use)).toMatchObject({ nonce: token.split('.')[0] });
@@ -14,7 +14,7 @@ it('takes a token for the session, the page and the deed it was made for, and fo
   expect(createFormTokens(Buffer.alloc(32, 8)).check(token, use)).toBeNull();
 });
 
-it('takes a token for twelve hours and no longer', () => {
+it('a form token is valid for twelve hours', () => {
   let nowMs = 1_000_000;
   const tokens = createFormTokens(secret, () => nowMs);
   const token = tokens.issue(use);
@@ -24,7 +24,7 @@ it('takes a token for twelve hours and no longer', () => {
   expect(tokens.check(token, use)).toBeNull();
 });
 
-it('takes no text that anybody has changed or made up', () => {
+it('a changed or invented form token is refused', () => {
   const tokens = createFormTokens(secret);
   const token = tokens.issue(use);
   fc.assert(

@@ -1,3 +1,4 @@
+/** The template of all pages, with header and navigation. */
 import { type HtmlValue, html, type Markup } from '@playline/api-docs';
 import { VERSION } from '@playline/runtime';
 import type { Visit } from './page.ts';
@@ -6,17 +7,15 @@ export interface LayoutOptions {
   readonly title: string;
   readonly content: HtmlValue;
   readonly scripts?: readonly string[];
-  /** A sentence above the page: what was just done, or what failed. */
+  /** A notice or an error above the page. */
   readonly message?: { readonly kind: 'done' | 'failed'; readonly text: string } | null;
 }
 
-/** A link at the side. */
 interface NavLink {
   readonly text: string;
   readonly path: string;
 }
 
-/** The one template of all pages; nothing in it points to another address. */
 export function toDocument(
   visit: Visit | null,
   { title, content, scripts = [], message = null }: LayoutOptions,
@@ -33,7 +32,7 @@ export function toDocument(
 <link rel="stylesheet" href="/assets/portal.css">
 ${files.map((name) => html`<script type="module" src="/assets/${name}"></script>\n`)}</head>
 <body>
-<a class="skip" href="#content">To the content</a>
+<a class="skip" href="#content">Skip to content</a>
 ${toHeader(visit)}
 <div class="frame">
 ${toSideNav(visit)}
@@ -65,7 +64,7 @@ ${
 </header>`;
 }
 
-/** Where one is: the project, and the environments to switch between, production coloured. */
+/** The project and its environments to switch between. */
 function toScopeNav({ project, environment, path }: Visit): HtmlValue {
   if (project === null) return '';
   const rest = environment === null ? 'keys' : (path.split('/')[5] ?? 'keys');
@@ -73,24 +72,24 @@ function toScopeNav({ project, environment, path }: Visit): HtmlValue {
     const current = name === environment?.name ? html` aria-current="true"` : '';
     return html`<a class="environment ${kind}" href="${environmentPath(project.id, name)}/${rest}"${current}>${name}</a>`;
   });
-  return html`<nav class="place" aria-label="Project and environment"><a href="${projectPath(project.id)}">${project.name}</a>${links}</nav>`;
+  return html`<nav class="scope" aria-label="Project and environment"><a href="${projectPath(project.id)}">${project.name}</a>${links}</nav>`;
 }
 
 function toSideNav(visit: Visit | null): HtmlValue {
   if (visit === null || visit.account === null) return '';
   const groups = [
-    { name: visit.environment === null ? '' : visit.environment.name, entries: entriesOfEnvironment(visit) },
-    { name: visit.project?.name ?? '', entries: entriesOfProject(visit) },
-    { name: 'Instance', entries: entriesOfInstance(visit) },
-  ].filter(({ entries }) => entries.length > 0);
+    { name: visit.environment?.name ?? '', links: toEnvironmentLinks(visit) },
+    { name: visit.project?.name ?? '', links: toProjectLinks(visit) },
+    { name: 'Instance', links: visit.account.isAdministrator ? ADMINISTRATOR_LINKS : ADMINISTRATOR_LINKS.slice(0, 1) },
+  ].filter(({ links }) => links.length > 0);
   const toLink = ({ text, path }: NavLink) =>
     html`<li><a href="${path}"${path === visit.path ? html` aria-current="page"` : ''}>${text}</a></li>`;
   return html`<nav class="side" aria-label="Pages">${groups.map(
-    ({ name, entries }) => html`<h2>${name}</h2><ul>${entries.map(toLink)}</ul>`,
+    ({ name, links }) => html`<h2>${name}</h2><ul>${links.map(toLink)}</ul>`,
   )}</nav>`;
 }
 
-function entriesOfEnvironment(visit: Visit): NavLink[] {
+function toEnvironmentLinks(visit: Visit): NavLink[] {
   const { project, environment } = visit;
   if (project === null || environment === null) return [];
   const base = environmentPath(project.id, environment.name);
@@ -100,7 +99,6 @@ function entriesOfEnvironment(visit: Visit): NavLink[] {
   }));
 }
 
-/** In the order of a working day. */
 const ENVIRONMENT_PAGES = [
   { text: 'Keys', name: 'keys', action: 'keys.read' },
   { text: 'Live', name: 'live', action: 'live.read' },
@@ -114,30 +112,31 @@ const ENVIRONMENT_PAGES = [
   { text: 'Limits', name: 'limits', action: 'project.read' },
 ] as const;
 
-function entriesOfProject(visit: Visit): NavLink[] {
+function toProjectLinks(visit: Visit): NavLink[] {
   if (visit.project === null) return [];
   const base = projectPath(visit.project.id);
-  return [
+  const links = [
     { text: 'Project', path: base },
     { text: 'Alerts', path: `${base}/alerts` },
     { text: 'Members', path: `${base}/members` },
-    ...(visit.mayDo('audit.read') ? [{ text: 'Audit', path: `${base}/audit` }] : []),
   ];
+  return visit.mayDo('audit.read') ? [...links, { text: 'Audit', path: `${base}/audit` }] : links;
 }
 
-function entriesOfInstance(visit: Visit): NavLink[] {
-  if (visit.account?.isAdministrator !== true) return [{ text: 'Projects', path: '/' }];
-  return [
-    { text: 'Projects', path: '/' },
-    { text: 'Accounts', path: '/instance/accounts' },
-    { text: 'Rate limit keys', path: '/instance/rate-limit-keys' },
-    { text: 'Audit', path: '/instance/audit' },
-  ];
-}
+/** The first link is for everyone. */
+const ADMINISTRATOR_LINKS: readonly NavLink[] = [
+  { text: 'Projects', path: '/' },
+  { text: 'Accounts', path: '/instance/accounts' },
+  { text: 'Rate limit keys', path: '/instance/rate-limit-keys' },
+  { text: 'Audit', path: '/instance/audit' },
+];
 
-/** Path of a project's page. */
 export const projectPath = (projectId: string): string => `/projects/${encodeURIComponent(projectId)}`;
 
 /** Start of the paths of an environment's pages. */
 export const environmentPath = (projectId: string, environment: string): string =>
   `${projectPath(projectId)}/environments/${encodeURIComponent(environment)}`;
+
+/** A page of the environment of a visit. */
+export const pathInEnvironment = ({ project, environment }: Visit, page: string): string =>
+  `${environmentPath(project?.id ?? '', environment?.name ?? '')}/${page}`;

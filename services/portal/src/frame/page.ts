@@ -1,3 +1,4 @@
+/** The interface between pages and the frame that shows them. */
 import type {
   AccountRecord,
   Action,
@@ -9,54 +10,42 @@ import type {
 import type { HtmlValue, Markup } from '@playline/api-docs';
 import type { Exchange } from '@playline/http';
 
-/**
- * Who may see a page, or do a deed: everybody; whoever has signed in; or whoever may do an action, in the project that the
- * path names.
- */
-export type Access = 'everybody' | 'signed in' | Action;
+/** Everyone, everyone who has signed in, or who may do an action in the project of the path. */
+export type Access = 'public' | 'signed in' | Action;
 
-/** What somebody sent with a form, trimmed; '' for a field that is not there. Repeated fields: see `all`. */
 export interface FormValues {
+  /** Trimmed; '' for a missing field. */
   text(name: string): string;
+  /** All values of a repeated field, as typed. */
   all(name: string): readonly string[];
 }
 
-/** One request for a page, as far as it has been judged: what the path names exists, and the account may see it. */
+/** One checked request: what the path names exists, and the account may see it. */
 export interface Visit {
   readonly exchange: Exchange;
-  /** The path as it was asked for, without its query. */
+  /** Without its query. */
   readonly path: string;
   readonly query: URLSearchParams;
-  /** What a browser says it is, at most 200 characters, and where from. */
   readonly userAgent: string;
   readonly address: string;
-  /** Aborted when whoever asked has left: what is read for the page goes no further. Pass it to reads. */
+  /** Aborted when the client disconnects. Pass it to every read. */
   readonly signal: AbortSignal;
-  /** Null for whoever has not signed in: only pages for everybody are visited so. */
+  /** Null only on public pages. */
   readonly account: AccountRecord | null;
   readonly session: SessionRecord | null;
-  /** The one of `:project` in the path; null where there is none in it. */
+  /** Of `:project` in the path. */
   readonly project: ProjectRecord | null;
-  /** The one of `:environment` in the path, by its name. */
+  /** Of `:environment` in the path. */
   readonly environment: ProjectEnvironment | null;
-  /** The other parts of the path that a name stands for. */
   readonly params: Readonly<Record<string, string>>;
-  /** Whether the account may do something in the project of the path, or in another. */
+  /** In the project of the path unless another is given. */
   mayDo(action: Action, projectId?: string): boolean;
-  /** For the records of a change: the account, and the trace id of this request. */
+  /** For the records of a change: the account and the trace id. */
   readonly author: Author;
-  /** A form that does a deed of this page, with its one-use token in it; `content` are fields and buttons. */
-  form(deed: string, content: HtmlValue, options?: FormOptions): Markup;
+  /** A form with a one-time token for an action of this page, or of the page at `path`. */
+  form(action: string, content: HtmlValue, options?: { readonly path?: string; readonly className?: string }): Markup;
 }
 
-export interface FormOptions {
-  /** Instead of this page. */
-  readonly path?: string;
-  /** A class of the style sheet. */
-  readonly className?: string;
-}
-
-/** What a page answers. */
 export type Answer =
   | {
       readonly kind: 'page';
@@ -64,47 +53,48 @@ export type Answer =
       readonly content: HtmlValue;
       /** 200 when absent. */
       readonly status?: number;
-      /** Files of `assets` that it needs besides `portal.js`. */
+      /** Files of `assets` besides `portal.js`. */
       readonly scripts?: readonly string[];
       /** Origins that its forms may lead to, besides the portal's own. */
       readonly formsTo?: readonly string[];
     }
-  /** After a deed: the browser asks for `to`, a path of ours, and shows the notice of that name there. */
+  /** To a path of the portal, this page by default, which shows the notice of that name. */
   | {
-      readonly kind: 'see';
-      readonly to: string;
+      readonly kind: 'redirect';
+      readonly to?: string;
       readonly notice?: string;
       readonly cookie?: string | readonly string[];
     }
-  /** After a deed: the browser leaves for an address that is not ours, one of the `formsTo` of the page. */
-  | { readonly kind: 'leave'; readonly to: URL; readonly cookie: string }
-  /** A file to keep. */
+  /** To one of the `formsTo` of the page. */
+  | { readonly kind: 'external redirect'; readonly to: URL; readonly cookie: string }
   | { readonly kind: 'file'; readonly name: string; readonly type: string; readonly text: string }
-  /** A file as it is made, of any length; one that cannot be made to its end is broken off, so that nobody takes it for whole. */
-  | { readonly kind: 'long file'; readonly name: string; readonly type: string; readonly pieces: AsyncIterable<string> }
-  /** The page has answered the exchange itself, such as by a stream. */
+  /** Sent while it is made. A fault aborts the connection, so that no incomplete file is taken for complete. */
+  | {
+      readonly kind: 'streamed file';
+      readonly name: string;
+      readonly type: string;
+      readonly pieces: AsyncIterable<string>;
+    }
+  /** The page has answered the exchange itself. */
   | { readonly kind: 'answered' };
 
-/** Something that a form does. */
+/** The action of a form. */
 export interface FormAction {
   readonly access: Access;
-  /** Asks for a sign-in of the last ten minutes. */
+  /** Requires a sign-in within the last ten minutes. */
   readonly needsFreshSignIn?: boolean;
-  /**
-   * Does it. A `PublicError` that it throws is shown above the page, with what was typed still there.
-   */
+  /** @throws PublicError, which is shown above the page with the typed values */
   run(visit: Visit, values: FormValues): Promise<Answer>;
 }
 
-/** One page: a folder of `pages`. */
 export interface PortalPage {
-  /** Path for express, such as `/projects/:project/members`. `:project` and `:environment` are looked up. */
+  /** Express path. `:project` and `:environment` are resolved. */
   readonly path: string;
   readonly access: Access;
-  /** Shows it. @param fault what a deed that failed says, and what had been typed */
+  /** @param fault message and values of a form action that failed */
   show(visit: Visit, fault?: { readonly message: string; readonly values: FormValues }): Answer | Promise<Answer>;
-  /** By the name that forms give (`visit.form(name, …)`). */
+  /** By the name in `visit.form(name, …)`. */
   readonly actions?: Readonly<Record<string, FormAction>>;
-  /** Sentences that a deed leads to, by the name it gives (`{ kind: 'see', notice }`). */
+  /** Messages by the name in `{ kind: 'redirect', notice }`. */
   readonly notices?: Readonly<Record<string, string>>;
 }

@@ -1,21 +1,26 @@
+/** What a page's path and session name: project, environment and person. */
 import type { AccountRecord, ProjectEnvironment, ProjectRecord, SessionRecord } from '@playline/access-keys';
-import { pageNotFound } from './not-found.ts';
+import { PublicError } from '@playline/errors';
 import type { Visit } from './page.ts';
 
-/** The project of a page whose path names one. */
+/** The same error for a page that does not exist and one that the account must not see. */
+export function pageNotFound(): PublicError {
+  return new PublicError('RESOURCE_NOT_FOUND', {
+    message: 'This page does not exist, or your account has no access to it.',
+  });
+}
+
 export function projectOf({ project }: Visit): ProjectRecord {
   if (project === null) throw pageNotFound();
   return project;
 }
 
-/** Project and environment of a page whose path names both. */
 export function scopeOf(visit: Visit): { readonly project: ProjectRecord; readonly environment: ProjectEnvironment } {
   const { environment } = visit;
   if (environment === null) throw pageNotFound();
   return { project: projectOf(visit), environment };
 }
 
-/** Who has signed in, on a page that asks for that. */
 export function signedInOf({ account, session }: Visit): {
   readonly account: AccountRecord;
   readonly session: SessionRecord;

@@ -3,14 +3,14 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { CAPACITIES, type Claimant, createFairLimiter, createPortalShares, type Release } from './shares.ts';
 
-const supply = { name: 'things', total: 6, reserved: 2, perProject: 3, waitMs: 0 };
+const capacity = { name: 'things', total: 6, reserved: 2, perProject: 3, waitMs: 0 };
 const of = (share: string): Claimant => ({ share, isAdministrator: false });
 const administrator: Claimant = { share: 'admin', isAdministrator: true };
 const BUSY = { code: 'TOO_MANY_REQUESTS_ERROR' };
 
-describe('a supply that projects share', () => {
-  it('gives one project its share, others the rest, and administrators what is reserved for them', async () => {
-    const shares = createFairLimiter(supply);
+describe('createFairLimiter', () => {
+  it('a project gets its share, other projects the rest, and administrators the reserve', async () => {
+    const shares = createFairLimiter(capacity);
     for (let at = 0; at < 3; at++) await shares.acquire(of('p'));
     await expect(shares.acquire(of('p'))).rejects.toMatchObject({
       ...BUSY,
@@ -30,12 +30,12 @@ describe('a supply that projects share', () => {
     await expect(shares.acquire(of('r'))).rejects.toMatchObject(BUSY);
   });
 
-  it('is never exceeded, and never lost, in whatever order who enters and leaves', async () => {
+  it('the capacity is never exceeded or lost in any order of acquire and release', async () => {
     const claimants = [of('p'), of('q'), of('r'), administrator];
     const steps = fc.array(fc.record({ who: fc.nat(3), leaves: fc.boolean() }), { maxLength: 60 });
     await fc.assert(
       fc.asyncProperty(steps, async (list) => {
-        const shares = createFairLimiter(supply);
+        const shares = createFairLimiter(capacity);
         const held: { who: number; leave: Release }[] = [];
         for (const { who, leaves } of list) {
           if (leaves) held.splice(who % Math.max(1, held.length), 1)[0]?.leave();
@@ -56,14 +56,14 @@ describe('a supply that projects share', () => {
     );
   });
 
-  it('goes to the waiting project that uses least of it, and to nobody who has left', async () => {
-    const shares = createFairLimiter({ ...supply, total: 5, waitMs: 10_000 });
+  it('released capacity goes to the waiting project that uses least, and not to aborted requests', async () => {
+    const shares = createFairLimiter({ ...capacity, total: 5, waitMs: 10_000 });
     const leaves = [await shares.acquire(of('p')), await shares.acquire(of('p')), await shares.acquire(of('q'))];
     const entered: string[] = [];
-    const gone = new AbortController();
-    const left = shares.acquire(of('s'), gone.signal);
+    const abort = new AbortController();
+    const left = shares.acquire(of('s'), abort.signal);
     const waiting = ['p', 'r'].map((share) => shares.acquire(of(share)).then(() => entered.push(share)));
-    gone.abort(new Error('left'));
+    abort.abort(new Error('left'));
     await expect(left).rejects.toThrow('left');
     leaves[2]!();
     await waiting[1];
@@ -73,14 +73,14 @@ describe('a supply that projects share', () => {
     expect(entered).toEqual(['r', 'p']);
   });
 
-  it('is waited for no longer than its time', async () => {
-    const shares = createFairLimiter({ ...supply, total: 2, waitMs: 20 });
+  it('a request without capacity is refused after its wait', async () => {
+    const shares = createFairLimiter({ ...capacity, total: 2, waitMs: 20 });
     await expect(shares.acquire(of('p'))).rejects.toMatchObject(BUSY);
   });
 });
 
-describe('the queries of the portal', () => {
-  it('are at most six at one time for a project, whatever its pages send, and those of another project run', async () => {
+describe('limitQueries', () => {
+  it('a project runs at most six queries at a time, without delaying those of another project', async () => {
     const shares = createPortalShares({ ...CAPACITIES, queries: { ...CAPACITIES.queries, waitMs: 20 } });
     const running = new Map<string, number>();
     const ends: Release[] = [];
@@ -89,18 +89,18 @@ describe('the queries of the portal', () => {
       await new Promise<void>((resolve) => ends.push(resolve));
       yield [1];
     };
-    const divided = shares.limitQueries(query);
+    const limited = shares.limitQueries(query);
     const read = async (sql: string) => {
-      for await (const _ of divided(sql));
+      for await (const _ of limited(sql));
     };
     const visitOf = (id: string) => ({ project: { id }, account: null, address: '' }) as never;
     const flood = Array.from({ length: 20 }, () => shares.run(visitOf('p'), () => read('p')).catch(({ code }) => code));
-    const theirs = shares.run(visitOf('q'), () => read('q'));
-    const refused = (await Promise.race([Promise.all(flood.slice(6)), theirs])) as unknown[];
+    const other = shares.run(visitOf('q'), () => read('q'));
+    const refused = (await Promise.race([Promise.all(flood.slice(6)), other])) as unknown[];
     expect(refused).toEqual(Array.from({ length: 14 }, () => BUSY.code));
     expect([running.get('p'), running.get('q')]).toEqual([6, 1]);
     for (const end of ends) end();
     expect(await Promise.all(flood.slice(0, 6))).toEqual(Array.from({ length: 6 }, () => undefined));
-    await theirs;
+    await other;
   });
 });

@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest';
 import type { Visit } from './page.ts';
-import { sendLongFile } from './page-route.ts';
+import { sendStreamedFile } from './page-route.ts';
 
-it('a file whose client left before its first piece ends its query, which counts against the share of the project', async () => {
+it('a file whose client disconnects before the first piece ends its query', async () => {
   let isOpen = false;
   const pieces = async function* () {
     isOpen = true;
@@ -17,6 +17,6 @@ it('a file whose client left before its first piece ends its query, which counts
     exchange: { openStream: () => null, request: { method: 'GET' } },
     signal: new AbortController().signal,
   };
-  await sendLongFile(visit as unknown as Visit, { type: 'text/csv', pieces: pieces() }, []);
+  await sendStreamedFile(visit as unknown as Visit, { type: 'text/csv', pieces: pieces() }, []);
   expect(isOpen).toBe(false);
 });

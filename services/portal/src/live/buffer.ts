@@ -1,30 +1,24 @@
 import type { LiveEntry } from './entry.ts';
 import type { LiveLimits } from './limits.ts';
 
-/** The last entries of all environments that somebody looks at, in the memory of this process alone. */
+/** The latest entries of all environments with subscribers, in memory. */
 export interface LiveBuffer {
   readonly bytes: number;
   readonly size: number;
   add(entry: LiveEntry): void;
-  find(place: string): LiveEntry | undefined;
-  /** The oldest first. */
+  find(position: string): LiveEntry | undefined;
+  /** Oldest first. */
   entries(): IterableIterator<LiveEntry>;
-  /** Forgets those of an environment, or all. */
-  clear(environmentId?: string): void;
+  /** Removes the entries of an environment. */
+  clear(environmentId: string): void;
 }
 
 export function createBuffer(limits: Pick<LiveLimits, 'bufferEntriesMax' | 'bufferBytesMax'>): LiveBuffer {
   const entries = new Map<string, LiveEntry>();
   let bytes = 0;
   const drop = (entry: LiveEntry) => {
-    entries.delete(entry.place);
+    entries.delete(entry.position);
     bytes -= entry.bytes;
-  };
-  const dropOldest = () => {
-    for (const entry of entries.values()) {
-      if (entries.size <= limits.bufferEntriesMax && bytes <= limits.bufferBytesMax) return;
-      drop(entry);
-    }
   };
   return {
     get bytes() {
@@ -34,17 +28,19 @@ export function createBuffer(limits: Pick<LiveLimits, 'bufferEntriesMax' | 'buff
       return entries.size;
     },
     add(entry) {
-      const standing = entries.get(entry.place);
-      if (standing !== undefined) drop(standing);
-      entries.set(entry.place, entry);
+      const stored = entries.get(entry.position);
+      if (stored !== undefined) drop(stored);
+      entries.set(entry.position, entry);
       bytes += entry.bytes;
-      dropOldest();
+      for (const oldest of entries.values()) {
+        if (entries.size <= limits.bufferEntriesMax && bytes <= limits.bufferBytesMax) return;
+        drop(oldest);
+      }
     },
-    find: (place) => entries.get(place),
+    find: (position) => entries.get(position),
     entries: () => entries.values(),
     clear(environmentId) {
-      for (const entry of entries.values())
-        if (environmentId === undefined || entry.environmentId === environmentId) drop(entry);
+      for (const entry of entries.values()) if (entry.environmentId === environmentId) drop(entry);
     },
   };
 }

@@ -1,61 +1,57 @@
+/** Records of the log as Live holds them. */
 import { type MessageRecord, type RejectionRecord, toUuidText, ZERO_KEY } from '@playline/contracts';
 import type { StreamRecord } from '@playline/stream';
 
-/**
- * What became of a message: on the log; in ClickHouse; about somebody who is erased, so kept out; not taken; could not be
- * stored, and kept for an operator.
- */
+/** On the log; in ClickHouse; withheld for an erased person; refused; could not be stored. */
 export const OUTCOMES = ['accepted', 'stored', 'fenced', 'rejected', 'dead-lettered'] as const;
 export type Outcome = (typeof OUTCOMES)[number];
 
-/** What a message says, as far as it is shown. */
 export interface MessageContent {
   readonly type: string;
   readonly name: string;
-  /** As clients write it. */
   readonly messageId: string;
   readonly eventTime: number;
   readonly surface: string;
   readonly test: boolean;
   readonly library: string;
   readonly libraryVersion: string;
-  /** What names somebody, by field; only fields that the message has. */
+  /** Ids of people by field, and their kinds; only fields that the message has. */
   readonly ids: Readonly<Record<string, string>>;
   readonly pageUrl: string;
   readonly properties: string;
   readonly traits: string;
-  /** Whether the end of properties or traits is left out here. */
+  /** True when properties or traits are truncated. */
   readonly isCut: boolean;
-  /** Hexadecimal keys of everybody whom it is about. */
+  /** Hexadecimal keys of all people whom the message is about. */
   readonly ownKeys: readonly string[];
-  /** Of the anonymous id, which may be that of a device of several people; '' without one. */
+  /** Key of the anonymous id, which may belong to a shared device; '' without one. */
   readonly anonymousKey: string;
 }
 
 export type RejectionContent = Pick<RejectionRecord, 'code' | 'field' | 'surface' | 'library' | 'libraryVersion'>;
 
-/** One record of the log as it is held for all who look at its environment. Its fate changes, and its content may go. */
+/** Shared by all subscribers of its environment. */
 export interface LiveEntry {
   readonly environmentId: string;
-  /** Names it: kind of topic, partition and offset. */
-  readonly place: string;
+  /** Kind of topic, partition and offset: its id. */
+  readonly position: string;
   readonly partition: number;
   readonly offset: number;
   readonly receivedAt: number;
   readonly traceId: string;
-  /** Memory that it takes, about. */
+  /** Estimated memory. */
   readonly bytes: number;
   readonly rejection: RejectionContent | null;
-  fate: Outcome;
-  /** What kept it from being stored, without anything of its content; '' where nothing did. */
+  outcome: Outcome;
+  /** Why it was not stored, without any of its content; '' otherwise. */
   reason: string;
-  /** Null of a rejection, and of a message whose people are erased. */
+  /** Null for a rejection, and for a message of an erased person. */
   message: MessageContent | null;
-  /** What lookers have had of it, by their seats; each looker reads and writes its own place. */
+  /** What each subscriber has received, by its slot. */
   readonly marks: number[];
 }
 
-/** Objects, strings and their places in lists. */
+/** Objects, strings and list elements of an entry. */
 const ENTRY_BYTES = 1_024;
 const BYTES_PER_CHARACTER = 2;
 
@@ -63,7 +59,7 @@ const IDS = ['anonymousId', 'userId', 'fromId', 'toId', 'deviceId', 'sessionId']
 const KINDS = ['identityType', 'fromType', 'toType'] as const;
 
 export function toMessageEntry(at: StreamRecord, record: MessageRecord, textCharactersMax: number): LiveEntry {
-  const [properties, traits] = [record.properties, record.traits].map((text) => text.slice(0, textCharactersMax));
+  const cut = (text: string) => text.slice(0, textCharactersMax);
   const message: MessageContent = {
     type: record.type,
     name: record.eventName,
@@ -74,39 +70,26 @@ export function toMessageEntry(at: StreamRecord, record: MessageRecord, textChar
     library: record.library,
     libraryVersion: record.libraryVersion,
     ids: Object.fromEntries([...IDS, ...KINDS].flatMap((name) => (record[name] === '' ? [] : [[name, record[name]]]))),
-    pageUrl: record.pageUrl.slice(0, textCharactersMax),
-    properties: properties!,
-    traits: traits!,
+    pageUrl: cut(record.pageUrl),
+    properties: cut(record.properties),
+    traits: cut(record.traits),
     isCut: record.properties.length > textCharactersMax || record.traits.length > textCharactersMax,
     ownKeys: toKeys([record.identityKey, record.userKey, record.fromKey, record.toKey]),
     anonymousKey: toKeys([record.anonymousKey])[0] ?? '',
   };
-  return { ...toEntry('m', at, record), bytes: bytesOf(message), rejection: null, message };
+  return { ...toEntry('m', at, record), bytes: bytesOf(message), outcome: 'accepted', rejection: null, message };
 }
 
 export function toRejectionEntry(at: StreamRecord, record: RejectionRecord): LiveEntry {
   const { code, field, surface, library, libraryVersion } = record;
   const rejection = { code, field, surface, library, libraryVersion };
-  return { ...toEntry('r', at, record), fate: 'rejected', bytes: bytesOf(rejection), rejection, message: null };
+  return { ...toEntry('r', at, record), bytes: bytesOf(rejection), outcome: 'rejected', rejection, message: null };
 }
 
-function toEntry(
-  kind: 'm' | 'r',
-  { partition, offset }: Pick<StreamRecord, 'partition' | 'offset'>,
-  { environmentId, receivedAt, traceId }: { environmentId: string; receivedAt: number; traceId: string },
-) {
-  const place = toPosition(kind, partition, offset);
-  return {
-    environmentId,
-    place,
-    partition,
-    offset,
-    receivedAt,
-    traceId,
-    fate: 'accepted' as Outcome,
-    reason: '',
-    marks: [],
-  };
+function toEntry(kind: 'm' | 'r', { partition, offset }: StreamRecord, record: MessageRecord | RejectionRecord) {
+  const { environmentId, receivedAt, traceId } = record;
+  const position = toPosition(kind, partition, offset);
+  return { environmentId, position, partition, offset, receivedAt, traceId, reason: '', marks: [] };
 }
 
 export function toPosition(kind: 'm' | 'r', partition: number, offset: number): string {

@@ -11,7 +11,7 @@ import { EVENT_STREAM_TYPE, sendEvents, toEventText } from './event.ts';
 import { NO_FILTER } from './filter.ts';
 import { createLiveWorld } from './test/live-world.ts';
 
-/** What a browser makes of a stream: by the rules of server-sent events, line by line. */
+/** Parses a stream by the rules of server-sent events. */
 function readAsBrowser(text: string): { event: string; id: string; data: string }[] {
   const found: { event: string; id: string; data: string }[] = [];
   let [event, id, data]: [string, string, string[]] = ['', '', []];
@@ -38,8 +38,8 @@ const forged = [
   '</script><script>alert(1)</script>',
 ];
 
-describe('the wire of live events', () => {
-  it('holds one line of JSON an event: no text of a client forges another event, a field or an id', () => {
+describe('the format of live events', () => {
+  it('an event is one line of JSON, so no text of a client forges another event, a field or an id', () => {
     const text = fc.oneof(fc.constantFrom(...forged), fc.string({ unit: codePoint }));
     fc.assert(
       fc.property(fc.array(fc.tuple(text, text, text), { minLength: 1, maxLength: 5 }), (messages) => {
@@ -47,8 +47,8 @@ describe('the wire of live events', () => {
           ([name, id, properties]) =>
             ({
               kind: 'message',
-              place: 'm-0-0',
-              fate: 'accepted',
+              position: 'm-0-0',
+              outcome: 'accepted',
               receivedAt: 1,
               traceId: id,
               reason: name,
@@ -64,7 +64,7 @@ describe('the wire of live events', () => {
   });
 });
 
-/** A stream whose reader the test is. */
+/** A stream whose reader can be paused. */
 function openReader(highWaterMark: number) {
   const chunks: string[] = [];
   let take: (() => void) | null = null;
@@ -93,43 +93,45 @@ function openReader(highWaterMark: number) {
 
 const request = { environmentId: 'demo', filter: NO_FILTER, masks: false, isStillAllowed: () => true };
 
-describe('telling events to a stream', () => {
-  it('writes a comment when nothing has come for a while, so that no proxy cuts it', async () => {
+describe('sendEvents', () => {
+  it('sendEvents writes comments to an idle stream, so that no proxy closes it', async () => {
     const { hub } = createLiveWorld({ statusMs: 60_000 });
     const reader = openReader(1_000);
-    const telling = sendEvents(hub.subscribe(request), reader.stream, 30);
-    await until('two of them', () => reader.chunks.filter((chunk) => chunk.startsWith(':')).length >= 2);
+    const sending = sendEvents(hub.subscribe(request), reader.stream, 30);
+    await until('two comments', () => reader.chunks.filter((chunk) => chunk.startsWith(':')).length >= 2);
     reader.stream.destroy();
-    await telling;
+    await sending;
   });
 
-  it('writes nothing while the reader does not read; the oldest is dropped and the reader hears of it', async () => {
+  it('sendEvents writes nothing while the client does not read, drops the oldest events and reports their number', async () => {
     const { hub, send } = createLiveWorld({ queueEventsMax: 10 });
     const reader = openReader(100);
-    const telling = sendEvents(hub.subscribe(request), reader.stream);
-    await until('it is watched', () => reader.events().some((event) => event.kind === 'status' && event.isWatching));
+    const sending = sendEvents(hub.subscribe(request), reader.stream);
+    await until('the hub polls', () => reader.events().some((event) => event.kind === 'status' && event.isWatching));
     reader.pause();
     for (let index = 0; index < 60; index++) await send({ eventName: `e-${index}` }, 0);
-    await until('all were read', () => hub.held.entries === 60);
+    await until('all are read', () => hub.held.entries === 60);
     expect(reader.stream.writableLength).toBeLessThan(5_000);
     reader.resume();
-    await until('the newest is there', () => reader.chunks.join('').includes('"e-59"'));
-    await until('the loss is told', () => reader.events().some((event) => event.kind === 'status' && event.lost > 0));
-    const told = reader.events().filter(({ kind }) => kind === 'message').length;
+    await until('the newest arrives', () => reader.chunks.join('').includes('"e-59"'));
+    await until('the loss is reported', () =>
+      reader.events().some((event) => event.kind === 'status' && event.lost > 0),
+    );
+    const received = reader.events().filter(({ kind }) => kind === 'message').length;
     const status = () => reader.events().findLast((event) => event.kind === 'status')!;
-    await until('all are accounted for', () => status().shown + status().lost === 60);
-    expect(told).toBe(status().shown);
+    await until('the counts are complete', () => status().shown + status().lost === 60);
+    expect(received).toBe(status().shown);
     reader.stream.destroy();
-    await telling;
+    await sending;
   });
 
-  it('ends the stream behind the end of the look, and the look with the stream', async () => {
+  it('the stream ends with the subscription, and the subscription with the stream', async () => {
     const { hub } = createLiveWorld();
     let isAllowed = true;
     const first = openReader(1_000);
-    const telling = sendEvents(hub.subscribe({ ...request, isStillAllowed: () => isAllowed }), first.stream);
+    const sending = sendEvents(hub.subscribe({ ...request, isStillAllowed: () => isAllowed }), first.stream);
     isAllowed = false;
-    await telling;
+    await sending;
     expect(first.events().at(-1)).toEqual({ kind: 'end', reason: 'not allowed any more' });
     expect([first.stream.writableEnded, hub.subscribers]).toEqual([true, 0]);
 
@@ -140,7 +142,7 @@ describe('telling events to a stream', () => {
     expect(hub.subscribers).toBe(0);
   });
 
-  it('closes over HTTP when the reader goes, and when the server drains', async () => {
+  it('a subscription over HTTP ends when the client disconnects and when the server closes', async () => {
     const { hub } = createLiveWorld();
     const app = createHttpApp({
       routes: [
@@ -158,14 +160,14 @@ describe('telling events to a stream', () => {
     const server = await openHttpServer({ app, host: '127.0.0.1', port: 0 });
     const gone = connect(server.port, '127.0.0.1');
     gone.write('GET /live HTTP/1.1\r\nhost: x\r\n\r\n');
-    await until('one looks', () => hub.subscribers === 1);
+    await until('the client is subscribed', () => hub.subscribers === 1);
     gone.destroy();
-    await until('nobody looks', () => hub.subscribers === 0);
+    await until('no client is subscribed', () => hub.subscribers === 0);
     const stays = connect(server.port, '127.0.0.1');
     stays.write('GET /live HTTP/1.1\r\nhost: x\r\n\r\n');
     const ended = once(stays, 'close');
     stays.resume();
-    await until('one looks again', () => hub.subscribers === 1);
+    await until('the next client is subscribed', () => hub.subscribers === 1);
     await server.close();
     await ended;
     expect(hub.subscribers).toBe(0);

@@ -1,99 +1,86 @@
+/** Events of Live as JSON, and their server-sent event stream. */
 import type { Writable } from 'node:stream';
+import { maskId } from '../reads/query-view.ts';
 import type { LiveEntry, MessageContent, Outcome } from './entry.ts';
 import type { Subscriber } from './subscriber.ts';
 
-/** What a looker is told, as JSON on one line. */
 export type LiveEvent =
   | ({ readonly kind: 'message' } & ShownHead & Partial<ShownMessage>)
   | ({ readonly kind: 'rejection' } & ShownHead & NonNullable<LiveEntry['rejection']>)
-  /** Of something that was shown; `fenced` takes away what it said. */
-  | { readonly kind: 'fate'; readonly place: string; readonly fate: Outcome; readonly reason: string }
+  /** Of an entry that was shown; `fenced` removes its content. */
+  | { readonly kind: 'outcome'; readonly position: string; readonly outcome: Outcome; readonly reason: string }
   | ({ readonly kind: 'status' } & LiveStatus)
-  /** Nothing comes behind it. */
+  /** The last event. */
   | { readonly kind: 'end'; readonly reason: EndReason };
 
 export type EndReason = 'not allowed any more' | 'permission unknown' | 'closed';
 
-interface ShownHead extends Pick<LiveEntry, 'place' | 'fate' | 'receivedAt' | 'traceId' | 'reason'> {}
-
+interface ShownHead extends Pick<LiveEntry, 'position' | 'outcome' | 'receivedAt' | 'traceId' | 'reason'> {}
 interface ShownMessage extends Omit<MessageContent, 'ownKeys' | 'anonymousKey'> {}
 
-/** How much of what happens is shown: what is not, is said. */
+/** Counts begin with the subscription. */
 export interface LiveStatus {
-  /** False until it is known from where on the log is read; what is sent before that is not seen. */
+  /** False until the start of the log to read is known; earlier messages are not seen. */
   readonly isWatching: boolean;
-  /** Records of the environment that were read since this looker came. */
   readonly seen: number;
-  /** Those that were told; filters leave out others. */
   readonly shown: number;
-  /** Those that the filter wanted and that were dropped, because the looker did not read in time or nothing could be told. */
+  /** Matched the filter and were dropped: the client was too slow, or showing them was not allowed. */
   readonly lost: number;
-  /** Share of the log that was read since this looker came: below 1 it was a sample. */
+  /** Share of the log that was read; below 1 it was a sample. */
   readonly share: number;
-  /** Why nothing is told now; '' while nothing is wrong. */
+  /** Why nothing is shown; '' otherwise. */
   readonly trouble: string;
 }
 
-/** What an entry was shown as, and what it was like then. */
-interface Shown extends Pick<LiveEntry, 'fate' | 'reason' | 'message'> {
+/** The event of an entry, and the state of the entry when it was made. */
+interface Shown extends Pick<LiveEntry, 'outcome' | 'reason' | 'message'> {
   readonly event: LiveEvent;
 }
 
 const shownOf = { raw: new WeakMap<LiveEntry, Shown>(), masked: new WeakMap<LiveEntry, Shown>() };
 
-/**
- * The entry as it may be shown now: the same event for all who look at it, so that its text is made once.
- * @param masks whether the looker sees no raw ids
- */
+/** The current event of an entry, shared by all subscribers, so that its text is made once. */
 export function toEntryEvent(entry: LiveEntry, masks: boolean): LiveEvent {
   const known = shownOf[masks ? 'masked' : 'raw'];
-  const { fate, reason, message } = entry;
+  const { outcome, reason, message } = entry;
   const last = known.get(entry);
-  if (last !== undefined && last.fate === fate && last.reason === reason && last.message === message) return last.event;
+  if (last !== undefined && last.outcome === outcome && last.reason === reason && last.message === message)
+    return last.event;
   const event = makeEvent(entry, masks);
-  known.set(entry, { fate, reason, message, event });
+  known.set(entry, { outcome, reason, message, event });
   return event;
 }
 
 function makeEvent(entry: LiveEntry, masks: boolean): LiveEvent {
-  const { place, fate, receivedAt, traceId, reason, message, rejection } = entry;
-  if (rejection !== null) return { kind: 'rejection', place, fate, receivedAt, traceId, reason, ...rejection };
-  // Of somebody who is erased nothing is told but that it came: not the trace either, which leads to log lines.
-  if (message === null) return { kind: 'message', place, fate, receivedAt, traceId: '', reason: '' };
+  const { position, outcome, receivedAt, traceId, reason, message, rejection } = entry;
+  const head = { position, outcome, receivedAt, traceId, reason };
+  if (rejection !== null) return { kind: 'rejection', ...head, ...rejection };
+  // Of an erased person only the arrival is shown; a trace would lead to log lines.
+  if (message === null) return { kind: 'message', position, outcome, receivedAt, traceId: '', reason: '' };
   const { ownKeys: _own, anonymousKey: _anonymous, ...shown } = message;
-  const head = { kind: 'message', place, fate, receivedAt, traceId, reason } as const;
-  return { ...head, ...(masks ? toMasked(shown) : shown) };
+  return { kind: 'message', ...head, ...(masks ? toMasked(shown) : shown) };
 }
 
-/** Properties, traits and pages are texts in which anybody may be named: analysts' views leave them out as well. */
+/** Properties, traits and pages may name anyone, so they are left out. */
 function toMasked(shown: ShownMessage): ShownMessage {
   const ids = Object.entries(shown.ids).map(([name, id]) => [name, name.endsWith('Id') ? toMask(id) : id]);
   return { ...shown, ids: Object.fromEntries(ids), pageUrl: '', properties: '', traits: '', isCut: false };
 }
 
-const SHOWN_CHARACTERS = 2;
-
-/** The first two characters; none of an id that has no more. */
-export function toMask(id: string): string {
-  const characters = [...id];
-  return characters.length > SHOWN_CHARACTERS ? `${characters.slice(0, SHOWN_CHARACTERS).join('')}…` : '…';
-}
+/** Nothing of an id that a mask would show as a whole. */
+const toMask = (id: string) => (maskId(id) === `${id}…` ? '…' : maskId(id));
 
 export const EVENT_STREAM_TYPE = 'text/event-stream; charset=utf-8';
-/** Below the minute after which proxies cut a connection on which nothing comes. */
+/** Below the minute after which proxies close an idle connection. */
 const HEARTBEAT_MS = 15_000;
 /** A line that begins with a colon is a comment. */
 const HEARTBEAT = ': still here\n\n';
 
-/**
- * An event as it goes over the wire: one line of JSON, in which line breaks of any text are escaped, so that nothing that a
- * client has sent can begin an event or a field of its own.
- */
+/** One line of JSON, which escapes line breaks, so that no text of a client can begin an event. */
 export function toEventText(event: LiveEvent): string {
   return `data: ${JSON.stringify(event)}\n\n`;
 }
 
-/** Texts of events that were made already: fifty lookers of one event share one text. */
 const bytesOf = new WeakMap<LiveEvent, Buffer>();
 
 function toEventBytes(event: LiveEvent): Buffer {
@@ -105,33 +92,32 @@ function toEventBytes(event: LiveEvent): Buffer {
 }
 
 /**
- * Tells a looker's events until one of both ends: the looker, behind its last event, or the stream, be it that the reader has
- * gone or that the server drains. While the reader does not read, nothing is written, and the looker drops what is oldest.
+ * Sends events until the subscriber or the stream ends. While the client does not read, nothing is written, and the
+ * subscriber drops its oldest events.
  */
 export async function sendEvents(
-  looker: Subscriber,
+  subscriber: Subscriber,
   stream: Writable,
   heartbeatMs: number = HEARTBEAT_MS,
 ): Promise<void> {
   const isOver = () => stream.destroyed || stream.writableEnded;
-  const end = () => looker.close();
+  const end = () => subscriber.close();
   stream.once('close', end);
-  // The reader has gone; nobody is left to be told.
   stream.on('error', end);
   try {
     while (!isOver()) {
-      const event = await looker.next(heartbeatMs);
+      const event = await subscriber.next(heartbeatMs);
       if (event === null || isOver()) break;
       const isTaken = stream.write(event === 'nothing' ? HEARTBEAT : toEventBytes(event));
       if (!isTaken && !isOver()) await drained(stream);
     }
   } finally {
-    looker.close();
+    subscriber.close();
     if (!isOver()) stream.end();
   }
 }
 
-/** Resolves when the stream takes more, or is over. */
+/** Resolves when the stream accepts more or has ended. */
 function drained(stream: Writable): Promise<void> {
   return new Promise((resolve) => {
     const names = ['drain', 'finish', 'close', 'error'];

@@ -1,3 +1,4 @@
+/** Serves all subscribers of Live with one reader of the log. */
 import type { SchemaSource } from '@playline/contracts';
 import type { FenceSet } from '@playline/erasure';
 import { PublicError } from '@playline/errors';
@@ -8,29 +9,27 @@ import { createEnvironmentFences, type EnvironmentFences, type OpenFences } from
 import type { EndReason } from './event.ts';
 import type { LiveFilter } from './filter.ts';
 import { LIVE_LIMITS, type LiveLimits } from './limits.ts';
-import { createReadLiveRecord, type LiveRecord, type LiveTopics, type ReadLiveRecord } from './read-live-record.ts';
+import { createReadLiveRecord, type LiveRecord, type LiveTopics } from './read-live-record.ts';
 import { type HubSubscriber, openSubscriber, type Slot, type Subscriber } from './subscriber.ts';
 import { openWatch, type Watch } from './watch.ts';
 
-/** What somebody asks to see. */
 export interface Subscription {
-  /** Compared whole: nobody sees another environment. */
+  /** Compared as a whole. */
   readonly environmentId: string;
   readonly filter: LiveFilter;
-  /** Whether the looker sees no raw ids. */
+  /** Whether the subscriber sees no raw ids. */
   readonly masks: boolean;
-  /** Asked twice a second. Anything but true, and no answer in time, ends the look. */
+  /** Called twice a second. Anything but true, a fault and a timeout end the subscription. */
   isStillAllowed(): boolean | Promise<boolean>;
 }
 
-/** What becomes of messages, for everybody who looks; one reading of the log for all of them. Keeps nothing. */
 export interface LiveHub {
-  /** Begins a look; close it. @throws PublicError TOO_MANY_REQUESTS_ERROR when as many look as may */
-  subscribe(request: Subscription): Subscriber;
+  /** The caller closes the subscriber. @throws PublicError TOO_MANY_REQUESTS_ERROR beyond `subscribersMax` */
+  subscribe(subscription: Subscription): Subscriber;
   readonly subscribers: number;
-  /** Entries held for all of them, and the memory these take, about. */
+  /** Buffered entries and their estimated memory. */
   readonly held: { readonly entries: number; readonly bytes: number };
-  /** Ends every look. */
+  /** Ends every subscription. */
   close(): Promise<void>;
 }
 
@@ -38,18 +37,18 @@ export interface LiveParts {
   readonly log: Pick<LogReader, 'bounds' | 'read' | 'committed'>;
   readonly topics: LiveTopics;
   readonly schemaOf: SchemaSource;
-  /** Of the event writer: what it has committed is stored. */
+  /** Consumer group of the event writer: what it has committed is stored. */
   readonly writerGroup: string;
   readonly openFences: OpenFences;
-  /** Told of each outage once. */
+  /** Called once for each outage. */
   readonly onFault: (fault: unknown) => void;
   readonly limits?: LiveLimits;
 }
 
 const RETRY_AFTER_S = 10;
-const TOO_MANY_SUBSCRIBERS =
-  'As many people look at live messages as this portal allows. Close a tab that is not needed, or try again.';
+const TOO_MANY_SUBSCRIBERS = 'This portal has reached its limit of live pages. Close a tab, or try again.';
 
+/** Reads nothing while there are no subscribers. */
 export function openLiveHub(parts: LiveParts): LiveHub {
   return new SharedHub(parts);
 }
@@ -57,14 +56,12 @@ export function openLiveHub(parts: LiveParts): LiveHub {
 class SharedHub implements LiveHub {
   readonly #parts: LiveParts;
   readonly #limits: LiveLimits;
-  readonly #lookers = createSubscribers();
-  readonly #seats = createSlots();
+  readonly #subscribers = createSubscribers();
+  readonly #slots = createSlots();
   readonly #buffer: LiveBuffer;
-  readonly #readFinding: ReadLiveRecord;
   readonly #fences: EnvironmentFences;
-  /** The reading of the log; null while nobody looks. */
   #watch: Watch | null = null;
-  #ended: Promise<void> = Promise.resolve();
+  #ended: Promise<unknown> = Promise.resolve();
   #isClosed = false;
 
   constructor(parts: LiveParts) {
@@ -72,11 +69,10 @@ class SharedHub implements LiveHub {
     this.#limits = parts.limits ?? LIVE_LIMITS;
     this.#buffer = createBuffer(this.#limits);
     this.#fences = createEnvironmentFences(parts.openFences);
-    this.#readFinding = createReadLiveRecord({ ...parts, limits: this.#limits });
   }
 
   get subscribers(): number {
-    return this.#lookers.count;
+    return this.#subscribers.count;
   }
 
   get held(): LiveHub['held'] {
@@ -84,114 +80,113 @@ class SharedHub implements LiveHub {
   }
 
   subscribe({ environmentId, filter, masks, isStillAllowed }: Subscription): Subscriber {
-    const { subscribersMax: lookersMax, queueEventsMax, permissionMs } = this.#limits;
-    if (this.#isClosed || this.#lookers.count >= lookersMax)
+    const { subscribersMax, queueEventsMax, permissionMs } = this.#limits;
+    if (this.#isClosed || this.#subscribers.count >= subscribersMax)
       throw new PublicError('TOO_MANY_REQUESTS_ERROR', { message: TOO_MANY_SUBSCRIBERS, retryAfterS: RETRY_AFTER_S });
-    const seat = this.#seats.take();
+    const slot = this.#slots.take();
     const onClose = () => {
-      stopAsking();
-      this.#seats.free(seat);
-      this.#leave(looker);
+      stopChecks();
+      this.#slots.free(slot);
+      this.#leave(subscriber);
     };
     const withdraw = (entry: LiveEntry) => this.#withdraw(entry);
-    const looker = openSubscriber({ slot: seat, environmentId, filter, masks, queueEventsMax, withdraw, onClose });
-    const onEnd = (reason: EndReason) => looker.end(reason);
-    const stopAsking = watchPermission({ isStillAllowed, everyMs: permissionMs, onEnd });
+    const subscriber = openSubscriber({ slot, environmentId, filter, masks, queueEventsMax, withdraw, onClose });
+    const stopChecks = checkPermission(isStillAllowed, permissionMs, (reason) => subscriber.end(reason));
     this.#fences.enter(environmentId);
-    this.#lookers.add(looker);
-    this.#watch ??= this.#begin();
+    this.#subscribers.add(subscriber);
+    this.#watch ??= this.#openWatch();
     this.#watch.report();
-    return looker;
+    return subscriber;
   }
 
-  #begin(): Watch {
+  #openWatch(): Watch {
     return openWatch({
       ...this.#parts,
       limits: this.#limits,
       buffer: this.#buffer,
-      readLiveRecord: this.#readFinding,
-      onRecord: (finding) => this.#take(finding),
-      onChange: (entry) => this.#changed(entry),
+      readLiveRecord: createReadLiveRecord({ ...this.#parts, limits: this.#limits }),
+      onRecord: (record) => this.#onRecord(record),
+      onChange: (entry) => this.#onChange(entry),
       withdraw: (entry) => this.#withdraw(entry),
       onState: (state) => {
-        for (const looker of this.#lookers.all()) {
-          const { isKnown, trouble } = this.#fences.stateOf(looker.environmentId);
-          looker.setState({ ...state, isWatching: state.isWatching && isKnown, trouble: trouble || state.trouble });
+        for (const subscriber of this.#subscribers.all()) {
+          const { isKnown, trouble } = this.#fences.stateOf(subscriber.environmentId);
+          const isWatching = state.isWatching && isKnown;
+          subscriber.setState({ ...state, isWatching, trouble: trouble || state.trouble });
         }
       },
-      areFencesLoaded: this.#fences.areLoaded,
+      areFencesLoaded: () => this.#fences.unknown().length === 0,
       dropUnknown: () => {
         for (const environmentId of this.#fences.unknown()) {
           this.#buffer.clear(environmentId);
-          for (const looker of this.#lookers.of(environmentId)) looker.dropQueued();
+          for (const subscriber of this.#subscribers.of(environmentId)) subscriber.dropQueued();
         }
       },
     });
   }
 
-  #leave(looker: HubSubscriber): void {
-    if (!this.#lookers.remove(looker)) return;
-    if (this.#lookers.of(looker.environmentId).length === 0) {
-      this.#buffer.clear(looker.environmentId);
-      this.#ended = Promise.all([this.#ended, this.#fences.leave(looker.environmentId)]).then(() => {});
+  #leave(subscriber: HubSubscriber): void {
+    if (!this.#subscribers.remove(subscriber)) return;
+    const { environmentId } = subscriber;
+    if (this.#subscribers.of(environmentId).length === 0) {
+      this.#buffer.clear(environmentId);
+      this.#ended = Promise.all([this.#ended, this.#fences.leave(environmentId)]);
     }
-    if (this.#lookers.count > 0 || this.#watch === null) return;
-    const ending = this.#watch;
+    if (this.#subscribers.count > 0 || this.#watch === null) return;
+    this.#ended = Promise.all([this.#ended, this.#watch.close()]);
     this.#watch = null;
-    this.#ended = Promise.all([this.#ended, ending.close()]).then(() => {});
   }
 
-  #take(finding: LiveRecord): void {
-    const standing = finding.kind === 'letter' ? this.#buffer.find(finding.place) : undefined;
-    if (finding.kind === 'letter' && standing !== undefined) {
-      standing.fate = 'dead-lettered';
-      standing.reason = finding.reason;
-      this.#changed(standing);
-    } else if (finding.entry !== null) this.#offer(finding.entry);
+  #onRecord(record: LiveRecord): void {
+    const stored = record.kind === 'dead letter' ? this.#buffer.find(record.position) : undefined;
+    if (record.kind === 'dead letter' && stored !== undefined) {
+      stored.outcome = 'dead-lettered';
+      stored.reason = record.reason;
+      this.#onChange(stored);
+    } else if (record.entry !== null) this.#offer(record.entry);
   }
 
   #offer(entry: LiveEntry): void {
-    const interested = this.#lookers.of(entry.environmentId);
-    // Entries of an environment that nobody looks at are not kept.
+    const interested = this.#subscribers.of(entry.environmentId);
     const fences = this.#fences.of(entry.environmentId);
     if (interested.length === 0 || fences === undefined) return;
     withdrawErased(entry, fences);
     this.#buffer.add(entry);
-    for (const looker of interested) looker.offer(entry);
+    for (const subscriber of interested) subscriber.offer(entry);
   }
 
   #withdraw(entry: LiveEntry): void {
     const fences = this.#fences.of(entry.environmentId);
-    if (fences !== undefined && withdrawErased(entry, fences)) this.#changed(entry);
+    if (fences !== undefined && withdrawErased(entry, fences)) this.#onChange(entry);
   }
 
-  #changed(entry: LiveEntry): void {
-    for (const looker of this.#lookers.of(entry.environmentId)) looker.changed(entry);
+  #onChange(entry: LiveEntry): void {
+    for (const subscriber of this.#subscribers.of(entry.environmentId)) subscriber.changed(entry);
   }
 
   async close(): Promise<void> {
     this.#isClosed = true;
-    for (const looker of this.#lookers.all()) looker.end('closed');
+    for (const subscriber of this.#subscribers.all()) subscriber.end('closed');
     await this.#ended;
   }
 }
 
-/** The lowest free seat: the marks of an entry then need no more places than there are lookers at one time. */
+/** Gives the lowest free index, so that `marks` of an entry are no longer than the number of subscribers. */
 function createSlots() {
   const taken = new Set<number>();
-  let looks = 0;
+  let generations = 0;
   return {
     take(): Slot {
       let index = 0;
       while (taken.has(index)) index++;
       taken.add(index);
-      return { index, generation: looks++ };
+      return { index, generation: generations++ };
     },
     free: ({ index }: Slot): void => void taken.delete(index),
   };
 }
 
-/** Lookers by environment, compared whole. */
+/** Subscribers by environment. */
 function createSubscribers() {
   const byEnvironment = new Map<string, Set<HubSubscriber>>();
   let count = 0;
@@ -199,16 +194,16 @@ function createSubscribers() {
     get count() {
       return count;
     },
-    add(looker: HubSubscriber): void {
-      const own = byEnvironment.get(looker.environmentId) ?? new Set();
-      byEnvironment.set(looker.environmentId, own.add(looker));
+    add(subscriber: HubSubscriber): void {
+      const own = byEnvironment.get(subscriber.environmentId) ?? new Set();
+      byEnvironment.set(subscriber.environmentId, own.add(subscriber));
       count++;
     },
-    /** False when the looker had left before. */
-    remove(looker: HubSubscriber): boolean {
-      const own = byEnvironment.get(looker.environmentId);
-      if (own?.delete(looker) !== true) return false;
-      if (own.size === 0) byEnvironment.delete(looker.environmentId);
+    /** False when the subscriber was removed before. */
+    remove(subscriber: HubSubscriber): boolean {
+      const own = byEnvironment.get(subscriber.environmentId);
+      if (own?.delete(subscriber) !== true) return false;
+      if (own.size === 0) byEnvironment.delete(subscriber.environmentId);
       count--;
       return true;
     },
@@ -218,9 +213,9 @@ function createSubscribers() {
 }
 
 /**
- * Takes away what an entry says of erased people, by the rule of the event writer: all of it where it is about one of them,
- * else the anonymous id that it merely carries.
- * @returns whether it was taken away now
+ * Removes erased people from an entry by the rule of the event writer: the whole content if it is about one of them, else
+ * only the anonymous id.
+ * @returns whether the content was removed now
  */
 function withdrawErased(entry: LiveEntry, fences: Pick<FenceSet, 'isFenced'>): boolean {
   const { message, environmentId } = entry;
@@ -229,7 +224,7 @@ function withdrawErased(entry: LiveEntry, fences: Pick<FenceSet, 'isFenced'>): b
   const isErased = (key: string) => fences.isFenced({ environmentId, key: Buffer.from(key, 'hex'), ...times });
   if (message.ownKeys.some(isErased)) {
     entry.message = null;
-    entry.fate = 'fenced';
+    entry.outcome = 'fenced';
     entry.reason = '';
     return true;
   }
@@ -240,40 +235,33 @@ function withdrawErased(entry: LiveEntry, fences: Pick<FenceSet, 'isFenced'>): b
   return false;
 }
 
-/** A question that is asked again and again. */
-interface PermissionParts {
-  isStillAllowed(): boolean | Promise<boolean>;
-  readonly everyMs: number;
-  readonly onEnd: (reason: EndReason) => void;
-}
-
-/**
- * Asks whether somebody may still do what goes on. Ends it when the answer is no, and when none has come by the time of the
- * next question: within two of these times, whatever happens.
- * @returns a call that stops the asking
- */
-function watchPermission({ isStillAllowed, everyMs, onEnd }: PermissionParts): () => void {
-  let isAsked = false;
+/** Checks at an interval, which is also the timeout of a check. @returns a call that stops the checks */
+function checkPermission(
+  isStillAllowed: Subscription['isStillAllowed'],
+  everyMs: number,
+  onEnd: (reason: EndReason) => void,
+): () => void {
+  let isRunning = false;
   let isStopped = false;
+  const stop = () => {
+    isStopped = true;
+    clearInterval(timer);
+  };
   const end = (reason: EndReason) => {
     if (isStopped) return;
     stop();
     onEnd(reason);
   };
-  const ask = async () => {
-    if (isAsked) return end('permission unknown');
-    isAsked = true;
+  const check = async () => {
+    if (isRunning) return end('permission unknown');
+    isRunning = true;
     try {
       if ((await isStillAllowed()) !== true) end('not allowed any more');
-      isAsked = false;
+      isRunning = false;
     } catch {
       end('permission unknown');
     }
   };
-  const timer = setInterval(ask, everyMs);
-  const stop = () => {
-    isStopped = true;
-    clearInterval(timer);
-  };
+  const timer = setInterval(check, everyMs);
   return stop;
 }

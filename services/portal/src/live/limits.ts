@@ -1,27 +1,25 @@
-/** What the live view may cost; all of it together, unless it says otherwise. */
+/** What Live may cost, for all subscribers together unless stated otherwise. */
 export interface LiveLimits {
-  /** A message has to be seen within two seconds: this wait, the questions to the brokers and the reading stay well below. */
+  /** A message must show within two seconds, reads of the brokers included. */
   readonly pollMs: number;
-  /** Of dead letters, of which a healthy pipeline has none: a message becomes one after the writer's tries, not at once. */
+  /** Dead letters are rare, and late because of the writer's retries. */
   readonly deadLettersPollMs: number;
-  /** Five hundred a second: more than anybody reads. What comes beyond it is sampled. */
+  /** 500 a second, more than anyone reads. Beyond it records are sampled. */
   readonly recordsPerPollMax: number;
-  /** Eight mebibytes a second from brokers that move hundreds. Counted as records come, so one answer more is possible. */
+  /** 8 MiB a second. Counted as records arrive, so one more response is possible. */
   readonly bytesPerPollMax: number;
-  /** Some seconds of the fastest reading: as long as a message takes to be stored. */
+  /** Some seconds at the highest rate, as long as a message takes to be stored. */
   readonly bufferEntriesMax: number;
   readonly bufferBytesMax: number;
-  /** Properties and traits of one message, in characters; what is longer is cut and says so. */
+  /** Characters of properties and of traits of one message. */
   readonly textCharactersMax: number;
-  /** More than a page shows; a looker that does not read loses the oldest. */
+  /** Of one subscriber; one that does not read loses the oldest. */
   readonly queueEventsMax: number;
-  /** Each costs a timer and a queue of references; all read the same copy. */
   readonly subscribersMax: number;
-  /** Asked twice a second, and given up when it is not answered by the next time: an end shows within a second. */
+  /** Interval and timeout of the permission check: a stream ends within two of these. */
   readonly permissionMs: number;
-  /** Fenced identities leave within a second of being known; the set of fences itself is asked for each second. */
+  /** Fenced people disappear within a second: the fences are refreshed every second, the buffer at this interval. */
   readonly sweepMs: number;
-  /** Numbers that change all the time need not be told more often. */
   readonly statusMs: number;
 }
 

@@ -12,7 +12,7 @@ import { collect } from './test/live-world.ts';
 
 const WRITER = 'live-test-writer';
 const environmentId = 'live-test';
-/** Messages, one after the other, each of which waits for a poll of half a second. */
+/** Messages in sequence, each of which waits for a poll of half a second. */
 const ROUNDS = 3;
 const ada = randomBytes(16);
 
@@ -53,22 +53,26 @@ const send = async (eventName: string, changes: Partial<MessageRecord> = {}) => 
   const now = Date.now();
   const record = messageRecordOf(eventName, { environmentId, receivedAt: now, eventTime: now, ...changes });
   const value = frameRecord(stores.schemaIdOf(topic), messageRecordCodec.encode(record));
-  return { topic, value, place: await producer.sendForOffset({ topic, key: null, value }) };
+  return { topic, value, position: await producer.sendForOffset({ topic, key: null, value }) };
 };
 
+async function subscribe() {
+  const request = { environmentId, filter: NO_FILTER, masks: false, isStillAllowed: () => true };
+  const client = collect(hub.subscribe(request));
+  await until('the hub polls', () => client.status()?.isWatching === true);
+  return client;
+}
+
 describe('live messages on real stores', () => {
-  it('show within two seconds, and are stored once the writer has committed them', async () => {
-    const looker = collect(
-      hub.subscribe({ environmentId, filter: NO_FILTER, masks: false, isStillAllowed: () => true }),
-    );
-    await until('it is watched', () => looker.status()?.isWatching === true);
+  it('a message shows within two seconds and is stored once the writer has committed it', async () => {
+    const client = await subscribe();
     for (let round = 0; round < ROUNDS; round++) {
       await send(`round ${round}`);
       const sentMs = performance.now();
-      await until('it is told', () => looker.of('message').some(({ name }) => name === `round ${round}`));
+      await until('it arrives', () => client.of('message').some(({ name }) => name === `round ${round}`));
       expect(performance.now() - sentMs).toBeLessThan(2_000);
     }
-    expect(looker.of('fate')).toEqual([]);
+    expect(client.of('outcome')).toEqual([]);
     writer = await openRecordConsumer({
       brokers: testStores().kafka,
       groupId: WRITER,
@@ -76,15 +80,15 @@ describe('live messages on real stores', () => {
       sessionTimeoutMs: 10_000,
       onBatch: async () => {},
     });
-    await until('all are stored', () => looker.of('fate').filter(({ fate }) => fate === 'stored').length === ROUNDS);
-    looker.subscriber.close();
+    await until(
+      'all are stored',
+      () => client.of('outcome').filter(({ outcome }) => outcome === 'stored').length === ROUNDS,
+    );
+    client.subscriber.close();
   });
 
-  it('tell rejections and dead letters, and nothing of another environment', async () => {
-    const looker = collect(
-      hub.subscribe({ environmentId, filter: NO_FILTER, masks: false, isStillAllowed: () => true }),
-    );
-    await until('it is watched', () => looker.status()?.isWatching === true);
+  it('a client gets rejections and dead letters of its environment', async () => {
+    const client = await subscribe();
     const topic = stores.prefix + TOPICS.rejections.name;
     const rejection = {
       environmentId,
@@ -96,42 +100,43 @@ describe('live messages on real stores', () => {
     };
     const body = rejectionCodec.encode({ ...rejection, receivedAt: Date.now(), traceId: 'a'.repeat(32) });
     await producer.sendForOffset({ topic, key: null, value: frameRecord(stores.schemaIdOf(topic), body) });
-    const { topic: messages, value, place } = await send('unlucky');
+    const { topic: messages, value, position } = await send('unlucky');
     await send('of another', { environmentId: `${environmentId}-2` });
     const headers = {
-      reason: 'too large: words of it',
+      reason: 'too large: secret content',
       'original-topic': messages,
-      'original-partition': String(place.partition),
-      'original-offset': String(place.offset),
+      'original-partition': String(position.partition),
+      'original-offset': String(position.offset),
     };
     await producer.sendForOffset({ topic: `${messages}.dead`, key: null, value, headers });
-    await until('all is told', () =>
-      looker.events.some((event) => 'fate' in event && event.fate === 'dead-lettered' && event.reason === 'too large'),
+    await until('all arrive', () =>
+      client.events.some(
+        (event) => 'outcome' in event && event.outcome === 'dead-lettered' && event.reason === 'too large',
+      ),
     );
-    await until('the rejection too', () => looker.of('rejection').length === 1);
-    expect(JSON.stringify(looker.events)).not.toMatch(/of another|words of it/);
-    looker.subscriber.close();
+    await until('the rejection arrives', () => client.of('rejection').length === 1);
+    expect(JSON.stringify(client.events)).not.toMatch(/of another|secret content/);
+    client.subscriber.close();
   });
 
-  it('take away what somebody has sent who is fenced meanwhile, within seconds of the fence', async () => {
-    const looker = collect(
-      hub.subscribe({ environmentId, filter: NO_FILTER, masks: false, isStillAllowed: () => true }),
-    );
-    await until('it is watched', () => looker.status()?.isWatching === true);
+  it('a shown message is fenced within seconds of the fence', async () => {
+    const client = await subscribe();
     await send('hers', { userKey: ada, userId: 'ada' });
-    await until('it is told', () => looker.of('message').length > 0);
+    await until('it arrives', () => client.of('message').length > 0);
     const cutoffAt = new Date(Date.now() + 1_000).toISOString().replace('T', ' ').replace('Z', '');
     await stores.query(
       `INSERT INTO erasure_fences (environment_id, identity_key, cutoff_at, erasure_id)
        VALUES ('${environmentId}', unhex('${ada.toString('hex')}'), '${cutoffAt}', generateUUIDv4())`,
     );
     const sinceMs = performance.now();
-    await until('it is taken away', () => looker.of('fate').some(({ fate }) => fate === 'fenced'));
-    // The set of fences is asked for each second, and what is held is looked at four times a second.
+    await until('it is fenced', () => client.of('outcome').some(({ outcome }) => outcome === 'fenced'));
+    // The fences are read every second, and the buffer is swept four times a second.
     expect(performance.now() - sinceMs).toBeLessThan(3_000);
     await send('hers again', { userKey: ada, userId: 'ada', eventTime: 1 });
-    await until('the second came without a word', () => looker.of('message').some(({ fate }) => fate === 'fenced'));
-    expect(JSON.stringify(looker.events)).not.toContain('hers again');
-    looker.subscriber.close();
+    await until('the second arrives without content', () =>
+      client.of('message').some(({ outcome }) => outcome === 'fenced'),
+    );
+    expect(JSON.stringify(client.events)).not.toContain('hers again');
+    client.subscriber.close();
   });
 });

@@ -5,102 +5,106 @@ import { createLiveWorld } from './test/live-world.ts';
 const ada = Buffer.alloc(16, 1);
 const bob = Buffer.alloc(16, 2);
 
-describe('the fate of a message', () => {
-  it('is accepted, then stored once the writer has committed past it, and not before', async () => {
-    const { send, subscribe: look, commit } = createLiveWorld();
-    const looker = await look();
+describe('outcomes of messages', () => {
+  it('a message is accepted, then stored once the writer has committed past it', async () => {
+    const { send, subscribe, commit } = createLiveWorld();
+    const client = await subscribe();
     const { partition, offset } = await send();
-    await until('it is told', () => looker.of('message').length === 1);
-    expect(looker.of('message')[0]).toMatchObject({
-      fate: 'accepted',
+    await until('it arrives', () => client.of('message').length === 1);
+    expect(client.of('message')[0]).toMatchObject({
+      outcome: 'accepted',
       name: 'level_started',
-      place: `m-${partition}-${offset}`,
+      position: `m-${partition}-${offset}`,
     });
     commit(partition, offset);
-    await until('the writer was asked', () => (looker.status()?.seen ?? 0) === 1);
-    expect(looker.of('fate')).toEqual([]);
+    await until('the writer is checked', () => (client.status()?.seen ?? 0) === 1);
+    expect(client.of('outcome')).toEqual([]);
     commit(partition, offset + 1);
-    await until('it is stored', () => looker.of('fate').length === 1);
-    expect(looker.of('fate')[0]).toMatchObject({ place: `m-${partition}-${offset}`, fate: 'stored' });
+    await until('it is stored', () => client.of('outcome').length === 1);
+    expect(client.of('outcome')[0]).toMatchObject({ position: `m-${partition}-${offset}`, outcome: 'stored' });
   });
 
-  it('is rejected with code and field, and nothing of its content', async () => {
-    const { reject, subscribe: look } = createLiveWorld();
-    const looker = await look();
+  it('a rejection has code and field', async () => {
+    const { reject, subscribe } = createLiveWorld();
+    const client = await subscribe();
     await reject();
-    await until('it is told', () => looker.of('rejection').length === 1);
-    expect(looker.of('rejection')[0]).toMatchObject({ fate: 'rejected', code: 'INVALID_FORMAT', field: 'eventName' });
+    await until('it arrives', () => client.of('rejection').length === 1);
+    expect(client.of('rejection')[0]).toMatchObject({
+      outcome: 'rejected',
+      code: 'INVALID_FORMAT',
+      field: 'eventName',
+    });
   });
 
-  it('is dead-lettered, without what the reason says of the record, whether it was told before or not', async () => {
-    const { send, reject, bury, subscribe: look } = createLiveWorld();
+  it('a message becomes dead-lettered whether it was shown before or not, without content in the reason', async () => {
+    const { send, reject, bury, subscribe } = createLiveWorld();
     const early = await send();
-    const looker = await look();
-    const place = await send();
-    await until('it is told', () => looker.of('message').length === 1);
-    await bury('messages', place);
-    await until('its fate is told', () => looker.of('fate').length === 1);
-    expect(looker.of('fate')[0]).toMatchObject({ fate: 'dead-lettered', reason: 'cannot be stored' });
+    const client = await subscribe();
+    const position = await send();
+    await until('it arrives', () => client.of('message').length === 1);
+    await bury('messages', position);
+    await until('its outcome arrives', () => client.of('outcome').length === 1);
+    expect(client.of('outcome')[0]).toMatchObject({ outcome: 'dead-lettered', reason: 'cannot be stored' });
     await bury('messages', early);
-    await until('the other is told', () => looker.of('message').length === 2);
-    expect(looker.of('message')[1]).toMatchObject({ fate: 'dead-lettered' });
+    await until('the other arrives', () => client.of('message').length === 2);
+    expect(client.of('message')[1]).toMatchObject({ outcome: 'dead-lettered' });
     await bury('rejections', await reject());
-    await until('a rejection too', () => looker.of('fate').length + looker.of('rejection').length >= 2);
-    expect(JSON.stringify(looker.events)).not.toContain('secret words');
+    await until('the rejection arrives', () => client.of('outcome').length + client.of('rejection').length >= 2);
+    expect(JSON.stringify(client.events)).not.toContain('secret text');
   });
 
-  it('is fenced from the first moment when it is about somebody who is erased: it came, and nothing else is told', async () => {
-    const { send, subscribe: look, fences } = createLiveWorld();
+  it('a message of an erased person is shown as fenced, without content', async () => {
+    const { send, subscribe, fences } = createLiveWorld();
     fences.keys.add(ada.toString('hex'));
-    const looker = await look();
+    const client = await subscribe();
     await send({ userKey: ada, userId: 'ada@example.org' });
-    await until('it is told', () => looker.of('message').length === 1);
-    const told = looker.of('message')[0];
-    expect(told).toEqual({
+    await until('it arrives', () => client.of('message').length === 1);
+    const event = client.of('message')[0];
+    expect(event).toEqual({
       kind: 'message',
-      fate: 'fenced',
-      place: told?.place,
+      outcome: 'fenced',
+      position: event?.position,
       receivedAt: expect.any(Number),
       traceId: '',
       reason: '',
     });
-    expect(JSON.stringify(looker.events)).not.toContain('ada@');
+    expect(JSON.stringify(client.events)).not.toContain('ada@');
   });
 
-  it('leaves the buffer within a second of being fenced, and every looker is told', async () => {
-    const { send, subscribe: look, fences, commit } = createLiveWorld();
-    const [one, two] = [await look(), await look({ masks: true })];
+  it('a message fenced later leaves the buffer within a second, and every client gets the outcome', async () => {
+    const { send, subscribe, fences, commit } = createLiveWorld();
+    const [one, two] = [await subscribe(), await subscribe({ masks: true })];
     const { partition, offset } = await send({ identityKey: ada });
-    await until('both are told', () => one.of('message').length + two.of('message').length === 2);
+    await until('both arrive', () => one.of('message').length + two.of('message').length === 2);
     fences.keys.add(ada.toString('hex'));
     const sinceMs = performance.now();
-    await until('both hear of it', () => one.of('fate').length + two.of('fate').length === 2);
+    await until('both get the outcome', () => one.of('outcome').length + two.of('outcome').length === 2);
     expect(performance.now() - sinceMs).toBeLessThan(1_000);
     commit(partition, offset + 1);
     await until('the next status', () => one.of('status').length > 2);
-    expect(one.of('fate').map(({ fate }) => fate)).toEqual(['fenced']);
+    expect(one.of('outcome').map(({ outcome }) => outcome)).toEqual(['fenced']);
   });
 
-  it('loses the anonymous id alone where that belongs to somebody erased who merely shared the device', async () => {
-    const { send, subscribe: look, fences } = createLiveWorld();
+  it('a message loses only its anonymous id when that belongs to an erased person who shared the device', async () => {
+    const { send, subscribe, fences } = createLiveWorld();
     fences.keys.add(bob.toString('hex'));
-    const looker = await look();
+    const client = await subscribe();
     await send({ identityKey: ada, userKey: ada, userId: 'ada', anonymousKey: bob, anonymousId: 'device-of-bob' });
-    await until('it is told', () => looker.of('message').length === 1);
-    expect(looker.of('message')[0]).toMatchObject({ fate: 'accepted', ids: { userId: 'ada' } });
-    expect(JSON.stringify(looker.events)).not.toContain('device-of-bob');
+    await until('it arrives', () => client.of('message').length === 1);
+    expect(client.of('message')[0]).toMatchObject({ outcome: 'accepted', ids: { userId: 'ada' } });
+    expect(JSON.stringify(client.events)).not.toContain('device-of-bob');
   });
 
-  it('is told to nobody while it cannot be read who is erased, and it says so', async () => {
-    const { send, subscribe: look, fences, hub } = createLiveWorld();
-    const looker = await look();
+  it('no message is shown while the list of erased people cannot be read, and the status reports it', async () => {
+    const { send, subscribe, fences, hub } = createLiveWorld();
+    const client = await subscribe();
     fences.isLoaded = false;
-    await until('it says why', () => looker.status()?.trouble.includes('who is erased') === true);
+    await until('the status reports it', () => client.status()?.trouble.includes('list of erased people') === true);
     await send({ userId: 'ada' });
-    await until('some more looks', () => looker.of('status').length > 0 && hub.held.entries === 0);
-    expect(looker.of('message')).toEqual([]);
+    await until('more polls', () => client.of('status').length > 0 && hub.held.entries === 0);
+    expect(client.of('message')).toEqual([]);
     fences.isLoaded = true;
-    await until('it goes on where it was', () => looker.of('message').length === 1);
-    await until('it says no more', () => looker.status()?.trouble === '');
+    await until('the message arrives', () => client.of('message').length === 1);
+    await until('the status clears', () => client.status()?.trouble === '');
   });
 });

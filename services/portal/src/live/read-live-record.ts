@@ -1,3 +1,4 @@
+/** Decodes records of the log for Live. */
 import {
   createRecordReader,
   type MessageRecord,
@@ -6,25 +7,28 @@ import {
   rejectionCodec,
   type SchemaSource,
 } from '@playline/contracts';
-import type { StreamRecord } from '@playline/stream';
+import { SETTLED_OFFSET, type StreamRecord } from '@playline/stream';
 import { type LiveEntry, toMessageEntry, toPosition, toRejectionEntry } from './entry.ts';
 import type { LiveLimits } from './limits.ts';
 
-/** The topics that are looked at, as they are called on the brokers. */
+/** Topics with their prefix. */
 export interface LiveTopics {
   readonly messages: string;
   readonly rejections: string;
-  /** Dead letters of both. */
   readonly deadLetters: readonly string[];
 }
 
-/** What a record means to whoever looks. */
 export type LiveRecord =
   | { readonly kind: 'entry'; readonly entry: LiveEntry }
-  /** A record that was read before could not be stored; `entry` where it was not read, or is not held any more. */
-  | { readonly kind: 'letter'; readonly place: string; readonly reason: string; readonly entry: LiveEntry | null };
+  /** An earlier record that could not be stored; `entry` in case it was not read or is not buffered any more. */
+  | {
+      readonly kind: 'dead letter';
+      readonly position: string;
+      readonly reason: string;
+      readonly entry: LiveEntry | null;
+    };
 
-/** Reads a record; null for one that says nothing of anybody's environment. @throws what the registry threw */
+/** Null for a record without a message or rejection. @throws what the registry throws */
 export type ReadLiveRecord = (record: StreamRecord) => Promise<LiveRecord | null>;
 
 export interface ReadLiveRecordParts {
@@ -33,39 +37,34 @@ export interface ReadLiveRecordParts {
   readonly limits: Pick<LiveLimits, 'textCharactersMax'>;
 }
 
-/** A record that marks a dead letter as settled. It stands among dead letters, and is none itself. */
-const SETTLED = 'settled-offset';
-
 export function createReadLiveRecord({ topics, schemaOf, limits }: ReadLiveRecordParts): ReadLiveRecord {
   const readMessage = createRecordReader<MessageRecord>({ schemaOf, createReader: messageRecordCodec.decoderOf });
   const readRejection = createRecordReader<RejectionRecord>({ schemaOf, createReader: rejectionCodec.decoderOf });
 
-  const entryOf = async (topic: string, record: StreamRecord): Promise<LiveEntry | null> => {
+  async function entryOf(topic: string, record: StreamRecord): Promise<LiveEntry | null> {
     if (topic === topics.messages) {
       const read = await readMessage(record.value);
       return read.kind === 'record' ? toMessageEntry(record, read.record, limits.textCharactersMax) : null;
     }
     const read = await readRejection(record.value);
     return read.kind === 'record' ? toRejectionEntry(record, read.record) : null;
-  };
-  const letterOf = async (record: StreamRecord): Promise<LiveRecord | null> => {
-    if (record.headers[SETTLED] !== undefined) return null;
+  }
+
+  async function deadLetterOf(record: StreamRecord): Promise<LiveRecord | null> {
+    if (record.headers[SETTLED_OFFSET] !== undefined) return null;
     const text = (name: string) => String(record.headers[name] ?? '');
     const topic = text('original-topic');
-    const original = {
-      ...record,
-      partition: Number(text('original-partition')),
-      offset: Number(text('original-offset')),
-    };
-    // Behind a colon the reason may quote the record: only what stands in front is shown.
+    const [partition, offset] = [Number(text('original-partition')), Number(text('original-offset'))];
+    // After a colon the reason may quote the record.
     const [reason = ''] = text('reason').split(':');
-    const entry = await entryOf(topic, original);
-    if (entry !== null) Object.assign(entry, { fate: 'dead-lettered', reason });
-    const place = toPosition(topic === topics.messages ? 'm' : 'r', original.partition, original.offset);
-    return { kind: 'letter', place, reason, entry };
-  };
+    const entry = await entryOf(topic, { ...record, partition, offset });
+    if (entry !== null) Object.assign(entry, { outcome: 'dead-lettered', reason });
+    const position = toPosition(topic === topics.messages ? 'm' : 'r', partition, offset);
+    return { kind: 'dead letter', position, reason, entry };
+  }
+
   return async (record) => {
-    if (topics.deadLetters.includes(record.topic)) return letterOf(record);
+    if (topics.deadLetters.includes(record.topic)) return deadLetterOf(record);
     const entry = await entryOf(record.topic, record);
     return entry === null ? null : { kind: 'entry', entry };
   };

@@ -3,36 +3,35 @@ import { type EndReason, type LiveEvent, toEntryEvent } from './event.ts';
 import { isWanted, type LiveFilter } from './filter.ts';
 import type { WatchState } from './watch.ts';
 
-/** Somebody who looks at one environment. */
+/** Receives the events of one environment. */
 export interface Subscriber {
   /**
-   * The next event; null once all is told and nothing more comes. One call at a time.
-   * @param waitMaxMs gives `nothing` when there was none for so long
+   * The next event, null after the last. One call at a time.
+   * @param waitMaxMs returns `nothing` when there was none for so long
    */
   next(waitMaxMs: number): Promise<LiveEvent | 'nothing' | null>;
   close(): void;
 }
 
-/** What the hub does with a looker. */
+/** The hub's side of a subscriber. */
 export interface HubSubscriber extends Subscriber {
   readonly environmentId: string;
-  readonly isEnded: boolean;
-  /** A record of the environment that was read. */
+  /** A new entry of the environment. */
   offer(entry: LiveEntry): void;
-  /** An entry that was offered, and is another now. */
+  /** An offered entry that has changed. */
   changed(entry: LiveEntry): void;
-  /** Drops what waits to be told: nobody can say whether it may be. */
+  /** Drops queued entries, because it is unknown whether they may be shown. */
   dropQueued(): void;
-  /** The first call says from where on this looker counts. */
+  /** The share of the log counts from the first call. */
   setState(state: WatchState): void;
   end(reason: EndReason): void;
 }
 
-/** The place of a looker in the marks of entries. */
+/** The element of `marks` that belongs to a subscriber. */
 export interface Slot {
-  /** From 0 on; taken again by somebody else once it is free. */
+  /** Reused once it is free. */
   readonly index: number;
-  /** Number of this look, counted over all looks: tells its marks from those of whoever had the same seat before. */
+  /** Unique, so that marks of the slot's former subscribers do not count. */
   readonly generation: number;
 }
 
@@ -40,17 +39,15 @@ export interface SubscriberParts {
   readonly slot: Slot;
   readonly environmentId: string;
   readonly filter: LiveFilter;
-  /** Whether it sees no raw ids. */
   readonly masks: boolean;
   readonly queueEventsMax: number;
-  /** Looks at an entry once more right before it is told. */
+  /** Removes erased people from an entry immediately before it is sent. */
   readonly withdraw: (entry: LiveEntry) => void;
   readonly onClose: () => void;
 }
 
-/** The filter has let this entry through: it was told, waits to be told, or was dropped, and is not offered again. */
+/** The entry matched the filter, and is not offered again. */
 const TAKEN = 0;
-/** This entry was told. */
 const SHOWN = 1;
 type Mark = typeof TAKEN | typeof SHOWN;
 
@@ -61,17 +58,16 @@ export function openSubscriber(parts: SubscriberParts): HubSubscriber {
 class QueuedSubscriber implements HubSubscriber {
   readonly environmentId: string;
   readonly #parts: SubscriberParts;
-  /** Entries are told as they are when it is their turn, not as they were. */
-  #entries: LiveEntry[] = [];
-  /** Of those that were told, what has changed since: not more than the buffer holds, and none is dropped. */
-  #changed = new Set<LiveEntry>();
   readonly #counts = { seen: 0, shown: 0, lost: 0 };
+  #queue: LiveEntry[] = [];
+  /** Shown entries that have changed since: bounded by the buffer, so none is dropped. */
+  readonly #changes = new Set<LiveEntry>();
   #state: WatchState | null = null;
-  #began: Pick<WatchState, 'read' | 'skipped'> | null = null;
+  #first: WatchState | null = null;
   #isStatusDue = false;
-  #told = '';
+  #lastStatus = '';
   #end: EndReason | null = null;
-  #isEndTold = false;
+  #isEndSent = false;
   #isClosed = false;
   #wake: (() => void) | null = null;
 
@@ -80,7 +76,7 @@ class QueuedSubscriber implements HubSubscriber {
     this.environmentId = parts.environmentId;
   }
 
-  get isEnded(): boolean {
+  get #isEnded(): boolean {
     return this.#end !== null || this.#isClosed;
   }
 
@@ -90,115 +86,116 @@ class QueuedSubscriber implements HubSubscriber {
   }
 
   changed(entry: LiveEntry): void {
-    if (this.isEnded) return;
-    // A filter for a fate may want it from now on.
+    if (this.#isEnded) return;
     const mark = this.#markOf(entry);
+    // A filter by outcome may match only now.
     if (mark === null) this.#take(entry);
     else if (mark === SHOWN) {
-      this.#changed.add(entry);
+      this.#changes.add(entry);
       this.#wake?.();
     }
   }
 
   #take(entry: LiveEntry): void {
-    if (this.isEnded || !isWanted(this.#parts.filter, entry, this.#parts.masks)) return;
+    const { filter, masks, queueEventsMax } = this.#parts;
+    if (this.#isEnded || !isWanted(filter, entry, masks)) return;
     this.#mark(entry, TAKEN);
-    this.#entries.push(entry);
-    if (this.#entries.length > this.#parts.queueEventsMax) {
-      this.#entries.shift();
+    this.#queue.push(entry);
+    if (this.#queue.length > queueEventsMax) {
+      this.#queue.shift();
       this.#counts.lost++;
     }
     this.#wake?.();
   }
 
   #mark(entry: LiveEntry, mark: Mark): void {
-    const { index, generation: look } = this.#parts.slot;
-    entry.marks[index] = 2 * look + mark;
+    const { index, generation } = this.#parts.slot;
+    entry.marks[index] = 2 * generation + mark;
   }
 
-  /** Null for an entry that the filter has not let through yet. */
+  /** Null for an entry that has not matched the filter yet. */
   #markOf(entry: LiveEntry): Mark | null {
-    const { index, generation: look } = this.#parts.slot;
-    const mark = (entry.marks[index] ?? -1) - 2 * look;
+    const { index, generation } = this.#parts.slot;
+    const mark = (entry.marks[index] ?? -1) - 2 * generation;
     return mark === TAKEN || mark === SHOWN ? mark : null;
   }
 
   dropQueued(): void {
-    this.#counts.lost += this.#entries.length;
-    this.#entries = [];
+    this.#counts.lost += this.#queue.length;
+    this.#queue = [];
   }
 
   setState(state: WatchState): void {
-    this.#began ??= state;
+    this.#first ??= state;
     this.#state = state;
     this.#isStatusDue = true;
     this.#wake?.();
   }
 
   end(reason: EndReason): void {
-    if (this.isEnded) return;
+    if (this.#isEnded) return;
     this.#end = reason;
-    this.#forget();
+    this.#clear();
     this.#parts.onClose();
   }
 
   close(): void {
     if (this.#isClosed) return;
-    const wasEnded = this.isEnded;
+    const wasEnded = this.#isEnded;
     this.#isClosed = true;
-    this.#forget();
+    this.#clear();
     if (!wasEnded) this.#parts.onClose();
   }
 
-  #forget(): void {
-    this.#entries = [];
-    this.#changed.clear();
+  #clear(): void {
+    this.#queue = [];
+    this.#changes.clear();
     this.#wake?.();
   }
 
   async next(waitMaxMs: number): Promise<LiveEvent | 'nothing' | null> {
     const deadlineMs = performance.now() + waitMaxMs;
     for (;;) {
-      const event = this.#nextNow();
+      const event = this.#nextEvent();
       if (event !== undefined) return event;
       const leftMs = deadlineMs - performance.now();
       if (leftMs <= 0) return 'nothing';
-      await this.#somethingOr(leftMs);
+      await this.#waitForWake(leftMs);
     }
   }
 
-  /** Undefined while there is nothing to tell. */
-  #nextNow(): LiveEvent | null | undefined {
-    if (this.#isClosed || this.#isEndTold) return null;
+  /** Undefined while there is no event. */
+  #nextEvent(): LiveEvent | null | undefined {
+    if (this.#isClosed || this.#isEndSent) return null;
     if (this.#end !== null) {
-      this.#isEndTold = true;
+      this.#isEndSent = true;
       return { kind: 'end', reason: this.#end };
     }
     return this.#nextStatus() ?? this.#nextChange() ?? this.#nextEntry();
   }
 
-  /** Goes out in front of entries, so that whoever does not keep up learns it. */
+  /** Comes before entries, so that slow clients learn what they lost. */
   #nextStatus(): LiveEvent | undefined {
-    if (!this.#isStatusDue || this.#state === null || this.#began === null) return undefined;
+    if (!this.#isStatusDue || this.#state === null || this.#first === null) return undefined;
     this.#isStatusDue = false;
     const { isWatching, trouble, read, skipped } = this.#state;
-    const share = toShare(read - this.#began.read, skipped - this.#began.skipped);
+    const share = toShare(read - this.#first.read, skipped - this.#first.skipped);
     const status = { kind: 'status', isWatching, trouble, share, ...this.#counts } as const;
     const text = JSON.stringify(status);
-    if (text === this.#told) return undefined;
-    this.#told = text;
+    if (text === this.#lastStatus) return undefined;
+    this.#lastStatus = text;
     return status;
   }
 
   #nextChange(): LiveEvent | undefined {
-    const [entry] = this.#changed;
+    const [entry] = this.#changes;
     if (entry === undefined) return undefined;
-    this.#changed.delete(entry);
-    return { kind: 'fate', place: entry.place, fate: entry.fate, reason: entry.reason };
+    this.#changes.delete(entry);
+    return { kind: 'outcome', position: entry.position, outcome: entry.outcome, reason: entry.reason };
   }
 
   #nextEntry(): LiveEvent | undefined {
-    const entry = this.#entries.shift();
+    const entry = this.#queue.shift();
     if (entry === undefined) return undefined;
     this.#parts.withdraw(entry);
     this.#counts.shown++;
@@ -206,7 +203,7 @@ class QueuedSubscriber implements HubSubscriber {
     return toEntryEvent(entry, this.#parts.masks);
   }
 
-  #somethingOr(waitMaxMs: number): Promise<void> {
+  #waitForWake(waitMaxMs: number): Promise<void> {
     return new Promise((resolve) => {
       const done = () => {
         clearTimeout(timer);
@@ -219,7 +216,7 @@ class QueuedSubscriber implements HubSubscriber {
   }
 }
 
-/** Rounded down to hundredths, so that nobody can work out how much other environments send. */
+/** Rounded down to hundredths, so that it does not reveal how much other environments send. */
 function toShare(read: number, skipped: number): number {
   if (skipped === 0) return 1;
   return Math.max(0.01, Math.floor((100 * read) / (read + skipped)) / 100);

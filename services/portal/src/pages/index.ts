@@ -31,13 +31,12 @@ export interface PagesParts extends PortalParts {
   readonly sessions: Sessions;
   readonly oneTime: OneTimeTexts;
   readonly signIn: SignIn;
+  /** Null without a configured provider. */
   readonly openId: OpenIdSignIn | null;
   readonly passwords: Passwords;
-  /** For what leaves no record of its own behind. */
   readonly writeAudit: WriteAudit;
 }
 
-/** Every page of the portal; one line each. */
 export function createPages(parts: PagesParts): PortalPage[] {
   return [
     createHomePage(parts),
@@ -62,7 +61,7 @@ export function createPages(parts: PagesParts): PortalPage[] {
     createPasskeyRequestPage(parts),
     createSignOutPage(parts),
     ...createLinkPages(parts),
-    ...(parts.openId === null ? [] : [createOpenIdPage({ ...parts, openId: parts.openId })]),
+    ...(parts.openId === null ? [] : [createOpenIdPage(parts, parts.openId)]),
     createSettingsPage(parts),
     createPasskeyCreationPage(parts),
     createMembersPage(parts),

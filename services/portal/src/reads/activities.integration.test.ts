@@ -32,7 +32,7 @@ const put = (contract: Contract, versions: readonly Version[]) =>
     versions.flatMap((version) => entriesOf(contract, version)),
   );
 
-const asking = (contracts: readonly Contract[], over: Partial<ActivitySearch> = {}): ActivitySearch => ({
+const searchOf = (contracts: readonly Contract[], over: Partial<ActivitySearch> = {}): ActivitySearch => ({
   nowMs: NOW_MS,
   contracts,
   type: '',
@@ -41,10 +41,10 @@ const asking = (contracts: readonly Contract[], over: Partial<ActivitySearch> = 
   untilMs: END_MS,
   ...over,
 });
-const idsOf = async (question: ActivitySearch) => (await reads.activities(question)).activities.map(({ id }) => id);
+const idsOf = async (search: ActivitySearch) => (await reads.activities(search)).activities.map(({ id }) => id);
 
 describe('the search of activities', () => {
-  it('gives each activity once, in its last version, the newest version first, page by page', async () => {
+  it('the pages return the last version of each activity once, newest first', async () => {
     const ages = fc.constantFrom(0, 1, 1, 60_000_000, DAY_US, 8 * DAY_US, 40 * DAY_US, 800 * DAY_US);
     const list = fc.array(
       fc.record({
@@ -68,20 +68,19 @@ describe('the search of activities', () => {
           const versions = isUpdated ? [first, { id, us, tokenId: 'new' }] : [{ id, us, tokenId: 'new' }];
           const entries = versions.flatMap((version) => entriesOf(contract, version));
           parts[part]!.push(...entries);
-          // Not of the same bytes, so that the store does not leave the block out.
+          // A different block, so that ClickHouse does not deduplicate it.
           if (isTwice) parts[3]!.push(...entries.map((entry) => ({ ...entry, kafka_partition: 1 })));
           last.push(versions.at(-1)!);
         }
         for (const rows of parts.filter(({ length }) => length > 0)) await own.insert('activity_feeds', rows);
         const seen: { readonly id: string; readonly us: number; readonly tokenId: string }[] = [];
-        let before: ActivitySearch['before'];
-        for (let pages = 0; pages < 100; pages++) {
-          const page = await reads.activities(asking(contracts, { activitiesMax, ...(before && { before }) }));
-          expect(page.activities.length).toBeLessThanOrEqual(activitiesMax);
-          seen.push(
-            ...page.activities.map(({ id, updatedUs: us, assets }) => ({ id, us, tokenId: assets[0]!.tokenId })),
+        for (let before: ActivityPosition | null | undefined; before !== null; ) {
+          const page: ActivityPage = await reads.activities(
+            searchOf(contracts, { activitiesMax, ...(before && { before }) }),
           );
-          if (page.next === null) break;
+          expect(page.activities.length).toBeLessThanOrEqual(activitiesMax);
+          for (const { id, updatedUs: us, assets } of page.activities)
+            seen.push({ id, us, tokenId: assets[0]!.tokenId });
           before = page.next;
         }
         const byId = (a: { readonly id: string }, b: { readonly id: string }) => (a.id < b.id ? -1 : 1);
@@ -92,7 +91,7 @@ describe('the search of activities', () => {
     );
   }, 120_000);
 
-  it('finds what each filter says, of the contracts that it is told alone', async () => {
+  it('each filter matches its activities, of the named contracts only', async () => {
     const [contract, another] = [contractOf(), contractOf()];
     const us = NOW_MS * 1000;
     const mint = { id: randomUUID(), us };
@@ -100,7 +99,7 @@ describe('the search of activities', () => {
     await put(contract, [mint, burn]);
     await put(another, [{ id: randomUUID(), us }]);
     await put({ ...contract, chain: 'main-2' }, [{ id: randomUUID(), us }]);
-    const found = (over: Partial<ActivitySearch>) => idsOf(asking([contract], over));
+    const found = (over: Partial<ActivitySearch>) => idsOf(searchOf([contract], over));
     expect(await found({})).toEqual([mint.id, burn.id]);
     for (const over of [{ type: 'mint' }, { tokenId: '7' }, { sinceMs: NOW_MS }, { sinceMs: NOW_MS - 1 }])
       expect([over, await found(over)]).toEqual([over, [mint.id]]);
@@ -118,26 +117,19 @@ describe('the search of activities', () => {
       ]);
   });
 
-  it('takes no name of more than one contract: no chain, no pattern, no list', async () => {
+  it('a contract name that is a wildcard or a list matches nothing', async () => {
     const contract = contractOf();
     await put(contract, [{ id: randomUUID(), us: NOW_MS * 1000 }]);
-    for (const contractAddress of [
-      '*',
-      '',
-      '%',
-      '0x%',
-      `${contract.contractAddress} *`,
-      `${contract.contractAddress}\n`,
-      '* *',
-    ])
-      expect([contractAddress, await idsOf(asking([{ chain: 'main', contractAddress }]))]).toEqual([
+    const { contractAddress: address } = contract;
+    for (const contractAddress of ['*', '', '%', '0x%', `${address} *`, `${address}\n`, '* *'])
+      expect([contractAddress, await idsOf(searchOf([{ chain: 'main', contractAddress }]))]).toEqual([
         contractAddress,
         [],
       ]);
-    expect(await idsOf(asking([]))).toEqual([]);
+    expect(await idsOf(searchOf([]))).toEqual([]);
   });
 
-  it('gives the members that the writer wrote, and what a sale was paid with', async () => {
+  it('the search returns the members of an activity and the payment of a sale', async () => {
     const contract = contractOf();
     const members = {
       type: 'sale',
@@ -158,7 +150,7 @@ describe('the search of activities', () => {
     const [id, at] = [randomUUID(), timeOf(NOW_MS * 1000)];
     const entry = { entry: 'version', feed, id, updated_at: at, indexed_at: at, superseded_at: '2255-06-05 23:47:34' };
     await own.insert('activity_feeds', [{ ...entry, members: JSON.stringify(members).slice(1, -1) }]);
-    expect((await reads.activities(asking([contract]))).activities).toEqual([
+    expect((await reads.activities(searchOf([contract]))).activities).toEqual([
       {
         ...contract,
         id,
@@ -174,10 +166,10 @@ describe('the search of activities', () => {
         payment: { contractAddress: '', symbol: '<b>"ETH"</b>', amount: '105' },
       },
     ]);
-    for (const tokenId of ['1', '2']) expect(await idsOf(asking([contract], { tokenId }))).toEqual([id]);
+    for (const tokenId of ['1', '2']) expect(await idsOf(searchOf([contract], { tokenId }))).toEqual([id]);
   });
 
-  it('gives many of one moment, each once, a part at a time', async () => {
+  it('many activities with the same time are read once each, in several queries', async () => {
     const contract = contractOf();
     const feed = `main ${contract.contractAddress} *`;
     await own.send(`INSERT INTO activity_feeds (entry, feed, updated_at, id, indexed_at, superseded_at, members)
@@ -186,7 +178,7 @@ describe('the search of activities', () => {
       FROM numbers(5000)`);
     const ids: string[] = [];
     const sizes: number[] = [];
-    for await (const page of readManyActivities(reads.activities, asking([contract]), 4_500)) {
+    for await (const page of readManyActivities(reads.activities, searchOf([contract]), 4_500)) {
       ids.push(...page.map(({ id }) => id));
       sizes.push(page.length);
     }
@@ -198,20 +190,21 @@ describe('a contract whose whole history was indexed within a minute', () => {
   const ROWS = 200_000;
   const STEP_US = 100;
   const contract = contractOf();
-  /** Epoch microseconds, and the id, of an activity by its number; 0 is the newest. */
-  const placeOf = (number: number) => ({
+  /** Position of an activity by its number; 0 is the newest. */
+  const positionOf = (number: number) => ({
     updatedUs: NOW_MS * 1000 - number * STEP_US,
     id: `00000000-0000-4000-8000-${String(number).padStart(12, '0')}`,
   });
-  const placesIn = (activities: readonly ActivityPosition[]) =>
+  const positionsIn = (activities: readonly ActivityPosition[]) =>
     activities.map(({ updatedUs, id }) => ({ updatedUs, id }));
-  const placesFrom = (first: number, count: number) => Array.from({ length: count }, (_, at) => placeOf(first + at));
+  const positionsFrom = (first: number, count: number) =>
+    Array.from({ length: count }, (_, at) => positionOf(first + at));
 
-  /** The first page that has something: on a busy machine a search may run out of time before it. */
-  const firstOf = async (question: ActivitySearch): Promise<ActivityPage> => {
-    const page = await reads.activities(question);
+  /** The first page with an activity: on a busy machine a search may run out of time before it. */
+  const firstOf = async (search: ActivitySearch): Promise<ActivityPage> => {
+    const page = await reads.activities(search);
     if (page.activities.length > 0 || page.next === null) return page;
-    return firstOf({ ...question, before: page.next });
+    return firstOf({ ...search, before: page.next });
   };
 
   beforeAll(() =>
@@ -221,69 +214,62 @@ describe('a contract whose whole history was indexed within a minute', () => {
       FROM (SELECT number, fromUnixTimestamp64Micro(${NOW_MS * 1000} - toInt64(number) * ${STEP_US}, 'UTC') AS at FROM numbers(${ROWS}))`),
   );
 
-  it('is more than one question may read, which ClickHouse refuses', async () => {
+  it('the history exceeds the read limit of ClickHouse', async () => {
     const args = `contracts = ['main ${contract.contractAddress}'], type = '', token = '', since = 0, until = ${END_MS * 1000}, before = ''`;
     const sql = `SELECT count() FROM portal_activities(${args}, indexed_since = 0, indexed_until = ${END_MS})`;
     await expect(own.send(sql)).rejects.toThrow('TOO_MANY_ROWS');
   });
 
-  /** Reads that keep the views of their questions. */
+  /** Reads that record the view of each query. */
   function createCounted() {
-    const asked: (string | undefined)[] = [];
+    const views: (string | undefined)[] = [];
     const query: typeof own.query = (sql, options) => {
-      asked.push(/FROM \(?(?:SELECT \* FROM )?(\w+)/.exec(sql)?.[1]);
+      views.push(/FROM \(?(?:SELECT \* FROM )?(\w+)/.exec(sql)?.[1]);
       return own.query(sql, options);
     };
-    return { asked, reads: createPortalReads(query) };
+    return { views, reads: createPortalReads(query) };
   }
 
-  it('costs a page three questions: one that is refused, one where to begin, and the page', async () => {
+  it('a page takes three queries: a refused one, one for its start, and the page', async () => {
     const counted = createCounted();
-    const page = await counted.reads.activities(asking([contract]));
-    expect(placesIn(page.activities)).toEqual(placesFrom(0, 100));
-    expect(counted.asked).toEqual(['portal_activities', 'portal_activity_times', 'portal_activities']);
+    const page = await counted.reads.activities(searchOf([contract]));
+    expect(positionsIn(page.activities)).toEqual(positionsFrom(0, 100));
+    expect(counted.views).toEqual(['portal_activities', 'portal_activity_times', 'portal_activities']);
   });
 
-  it('fills pages like any other, from the newest activity and from one in the middle', async () => {
-    const newest = await firstOf(asking([contract]));
-    expect(placesIn(newest.activities)).toEqual(placesFrom(0, 100));
-    expect(newest.next).toEqual(placeOf(99));
-    const middle = await firstOf(asking([contract], { before: placeOf(150_000), activitiesMax: 1_000 }));
-    expect(placesIn(middle.activities)).toEqual(placesFrom(150_001, 1_000));
+  it('pages are full, from the newest activity and from the middle', async () => {
+    const newest = await firstOf(searchOf([contract]));
+    expect(positionsIn(newest.activities)).toEqual(positionsFrom(0, 100));
+    expect(newest.next).toEqual(positionOf(99));
+    const middle = await firstOf(searchOf([contract], { before: positionOf(150_000), activitiesMax: 1_000 }));
+    expect(positionsIn(middle.activities)).toEqual(positionsFrom(150_001, 1_000));
   });
 
-  it('is searched to its end for one token by one question, which the rows of other tokens do not count for', async () => {
+  it('a search for one token reads the whole history in one query', async () => {
     const counted = createCounted();
     for (const tokenId of [String(ROWS - 1), String(ROWS)]) {
-      const page = await counted.reads.activities(asking([contract], { tokenId }));
+      const page = await counted.reads.activities(searchOf([contract], { tokenId }));
       expect(page.next).toBeNull();
-      expect(placesIn(page.activities)).toEqual(tokenId === String(ROWS) ? [] : [placeOf(ROWS - 1)]);
+      expect(positionsIn(page.activities)).toEqual(tokenId === String(ROWS) ? [] : [positionOf(ROWS - 1)]);
     }
-    expect(counted.asked).toEqual(['portal_activities', 'portal_activities']);
-  });
-
-  it('goes into a file part by part', async () => {
-    const found: ActivityPosition[] = [];
-    for await (const page of readManyActivities(reads.activities, asking([contract]), 2_500))
-      found.push(...placesIn(page));
-    expect(found).toEqual(placesFrom(0, 2_500));
+    expect(counted.views).toEqual(['portal_activities', 'portal_activities']);
   });
 });
 
-it('activities of more contracts than one question names stand in one order', async () => {
+it('activities of more contracts than one query names are in one order', async () => {
   const contracts = Array.from({ length: 70 }, contractOf);
   const us = NOW_MS * 1000;
-  // Two of a moment each, of contracts that are asked for apart.
-  const placed = contracts.map((contract, at) => ({ contract, version: { id: randomUUID(), us: us - (at % 35) } }));
+  // Two activities of each time, of contracts that different queries read.
+  const all = contracts.map((contract, at) => ({ contract, version: { id: randomUUID(), us: us - (at % 35) } }));
   await own.insert(
     'activity_feeds',
-    placed.flatMap(({ contract, version }) => entriesOf(contract, version)),
+    all.flatMap(({ contract, version }) => entriesOf(contract, version)),
   );
-  const expected = placed.map(({ version }) => ({ updatedUs: version.us, id: version.id })).toSorted(byNewest);
+  const expected = all.map(({ version }) => ({ updatedUs: version.us, id: version.id })).toSorted(byNewest);
   const seen: string[] = [];
   for await (const page of readManyActivities(
     (each) => reads.activities({ ...each, activitiesMax: 25 }),
-    asking(contracts),
+    searchOf(contracts),
     1_000,
   ))
     seen.push(...page.map(({ id }) => id));

@@ -16,7 +16,7 @@ beforeAll(async () => {
 });
 afterAll(() => own?.close());
 
-const asking = (contracts: readonly Contract[], tokenId: string): ActivitySearch => ({
+const searchOf = (contracts: readonly Contract[], tokenId: string): ActivitySearch => ({
   nowMs: NOW_MS,
   contracts,
   type: '',
@@ -25,18 +25,18 @@ const asking = (contracts: readonly Contract[], tokenId: string): ActivitySearch
   untilMs: Date.UTC(2256, 0),
 });
 
-/** Reads page after page of a token to the end. */
-async function readAll(question: ActivitySearch, { activities } = own.reads): Promise<ActivityPosition[]> {
+/** Reads all pages. */
+async function readAll(search: ActivitySearch, { activities } = own.reads): Promise<ActivityPosition[]> {
   const found: ActivityPosition[] = [];
   for (let before: ActivityPosition | null | undefined; before !== null; ) {
-    const page = await activities({ ...question, ...(before && { before }) });
+    const page = await activities({ ...search, ...(before && { before }) });
     found.push(...page.activities.map(({ updatedUs, id }) => ({ updatedUs, id })));
     before = page.next;
   }
   return found;
 }
 
-it('a search for a token finds each activity that has it in its last version, once, the newest first, and no other', async () => {
+it('a search for a token returns the activities whose last version has it, once each, newest first', async () => {
   const tokens = fc.constantFrom('4', '47', '4711', '0', '');
   const activity = fc.record({
     token: tokens,
@@ -63,7 +63,7 @@ it('a search for a token finds each activity that has it in its last version, on
           .filter((version) => version.tokenId === tokenId)
           .map(({ us, id }) => ({ updatedUs: us, id }))
           .toSorted(byNewest);
-        expect([tokenId, await readAll({ ...asking(contracts, tokenId), activitiesMax: 2 })]).toEqual([
+        expect([tokenId, await readAll({ ...searchOf(contracts, tokenId), activitiesMax: 2 })]).toEqual([
           tokenId,
           expected,
         ]);
@@ -73,26 +73,26 @@ it('a search for a token finds each activity that has it in its last version, on
   );
 }, 120_000);
 
-it('a search for a token is one question when rows from before the filter have it, and finds the same by more until then', async () => {
+it('a search for a token takes one query with the index of tokens, and several with the same result without it', async () => {
   const contract = contractOf();
-  // More rows than one question may read, in one part.
+  // More rows than one query may read, in one part.
   await own.send(`INSERT INTO activity_feeds (entry, feed, updated_at, id, indexed_at, superseded_at, members)
     SELECT 'version', 'main ${contract.contractAddress} *', at, generateUUIDv4(), at, '2255-06-05 23:47:34',
       concat('"type":"mint","details":{"asset":{"token_id":"', toString(number), '"}}')
     FROM (SELECT number, fromUnixTimestamp64Micro(${NOW_MS * 1000} - toInt64(number), 'UTC') AS at FROM numbers(150000))`);
-  let asked = 0;
+  let queries = 0;
   const counted = createPortalReads((sql, options) => {
-    asked++;
+    queries++;
     return own.query(sql, options);
   });
   const find = async () => {
-    asked = 0;
-    const found = await readAll(asking([contract], '149999'), counted);
-    return { found: found.length, isOneQuestion: asked === 1 };
+    queries = 0;
+    const found = await readAll(searchOf([contract], '149999'), counted);
+    return { found: found.length, isOneQuery: queries === 1 };
   };
-  const waiting = 'SETTINGS mutations_sync = 1';
-  await own.send(`ALTER TABLE activity_feeds CLEAR INDEX token_ids ${waiting}`);
-  expect(await find()).toEqual({ found: 1, isOneQuestion: false });
-  await own.send(`ALTER TABLE activity_feeds MATERIALIZE INDEX token_ids ${waiting}`);
-  expect(await find()).toEqual({ found: 1, isOneQuestion: true });
+  const sync = 'SETTINGS mutations_sync = 1';
+  await own.send(`ALTER TABLE activity_feeds CLEAR INDEX token_ids ${sync}`);
+  expect(await find()).toEqual({ found: 1, isOneQuery: false });
+  await own.send(`ALTER TABLE activity_feeds MATERIALIZE INDEX token_ids ${sync}`);
+  expect(await find()).toEqual({ found: 1, isOneQuery: true });
 });

@@ -1,18 +1,17 @@
 import { type ErasureState, stateOf } from '@playline/erasure';
 import type { QueryOptions, QueryRows } from '@playline/stores';
-import { msOf, queryView } from './query-view.ts';
+import { millis, millisOrNull, msOf, number, orNull, queryView, text } from './query-view.ts';
 
-/** An erasure and how far it has come; times in epoch milliseconds, null until then. */
+/** An erasure and its progress; times in epoch milliseconds, null until then. */
 export interface ErasureLine {
   readonly erasureId: string;
   readonly requestedMs: number;
   readonly cutoffMs: number;
   readonly traceId: string;
-  /** As the command says it. */
   readonly state: ErasureState;
-  /** Of the person; null while it is not known. */
+  /** Identities of the person; null without a receipt. */
   readonly identities: number | null;
-  /** What was deleted in all stores; 0 for an identity that was never seen. Null while it is not known. */
+  /** Rows deleted in all stores, 0 for an identity that was never seen; null without a receipt. */
   readonly deleted: number | null;
   readonly fencedMs: number | null;
   readonly visiblyErasedMs: number | null;
@@ -21,99 +20,94 @@ export interface ErasureLine {
   readonly logExpiredMs: number | null;
 }
 
-const LINE_COLUMNS = [
-  ...[
-    'toString(erasure_id)',
-    msOf('requested_at'),
-    msOf('cutoff_at'),
-    'trace_id',
-    'has_receipt',
-    'identities',
-    'deleted',
-  ],
-  ...[msOf('fenced_at'), msOf('visibly_erased_at'), msOf('physically_erased_at'), msOf('log_expires_at')],
-  msOf('log_expired_at'),
-];
+const REQUEST_COLUMNS = {
+  erasureId: text('toString(erasure_id)'),
+  requestedMs: millis('requested_at'),
+  cutoffMs: millis('cutoff_at'),
+  traceId: text('trace_id'),
+};
 
-function toErasureLine(values: readonly unknown[]): ErasureLine {
-  const [id, requested, cutoff, trace, hasReceipt, identities, deleted, ...times] = values;
-  const isDone = Number(hasReceipt) === 1;
-  const [fencedMs, visiblyErasedMs, physicallyErasedMs, logExpiresMs, logExpiredMs] = times.map((value) =>
-    isDone && value !== null && Number(value) > 0 ? Number(value) : null,
-  ) as (number | null)[];
-  const state = stateOf(
-    isDone ? { physicallyErasedAt: physicallyErasedMs ?? null, logExpiredAt: logExpiredMs ?? null } : null,
-  );
-  return {
-    erasureId: String(id),
-    requestedMs: Number(requested),
-    cutoffMs: Number(cutoff),
-    traceId: String(trace),
-    state,
-    identities: isDone ? Number(identities) : null,
-    deleted: isDone ? Number(deleted) : null,
-    fencedMs: fencedMs ?? null,
-    visiblyErasedMs: visiblyErasedMs ?? null,
-    physicallyErasedMs: physicallyErasedMs ?? null,
-    logExpiresMs: logExpiresMs ?? null,
-    logExpiredMs: logExpiredMs ?? null,
-  };
-}
+const RECEIPT_COLUMNS = {
+  identities: number('identities'),
+  deleted: number('deleted'),
+  fencedMs: millisOrNull('fenced_at'),
+  visiblyErasedMs: millisOrNull('visibly_erased_at'),
+  physicallyErasedMs: millisOrNull('physically_erased_at'),
+  logExpiresMs: millisOrNull('log_expires_at'),
+  logExpiredMs: millisOrNull('log_expired_at'),
+};
 
-/** The newest first, at most 500. */
-export function readErasures(query: QueryRows, environmentId: string, options?: QueryOptions) {
-  return queryView<ErasureLine>(
+const NO_RECEIPT = {
+  identities: null,
+  deleted: null,
+  fencedMs: null,
+  visiblyErasedMs: null,
+  physicallyErasedMs: null,
+  logExpiresMs: null,
+  logExpiredMs: null,
+};
+
+/** Newest first, at most 500. */
+export async function readErasures(
+  query: QueryRows,
+  environmentId: string,
+  options?: QueryOptions,
+): Promise<ErasureLine[]> {
+  const rows = await queryView(
     query,
     {
       view: 'portal_erasures',
       args: { environment: environmentId },
-      columns: LINE_COLUMNS,
+      columns: { ...REQUEST_COLUMNS, ...RECEIPT_COLUMNS, hasReceipt: number('has_receipt') },
       tail: 'ORDER BY requested_at DESC, erasure_id',
       rowsMax: 500,
-      toRow: toErasureLine,
     },
     options,
   );
+  return rows.map(({ hasReceipt, ...row }) => {
+    if (hasReceipt !== 1) return { ...row, ...NO_RECEIPT, state: stateOf(null) };
+    const { physicallyErasedMs: physicallyErasedAt, logExpiredMs: logExpiredAt } = row;
+    return { ...row, state: stateOf({ physicallyErasedAt, logExpiredAt }) };
+  });
 }
 
 /** Erasures of an environment that have no receipt yet. */
 export interface OpenErasures {
   readonly environmentId: string;
   readonly count: number;
-  /** Epoch milliseconds of the request, and the erasure, of the one that waits for longest. */
   readonly oldestMs: number;
   readonly oldestId: string;
 }
 
-/** Of environments that have any, the one that waits for longest first. */
-export function readOpenErasures(query: QueryRows, environmentIds: readonly string[], options?: QueryOptions) {
-  // No list is no question: an empty one is none of any environment.
-  if (environmentIds.length === 0) return Promise.resolve<OpenErasures[]>([]);
+/** Environments that have open erasures, the oldest erasure first. */
+export async function readOpenErasures(
+  query: QueryRows,
+  environmentIds: readonly string[],
+  options?: QueryOptions,
+): Promise<OpenErasures[]> {
+  if (environmentIds.length === 0) return [];
   return queryView<OpenErasures>(
     query,
     {
       view: 'portal_open_erasures',
       args: { environments: environmentIds },
-      columns: ['environment_id', 'open_erasures', msOf('oldest_at'), 'toString(oldest_id)'],
+      columns: {
+        environmentId: text('environment_id'),
+        count: number('open_erasures'),
+        oldestMs: millis('oldest_at'),
+        oldestId: text('toString(oldest_id)'),
+      },
       tail: 'WHERE open_erasures > 0 ORDER BY oldest_at, environment_id',
       rowsMax: 20_000,
-      toRow: ([environmentId, count, oldest, id]) => ({
-        environmentId: String(environmentId),
-        count: Number(count),
-        oldestMs: Number(oldest),
-        oldestId: String(id),
-      }),
     },
     options,
   );
 }
 
-const RECEIPT_TIMES = [
-  ...['cutoff_at', 'accepted_at', 'fenced_at', 'visibly_erased_at', 'physically_erased_at'],
-  ...['log_expires_at', 'log_expired_at'],
-] as const;
+const asIs = (sql: string) => ({ sql, read: (value: unknown) => value });
+const isoTime = (column: string) => orNull({ sql: msOf(column), read: (ms) => new Date(Number(ms)).toISOString() });
 
-/** A receipt as it is given away: JSON with times in ISO 8601 and counts by place. Null while there is none. */
+/** The receipt as it is published: JSON, times in ISO 8601, counts by store. Null while there is none. */
 export async function readReceipt(
   query: QueryRows,
   { environmentId, erasureId }: { readonly environmentId: string; readonly erasureId: string },
@@ -124,27 +118,26 @@ export async function readReceipt(
     {
       view: 'portal_erasure_receipt',
       args: { environment: environmentId, erasure: erasureId },
-      columns: [
-        ...['toString(erasure_id)', 'environment_id', 'closure_digest', 'closure_count', 'trace_id'],
-        ...['deleted', 'verified', 'log_ends', ...RECEIPT_TIMES.map(msOf)],
-      ],
+      columns: {
+        erasureId: asIs('toString(erasure_id)'),
+        environmentId: asIs('environment_id'),
+        closureHash: asIs('closure_digest'),
+        closureCount: number('closure_count'),
+        cutoffAt: isoTime('cutoff_at'),
+        acceptedAt: isoTime('accepted_at'),
+        fencedAt: isoTime('fenced_at'),
+        visiblyErasedAt: isoTime('visibly_erased_at'),
+        physicallyErasedAt: isoTime('physically_erased_at'),
+        logExpiresAt: isoTime('log_expires_at'),
+        logExpiredAt: isoTime('log_expired_at'),
+        deleted: asIs('deleted'),
+        verified: asIs('verified'),
+        logEnds: asIs('log_ends'),
+        traceId: asIs('trace_id'),
+      },
       rowsMax: 1,
-      toRow: ([id, environment, digest, count, trace, deleted, verified, logEnds, ...times]) => ({
-        erasureId: id,
-        environmentId: environment,
-        closureHash: digest,
-        closureCount: Number(count),
-        ...Object.fromEntries(RECEIPT_TIMES.map((name, at) => [toName(name), toIso(times[at])])),
-        deleted,
-        verified,
-        logEnds,
-        traceId: trace,
-      }),
     },
     options,
   );
   return receipt ?? null;
 }
-
-const toName = (column: string) => column.replaceAll(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
-const toIso = (value: unknown) => (value == null ? null : new Date(Number(value)).toISOString());

@@ -1,38 +1,35 @@
 import { type QueryOptions, type QueryRows, quoteText } from '@playline/stores';
-import { type IdAccess, idFor, msOf, queryView, readPages, SEARCH_MAX_MS } from './query-view.ts';
+import { type IdAccess, idFor, millis, queryView, readPages, SEARCH_MAX_MS, text } from './query-view.ts';
 
-/** A span of time in epoch milliseconds, without its end. */
+/** Epoch milliseconds, without the end. */
 export interface Span {
   readonly sinceMs: number;
   readonly untilMs: number;
 }
 
-/** Which messages are looked for: '' says nothing. The span is of when they happened, by the clocks of clients. */
+/** An empty filter matches everything. The span is of when messages happened, by the clocks of clients. */
 export interface MessageSearch extends Span {
   readonly environmentId: string;
   readonly idAccess: IdAccess;
   readonly type?: string;
   readonly name?: string;
   readonly surface?: string;
-  /** Tests alone, or no tests. */
+  /** Only test traffic, or none. */
   readonly test?: boolean;
-  /** 32 hexadecimal digits: messages of this owner. */
-  readonly identityId?: string;
-  /** The same of anybody: messages that name one of these in any part. */
+  /** Identity keys: messages that name one of these in any field. */
   readonly identityIds?: readonly string[];
-  /** Where the page in front ended. */
-  readonly after?: MessagePosition;
+  readonly after?: MessagePosition | undefined;
   /** 1 to 2,000; 100 when absent. */
   readonly messagesMax?: number;
 }
 
-/** A message among those of an environment, by when it happened. */
+/** Position of a message in an environment. */
 export interface MessagePosition {
   readonly happenedMs: number;
   readonly messageId: string;
 }
 
-/** A message without what is long of it; times in epoch milliseconds. */
+/** A message without its long fields; times in epoch milliseconds. */
 export interface MessageLine extends MessagePosition {
   readonly receivedMs: number;
   readonly type: string;
@@ -42,73 +39,59 @@ export interface MessageLine extends MessagePosition {
   readonly libraryVersion: string;
   readonly isTest: boolean;
   readonly consentLevel: string;
-  /** As the reader may see them; '' when absent. */
   readonly anonymousId: string;
   readonly userId: string;
   readonly identityType: string;
-  /** Keyed hash of the owner: 32 hexadecimal digits, zeros for nobody. */
+  /** Keyed hash of the owner: 32 hexadecimal digits, zeros without one. */
   readonly identityId: string;
   readonly traceId: string;
 }
 
 export interface MessagePage {
-  /** The newest first; of copies of a message the one received first. */
+  /** Newest first; of copies of a message the one received first. */
   readonly messages: readonly MessageLine[];
-  /** What the next page begins after; null when the span holds no more. */
+  /** Null when the span has no more. */
   readonly next: MessagePosition | null;
-  /** Where the search had come to when it had enough, or gave up: nothing before it was looked at. */
+  /** The search read nothing older than this. */
   readonly searchedSinceMs: number;
 }
 
 const MINUTE_MS = 60_000;
 const DAY_MS = 86_400_000;
 /**
- * How far back each step of a search looks, from the newest on. The engine reads whole days of an environment, so steps
- * below a day cost no less; the first one is answered for who looks at what has just come in.
+ * How far back each step of a search reaches. ClickHouse reads whole days of an environment, so only the first step,
+ * for people who follow what arrives, is below a day.
  */
 const STEPS_MS = [10 * MINUTE_MS, DAY_MS, 7 * DAY_MS, 31 * DAY_MS, 92 * DAY_MS, 366 * DAY_MS];
 const MESSAGES_MAX = 2_000;
-/** A message rarely has more than one copy, and copies stand side by side: twice the page holds enough rows. */
+/** A message rarely has more than one copy, and copies are adjacent: twice the page holds enough rows. */
 const COPIES_FACTOR = 2;
 
-const LINE_COLUMNS = [
-  ...['toString(message_id)', 'type', 'event_name', msOf('event_time'), msOf('received_at'), 'surface', 'library'],
-  ...[
-    'library_version',
-    'test',
-    'consent_level',
-    'anonymous_id',
-    'user_id',
-    'identity_type',
-    'identity_id',
-    'trace_id',
-  ],
-];
+const COLUMNS = {
+  messageId: text('toString(message_id)'),
+  type: text('type'),
+  name: text('event_name'),
+  happenedMs: millis('event_time'),
+  receivedMs: millis('received_at'),
+  surface: text('surface'),
+  library: text('library'),
+  libraryVersion: text('library_version'),
+  isTest: { sql: 'test', read: (value: unknown) => value === true },
+  consentLevel: text('consent_level'),
+  anonymousId: text('anonymous_id'),
+  userId: text('user_id'),
+  identityType: text('identity_type'),
+  identityId: text('identity_id'),
+  traceId: text('trace_id'),
+};
 
-/** A row of `LINE_COLUMNS`, as its reader may see it. */
-function toLine(sight: IdAccess, values: readonly unknown[]): MessageLine {
-  const [messageId, type, name, happened, received, surface, library, libraryVersion, test, consentLevel] = values;
-  const [anonymousId, userId, identityType, identityId, traceId] = values.slice(10).map(String);
-  return {
-    messageId: String(messageId),
-    type: String(type),
-    name: String(name),
-    happenedMs: Number(happened),
-    receivedMs: Number(received),
-    surface: String(surface),
-    library: String(library),
-    libraryVersion: String(libraryVersion),
-    isTest: test === true,
-    consentLevel: String(consentLevel),
-    anonymousId: idFor(sight, anonymousId!),
-    userId: idFor(sight, userId!),
-    identityType: identityType!,
-    identityId: identityId!,
-    traceId: traceId!,
-  };
-}
+const maskLine = (line: MessageLine, idAccess: IdAccess): MessageLine => ({
+  ...line,
+  anonymousId: idFor(idAccess, line.anonymousId),
+  userId: idFor(idAccess, line.userId),
+});
 
-/** Of copies, which have one id, time, type and name, the one received first; the order stays. */
+/** Keeps of each group of copies the one received first; the order stays. */
 function foldCopies(lines: readonly MessageLine[]): MessageLine[] {
   const first = new Map<string, MessageLine>();
   for (const line of lines) {
@@ -120,43 +103,39 @@ function foldCopies(lines: readonly MessageLine[]): MessageLine[] {
 }
 
 interface Window extends Span {
-  /** '' when the end is no part of it. */
+  /** '' when the window excludes its end. */
   readonly before: string;
   readonly rowsMax: number;
 }
 
-function readWindow(query: QueryRows, search: MessageSearch, { signal, ...window }: Window & QueryOptions) {
-  const { environmentId, type = '', name = '', surface = '', test, identityId = '', idAccess: sight } = search;
+async function readWindow(query: QueryRows, search: MessageSearch, window: Window, options: QueryOptions) {
+  const { environmentId, type = '', name = '', surface = '', test, identityIds, idAccess } = search;
   const { sinceMs, untilMs, before, rowsMax } = window;
   const args = { environment: environmentId, since: sinceMs, until: untilMs, before, name };
-  const narrowed = { type, surface, test: test === undefined ? '' : String(test), identity: identityId };
-  const of =
-    search.identityIds === undefined
-      ? { view: 'portal_messages', args: { ...args, ...narrowed } }
-      : { view: 'portal_messages_of_people', args: { ...args, identities: search.identityIds } };
-  return queryView(
-    query,
-    {
-      ...of,
-      columns: LINE_COLUMNS,
-      tail: `${search.identityIds === undefined ? '' : toConditions(narrowed)}ORDER BY event_time DESC, message_id DESC`,
-      rowsMax,
-      toRow: (values) => toLine(sight, values),
-    },
-    signal === undefined ? {} : { signal },
-  );
+  const filters = { type, surface, test: test === undefined ? '' : String(test) };
+  const order = 'ORDER BY event_time DESC, message_id DESC';
+  const source =
+    identityIds === undefined
+      ? { view: 'portal_messages', args: { ...args, ...filters, identity: '' }, tail: order }
+      : {
+          view: 'portal_messages_of_people',
+          args: { ...args, identities: identityIds },
+          tail: `${toConditions(filters)}${order}`,
+        };
+  const lines = await queryView<MessageLine>(query, { ...source, columns: COLUMNS, rowsMax }, options);
+  return lines.map((line) => maskLine(line, idAccess));
 }
 
-/** Of the messages of a person, which are few: the view that finds them is not told of more. */
-function toConditions({ type, surface, test, identity }: Readonly<Record<string, string>>): string {
-  const conditions = Object.entries({ type, surface, identity_id: identity })
-    .filter(([, value = '']) => value !== '')
-    .map(([column, value = '']) => `${column} = ${quoteText(value)}`);
+/** The view of people has no such arguments, because people have few messages. */
+function toConditions({ type, surface, test }: { type: string; surface: string; test: string }): string {
+  const conditions = Object.entries({ type, surface })
+    .filter(([, value]) => value !== '')
+    .map(([column, value]) => `${column} = ${quoteText(value)}`);
   if (test !== '') conditions.push(test === 'true' ? 'test' : 'NOT test');
   return conditions.length === 0 ? '' : `WHERE ${conditions.join(' AND ')} `;
 }
 
-/** Looks for messages, the newest first, in steps that grow, and stops when the page is full or the time is over. */
+/** Searches messages, newest first, in growing steps, until the page is full or the time is over. */
 export async function searchMessages(
   query: QueryRows,
   search: MessageSearch,
@@ -168,40 +147,21 @@ export async function searchMessages(
   const begin = performance.now();
   const found: MessageLine[] = [];
   const rowsMax = COPIES_FACTOR * (max + 1);
-  let place: MessagePosition = { happenedMs: end, messageId: after?.messageId ?? '' };
+  let position: MessagePosition = { happenedMs: end, messageId: after?.messageId ?? '' };
   for (let step = 0; performance.now() - begin < SEARCH_MAX_MS; ) {
     const since = Math.max(sinceMs, end - (STEPS_MS[step] ?? Number.POSITIVE_INFINITY));
-    const window = { sinceMs: since, untilMs: place.happenedMs, before: place.messageId, rowsMax };
-    const lines = await readWindow(query, search, { ...options, ...window });
+    const window = { sinceMs: since, untilMs: position.happenedMs, before: position.messageId, rowsMax };
+    const lines = await readWindow(query, search, window, options);
     for (const each of lines) found.push(each);
     const messages = foldCopies(found);
     if (messages.length > max) return { messages: messages.slice(0, max), ...endOf(messages[max - 1]!) };
-    // So many copies that the window holds more than was read of it.
+    // Not whole: there are so many copies that the window has more rows than were read.
     const isWhole = lines.length < rowsMax;
     if (isWhole && since === sinceMs) return { messages, next: null, searchedSinceMs: since };
-    place = isWhole ? { happenedMs: since, messageId: '' } : endOf(lines.at(-1)!).next;
+    position = isWhole ? { happenedMs: since, messageId: '' } : endOf(lines.at(-1)!).next;
     if (isWhole) step += 1;
   }
-  return { messages: foldCopies(found), next: place, searchedSinceMs: place.happenedMs };
-}
-
-/**
- * Messages of a search, the newest first, a page of them at a time, however long it takes: each page is a search of its own.
- * @param messages `PortalReads.messages` @param max so many at most
- * @returns where it ended, when there may be more
- */
-export function readManyMessages(
-  messages: (search: MessageSearch) => Promise<MessagePage>,
-  search: MessageSearch,
-  max: number,
-): AsyncGenerator<readonly MessageLine[], MessagePosition | null> {
-  return readPages(
-    async (messagesMax, after) => {
-      const page = await messages({ ...search, messagesMax, ...(after && { after }) });
-      return { lines: page.messages, next: page.next };
-    },
-    { after: search.after, linesMax: max, perQuery: MESSAGES_MAX },
-  );
+  return { messages: foldCopies(found), next: position, searchedSinceMs: position.happenedMs };
 }
 
 const endOf = ({ happenedMs, messageId }: MessageLine) => ({
@@ -209,83 +169,29 @@ const endOf = ({ happenedMs, messageId }: MessageLine) => ({
   searchedSinceMs: happenedMs,
 });
 
-/** A message with all that it holds; what may name somebody is null for whoever sees masked ids. */
-export interface WholeMessage extends MessageLine {
-  readonly sessionId: string;
-  readonly locale: string;
-  readonly timezone: string;
-  readonly screen: string;
-  readonly browserLanguage: string;
-  readonly named: {
-    readonly fromId: string;
-    readonly fromType: string;
-    readonly toId: string;
-    readonly toType: string;
-    readonly deviceId: string;
-    readonly userAgent: string;
-    readonly pageUrl: string;
-    readonly pagePath: string;
-    readonly pageReferrer: string;
-    readonly pageTitle: string;
-    /** JSON text as the client sent it; '' when absent. */
-    readonly properties: string;
-    readonly traits: string;
-  } | null;
-}
-
-const WHOLE_COLUMNS = [
-  ...['session_id', 'locale', 'timezone', 'screen', 'browser_language'],
-  ...['from_id', 'from_type', 'to_id', 'to_type', 'device_id', 'user_agent'],
-  ...['page_url', 'page_path', 'page_referrer', 'page_title', 'properties', 'traits'],
-];
-
-/** What stands under an id; more than one where a client has used it for more than one message. */
-export function readMessage(
-  query: QueryRows,
-  question: { readonly environmentId: string; readonly messageId: string; readonly sight: IdAccess },
-  options?: QueryOptions,
-): Promise<WholeMessage[]> {
-  const { environmentId, messageId, sight } = question;
-  return queryView(
-    query,
-    {
-      view: 'portal_message',
-      args: { environment: environmentId, message: messageId },
-      columns: [...LINE_COLUMNS, ...WHOLE_COLUMNS],
-      rowsMax: 20,
-      toRow: (values) => toWhole(sight, values),
+/** Messages of a search, newest first, one page at a time. @returns where the result was cut off */
+export function readManyMessages(
+  messages: (search: MessageSearch) => Promise<MessagePage>,
+  search: MessageSearch,
+  max: number,
+): AsyncGenerator<readonly MessageLine[], MessagePosition | null> {
+  return readPages(
+    async (messagesMax, after) => {
+      const page = await messages({ ...search, messagesMax, after });
+      return { lines: page.messages, next: page.next };
     },
-    options,
+    { after: search.after, linesMax: max, perQuery: MESSAGES_MAX },
   );
 }
 
-function toWhole(sight: IdAccess, values: readonly unknown[]): WholeMessage {
-  const texts = values.slice(LINE_COLUMNS.length).map(String);
-  const [sessionId = '', locale = '', timezone = '', screen = '', browserLanguage = ''] = texts;
-  const [fromId = '', fromType = '', toId = '', toType = '', deviceId = '', userAgent = ''] = texts.slice(5);
-  const [pageUrl = '', pagePath = '', pageReferrer = '', pageTitle = '', properties = '', traits = ''] =
-    texts.slice(11);
-  const named = {
-    fromId,
-    fromType,
-    toId,
-    toType,
-    deviceId,
-    userAgent,
-    pageUrl,
-    pagePath,
-    pageReferrer,
-    pageTitle,
-    properties,
-    traits,
-  };
-  return {
-    ...toLine(sight, values),
-    sessionId,
-    locale,
-    timezone,
-    screen,
-    browserLanguage,
-    named: sight === 'raw ids' ? named : null,
-  };
+/** Messages with an id, ids of people masked. More than one when a client reused the id. */
+export async function readMessage(
+  query: QueryRows,
+  { environmentId, messageId }: { readonly environmentId: string; readonly messageId: string },
+  options?: QueryOptions,
+): Promise<MessageLine[]> {
+  const args = { environment: environmentId, message: messageId };
+  const viewQuery = { view: 'portal_message', args, columns: COLUMNS, rowsMax: 20 };
+  const lines = await queryView<MessageLine>(query, viewQuery, options);
+  return lines.map((line) => maskLine(line, 'masked ids'));
 }

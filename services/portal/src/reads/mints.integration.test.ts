@@ -13,20 +13,20 @@ beforeAll(async () => {
 });
 afterAll(() => own?.close());
 
-describe('what mints tell', () => {
-  const bytesOf = (letter: string) => letter.repeat(20);
-  const addressOf = (letter: string) => `0x${Buffer.from(bytesOf(letter)).toString('hex')}`;
-  let made = 0;
+describe('the reads of mints', () => {
+  const bytesOf = (name: string) => name.repeat(20);
+  const addressOf = (name: string) => `0x${Buffer.from(bytesOf(name)).toString('hex')}`;
+  let created = 0;
   const mintOf = (environment: string, ageMs: number, over: object = {}) => {
-    made++;
+    created++;
     return {
       environment_id: environment,
       chain: 'main',
       contract: bytesOf('c'),
       signer: bytesOf('s'),
       owner: bytesOf('o'),
-      attempt_id: String(made).padStart(16, 'a'),
-      reference_id: `r-${made}`,
+      attempt_id: String(created).padStart(16, 'a'),
+      reference_id: `r-${created}`,
       revision: 1,
       requested_at: toSqlTime(NOW_MS - ageMs),
       changed_at: toSqlTime(NOW_MS - ageMs + 500),
@@ -35,18 +35,18 @@ describe('what mints tell', () => {
       ...over,
     };
   };
-  const waits = { status: 'pending', stage: 'waiting' };
+  const waiting = { status: 'pending', stage: 'waiting' };
   const signersOf = (environmentId: string, sinceMs = NOW_MS - 86_400_000) =>
     reads.mintSigners({ environmentId, sinceMs });
 
-  it('of a signer is when it last could mint, by each stage that shows it, and by no other', async () => {
+  it('the role of a signer is confirmed by the stages that prove it, and by no other', async () => {
     for (const [over, heldMs] of [
       [{ status: 'succeeded' }, NOW_MS - 8_500],
       [{ status: 'pending', stage: 'logged' }, NOW_MS - 8_500],
       [{ status: 'pending', stage: 'mined' }, NOW_MS - 8_500],
       [{ status: 'failed' }, null],
       [{ status: 'pending', stage: 'accepted' }, null],
-      [waits, null],
+      [waiting, null],
     ] as const) {
       const environment = `e-${randomUUID()}`;
       await own.insert('mint_requests', [mintOf(environment, 9_000, over)]);
@@ -54,24 +54,24 @@ describe('what mints tell', () => {
     }
   });
 
-  it('of a signer is how many assets wait, since when the first and why the last, as they stand now', async () => {
+  it('a signer has the number of waiting assets, the time of the first and the reason of the last', async () => {
     const environment = `e-${randomUUID()}`;
-    const done = mintOf(environment, 20_000, { ...waits, reason: 'waited once' });
+    const done = mintOf(environment, 20_000, { ...waiting, reason: 'waited once' });
     await own.insert('mint_requests', [
-      ...[done, mintOf(environment, 3_000, { ...waits, reason: 'no role' })],
+      ...[done, mintOf(environment, 3_000, { ...waiting, reason: 'no role' })],
       ...[
-        mintOf(environment, 2_000, { ...waits, reason: 'no funds' }),
+        mintOf(environment, 2_000, { ...waiting, reason: 'no funds' }),
         mintOf(environment, 1_000, { stage: 'logged' }),
       ],
     ]);
-    // A part of its own: until a merge both revisions stand.
+    // In a part of its own: both revisions exist until a merge.
     await own.insert('mint_requests', [{ ...done, revision: 2, status: 'failed', stage: 'settled' }]);
     const signer = { chain: 'main', contractAddress: addressOf('c'), signerAddress: addressOf('s') };
-    const waiting = { waiting: 2, waitsMs: NOW_MS - 2_500, why: 'no funds' };
-    expect(await signersOf(environment)).toEqual([{ ...signer, ...waiting, heldMs: NOW_MS - 500 }]);
+    const state = { waiting: 2, waitsMs: NOW_MS - 2_500, why: 'no funds' };
+    expect(await signersOf(environment)).toEqual([{ ...signer, ...state, heldMs: NOW_MS - 500 }]);
   });
 
-  it('of each collection and signer of an environment stands by itself, and none before the span', async () => {
+  it('signers are listed by chain, collection and signer, without those before the span', async () => {
     const environment = `e-${randomUUID()}`;
     await own.insert('mint_requests', [
       ...[mintOf(environment, 9_000), mintOf(environment, 8_000, { signer: bytesOf('t') })],
@@ -95,16 +95,16 @@ describe('what mints tell', () => {
     expect(await found(NOW_MS)).toEqual([]);
   });
 
-  it('is given page by page, each mint once, also where one reference id stands in several collections', async () => {
+  it('the pages return each mint once, even when collections share a reference id', async () => {
     const environment = `e-${randomUUID()}`;
     await own.insert('mint_requests', [
       ...[9_000, 8_000, 8_000, 1_000].map((ageMs) => mintOf(environment, ageMs)),
-      ...['d', 'e'].map((letter) => mintOf(environment, 8_000, { reference_id: 'twice', contract: bytesOf(letter) })),
+      ...['d', 'e'].map((name) => mintOf(environment, 8_000, { reference_id: 'twice', contract: bytesOf(name) })),
     ]);
     const found: string[] = [];
     for (let before: MintSearch['before'], pages = 0; pages < 20; pages++) {
-      const asked = { environmentId: environment, sinceMs: NOW_MS - 86_400_000, status: '' as const, mintsMax: 1 };
-      const [mint] = await reads.mints({ ...asked, ...(before && { before }) });
+      const search = { environmentId: environment, sinceMs: NOW_MS - 86_400_000, status: '' as const, mintsMax: 1 };
+      const [mint] = await reads.mints({ ...search, ...(before && { before }) });
       if (mint === undefined) break;
       found.push(`${mint.referenceId} ${mint.contractAddress}`);
       before = mint;
@@ -113,14 +113,14 @@ describe('what mints tell', () => {
   });
 });
 
-it('the names of tokens are those of the last record, of the contracts that were asked for alone', async () => {
+it('the names of tokens are those of the last record, of the named contracts only', async () => {
   const contractOf = () => ({ chain: 'main', contractAddress: `0x${randomBytes(20).toString('hex')}` });
   const [contract, another] = [contractOf(), contractOf()];
   const rowOf = ({ contractAddress }: typeof contract, ms: number, over: object) => {
     const bytes = contractAddress.slice(2);
     return `('main', unhex('${bytes}'), '${toSqlTime(NOW_MS + ms)}', ${Object.values(over).join(', ')})`;
   };
-  // An insert each: the engine leaves out what one insert has twice, and the view must leave out what two have.
+  // One insert each: the engine deduplicates within an insert, and the view must deduplicate across inserts.
   for (const row of [
     rowOf(contract, 0, { name: "'Old'", symbol: "'OLD'", decimals: 2 }),
     rowOf(contract, 1, { name: "'Gold'", symbol: 'NULL', decimals: 18 }),

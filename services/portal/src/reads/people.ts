@@ -1,13 +1,12 @@
 import type { QueryOptions, QueryRows } from '@playline/stores';
-import { type IdAccess, idFor, msOf, queryView } from './query-view.ts';
+import { type IdAccess, idFor, millis, number, queryView, text } from './query-view.ts';
 
-/** Whose: keyed hashes of identities of one environment, 32 hexadecimal digits each. */
 export interface IdentitySearch {
   readonly environmentId: string;
+  /** Keyed hashes of identities, 32 hexadecimal digits each. */
   readonly identityIds: readonly string[];
 }
 
-/** A change of a consent; times in epoch milliseconds. */
 export interface ConsentChange {
   readonly identityId: string;
   readonly status: string;
@@ -16,7 +15,7 @@ export interface ConsentChange {
   readonly traceId: string;
 }
 
-/** A decision about a link, or an unlink. */
+/** A decision about a link or an unlink. */
 export interface LinkDecision {
   readonly receivedMs: number;
   readonly link: string;
@@ -34,74 +33,69 @@ const argsOf = ({ environmentId, identityIds }: IdentitySearch) => ({
   identities: identityIds,
 });
 
-/** All changes, the newest first. */
-export function readConsents(query: QueryRows, question: IdentitySearch, options?: QueryOptions) {
-  return queryView<ConsentChange>(
-    query,
-    {
-      view: 'portal_consents',
-      args: argsOf(question),
-      columns: ['identity_id', 'status', 'source', msOf('received_at'), 'trace_id'],
-      tail: 'ORDER BY logged_at DESC, kafka_partition DESC, kafka_offset DESC',
-      rowsMax: 200,
-      toRow: ([identityId, status, source, received, traceId]) => ({
-        identityId: String(identityId),
-        status: String(status),
-        source: String(source),
-        receivedMs: Number(received),
-        traceId: String(traceId),
-      }),
+/** Newest first. */
+export function readConsents(query: QueryRows, search: IdentitySearch, options?: QueryOptions) {
+  const viewQuery = {
+    view: 'portal_consents',
+    args: argsOf(search),
+    columns: {
+      identityId: text('identity_id'),
+      status: text('status'),
+      source: text('source'),
+      receivedMs: millis('received_at'),
+      traceId: text('trace_id'),
     },
-    options,
-  );
+    tail: 'ORDER BY logged_at DESC, kafka_partition DESC, kafka_offset DESC',
+    rowsMax: 200,
+  };
+  return queryView<ConsentChange>(query, viewQuery, options);
 }
 
-/** What was asked for about anybody of these, the newest first. */
-export function readLinks(query: QueryRows, question: IdentitySearch, options?: QueryOptions) {
-  return queryView<LinkDecision>(
+/** Decisions about any of the identities, newest first. */
+export async function readLinks(
+  query: QueryRows,
+  search: IdentitySearch,
+  options?: QueryOptions,
+): Promise<LinkDecision[]> {
+  const rows = await queryView(
     query,
     {
       view: 'portal_links',
-      args: argsOf(question),
-      columns: [
-        ...[msOf('received_at'), 'link', 'a_id', 'a_kind', 'b_id', 'b_kind', 'outcome', 'reason'],
-        ...['moved_count', 'toString(message_id)', 'trace_id'],
-      ],
+      args: argsOf(search),
+      columns: {
+        receivedMs: millis('received_at'),
+        link: text('link'),
+        aId: text('a_id'),
+        aKind: text('a_kind'),
+        bId: text('b_id'),
+        bKind: text('b_kind'),
+        outcome: text('outcome'),
+        reason: text('reason'),
+        movedCount: number('moved_count'),
+        messageId: text('toString(message_id)'),
+        traceId: text('trace_id'),
+      },
       tail: 'ORDER BY link_generation DESC, link_offset DESC, step DESC, link_partition DESC',
       rowsMax: 200,
-      toRow: ([received, link, aId, aKind, bId, bKind, outcome, reason, moved, messageId, traceId]) => ({
-        receivedMs: Number(received),
-        link: String(link),
-        outcome: String(outcome),
-        reason: String(reason),
-        a: { identityId: String(aId), kind: String(aKind) },
-        b: { identityId: String(bId), kind: String(bKind) },
-        movedCount: Number(moved),
-        messageId: String(messageId),
-        traceId: String(traceId),
-      }),
     },
     options,
   );
+  return rows.map(({ aId, aKind, bId, bKind, ...row }) => ({
+    ...row,
+    a: { identityId: aId, kind: aKind },
+    b: { identityId: bId, kind: bKind },
+  }));
 }
 
-/** Ids as clients sent them, by identity, as the reader may see them; of one without an event there is none. */
+/** Ids as clients sent them, masked for readers without access, by identity. An identity without an event has none. */
 export async function readIds(
   query: QueryRows,
-  question: IdentitySearch & { readonly sight: IdAccess },
+  search: IdentitySearch & { readonly idAccess: IdAccess },
   options?: QueryOptions,
 ): Promise<ReadonlyMap<string, string>> {
-  if (question.identityIds.length === 0) return new Map();
-  const rows = await queryView<[string, string]>(
-    query,
-    {
-      view: 'portal_raw_ids',
-      args: argsOf(question),
-      columns: ['identity_id', 'id'],
-      rowsMax: 1_000,
-      toRow: ([identityId, id]) => [String(identityId), idFor(question.sight, String(id))],
-    },
-    options,
-  );
-  return new Map(rows);
+  if (search.identityIds.length === 0) return new Map();
+  const columns = { identityId: text('identity_id'), id: text('id') };
+  const viewQuery = { view: 'portal_raw_ids', args: argsOf(search), columns, rowsMax: 1_000 };
+  const rows = await queryView<{ identityId: string; id: string }>(query, viewQuery, options);
+  return new Map(rows.map(({ identityId, id }) => [identityId, idFor(search.idAccess, id)]));
 }

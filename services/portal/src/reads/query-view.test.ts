@@ -1,11 +1,42 @@
 import { ClickHouseFault, type QueryRows } from '@playline/stores';
+import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { queryView } from './query-view.ts';
+import { FIRST_LINES, number, queryView, readPages, toPage } from './query-view.ts';
 
-it('a query beyond the quota of its project is answered with 429 and a time to wait, not as a fault of the portal', async () => {
+it('a query beyond the quota of its project is answered with 429 and a time to wait', async () => {
   const query: QueryRows = () => {
     throw new ClickHouseFault(500, '201', 'QUOTA_EXCEEDED');
   };
-  const question = { view: 'portal_tokens', args: {}, columns: ['a'], rowsMax: 1, toRow: () => 1 };
-  await expect(queryView(query, question)).rejects.toMatchObject({ code: 'TOO_MANY_REQUESTS_ERROR', retryAfterS: 10 });
+  const viewQuery = { view: 'portal_tokens', args: {}, columns: { a: number('a') }, rowsMax: 1 };
+  await expect(queryView(query, viewQuery)).rejects.toMatchObject({ code: 'TOO_MANY_REQUESTS_ERROR', retryAfterS: 10 });
+});
+
+/** Reads the numbers after a position. @param sizes gets the number of lines that each query reads */
+function createReadPage(count: number, sizes: number[] = []) {
+  return async (linesMax: number, after: number | undefined) => {
+    sizes.push(linesMax);
+    const first = after === undefined ? 0 : after + 1;
+    const lines = Array.from({ length: Math.max(0, Math.min(linesMax, count - first)) }, (_, at) => first + at);
+    return toPage(lines, linesMax);
+  };
+}
+
+it('readPages returns each line once and in order up to its limit, then the position where it was cut off', async () => {
+  const counts = fc.integer({ min: 0, max: 1_000 });
+  await fc.assert(
+    fc.asyncProperty(counts, counts, fc.integer({ min: 1, max: 400 }), async (count, linesMax, perQuery) => {
+      const pages = readPages(createReadPage(count), { linesMax, perQuery });
+      const found: number[] = [];
+      let step = await pages.next();
+      for (; step.done !== true; step = await pages.next()) found.push(...step.value);
+      expect(found).toEqual(Array.from({ length: Math.min(count, linesMax) }, (_, at) => at));
+      if (count > linesMax) expect(step.value).toBe(linesMax === 0 ? null : linesMax - 1);
+    }),
+  );
+});
+
+it('the first query of readPages is as small as a page, and later ones are large', async () => {
+  const sizes: number[] = [];
+  for await (const _ of readPages(createReadPage(5_000, sizes), { linesMax: 2_500, perQuery: 1_000 }));
+  expect(sizes).toEqual([FIRST_LINES, 1_000, 1_000, 400]);
 });

@@ -5,7 +5,7 @@ import { runsOf } from '@playline/testkit/runs';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type OwnReads, openOwnReads, toSqlTime } from '../test/own-reads.ts';
-import type { MessageSearch, PortalReads } from './index.ts';
+import type { MessagePage, MessageSearch, PortalReads } from './index.ts';
 
 const DAY_MS = 86_400_000;
 const NOW_MS = Date.parse('2026-11-20T10:00:00Z');
@@ -39,7 +39,7 @@ describe('the search of messages', () => {
     ...over,
   });
 
-  it('gives each message once, the newest first, page by page, whatever times and copies there are', async () => {
+  it('the pages return each message once, newest first, for any times and number of copies', async () => {
     const ages = fc.array(
       fc.record({
         ageMs: fc.constantFrom(0, 1, 1, 60_000, DAY_MS, 8 * DAY_MS, 300 * DAY_MS),
@@ -64,12 +64,10 @@ describe('the search of messages', () => {
         }
         const seen: string[] = [];
         const times: number[] = [];
-        let after: MessageSearch['after'];
-        for (let pages = 0; pages < 100; pages++) {
-          const page = await reads.messages(search(environment, { messagesMax, ...(after && { after }) }));
+        for (let after: MessagePage['next'] | undefined; after !== null; ) {
+          const page: MessagePage = await reads.messages(search(environment, { messagesMax, ...(after && { after }) }));
           seen.push(...page.messages.map(({ messageId }) => messageId));
           times.push(...page.messages.map(({ happenedMs }) => happenedMs));
-          if (page.next === null) break;
           after = page.next;
         }
         expect([...seen].sort()).toEqual(events.map(({ message_id }) => message_id).sort());
@@ -79,7 +77,7 @@ describe('the search of messages', () => {
     );
   }, 120_000);
 
-  it('finds what each filter says, and nothing of an environment whose id begins alike', async () => {
+  it('each filter matches its messages, and none of an environment with the same prefix', async () => {
     const [environment, key] = [environmentOf(), 'k'.repeat(16)];
     const [one, other] = [
       eventOf(environment, NOW_MS, { identity_key: key, user_id: 'player-7' }),
@@ -95,7 +93,7 @@ describe('the search of messages', () => {
     expect(await found({ name: "jump' OR '1' = '1" })).toEqual([]);
   });
 
-  it('finds messages that name a person in any part, in one environment, page by page', async () => {
+  it('a search by person returns the messages that name the person in any field', async () => {
     const environment = environmentOf();
     const [ada, bob] = ['a'.repeat(16), 'b'.repeat(16)];
     const events = [
@@ -111,11 +109,11 @@ describe('the search of messages', () => {
     await own.insert('events', [...events, ...others]);
     const identityIds = [Buffer.from(ada).toString('hex'), 'cd'.repeat(16)];
     const found: string[] = [];
-    let after: MessageSearch['after'];
-    for (let pages = 0; pages < 10; pages++) {
-      const page = await reads.messages(search(environment, { identityIds, messagesMax: 1, ...(after && { after }) }));
+    for (let after: MessagePage['next'] | undefined; after !== null; ) {
+      const page: MessagePage = await reads.messages(
+        search(environment, { identityIds, messagesMax: 1, ...(after && { after }) }),
+      );
       found.push(...page.messages.map(({ messageId }) => messageId));
-      if (page.next === null) break;
       after = page.next;
     }
     expect(found).toEqual(events.map(({ message_id }) => message_id));
@@ -128,7 +126,7 @@ describe('the search of messages', () => {
     expect((await reads.messages(search(environment, { identityIds: [] }))).messages).toEqual([]);
   });
 
-  it('shows masked ids, and nothing that clients wrote freely, to whoever may not see ids', async () => {
+  it('masked reads return shortened ids and no free text of clients', async () => {
     const environment = environmentOf();
     const secret = 'RAWID';
     const event = eventOf(environment, NOW_MS, {
@@ -142,19 +140,18 @@ describe('the search of messages', () => {
     });
     await own.insert('events', [event]);
     const { messages } = await reads.messages(search(environment, { idAccess: 'masked ids' }));
-    const question = { environmentId: environment, messageId: event.message_id };
-    const whole = await reads.message({ ...question, sight: 'masked ids' });
+    const found = await reads.message({ environmentId: environment, messageId: event.message_id });
     expect(messages[0]).toMatchObject({ userId: 'RA…', anonymousId: 'RA…' });
-    expect([whole.length, whole[0]!.named]).toEqual([1, null]);
-    expect(JSON.stringify([messages, whole])).not.toContain(secret);
-    const [raw] = await reads.message({ ...question, sight: 'raw ids' });
-    expect(raw).toMatchObject({ userId: `${secret}-player`, named: { properties: `{"friend":"${secret}"}` } });
-    expect(await reads.message({ ...question, environmentId: `${environment}-2`, sight: 'raw ids' })).toEqual([]);
+    expect(found).toHaveLength(1);
+    expect(JSON.stringify([messages, found])).not.toContain(secret);
+    const raw = await reads.messages(search(environment));
+    expect(raw.messages).toMatchObject([{ userId: `${secret}-player` }]);
+    expect(await reads.message({ environmentId: `${environment}-2`, messageId: event.message_id })).toEqual([]);
   });
 });
 
 describe('the other reads', () => {
-  it('count rejections by code, field and client, over time, and find those of one request', async () => {
+  it('rejections are counted by code, field and client, by time, and found by trace id', async () => {
     const environment = environmentOf();
     const trace = randomBytes(16).toString('hex');
     const row = {
@@ -172,31 +169,25 @@ describe('the other reads', () => {
     });
     const rows = [at(1, NOW_MS - DAY_MS), at(2, NOW_MS, { trace_id: trace })];
     await own.insert('message_rejections', rows);
-    // The same block once more: as when it was written twice.
+    // The same block again, as after a retry.
     await own.insert('message_rejections', rows);
-    const asked = { environmentId: environment, sinceMs: NOW_MS - 2 * DAY_MS, untilMs: NOW_MS + 1 };
-    const said = { code: 'INVALID_ENUM', field: 'surface', surface: '', library: 'web', libraryVersion: '1' };
-    expect(await reads.rejections(asked)).toEqual([{ ...said, errors: 2, lastMs: NOW_MS, lastTraceId: trace }]);
-    const steps = await reads.rejectionSteps({ ...asked, stepS: 86_400 });
+    const range = { environmentId: environment, sinceMs: NOW_MS - 2 * DAY_MS, untilMs: NOW_MS + 1 };
+    const client = { code: 'INVALID_ENUM', field: 'surface', surface: '', library: 'web', libraryVersion: '1' };
+    expect(await reads.rejections(range)).toEqual([{ ...client, errors: 2, lastMs: NOW_MS, lastTraceId: trace }]);
+    const steps = await reads.rejectionSteps({ ...range, stepS: 86_400 });
     expect(steps.map(({ errors }) => errors)).toEqual([1, 1]);
     const traced = { environmentId: environment, traceId: trace };
-    expect(await reads.rejectionsOfTrace(traced)).toEqual([{ ...said, receivedMs: NOW_MS }]);
+    expect(await reads.rejectionsOfTrace(traced)).toEqual([{ ...client, receivedMs: NOW_MS }]);
     expect(await reads.rejectionsOfTrace({ ...traced, environmentId: `${environment}-2` })).toEqual([]);
     expect(await reads.rejectionsOfTrace({ ...traced, traceId: '' })).toEqual([]);
-    const counts = await reads.minuteCounts({ ...asked, environmentIds: [environment] });
-    expect(counts.map(({ outcome: fate, count }) => [fate, count])).toEqual([
-      ['rejected', 1],
-      ['rejected', 1],
-    ]);
-    expect(await reads.minuteCounts({ ...asked, environmentIds: [] })).toEqual([]);
   });
 
-  it('give up when whoever asked has left', async () => {
+  it('a read ends when its signal is aborted', async () => {
     const signal = AbortSignal.abort();
     await expect(reads.erasures(environmentOf(), { signal })).rejects.toThrow(/abort/i);
   });
 
-  it('give an erasure without a receipt as waiting, and the receipt of another environment to nobody', async () => {
+  it('an erasure without a receipt is waiting, and a receipt is found in its own environment only', async () => {
     const environment = environmentOf();
     const [waiting, done] = [randomUUID(), randomUUID()];
     const of = { environment_id: environment, cutoff_at: toSqlTime(NOW_MS) };
@@ -225,21 +216,21 @@ describe('the other reads', () => {
     expect(await reads.receipt({ environmentId: environment, erasureId: waiting })).toBeNull();
   });
 
-  it('give of each environment the erasure that has waited longest for its receipt, and how many do', async () => {
-    const [ours, other, done, unasked] = [environmentOf(), environmentOf(), environmentOf(), environmentOf()];
-    const requestOf = (environment: string, ageMs: number, erasureId = randomUUID()) => ({
-      environment_id: environment,
+  it('openErasures returns the oldest open erasure of each environment and their number', async () => {
+    const [environment, other, done, unread] = [environmentOf(), environmentOf(), environmentOf(), environmentOf()];
+    const requestOf = (id: string, ageMs: number, erasureId = randomUUID()) => ({
+      environment_id: id,
       erasure_id: erasureId,
       cutoff_at: toSqlTime(NOW_MS),
       requested_at: toSqlTime(NOW_MS - ageMs),
     });
-    const [oldest, ofOurs, ofDone] = [randomUUID(), randomUUID(), randomUUID()];
+    const [oldest, closed, ofDone] = [randomUUID(), randomUUID(), randomUUID()];
     const requests = [
-      ...[requestOf(ours, 1_000), requestOf(ours, 5_000, oldest), requestOf(ours, 9_000, ofOurs)],
-      ...[requestOf(other, 3_000, ofOurs), requestOf(`${ours}-2`, 99_000), requestOf(done, 4_000, ofDone)],
+      ...[requestOf(environment, 1_000), requestOf(environment, 5_000, oldest), requestOf(environment, 9_000, closed)],
+      ...[requestOf(other, 3_000, closed), requestOf(`${environment}-2`, 99_000), requestOf(done, 4_000, ofDone)],
     ];
     await own.insert('erasure_requests', requests);
-    // Once more in another block: until a merge both stand.
+    // Again in another block: both exist until a merge.
     const again = requests.map((request) => ({ ...request, trace_id: 'again' }));
     await own.insert('erasure_requests', again);
     const times = {
@@ -247,35 +238,35 @@ describe('the other reads', () => {
       fenced_at: toSqlTime(NOW_MS),
       visibly_erased_at: toSqlTime(NOW_MS),
     };
-    const receiptOf = (environment: string, erasureId: string) => ({
-      environment_id: environment,
+    const receiptOf = (id: string, erasureId: string) => ({
+      environment_id: id,
       erasure_id: erasureId,
       cutoff_at: toSqlTime(NOW_MS),
       ...times,
       closure_count: 1,
       log_expires_at: toSqlTime(NOW_MS),
     });
-    // A receipt closes the erasure of its own environment alone.
+    // A receipt closes the erasure of its own environment only.
     await own.insert('erasure_receipts', [
-      receiptOf(ours, ofOurs),
+      receiptOf(environment, closed),
       receiptOf(done, ofDone),
-      receiptOf(unasked, oldest),
+      receiptOf(unread, oldest),
     ]);
-    expect(await reads.openErasures([ours, done])).toEqual([
-      { environmentId: ours, count: 2, oldestMs: NOW_MS - 5_000, oldestId: oldest },
+    expect(await reads.openErasures([environment, done])).toEqual([
+      { environmentId: environment, count: 2, oldestMs: NOW_MS - 5_000, oldestId: oldest },
     ]);
     expect(await reads.openErasures([other])).toEqual([
-      { environmentId: other, count: 1, oldestMs: NOW_MS - 3_000, oldestId: ofOurs },
+      { environmentId: other, count: 1, oldestMs: NOW_MS - 3_000, oldestId: closed },
     ]);
-    const both = await reads.openErasures([other, ours, unasked]);
+    const both = await reads.openErasures([other, environment, unread]);
     expect(both.map(({ environmentId, oldestId }) => [environmentId, oldestId])).toEqual([
-      [ours, oldest],
-      [other, ofOurs],
+      [environment, oldest],
+      [other, closed],
     ]);
     expect(await reads.openErasures([])).toEqual([]);
   });
 
-  it('give the audit of one project, the newest first', async () => {
+  it('the audit of a project is read newest first', async () => {
     const project = environmentOf();
     const entry = { project_id: project, kind: 'entry', action: 'session.create', actor: 'ada', detail: '{"n":"1"}' };
     await own.insert('audit_log', [
@@ -283,14 +274,13 @@ describe('the other reads', () => {
       { ...entry, entry_id: 'b', happened_at: toSqlTime(NOW_MS + 1), object: 'new' },
       { ...entry, entry_id: 'c', project_id: `${project}-2`, happened_at: toSqlTime(NOW_MS), object: 'other' },
     ]);
-    const asked = { projectId: project, sinceMs: NOW_MS - 1, untilMs: NOW_MS + 2, entriesMax: 10 };
-    expect((await reads.audit(asked)).map(({ object }) => object)).toEqual(['new', 'old']);
-    expect(await reads.audit({ ...asked, entriesMax: 1 })).toMatchObject([{ object: 'new', detail: '{"n":"1"}' }]);
-    expect(await reads.audit({ ...asked, actor: 'bob' })).toEqual([]);
+    const audit = { projectId: project, sinceMs: NOW_MS - 1, untilMs: NOW_MS + 2, entriesMax: 10 };
+    expect((await reads.audit(audit)).map(({ object }) => object)).toEqual(['new', 'old']);
+    expect(await reads.audit({ ...audit, entriesMax: 1 })).toMatchObject([{ object: 'new', detail: '{"n":"1"}' }]);
   });
 });
 
-it('a text is one literal for ClickHouse, whatever is in it', async () => {
+it('ClickHouse reads any quoted text as one literal', async () => {
   await fc.assert(
     fc.asyncProperty(fc.string({ unit: codePoint, maxLength: 30 }), async (text) => {
       const rows: (readonly unknown[])[] = [];

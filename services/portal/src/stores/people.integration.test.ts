@@ -30,7 +30,7 @@ async function readRequests(log: ReturnType<typeof openLogReader>, schemas: Retu
   return requests;
 }
 
-it('finds whom the graph in Redis has linked, and puts an erasure on the log whose hold stands until it is done', async () => {
+it('the People page finds linked identities in Redis and requests an erasure with a permanent hold', async () => {
   const redis = await openRedisDatabase();
   await applyTopics({ brokers, registry, prefix: topicPrefix, partitions: 2 });
   const graph = await openRedisPeople({ url: redis.url, linkTopic: 'links' });
@@ -73,7 +73,7 @@ it('finds whom the graph in Redis has linked, and puts an erasure on the log who
   expect(requests).toMatchObject([{ environmentId, subjectKeys: [anonymous], memberKeys: [user] }]);
   const { erasureId, cutoffAt } = requests[0]!;
   expect(text.replaceAll('-', '')).toContain(erasureId.toString('hex'));
-  await until('the hold stands for good', async () => {
+  await until('the hold is permanent', async () => {
     const [hold] = await graph.guards.listHolds(environmentId);
     return hold?.lapsesAtMs === null && hold.cutoffMs === cutoffAt;
   });

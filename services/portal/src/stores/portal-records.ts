@@ -1,3 +1,4 @@
+/** One kind of access records: a copy in this process, changes through the log, and a copy in Redis in sync with it. */
 import {
   type AuditLog,
   type Author,
@@ -17,20 +18,15 @@ import { auditEntryCodec, schemaSubjectOf, TOPICS } from '@playline/contracts';
 import type { Closable, Logger } from '@playline/runtime';
 import type { LogReader, Producer, SchemaRegistry } from '@playline/stream';
 
-/** One kind of records, as pages work with it. */
 export interface PortalRecords<R extends Change> {
-  /**
-   * All records, a second old at most, and those of this process' own changes at once.
-   * @throws Error while nobody can say what there is
-   */
+  /** At most a second old, and with all changes of this process. @throws Error while the records are unknown */
   all(): Promise<readonly R[]>;
-  /** False when the log could not be compared with the view the last time, as when a record of it cannot be read. */
+  /** False while the copy in Redis cannot be compared with the log. */
   readonly isInSync: boolean;
-  /** For changes, which are on the log before they are seen. */
+  /** Changes reach the log before they are visible. */
   changedBy(author: Author): RecordStore<R>;
 }
 
-/** The log and the registry, as all kinds share them. */
 export interface LogParts {
   readonly producer: Pick<Producer, 'sendForOffset'>;
   readonly reader: Pick<LogReader, 'bounds' | 'read'>;
@@ -40,15 +36,15 @@ export interface LogParts {
 }
 
 export interface PortalRecordsParts<R extends Change> extends LogParts {
+  /** Closed with the records. */
   readonly view: RecordView<R> & Closable;
-  /** Milliseconds between two comparisons of the view with the log; `COMPARE_EVERY_MS` when absent. */
+  /** Milliseconds between two comparisons; `COMPARE_EVERY_MS` when absent. */
   readonly compareEveryMs?: number;
 }
 
-/** Records may be this old. An older copy is confirmed when a page asks for it, so a portal that nobody uses asks nothing. */
+/** An older copy is refreshed when a page needs it, so an unused portal sends no queries. */
 const AGE_MAX_MS = 1_000;
 
-/** Opens one kind: a copy in this process, changes through the log, and the view in Redis kept in sync with it. Closes the view. */
 export function openPortalRecords<R extends Change>(parts: PortalRecordsParts<R>): PortalRecords<R> & Closable {
   const { view, logger, compareEveryMs = COMPARE_EVERY_MS } = parts;
   const log = createLog(parts);
@@ -56,17 +52,15 @@ export function openPortalRecords<R extends Change>(parts: PortalRecordsParts<R>
   const closed = new AbortController();
   let isInSync = true;
   const keepInSync = async () => {
-    let wasTold = false;
     while (!closed.signal.aborted) {
-      const fault = await syncFromLog({ view, log }).then(
-        () => null,
-        (error: unknown) => error,
-      );
-      // One line for each outage.
-      if (fault !== null && !wasTold)
-        logger.warn({ error: fault }, `${view.kind.name} in Redis cannot be compared with the log`);
-      wasTold = fault !== null;
-      isInSync = fault === null;
+      try {
+        await syncFromLog({ view, log });
+        isInSync = true;
+      } catch (error) {
+        // One line for each outage.
+        if (isInSync) logger.warn({ error, records: view.kind.name }, 'records in Redis not compared with the log');
+        isInSync = false;
+      }
       await nextPoll(compareEveryMs, closed.signal);
     }
   };
@@ -86,7 +80,7 @@ export function openPortalRecords<R extends Change>(parts: PortalRecordsParts<R>
         readAll: store.readAll,
         change: async (decide) => {
           const changed = await store.change(decide);
-          // Whoever made the change sees it on the next page; a look that fails now is made again soon.
+          // The author sees the change on the next page; a refresh that fails now is repeated soon.
           await copy.refresh().catch(() => {});
           return changed;
         },
@@ -101,15 +95,10 @@ export function openPortalRecords<R extends Change>(parts: PortalRecordsParts<R>
   };
 }
 
-/** The schema's id is asked for with the first change: pages are shown while the registry is away. */
-function createLog<R extends Change>({
-  view,
-  producer,
-  reader,
-  registry,
-  topicPrefix,
-}: PortalRecordsParts<R>): RecordLog<R> {
-  const { kind } = view;
+/** Reads the schema id with the first change, so that pages work without the registry. */
+function createLog<R extends Change>(parts: PortalRecordsParts<R>): RecordLog<R> {
+  const { producer, reader, registry, topicPrefix } = parts;
+  const { kind } = parts.view;
   const topic = topicPrefix + kind.topic;
   const logWith = (schemaId: number) =>
     createRecordLog({
@@ -120,15 +109,13 @@ function createLog<R extends Change>({
       read: (range) => reader.read({ topic, ...range }),
       send: (record) => producer.sendForOffset({ topic, ...record }),
     });
-  const { bounds, read } = logWith(0);
   return {
-    bounds,
-    read,
+    ...logWith(0),
     append: async (record) => logWith(await registry.idOf(schemaSubjectOf(topic), kind.codec.schema)).append(record),
   };
 }
 
-/** Entries over the log; the schema's id is asked for with the first, as for records. */
+/** Reads the schema id with the first entry. */
 export function createAudit({ producer, registry, topicPrefix }: Omit<LogParts, 'reader' | 'logger'>): AuditLog {
   const topic = topicPrefix + TOPICS.audit.name;
   const send = (record: { key: Buffer; value: Buffer }) => producer.sendForOffset({ topic, ...record });

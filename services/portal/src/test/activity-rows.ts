@@ -12,12 +12,12 @@ export interface Version {
   readonly us: number;
   readonly type?: string;
   readonly tokenId?: string;
-  /** When the next version of the activity came. */
+  /** Time of the next version of the activity. */
   readonly supersededUs?: number;
   readonly indexedUs?: number;
 }
 
-/** Entries of a version, as the activity writer has them: in the feed of the chain, of the contract, and of both by type. */
+/** Rows of a version like those of the activity writer: feeds of the chain and the contract, each also by type. */
 export function entriesOf({ chain, contractAddress }: Contract, version: Version): object[] {
   const { id, us, type = 'mint', tokenId = '7', supersededUs, indexedUs = us } = version;
   const asset = { contract_type: 'ERC721', contract_address: contractAddress, token_id: tokenId, amount: '1' };

@@ -24,7 +24,7 @@ import type {
 } from '../reads/index.ts';
 import { maskId } from '../reads/query-view.ts';
 
-/** What stands in ClickHouse of each environment, and of each project what was done. */
+/** Rows by environment; of the audit, by project. */
 export interface MemoryRows {
   readonly messages?: Readonly<Record<string, readonly MessageLine[]>>;
   readonly rejections?: Readonly<Record<string, readonly RejectionCount[]>>;
@@ -36,36 +36,36 @@ export interface MemoryRows {
   readonly activities?: Readonly<Record<string, readonly ActivityLine[]>>;
   readonly tokens?: Readonly<Record<string, TokenLine>>;
   readonly mints?: Readonly<Record<string, readonly MintLine[]>>;
-  /** By identity of the environment: ids as clients sent them. */
+  /** By environment and identity: ids as clients sent them. */
   readonly ids?: Readonly<Record<string, Readonly<Record<string, string>>>>;
   readonly links?: Readonly<Record<string, readonly LinkDecision[]>>;
   readonly consents?: Readonly<Record<string, readonly ConsentChange[]>>;
   readonly audit?: Readonly<Record<string, readonly AuditLine[]>>;
 }
 
-/** Reads of rows in memory, by environments and projects whole; what no page of a test asks for is empty. */
+/** Portal reads over rows in memory. Reads that no test needs return nothing. */
 export function createMemoryReads(rows: MemoryRows = {}): PortalReads {
   return {
     messages: async (search) => toMessagePage(rows.messages?.[search.environmentId] ?? [], search),
-    message: async () => [],
+    message: async ({ environmentId, messageId }) =>
+      (rows.messages?.[environmentId] ?? []).filter((each) => each.messageId === messageId).map(toMasked),
     rejections: async ({ environmentId, code = '', field = '' }) =>
       (rows.rejections?.[environmentId] ?? []).filter(
         (each) => (code === '' || each.code === code) && (field === '' || each.field === field),
       ),
     rejectionSteps: async ({ environmentId }) => [...(rows.steps?.[environmentId] ?? [])],
     rejectionsOfTrace: async ({ environmentId, traceId }) => [...(rows.traces?.[environmentId]?.[traceId] ?? [])],
-    minuteCounts: async () => [],
     consents: async ({ environmentId, identityIds }) =>
       (rows.consents?.[environmentId] ?? []).filter(({ identityId }) => identityIds.includes(identityId)),
     links: async ({ environmentId, identityIds }) =>
       (rows.links?.[environmentId] ?? []).filter(({ a, b }) =>
         [a, b].some(({ identityId }) => identityIds.includes(identityId)),
       ),
-    ids: async ({ environmentId, identityIds, sight }) =>
+    ids: async ({ environmentId, identityIds, idAccess }) =>
       new Map(
         Object.entries(rows.ids?.[environmentId] ?? {})
           .filter(([identityId]) => identityIds.includes(identityId))
-          .map(([identityId, id]) => [identityId, sight === 'raw ids' ? id : maskId(id)]),
+          .map(([identityId, id]) => [identityId, idAccess === 'raw ids' ? id : maskId(id)]),
       ),
     mints: async ({ environmentId, status, before, mintsMax = 200 }) =>
       (rows.mints?.[environmentId] ?? [])
@@ -73,7 +73,7 @@ export function createMemoryReads(rows: MemoryRows = {}): PortalReads {
         .filter((each) => before === undefined || byMint(each, before) < 0)
         .toSorted((a, b) => byMint(b, a))
         .slice(0, mintsMax),
-    activities: async (question) => toActivityPage(rows.activities ?? {}, question),
+    activities: async (search) => toActivityPage(rows.activities ?? {}, search),
     tokens: async (contracts) =>
       contracts.flatMap(
         ({ chain, contractAddress }) => rows.tokens?.[`${chain} ${contractAddress.toLowerCase()}`] ?? [],
@@ -89,13 +89,13 @@ export function createMemoryReads(rows: MemoryRows = {}): PortalReads {
     audit: async ({ projectId, sinceMs, untilMs, before, entriesMax }) =>
       (rows.audit?.[projectId] ?? [])
         .filter(({ happenedMs }) => happenedMs >= sinceMs && happenedMs < untilMs)
-        .filter((line) => before === undefined || byPlace(line, before) < 0)
-        .sort((a, b) => byPlace(b, a))
+        .filter((line) => before === undefined || byAuditPosition(line, before) < 0)
+        .sort((a, b) => byAuditPosition(b, a))
         .slice(0, entriesMax),
   };
 }
 
-/** As the view has it, of activities that were found in one step. */
+/** Orders and cuts like the view, and finds everything in one step. */
 function toActivityPage(
   rows: Readonly<Record<string, readonly ActivityLine[]>>,
   { contracts, type, tokenId, sinceMs, untilMs, before, activitiesMax = 100 }: ActivitySearch,
@@ -116,19 +116,9 @@ function toActivityPage(
 
 const byActivity = (a: ActivityPosition, b: ActivityPosition) => a.updatedUs - b.updatedUs || byText(a.id, b.id);
 
-/** The span is not looked at. */
+/** Ignores the time range. */
 function toMessagePage(all: readonly MessageLine[], search: MessageSearch): MessagePage {
-  const {
-    sinceMs,
-    type = '',
-    name = '',
-    surface = '',
-    test,
-    identityIds,
-    idAccess: sight,
-    after,
-    messagesMax = 100,
-  } = search;
+  const { sinceMs, type = '', name = '', surface = '', test, identityIds, idAccess, after, messagesMax = 100 } = search;
   const isBehind = (each: MessageLine) => after === undefined || byMessage(each, after) < 0;
   const found = all
     .filter((each) => name === '' || each.name === name)
@@ -142,13 +132,17 @@ function toMessagePage(all: readonly MessageLine[], search: MessageSearch): Mess
   const last = page.at(-1);
   const isMore = last !== undefined && found.length > page.length;
   return {
-    messages: page.map((each) =>
-      sight === 'raw ids' ? each : { ...each, userId: maskId(each.userId), anonymousId: maskId(each.anonymousId) },
-    ),
+    messages: idAccess === 'raw ids' ? page : page.map(toMasked),
     next: isMore ? { happenedMs: last.happenedMs, messageId: last.messageId } : null,
     searchedSinceMs: sinceMs,
   };
 }
+
+const toMasked = (line: MessageLine): MessageLine => ({
+  ...line,
+  userId: maskId(line.userId),
+  anonymousId: maskId(line.anonymousId),
+});
 
 const byMessage = (a: MessagePosition, b: MessagePosition) =>
   a.happenedMs - b.happenedMs || byText(a.messageId, b.messageId);
@@ -166,4 +160,5 @@ function openOf(environmentId: string, erasures: readonly ErasureLine[]): OpenEr
   return [{ environmentId, count: 1 + others.length, oldestMs, oldestId }];
 }
 
-const byPlace = (a: AuditPosition, b: AuditPosition) => a.happenedMs - b.happenedMs || byText(a.entryId, b.entryId);
+const byAuditPosition = (a: AuditPosition, b: AuditPosition) =>
+  a.happenedMs - b.happenedMs || byText(a.entryId, b.entryId);

@@ -39,17 +39,17 @@ import type { PortalRecords } from '../stores/portal-records.ts';
 import { createMemoryReads } from './memory-reads.ts';
 import { createBrowser, type TestBrowser } from './test-browser.ts';
 
-/** Records without stores. */
+/** Records in memory. */
 export function createMemoryPortalRecords<R extends Change>(kind: RecordKind<R>): PortalRecords<R> {
   const pair = { view: createMemoryRecords(kind), log: createMemoryRecordLog<R>() };
   const storeOf: PortalRecords<R>['changedBy'] = (author) => createRecordStore(pair, author);
-  return { isInSync: true, all: () => storeOf({ changedBy: 'nobody', requestId: 'r' }).readAll(), changedBy: storeOf };
+  return { isInSync: true, all: () => storeOf({ changedBy: 'a test', requestId: 'r' }).readAll(), changedBy: storeOf };
 }
 
-/** Keys of ids as test portals make them. */
+/** Computes identity keys like a test portal. */
 export const keyOf = createIdentityKeyer(Buffer.alloc(32, 2));
 
-/** People in memory; what is asked for goes nowhere unless a test says where. */
+/** People in memory. Erasure requests are dropped unless a test passes a producer. */
 export function createMemoryPeople(own: Partial<PortalPeopleParts> = {}): PortalPeople {
   const people = openMemoryPeople();
   void people.rebuild.mintEpoch();
@@ -65,30 +65,30 @@ export function createMemoryPeople(own: Partial<PortalPeopleParts> = {}): Portal
   });
 }
 
-/** For tests in which nobody looks at live messages. */
-function openUnseenLive(): LiveHub {
+/** For tests that open no live page. */
+function openUnusedLive(): LiveHub {
   const nothing = () => Promise.reject(new Error('nothing is read in this test'));
   return openLiveHub({
     log: { bounds: nothing, committed: nothing, read: () => expect.fail('nothing is read in this test') },
     topics: { messages: 'messages', rejections: 'rejections', deadLetters: [] },
     writerGroup: 'event-writer',
     schemaOf: nothing,
-    openFences: () => expect.fail('nobody looks'),
+    openFences: () => expect.fail('nothing is read in this test'),
     onFault: () => {},
   });
 }
 
-/** The real portal over a port, with records in memory. */
+/** The portal on a port, with records in memory. */
 export interface TestPortal {
   readonly origin: string;
   readonly parts: PortalAppParts;
-  /** Somebody who is live, with these rights. */
+  /** Adds a live account with these rights. */
   addAccount(rights: Partial<Pick<AccountRecord, 'isAdministrator' | 'roles'>>): Promise<AccountRecord>;
-  /** A project with the usual environments. */
+  /** Adds a project with the usual environments. */
   addProject(name: string): Promise<ProjectRecord>;
-  /** A browser in which somebody with a role in a project has signed in; an administrator without one. */
+  /** A browser signed in with a role in a project, or as an administrator when no role is given. */
   signIn(role?: { readonly project: ProjectRecord; readonly role: Role }): Promise<TestBrowser>;
-  /** A browser in which nobody has. */
+  /** A browser that is not signed in. */
   browser(): TestBrowser;
   close(): Promise<void>;
 }
@@ -104,16 +104,17 @@ const SETTINGS: PortalSettings = {
   servedChains: ['demo-chain', 'other-chain'],
 };
 
-/** @param own in the place of parts in memory */
+/** @param own replaces parts in memory */
 export async function openPortal(own: Partial<PortalAppParts> = {}): Promise<TestPortal> {
   const [port = 0] = await freePorts(1);
   const origin = new URL(`http://localhost:${port}`);
-  const parts: PortalAppParts = { ...createParts(origin), ...own };
+  // Each portal registers its own metrics, even when it shares the other parts.
+  const parts: PortalAppParts = { ...createParts(origin), ...own, metrics: createMetrics('portal') };
   const server = await openHttpServer({ app: createPortalApp(parts), host: '127.0.0.1', port });
   const addAccount: TestPortal['addAccount'] = async (rights) => {
     const account: Content<AccountRecord> = {
       id: randomUUID(),
-      name: 'Somebody',
+      name: 'A name',
       login: `login-${randomUUID()}`,
       state: 'live',
       createdAt: Date.now(),
@@ -152,17 +153,15 @@ export async function openPortal(own: Partial<PortalAppParts> = {}): Promise<Tes
   };
 }
 
-/** Everything in memory, and nothing in ClickHouse. */
-function createParts(origin: URL): PortalAppParts {
+function createParts(origin: URL): Omit<PortalAppParts, 'metrics'> {
   const { sessions, oneTimeTexts } = createMemorySessions();
   return {
     config: { PORTAL_SECRET: Buffer.alloc(32, 1), TRUSTED_PROXIES: 0 },
     logger: createLogger({ service: 'portal', level: 'silent' }),
-    metrics: createMetrics('portal'),
     origin,
     sessions,
     oneTime: oneTimeTexts,
-    // The least that argon2id takes: what a guess costs is a matter of the tests of passwords.
+    // The smallest costs argon2id accepts: the tests of passwords cover the cost of a guess.
     passwords: createPasswords({ productName: 'Playline', costs: { memory: 8, passes: 1, parallelism: 1 } }),
     passkeys: createPasskeys({ name: 'Playline', origin: origin.origin }),
     openIdProvider: null,
@@ -176,8 +175,7 @@ function createParts(origin: URL): PortalAppParts {
     usage: createMemoryKeyUsage(),
     people: createMemoryPeople(),
     reads: createMemoryReads(),
-    live: openUnseenLive(),
-    searchMessages: null,
+    live: openUnusedLive(),
     pipeline: {
       writerDelay: async () => ({ waiting: 0, oldestMs: null }),
       openDeadLetters: async () => ({ total: 0, byEnvironment: new Map(), isWhole: true }),

@@ -2,11 +2,11 @@ import { createQueryRows, type QueryRows } from '@playline/stores';
 import { openOwnDatabase } from '@playline/testkit';
 import { createPortalReads, type PortalReads } from '../reads/index.ts';
 
-/** What the portal reads of a database that no other test has, and what is put into it. */
+/** The portal's reads of a database that no other test uses. */
 export interface OwnReads {
   readonly reads: PortalReads;
   readonly query: QueryRows;
-  /** Sends one statement. @throws Error with the words of ClickHouse */
+  /** Sends one statement. @throws Error with the message of ClickHouse */
   send(sql: string): Promise<string>;
   insert(table: string, rows: readonly object[]): Promise<string>;
   /** Drops the database. */

@@ -1,18 +1,18 @@
 import type { AccountRecord } from '@playline/access-keys';
 import type { TestPortal } from './open-portal.ts';
 
-/** Of everybody in these tests. */
+/** Password of every account of these tests. */
 export const PASSWORD = 'correct horse battery';
 
 let hash: Promise<string> | null = null;
 
-/** Somebody with a login and a password, live and without a role unless told otherwise. */
+/** Adds an account with a login and a password; live and without a role by default. */
 export async function addPerson(
   { parts }: TestPortal,
   login: string,
   rights: Partial<Pick<AccountRecord, 'state' | 'isAdministrator' | 'roles'>>,
 ): Promise<AccountRecord> {
-  hash ??= parts.passwords.hash({ password: PASSWORD, login: 'nobody' });
+  hash ??= parts.passwords.hash({ password: PASSWORD, login: 'a login' });
   const passwordHash = await hash;
   const account = {
     id: `id-of-${login}`,

@@ -2,85 +2,84 @@ import { Agent, request } from 'node:http';
 import { text as textOf } from 'node:stream/consumers';
 import { createSessionCookie } from '../frame/cookies.ts';
 
-/** What a test sees of an answer. */
-export interface Seen {
+/** A response, read to its end. */
+export interface Response {
   readonly status: number;
   readonly text: string;
   readonly headers: Headers;
 }
 
-/** A client that keeps the cookie and sends forms as a browser does: with the token that stands in them. */
+/** An HTTP client that keeps cookies and submits the forms of pages with their tokens. */
 export interface TestBrowser {
-  get(path: string): Promise<Seen>;
-  /** Looks at the page, and sends its form of that name. @throws Error when the page has none */
-  submit(path: string, deed: string, values?: Readonly<Record<string, string>>): Promise<Seen>;
-  /** Sends a form as it is, token included. */
-  post(path: string, body: URLSearchParams, headers?: Readonly<Record<string, string>>): Promise<Seen>;
-  /** The fields of a form of a page as they stand there; null when the page has none of that name. */
-  formOf(page: string, deed: string): { readonly action: string; readonly fields: URLSearchParams } | null;
-  /** Takes a session over. @param text as it stands in the cookie */
+  get(path: string): Promise<Response>;
+  /** Reads a page and submits its form of that name. @throws Error when the page has no such form */
+  submit(path: string, form: string, values?: Readonly<Record<string, string>>): Promise<Response>;
+  /** Sends a form unchanged; the body must include the token. */
+  post(path: string, body: URLSearchParams, headers?: Readonly<Record<string, string>>): Promise<Response>;
+  /** The fields of a form with their values on the page; null when the page has no form of that name. */
+  formOf(page: string, form: string): { readonly action: string; readonly fields: URLSearchParams } | null;
+  /** Signs in with an existing session. @param text of its cookie */
   keep(text: string): void;
-  /** The cookie that it sends; '' for none. */
+  /** The Cookie header of the next request; '' without cookies. */
   readonly cookie: string;
 }
 
-/** As `openPortal` gives it to the portal. */
+/** PORTAL_SECRET of `openPortal`. */
 const SECRET = Buffer.alloc(32, 1);
 
-/** As a browser sends a form. */
 const FORM_HEADERS = {
   'content-type': 'application/x-www-form-urlencoded;charset=UTF-8',
   'sec-fetch-site': 'same-origin',
 };
 
-/** Of all browsers of a process. */
+/** Shared by all browsers of a process. */
 const CONNECTIONS = new Agent({ keepAlive: true });
 
-interface Asked {
+interface RequestParts {
   readonly method?: 'POST';
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: string;
 }
 
-/** By `node:http`: with `fetch` three files of the portal's tests took a fifth more CPU time. */
-function ask(url: string, { method, headers, body }: Asked): Promise<Seen> {
+/** With `node:http`, because `fetch` costs a fifth more CPU time. */
+function send(url: string, { method, headers, body }: RequestParts): Promise<Response> {
   return new Promise((done, fail) => {
-    const asked = request(url, { agent: CONNECTIONS, headers, ...(method && { method }) }, (answer) => {
-      const given = new Headers();
+    const outgoing = request(url, { agent: CONNECTIONS, headers, ...(method && { method }) }, (answer) => {
+      const received = new Headers();
       for (const [name, values = []] of Object.entries(answer.headersDistinct))
-        for (const value of values) given.append(name, value);
-      textOf(answer).then((text) => done({ status: answer.statusCode ?? 0, text, headers: given }), fail);
+        for (const value of values) received.append(name, value);
+      textOf(answer).then((text) => done({ status: answer.statusCode ?? 0, text, headers: received }), fail);
     });
-    asked.on('error', fail);
-    asked.end(body);
+    outgoing.on('error', fail);
+    outgoing.end(body);
   });
 }
 
-/** @param own headers that it sends with each request, such as those of a proxy in front */
+/** @param own headers of every request, such as those of a proxy */
 export function createBrowser(origin: string, own: Readonly<Record<string, string>> = {}): TestBrowser {
   const cookies = new Map<string, string>();
-  const keepCookie = (given: string) => {
-    const [name = '', value = ''] = given.split(';')[0]!.split('=');
-    if (given.includes('Max-Age=0')) cookies.delete(name);
+  const keepCookie = (setCookie: string) => {
+    const [name = '', value = ''] = setCookie.split(';')[0]!.split('=');
+    if (setCookie.includes('Max-Age=0')) cookies.delete(name);
     else cookies.set(name, value);
   };
-  const see = async (path: string, asked: Asked): Promise<Seen> => {
-    const seen = await ask(origin + path, asked);
-    for (const given of seen.headers.getSetCookie()) keepCookie(given);
-    return seen;
+  const exchange = async (path: string, parts: RequestParts): Promise<Response> => {
+    const response = await send(origin + path, parts);
+    for (const setCookie of response.headers.getSetCookie()) keepCookie(setCookie);
+    return response;
   };
   const toHeader = () => [...cookies].map(([name, value]) => `${name}=${value}`).join('; ');
-  // Uncompressed: compression on both sides was a sixth of the time of such tests.
-  const sent = (): Record<string, string> => ({
+  // Uncompressed, because compression was a sixth of the time of these tests.
+  const headersOf = (): Record<string, string> => ({
     'accept-encoding': 'identity',
     ...own,
     ...(cookies.size === 0 ? {} : { cookie: toHeader() }),
   });
-  const get = (path: string) => see(path, { headers: sent() });
+  const get = (path: string) => exchange(path, { headers: headersOf() });
   const post: TestBrowser['post'] = (path, body, headers = {}) =>
-    see(path, {
+    exchange(path, {
       method: 'POST',
-      headers: { ...sent(), ...FORM_HEADERS, origin, ...headers },
+      headers: { ...headersOf(), ...FORM_HEADERS, origin, ...headers },
       body: body.toString(),
     });
   return {
@@ -88,12 +87,12 @@ export function createBrowser(origin: string, own: Readonly<Record<string, strin
     post,
     formOf,
     keep: (text) => keepCookie(createSessionCookie(origin, SECRET).toSetCookie(text)),
-    submit: async (path, deed, values = {}) => {
+    submit: async (path, form, values = {}) => {
       const page = await get(path);
-      const form = formOf(page.text, deed);
-      if (form === null) throw new Error(`${path} has no form ${deed}: ${page.status} ${page.text.slice(0, 2000)}`);
-      for (const [name, value] of Object.entries(values)) form.fields.set(name, value);
-      return post(form.action, form.fields);
+      const found = formOf(page.text, form);
+      if (found === null) throw new Error(`${path} has no form ${form}: ${page.status} ${page.text.slice(0, 2000)}`);
+      for (const [name, value] of Object.entries(values)) found.fields.set(name, value);
+      return post(found.action, found.fields);
     },
     get cookie() {
       return toHeader();
@@ -101,7 +100,7 @@ export function createBrowser(origin: string, own: Readonly<Record<string, strin
   };
 }
 
-function formOf(page: string, deed: string): ReturnType<TestBrowser['formOf']> {
+function formOf(page: string, form: string): ReturnType<TestBrowser['formOf']> {
   for (const [, action = '', content = ''] of page.matchAll(/<form [^>]*action="([^"]*)">(.*?)<\/form>/gs)) {
     const inputs = [...content.matchAll(/<input [^>]*>/g)].flatMap(([input]): [string, string][] => {
       const isChosen = !/type="(checkbox|radio)"/.test(input) || / checked/.test(input);
@@ -114,7 +113,7 @@ function formOf(page: string, deed: string): ReturnType<TestBrowser['formOf']> {
       },
     );
     const fields = new URLSearchParams([...inputs, ...chosen]);
-    if (fields.get('deed') === deed) return { action: toText(action), fields };
+    if (fields.get('form') === form) return { action: toText(action), fields };
   }
   return null;
 }

@@ -1,6 +1,5 @@
 import { createHash, generateKeyPairSync, randomBytes, sign } from 'node:crypto';
 
-/** What a browser is given, as far as a device looks at it. */
 interface CeremonyOptions {
   readonly challenge: string;
 }
@@ -9,7 +8,7 @@ const PRESENT = 0x01;
 const VERIFIED = 0x04;
 const ATTESTED = 0x40;
 
-/** A device that makes one passkey and signs with it as WebAuthn says, told where the browser is. */
+/** A device that makes one passkey and signs with it (WebAuthn). */
 export function createSoftwareAuthenticator({ origin, rpId }: { readonly origin: string; readonly rpId: string }) {
   const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const { x = '', y = '' } = publicKey.export({ format: 'jwk' });
@@ -33,7 +32,7 @@ export function createSoftwareAuthenticator({ origin, rpId }: { readonly origin:
   return {
     state,
     id: toText(id),
-    create: (asked: CeremonyOptions) => {
+    create: (options: CeremonyOptions) => {
       const cose = toCbor(
         new Map<unknown, unknown>([
           [1, 2],
@@ -51,12 +50,12 @@ export function createSoftwareAuthenticator({ origin, rpId }: { readonly origin:
         ['authData', authData],
       ]);
       return toResponse({
-        clientDataJSON: clientData('webauthn.create', asked),
+        clientDataJSON: clientData('webauthn.create', options),
         attestationObject: toCbor(attestation),
       });
     },
-    get: (asked: CeremonyOptions) => {
-      const [authenticatorData, clientDataJSON] = [dataOf(state.flags), clientData('webauthn.get', asked)];
+    get: (options: CeremonyOptions) => {
+      const [authenticatorData, clientDataJSON] = [dataOf(state.flags), clientData('webauthn.get', options)];
       const signed = Buffer.concat([authenticatorData, createHash('sha256').update(clientDataJSON).digest()]);
       return toResponse({ authenticatorData, clientDataJSON, signature: sign('sha256', signed, privateKey) });
     },

@@ -34,7 +34,7 @@ export function createWorld() {
     store: storeOf(actorId ?? 'test'),
   });
   const operator = as(null);
-  const standing = () => {
+  const latest = () => {
     const last = new Map(log.appended.map((record) => [record.id, record]));
     return [...last.values()];
   };
@@ -45,7 +45,7 @@ export function createWorld() {
     const { text } = await invite(operator, wanted);
     return acceptInvitation(operator, { text, person: personOf(login) });
   };
-  const find = (id: string) => standing().find((account) => account.id === id)!;
+  const find = (id: string) => latest().find((account) => account.id === id)!;
   return {
     clock,
     view,
@@ -56,7 +56,7 @@ export function createWorld() {
     empty,
     as,
     operator,
-    standing,
+    latest,
     find,
     addAdministrator,
     addMember,

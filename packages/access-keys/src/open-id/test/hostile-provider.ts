@@ -28,7 +28,7 @@ export interface HostileProvider {
   lies: Lies;
   /** Requested paths, in order. */
   readonly requests: string[];
-  /** The redirect of a browser that opened this URL, as if the person signed in at once. */
+  /** The redirect after a sign-in at this URL. */
   visit(authorization: URL): URL;
   close(): Promise<void>;
 }
@@ -55,7 +55,7 @@ export async function openHostileProvider(): Promise<HostileProvider> {
   const provider: HostileProvider = {
     issuer,
     client: CLIENT,
-    subject: 'somebody',
+    subject: 'person',
     lies: {},
     requests: [],
     visit: (authorization) => {
@@ -76,7 +76,7 @@ export async function openHostileProvider(): Promise<HostileProvider> {
     const send = (status: number, body: object) =>
       void response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
     if (instead instanceof URL) return void response.writeHead(307, { location: instead.href }).end();
-    if (instead !== undefined) return send(instead, { error: 'told_to' });
+    if (instead !== undefined) return send(instead, { error: 'requested' });
     if (path === '/.well-known/openid-configuration') return send(200, metadataOf(at, provider.lies));
     if (path === '/jwks') return send(200, { keys: [toJwk(own.publicKey)] });
     if (path !== '/token') return send(404, {});
@@ -97,9 +97,9 @@ function toGrant({ searchParams: wanted }: URL, subject: string): Grant {
   return { challenge, nonce, redirectUri: wanted.get('redirect_uri') ?? '', subject };
 }
 
-function toAnswer({ searchParams: wanted }: URL, said: Readonly<Record<string, string | null>>): URL {
+function toAnswer({ searchParams: wanted }: URL, answer: Readonly<Record<string, string | null>>): URL {
   const back = new URL(wanted.get('redirect_uri') ?? '');
-  for (const [name, value] of Object.entries({ state: wanted.get('state'), ...said }))
+  for (const [name, value] of Object.entries({ state: wanted.get('state'), ...answer }))
     if (value !== null) back.searchParams.set(name, value);
   return back;
 }
@@ -125,7 +125,7 @@ function claimsOf({ nonce, subject }: Grant, { issuer, client, lies }: HostilePr
 }
 
 function isRight({ headers }: IncomingMessage, form: URLSearchParams, grant: Grant): boolean {
-  const encode = (words: string) => new URLSearchParams({ words }).toString().slice('words='.length);
+  const encode = (text: string) => new URLSearchParams({ text }).toString().slice('text='.length);
   const wanted = `${encode(CLIENT.clientId)}:${encode(CLIENT.clientSecret)}`;
   const given = Buffer.from((headers.authorization ?? '').replace(/^Basic /, ''), 'base64').toString();
   const challenge = createHash('sha256')

@@ -10,7 +10,7 @@ import {
   stateOf,
 } from '../../records.ts';
 
-/** How much a copy of a receipt knows. */
+/** Number of optional times in a receipt. */
 const knownIn = ({ physicallyErasedAt, logExpiredAt }: ErasureReceipt) =>
   Number(physicallyErasedAt !== null) + Number(logExpiredAt !== null);
 
@@ -45,7 +45,7 @@ export function openMemoryErasureRecords(wallClockMs: () => number = Date.now): 
     ...createRequests(receipts, progress.readProgress),
     async putFences(put) {
       const part = String(parts++);
-      if (put.some(({ key }) => key.every((byte) => byte === 0))) throw new RangeError('nobody cannot be fenced');
+      if (put.some(({ key }) => key.every((byte) => byte === 0))) throw new RangeError('an identity key is not zero');
       for (const fence of put) {
         const name = `${fence.environmentId} ${fence.key.toString('hex')}`;
         if ((fences.get(name)?.cutoffMs ?? Number.NEGATIVE_INFINITY) <= fence.cutoffMs)

@@ -95,13 +95,13 @@ function createStore(): Store {
   return { tables: empty(), masked: empty(), batches: new Map(), noted: new Map(), faults: [] };
 }
 
-/** Cut-offs of a batch. @throws what the test asked for */
+/** Cut-offs of a batch. @throws the fault of `failNext` */
 function begin({ faults, batches }: Store, batchId: Buffer): Map<string, number> {
   const fault = faults.shift();
   if (fault !== undefined) throw fault;
   const cutoffs = batches.get(batchId.toString('hex'));
   if (cutoffs !== undefined) return cutoffs;
-  throw new StoreFault('the batch has no targets: nothing was looked for', { kind: 'final', code: 'NO_TARGETS' });
+  throw new StoreFault('The batch has no targets, so nothing was searched', { kind: 'final', code: 'NO_TARGETS' });
 }
 
 function sweep(store: Store, batchId: Buffer): FoundRows[] {
@@ -122,7 +122,7 @@ const toOrder = ({ link_generation, link_offset }: MemoryRow) => {
   return { generation: Number(link_generation), offset: Number(link_offset) };
 };
 
-/** That a decision linked an identity of the batch with somebody, or found it linked. */
+/** Whether a decision linked an identity of the batch, or found it linked. */
 function touches(row: MemoryRow, cutoffs: Cutoffs): boolean {
   const isTarget = (key: unknown) => cutoffs.has(nameOf(row.environment_id, key as Buffer));
   const isLink = (row.outcome === 'linked' || row.outcome === 'unchanged') && row.link !== 'unlink';
@@ -143,14 +143,14 @@ function createCounts(store: Store): Pick<ErasureRows, 'findSurvivors' | 'findOn
   };
 }
 
-/** Of each message the first place. */
+/** The first offset of each message. */
 function findLaterLinks({ tables }: Store, cutoffs: Cutoffs): FactLocation[] {
   const { clearing } = SWEPT_TABLES.find(({ name }) => name === 'identity_links')!;
   const falls = createFalls(clearing, cutoffs);
   const later = tables.get('identity_links')!.flatMap((row) => {
     if (!touches(row, cutoffs) || falls(row, 'a_key') || falls(row, 'b_key')) return [];
-    const place = [row.link_generation, row.link_partition, row.link_offset].map(Number);
-    const [generation, partition, offset] = place as [number, number, number];
+    const order = [row.link_generation, row.link_partition, row.link_offset].map(Number);
+    const [generation, partition, offset] = order as [number, number, number];
     return [{ message: String(row.message_id), environmentId: row.environment_id, generation, partition, offset }];
   });
   const byMessage = Map.groupBy(later, ({ environmentId, message }) => `${environmentId} ${message}`);
@@ -164,7 +164,7 @@ function findLaterLinks({ tables }: Store, cutoffs: Cutoffs): FactLocation[] {
 
 const latestOf = (times: Iterable<number>) => [...times].reduce((latest, time) => Math.max(latest, time), 0);
 
-function createQuestions(store: Store) {
+function createQueries(store: Store) {
   const { tables } = store;
   return {
     readNoted: async (batchId) => store.noted.get(batchId.toString('hex')) ?? { found: [], shared: [] },
@@ -210,14 +210,14 @@ export function openMemoryErasureRows(): MemoryErasureRows {
   const { tables, masked, batches } = store;
   return {
     ...createCounts(store),
-    ...createQuestions(store),
+    ...createQueries(store),
     add: (table, row) => void tables.get(table)!.push(row),
     rowsOf: (table) => tables.get(table)!,
     failNext: (fault) => void store.faults.push(fault),
     async putTargets(batchId, targets: readonly ErasureTarget[]) {
       const cutoffs = batches.get(batchId.toString('hex')) ?? new Map<string, number>();
       for (const { environmentId, key, cutoffMs } of targets) {
-        if (key.every((byte) => byte === 0)) throw new RangeError('nobody cannot be erased');
+        if (key.every((byte) => byte === 0)) throw new RangeError('an identity key is not zero');
         const name = nameOf(environmentId, key);
         cutoffs.set(name, Math.max(cutoffMs, cutoffs.get(name) ?? cutoffMs));
       }

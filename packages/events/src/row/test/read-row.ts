@@ -1,7 +1,7 @@
 import { EVENT_FIELDS } from '../../columns.ts';
 import { createRowBinary } from './row-binary.ts';
 
-/** Decodes a RowBinary row of `events`, without code of the transcoder. Ids and keys become hexadecimal. */
+/** Decodes a RowBinary row of `events` independently of the transcoder. Ids and keys become hexadecimal. */
 export function readEventRow(row: Buffer): Record<string, unknown> {
   const { left, take, text, time, uuid, key } = createRowBinary(row);
   const readers = {

@@ -1,4 +1,4 @@
-/** Bytes in RowBinary, taken one value after the other, without code of what writes them. */
+/** Values of RowBinary bytes, read one after the other, independently of their writer. */
 export interface RowBinary {
   /** Bytes that are left. */
   left(): number;

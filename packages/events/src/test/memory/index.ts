@@ -1,9 +1,6 @@
 import type { BlockInsert, EventStore, EventTable, OffsetTable, StoredRowsQuery } from '../../store.ts';
 
-/**
- * What a failed insert leaves behind: `nothing`; `rows` with their token, when only the answer was lost; or `token`
- * alone, when ClickHouse was killed between recording the token and renaming the part.
- */
+/** What a failed insert leaves behind: nothing, `rows` with their token, or `token` alone after a crash. */
 export type Leftover = 'nothing' | 'rows' | 'token';
 
 /** An event store in memory, for tests of its callers. */
@@ -16,7 +13,7 @@ export interface MemoryEventStore extends EventStore {
   setStoredOffsets(offsets: readonly number[]): void;
 }
 
-/** @param offsetsOf reads the offsets of a stored block's rows; default: none, for tests that never ask for them */
+/** @param offsetsOf reads the offsets of a stored block's rows; default: none */
 export function createMemoryEventStore(
   offsetsOf: (block: { table: EventTable; rows: Buffer }) => readonly number[] = () => [],
 ): MemoryEventStore {

@@ -74,7 +74,7 @@ function createClaims(held: Held, now: WallClock): MintClaims {
       if (taken.length > 0) return { kind: 'taken', referenceIds: taken };
       const unknown = checked.flatMap(({ unknown: claim }) => claim ?? []);
       if (unknown.length > 0) return { kind: 'unknown', claims: unknown };
-      const claims = checked.map(({ placed: granted }) => granted);
+      const claims = checked.map(({ granted }) => granted);
       if (isDry) return { kind: 'claimed', claims };
       const { projectId, environmentId } = scope;
       const owner = { projectId, environmentId };
@@ -149,7 +149,7 @@ function check(current: StoredClaim | null, wanted: WantedClaim, nowMs: number) 
   const claimedAt = current?.claimedAt ?? 0;
   const unknown: UnknownClaim | null =
     verdict === 'unknown' ? { referenceId, ...pick(current!), claimedAt, ageMs: nowMs - claimedAt } : null;
-  return { verdict, placed: granted, unknown };
+  return { verdict, granted, unknown };
 }
 
 const pick = ({ attemptId, signer, requestedAt }: StoredClaim) => ({ attemptId, signer, requestedAt });

@@ -95,20 +95,20 @@ function createFactCalls(model: Model): Pick<IdentityGraph, 'apply' | 'lastAppli
  * Facts decided before a rebuild are part of the rebuilt graph. Undecided facts before the last decided one were
  * parked.
  */
-function stateOf({ decided, lastDecided }: EnvironmentState, place: FactOrder): 'new' | 'decided' | 'parked' {
-  if (lastDecided === null || compareOrder(place, lastDecided) > 0) return 'new';
-  return decided.has(`${place.generation}/${place.offset}`) ? 'decided' : 'parked';
+function stateOf({ decided, lastDecided }: EnvironmentState, fact: FactOrder): 'new' | 'decided' | 'parked' {
+  if (lastDecided === null || compareOrder(fact, lastDecided) > 0) return 'new';
+  return decided.has(`${fact.generation}/${fact.offset}`) ? 'decided' : 'parked';
 }
 
 function applyFact(model: Model, fact: LoggedFact, generation: number): Applied {
   const state = environmentOf(model, fact.environmentId);
   if (fact.steps.length === 0 && fact.unlink === undefined) return { kind: 'done' };
-  const standing = stateOf(state, { generation, offset: fact.offset });
-  if (standing === 'decided') return { kind: 'done' };
+  const status = stateOf(state, { generation, offset: fact.offset });
+  if (status === 'decided') return { kind: 'done' };
   const logged = fact.logged === 'parked' ? [] : (fact.logged ?? []);
   for (const decision of logged) applyLogged(state, { fact, generation, decision });
   if (logged.length > 0 && logged.length >= fact.steps.length) return { kind: 'decided', decisions: logged };
-  const isParked = standing === 'parked' || fact.logged === 'parked';
+  const isParked = status === 'parked' || fact.logged === 'parked';
   const person = parkedBy(state, fact) ?? (isParked ? personOf(state, namedBy(fact)[0]!) : null);
   if (person !== null) return { kind: 'parked', person };
   if (fact.unlink !== undefined)
@@ -180,10 +180,10 @@ function applyLogged(state: EnvironmentState, logged: Logged): void {
 
 function applySides(state: EnvironmentState, { fact, generation, decision }: Logged): void {
   const { aKey, outcome, moved, stayed } = decision;
-  const placed = { ...fact, generation };
-  for (const { key } of moved) noteSide(state, placed, { key, side: 'split' });
-  for (const { key } of stayed?.members ?? []) noteSide(state, placed, { key, side: 'stayed' });
-  if (outcome !== 'unlinked') noteSide(state, placed, { key: aKey, side: 'none' });
+  const logged = { ...fact, generation };
+  for (const { key } of moved) noteSide(state, logged, { key, side: 'split' });
+  for (const { key } of stayed?.members ?? []) noteSide(state, logged, { key, side: 'stayed' });
+  if (outcome !== 'unlinked') noteSide(state, logged, { key: aKey, side: 'none' });
 }
 
 function rejoinBoth(state: EnvironmentState, { fact, decision }: Logged): void {
@@ -223,18 +223,18 @@ type Side = Map<string, MemberState>;
 type Verdict = Pick<StepDecision, 'outcome' | 'reason' | 'root' | 'moved'>;
 
 /** Decides one step and, when it links, joins the two components. */
-function decideStep(state: EnvironmentState, question: DecisionInput): StepDecision {
-  const { link, aKey, aKind, bKey, bKind } = question.step;
-  return { link, aKey, aKind, bKey, bKind, ...checkComponent(state, question), stayed: null };
+function decideStep(state: EnvironmentState, input: DecisionInput): StepDecision {
+  const { link, aKey, aKind, bKey, bKind } = input.step;
+  return { link, aKey, aKind, bKey, bKind, ...checkComponent(state, input), stayed: null };
 }
 
-function checkComponent(state: EnvironmentState, question: DecisionInput): Verdict {
-  const { fact, step } = question;
+function checkComponent(state: EnvironmentState, input: DecisionInput): Verdict {
+  const { fact, step } = input;
   const [a, b] = [step.aKey.toString('hex'), step.bKey.toString('hex')];
   if (step.blocked) return refuse('blocked');
   if (isFenced(state, a, fact) || isFenced(state, b, fact)) return refuse('fenced');
   if (step.link === 'allow' || step.link === 'block') {
-    suspect(state, question, { key: step.aKey, state: step.link === 'allow' ? 'allowed' : 'blocked' });
+    suspect(state, input, { key: step.aKey, state: step.link === 'allow' ? 'allowed' : 'blocked' });
     return { outcome: 'unchanged', reason: RULING_REASONS[step.link], root: step.aKey, moved: [] };
   }
   if ([a, b].some((key) => state.suspects.get(key)?.state === 'blocked')) return refuse('blocked');
@@ -248,9 +248,9 @@ function checkComponent(state: EnvironmentState, question: DecisionInput): Verdi
 
   const sideA = state.members.get(rootA ?? '') ?? new Map([[a, { kind: step.aKind, linkedAt: fact.receivedAt }]]);
   const sideB = state.members.get(rootB ?? '') ?? new Map([[b, { kind: step.bKind, linkedAt: fact.receivedAt }]]);
-  const reason = areParted(state, question.fact, { a: sideA, b: sideB })
+  const reason = areParted(state, input.fact, { a: sideA, b: sideB })
     ? 'unlinked'
-    : refusalOf(state, question, [sideA, sideB]);
+    : refusalOf(state, input, [sideA, sideB]);
   if (reason !== null) return refuse(reason);
   return join(state, { root: rootA ?? a, side: sideA }, { root: rootB ?? b, side: sideB });
 }
@@ -281,9 +281,9 @@ function suspect(
   state.suspects.set(hex, { environmentId, key, state: wanted, since, generation, offset });
 }
 
-/** Whether the id that a step links with an anonymous id is held, or is held from now on because it gathers too many. */
-function isHeld(state: EnvironmentState, question: DecisionInput, joined: readonly MemberState[]): boolean {
-  const { fact, step, limits } = question;
+/** Whether the id that a step links with an anonymous id is held, or becomes held because it gathers too many. */
+function isHeld(state: EnvironmentState, input: DecisionInput, joined: readonly MemberState[]): boolean {
+  const { fact, step, limits } = input;
   if (step.aKind !== 'anonymous' && step.bKind !== 'anonymous') return false;
   const key = step.bKind === 'anonymous' && step.aKind !== 'anonymous' ? step.aKey : step.bKey;
   const known = state.suspects.get(key.toString('hex'));
@@ -292,24 +292,24 @@ function isHeld(state: EnvironmentState, question: DecisionInput, joined: readon
   const since = fact.receivedAt - windowMs;
   if (joined.filter(({ kind, linkedAt }) => kind === 'anonymous' && linkedAt > since).length <= anonymousIdsMax)
     return false;
-  suspect(state, question, { key, state: 'held' });
+  suspect(state, input, { key, state: 'held' });
   return true;
 }
 
 function refusalOf(
   state: EnvironmentState,
-  question: DecisionInput,
+  input: DecisionInput,
   [sideA, sideB]: readonly [Side, Side],
 ): RefusalReason | null {
-  const { fact, step, limits } = question;
+  const { fact, step, limits } = input;
   const joined = [...sideA.values(), ...sideB.values()];
   if (joined.length > limits.identitiesMax) return 'too_many_identities';
   const kindsOfB = new Set([...sideB.values()].map((member) => member.kind));
-  // The sides share no identity, so a shared kind means two values of it.
+  // The sides share no identity, so a shared kind has two values.
   const inCommon = [...sideA.values()].map((member) => member.kind).filter((kind) => kindsOfB.has(kind));
   if (step.link === 'alias' && inCommon.some((kind) => limits.uniqueTypes.includes(kind))) return 'two_known_users';
   if (step.link !== 'alias' && inCommon.some((kind) => kind !== 'anonymous')) return 'shared_device';
-  if (isHeld(state, question, joined)) return 'suspect';
+  if (isHeld(state, input, joined)) return 'suspect';
   const since = fact.receivedAt - limits.anonymousWindowMs;
   const anonymousIds = joined.filter((member) => member.kind === 'anonymous' && member.linkedAt > since);
   return anonymousIds.length > limits.anonymousIdsMax ? 'too_many_anonymous_ids' : null;

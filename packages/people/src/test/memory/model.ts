@@ -10,7 +10,7 @@ export interface MemberState {
   linkedAt: number;
 }
 
-/** Place of a fact in the log of its environment. */
+/** The order of a fact in its environment. */
 export type FactOrder = Pick<UnlinkSide, 'generation' | 'offset'>;
 export const compareOrder = (a: FactOrder, b: FactOrder): number => a.generation - b.generation || a.offset - b.offset;
 
@@ -22,9 +22,9 @@ export interface EnvironmentState {
   fences: Map<string, number>;
   /** Sides of unlinks by key. */
   unlinkSides: Map<string, UnlinkSide[]>;
-  /** By key, with the place of the fact. */
+  /** By key. */
   suspects: Map<string, LoggedSuspect>;
-  /** Places of facts that a rebuild knew as decided, and the last of them; null when it knew none. */
+  /** Facts decided before a rebuild, and the last one. */
   decided: Set<string>;
   lastDecided: FactOrder | null;
   /** Holds by erasure id. */

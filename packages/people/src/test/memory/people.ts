@@ -97,13 +97,13 @@ function createConsents(model: Model): ConsentStore & Pick<PeopleRebuild, 'loadC
   const needEpoch = () => {
     if (model.epoch === null) throw new MissingEpochFault();
   };
-  const put = ({ environmentId, identityKey, status, receivedAt, position: place }: LoggedConsent): ApplyOutcome => {
+  const put = ({ environmentId, identityKey, status, receivedAt, position }: LoggedConsent): ApplyOutcome => {
     const { consents, fences } = environmentOf(model, environmentId);
     const hex = identityKey.toString('hex');
     if (receivedAt <= (fences.get(hex) ?? Number.NEGATIVE_INFINITY)) return 'fenced';
     const stored = consents.get(hex);
-    if (stored !== undefined && !isLater(place, stored.position)) return 'superseded';
-    consents.set(hex, { status, receivedAt, position: place });
+    if (stored !== undefined && !isLater(position, stored.position)) return 'superseded';
+    consents.set(hex, { status, receivedAt, position });
     return 'applied';
   };
   return {
@@ -147,9 +147,9 @@ function createGuards(model: Model): ErasureGuards {
       return true;
     },
     extendHold: async (hold) => {
-      const stands = holdsOf(hold).has(idOf(hold));
-      if (stands) holdsOf(hold).set(idOf(hold), hold);
-      return stands;
+      const exists = holdsOf(hold).has(idOf(hold));
+      if (exists) holdsOf(hold).set(idOf(hold), hold);
+      return exists;
     },
     listHolds: async (environmentId) =>
       [...holdsOf({ environmentId }).values()].map(({ erasureId, cutoffMs, lapsesAtMs }) => {
@@ -231,12 +231,12 @@ function createRebuild(model: Model): Omit<PeopleRebuild, 'loadConsents'> {
         if (known === undefined || compareOrder(suspect, known) >= 0) state.set(suspect.key.toString('hex'), suspect);
       }
     },
-    async loadDecided(places) {
+    async loadDecided(facts) {
       needNoEpoch();
-      for (const { environmentId, ...place } of places) {
+      for (const { environmentId, ...fact } of facts) {
         const state = environmentOf(model, environmentId);
-        state.decided.add(`${place.generation}/${place.offset}`);
-        if (state.lastDecided === null || compareOrder(place, state.lastDecided) > 0) state.lastDecided = place;
+        state.decided.add(`${fact.generation}/${fact.offset}`);
+        if (state.lastDecided === null || compareOrder(fact, state.lastDecided) > 0) state.lastDecided = fact;
       }
     },
     async loadApplied(source, offset, note) {

@@ -7,8 +7,8 @@ import { compareOrder, type EnvironmentState, isFenced, type MemberState } from 
 type Side = ReadonlyMap<string, MemberState>;
 
 /** A fact with the generation of its topic. */
-type PlacedFact = GraphFact & { generation: number };
-export type UnlinkFact = PlacedFact & { unlink: readonly NamedIdentity[] };
+type GenerationFact = GraphFact & { generation: number };
+export type UnlinkFact = GenerationFact & { unlink: readonly NamedIdentity[] };
 
 /** Adds a side; a known one changes nothing. */
 export function addUnlinkSide(state: EnvironmentState, side: UnlinkSide): void {
@@ -78,7 +78,7 @@ function isCopy(state: EnvironmentState, { unlink, receivedAt }: UnlinkFact): bo
 }
 
 /** No side is needed for an erased identity: its fence refuses the same facts. A rebuild leaves such a side out too. */
-export function noteSide(state: EnvironmentState, fact: PlacedFact, of: Pick<UnlinkSide, 'key' | 'side'>): void {
+export function noteSide(state: EnvironmentState, fact: GenerationFact, of: Pick<UnlinkSide, 'key' | 'side'>): void {
   const { environmentId, generation, offset, receivedAt: unlinkedAt } = fact;
   if (isFenced(state, of.key.toString('hex'), fact)) return;
   addUnlinkSide(state, { environmentId, ...of, generation, offset, unlinkedAt });

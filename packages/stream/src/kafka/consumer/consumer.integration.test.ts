@@ -1,14 +1,15 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { createMetrics } from '@playline/runtime';
 import { until } from '@playline/testkit';
-import { expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import type { Producer } from '../../ports.ts';
 import { consumerContract } from '../../test/consumer-contract.ts';
 import { send } from '../../test/producer-contract.ts';
 import { createTokenSink, TokenStore } from '../../test/token-store.ts';
-import { openBlockConsumer, openRecordConsumer } from '../index.ts';
+import { type BlockConsumerOptions, openBlockConsumer, openRecordConsumer } from '../index.ts';
 import { openAtomicPublisher } from '../log/open-atomic-publisher.ts';
 import { openProducer } from '../producer/open-producer.ts';
-import { openKafkaFixture } from '../test/kafka-fixture.ts';
+import { type KafkaFixture, openKafkaFixture } from '../test/kafka-fixture.ts';
 
 /** Short, so that a test that leaves a member behind does not wait for it. */
 const SESSION_TIMEOUT_MS = 3_000;
@@ -35,14 +36,34 @@ consumerContract('kafka', async () => {
   };
 });
 
-it('hands partitions over without writing any block twice when members join and leave in an orderly way', async () => {
-  const fixture = await openKafkaFixture();
-  const { brokers } = fixture;
-  const producer = await openProducer({ brokers, clientId: 'test' });
+let fixture: KafkaFixture;
+let producer: Producer;
+beforeAll(async () => {
+  fixture = await openKafkaFixture();
+  producer = await openProducer({ brokers: fixture.brokers, clientId: 'test' });
+});
+afterAll(async () => {
+  await producer.close();
+  await fixture.close();
+});
+
+const openWriter = (topic: string, store: TokenStore, over: Partial<BlockConsumerOptions> = {}) =>
+  openBlockConsumer({
+    brokers: fixture.brokers,
+    groupId: `${topic}-group`,
+    topics: [topic],
+    sink: createTokenSink(store),
+    limits: { rowsMax: 20, bytesMax: 1_000_000, ageMaxMs: 50 },
+    deadLetters: producer,
+    sessionTimeoutMs: SESSION_TIMEOUT_MS,
+    ...over,
+  });
+
+it('consumers hand partitions over without writing any block twice when members join and leave', async () => {
   const topic = await fixture.createTopic({ partitions: 4 });
   const store = new TokenStore();
   const written: string[] = [];
-  // slow enough that every change of members meets a write under way
+  // Slow enough that every change of members meets a running write.
   store.onWrite = async ({ partition, start }, moment) => {
     if (moment === 'before') await delay(20);
     else written.push(`${partition}/${start}`);
@@ -51,21 +72,10 @@ it('hands partitions over without writing any block twice when members join and 
     const records = Array.from({ length: 800 }, (_, i) => ({ topic, key: null, value: Buffer.from(`row ${i}`) }));
     return Promise.all(records.map((record) => send(producer, [record])));
   };
-  const limits = { rowsMax: 20, bytesMax: 1_000_000, ageMaxMs: 50 };
-  const open = () =>
-    openBlockConsumer({
-      brokers,
-      groupId: `${topic}-group`,
-      topics: [topic],
-      sink: createTokenSink(store),
-      limits,
-      deadLetters: producer,
-      sessionTimeoutMs: SESSION_TIMEOUT_MS,
-    });
-  const first = await open();
+  const first = await openWriter(topic, store);
   await fill();
   await until('the first rows', () => store.rows.length > 0);
-  const second = await open();
+  const second = await openWriter(topic, store);
   await until('both are members', () => first.ready() && second.ready() && second.lag().size > 0);
   await fill();
   await first.close();
@@ -74,56 +84,31 @@ it('hands partitions over without writing any block twice when members join and 
   const expected = (await fixture.read(topic)).map(({ partition, offset }) => `${partition}/${offset}`);
   expect(store.offsets(topic)).toEqual(expected);
   expect(new Set(written).size).toBe(written.length);
-  await producer.close();
-  await fixture.close();
 });
 
-it('starts while no broker answers, and says that it is not ready', async () => {
-  const producer = await openProducer({ brokers: ['127.0.0.1:1'], clientId: 'test' });
-  const consumer = await openBlockConsumer({
-    brokers: ['127.0.0.1:1'],
-    groupId: 'test-nobody',
-    topics: ['test-nothing'],
-    sink: createTokenSink(new TokenStore()),
-    limits: { rowsMax: 1, bytesMax: 1, ageMaxMs: 1 },
-    deadLetters: producer,
-    sessionTimeoutMs: SESSION_TIMEOUT_MS,
-  });
+it('a consumer starts while no broker answers, and is not ready', async () => {
+  const consumer = await openWriter('test-topic', new TokenStore(), { brokers: ['127.0.0.1:1'] });
   expect(consumer.ready()).toBe(false);
   await consumer.close();
-  await producer.close();
 });
 
-it('reports the lag of a paused partition, and none when everything up to a marker is stored', async () => {
-  const fixture = await openKafkaFixture();
-  const { brokers } = fixture;
+it('a consumer reports the lag of a paused partition, and none when everything before a marker is stored', async () => {
   const topic = await fixture.createTopic({ partitions: 1 });
-  const publisher = await openAtomicPublisher({ brokers, name: `${topic}-publisher` });
+  const publisher = await openAtomicPublisher({ brokers: fixture.brokers, name: `${topic}-publisher` });
   const publish = () => publisher.publish([{ topic, key: null, value: Buffer.from('row'), headers: {} }]);
   const store = new TokenStore();
   const gate = Promise.withResolvers<void>();
   store.onWrite = (_name, moment) => (moment === 'before' ? gate.promise : undefined);
   const metrics = createMetrics('test');
-  const deadLetters = await openProducer({ brokers, clientId: 'test' });
-  const open = () =>
-    openBlockConsumer({
-      brokers,
-      groupId: `${topic}-group`,
-      topics: [topic],
-      sink: createTokenSink(store),
-      metrics,
-      deadLetters,
-      limits: { rowsMax: 1, bytesMax: 1_000_000, ageMaxMs: 50 },
-      sessionTimeoutMs: SESSION_TIMEOUT_MS,
-    });
-  const consumer = await open();
+  const limits = { rowsMax: 1, bytesMax: 1_000_000, ageMaxMs: 50 };
+  const consumer = await openWriter(topic, store, { metrics, limits });
   const lag = async () => {
     const found = /^playline_stream_lag_records\{.*\} (\d+)$/m.exec(await metrics.text());
     return found === null ? null : Number(found[1]);
   };
   for (let i = 0; i < 3; i++) await publish();
   await until('a stuck write', async () => (await lag()) === 6);
-  // two blocks wait, so nothing is fetched: only asking tells of these
+  // Two blocks wait, so nothing is fetched, and only a request returns these.
   for (let i = 0; i < 3; i++) await publish();
   await until('the end of the log', async () => (await lag()) === 12);
   gate.resolve();
@@ -131,18 +116,15 @@ it('reports the lag of a paused partition, and none when everything up to a mark
   await until('no lag', async () => (await lag()) === 0);
   await consumer.close();
   expect(await lag()).toBeNull();
-  // committed behind the last record: the next owner finds nothing but the marker
-  const next = await open();
+  // Committed after the last record: the next owner finds only the marker.
+  const next = await openWriter(topic, store, { metrics, limits });
   await until('the next owner', () => next.ready());
   await until('no lag behind the marker', async () => (await lag()) === 0);
   await next.close();
-  await deadLetters.close();
   await publisher.close();
-  await fixture.close();
 });
 
-it('reads a partition that was added to its topic within ten seconds', async () => {
-  const fixture = await openKafkaFixture();
+it('a consumer reads an added partition within ten seconds', async () => {
   const { brokers } = fixture;
   const topic = await fixture.createTopic({ partitions: 1 });
   const read: number[] = [];
@@ -155,11 +137,10 @@ it('reads a partition that was added to its topic within ten seconds', async () 
   });
   await until('it is a member', () => consumer.ready());
   await fixture.addPartitions(topic, 2);
-  // Opened later, because a producer knows the partitions that it has read at its start.
-  const producer = await openProducer({ brokers, clientId: 'test' });
-  await send(producer, [{ topic, key: null, partition: 1, value: Buffer.from('added') }]);
+  // Opened later, because a producer knows the partitions of its start.
+  const late = await openProducer({ brokers, clientId: 'test' });
+  await send(late, [{ topic, key: null, partition: 1, value: Buffer.from('added') }]);
   await until('the added partition is read', () => read.includes(1), 10_000);
   await consumer.close();
-  await producer.close();
-  await fixture.close();
+  await late.close();
 });

@@ -1,28 +1,23 @@
 /**
- * How long a fetch waits for a record, and how one that waits is ended.
- *
- * A broker answers a fetch as soon as there is a record. An active member still needs short fetches: a partition that
- * is resumed or moved is only in the next one. For an idle member each empty answer costs as much as a record. So its
- * fetches wait until the next heartbeat is due, and after four idle seconds for three seconds. The heartbeat runs in the
- * same loop, so it becomes as rare, and a rebalance waits for it: three seconds is the default of Kafka clients.
+ * How long a fetch waits for a record. Active members need short fetches, because a resumed partition is only in the next
+ * one. Idle members wait until the next heartbeat, and three seconds after four idle seconds; so does a rebalance.
  */
 import type { Cluster } from 'kafkajs';
 import type { FetchedBatch } from './kafkajs-overrides.ts';
 
-/** While every partition is paused the fetch loop sleeps this long, and the heartbeat with it. */
+/** While every partition is paused, the fetch loop and the heartbeat sleep this long. */
 export const BUSY_WAIT_MS = 150;
-/** A member counts as idle when nothing came and nothing was paused for this long. */
+/** A member is idle when nothing was fetched or paused for this long. */
 const AT_REST_AFTER_MS = 500;
-/** When nothing came for this long, no record is expected soon. */
 const ASLEEP_AFTER_MS = 4_000;
-/** After a rebalance another one often follows, which a member that is asleep would delay. */
+/** After a rebalance another one often follows. */
 const ASLEEP_AFTER_JOIN_MS = 10_000;
-/** A fetch then waits this long, but at most this part of the session, so that three heartbeats fit into it. */
+/** At most this part of the session, so that three heartbeats fit into it. */
 const ASLEEP_WAIT_MS = 3_000;
 const ASLEEP_SESSION_PART = 0.3;
-/** A fetch that waits until the heartbeat should return when the heartbeat is due, and not just before. */
+/** The fetch returns just after the heartbeat is due. */
 const BEHIND_HEARTBEAT_MS = 20;
-/** kafkajs has two connections to each broker; this is the index of the one for fetches. */
+/** Index of kafkajs's connection for fetches to each broker. */
 const FETCH_CONNECTION = 1;
 
 interface FetchConnection {
@@ -37,12 +32,11 @@ interface FullCluster {
   };
 }
 
-/** The member stops, so the answer of this fetch is not needed any more. */
+/** The member stops, so the response of this fetch is not needed. */
 export class FetchOver extends Error {
   override readonly name = 'FetchOver';
 }
 
-/** The fetches of one member. */
 export class FetchPace {
   readonly #asleepWaitMs: number;
   #workedAtMs = Number.NEGATIVE_INFINITY;
@@ -53,17 +47,14 @@ export class FetchPace {
     this.#asleepWaitMs = Math.min(ASLEEP_WAIT_MS, sessionTimeoutMs * ASLEEP_SESSION_PART);
   }
 
-  /** Called at each rebalance: another one often follows. */
   joined(): void {
     this.#joinedAtMs = performance.now();
   }
 
-  /** Called with what each fetch has brought. */
   fetched(batches: readonly FetchedBatch[]): void {
     if (batches.some(({ rawMessages }) => (rawMessages.batches?.length ?? 0) > 0)) this.#workedAtMs = performance.now();
   }
 
-  /** How long the next fetch may wait, in milliseconds. */
   waitMs({ hasPaused, heartbeatInMs }: { hasPaused: boolean; heartbeatInMs: number }): number {
     const nowMs = performance.now();
     if (hasPaused) this.#workedAtMs = nowMs;
@@ -73,7 +64,7 @@ export class FetchPace {
     return Math.max(BUSY_WAIT_MS, untilHeartbeatMs, isAsleep ? Math.floor(this.#asleepWaitMs) : 0);
   }
 
-  /** Resolves to what the fetch brings, or to nothing when `endAll` comes first. */
+  /** Resolves to the batches of the fetch, or to none when `endAll` comes first. */
   async until(fetching: Promise<FetchedBatch[]>): Promise<FetchedBatch[]> {
     const over = Promise.withResolvers<FetchedBatch[]>();
     const end = () => over.resolve([]);
@@ -85,11 +76,7 @@ export class FetchPace {
     }
   }
 
-  /**
-   * Ends every fetch that is waiting. Called after kafkajs was told to stop, so it starts no other. Otherwise kafkajs,
-   * and its connections, would wait for these fetches. Their answers are not read any more, and the connections are
-   * closed next.
-   */
+  /** Ends waiting fetches after kafkajs began to stop, because it would wait for them. Their responses are ignored. */
   endAll(given: Cluster): void {
     for (const end of this.#waiting) end();
     const { brokers } = (given as unknown as FullCluster).brokerPool;

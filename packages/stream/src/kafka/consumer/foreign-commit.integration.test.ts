@@ -23,7 +23,7 @@ afterAll(async () => {
   await fixture.close();
 });
 
-/** A topic whose first 50 records a group has stored and committed; `unread` more have come since. */
+/** A topic whose first 50 records a group has stored and committed; `unread` more follow. */
 async function openBench(unread: number) {
   const topic = await fixture.createTopic({ partitions: 1 });
   const at = { topic, partition: 0 };
@@ -50,41 +50,41 @@ async function openBench(unread: number) {
   await until('the commit', async () => (await committed()) === 50);
   await first.close();
   await fill(unread);
-  const look = async () => (await offsets.list(groupId))[0]!;
+  const read = async () => (await offsets.list(groupId))[0]!;
   const decisionOf = async (from: number) => {
-    const { committed, mark } = await look();
+    const { committed, mark } = await read();
     return { from, forCommit: { committed, mark }, decidedAtMs: Date.now(), replaced: [] };
   };
-  const rows = () => store.offsets(topic).map((place) => Number(place.split('/')[1]));
-  return { at, groupId, open, committed, look, decisionOf, rows };
+  const rows = () => store.offsets(topic).map((row) => Number(row.split('/')[1]));
+  return { at, groupId, open, committed, read, decisionOf, rows };
 }
 const upTo = (end: number) => Array.from({ length: end }, (_, offset) => offset);
 
-it('an offset that a tool has moved forward is not used until an operator decides, and then nothing is missed or doubled', async () => {
-  const { at, groupId, open, committed, look, decisionOf, rows } = await openBench(60);
+it('a group whose offset another tool moved waits for a decision, then misses and doubles nothing', async () => {
+  const { at, groupId, open, committed, read, decisionOf, rows } = await openBench(60);
   await fixture.commit(groupId, { topic: at.topic, offset: 100, metadata: '' });
-  expect((await look()).finding).toMatchObject({ kind: 'foreign' });
+  expect((await read()).finding).toMatchObject({ kind: 'foreign' });
   const consumer = await open();
-  await until('a partition that stands', () => [...consumer.blockers().values()].join().includes('somebody else'));
+  await until('a paused partition', () => [...consumer.blockers().values()].join().includes('another tool'));
   expect([await committed(), rows().length]).toEqual([100, 50]);
   await offsets.decide(groupId, at, await decisionOf(20));
   await until('the commit', async () => (await committed()) === 110);
   expect(consumer.ready()).toBe(true);
   await consumer.close();
   expect(rows()).toEqual(upTo(110));
-  expect((await look()).finding).toEqual({ kind: 'intact' });
+  expect((await read()).finding).toEqual({ kind: 'intact' });
 });
 
 it('a group without members can be moved by a command, and reads again without storing a row twice', async () => {
-  const { at, groupId, open, committed, look, decisionOf, rows } = await openBench(30);
+  const { at, groupId, open, committed, read, decisionOf, rows } = await openBench(30);
   const consumer = await open();
   await until('the commit', async () => (await committed()) === 80);
   expect(await offsets.move(groupId, at, await decisionOf(10))).toBe(false);
   const stale = await decisionOf(10);
   await consumer.close();
   await until('a group without members', async () => await offsets.move(groupId, at, await decisionOf(10)));
-  expect(await look()).toMatchObject({ committed: 10, finding: { kind: 'intact' } });
-  await expect(offsets.move(groupId, at, stale)).rejects.toThrow('something else meanwhile');
+  expect(await read()).toMatchObject({ committed: 10, finding: { kind: 'intact' } });
+  await expect(offsets.move(groupId, at, stale)).rejects.toThrow('has changed');
   const next = await open();
   await until('the commit', async () => (await committed()) === 80);
   await next.close();

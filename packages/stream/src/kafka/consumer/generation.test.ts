@@ -9,7 +9,7 @@ const moved: Coordinator = {
     throw Object.assign(new Error('not the coordinator'), { type: 'NOT_COORDINATOR_FOR_GROUP' });
   },
 };
-const present: Coordinator = {
+const current: Coordinator = {
   offsetFetch: async ({ topics }) => ({
     responses: topics.map(({ topic, partitions }) => ({
       topic,
@@ -18,21 +18,21 @@ const present: Coordinator = {
   }),
 };
 
-it('asks the present coordinator where to start, not the one through which it joined', async () => {
+it('a member reads its start offsets from the current coordinator, not from the one of its join', async () => {
   const group = {
     offsetManager: { getCoordinator: async () => moved },
     assigned: () => [{ topic: 't', partitions: [0] }],
   } as unknown as ConsumerGroup;
   const view: LogView = {
     offsets: async ({ partitions, first }) => new Map(partitions.map((partition) => [partition, first ? 0 : 9])),
-    coordinator: async () => present,
+    coordinator: async () => current,
     topicId: async () => null,
     pin: () => {},
     batchAt: async () => null,
     decision: async () => null,
     refresh: async () => {},
   };
-  let looks = 0;
-  const examined = await openGeneration(group, { groupId: 'g', view, cancelled: () => looks++ > 3 });
+  let checks = 0;
+  const examined = await openGeneration(group, { groupId: 'g', view, cancelled: () => checks++ > 3 });
   expect(examined.map(({ log }) => log.committed)).toEqual([7]);
 });

@@ -6,7 +6,7 @@ import { compareWithLog, type Finding } from '../../partitions/offset-decision.t
 import type { ConsumerGroup } from './kafkajs-overrides.ts';
 import type { LogView } from './log-view.ts';
 
-/** Each of these errors says that the partition may belong to another member by now. */
+/** Each of these errors means that the partition may belong to another member. */
 const FENCES = new Set(['ILLEGAL_GENERATION', 'UNKNOWN_MEMBER_ID', 'REBALANCE_IN_PROGRESS', 'FENCED_INSTANCE_ID']);
 const RETRY_WAIT_MS = 200;
 
@@ -15,7 +15,6 @@ function toFence(fault: unknown): unknown {
   return FENCES.has(type) ? new Fenced(type) : fault;
 }
 
-/** What is needed to examine assigned partitions. */
 interface GroupView {
   readonly groupId: string;
   readonly view: LogView;
@@ -29,8 +28,7 @@ function createLogPartition(
   { topicId, ...at }: Committed & { topicId: string | null },
 ): LogPartition {
   const { topic, partition, start } = at;
-  // Kept in a variable: this object belongs to one generation of the group, while the group's own commit method uses
-  // whichever is current.
+  // Belongs to this generation of the group, unlike the group's own commit method.
   const offsets = group.offsetManager;
   return {
     ...at,
@@ -45,7 +43,7 @@ function createLogPartition(
     batchAt: (offset) => view.batchAt({ topic, partition, offset, topicId }),
     async firstOffset() {
       const found = (await view.offsets({ topic, partitions: [partition], first: true })).get(partition);
-      if (found === undefined) throw new Error(`no broker tells where ${topic}/${partition} begins`);
+      if (found === undefined) throw new Error(`The brokers returned no first offset of ${topic}/${partition}.`);
       return found;
     },
     seek(offset) {
@@ -65,27 +63,20 @@ async function compare(log: LogPartition, end: number): Promise<Finding> {
   return compareWithLog(read, { start, end, found });
 }
 
-/**
- * Reads what is committed for partitions of a member, and what the log says of that.
- * @throws Error when it must be asked again
- */
+/** Reads the commits of partitions and compares them with the log. @throws Error that may be retried */
 export async function examinePartitions(
   group: ConsumerGroup,
   { groupId, view }: GroupView,
-  asked: readonly { topic: string; partitions: readonly number[] }[],
+  assigned: readonly { topic: string; partitions: readonly number[] }[],
 ): Promise<ExaminedPartition[]> {
-  if (asked.length === 0) return [];
-  const topics = asked.map(({ topic, partitions }) => ({
-    topic,
-    partitions: partitions.map((partition) => ({ partition })),
-  }));
-  // Read first of all: if the topic is replaced after this, what is asked by name below may be about the new topic, and
-  // then the fetch by this id is refused.
+  if (assigned.length === 0) return [];
+  const toRequest = (partitions: readonly number[]) => partitions.map((partition) => ({ partition }));
+  const topics = assigned.map(({ topic, partitions }) => ({ topic, partitions: toRequest(partitions) }));
+  // Read first: if the topic is replaced after this, the fetch by this id is refused.
   const topicIds = new Map<string, string | null>();
-  for (const { topic, partitions } of asked)
+  for (const { topic, partitions } of assigned)
     topicIds.set(topic, await view.topicId({ topic, partition: partitions[0]! }));
-  // kafkajs's own fetch of committed offsets drops the metadata. The coordinator may have changed since the member
-  // joined.
+  // kafkajs's own fetch of commits drops the metadata, and uses the coordinator of the join.
   const { responses } = await (await view.coordinator(groupId)).offsetFetch({ groupId, topics });
   const examined: Promise<ExaminedPartition>[] = [];
   for (const { topic, partitions: found } of responses) {
@@ -108,9 +99,8 @@ export async function examinePartitions(
 }
 
 /**
- * Reads what is committed for the partitions just assigned, until it succeeds: starting anywhere else would skip or
- * repeat records. If a member cannot ask for longer than its session lasts, the group gives its partitions to another
- * member, which asks itself.
+ * Examines the partitions just assigned, until it succeeds: a start anywhere else would skip or repeat records. After its
+ * session, the group gives the partitions to another member.
  */
 export async function openGeneration(
   group: ConsumerGroup,

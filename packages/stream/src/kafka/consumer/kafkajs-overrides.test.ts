@@ -1,16 +1,20 @@
+import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
+import { type AddressInfo, createServer, type Socket } from 'node:net';
+import fc from 'fast-check';
+import type { ISocketFactoryArgs } from 'kafkajs';
 import { expect, it, vi } from 'vitest';
 import { FetchOver } from './fetch-pace.ts';
-import { type ConsumerGroup, onMembership } from './kafkajs-overrides.ts';
+import { type ConsumerGroup, createSocketFactory, onMembership, ResponseReader } from './kafkajs-overrides.ts';
 
 const require = createRequire(import.meta.url);
 
-it('rests on kafkajs 2.2.4: another version needs these overrides looked at again', () => {
+it('the overrides of kafkajs are checked against version 2.2.4', () => {
   expect(require('kafkajs/package.json').version).toBe('2.2.4');
 });
 
-it('leaves no timer behind when nothing waits, and still runs what waits', () => {
+it('a request queue of kafkajs has a timer only while a request waits', () => {
   vi.useFakeTimers();
   try {
     const RequestQueue = require('kafkajs/src/network/requestQueue');
@@ -50,128 +54,97 @@ it('leaves no timer behind when nothing waits, and still runs what waits', () =>
   }
 });
 
-const unused = {
-  outOfRange: () => {},
-  fetchWaitMs: () => 0,
-  awaitFetch: async <T>(of: Promise<T>) => of,
-  fetched: () => {},
-};
+type Hooks = Parameters<typeof onMembership>[1];
 
-it('waits for the owner before it joins a group again, and before anything is fetched', async () => {
-  const ConsumerGroupClass = require('kafkajs/src/consumer/consumerGroup');
-  const steps: string[] = [];
-  const cluster = {};
-  const group = Object.create(ConsumerGroupClass.prototype);
-  // The original runs its join and sync inside `retrier`: this is where the requests go out.
-  Object.assign(group, {
-    cluster,
-    retrier: async () => {
-      steps.push('join and sync');
-    },
+const ConsumerGroupClass = require('kafkajs/src/consumer/consumerGroup');
+
+/** A group of kafkajs with these members, and these hooks besides ones that do nothing. */
+function openGroup(members: object, hooks: Partial<Hooks>) {
+  const group = Object.assign(Object.create(ConsumerGroupClass.prototype), { cluster: {}, ...members });
+  onMembership(group.cluster, {
+    leaving: async () => {},
+    joined: async () => {},
+    cancelled: () => false,
+    outOfRange: () => {},
+    fetchWaitMs: () => 0,
+    awaitFetch: async (fetching) => fetching,
+    fetched: () => {},
+    ...hooks,
   });
+  return group;
+}
+
+it('a group awaits its hooks before a join and before the first fetch', async () => {
+  const steps: string[] = [];
   const wait = async (step: string) => {
     await new Promise((resolve) => setImmediate(resolve));
     steps.push(step);
   };
-  onMembership(cluster as Parameters<typeof onMembership>[0], {
-    leaving: () => wait('drained'),
-    joined: () => wait('assigned'),
-    cancelled: () => false,
-    ...unused,
-  });
-  await (group as ConsumerGroup).joinAndSync();
+  // The original sends its join and sync inside `retrier`.
+  const retrier = async () => void steps.push('join and sync');
+  const group = openGroup({ retrier }, { leaving: () => wait('drained'), joined: () => wait('assigned') });
+  await group.joinAndSync();
   expect(steps).toEqual(['drained', 'join and sync', 'assigned']);
 });
 
 /** A group whose join fails `failures` times; its id and generation as kafkajs leaves them. */
 function openFailing(failures: number, ids: { memberId: string | null; generationId: number | null }) {
-  const ConsumerGroupClass = require('kafkajs/src/consumer/consumerGroup');
   const state = { joins: 0, assigned: 0, cancelled: false };
   const retrier = async () => {
     state.joins += 1;
     if (state.joins <= failures) throw Object.assign(new Error('not the coordinator'), { retriable: true });
   };
-  const group: ConsumerGroup = Object.assign(Object.create(ConsumerGroupClass.prototype), {
-    cluster: {},
-    retrier,
-    ...ids,
-  });
-  onMembership(group.cluster as Parameters<typeof onMembership>[0], {
-    leaving: async () => {},
-    joined: async () => {
-      state.assigned += 1;
-    },
-    cancelled: () => state.cancelled,
-    ...unused,
-  });
+  const joined = async () => {
+    state.assigned++;
+  };
+  const group: ConsumerGroup = openGroup({ retrier, ...ids }, { joined, cancelled: () => state.cancelled });
   return { group, state };
 }
 
-it('joins again until it succeeds when the group has forgotten the member, who would never hear of it otherwise', async () => {
+it('a member that the group has expelled joins again until it succeeds', async () => {
   const { group, state } = openFailing(2, { memberId: null, generationId: 7 });
   await group.joinAndSync();
   expect(state).toMatchObject({ joins: 3, assigned: 1 });
 });
 
-it('leaves a failed join to kafkajs at the start, and while the member still has its id', async () => {
-  for (const ids of [
-    { memberId: null, generationId: null },
-    { memberId: 'member', generationId: 7 },
-  ]) {
-    const { group, state } = openFailing(1, ids);
-    await expect(group.joinAndSync()).rejects.toThrow('not the coordinator');
-    expect(state).toMatchObject({ joins: 1, assigned: 0 });
-  }
-});
-
-it('does not join again once it is closing', async () => {
-  const { group, state } = openFailing(1, { memberId: null, generationId: 7 });
-  state.cancelled = true;
+it.each([
+  ['at the start', { memberId: null, generationId: null }, false],
+  ['while the member has its id', { memberId: 'member', generationId: 7 }, false],
+  ['while the member is closing', { memberId: null, generationId: 7 }, true],
+])('a failed join %s is left to kafkajs', async (_, ids, cancelled) => {
+  const { group, state } = openFailing(1, ids);
+  state.cancelled = cancelled;
   await expect(group.joinAndSync()).rejects.toThrow('not the coordinator');
-  expect(state.joins).toBe(1);
+  expect(state).toMatchObject({ joins: 1, assigned: 0 });
 });
 
-it('leaves an offset that a log does not have to the owner: kafkajs commits nothing of its own', async () => {
-  const ConsumerGroupClass = require('kafkajs/src/consumer/consumerGroup');
-  const asked: unknown[] = [];
-  const commits: unknown[] = [];
-  const cluster = {};
-  const group = Object.assign(Object.create(ConsumerGroupClass.prototype), {
-    cluster,
+it('an offset out of range is left to the hooks, and kafkajs commits nothing', async () => {
+  const [reported, commits]: unknown[][] = [[], []];
+  const members = {
     logger: { error: () => {} },
     preferredReadReplicasPerTopicPartition: {},
-    offsetManager: { setDefaultOffset: async (at: unknown) => void commits.push(at) },
-  });
-  const fault = Object.assign(new Error('no such offset'), {
-    name: 'KafkaJSOffsetOutOfRange',
-    topic: 'topic',
-    partition: 3,
-  });
-  // Without an owner it does: this is what the override is for, and the test below it would otherwise prove nothing.
+    offsetManager: { setDefaultOffset: async (at: unknown) => void commits!.push(at) },
+  };
+  const at = { topic: 'topic', partition: 3 };
+  const fault = Object.assign(new Error('no such offset'), { name: 'KafkaJSOffsetOutOfRange', ...at });
+  // Without hooks it commits: this is what the override prevents.
+  await Object.assign(Object.create(ConsumerGroupClass.prototype), { cluster: {}, ...members }).recoverFromFetch(fault);
+  expect(commits).toEqual([at]);
+  const group = openGroup(members, { outOfRange: (missing) => void reported!.push(missing) });
   await group.recoverFromFetch(fault);
-  expect(commits).toEqual([{ topic: 'topic', partition: 3 }]);
-  onMembership(cluster as Parameters<typeof onMembership>[0], {
-    leaving: async () => {},
-    joined: async () => {},
-    cancelled: () => false,
-    ...unused,
-    outOfRange: (at) => void asked.push(at),
-  });
-  await group.recoverFromFetch(fault);
-  expect(asked).toEqual([{ topic: 'topic', partition: 3 }]);
+  expect(reported).toEqual([at]);
   expect(commits).toHaveLength(1);
 });
 
-it('has no other way to a commit of its own than that one', () => {
+it('kafkajs has no other path to a commit of its own', () => {
   const source = readFileSync(require.resolve('kafkajs/src/consumer/consumerGroup'), 'utf8');
   const manager = readFileSync(require.resolve('kafkajs/src/consumer/offsetManager/index.js'), 'utf8');
   expect(source.match(/setDefaultOffset/g)).toHaveLength(1);
-  // In `setDefaultOffset`, in `seek` behind `if (!this.autoCommit)`, and in `commitOffsets`, which is ours.
+  // In `setDefaultOffset`, in `seek` behind `if (!this.autoCommit)`, and in `commitOffsets`, which only product code calls.
   expect(manager.match(/coordinator\.offsetCommit\(/g)).toHaveLength(3);
 });
 
-it('reports every fetched batch before it is delivered, asks how long each fetch may wait, and leaves no fetch open at its end', async () => {
-  const ConsumerGroupClass = require('kafkajs/src/consumer/consumerGroup');
+it('a group reports every fetched batch before it is delivered, limits each wait, and ends its fetches', async () => {
   let isOver = false;
   const waits: number[] = [];
   const cluster = {
@@ -184,8 +157,8 @@ it('reports every fetched batch before it is delivered, asks how long each fetch
       },
     }),
   };
-  const told: string[] = [];
-  const group = Object.assign(Object.create(ConsumerGroupClass.prototype), {
+  const reported: string[] = [];
+  const members = {
     cluster,
     checkForStaleAssignment: () => {},
     seekOffsets: async () => {},
@@ -195,20 +168,100 @@ it('reports every fetched batch before it is delivered, asks how long each fetch
     subscriptionState: { assigned: () => [], isPaused: () => false },
     seekOffset: { has: () => false },
     offsetManager: { committedOffsets: () => ({ topic: { 0: '7' } }), nextOffset: () => 7 },
-  });
-  onMembership(cluster as unknown as Parameters<typeof onMembership>[0], {
-    leaving: async () => {},
-    joined: async () => {},
-    cancelled: () => false,
-    ...unused,
-    fetchWaitMs: () => 77 + waits.length,
-    fetched: (batches) => {
-      for (const { topic, partition, rawMessages } of batches) told.push(`${topic}/${partition} ${rawMessages.length}`);
-    },
-  });
+  };
+  const fetched: Hooks['fetched'] = (batches) => {
+    for (const { topic, partition, rawMessages } of batches)
+      reported.push(`${topic}/${partition} ${rawMessages.length}`);
+  };
+  const group = openGroup(members, { fetchWaitMs: () => 77 + waits.length, fetched });
   expect(await group.fetch(1)).toHaveLength(1);
-  expect(told).toEqual(['topic/0 0']);
+  expect(reported).toEqual(['topic/0 0']);
   isOver = true;
   expect(await group.fetch(1)).toEqual([]);
   expect(waits).toEqual([77, 78]);
 });
+
+const { prototype } = require('kafkajs/src/network/connection');
+
+function frame(content: Uint8Array): Buffer {
+  const size = Buffer.alloc(4);
+  size.writeInt32BE(content.length);
+  return Buffer.concat([size, content]);
+}
+
+/** Cuts bytes at the given positions, in any order and repeated. */
+function cut(bytes: Buffer, positions: readonly number[]): Buffer[] {
+  const sorted = [0, ...positions.map((at) => at % (bytes.length + 1)).sort((one, other) => one - other)];
+  return sorted.map((from, index) => bytes.subarray(from, sorted[index + 1] ?? bytes.length));
+}
+
+const contents = fc.array(fc.uint8Array({ minLength: 1, maxLength: 5_000 }), { minLength: 1, maxLength: 8 });
+
+it('responses are the same however the socket splits them, also when its buffer is reused', () => {
+  fc.assert(
+    fc.property(contents, fc.array(fc.nat(), { maxLength: 40 }), (responses, positions) => {
+      const read: Buffer[] = [];
+      const reader = new ResponseReader((response) => read.push(response));
+      for (const chunk of cut(Buffer.concat(responses.map(frame)), positions)) {
+        const lent = Buffer.from(chunk);
+        reader.push(lent);
+        lent.fill(0xee);
+      }
+      expect(read).toEqual(responses.map(frame));
+    }),
+  );
+});
+
+it.each([0, -1, 0x7fffffff])('an announced size of %i ends the connection with an error', async (size) => {
+  const head = Buffer.alloc(4);
+  head.writeInt32BE(size);
+  const { socket, close } = await connectTo((peer) => peer.write(head));
+  const [error] = await once(socket, 'error');
+  expect(error).toBeInstanceOf(RangeError);
+  close();
+});
+
+it('a socket returns whole responses, also those larger than its buffer', async () => {
+  const large = Buffer.alloc(1_000_000, 'response');
+  const { socket, close } = await connectTo((peer) => peer.write(Buffer.concat([frame(large), frame(large)])));
+  const received: Buffer[] = [];
+  await new Promise<void>((resolve) => {
+    socket.on('data', (data: Buffer) => {
+      received.push(data);
+      if (received.length === 2) resolve();
+    });
+  });
+  expect(received).toEqual([frame(large), frame(large)]);
+  close();
+});
+
+it('kafkajs passes a whole response on without a copy, also after another one', () => {
+  const payloads: { correlationId: number; payload: Buffer }[] = [];
+  const connection = Object.assign(Object.create(prototype), {
+    chunks: [],
+    bytesBuffered: 0,
+    bytesNeeded: 4,
+    authHandlers: null,
+    requestQueue: { fulfillRequest: (response: (typeof payloads)[number]) => payloads.push(response) },
+  });
+  const responses = [1, 2, 3].map((correlationId) => frame(Buffer.from([0, 0, 0, correlationId, 7, 7])));
+  for (const response of responses) connection.processData(response);
+  expect(payloads.map(({ correlationId }) => correlationId)).toEqual([1, 2, 3]);
+  for (const [at, { payload }] of payloads.entries()) {
+    expect(payload.buffer).toBe(responses[at]!.buffer);
+    expect([...payload]).toEqual([7, 7]);
+  }
+});
+
+async function connectTo(onPeer: (peer: Socket) => void): Promise<{ socket: Socket; close(): void }> {
+  const server = createServer(onPeer).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  const options = { host: '127.0.0.1', port, onConnect: () => {} };
+  const socket = createSocketFactory()(options as ISocketFactoryArgs);
+  const close = () => {
+    socket.destroy();
+    server.close();
+  };
+  return { socket, close };
+}

@@ -8,28 +8,16 @@ import { FetchOver } from './fetch-pace.ts';
 import type { FetchedRecords } from './record-decoding.ts';
 
 /**
- * Five of the changes to kafkajs 2.2.4. The others are in fetch-pace.ts, ../kafkajs-clock.ts,
- * record-decoding.ts and topic-id-wire.ts. They depend on its source, so its version is pinned, and
- * each change has a contract test that fails when that source differs.
- *
- * 1. `RequestQueue.scheduleCheckPendingRequests` sets a timer with a negative delay again and again, which Node runs
- * every millisecond: 810 wake-ups a second in an idle process. Here it is set only when a request waits.
- * 2. There is no hook before partitions are revoked or after they are assigned. `ConsumerGroup.joinAndSync` is the only
- * way into a generation, so our hooks run around it. It also no longer fails when the group has forgotten this member:
- * kafkajs would then fetch forever without a heartbeat, and never learn that it must join again.
- * 3. For an offset out of range, it commits the default offset without our metadata and continues there.
- * `ConsumerGroup.recoverFromOffsetOutOfRange` is the only way there; here the owner decides instead. kafkajs also does
- * not notice that a topic is gone; every fault of a fetch passes `recoverFromFetch`.
- * 4. `ConsumerGroup.fetch` sees every fetched batch, also those without a record for us. It also sets how long the
- * broker may wait for a record.
- * 5. The socket factory at the end of this file reads a large answer of a broker without a copy for each of its pieces.
+ * Changes of kafkajs 2.2.4: a timer only while a request waits; hooks around `joinAndSync`, which also rejoins when the
+ * group has expelled the member; offsets out of range are left to the owner; hooks around each fetch; responses are read
+ * without a copy per chunk. Contract tests fail when the pinned source differs.
  */
 
 const require = createRequire(import.meta.url);
 
-/** A coordinator that has just changed, or is still loading its groups, needs a moment. */
+/** A coordinator that changes or loads its groups needs a moment. */
 const JOIN_AGAIN_MS = 200;
-/** How soon a queue with waiting requests checks again, as in the original. */
+/** As in kafkajs. */
 const PENDING_CHECK_MS = 10;
 
 interface RequestQueue {
@@ -38,28 +26,25 @@ interface RequestQueue {
   checkPendingRequests(): void;
 }
 
-/** A broker that stores the committed offsets of groups. */
 export interface Coordinator {
   offsetFetch(request: { groupId: string; topics: { topic: string; partitions: { partition: number }[] }[] }): Promise<{
     responses: { topic: string; partitions: { partition: number; offset: string; metadata: string | null }[] }[];
   }>;
 }
 
-/** The offsets of one generation of a group. When the generation is over, commits through this object stay refused. */
+/** The offsets of one generation. Commits through it are refused when the generation is over. */
 export interface GenerationOffsets {
   commitOffsets(offsets: {
     topics: { topic: string; partitions: { partition: number; offset: string; metadata: string }[] }[];
   }): Promise<void>;
-  /** Sets the position to the offset after `offset`. */
   resolveOffset(position: { topic: string; partition: number; offset: string }): void;
 }
 
-/** What is used of kafkajs's ConsumerGroup. */
+/** The used members of kafkajs's ConsumerGroup. */
 export interface ConsumerGroup {
   readonly cluster: object;
   readonly memberId: string | null;
   readonly generationId: number | null;
-  /** For the next fetch. */
   maxWaitTime: number;
   readonly offsetManager: GenerationOffsets;
   assigned(): { topic: string; partitions: number[] }[];
@@ -69,11 +54,10 @@ export interface ConsumerGroup {
   joinAndSync(): Promise<void>;
 }
 
-/** The members of a kafkajs batch that are used here: everything that one fetch brought of one partition. */
+/** The used members of kafkajs's batch. */
 export interface FetchedBatch {
   readonly topic: string;
   readonly partition: number;
-  /** The offset that the fetch asked for. */
   readonly fetchedOffset: string;
   readonly rawMessages: FetchedRecords;
 }
@@ -85,25 +69,24 @@ interface Fetching {
 }
 
 export interface MembershipHooks {
-  /** Awaited before the member joins the group again: until then the old generation's commits are still accepted. */
+  /** Awaited before the member rejoins: until then commits of the old generation are accepted. */
   leaving(group: ConsumerGroup): Promise<void>;
   /** Awaited when the assignment is known, before anything is fetched. */
   joined(group: ConsumerGroup): Promise<void>;
-  /** Called when the log lacks the offset or the topic is gone, with every fetch until the partition is paused. */
+  /** Called with every fetch until the partition is paused. */
   outOfRange(at: { topic: string; partition: number }): void;
-  /** How long the next fetch may wait for a record, in milliseconds. */
   fetchWaitMs(group: ConsumerGroup): number;
-  /** Resolves with the result of the fetch, or with nothing when it is not needed any more. */
+  /** Resolves to the batches of the fetch, or to none when they are not needed. */
   awaitFetch(fetching: Promise<FetchedBatch[]>): Promise<FetchedBatch[]>;
-  /** Called with everything that was fetched before any of it is delivered. */
+  /** Called with all fetched batches before any is delivered. */
   fetched(batches: readonly FetchedBatch[]): void;
-  /** True when the membership is over: a failed join is then not repeated. */
+  /** True when a failed join must not be repeated. */
   cancelled(): boolean;
 }
 
 const hooks = new WeakMap<object, MembershipHooks>();
 
-/** Registers hooks for one consumer, identified by its cluster object: kafkajs creates one per consumer. */
+/** Registers the hooks of a consumer by its cluster object, of which each consumer has one. */
 export function onMembership(cluster: Cluster, membership: MembershipHooks): void {
   hooks.set(cluster, membership);
 }
@@ -114,7 +97,7 @@ const queuePrototype = require('kafkajs/src/network/requestQueue').prototype as 
 
 queuePrototype.scheduleCheckPendingRequests = function schedule(this: RequestQueue) {
   if (this.throttleCheckTimeoutId !== null || this.pending.length === 0) return;
-  // The same delay while throttled: kafkajs would compute it by the wall clock, and wait as long as that was set back.
+  // The same delay while throttled; kafkajs computes it by the wall clock.
   this.throttleCheckTimeoutId = setTimeout(() => {
     this.throttleCheckTimeoutId = null;
     this.checkPendingRequests();
@@ -125,10 +108,7 @@ const groupPrototype = require('kafkajs/src/consumer/consumerGroup').prototype a
 const { joinAndSync: originalJoin, fetch: originalFetch } = groupPrototype;
 const { recoverFromOffsetOutOfRange: originalRecovery, recoverFromFetch: originalFetchRecovery } = groupPrototype;
 
-/**
- * Joins. If the group has forgotten the member, a failed join is repeated. A first join may fail, because kafkajs then
- * restarts the consumer. So may one that still has its member id, because its heartbeat notices.
- */
+/** Repeats a failed join when the group has expelled the member. kafkajs handles other failed joins. */
 async function join(group: ConsumerGroup, membership: MembershipHooks | undefined): Promise<void> {
   for (;;) {
     try {
@@ -171,25 +151,19 @@ groupPrototype.recoverFromFetch = async function recover(this: ConsumerGroup & F
   membership.outOfRange({ topic: fault.topic, partition: fault.partition });
 };
 
-/**
- * Assembles answers of brokers with one copy. kafkajs 2.2.4 keeps every chunk of the socket in its own buffer of 64 KiB
- * and joins them when an answer is complete: a fifth of the writer's main thread, and as much again for garbage
- * collection. Here the socket reads into one buffer that is reused, and each answer is copied into its own buffer.
- *
- * `Connection.processData` is changed as well: it joins each answer with the rest of the previous one, which is empty
- * here, and would copy the answer again. The version is pinned, and a contract test fails when its source is another.
- */
-
-/** As much as one read can take from a full socket, and small enough for the processor's cache. */
+/** As much as one read returns from a full socket. */
 const READ_BYTES = 256 * 1024;
-/** The same value as in kafkajs. */
+/** As in kafkajs. */
 const KEEP_ALIVE_DELAY_MS = 60_000;
-/** An answer begins with the number of bytes that follow. */
+/** A response begins with its number of bytes. */
 const SIZE_BYTES = 4;
-/** Sixty-four times what one fetch asks for. A larger number cannot be the size of a broker's answer. */
+/** Sixty-four times what one fetch requests. */
 const RESPONSE_BYTES_MAX = 256 * 1024 * 1024;
 
-/** Splits a stream of bytes into answers, each with its size in front. */
+/**
+ * Splits a stream of bytes into responses with their sizes, with one copy each. kafkajs 2.2.4 keeps every chunk in its
+ * own buffer and joins them, which took a fifth of the writer's main thread.
+ */
 export class ResponseReader {
   readonly #onResponse: (response: Buffer) => void;
   readonly #size = Buffer.alloc(SIZE_BYTES);
@@ -201,10 +175,7 @@ export class ResponseReader {
     this.#onResponse = onResponse;
   }
 
-  /**
-   * Copies the bytes that came next.
-   * @throws RangeError when they contain an impossible size
-   */
+  /** @throws RangeError for an impossible size */
   push(bytes: Uint8Array): void {
     let at = 0;
     while (at < bytes.length) {
@@ -219,12 +190,12 @@ export class ResponseReader {
     }
   }
 
-  /** The size is known: the answer begins. Or the answer is whole. */
+  /** Begins a response when its size is known, or completes it. */
   #turn(): void {
     if (this.#response === null) {
       const bytes = this.#size.readInt32BE(0);
       if (bytes <= 0 || bytes > RESPONSE_BYTES_MAX)
-        throw new RangeError('a broker announces an answer of no such size');
+        throw new RangeError(`A broker announced a response of ${bytes} bytes.`);
       this.#response = Buffer.allocUnsafe(SIZE_BYTES + bytes);
       this.#size.copy(this.#response);
       this.#filled = SIZE_BYTES;
@@ -238,9 +209,8 @@ export class ResponseReader {
 }
 
 /**
- * Creates the function that connects to brokers. Each `data` event of its sockets is one whole answer, with TLS and
- * without.
- * @param onFault called with every fault of a socket: kafkajs keeps its message but loses its code
+ * Creates the socket factory. Each `data` event is one response.
+ * @param onFault called with every fault of a socket, because kafkajs loses its code
  */
 export function createSocketFactory(onFault?: (fault: Error) => void): ISocketFactory {
   return ({ host, port, ssl, onConnect }: ISocketFactoryArgs): Socket => {
@@ -262,10 +232,7 @@ export function createSocketFactory(onFault?: (fault: Error) => void): ISocketFa
   };
 }
 
-/**
- * TLS gets the name of a host, so that a server with several certificates sends the right one. An IP address must not
- * be sent.
- */
+/** The host name for TLS. An IP address must not be sent. */
 function toServerName(host: string): { servername?: string } {
   return isIP(host) === 0 ? { servername: host } : {};
 }

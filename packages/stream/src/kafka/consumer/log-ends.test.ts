@@ -1,16 +1,16 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { createEndsReader } from './log-ends.ts';
 
-type Asked = Parameters<Parameters<typeof createEndsReader>[0]['fetchTopicsOffset']>[0];
+type Request = Parameters<Parameters<typeof createEndsReader>[0]['fetchTopicsOffset']>[0];
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ['performance'] }));
 afterEach(() => void vi.useRealTimers());
 
-function createBench(answer: () => Promise<number>) {
-  const asked: Asked[] = [];
-  const fetchTopicsOffset = async (topics: Asked) => {
-    asked.push(topics);
-    const offset = String(await answer());
+function createBench(respond: () => Promise<number>) {
+  const requests: Request[] = [];
+  const fetchTopicsOffset = async (topics: Request) => {
+    requests.push(topics);
+    const offset = String(await respond());
     return topics.map(({ topic, partitions }) => ({
       topic,
       partitions: partitions.map(({ partition }) => ({ partition, offset })),
@@ -21,37 +21,36 @@ function createBench(answer: () => Promise<number>) {
     { log: { topic: 'a', partition: 1 }, end: 30 },
     { log: { topic: 'b', partition: 0 }, end: 0 },
   ];
-  return { asked, known, askEnds: createEndsReader({ fetchTopicsOffset }, () => known) };
+  return { requests, known, refresh: createEndsReader({ fetchTopicsOffset }, () => known) };
 }
 
-it('learns later ends of all assigned partitions, at most every five seconds', async () => {
+it('the reader of log ends updates all assigned partitions, at most every five seconds, and never to an earlier end', async () => {
   let end = 8;
-  const { asked, known, askEnds } = createBench(async () => end);
-  await askEnds();
-  // a fetch has heard of 30 already
+  const { requests, known, refresh } = createBench(async () => end);
+  await refresh();
   expect(known.map((each) => each.end)).toEqual([8, 30, 8]);
-  expect(asked.flat().map(({ topic, partitions }) => [topic, partitions.length])).toEqual([
+  expect(requests.flat().map(({ topic, partitions }) => [topic, partitions.length])).toEqual([
     ['a', 2],
     ['b', 1],
   ]);
   end = 40;
   vi.advanceTimersByTime(4_999);
-  await askEnds();
+  await refresh();
   expect(known[0]?.end).toBe(8);
   vi.advanceTimersByTime(1);
-  await askEnds();
+  await refresh();
   expect(known.map((each) => each.end)).toEqual([40, 40, 40]);
 });
 
-it('keeps the last known ends when brokers fail or do not answer, and asks only once meanwhile', async () => {
-  let answer: () => Promise<number> = () => Promise.reject(new Error('no leader'));
-  const { asked, known, askEnds } = createBench(() => answer());
-  await askEnds();
-  answer = () => new Promise(() => {});
+it('the reader of log ends keeps the last ends when brokers fail or do not answer, with one request at a time', async () => {
+  let respond: () => Promise<number> = () => Promise.reject(new Error('no leader'));
+  const { requests, known, refresh } = createBench(() => respond());
+  await refresh();
+  respond = () => new Promise(() => {});
   for (let round = 0; round < 2; round++) {
     vi.advanceTimersByTime(5_000);
-    await askEnds();
+    await refresh();
   }
-  expect(asked).toHaveLength(2);
+  expect(requests).toHaveLength(2);
   expect(known.map((each) => each.end)).toEqual([3, 30, 0]);
 });

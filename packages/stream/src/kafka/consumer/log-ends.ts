@@ -1,12 +1,13 @@
+/** Log ends and added partitions, over the connections of a consumer. */
 import { waitAtMost } from '@playline/stores';
 import type { Cluster } from 'kafkajs';
 
-/** Metrics are usually read every 10 to 60 s. More frequent reads must not ask the brokers each time. */
+/** Metrics may be read more often than this. */
 const ENDS_INTERVAL_MS = 5_000;
-/** Reading metrics must not hang with the brokers. The last known ends are used instead. */
+/** A scrape must not hang with the brokers. */
 const ENDS_TIMEOUT_MS = 1_000;
 
-/** Asks for the first offset that each partition still has, or for the end of its log. */
+/** The first offset of each partition, or the end of its log. */
 export async function readOffsets(
   cluster: Pick<Cluster, 'fetchTopicsOffset'>,
   of: { topic: string; partitions: readonly number[]; first: boolean },
@@ -23,40 +24,39 @@ interface KnownEnd {
 }
 
 /**
- * Creates a function that asks for the ends of assigned logs, over the consumer's connections: one request at a time,
- * at most every 5 s. It resolves within 1 s, answered or not. After a fault the last known ends stay.
+ * Creates a function that updates the ends of assigned logs: one request at a time, at most every 5 s. It resolves within
+ * 1 s. After a fault the last ends stay.
  */
 export function createEndsReader(
   cluster: Pick<Cluster, 'fetchTopicsOffset'>,
   assigned: () => readonly KnownEnd[],
 ): () => Promise<void> {
-  let askedAtMs = Number.NEGATIVE_INFINITY;
-  let asking: Promise<void> | null = null;
+  let requestedAtMs = Number.NEGATIVE_INFINITY;
+  let running: Promise<void> | null = null;
 
-  const ask = async () => {
+  const request = async () => {
     const known = assigned();
     for (const topic of new Set(known.map(({ log }) => log.topic))) {
       const own = known.filter(({ log }) => log.topic === topic);
       const ends = await readOffsets(cluster, { topic, partitions: own.map(({ log }) => log.partition), first: false });
-      // A fetch may have heard of a later end meanwhile.
+      // A fetch may have returned a later end.
       for (const each of own) each.end = Math.max(each.end, ends.get(each.log.partition) ?? 0);
     }
   };
 
   return async () => {
-    if (asking === null && performance.now() - askedAtMs >= ENDS_INTERVAL_MS) {
-      askedAtMs = performance.now();
-      asking = ask()
-        .catch(() => {})
-        .finally(() => {
-          asking = null;
-        });
+    if (running === null && performance.now() - requestedAtMs >= ENDS_INTERVAL_MS) {
+      requestedAtMs = performance.now();
+      const end = () => {
+        running = null;
+      };
+      running = request().then(end, end);
     }
-    if (asking !== null) await waitAtMost(ENDS_TIMEOUT_MS, asking, () => {});
+    if (running !== null) await waitAtMost(ENDS_TIMEOUT_MS, running, () => {});
   };
 }
 
-/** kafkajs reads metadata every five minutes, so a partition that is added would wait as long for its first reader. */
+/** kafkajs itself notices an added partition only after five minutes. */
 const PARTITIONS_INTERVAL_MS = 5_000;
 
 /** Members of kafkajs's cluster that its types lack. */
@@ -67,8 +67,8 @@ interface MetadataCluster extends Pick<Cluster, 'refreshMetadata' | 'findTopicPa
 }
 
 /**
- * Creates a function that notices added partitions, at most every 5 s. Never throws. Metadata in use are replaced only
- * then: kafkajs fails for all partitions while one has no leader.
+ * Creates a function that notices added partitions, at most every 5 s; it never throws. It refreshes metadata only then,
+ * because kafkajs fails for all partitions while one has no leader.
  */
 export function createPartitionCheck(cluster: Cluster, topics: readonly string[]): () => Promise<void> {
   const { metadata } = cluster as unknown as MetadataCluster;
@@ -81,10 +81,10 @@ export function createPartitionCheck(cluster: Cluster, topics: readonly string[]
       const hasGrown = topicMetadata.some(
         ({ topic, partitionMetadata }) => partitionMetadata.length > cluster.findTopicPartitionMetadata(topic).length,
       );
-      // The next fetch compares the assignment with it, and joins the group again.
+      // The next fetch then joins the group again.
       if (hasGrown) await cluster.refreshMetadata();
     } catch {
-      // The next check asks again.
+      // The next check repeats the request.
     }
     checkedAtMs = performance.now();
   };

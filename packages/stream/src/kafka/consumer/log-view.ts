@@ -5,31 +5,26 @@ import { ONE_BATCH_BYTES, READ_UNCOMMITTED } from '../protocol.ts';
 import type { Coordinator } from './kafkajs-overrides.ts';
 import { readOffsets } from './log-ends.ts';
 import type { FetchedRecords } from './record-decoding.ts';
-import type { RequestedPartition } from './topic-id-wire.ts';
-import { fetchByTopicId } from './topic-id-wire.ts';
+import { type FetchRequest, fetchByTopicId } from './topic-id-wire.ts';
 
-/** Looks things up in a log, over the connections that the consumer already has. */
 export interface LogView {
-  /** For each of these partitions the first offset that is still there, or the end of the log. */
+  /** The first offset of each partition, or the end of its log. */
   offsets(of: { topic: string; partitions: readonly number[]; first: boolean }): Promise<Map<number, number>>;
-  /** The broker that stores the committed offsets of a group now. */
   coordinator(groupId: string): Promise<Coordinator>;
   /**
-   * The id of the topic that has this name now, as the leader of one of its partitions knows it; null when brokers do
-   * not report ids.
+   * The current id of a topic, from the leader of a partition; null when brokers report no ids.
    * @throws Error while the partition has no leader
    */
   topicId(at: { topic: string; partition: number }): Promise<string | null>;
-  /** From now on this partition is fetched from the topic with this id only. */
+  /** Fetches this partition only from the topic with this id from now on. */
   pin(at: { topic: string; partition: number }, topicId: string | null): void;
   /**
    * The batch that contains an offset; null when the log has none there.
-   * @throws LogGone when the topic with this id is gone; another fault while the leader does not answer
+   * @throws TopicGone when the topic with this id is gone; another fault while the leader does not answer
    */
   batchAt(at: BatchLocation): Promise<LogMark | null>;
   /** The last decision about a partition of a group; null when there is none. */
   decision(groupId: string, at: { topic: string; partition: number }): Promise<OffsetDecision | null>;
-  /** Asks the cluster again which broker leads which partition. */
   refresh(): Promise<void>;
 }
 
@@ -42,13 +37,7 @@ interface BatchLocation {
 }
 
 interface Broker {
-  fetch(request: {
-    maxWaitTime: number;
-    minBytes: number;
-    maxBytes: number;
-    isolationLevel: number;
-    topics: { topic: string; partitions: RequestedPartition[] }[];
-  }): Promise<{ responses: { partitions: { messages: FetchedRecords }[] }[] }>;
+  fetch(request: FetchRequest): Promise<{ responses: { partitions: { messages: FetchedRecords }[] }[] }>;
 }
 
 /** What is used of kafkajs's cluster and missing in its types. */
@@ -60,20 +49,6 @@ type FullCluster = Omit<Cluster, 'findBroker' | 'findGroupCoordinator' | 'findLe
 
 const FETCH_WAIT_MS = 100;
 
-async function readDecision(
-  cluster: FullCluster,
-  groupId: string,
-  { topic, partition }: { topic: string; partition: number },
-): Promise<OffsetDecision | null> {
-  const group = decisionGroupOf(groupId);
-  const coordinator = await cluster.findGroupCoordinator({ groupId: group });
-  const topics = [{ topic, partitions: [{ partition }] }];
-  const { responses } = await coordinator.offsetFetch({ groupId: group, topics });
-  const found = responses[0]?.partitions[0];
-  return found === undefined ? null : parseDecision(Number(found.offset), found.metadata);
-}
-
-/** Creates the view of a consumer's cluster. */
 export function createLogView(given: Cluster): LogView {
   const cluster = given as unknown as FullCluster;
   const offsets: LogView['offsets'] = (of) => readOffsets(cluster, of);
@@ -88,22 +63,18 @@ export function createLogView(given: Cluster): LogView {
 
   const fetchOne = async ({ topic, partition, offset, topicId }: BatchLocation) => {
     const broker = await leaderOf(topic, partition);
-    const asked = { partition, fetchOffset: String(offset), maxBytes: ONE_BATCH_BYTES };
-    const partitions = [topicId === null ? asked : { ...asked, topicId }];
+    const requested = { partition, fetchOffset: String(offset), maxBytes: ONE_BATCH_BYTES };
+    const partitions = [topicId === null ? requested : { ...requested, topicId }];
     // The batch was read before, so its transaction has ended.
-    const { responses } = await broker.fetch({
-      maxWaitTime: FETCH_WAIT_MS,
-      minBytes: 1,
-      maxBytes: ONE_BATCH_BYTES,
-      isolationLevel: READ_UNCOMMITTED,
-      topics: [{ topic, partitions }],
-    });
+    const limits = { maxWaitTime: FETCH_WAIT_MS, minBytes: 1, maxBytes: ONE_BATCH_BYTES };
+    const topics = [{ topic, partitions }];
+    const { responses } = await broker.fetch({ ...limits, isolationLevel: READ_UNCOMMITTED, topics });
     return responses[0]?.partitions[0]?.messages.batches?.[0] ?? null;
   };
 
   return {
     offsets,
-    // The leader is asked because it learns of a new topic when it starts to serve it.
+    // From the leader, which knows a new topic first.
     topicId: async ({ topic, partition }) => await topicIds.fetchId(topic, await leaderOf(topic, partition)),
     pin: topicIds.pin,
     coordinator: (groupId) => cluster.findGroupCoordinator({ groupId }),
@@ -117,12 +88,19 @@ export function createLogView(given: Cluster): LogView {
       const { topic, partition, offset } = at;
       const ends = await offsets({ topic, partitions: [partition], first: false });
       const starts = await offsets({ topic, partitions: [partition], first: true });
-      // A leader that was just elected may not report yet what it has.
+      // A leader that was just elected may not have it yet.
       if (offset >= (starts.get(partition) ?? 0) && offset < (ends.get(partition) ?? 0))
-        throw new Error(`${topic}/${partition} does not show ${offset} yet`);
+        throw new Error(`${topic}/${partition} does not show offset ${offset} yet`);
       return null;
     },
-    decision: (groupId, at) => readDecision(cluster, groupId, at),
+    async decision(group, { topic, partition }) {
+      const groupId = decisionGroupOf(group);
+      const coordinator = await cluster.findGroupCoordinator({ groupId });
+      const topics = [{ topic, partitions: [{ partition }] }];
+      const { responses } = await coordinator.offsetFetch({ groupId, topics });
+      const found = responses[0]?.partitions[0];
+      return found === undefined ? null : parseDecision(Number(found.offset), found.metadata);
+    },
     refresh: async () => await (given as Cluster & { refreshMetadata(): Promise<void> }).refreshMetadata(),
   };
 }

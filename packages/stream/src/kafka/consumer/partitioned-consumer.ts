@@ -25,14 +25,11 @@ import { createEndsReader, createPartitionCheck } from './log-ends.ts';
 import { createLogView, type LogView } from './log-view.ts';
 import { type FetchedRecord, toStreamRecord } from './record-decoding.ts';
 
-/** Options of every consumer of a group. */
 export interface GroupOptions extends BrokerTarget {
   groupId: string;
   /** Names on the broker. */
   topics: readonly string[];
-  /**
-   * A member that sends nothing for this long loses its partitions. Finishing its work on shutdown may take half of it.
-   */
+  /** A member that is silent for this long loses its partitions. A shutdown may take half as long. */
   sessionTimeoutMs: number;
   /** Default: the group's id. */
   clientId?: string;
@@ -40,22 +37,21 @@ export interface GroupOptions extends BrokerTarget {
   metrics?: Metrics;
 }
 
-/** Members have half a session to finish their work. A member that hangs makes the others wait this long. */
+/** Members have half a session to finish their work; a member that hangs delays the others this long. */
 const REBALANCE_TIMEOUT_MIN_MS = 20_000;
-/** A member learns of a rebalance with its next heartbeat. */
+/** Members learn of a rebalance from a heartbeat. */
 const HEARTBEAT_MAX_MS = 1_000;
 /**
- * All records of an answer are decoded before the first is delivered, so small answers are collected cheaply as young
- * garbage. Measured on the writer: 1 and 4 MiB take 4.1 µs of CPU a record and 340 MiB of memory, 4 and 16 MiB take 4.8
- * µs and 390 MiB. A larger batch is still sent.
+ * Responses are decoded as a whole, and small ones are collected cheaply: 1 and 4 MiB take 4.1 µs of CPU a record and
+ * 340 MiB, 4 and 16 MiB take 4.8 µs and 390 MiB.
  */
 const PARTITION_FETCH_BYTES_MAX = 1024 * 1024;
 const FETCH_BYTES_MAX = 4 * 1024 * 1024;
 const RETRY_WAIT_MIN_MS = 100;
 const RETRY_WAIT_MAX_MS = 2_000;
-/** A member that has lost its brokers keeps trying, since a broker may come back after an hour. */
+/** A broker may come back after an hour. */
 const RETRIES = 1_000_000;
-/** The first connection is retried by our code, so that closing the consumer ends it: kafkajs would retry for ever. */
+/** The first connection is retried here, so that closing the consumer ends it. */
 const CONNECT_RETRIES = 5;
 const REQUEST_TIMEOUT_MS = 10_000;
 const RESTART_WAIT_MS = 1_000;
@@ -65,7 +61,7 @@ const DISCONNECT_TIMEOUT_MS = 3_000;
 export interface PartitionedOptions extends GroupOptions {
   streamMetrics: StreamMetrics;
   whenExpired: WhenExpired;
-  /** Creates the worker of a partition that was just assigned. The log is read from `worker.next` on. */
+  /** Creates the worker of an assigned partition, which is read from `worker.next` on. */
   openWorker(log: LogPartition, retention: TopicRetention): PartitionWorker;
 }
 
@@ -79,13 +75,13 @@ export class PartitionedConsumer implements Consumer {
   readonly #pace: FetchPace;
   readonly #heartbeatMs: number;
   #consumer: KafkaConsumer | null = null;
-  #lastHeardAt = 0; // The last sign of life of the group, by `performance.now`.
+  /** The last sign of life of the group, by `performance.now`. */
+  #lastHeardAt = 0;
   #member = false;
   #closing = false;
   #cluster: Cluster | null = null;
-  /** Asks for the ends of the partitions assigned to this member; set when it first joins. */
-  #askEnds: (() => Promise<void>) | null = null;
-  /** Notices added partitions; set with it. */
+  /** Updates the ends of assigned partitions; set by the first join. */
+  #refreshEnds: (() => Promise<void>) | null = null;
   #checkPartitions: (() => Promise<void>) | null = null;
 
   constructor(options: PartitionedOptions) {
@@ -128,12 +124,12 @@ export class PartitionedConsumer implements Consumer {
     });
   }
 
-  /** A paused partition is not fetched, so its end of log must be asked for. */
+  /** Paused partitions are not fetched, so their ends are requested. */
   async refresh(): Promise<void> {
-    await this.#askEnds?.();
+    await this.#refreshEnds?.();
   }
 
-  /** Joins the group, and joins again whenever the client ends, until the consumer is closed. */
+  /** Joins the group, again after each fault of the client, until the consumer is closed. */
   async run(): Promise<void> {
     while (!this.#closing) {
       const ended = Promise.withResolvers<Error>();
@@ -141,10 +137,10 @@ export class PartitionedConsumer implements Consumer {
         await this.#join(ended.resolve);
         const error = await ended.promise;
         this.#options.onFault?.(error);
-        if (!this.#closing) this.#options.logger?.error({ error }, 'the consumer ended and starts again');
+        if (!this.#closing) this.#options.logger?.error({ error }, 'consumer crashed, restarting');
       } catch (error) {
         this.#options.onFault?.(error);
-        if (!this.#closing) this.#options.logger?.error({ error }, 'the consumer could not start and tries again');
+        if (!this.#closing) this.#options.logger?.error({ error }, 'consumer start failed, retrying');
       }
       this.#endAll();
       if (!this.#closing) await delay(RESTART_WAIT_MS);
@@ -197,13 +193,13 @@ export class PartitionedConsumer implements Consumer {
       this.#lastHeardAt = performance.now();
       void this.#checkPartitions?.();
     });
-    // A batch with nothing but markers and aborted records is not delivered; this event is the only sign of it.
+    // The only event for a batch of markers and aborted records.
     consumer.on(consumer.events.START_BATCH_PROCESS, ({ payload }) => {
-      if (payload.batchSize === 0) this.#pass(payload);
+      if (payload.batchSize === 0) this.#skip(payload);
     });
     consumer.on(consumer.events.CRASH, ({ payload }) => {
       this.#member = false;
-      // When `restart` is set, kafkajs starts again by itself.
+      // With `restart`, kafkajs starts again by itself.
       if (!payload.restart) ended(payload.error);
     });
   }
@@ -211,14 +207,14 @@ export class PartitionedConsumer implements Consumer {
   #watch(cluster: Cluster) {
     this.#cluster = cluster;
     const view = createLogView(cluster);
-    const askEnds = createEndsReader(cluster, () => [...this.#assignments.values()]);
-    this.#askEnds = async () => void (await Promise.all([askEnds(), this.#retention.refresh(cluster)]));
+    const refreshEnds = createEndsReader(cluster, () => [...this.#assignments.values()]);
+    this.#refreshEnds = async () => void (await Promise.all([refreshEnds(), this.#retention.refresh(cluster)]));
     this.#checkPartitions = createPartitionCheck(cluster, this.#options.topics);
     onMembership(cluster, {
       cancelled: () => this.#closing,
       leaving: async (group) => {
         this.#member = false;
-        // Without a member id the group has forgotten this member: it may neither write nor commit any more.
+        // Without a member id the group has expelled this member, which may neither write nor commit.
         if (group.memberId === null) this.#endAll();
         else await this.#drain();
       },
@@ -239,7 +235,10 @@ export class PartitionedConsumer implements Consumer {
     this.#endAll();
     for (const each of examined) {
       if (this.#closing) return;
-      this.#assignments.set(`${each.log.topic}/${each.log.partition}`, new Assignment(this.#guard(each, group, view)));
+      const { topic, partition, committed: end } = each.log;
+      const fetched = { from: 0, batches: [] };
+      const guarded = this.#guard(each, group, view);
+      this.#assignments.set(`${topic}/${partition}`, { log: each.log, guarded, end, fetched });
     }
     this.#member = true;
     this.#pace.joined();
@@ -279,38 +278,32 @@ export class PartitionedConsumer implements Consumer {
     }
   }
 
-  /** Records are only passed on here: fetches, handlers and heartbeats of all partitions share one loop. */
+  /** Must not wait: fetches, handlers and heartbeats of all partitions share one loop. */
   #receive({ batch, resolveOffset }: EachBatchPayload) {
     const assignment = this.#assignments.get(`${batch.topic}/${batch.partition}`);
     if (assignment === undefined || assignment.guarded.isClosed) return;
-    // missing in kafkajs's types
+    // Missing in kafkajs's types.
     const { fetchedOffset, rawMessages } = batch as typeof batch & FetchedBatch;
     const { batches = [] } = rawMessages;
-    if (!assignment.guarded.acceptsBatches(batches)) return;
-    if (!assignment.guarded.acceptsFetchFrom(Number(fetchedOffset))) return;
+    const { guarded } = assignment;
+    if (!guarded.acceptsBatches(batches) || !guarded.acceptsFetchFrom(Number(fetchedOffset))) return;
     const end = Number(batch.lastOffset()) + 1;
-    // Ours, whatever kafkajs's types say: see record-decoding.ts.
+    // Decoded by record-decoding.ts, whatever kafkajs's types state.
     const fetched = batch.messages as unknown as readonly FetchedRecord[];
     const records = fetched.map((record) => toStreamRecord(batch, record));
-    assignment.guarded.worker.accept(records, end, batches);
+    guarded.worker.accept(records, end, batches);
     resolveOffset(batch.lastOffset());
     assignment.end = Number(batch.highWatermark);
   }
 
-  /**
-   * Offsets without a record for us count as read too. Otherwise an idle partition would stay behind a marker for ever.
-   */
-  #pass(batch: { topic: string; partition: number; firstOffset: string | null; lastOffset: string }) {
+  /** Offsets without a record count as read too, or an idle partition would stay behind a marker. */
+  #skip(batch: { topic: string; partition: number; firstOffset: string | null; lastOffset: string }) {
     const assignment = this.#assignments.get(`${batch.topic}/${batch.partition}`);
     if (assignment === undefined || assignment.guarded.isClosed) return;
     const { guarded, fetched } = assignment;
-    if (
-      batch.firstOffset === null ||
-      !guarded.acceptsBatches(fetched.batches) ||
-      !guarded.acceptsFetchFrom(fetched.from)
-    )
-      return;
-    guarded.worker.accept([], Number(batch.lastOffset) + 1, fetched.batches);
+    const isAccepted = guarded.acceptsBatches(fetched.batches) && guarded.acceptsFetchFrom(fetched.from);
+    if (batch.firstOffset !== null && isAccepted)
+      guarded.worker.accept([], Number(batch.lastOffset) + 1, fetched.batches);
   }
 
   async #drain() {
@@ -325,25 +318,14 @@ export class PartitionedConsumer implements Consumer {
   }
 }
 
-/** What a member of a group knows of one partition assigned to it. */
-class Assignment {
+interface Assignment {
+  readonly log: LogPartition;
   readonly guarded: GuardedPartition;
-  /** End of the log as last learned, from a fetch or by asking. */
   end: number;
-  /** The last fetch: the offset it asked for, and the batches it brought. */
-  fetched: { readonly from: number; readonly batches: readonly LogMark[] } = { from: 0, batches: [] };
-
-  constructor(guarded: GuardedPartition) {
-    this.guarded = guarded;
-    this.end = guarded.log.committed;
-  }
-
-  get log(): LogPartition {
-    return this.guarded.log;
-  }
+  fetched: { readonly from: number; readonly batches: readonly LogMark[] };
 }
 
-/** Writes log lines of kafkajs to our log. Its lines of level info do not help an operator, so they are left out. */
+/** kafkajs's lines of level info do not help an operator. */
 function createKafkaLogger(logger: Logger | undefined): logCreator {
   return () =>
     ({ level, log }) => {
@@ -353,9 +335,8 @@ function createKafkaLogger(logger: Logger | undefined): logCreator {
     };
 }
 
-/** Retention of a topic is changed by hand, and rarely. */
+/** Retention is changed by hand, rarely. */
 const RETENTION_INTERVAL_MS = 10 * 60 * 1000;
-/** Kafka's number for a topic among the kinds of resources that have settings. */
 const TOPIC_RESOURCE = 2;
 const SETTING = 'retention.ms';
 
@@ -369,34 +350,33 @@ interface SettingsBroker {
   }>;
 }
 
-/** How long the brokers keep records of some topics. */
 interface TopicRetention {
   /** Milliseconds; null while it is unknown, and for a topic whose records are kept for ever. */
   retentionMsOf(topic: string): number | null;
-  /** Asks again after ten minutes or more, over the connections that the consumer already has. Never throws. */
+  /** Reads it again after ten minutes, over the connections of the consumer. Never throws. */
   refresh(cluster: Pick<Cluster, 'findControllerBroker'>): Promise<void>;
 }
 
 export function createTopicRetention(topics: readonly string[]): TopicRetention {
   const known = new Map<string, number>();
-  let askedAtMs = Number.NEGATIVE_INFINITY;
+  let requestedAtMs = Number.NEGATIVE_INFINITY;
   return {
     retentionMsOf: (topic) => known.get(topic) ?? null,
     async refresh(cluster) {
-      if (performance.now() - askedAtMs < RETENTION_INTERVAL_MS) return;
-      askedAtMs = performance.now();
+      if (performance.now() - requestedAtMs < RETENTION_INTERVAL_MS) return;
+      requestedAtMs = performance.now();
       try {
         const broker = (await cluster.findControllerBroker()) as unknown as SettingsBroker;
         const resources = topics.map((name) => ({ type: TOPIC_RESOURCE, name, configNames: [SETTING] }));
-        const answer = await broker.describeConfigs({ resources, includeSynonyms: false });
-        for (const { resourceName, configEntries } of answer.resources) {
+        const response = await broker.describeConfigs({ resources, includeSynonyms: false });
+        for (const { resourceName, configEntries } of response.resources) {
           const retentionMs = Number(configEntries.find(({ configName }) => configName === SETTING)?.configValue ?? -1);
           if (retentionMs >= 0) known.set(resourceName, retentionMs);
           else known.delete(resourceName);
         }
       } catch {
-        // The next refresh asks again. Until then the last known value is returned.
-        askedAtMs = Number.NEGATIVE_INFINITY;
+        // The last known value stays, and the next refresh repeats the request.
+        requestedAtMs = Number.NEGATIVE_INFINITY;
       }
     },
   };

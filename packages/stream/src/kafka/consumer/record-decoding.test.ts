@@ -1,7 +1,7 @@
 import { createRequire } from 'node:module';
 import { gzipSync } from 'node:zlib';
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { type FetchedRecord, readRecords } from './record-decoding.ts';
 
 const require = createRequire(import.meta.url);
@@ -40,7 +40,7 @@ interface DrawnBatch {
 }
 
 const bytes = fc.uint8Array({ maxLength: 300 });
-// kafkajs mistakes names of a plain object's own for headers that stand twice.
+// kafkajs mistakes names of a plain object's own for repeated headers.
 const headerName = fc.string({ unit: 'grapheme' }).filter((name) => !(name in {}));
 const record: fc.Arbitrary<DrawnRecord> = fc.record({
   timeDelta: fc.integer({ min: -(2 ** 45), max: 2 ** 45 }),
@@ -72,7 +72,7 @@ function toRecordBytes({ timeDelta, key, value, headers }: DrawnRecord, offsetDe
   return new Encoder().writeVarInt(body.size()).writeEncoder(body).buffer;
 }
 
-/** A batch as a broker sends it; kafkajs's own encoder makes no markers, no gaps and no times of the log. */
+/** A batch as a broker sends it, with markers, gaps and log times, which kafkajs's own encoder lacks. */
 function toBatchBytes({ attributes, records, ...head }: DrawnBatch): Buffer {
   let delta = -1;
   const written = records.map((each) => {
@@ -122,90 +122,86 @@ const example = (over: Partial<DrawnBatch> = {}): DrawnBatch => ({
   ...over,
 });
 
-describe('the records of a fetched answer', () => {
-  it('are those that kafkajs reads, of any batches', async () => {
-    const property = fc.asyncProperty(fc.array(batch, { maxLength: 4 }), async (drawn) => {
-      const batches = drawn.map(toBatchBytes);
-      expect(await readRecords(Buffer.concat(batches))).toEqual(await readAsKafkajs(batches));
-    });
-    await fc.assert(property, { numRuns: 300 });
+it('decoded records are those that kafkajs reads, of any batches', async () => {
+  const property = fc.asyncProperty(fc.array(batch, { maxLength: 4 }), async (drawn) => {
+    const batches = drawn.map(toBatchBytes);
+    expect(await readRecords(Buffer.concat(batches))).toEqual(await readAsKafkajs(batches));
   });
+  await fc.assert(property, { numRuns: 300 });
+});
 
-  it('end with the last complete batch, wherever the answer is cut', async () => {
-    const batches = [example(), example({ firstOffset: 20 })].map(toBatchBytes);
-    const all = Buffer.concat(batches);
-    for (let end = 0; end <= all.length; end++) {
-      const offsets = (await readRecords(all.subarray(0, end))).map(({ offset }) => offset);
-      const whole = end === all.length ? [7, 8, 9, 20, 21, 22] : end >= batches[0]!.length ? [7, 8, 9] : [];
-      expect(offsets).toEqual(whole);
+it('decoded records end with the last complete batch, wherever the response is cut', async () => {
+  const batches = [example(), example({ firstOffset: 20 })].map(toBatchBytes);
+  const all = Buffer.concat(batches);
+  for (let end = 0; end <= all.length; end++) {
+    const offsets = (await readRecords(all.subarray(0, end))).map(({ offset }) => offset);
+    const whole = end === all.length ? [7, 8, 9, 20, 21, 22] : end >= batches[0]!.length ? [7, 8, 9] : [];
+    expect(offsets).toEqual(whole);
+  }
+});
+
+it('decoded records have base offset, leader epoch and checksum of their batches, markers included', async () => {
+  const marker = example({ firstOffset: 10, attributes: { ...example().attributes, control: true } });
+  const batches = [example(), marker].map(toBatchBytes);
+  for (const [at, each] of batches.entries()) {
+    each.writeInt32BE(4 + at, 12);
+    each.writeUInt32BE(0xdeadbeef + at, 17);
+  }
+  expect((await readRecords(Buffer.concat(batches))).batches).toEqual([
+    { base: 7, epoch: 4, crc: 0xdeadbeef },
+    { base: 10, epoch: 5, crc: 0xdeadbef0 },
+  ]);
+});
+
+it('a complete but invalid batch is refused, and nothing outside the batch is read', async () => {
+  const good = toBatchBytes(example());
+  const property = fc.asyncProperty(fc.nat(good.length - 62), fc.nat(255), async (position, byte) => {
+    const bad = Buffer.from(good);
+    bad[61 + position] = byte;
+    try {
+      for (const { value } of await readRecords(bad)) expect(value?.length ?? 0).toBeLessThan(good.length);
+    } catch (error) {
+      expect(error).toBeInstanceOf(RangeError);
     }
   });
+  await fc.assert(property);
+  const long = Buffer.from(good);
+  long[61] = 126;
+  await expect(readRecords(long)).rejects.toThrow(RangeError);
+});
 
-  it('come with the batches that held them, markers too: place, epoch of the leader, checksum', async () => {
-    const marker = example({ firstOffset: 10, attributes: { ...example().attributes, control: true } });
-    const batches = [example(), marker].map(toBatchBytes);
-    for (const [at, each] of batches.entries()) {
-      each.writeInt32BE(4 + at, 12);
-      each.writeUInt32BE(0xdeadbeef + at, 17);
+it('kafkajs decodes every fetch response with the replaced function', async () => {
+  const { decode } = require('kafkajs/src/protocol/requests/fetch/v11/response');
+  const { responses } = await decode(toAnswer(toBatchBytes(example())));
+  const [partition] = responses[0].partitions;
+  expect(partition).toMatchObject({ partition: 3, highWatermark: '99' });
+  expect(partition.messages.map(({ offset }: FetchedRecord) => offset)).toEqual([7, 8, 9]);
+  const empty = await decode(toAnswer(Buffer.alloc(0)));
+  expect(empty.responses[0].partitions[0].messages).toEqual([]);
+});
+
+it('decoded records give kafkajs the right fetched offset, markers, aborted records and lag', async () => {
+  const aborted = { ...example().attributes, transactional: true };
+  const marker = example({
+    firstOffset: 10,
+    attributes: { ...aborted, control: true },
+    records: [{ timeDelta: 0, gap: 0, key: Buffer.of(0, 0, 0, 0), value: Buffer.alloc(6), headers: [] }],
+  });
+  const batches = [example({ attributes: aborted }), marker, example({ firstOffset: 11 })].map(toBatchBytes);
+  const originals = await Promise.all(batches.map((each) => decodeBatch(new Decoder(each))));
+  const decoded = await readRecords(Buffer.concat(batches));
+  const original = originals.flatMap(({ records }) => records);
+  for (const fetched of ['0', '7', '8', '9', '10', '11', '12', '13', '14']) {
+    for (const abortedTransactions of [[], [{ producerId: '5', firstOffset: '7' }]]) {
+      const open = (messages: unknown) =>
+        new Batch('topic', fetched, { partition: 0, highWatermark: '20', abortedTransactions, messages });
+      const [own, other] = [open(decoded), open(original)];
+      const offsets = (messages: { offset: unknown }[]) => messages.map(({ offset }) => Number(offset));
+      expect(offsets(own.messages)).toEqual(offsets(other.messages));
+      for (const method of ['firstOffset', 'lastOffset', 'offsetLag', 'offsetLagLow'])
+        expect(own[method]() === null ? null : String(own[method]())).toBe(other[method]());
+      for (const method of ['isEmpty', 'isEmptyDueToFiltering', 'isEmptyDueToLogCompactedMessages'])
+        expect(own[method]()).toBe(other[method]());
     }
-    expect((await readRecords(Buffer.concat(batches))).batches).toEqual([
-      { base: 7, epoch: 4, crc: 0xdeadbeef },
-      { base: 10, epoch: 5, crc: 0xdeadbef0 },
-    ]);
-  });
-
-  it('are refused when a complete batch is invalid, and nothing outside of the batch is read', async () => {
-    const good = toBatchBytes(example());
-    const property = fc.asyncProperty(fc.nat(good.length - 62), fc.nat(255), async (place, byte) => {
-      const bad = Buffer.from(good);
-      bad[61 + place] = byte;
-      try {
-        for (const { value } of await readRecords(bad)) expect(value?.length ?? 0).toBeLessThan(good.length);
-      } catch (error) {
-        expect(error).toBeInstanceOf(RangeError);
-      }
-    });
-    await fc.assert(property);
-    const long = Buffer.from(good);
-    long[61] = 126;
-    await expect(readRecords(long)).rejects.toThrow(RangeError);
-  });
-
-  it('are read here whenever kafkajs decodes an answer', async () => {
-    const answer = toAnswer(toBatchBytes(example()));
-    // The version that brokers since 2.3 and this client agree on.
-    const { responses } = await require('kafkajs/src/protocol/requests/fetch/v11/response').decode(answer);
-    const [partition] = responses[0].partitions;
-    expect(partition).toMatchObject({ partition: 3, highWatermark: '99' });
-    expect(partition.messages.map(({ offset }: FetchedRecord) => offset)).toEqual([7, 8, 9]);
-    const nothing = await require('kafkajs/src/protocol/requests/fetch/v11/response').decode(toAnswer(Buffer.alloc(0)));
-    expect(nothing.responses[0].partitions[0].messages).toEqual([]);
-  });
-
-  it('give kafkajs the right fetched offset, markers, aborted records and lag', async () => {
-    const aborted = { ...example().attributes, transactional: true };
-    const marker = example({
-      firstOffset: 10,
-      attributes: { ...aborted, control: true },
-      records: [{ timeDelta: 0, gap: 0, key: Buffer.of(0, 0, 0, 0), value: Buffer.alloc(6), headers: [] }],
-    });
-    const last = example({ firstOffset: 11 });
-    const batches = [example({ attributes: aborted }), marker, last].map(toBatchBytes);
-    const originals = await Promise.all(batches.map((each) => decodeBatch(new Decoder(each))));
-    const ours = await readRecords(Buffer.concat(batches));
-    const theirs = originals.flatMap(({ records }) => records);
-    for (const fetched of ['0', '7', '8', '9', '10', '11', '12', '13', '14']) {
-      for (const abortedTransactions of [[], [{ producerId: '5', firstOffset: '7' }]]) {
-        const open = (messages: unknown) =>
-          new Batch('topic', fetched, { partition: 0, highWatermark: '20', abortedTransactions, messages });
-        const [own, other] = [open(ours), open(theirs)];
-        const offsets = (messages: { offset: unknown }[]) => messages.map(({ offset }) => Number(offset));
-        expect(offsets(own.messages)).toEqual(offsets(other.messages));
-        for (const method of ['firstOffset', 'lastOffset', 'offsetLag', 'offsetLagLow'])
-          expect(own[method]() === null ? null : String(own[method]())).toBe(other[method]());
-        for (const method of ['isEmpty', 'isEmptyDueToFiltering', 'isEmptyDueToLogCompactedMessages'])
-          expect(own[method]()).toBe(other[method]());
-      }
-    }
-  });
+  }
 });

@@ -1,11 +1,6 @@
 /**
- * Decodes the records of a fetched answer in one pass. For each record, kafkajs 2.2.4 creates a decoder, two arrays, an
- * object of headers and several `Long`, and writes offset and time as texts that are parsed again later: more than half
- * the cost of a consumer of small records. Here offset and time are numbers, key and value are slices of the fetched
- * bytes, and records without headers share one object.
- *
- * All versions of kafkajs's fetch response decode records with one function, which is replaced here. The version is
- * pinned, and a contract test fails when an answer is decoded by another function.
+ * Decodes fetched records in one pass, into numbers and slices of the fetched bytes. kafkajs 2.2.4 creates several
+ * objects and texts for each record, more than half the cost of a consumer. A contract test covers the pinned source.
  */
 import { createRequire } from 'node:module';
 import type { LogMark } from '../../partitions/log-mark.ts';
@@ -22,16 +17,15 @@ type HeaderValue = Buffer | null;
 /** A repeated name has all its values, as in kafkajs. */
 type FetchedHeaders = Readonly<Record<string, HeaderValue | HeaderValue[]>>;
 
-/** What kafkajs asks about a record, in order to drop markers and aborted records. */
+/** Lets kafkajs drop markers and aborted records. */
 interface BatchContext {
   readonly producerId: string;
   readonly inTransaction: boolean;
 }
 
-/** A record in the form for kafkajs. Its `Batch` accepts numbers where its own decoder gives texts. */
+/** A record as kafkajs's `Batch` accepts it. */
 export interface FetchedRecord {
   readonly offset: number;
-  /** Epoch milliseconds. */
   readonly timestamp: number;
   readonly key: Buffer | null;
   readonly value: Buffer | null;
@@ -41,13 +35,13 @@ export interface FetchedRecord {
   readonly batchContext: BatchContext;
 }
 
-/** The records of an answer and the batches they came in, including markers and aborted records. */
+/** The records of a response and their batches, including markers and aborted records. */
 export type FetchedRecords = FetchedRecord[] & { readonly batches?: readonly LogMark[] };
 
 interface BatchHead {
   readonly firstOffset: number;
   readonly firstTime: number;
-  /** The common time of all records when the broker sets it; null when the producer did. */
+  /** The common time of all records when the broker sets it; else null. */
   readonly logTime: number | null;
   readonly count: number;
   readonly isControl: boolean;
@@ -58,7 +52,7 @@ interface Codec {
   decompress(bytes: Buffer): Promise<Buffer>;
 }
 
-/** The members of kafkajs's decoder that are used here. It is positioned at an int32 with the length of the batches. */
+/** The used members of kafkajs's decoder, positioned at the int32 length of the batches. */
 export interface FetchDecoder {
   readonly buffer: Buffer;
   offset: number;
@@ -69,10 +63,7 @@ type DecodeMessages = (decoder: FetchDecoder) => Promise<readonly unknown[]>;
 const codecOf: (attributes: number) => Codec | null =
   require('kafkajs/src/protocol/message/compression').lookupCodecByAttributes;
 
-/**
- * Reads the records of a batch, field by field.
- * @throws RangeError when the bytes are no records
- */
+/** @throws RangeError when the bytes are not records */
 class RecordReader {
   readonly #bytes: Buffer;
   #at: number;
@@ -90,8 +81,8 @@ class RecordReader {
     const key = this.#range();
     const value = this.#range();
     const headers = this.#headers();
-    // A later format could add fields here. They are skipped up to the end of the record.
-    if (this.#at > end) throw new RangeError('a fetched record is longer than it says');
+    // Fields of a later format are skipped.
+    if (this.#at > end) throw new RangeError('a fetched record is longer than its length');
     this.#at = end;
     return {
       offset: head.firstOffset + offsetDelta,
@@ -110,7 +101,6 @@ class RecordReader {
     return end;
   }
 
-  /** A zigzag varint of 32 bits. */
   #varint(): number {
     const first = this.#bytes[this.#at++]!;
     if (first < 128) return (first >>> 1) ^ -(first & 1);
@@ -123,7 +113,7 @@ class RecordReader {
     throw new RangeError('a fetched length has more than five bytes');
   }
 
-  /** A zigzag varint of 64 bits; exact up to 2^53, which times do not pass. */
+  /** A zigzag varint of 64 bits; exact up to 2^53. */
   #varlong(): number {
     let value = 0;
     for (let scale = 1; scale < 2 ** 70; scale *= 128) {
@@ -152,7 +142,7 @@ class RecordReader {
       const value = this.#range();
       const before = Object.hasOwn(headers, name) ? headers[name] : undefined;
       const all = before === undefined ? value : Array.isArray(before) ? [...before, value] : [before, value];
-      // A computed key, so that a header named `__proto__` is a header like any other.
+      // A computed key, so that `__proto__` is an ordinary header.
       headers = { ...headers, [name]: all };
     }
     return headers;
@@ -194,17 +184,16 @@ function readMark(batch: Buffer): LogMark {
   };
 }
 
-/** Replaces `filter`: offsets rise, so a condition on the offset only removes the first records. */
+/** Replaces `filter`: offsets rise, so a condition on them only removes the first records. */
 function dropHead(this: FetchedRecord[], isWithin: (record: FetchedRecord) => boolean): FetchedRecord[] {
   const first = this.findIndex((record) => isWithin(record));
   return first === -1 ? [] : this.slice(first);
 }
 
 /**
- * Decodes the records of all batches, markers and aborted ones included. An incomplete last batch is left for the next
- * fetch. `filter` of the list is replaced, because kafkajs uses it only to drop records before the requested offset,
- * and creates two objects per record for that.
- * @throws RangeError when a whole batch holds no records of its format
+ * Decodes all complete batches, markers and aborted records included. Replaces `filter` of the list, which kafkajs uses
+ * only to drop records before the requested offset, at two objects per record.
+ * @throws RangeError when a complete batch is invalid
  */
 export async function readRecords(batches: Buffer): Promise<FetchedRecords> {
   const records: FetchedRecord[] = [];
@@ -219,11 +208,10 @@ export async function readRecords(batches: Buffer): Promise<FetchedRecords> {
     await readBatch(batch, records);
     start = end;
   }
-  // For this list only: a copy, as from `slice`, has the usual `filter`.
+  // A copy of the list has the usual `filter`.
   return Object.defineProperties(records, { filter: { value: dropHead }, batches: { value: marks } });
 }
 
-/** Converts a fetched record for the workers. */
 export function toStreamRecord(at: { topic: string; partition: number }, fetched: FetchedRecord): StreamRecord {
   return {
     topic: at.topic,
@@ -240,9 +228,7 @@ const original = require.resolve('kafkajs/src/protocol/requests/fetch/v4/decodeM
 const decodeOlder: DecodeMessages = require(original);
 const WireDecoder: new (bytes: Buffer) => FetchDecoder = require('kafkajs/src/protocol/decoder');
 
-/**
- * Whether the range begins with a batch of the current format, and not with nothing, a partial batch or an old format.
- */
+/** Whether the range begins with a batch of the current format. */
 const isDecodedHere = (range: Buffer) => range.length >= AT.records && range[AT.magic] === BATCH_MAGIC;
 
 /** The records of a fetched range of batches, whatever their format. */

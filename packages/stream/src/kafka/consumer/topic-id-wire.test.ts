@@ -1,8 +1,18 @@
 import { createRequire } from 'node:module';
 import { fetchV13, metadataV12 } from '@platformatic/kafka';
-import { describe, expect, it } from 'vitest';
+import fc from 'fast-check';
+import { expect, it } from 'vitest';
 import { TopicGone } from '../../partitions/log-partition.ts';
-import { decodeFetch, encodeFetch, encodeMetadata, type FetchRequest, readTopicId } from './topic-id-wire.ts';
+import type { FetchedRecord } from './record-decoding.ts';
+import {
+  decodeFetch,
+  encodeFetch,
+  encodeMetadata,
+  type FetchedTransactions,
+  type FetchRequest,
+  leaveOutAborted,
+  readTopicId,
+} from './topic-id-wire.ts';
 
 const require = createRequire(import.meta.url);
 const Encoder = require('kafkajs/src/protocol/encoder');
@@ -14,7 +24,7 @@ const bytesOf = (encoder: unknown) => Buffer.from((encoder as { buffer: Buffer }
 /** The tags that end a message's head. */
 const HEAD_TAGS = Buffer.of(0);
 
-const ask = (partition: number, topicId: string, fetchOffset = '7') => ({
+const partitionOf = (partition: number, topicId: string, fetchOffset = '7') => ({
   partition,
   fetchOffset,
   maxBytes: 1_000,
@@ -27,31 +37,28 @@ const request: FetchRequest = {
   isolationLevel: 1,
   rackId: 'rack',
   topics: [
-    { topic: 'one', partitions: [ask(0, ONE), ask(3, ONE, '9007199254740993')] },
-    { topic: 'other', partitions: [ask(1, OTHER)] },
+    { topic: 'one', partitions: [partitionOf(0, ONE), partitionOf(3, ONE, '9007199254740993')] },
+    { topic: 'other', partitions: [partitionOf(1, OTHER)] },
   ],
 };
-
-describe('a question that names topics by their ids', () => {
-  it('is written as another client writes it', () => {
-    const topics = request.topics.map(({ partitions }) => ({
-      topicId: toUuid(partitions[0]!.topicId!),
-      partitions: partitions.map(({ partition, fetchOffset, maxBytes }) => ({
-        partition,
-        fetchOffset: BigInt(fetchOffset),
-        partitionMaxBytes: maxBytes,
-        currentLeaderEpoch: -1,
-        lastFetchedEpoch: -1,
-      })),
-    }));
-    const fetch = fetchV13.createRequest(150, 1, 4_000, 1, 0, -1, topics, [], 'rack');
-    expect(bytesOf(encodeFetch(request))).toEqual(Buffer.concat([HEAD_TAGS, fetch.buffer]));
-    const metadata = metadataV12.createRequest(['one'], false, false);
-    expect(bytesOf(encodeMetadata('one'))).toEqual(Buffer.concat([HEAD_TAGS, metadata.buffer]));
-  });
+it('requests that name topics by id are encoded as by another client', () => {
+  const topics = request.topics.map(({ partitions }) => ({
+    topicId: toUuid(partitions[0]!.topicId!),
+    partitions: partitions.map(({ partition, fetchOffset, maxBytes }) => ({
+      partition,
+      fetchOffset: BigInt(fetchOffset),
+      partitionMaxBytes: maxBytes,
+      currentLeaderEpoch: -1,
+      lastFetchedEpoch: -1,
+    })),
+  }));
+  const fetch = fetchV13.createRequest(150, 1, 4_000, 1, 0, -1, topics, [], 'rack');
+  expect(bytesOf(encodeFetch(request))).toEqual(Buffer.concat([HEAD_TAGS, fetch.buffer]));
+  const metadata = metadataV12.createRequest(['one'], false, false);
+  expect(bytesOf(encodeMetadata('one'))).toEqual(Buffer.concat([HEAD_TAGS, metadata.buffer]));
 });
 
-/** Tags of later versions of a broker, which are to be passed over. */
+/** Tags of later versions, which are skipped. */
 const tags = () => Buffer.of(1, 5, 3, 9, 9, 9);
 
 /** A batch without records, as compaction leaves one: 61 bytes. */
@@ -67,7 +74,7 @@ function emptyBatch(base: number): Buffer {
 
 function toPartition({ partition, code = 0, records }: { partition: number; code?: number; records: Buffer | null }) {
   const encoder = new Encoder().writeInt32(partition).writeInt16(code).writeInt64(99).writeInt64(98).writeInt64(1);
-  // One transaction that was aborted.
+  // One aborted transaction.
   encoder
     .writeUVarInt(1 + 1)
     .writeInt64(5)
@@ -89,70 +96,140 @@ function toAnswer(topics: readonly [string, readonly Parameters<typeof toPartiti
   return encoder.writeBuffer(tags()).buffer;
 }
 
-describe('an answer that names topics by their ids', () => {
-  it('is read with the names that were asked for, its batches, and what else kafkajs uses of it', async () => {
-    const answer = toAnswer([
-      [OTHER, [{ partition: 1, records: null }]],
+it('a fetch response that names topics by id is decoded with the requested names', async () => {
+  const response = toAnswer([
+    [OTHER, [{ partition: 1, records: null }]],
+    [
+      ONE,
       [
-        ONE,
-        [
-          { partition: 3, records: Buffer.concat([emptyBatch(20), emptyBatch(30)]) },
-          { partition: 0, records: Buffer.alloc(0) },
-        ],
+        { partition: 3, records: Buffer.concat([emptyBatch(20), emptyBatch(30)]) },
+        { partition: 0, records: Buffer.alloc(0) },
       ],
-    ]);
-    const { responses } = await decodeFetch(answer, request);
-    const told = responses.map(({ topicName, partitions }) => [
-      topicName,
-      partitions.map(({ partition }) => partition),
-    ]);
-    expect(told).toEqual([
-      ['other', [1]],
-      ['one', [3, 0]],
-    ]);
-    expect(responses[1]!.partitions[0]).toMatchObject({
-      errorCode: 0,
-      highWatermark: '99',
-      lastStableOffset: '98',
-      preferredReadReplica: -1,
-      abortedTransactions: [{ producerId: '5', firstOffset: '6' }],
-    });
-    expect((responses[1]!.partitions[0]!.messages as { batches?: unknown }).batches).toEqual([
-      { base: 20, epoch: 4, crc: 77 },
-      { base: 30, epoch: 4, crc: 77 },
-    ]);
-    expect(responses[0]!.partitions[0]!.messages).toEqual([]);
-    expect(responses[1]!.partitions[1]!.messages).toEqual([]);
+    ],
+  ]);
+  const { responses } = await decodeFetch(response, request);
+  expect(
+    responses.map(({ topicName, partitions }) => [topicName, partitions.map(({ partition }) => partition)]),
+  ).toEqual([
+    ['other', [1]],
+    ['one', [3, 0]],
+  ]);
+  expect(responses[1]!.partitions[0]).toMatchObject({
+    errorCode: 0,
+    highWatermark: '99',
+    lastStableOffset: '98',
+    preferredReadReplica: -1,
+    abortedTransactions: [{ producerId: '5', firstOffset: '6' }],
   });
-
-  it.each([100, 103])('is a log that is gone when a broker has another topic (code %d)', async (code) => {
-    const answer = toAnswer([[ONE, [{ partition: 3, code, records: null }]]]);
-    const fault = await decodeFetch(answer, request).catch((error: unknown) => error);
-    expect(fault).toBeInstanceOf(TopicGone);
-    expect(fault).toMatchObject({ topic: 'one', partition: 3 });
-  });
+  expect((responses[1]!.partitions[0]!.messages as { batches?: unknown }).batches).toEqual([
+    { base: 20, epoch: 4, crc: 77 },
+    { base: 30, epoch: 4, crc: 77 },
+  ]);
+  expect(responses[0]!.partitions[0]!.messages).toEqual([]);
+  expect(responses[1]!.partitions[1]!.messages).toEqual([]);
 });
 
-describe('the topic that bears a name', () => {
-  const toTopic = (code: number, id: string) => {
-    const encoder = new Encoder()
-      .writeBuffer(tags())
-      .writeInt32(0)
-      .writeUVarInt(2 + 1);
-    for (const rack of ['a rack', null]) {
-      encoder.writeInt32(1).writeUVarIntString('host').writeInt32(9_092).writeUVarIntString(rack);
-      encoder.writeBuffer(tags());
-    }
-    encoder
-      .writeUVarIntString('cluster')
-      .writeInt32(1)
-      .writeUVarInt(1 + 1);
-    return encoder.writeInt16(code).writeUVarIntString('one').writeBuffer(Buffer.from(id, 'hex')).buffer;
-  };
+it.each([100, 103])('code %d of a fetch response means that the topic is gone', async (code) => {
+  const response = toAnswer([[ONE, [{ partition: 3, code, records: null }]]]);
+  const fault = await decodeFetch(response, request).catch((error: unknown) => error);
+  expect(fault).toBeInstanceOf(TopicGone);
+  expect(fault).toMatchObject({ topic: 'one', partition: 3 });
+});
 
-  it('is reported by its id, as null when the broker reports no ids, and as a fault when there is no such topic', () => {
-    expect(readTopicId(toTopic(0, ONE))).toBe(ONE);
-    expect(readTopicId(toTopic(0, '0'.repeat(32)))).toBeNull();
-    expect(() => readTopicId(toTopic(3, '0'.repeat(32)))).toThrow('code 3');
+function toMetadataAnswer(code: number, id: string): Buffer {
+  const encoder = new Encoder()
+    .writeBuffer(tags())
+    .writeInt32(0)
+    .writeUVarInt(2 + 1);
+  for (const rack of ['a rack', null]) {
+    encoder.writeInt32(1).writeUVarIntString('host').writeInt32(9_092).writeUVarIntString(rack);
+    encoder.writeBuffer(tags());
+  }
+  encoder
+    .writeUVarIntString('cluster')
+    .writeInt32(1)
+    .writeUVarInt(1 + 1);
+  return encoder.writeInt16(code).writeUVarIntString('one').writeBuffer(Buffer.from(id, 'hex')).buffer;
+}
+
+it('a metadata response has the id of a topic, null without ids, or a fault without the topic', () => {
+  expect(readTopicId(toMetadataAnswer(0, ONE))).toBe(ONE);
+  expect(readTopicId(toMetadataAnswer(0, '0'.repeat(32)))).toBeNull();
+  expect(() => readTopicId(toMetadataAnswer(3, '0'.repeat(32)))).toThrow('code 3');
+});
+
+const Batch = require('kafkajs/src/consumer/batch');
+
+/** One entry of a log: a record, or a marker that commits or aborts its producer's transaction. */
+interface Entry {
+  readonly producer: number;
+  readonly kind: 'record' | 'commit' | 'abort';
+}
+
+const entry: fc.Arbitrary<Entry> = fc.record({
+  producer: fc.nat(2),
+  kind: fc.constantFrom<Entry['kind'][]>('record', 'record', 'record', 'commit', 'abort'),
+});
+
+const toFetched = ({ producer, kind }: Entry, offset: number): FetchedRecord => ({
+  offset,
+  timestamp: 0,
+  value: null,
+  headers: {},
+  key: kind === 'record' ? null : Buffer.of(0, 0, 0, kind === 'commit' ? 1 : 0),
+  isControlRecord: kind !== 'record',
+  batchContext: { producerId: String(producer), inTransaction: true },
+});
+
+/** A response of brokers from an offset on, and which of its offsets must be delivered. All transactions end. */
+function createLog(given: readonly Entry[], from: number) {
+  const entries = [...given, ...[0, 1, 2].map((producer) => ({ producer, kind: 'abort' as const }))];
+  const open = new Map<number, number[]>();
+  const committed: number[] = [];
+  const aborted: { producerId: string; firstOffset: string; end: number }[] = [];
+  for (const [offset, { producer, kind }] of entries.entries()) {
+    const own = open.get(producer) ?? [];
+    if (kind === 'record') open.set(producer, [...own, offset]);
+    else open.delete(producer);
+    if (kind === 'commit') committed.push(...own);
+    if (kind === 'abort' && own.length > 0)
+      aborted.push({ producerId: String(producer), firstOffset: String(own[0]), end: offset });
+  }
+  // In the order of their ends, as in the log's index of aborted transactions.
+  const abortedTransactions = aborted.filter(({ end }) => end >= from).map(({ end: _, ...each }) => each);
+  const messages = entries.map(toFetched).slice(from);
+  const expected = committed.filter((offset) => offset >= from).toSorted((a, b) => a - b);
+  return { fetched: { abortedTransactions, messages }, expected };
+}
+
+function readOffsets(fetched: FetchedTransactions, from: number): number[] {
+  const batch = new Batch('topic', String(from), { partition: 0, highWatermark: '99', ...fetched });
+  return batch.messages.map(({ offset }: FetchedRecord) => offset);
+}
+
+const logs = fc.tuple(fc.array(entry, { maxLength: 25 }), fc.nat(12));
+
+it('a response has every committed record and no aborted one, however transactions overlap', () => {
+  const property = fc.property(logs, ([entries, from]) => {
+    const { fetched, expected } = createLog(entries, from);
+    leaveOutAborted(fetched);
+    expect(readOffsets(fetched, from)).toEqual(expected);
   });
+  fc.assert(property, { numRuns: 500 });
+});
+
+it('kafkajs without the override delivers other records of overlapping transactions', () => {
+  const property = fc.property(logs, ([entries, from]) => {
+    const { fetched, expected } = createLog(entries, from);
+    expect(readOffsets(fetched, from)).toEqual(expected);
+  });
+  expect(() => fc.assert(property, { numRuns: 500 })).toThrow('Property failed');
+});
+
+it('aborted records count as read', () => {
+  const { fetched } = createLog([{ producer: 0, kind: 'record' }], 0);
+  leaveOutAborted(fetched);
+  const batch = new Batch('topic', '0', { partition: 0, highWatermark: '99', ...fetched });
+  expect(batch.isEmptyDueToFiltering()).toBe(true);
+  expect(Number(batch.lastOffset())).toBe(3);
 });

@@ -4,7 +4,7 @@ import { TopicGone } from '../../partitions/log-partition.ts';
 import { isAbortMarker, NO_EPOCH, NO_REPLICA, NO_SESSION } from '../protocol.ts';
 import { type FetchedRecord, readFetched } from './record-decoding.ts';
 
-/** The two messages of Kafka's protocol that identify topics by id, in versions that kafkajs 2.2.4 lacks. */
+/** The messages of Kafka's protocol that identify topics by id, in versions that kafkajs 2.2.4 lacks. */
 
 const require = createRequire(import.meta.url);
 
@@ -24,7 +24,6 @@ export interface RequestedPartition {
   readonly topicId?: string | undefined;
 }
 
-/** As a broker of kafkajs is asked. */
 export interface FetchRequest {
   readonly maxWaitTime: number;
   readonly minBytes: number;
@@ -45,7 +44,6 @@ interface FetchedPartition {
   readonly messages: readonly unknown[];
 }
 
-/** As a broker of kafkajs answers. */
 export interface FetchResponse {
   readonly throttleTime: number;
   readonly clientSideThrottleTime: number;
@@ -54,7 +52,7 @@ export interface FetchResponse {
   readonly responses: { topicName: string; partitions: FetchedPartition[] }[];
 }
 
-/** What is used of kafkajs's encoder. */
+/** The used members of kafkajs's encoder. */
 interface Encoder {
   writeInt8(value: number): Encoder;
   writeInt32(value: number): Encoder;
@@ -64,7 +62,7 @@ interface Encoder {
   writeBuffer(value: Buffer): Encoder;
 }
 
-/** What is used of kafkajs's decoder. */
+/** The used members of kafkajs's decoder. */
 interface Decoder {
   offset: number;
   readonly buffer: Buffer;
@@ -79,17 +77,12 @@ interface Decoder {
 const WireEncoder: new () => Encoder = require('kafkajs/src/protocol/encoder');
 const WireDecoder: new (bytes: Buffer) => Decoder = require('kafkajs/src/protocol/decoder');
 
-/** Bytes of an id. */
 const ID_BYTES = 16;
 const NO_TAGS = 0;
 
-/**
- * In these versions the header of a message ends with tags, which kafkajs does not write; so they are written first
- * here.
- */
+/** Headers of these versions end with tags, which kafkajs does not write. */
 const begin = () => new WireEncoder().writeUVarInt(NO_TAGS);
 
-/** Asks about one topic, without creating it. */
 export function encodeMetadata(topic: string): unknown {
   return begin()
     .writeUVarInt(1 + 1)
@@ -101,7 +94,6 @@ export function encodeMetadata(topic: string): unknown {
     .writeUVarInt(NO_TAGS);
 }
 
-/** Tags are skipped: none of them is needed. */
 function skipTags(decoder: Decoder): void {
   for (let left = decoder.readUVarInt(); left > 0; left--) {
     decoder.readUVarInt();
@@ -119,10 +111,7 @@ function readId(decoder: Decoder): string {
   return decoder.buffer.toString('hex', start, start + ID_BYTES);
 }
 
-/**
- * The id of the one topic in an answer; null when the broker reports no ids.
- * @throws Error when there is no such topic
- */
+/** The id of the one topic in a response; null when the broker reports no ids. @throws Error when there is no such topic */
 export function readTopicId(payload: Buffer): string | null {
   const decoder = new WireDecoder(payload);
   skipTags(decoder);
@@ -136,11 +125,11 @@ export function readTopicId(payload: Buffer): string | null {
   }
   decoder.readUVarIntString();
   decoder.readInt32();
-  if (readLength(decoder) !== 1) throw new Error('a broker tells of another number of topics than it was asked for');
+  if (readLength(decoder) !== 1) throw new Error('The broker returned an unexpected number of topics.');
   const code = decoder.readInt16();
   const topic = decoder.readUVarIntString();
   const topicId = readId(decoder);
-  if (code !== 0) throw new Error(`a broker does not tell which topic bears the name ${topic}: code ${code}`);
+  if (code !== 0) throw new Error(`The broker returned no id of topic ${topic}: code ${code}`);
   return topicId === NO_ID ? null : topicId;
 }
 
@@ -167,7 +156,7 @@ export function encodeFetch(request: FetchRequest): unknown {
         .writeUVarInt(NO_TAGS);
     encoder.writeUVarInt(NO_TAGS);
   }
-  // No topics to forget: that is only used with fetch sessions.
+  // No forgotten topics: those belong to fetch sessions.
   return encoder
     .writeUVarInt(0 + 1)
     .writeUVarIntString(request.rackId ?? '')
@@ -196,10 +185,7 @@ async function readPartition(decoder: Decoder): Promise<FetchedPartition> {
   return { ...head, abortedTransactions, preferredReadReplica, messages };
 }
 
-/**
- * Reads an answer to a fetch and puts the names of the topics back in.
- * @throws LogGone when a requested topic is gone
- */
+/** Reads a response to a fetch and restores topic names. @throws TopicGone when a requested topic is gone */
 export async function decodeFetch(payload: Buffer, { topics }: FetchRequest): Promise<FetchResponse> {
   const nameOf = new Map(topics.map(({ topic, partitions }) => [partitions[0]?.topicId, topic]));
   const decoder = new WireDecoder(payload);
@@ -216,23 +202,11 @@ export async function decodeFetch(payload: Buffer, { topics }: FetchRequest): Pr
     if (gone !== undefined) throw new TopicGone({ topic: topicName, partition: gone.partition });
     responses.push({ topicName, partitions });
   }
-  // `throttleTime` is 0 so that kafkajs throttles once, by the other number.
+  // Zero, because kafkajs throttles by the other number.
   return { throttleTime: 0, clientSideThrottleTime, errorCode, sessionId, responses };
 }
 
-/**
- * A topic that is deleted and recreated has the same name, offsets and first leader epoch; only its id differs. kafkajs
- * 2.2.4 fetches by name, so a member that did not fetch meanwhile would continue in the new log as if it were the old
- * one. Here each fetch names the topic ids that were examined (version 13 of Fetch, KIP-516), and a broker with another
- * topic of that name refuses it. So the check has no gap in time and nothing needs to be compared.
- *
- * Brokers before 3.1 do not support that version, and are asked by name.
- */
-
-/**
- * Shuffled as kafkajs does, because brokers fill an answer in the order of the request: so every partition gets its
- * share.
- */
+/** Shuffled as in kafkajs: brokers fill responses in the order of the request, so every partition gets its share. */
 const shuffle: <T>(items: readonly T[]) => T[] = require('kafkajs/src/utils/shuffle');
 /** Throws kafkajs's own errors for the broker's error codes. */
 const { parse } = require('kafkajs/src/protocol/requests/fetch/v11/response') as {
@@ -256,21 +230,17 @@ interface Brokers {
   findBroker(at: { nodeId: string }): Promise<Broker>;
 }
 
-/** The topic ids with which a consumer's partitions were examined. */
+/** Pinned topic ids of a consumer. */
 interface TopicIds {
-  /**
-   * The id of the topic that has this name now; null when the broker reports no ids.
-   * @throws Error while there is no such topic
-   */
+  /** The current id of a topic; null when the broker reports no ids. @throws Error while there is no such topic */
   fetchId(topic: string, broker: unknown): Promise<string | null>;
-  /** From now on this partition is fetched from the topic with this id only. */
+  /** Fetches this partition only from the topic with this id from now on. */
   pin(at: { topic: string; partition: number }, topicId: string | null): void;
 }
 
 const knows = (broker: Broker, { key, version }: { key: number; version: number }) =>
   (broker.versions?.[key]?.maxVersion ?? 0) >= version;
 
-/** Sends a request as kafkajs's broker does. */
 async function send<T>(broker: Broker, protocol: Parameters<Broker['connectionPool']['send']>[0]): Promise<T> {
   try {
     return (await broker.connectionPool.send(protocol)) as T;
@@ -280,37 +250,33 @@ async function send<T>(broker: Broker, protocol: Parameters<Broker['connectionPo
   }
 }
 
+const headOf = ({ key, version }: { key: number; version: number }, apiName: string) => ({
+  apiKey: key,
+  apiVersion: version,
+  apiName,
+});
+
 async function fetchTopicId(broker: Broker, topic: string): Promise<string | null> {
   if (!knows(broker, METADATA)) return null;
   return await send(broker, {
-    request: {
-      apiKey: METADATA.key,
-      apiVersion: METADATA.version,
-      apiName: 'Metadata',
-      encode: async () => encodeMetadata(topic),
-    },
+    request: { ...headOf(METADATA, 'Metadata'), encode: async () => encodeMetadata(topic) },
     response: { decode: async (payload) => readTopicId(payload), parse: async (topicId) => topicId },
   });
 }
 
 async function fetchByIds(broker: Broker, request: FetchRequest): Promise<FetchResponse> {
   return await send(broker, {
-    request: {
-      apiKey: FETCH.key,
-      apiVersion: FETCH.version,
-      apiName: 'Fetch',
-      encode: async () => encodeFetch(request),
-    },
-    response: {
-      decode: async (payload) => await decodeFetch(payload, request),
-      parse: async (answer) => await parse(answer as FetchResponse),
-    },
+    request: { ...headOf(FETCH, 'Fetch'), encode: async () => encodeFetch(request) },
+    response: { decode: (payload) => decodeFetch(payload, request), parse: (answer) => parse(answer as FetchResponse) },
   });
 }
 
 const changedClusters = new WeakMap<object, TopicIds>();
 
-/** Makes every fetch of a cluster name topics by id: the pinned id, or the present one. */
+/**
+ * Makes every fetch of a cluster name topics by id (Fetch 13, KIP-516). A recreated topic has the same name, offsets and
+ * leader epoch, so a fetch by name would continue in it. Brokers before 3.1 are fetched by name.
+ */
 export function fetchByTopicId(cluster: Cluster): TopicIds {
   const topicIds = changedClusters.get(cluster) ?? changeCluster(cluster);
   changedClusters.set(cluster, topicIds);
@@ -327,20 +293,21 @@ function changeCluster(cluster: Cluster): TopicIds {
     changed.add(broker);
     const fetchByName = broker.fetch.bind(broker);
     const fetch = async (request: FetchRequest) => {
-      const asked = request.topics.flatMap(({ topic, partitions }) =>
-        partitions.map((each) => ({
-          topic,
-          partitions: [{ ...each, topicId: each.topicId ?? pinned.get(`${topic}/${each.partition}`) }],
-        })),
+      const withId = (topic: string, each: RequestedPartition) => {
+        const topicId = each.topicId ?? pinned.get(`${topic}/${each.partition}`);
+        return { topic, partitions: [{ ...each, topicId }] };
+      };
+      const requested = request.topics.flatMap(({ topic, partitions }) =>
+        partitions.map((each) => withId(topic, each)),
       );
-      const isKnown = asked.every(({ partitions }) => partitions[0]!.topicId !== undefined);
+      const isKnown = requested.every(({ partitions }) => partitions[0]!.topicId !== undefined);
       if (!isKnown || !knows(broker, FETCH)) return await fetchByName(request);
-      return await fetchByIds(broker, { ...request, topics: shuffle(asked) });
+      return await fetchByIds(broker, { ...request, topics: shuffle(requested) });
     };
     broker.fetch = async (request) => {
-      const answer = await fetch(request);
-      for (const { partitions } of answer.responses) for (const each of partitions) leaveOutAborted(each);
-      return answer;
+      const response = await fetch(request);
+      for (const { partitions } of response.responses) for (const each of partitions) leaveOutAborted(each);
+      return response;
     };
   };
 
@@ -358,14 +325,6 @@ function changeCluster(cluster: Cluster): TopicIds {
   };
 }
 
-/**
- * Leaves records of aborted transactions out of a fetched answer. kafkajs 2.2.4 gets this wrong when such transactions
- * overlap. It takes the list of them as ordered by first offset, but brokers order it by end, and it moves to the next
- * entry record by record. Then it delivers records of aborted transactions, and may drop records of the producer's next
- * transaction.
- */
-
-/** The members of a fetched partition that are used here. */
 export interface FetchedTransactions {
   /** Aborted transactions with records in this answer, in any order. */
   abortedTransactions: { producerId: string; firstOffset: string }[] | null;
@@ -374,8 +333,8 @@ export interface FetchedTransactions {
 }
 
 /**
- * Makes aborted records look like markers, which kafkajs skips but counts as read. Empties the list of aborted
- * transactions, so that kafkajs has nothing to get wrong.
+ * Makes aborted records look like markers, which kafkajs skips and counts as read. kafkajs 2.2.4 itself delivers records
+ * of overlapping aborted transactions, because it takes their list as ordered by first offset.
  */
 export function leaveOutAborted(fetched: FetchedTransactions): void {
   const begun = (fetched.abortedTransactions ?? []).toSorted((a, b) => Number(a.firstOffset) - Number(b.firstOffset));

@@ -31,62 +31,63 @@ function createLog() {
     log,
     reader,
     size: () => records.length,
-    addLetter: () => add({ reason: 'poison', 'original-topic': 'a' }),
+    addDeadLetter: () => add({ reason: 'poison', 'original-topic': 'a' }),
     settle: (offset: number) => void add({ [SETTLED_OFFSET]: String(offset), 'settled-as': 'replayed' }),
   };
 }
 
-it('counts letters that nothing has settled and the log still has, whenever it is asked', async () => {
+it('the dead-letter counter counts what is neither settled nor deleted, whenever it is refreshed', async () => {
   const step = fc.oneof(
-    fc.constant('letter' as const),
-    fc.constant('look' as const),
+    fc.constant('add' as const),
+    fc.constant('refresh' as const),
     fc.record({ settle: fc.nat(30) }),
     fc.record({ expire: fc.nat(5) }),
   );
   await fc.assert(
     fc.asyncProperty(fc.array(step, { maxLength: 40 }), async (steps) => {
-      const { log, reader, addLetter, settle, size } = createLog();
-      const letters = createDeadLetterCounter(reader, ['a']);
+      const { log, reader, addDeadLetter, settle, size } = createLog();
+      const counter = createDeadLetterCounter(reader, ['a']);
       const open = new Set<number>();
       for (const each of steps) {
-        if (each === 'letter') open.add(addLetter());
-        else if (each === 'look') await letters.refresh();
+        if (each === 'add') open.add(addDeadLetter());
+        else if (each === 'refresh') await counter.refresh();
         else if ('settle' in each && open.delete(each.settle)) settle(each.settle);
         else if ('expire' in each) log.start = Math.min(size(), log.start + each.expire);
         for (const offset of open) if (offset < log.start) open.delete(offset);
       }
-      await letters.refresh();
-      expect(letters.counts().get('a')).toBe(open.size);
+      await counter.refresh();
+      expect(counter.counts().get('a')).toBe(open.size);
     }),
   );
 });
 
-it('counts letters of one topic up to its bound, however many partitions they stand in', async () => {
-  const { reader, addLetter } = createLog();
-  for (let letter = 0; letter < 4; letter++) addLetter();
-  const bounds = async () => [0, 1, 2].map((partition) => ({ partition, start: 0, end: 4 }));
-  for (const [openMax, counted] of [
-    [5, 5],
-    [4, 4],
-    [100, 12],
-  ] as const) {
-    const letters = createDeadLetterCounter({ ...reader, bounds }, ['a'], openMax);
-    await letters.refresh();
-    expect(letters.counts().get('a')).toBe(counted);
-  }
-});
+it.each([
+  [5, 5],
+  [4, 4],
+  [100, 12],
+])(
+  'the dead-letter counter with a bound of %i counts %i dead letters in three partitions',
+  async (openMax, counted) => {
+    const { reader, addDeadLetter } = createLog();
+    for (let added = 0; added < 4; added++) addDeadLetter();
+    const bounds = async () => [0, 1, 2].map((partition) => ({ partition, start: 0, end: 4 }));
+    const counter = createDeadLetterCounter({ ...reader, bounds }, ['a'], openMax);
+    await counter.refresh();
+    expect(counter.counts().get('a')).toBe(counted);
+  },
+);
 
-it('reports the number with the metrics, and the last known one while the log does not answer', async () => {
-  const { log, reader, addLetter } = createLog();
+it('the metric of open dead letters keeps its last value while the log does not answer', async () => {
+  const { log, reader, addDeadLetter } = createLog();
   const metrics = createMetrics('test');
-  addLetter();
+  addDeadLetter();
   reportDeadLetterCounts(createDeadLetterCounter(reader, ['a', 'without']), metrics);
   const read = async () =>
     (await metrics.text()).split('\n').filter((line) => line.startsWith('playline_stream_open_dead_letters{'));
   const expected = ['a', 'without'].map(
     (topic, at) => `playline_stream_open_dead_letters{topic="${topic}",service="test"} ${1 - at}`,
   );
-  await until('the first reading', async () => (await read()).length === 2);
+  await until('the first value', async () => (await read()).length === 2);
   expect(await read()).toEqual(expected);
   log.down = true;
   expect(await read()).toEqual(expected);

@@ -27,7 +27,7 @@ async function readAll(range: { topic: string; partition: number; start: number;
 }
 const textsOf = async (topic: string, partition = 0) =>
   (await readAll({ topic, partition, start: 0, end: Number.MAX_SAFE_INTEGER })).map(({ value }) => String(value));
-const placed = (topic: string, text: string, partition = 0): TransactionRecord => ({
+const toRecord = (topic: string, text: string, partition = 0): TransactionRecord => ({
   topic,
   partition,
   key: null,
@@ -35,7 +35,7 @@ const placed = (topic: string, text: string, partition = 0): TransactionRecord =
   headers: { of: 'test' },
 });
 
-it('reads exactly the asked offsets of a partition, with key, value, headers and time', async () => {
+it('the log reader returns exactly the requested offsets, with key, value, headers and time', async () => {
   const topic = await fixture.createTopic({ partitions: 2 });
   const producer = await openProducer({ brokers: fixture.brokers, clientId: 'test' });
   const value = Buffer.alloc(30_000, 'x');
@@ -55,66 +55,52 @@ it('reads exactly the asked offsets of a partition, with key, value, headers and
   for (const { timestampMs } of found) expect(timestampMs).toBeGreaterThanOrEqual(before);
 });
 
-it('ends at the end of the log, and knows nothing of a topic that does not exist', async () => {
+it('the log reader ends at the end of the log, and returns nothing for an absent topic or group', async () => {
   const topic = await fixture.createTopic({ partitions: 1 });
   expect(await readAll({ topic, partition: 0, start: 0, end: 10 })).toEqual([]);
   expect(await reader.bounds(`${topic}-absent`)).toEqual([]);
-  expect((await reader.committed(`${topic}-nobody`, topic)).size).toBe(0);
+  expect((await reader.committed(`${topic}-absent`, topic)).size).toBe(0);
 });
 
-it('tells the bounds of several topics at once, and of one that was removed that it has none', async () => {
+it('the log reader returns the bounds of several topics together, and none of a deleted topic', async () => {
   const topics = [await fixture.createTopic({ partitions: 3 }), await fixture.createTopic({ partitions: 2 })] as const;
   const publisher = await openAtomicPublisher({ brokers: fixture.brokers, name: `${topics[0]}-publisher` });
-  await publisher.publish([placed(topics[0], 'a', 2), placed(topics[1], 'b', 1)]);
+  await publisher.publish([toRecord(topics[0], 'a', 2), toRecord(topics[1], 'b', 1)]);
   await publisher.close();
   const boundsOf = () => Promise.all([...topics, `${topics[0]}-absent`].map((topic) => reader.bounds(topic)));
-  await until('both are decided', async () => (await boundsOf()).flat().filter(({ end }) => end === 2).length === 2);
-  const empty = { start: 0, end: 0 };
-  const ofFirst = [
-    { partition: 0, ...empty },
-    { partition: 1, ...empty },
-    { partition: 2, start: 0, end: 2 },
-  ];
-  expect(await boundsOf()).toEqual([
-    ofFirst,
-    [
-      { partition: 0, ...empty },
-      { partition: 1, start: 0, end: 2 },
-    ],
-    [],
-  ]);
+  await until('both are stable', async () => (await boundsOf()).flat().filter(({ end }) => end === 2).length === 2);
+  const toBounds = (ends: number[]) => ends.map((end, partition) => ({ partition, start: 0, end }));
+  const ofFirst = toBounds([0, 0, 2]);
+  expect(await boundsOf()).toEqual([ofFirst, toBounds([0, 2]), []]);
   await fixture.removeTopic(topics[1]);
   expect(await boundsOf()).toEqual([ofFirst, [], []]);
 });
 
-it('publishes to several topics in one step, and readers do not see what was not published as a whole', async () => {
+it('an atomic publisher publishes to several topics atomically, and fences its previous publisher', async () => {
   const [one, other] = [await fixture.createTopic({ partitions: 2 }), await fixture.createTopic({ partitions: 1 })];
   const name = `${one}-publisher`;
   const { brokers } = fixture;
   const stuck = Promise.withResolvers<void>();
   const sent = Promise.withResolvers<void>();
-  const zombie = await openAtomicPublisher({
-    brokers,
-    name,
-    beforeCommit: () => {
-      sent.resolve();
-      return stuck.promise;
-    },
-  });
-  const lost = zombie.publish([placed(one, 'zombie', 1), placed(other, 'zombie')]);
+  const beforeCommit = () => {
+    sent.resolve();
+    return stuck.promise;
+  };
+  const zombie = await openAtomicPublisher({ brokers, name, beforeCommit });
+  const lost = zombie.publish([toRecord(one, 'zombie', 1), toRecord(other, 'zombie')]);
   lost.catch(() => {});
   await sent.promise;
   expect((await reader.bounds(one))[1]).toMatchObject({ end: 0 });
 
   const heir = await openAtomicPublisher({ brokers, name });
-  // Opened is enough: what the heir reads from now on cannot change behind its back.
+  // Once the heir is open, nothing of the zombie can be committed.
   stuck.resolve();
   await expect(lost).rejects.toThrow();
-  await expect(zombie.publish([placed(other, 'zombie')])).rejects.toThrow();
-  await heir.publish([placed(one, 'heir', 1), placed(other, 'heir')]);
-  await heir.publish([placed(one, 'again', 1)]);
+  await expect(zombie.publish([toRecord(other, 'zombie')])).rejects.toThrow();
+  await heir.publish([toRecord(one, 'heir', 1), toRecord(other, 'heir')]);
+  await heir.publish([toRecord(one, 'again', 1)]);
 
-  // two records of the zombie and of the heir, and the markers of three transactions
+  // Two records of the zombie and of the heir, and the markers of three transactions.
   await until('the last marker', async () => (await reader.bounds(one))[1]!.end === 6);
   await until('the other topic', async () => (await textsOf(other)).length > 0);
   expect(await textsOf(one, 1)).toEqual(['heir', 'again']);
@@ -123,14 +109,14 @@ it('publishes to several topics in one step, and readers do not see what was not
   await heir.close();
 });
 
-it('publishes more than a batch may hold in one step, and records without a value, and a reader has all of it', async () => {
+it('an atomic publisher publishes more than one batch may hold, and records without a value', async () => {
   const topic = await fixture.createTopic({ partitions: 1 });
   const publisher = await openAtomicPublisher({ brokers: fixture.brokers, name: `${topic}-publisher` });
   const large = 'x'.repeat(60_000);
-  const records = Array.from({ length: 40 }, (_, at) => placed(topic, `${at} ${large}`));
-  await publisher.publish([...records, { ...placed(topic, ''), key: Buffer.from('gone'), value: null }]);
+  const records = Array.from({ length: 40 }, (_, at) => toRecord(topic, `${at} ${large}`));
+  await publisher.publish([...records, { ...toRecord(topic, ''), key: Buffer.from('gone'), value: null }]);
   await publisher.close();
-  const end = await until('it is decided', async () => {
+  const end = await until('the commit', async () => {
     const [bounds] = await reader.bounds(topic);
     return bounds!.end === (await reader.bounds(topic, { readUncommitted: true }))[0]!.end ? bounds!.end : null;
   });

@@ -4,7 +4,7 @@ import { type BrokerTarget, toPlatformaticSecurity } from '../security.ts';
 
 const REQUEST_TIMEOUT_MS = 10_000;
 const CONNECT_TIMEOUT_MS = 3_000;
-/** A topic that was just created has leaders within a second. Brokers that are away are reported within seconds. */
+/** A new topic has leaders within a second; unavailable brokers are reported within seconds. */
 const LEADER_RETRIES = 10;
 const LEADER_WAIT_MS = 200;
 
@@ -48,15 +48,10 @@ export function connect(client: Base, broker: { host: string; port: number }): P
   });
 }
 
-/** What is asked of one partition, and who leads it. */
-interface OfLeader<P> {
-  readonly leader: number;
-  readonly topic: string;
-  readonly partition: P;
-}
-
 /** @returns by leader, then by topic */
-export function groupByLeader<P>(all: Iterable<OfLeader<P>>): Map<number, Map<string, P[]>> {
+export function groupByLeader<P>(
+  all: Iterable<{ readonly leader: number; readonly topic: string; readonly partition: P }>,
+): Map<number, Map<string, P[]>> {
   const byLeader = new Map<number, Map<string, P[]>>();
   for (const { leader, topic, partition } of all) {
     const topics = byLeader.get(leader) ?? new Map<string, P[]>();
@@ -69,13 +64,9 @@ export function groupByLeader<P>(all: Iterable<OfLeader<P>>): Map<number, Map<st
 type GetConnection = (broker: Broker, callback: (fault: Error | null, connection?: Connection) => void) => void;
 
 /**
- * Works around three faults in the connections of @platformatic/kafka 2.12:
- * - The client listens only for the first error of a connection. A second one, such as a socket that breaks while a
- * login is refused, would be an uncaught exception and end the process.
- * - A connection that the broker closed keeps its timer for the next login (`connections.max.reauth.ms`). The timer
- * then writes to a dead socket and removes the new connection from the pool. Closing now stops the timer.
- * - Every failed request connects again at once. After a refusal the broker is now left alone for a while.
- * @param onFault called with every fault of a connection
+ * Works around faults of @platformatic/kafka 2.12: a second error of a connection is uncaught and ends the process; a
+ * closed connection keeps its re-authentication timer, which then breaks the new one; failed requests reconnect without
+ * a wait, also after a refused login.
  */
 export function guardConnections(client: Base, onFault?: (fault: unknown) => void): void {
   const pool = client.connections;

@@ -4,12 +4,9 @@ import type { AtomicPublisher, TransactionRecord } from '../../log.ts';
 import { toPartition } from '../../murmur2.ts';
 import { type BrokerTarget, toKafkajsSecurity } from '../security.ts';
 
-/**
- * If a publisher dies within a transaction, consumers of its partitions wait this long, plus the ten seconds between
- * two checks of the brokers, or until the next publisher of its name opens. A transaction takes milliseconds.
- */
+/** How long consumers wait for a publisher that died within a transaction. A transaction takes milliseconds. */
 const TRANSACTION_MAX_MS = 10_000;
-/** A person waits for the command, so brokers that do not answer are reported within seconds. */
+/** An operator waits for the command, so unavailable brokers are reported within seconds. */
 const RETRY = { initialRetryTime: 100, maxRetryTime: 1_000, retries: 8 };
 /** The brokers are still completing the previous transaction. */
 const CONCURRENT = 'CONCURRENT_TRANSACTIONS';
@@ -19,7 +16,7 @@ const CONCURRENT_WAIT_MS = 50;
 export interface AtomicPublisherOptions extends Omit<BrokerTarget, 'onFault'> {
   /** Opening a publisher of the same name ends the previous one. */
   name: string;
-  /** For tests only: awaited after every record was sent and before the transaction is committed. */
+  /** Tests only: awaited before the transaction is committed. */
   beforeCommit?: () => Promise<void>;
 }
 
@@ -31,10 +28,7 @@ const createPartitioner =
     return message.key == null ? 0 : toPartition(message.key as Buffer, partitionMetadata.length);
   };
 
-/**
- * Most bytes of one send. All records of a send that go to one partition are one batch, and brokers refuse a batch of
- * more than 1 MiB.
- */
+/** The records of a send for one partition are one batch, and brokers refuse batches of more than 1 MiB. */
 const SEND_BYTES_MAX = 900 * 1024;
 /** Bytes of a record besides its key, value and headers. */
 const RECORD_OVERHEAD_BYTES = 100;
@@ -57,13 +51,10 @@ function toSends(records: readonly TransactionRecord[]): TransactionRecord[][] {
 }
 
 function toTopicMessages(records: readonly TransactionRecord[]): TopicMessages[] {
-  const topics = new Map<string, TopicMessages>();
-  for (const { topic, partition, key, value, headers } of records) {
-    const found = topics.get(topic) ?? { topic, messages: [] };
-    found.messages.push({ key, value, headers, ...(partition === undefined ? {} : { partition }) });
-    topics.set(topic, found);
-  }
-  return [...topics.values()];
+  const toMessage = ({ partition, key, value, headers }: TransactionRecord) =>
+    partition === undefined ? { key, value, headers } : { key, value, headers, partition };
+  const topics = Map.groupBy(records, ({ topic }) => topic);
+  return [...topics].map(([topic, own]) => ({ topic, messages: own.map(toMessage) }));
 }
 
 const isConcurrent = (error: unknown) => error instanceof Error && 'type' in error && error.type === CONCURRENT;
@@ -85,12 +76,11 @@ async function openTransaction(producer: Producer, records: readonly Transaction
 }
 
 /**
- * Opens the publisher of a name. When this resolves, the last transaction of an earlier publisher of that name is
- * either published as a whole or aborted, and brokers refuse anything more from it.
+ * Opens the publisher of a name. Its previous publisher is fenced, and its last transaction is committed or aborted.
  * @throws Error when the brokers do not answer
  */
 export async function openAtomicPublisher(options: AtomicPublisherOptions): Promise<AtomicPublisher> {
-  // Loaded here, because most processes open no publisher.
+  // Most processes open no publisher.
   const { Kafka, logLevel } = await import('kafkajs');
   await Promise.all([import('../consumer/kafkajs-overrides.ts'), import('../kafkajs-clock.ts')]);
   const kafka = new Kafka({
@@ -110,7 +100,7 @@ export async function openAtomicPublisher(options: AtomicPublisherOptions): Prom
   });
   await producer.connect();
   try {
-    // Starting a transaction is what takes the name over. Nothing was sent in it, so it is aborted.
+    // Starting a transaction fences the previous publisher.
     await (await producer.transaction()).abort();
   } catch (error) {
     await producer.disconnect();
@@ -120,7 +110,7 @@ export async function openAtomicPublisher(options: AtomicPublisherOptions): Prom
     async publish(records) {
       const transaction = await openTransaction(producer, records);
       await options.beforeCommit?.();
-      // If a commit gets no answer, only the log can tell whether it took place. So it is never aborted here.
+      // Without an answer the transaction may be committed, so it is never aborted here.
       await transaction.commit();
     },
     close: () => producer.disconnect(),

@@ -32,12 +32,9 @@ interface Commit {
 async function readCommits(admin: Admin, groupId: string): Promise<Commit[]> {
   const [group] = await admin.listConsumerGroupOffsets({ groups: [groupId] });
   const commits = (group?.topics ?? []).flatMap(({ name: topic, partitions }) =>
-    partitions.map(({ partitionIndex: partition, committedOffset, metadata }) => ({
-      topic,
-      partition,
-      metadata: metadata ?? '',
-      offset: Number(committedOffset),
-    })),
+    partitions.map(({ partitionIndex: partition, committedOffset, metadata }) => {
+      return { topic, partition, metadata: metadata ?? '', offset: Number(committedOffset) };
+    }),
   );
   const known = commits.filter(({ offset }) => offset >= 0);
   return known.sort((one, other) => one.topic.localeCompare(other.topic) || one.partition - other.partition);
@@ -56,67 +53,47 @@ type PartitionName = { readonly topic: string; readonly partition: number };
 
 async function readBatchAt(admin: Admin, { topic, partition, offset }: PartitionName & { offset: number }) {
   const { topicId, connection } = await connectToLeader(admin, { topic, partition });
-  const wanted = {
-    partition,
-    fetchOffset: BigInt(offset),
-    partitionMaxBytes: ONE_BATCH_BYTES,
-    currentLeaderEpoch: NO_EPOCH,
-    lastFetchedEpoch: NO_EPOCH,
-  };
+  const epochs = { currentLeaderEpoch: NO_EPOCH, lastFetchedEpoch: NO_EPOCH };
+  const wanted = { partition, fetchOffset: BigInt(offset), partitionMaxBytes: ONE_BATCH_BYTES, ...epochs };
   // The batch was read before, so its transaction has ended.
   const { responses } = await sendFetch(connection, { topicId, partitions: [wanted] }, READ_UNCOMMITTED);
   const batch = responses[0]?.partitions[0]?.records?.[0];
   if (batch === undefined) return null;
-  const mark: LogMark = {
-    base: Number(batch.firstOffset),
-    epoch: batch.partitionLeaderEpoch,
-    // Makes the checksum unsigned; the client reads it as signed or unsigned.
-    crc: batch.crc >>> 0,
-  };
-  return mark;
+  // Makes the checksum unsigned; the client reads it as signed or unsigned.
+  const crc = batch.crc >>> 0;
+  return { base: Number(batch.firstOffset), epoch: batch.partitionLeaderEpoch, crc } satisfies LogMark;
 }
 
-/**
- * A batch within the bounds of a log exists. A leader that was just elected may not show it yet, so the question is
- * repeated.
- */
+/** The batch at an offset within the bounds of a log. A leader that was just elected may not show it yet. */
 async function awaitBatchAt(admin: Admin, at: PartitionName & { offset: number }): Promise<LogMark> {
   for (let attempt = 1; attempt <= ATTEMPTS; attempt++) {
     const found = await readBatchAt(admin, at);
     if (found !== null) return found;
     await delay(ATTEMPT_WAIT_MS);
   }
-  throw new Error(`${at.topic}/${at.partition} does not show what it holds at ${at.offset}`);
+  throw new Error(`${at.topic}/${at.partition}: the leader does not show the batch at ${at.offset}. Try again later.`);
 }
 
-/** End of the records that leaders up to this epoch appended; null when the leader does not know. */
-async function readEpochEnd(
-  admin: Admin,
-  { topic, partition }: PartitionName,
-  leaderEpoch: number,
-): Promise<number | null> {
+/** End of the records appended up to this leader epoch; null when the leader does not know. */
+async function readEpochEnd(admin: Admin, { topic, partition }: PartitionName, leaderEpoch: number) {
   const { connection } = await connectToLeader(admin, { topic, partition });
-  const asked = { partitionIndex: partition, currentLeaderEpoch: NO_EPOCH, leaderEpoch };
-  const answer = await offsetForLeaderEpochV4.api.async(connection, NO_REPLICA, [{ name: topic, partitions: [asked] }]);
-  const end = Number(answer.topics[0]?.partitions[0]?.endOffset ?? -1);
+  const partitions = [{ partitionIndex: partition, currentLeaderEpoch: NO_EPOCH, leaderEpoch }];
+  const response = await offsetForLeaderEpochV4.api.async(connection, NO_REPLICA, [{ name: topic, partitions }]);
+  const end = Number(response.topics[0]?.partitions[0]?.endOffset ?? -1);
   return end < 0 ? null : end;
 }
 
 /** Commits for a group without members, from outside the group. */
-async function commitFromOutside(
-  admin: Admin,
-  group: string,
-  { topic, partition, offset, metadata }: Commit,
-): Promise<void> {
+async function commitFromOutside(admin: Admin, group: string, { topic, partition, offset, metadata }: Commit) {
   const [coordinator] = await admin.findCoordinator({ keyType: KEY_TYPE_GROUP, keys: [group] });
-  if (coordinator === undefined) throw new Error(`no broker keeps the offsets of ${group}`);
+  if (coordinator === undefined) throw new Error(`No broker stores the offsets of group ${group}.`);
   const connection = await connect(admin, coordinator);
   const at = { partitionIndex: partition, committedOffset: BigInt(offset), committedLeaderEpoch: NO_EPOCH };
   const partitions = [{ ...at, committedMetadata: metadata }];
   await offsetCommitV8.api.async(connection, group, NO_GENERATION, '', null, [{ name: topic, partitions }]);
 }
 
-/** The coordinator refuses a commit from outside while the group has members or is rebalancing. */
+/** The coordinator refuses commits from outside while the group has members or is rebalancing. */
 const isOfMembersOnly = (fault: unknown): boolean =>
   fault instanceof AggregateError && fault.errors.some(({ needsRejoin }) => needsRejoin === true);
 
@@ -128,10 +105,10 @@ async function moveGroup(
   const { topic, partition } = at;
   const { from, decidedAtMs } = decision;
   const commits = await readCommits(admin, groupId);
-  const stands = commits.find((each) => each.topic === topic && each.partition === partition);
-  const read = stands === undefined ? null : parseRead(stands.offset, stands.metadata);
+  const current = commits.find((each) => each.topic === topic && each.partition === partition);
+  const read = current === undefined ? null : parseRead(current.offset, current.metadata);
   if (read === null || !isDecisionFor(decision, read))
-    throw new Error(`${topic}/${partition}: ${groupId} has committed something else meanwhile`);
+    throw new Error(`${topic}/${partition}: the commit of ${groupId} has changed. List the offsets and decide again.`);
   const start = (await reader.bounds(topic)).find((each) => each.partition === partition)?.start ?? 0;
   const mark = from > start ? await awaitBatchAt(admin, { ...at, offset: from - 1 }) : null;
   const triedTo = read.triedTo > from ? read.triedTo : null;
@@ -145,7 +122,7 @@ async function moveGroup(
   }
 }
 
-/** Opens `GroupOffsets` on real brokers; connects with the first request. */
+/** Connects with the first request. */
 export function openGroupOffsets(options: LogReaderOptions): GroupOffsets {
   const admin = openAdmin(options);
   const reader = openLogReader(options);
@@ -161,8 +138,8 @@ export function openGroupOffsets(options: LogReaderOptions): GroupOffsets {
     const finding = compareWithLog(read, { start, end, found });
     const isReplaced = finding.kind === 'shortened' || finding.kind === 'exchanged';
     const epochEnd = isReplaced && mark !== null ? await readEpochEnd(admin, { topic, partition }, mark.epoch) : null;
-    const partsAt = epochEnd === null ? null : Math.min(Math.max(epochEnd, start), committed);
-    return { topic, partition, committed, readTo: read.end, mark, start, end, finding, divergesAt: partsAt };
+    const divergesAt = epochEnd === null ? null : Math.min(Math.max(epochEnd, start), committed);
+    return { topic, partition, committed, readTo: read.end, mark, start, end, finding, divergesAt };
   };
 
   return {

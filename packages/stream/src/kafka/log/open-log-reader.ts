@@ -1,3 +1,4 @@
+/** Reads ranges of the log without a group, from Kafka brokers. */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { LogBounds, LogReader, LogSection } from '../../log.ts';
 import type { StreamRecord } from '../../ports.ts';
@@ -20,27 +21,27 @@ import { connect, connectToLeader, groupByLeader, type LogReaderOptions, openAdm
 
 /** Short, because the requested records exist already. */
 const FETCH_WAIT_MS = 100;
-/** About a thousand records of usual size in one answer. A larger record is sent all the same. */
+/** About a thousand records in one response. A larger record is still sent. */
 const FETCH_BYTES_MAX = 1024 * 1024;
-/** A partition without a leader has a new one within seconds. Thirty times half a second is an outage. */
+/** A new leader is elected within seconds. */
 const ATTEMPTS = 30;
 const ATTEMPT_WAIT_MS = 500;
 const OFFSET_OUT_OF_RANGE = 1;
 
 class Reader {
   readonly #admin: Admin;
-  readonly #decided: (topic: string) => Promise<LogBounds[] | undefined>;
+  readonly #stable: (topic: string) => Promise<LogBounds[] | undefined>;
   readonly #uncommitted: (topic: string) => Promise<LogBounds[] | undefined>;
 
   constructor(options: LogReaderOptions) {
     this.#admin = openAdmin(options);
-    const askBounds = createBoundsReader(this.#admin);
-    this.#decided = batchCalls((topics) => askBounds(topics, READ_COMMITTED));
-    this.#uncommitted = batchCalls((topics) => askBounds(topics, READ_UNCOMMITTED));
+    const readBounds = createBoundsReader(this.#admin);
+    this.#stable = batchCalls((topics) => readBounds(topics, READ_COMMITTED));
+    this.#uncommitted = batchCalls((topics) => readBounds(topics, READ_UNCOMMITTED));
   }
 
   async bounds(topic: string, { readUncommitted = false }: { readUncommitted?: boolean } = {}): Promise<LogBounds[]> {
-    return (await (readUncommitted ? this.#uncommitted(topic) : this.#decided(topic))) ?? [];
+    return (await (readUncommitted ? this.#uncommitted(topic) : this.#stable(topic))) ?? [];
   }
 
   async committed(groupId: string, topic: string): Promise<Map<number, number>> {
@@ -58,8 +59,9 @@ class Reader {
       const reached = start !== null && start > at ? start : (next ?? at);
       empty = reached > at ? 0 : empty + 1;
       if (empty > 0 && range.isWhole !== true) return;
-      if (empty === ATTEMPTS) throw new Error(`${range.topic}/${range.partition} was read to ${at} of ${range.end}`);
-      // A leader that was just elected shows its records a moment later.
+      if (empty === ATTEMPTS)
+        throw new Error(`${range.topic}/${range.partition} was read only to ${at} of ${range.end}. Try again later.`);
+      // A leader that was just elected shows its records later.
       if (empty > 0) await delay(ATTEMPT_WAIT_MS);
       at = reached;
     }
@@ -69,7 +71,7 @@ class Reader {
   async #fetch(range: LogSection) {
     for (let attempt = 1; ; attempt++) {
       try {
-        return await this.#askRecords(range);
+        return await this.#fetchOnce(range);
       } catch (error) {
         if (attempt === ATTEMPTS) throw error;
         await delay(ATTEMPT_WAIT_MS);
@@ -77,24 +79,19 @@ class Reader {
     }
   }
 
-  async #askRecords({ topic, partition, start }: LogSection) {
+  async #fetchOnce({ topic, partition, start }: LogSection) {
     const { topicId, connection } = await connectToLeader(this.#admin, { topic, partition });
-    const wanted = {
-      partition,
-      currentLeaderEpoch: NO_EPOCH,
-      fetchOffset: BigInt(start),
-      lastFetchedEpoch: NO_EPOCH,
-      partitionMaxBytes: FETCH_BYTES_MAX,
-    };
-    const answer = await sendFetch(connection, { topicId, partitions: [wanted] });
-    const given = answer.responses[0]?.partitions[0];
-    if (given === undefined) throw new Error(`no answer for ${topic}/${partition}`);
-    // Retention has deleted these records meanwhile, so continue at the new start.
-    if (given.errorCode === OFFSET_OUT_OF_RANGE) {
+    const epochs = { currentLeaderEpoch: NO_EPOCH, lastFetchedEpoch: NO_EPOCH };
+    const wanted = { partition, fetchOffset: BigInt(start), partitionMaxBytes: FETCH_BYTES_MAX, ...epochs };
+    const response = await sendFetch(connection, { topicId, partitions: [wanted] });
+    const fetched = response.responses[0]?.partitions[0];
+    if (fetched === undefined) throw new Error(`${topic}/${partition} is missing in the leader's response.`);
+    // Retention deleted these records, so continue at the new start.
+    if (fetched.errorCode === OFFSET_OUT_OF_RANGE) {
       const now = (await this.bounds(topic)).find((each) => each.partition === partition);
       return { records: [], next: null, start: now === undefined || now.start <= start ? null : now.start };
     }
-    return { ...readCommitted(topic, given), start: null };
+    return { ...readCommitted(topic, fetched), start: null };
   }
 
   close(): Promise<void> {
@@ -103,71 +100,56 @@ class Reader {
 }
 
 type FetchTopic = Parameters<typeof fetchV17.api.async>[7][number];
-type FetchAnswer = Awaited<ReturnType<typeof fetchV17.api.async>>;
+type FetchResponse = Awaited<ReturnType<typeof fetchV17.api.async>>;
 
-/** Fetches. The client throws for an error code, but the fault has the answer, which is returned. */
+/** Fetches. For an offset out of range the client throws a fault with the response, which is returned. */
 export async function sendFetch(
   connection: Connection,
   topic: FetchTopic,
   isolation: number = READ_COMMITTED,
-): Promise<FetchAnswer> {
+): Promise<FetchResponse> {
+  const { id, epoch } = NO_SESSION;
+  const [wait, bytes] = [FETCH_WAIT_MS, FETCH_BYTES_MAX];
   try {
-    return await fetchV17.api.async(
-      connection,
-      FETCH_WAIT_MS,
-      1,
-      FETCH_BYTES_MAX,
-      isolation,
-      NO_SESSION.id,
-      NO_SESSION.epoch,
-      [topic],
-      [],
-      '',
-    );
+    return await fetchV17.api.async(connection, wait, 1, bytes, isolation, id, epoch, [topic], [], '');
   } catch (fault) {
-    const answer = (fault as { response?: FetchAnswer }).response;
-    const code = answer?.responses?.[0]?.partitions[0]?.errorCode;
-    if (answer !== undefined && code === OFFSET_OUT_OF_RANGE) return answer;
+    const { response } = fault as { response?: FetchResponse };
+    const code = response?.responses?.[0]?.partitions[0]?.errorCode;
+    if (response !== undefined && code === OFFSET_OUT_OF_RANGE) return response;
     throw fault;
   }
 }
 
-/** Opens a reader of the log on real brokers; connects with the first request. */
-export function openLogReader(options: LogReaderOptions): LogReader {
-  return new Reader(options);
-}
+/** Connects with the first request. */
+export const openLogReader = (options: LogReaderOptions): LogReader => new Reader(options);
 
 /**
- * Creates a question about one name that shares its request with all that are asked in the same turn of the event loop.
- * Copies of many logs are compared at the same moment: each comparison alone would cost the brokers three requests or more.
- * @param ask answers for several names at once; names without an answer are absent
+ * Combines calls for one name into requests for all names of the same turn of the event loop.
+ * @param request resolves several names together; names without a result are absent
  */
 export function batchCalls<T>(
-  ask: (names: readonly string[]) => Promise<ReadonlyMap<string, T>>,
+  request: (names: readonly string[]) => Promise<ReadonlyMap<string, T>>,
 ): (name: string) => Promise<T | undefined> {
-  let next: {
-    readonly names: Set<string>;
-    readonly answers: Promise<(name: string) => Promise<T | undefined>>;
-  } | null = null;
+  let next: { names: Set<string>; results: Promise<(name: string) => Promise<T | undefined>> } | null = null;
   const send = async (names: Set<string>) => {
     await new Promise((resolve) => setImmediate(resolve));
     next = null;
     try {
-      const answers = await ask([...names]);
-      return async (name: string) => answers.get(name);
+      const results = await request([...names]);
+      return async (name: string) => results.get(name);
     } catch (fault) {
       if (names.size === 1) throw fault;
       // One topic without a leader must not hide the others.
-      return async (name: string) => (await ask([name])).get(name);
+      return async (name: string) => (await request([name])).get(name);
     }
   };
   return async (name) => {
     if (next === null) {
       const names = new Set<string>();
-      next = { names, answers: send(names) };
+      next = { names, results: send(names) };
     }
     next.names.add(name);
-    return (await next.answers)(name);
+    return (await next.results)(name);
   };
 }
 
@@ -177,15 +159,14 @@ export interface ReadTopicOptions extends BrokerTarget {
 }
 
 /**
- * Reads a small topic, such as a compacted one, from its first record to its present end: one partition after the
- * other, each in the order of the log. Joins no group and commits nothing.
+ * Reads a small topic to its current end, one partition after the other, each in the order of the log.
  * @throws Error when the brokers do not answer, or there is no such topic
  */
 export async function readTopic({ topic, ...kafka }: ReadTopicOptions): Promise<StreamRecord[]> {
   const reader = openLogReader({ ...kafka, clientId: `read-${topic}` });
   try {
     const partitions = await reader.bounds(topic);
-    if (partitions.length === 0) throw new Error(`there is no topic ${topic}`);
+    if (partitions.length === 0) throw new Error(`There is no topic ${topic}. Create it first.`);
     const records: StreamRecord[] = [];
     for (const bounds of partitions) for await (const record of reader.read({ topic, ...bounds })) records.push(record);
     return records;
@@ -202,13 +183,7 @@ type Metadata = Awaited<ReturnType<Admin['metadata']>>;
 /** By topic and partition. */
 type Offsets = Map<string, number>;
 
-interface RequestedPartition {
-  readonly partitionIndex: number;
-  readonly currentLeaderEpoch: number;
-  readonly timestamp: bigint;
-}
-
-/** Whether asking again cannot help. One fault of the client may have several below it. */
+/** Whether a retry cannot help. One fault of the client may have several below it. */
 function isFinal(fault: unknown): boolean {
   if (!(fault instanceof Error)) return false;
   const isOne = (fault as { canRetry?: boolean }).canRetry === false;
@@ -222,30 +197,30 @@ async function listOffsets(
 ): Promise<Offsets> {
   const all = [...topics].flatMap(([topic, { partitions }]) =>
     partitions.map(({ leader, leaderEpoch }, partitionIndex) => {
-      // A leader refuses an epoch that is not its own: a former one does not tell an old end.
+      // A former leader refuses the current epoch, so it cannot return an old end.
       const partition = { partitionIndex, currentLeaderEpoch: leaderEpoch, timestamp: of.timestamp };
       return { leader, topic, partition };
     }),
   );
   const offsets: Offsets = new Map();
-  const askLeader = async ([leader, asked]: [number, Map<string, RequestedPartition[]>]) => {
+  const requestFrom = async ([leader, byTopic]: [number, Map<string, (typeof all)[number]['partition'][]>]) => {
     const broker = brokers.get(leader);
-    if (broker === undefined) throw new Error(`${[...asked.keys()].join(', ')} has a partition without a leader`);
-    const questions = [...asked].map(([name, partitions]) => ({ name, partitions }));
-    const answer = await listOffsetsV7.api.async(await connect(admin, broker), NO_REPLICA, of.isolation, questions);
-    for (const { name, partitions } of answer.topics)
+    if (broker === undefined) throw new Error(`${[...byTopic.keys()].join(', ')}: a partition has no leader`);
+    const requests = [...byTopic].map(([name, partitions]) => ({ name, partitions }));
+    const response = await listOffsetsV7.api.async(await connect(admin, broker), NO_REPLICA, of.isolation, requests);
+    for (const { name, partitions } of response.topics)
       for (const { partitionIndex, offset } of partitions) offsets.set(`${name}/${partitionIndex}`, Number(offset));
   };
-  await Promise.all([...groupByLeader(all)].map(askLeader));
+  await Promise.all([...groupByLeader(all)].map(requestFrom));
   return offsets;
 }
 
-/** @throws Error when an offset is missing: a log of which nothing is known must not look empty */
+/** @throws Error when an offset is missing: an unknown log must not appear empty */
 function toBounds({ topics }: Metadata, starts: Offsets, ends: Offsets): Map<string, LogBounds[]> {
   const boundsOf = (topic: string, partition: number): LogBounds => {
     const name = `${topic}/${partition}`;
     const [start, end] = [starts.get(name), ends.get(name)];
-    if (start === undefined || end === undefined) throw new Error(`the leader of ${name} does not tell its bounds`);
+    if (start === undefined || end === undefined) throw new Error(`The leader of ${name} returned no bounds.`);
     return { partition, start, end };
   };
   return new Map(
@@ -253,34 +228,32 @@ function toBounds({ topics }: Metadata, starts: Offsets, ends: Offsets): Map<str
   );
 }
 
-/** How the client names one of the topics of a request that does not exist. */
+/** The client's fault for a topic that does not exist. */
 const isUnknown = (fault: unknown, topic: string) =>
   fault instanceof UserError && fault.message === `Unknown topic ${topic}.`;
 
 /**
- * Creates the question for the bounds of several logs. It costs one request for metadata, and two to each leader: the
- * client's own `listOffsets` asks for the metadata again each time.
+ * Creates a function that reads the bounds of several logs: one request for metadata, and two to each leader.
  * @returns by topic; topics that do not exist are absent
  */
 function createBoundsReader(
   admin: Admin,
 ): (topics: readonly string[], isolation: number) => Promise<Map<string, LogBounds[]>> {
-  /** Topics that were there. A request that names one which is not there fails, so the others are looked for first. */
+  /** Known topics. A request that names an unknown one fails for all, so new names are listed first. */
   const seen = new Set<string>();
 
-  /** @throws Error when the brokers do not answer; the client has asked several times */
+  /** @throws Error when the brokers do not answer */
   const findExisting = async (topics: readonly string[]): Promise<readonly string[]> => {
     if (topics.every((topic) => seen.has(topic))) return topics;
     const listed = await admin.listTopics();
-    for (const topic of topics) {
+    for (const topic of topics)
       if (listed.includes(topic)) seen.add(topic);
       else seen.delete(topic);
-    }
     return topics.filter((topic) => seen.has(topic));
   };
 
-  const ask = async (topics: readonly string[], isolation: number): Promise<Map<string, LogBounds[]>> => {
-    // Repeated below and not by the client, which would also insist on a topic that was removed.
+  const request = async (topics: readonly string[], isolation: number): Promise<Map<string, LogBounds[]>> => {
+    // Without retries of the client, which would also wait for a deleted topic.
     const metadata = await admin.metadata({ topics: [...topics], forceUpdate: true, retries: 0 });
     const offsetsAt = (timestamp: bigint) => listOffsets(admin, metadata, { timestamp, isolation });
     const [starts, ends] = await Promise.all([offsetsAt(EARLIEST), offsetsAt(LATEST)]);
@@ -292,12 +265,12 @@ function createBoundsReader(
       const existing = await findExisting(topics);
       if (existing.length === 0) return new Map();
       try {
-        return await ask(existing, isolation);
+        return await request(existing, isolation);
       } catch (fault) {
         const removed = existing.find((topic) => isUnknown(fault, topic));
         if (removed !== undefined) seen.delete(removed);
         if (attempt === BOUNDS_ATTEMPTS || (removed === undefined && isFinal(fault))) throw fault;
-        // A leader has just changed, or is about to; or one broker knows of a topic that another one does not know.
+        // A leader is about to change, or brokers do not agree about a topic.
         if (removed === undefined || attempt > 1) await delay(BOUNDS_ATTEMPT_WAIT_MS);
       }
     }
@@ -307,10 +280,8 @@ function createBoundsReader(
 type FetchedPartition = ReturnType<typeof fetchV17.parseResponse>['responses'][number]['partitions'][number];
 type RecordBatch = NonNullable<FetchedPartition['records']>[number];
 
-function toHeaders(pairs: RecordBatch['records'][number]['headers']): StreamRecord['headers'] {
-  const entries = pairs.flatMap(([name, value]) => (name === null || value === null ? [] : [[String(name), value]]));
-  return Object.fromEntries(entries);
-}
+const toHeaders = (pairs: RecordBatch['records'][number]['headers']): StreamRecord['headers'] =>
+  Object.fromEntries(pairs.flatMap(([name, value]) => (name == null || value == null ? [] : [[String(name), value]])));
 
 function* toRecords(batch: RecordBatch, at: { topic: string; partition: number }): Generator<StreamRecord> {
   const isLogAppend = (batch.attributes & IS_LOG_APPEND) !== 0;
@@ -326,27 +297,26 @@ function* toRecords(batch: RecordBatch, at: { topic: string; partition: number }
 }
 
 /**
- * Returns the records of one answer without markers and without records of aborted transactions. The broker names an
- * aborted transaction by producer and first offset; it ends at its marker.
- * @returns the records, and the offset after the last batch; null when the answer has no batch
+ * The records of a response without markers and aborted records. An aborted transaction ends at its marker.
+ * @returns the records, and the offset after the last batch; null without a batch
  */
 function readCommitted(
   topic: string,
   partition: Pick<FetchedPartition, 'partitionIndex' | 'abortedTransactions' | 'records'>,
 ): { records: StreamRecord[]; next: number | null } {
   const aborted = [...(partition.abortedTransactions ?? [])].sort((a, b) => Number(a.firstOffset - b.firstOffset));
-  const undone = new Set<bigint>();
+  const aborting = new Set<bigint>();
   const records: StreamRecord[] = [];
   let next: number | null = null;
   for (const batch of partition.records ?? []) {
     const last = batch.firstOffset + BigInt(batch.lastOffsetDelta);
     next = Number(last) + 1;
-    while (aborted[0] !== undefined && aborted[0].firstOffset <= last) undone.add(aborted.shift()!.producerId);
+    while (aborted[0] !== undefined && aborted[0].firstOffset <= last) aborting.add(aborted.shift()!.producerId);
     if ((batch.attributes & IS_CONTROL) !== 0) {
-      if (isAbortMarker(batch.records[0]?.key)) undone.delete(batch.producerId);
+      if (isAbortMarker(batch.records[0]?.key)) aborting.delete(batch.producerId);
       continue;
     }
-    if ((batch.attributes & IS_TRANSACTIONAL) !== 0 && undone.has(batch.producerId)) continue;
+    if ((batch.attributes & IS_TRANSACTIONAL) !== 0 && aborting.has(batch.producerId)) continue;
     for (const each of toRecords(batch, { topic, partition: partition.partitionIndex })) records.push(each);
   }
   return { records, next };

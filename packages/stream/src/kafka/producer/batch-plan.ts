@@ -2,14 +2,11 @@ import type { PublishedRecord, RecordMetadata } from '../../ports.ts';
 import { BATCH_HEAD_BYTES, RecordSizes } from './record-batch.ts';
 import type { Wire } from './sender.ts';
 
-/**
- * One call of `send`. It is finished when its last record is. A plain object with counters instead of a promise,
- * because there may be tens of thousands per second.
- */
+/** One call of `send`: a plain object with counters, because there may be tens of thousands per second. */
 export interface Shipment {
   readonly records: readonly PublishedRecord[];
   readonly bytes: number;
-  /** By `performance.now()`, because the wall clock may be set. */
+  /** By `performance.now()`. */
   readonly dueAt: number;
   /** No attempt begins after this time of the same clock; infinite for most. */
   readonly attemptsUntil: number;
@@ -18,10 +15,10 @@ export interface Shipment {
   /** Number of records that are neither acknowledged nor failed. */
   open: number;
   fault: Error | null;
-  /** Null after it was called. */
+  /** Null after the call. */
   done: ((fault: Error | null) => void) | null;
-  /** Called with the place of the shipment's only record before `done`; absent when it is not needed. */
-  readonly onStored?: (place: RecordMetadata) => void;
+  /** Called before `done` with the offset of the shipment's only record. */
+  readonly onStored?: (stored: RecordMetadata) => void;
 }
 
 /** Records of one partition that are sent together under one sequence number. */
@@ -34,18 +31,12 @@ export interface Batch {
   bytesMax: number;
 }
 
-/**
- * Size at which a request is closed. After a pause of the broker, a backlog in one request of 16 MB never recovered
- * (measured), because it exceeded every time-out.
- */
+/** A backlog in one request of 16 MB exceeded every time-out after a pause of the broker, and never recovered. */
 const REQUEST_BYTES_MAX = 4 * 1024 * 1024;
 /** Less than the default limit of a topic, 1 MB. A larger record is sent alone. */
 const PARTITION_BYTES_MAX = 900 * 1024;
 
-/**
- * Chooses partitions: the record's own, else by its key, else in turn, the same one for all keyless records of a
- * shipment.
- */
+/** Chooses partitions: the record's own, else by its key, else in turn, one for all keyless records of a shipment. */
 export function createPartitioner(wire: Wire, toPartition: (key: Buffer, count: number) => number) {
   let turn = 0;
   let last: Shipment | null = null;
@@ -64,7 +55,7 @@ export function createPartitioner(wire: Wire, toPartition: (key: Buffer, count: 
     }
     if (shipment !== last) turn = (turn + 1) % 0x3fffffff;
     last = shipment;
-    // skips partitions without a leader
+    // Skips partitions without a leader.
     for (let step = 0; step < count; step++)
       if (wire.leaderOf(record.topic, (turn + step) % count) >= 0) return (turn + step) % count;
     return turn % count;
@@ -72,8 +63,8 @@ export function createPartitioner(wire: Wire, toPartition: (key: Buffer, count: 
 }
 
 /**
- * Moves records from the front of `queue` into batches, at most one per partition, until a limit is reached or the
- * queue is empty. Keeps the order: the first record that does not fit ends the request.
+ * Moves records from the front of `queue` into batches, at most one per partition. The first record that does not fit ends
+ * the request, which keeps the order.
  */
 export function takeBatches(
   queue: Shipment[],
@@ -93,12 +84,12 @@ export function takeBatches(
   return plan.batches;
 }
 
-/** Whether no attempt for a shipment may begin. The next check of time-outs fails it. */
+/** Whether no attempt for a shipment may begin. */
 function isOver({ attemptsUntil }: Shipment): boolean {
   return attemptsUntil !== Number.POSITIVE_INFINITY && attemptsUntil <= performance.now();
 }
 
-/** The time after which no attempt for a batch begins: the earliest of its records. */
+/** The earliest time of its records. */
 export function attemptsUntilOf({ owners }: Batch): number {
   let until = Number.POSITIVE_INFINITY;
   for (const { shipment } of owners) until = Math.min(until, shipment.attemptsUntil);
@@ -111,7 +102,7 @@ class RequestPlan {
   readonly #topics = new Map<string, Batch[]>();
   readonly #sizes = new RecordSizes();
   #bytes = 0;
-  /** Cache: topic of the previous record, usually that of the next one too, and its batches by partition. */
+  /** Cache: topic of the previous record, and its batches by partition. */
   #topic = '';
   #ofTopic: Batch[] = [];
 

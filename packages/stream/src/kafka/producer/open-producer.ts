@@ -21,22 +21,22 @@ import { ProduceFault, toVerdict, type Verdict } from './broker-faults.ts';
 import { RecordSizes } from './record-batch.ts';
 import { type EncodedBatch, Sender, type Wire } from './sender.ts';
 
-/** Shorter than the 30 s after which clients of the gateway give up, so that nothing is sent after their retry. */
+/** Shorter than the 30 s after which clients of the gateway give up and retry. */
 const DELIVERY_TIMEOUT_MS = 20_000;
 /** Well within the 25 s that a service has to shut down. */
 const CLOSE_TIMEOUT_MS = 10_000;
-/** After this time without an answer the brokers count as hanging, and the producer is not ready. */
+/** After this time without a response the producer is not ready. */
 const HANGING_MS = 2_000;
-/** An acknowledgement within this time shows that it is ready; otherwise a probe is sent. */
+/** A probe is sent after this time without an acknowledgement. */
 const PROVEN_MS = 5_000;
 const EXPIRY_CHECK_MS = 250;
-/** A broker may not know a new topic for a moment. */
+/** A broker may not know a new topic yet. */
 const TOPIC_ATTEMPTS = 5;
 const TOPIC_WAIT_MS = 200;
 
 export interface ProducerOptions extends BrokerTarget {
   clientId: string;
-  /** Topics that are looked up at the start and checked by `ready`. Others are looked up at their first record. */
+  /** Topics that are requested at the start and checked by `ready`. Others are requested at their first record. */
   topics?: readonly string[];
   /** Records that are neither acknowledged nor refused within this time fail. Default: 20 s. */
   deliveryTimeoutMs?: number;
@@ -46,14 +46,11 @@ export interface ProducerOptions extends BrokerTarget {
 }
 
 interface DeliveryOptions {
-  readonly onPlace?: Shipment['onStored'];
+  readonly onStored?: Shipment['onStored'];
   readonly attemptsMaxMs?: number | undefined;
 }
 
-/**
- * Opens an idempotent producer with acks=all and one send in flight. Records that arrive meanwhile form the next send,
- * so batches grow with the load and a single record does not wait. Resolves at once, even while no broker answers.
- */
+/** Opens an idempotent producer with acks=all and one send in flight. Resolves while no broker answers; see `ready`. */
 export async function openProducer(options: ProducerOptions): Promise<Producer> {
   return new KafkaProducer(options, openKafkaWire(options));
 }
@@ -64,7 +61,7 @@ class KafkaProducer implements Producer {
   readonly #partitionOf: ReturnType<typeof createPartitioner>;
   readonly #options: ProducerOptions;
   readonly #topics: Set<string>;
-  /** Topics to look up before the next send, and how often the cluster said that they do not exist. */
+  /** Topics to request before the next send, and how often the cluster did not know them. */
   readonly #missing = new Map<string, number>();
   /** Set while shipments are open. */
   #expiry: NodeJS.Timeout | null = null;
@@ -72,7 +69,7 @@ class KafkaProducer implements Producer {
   #queue: Shipment[] = [];
   /** All open shipments in order of arrival, for time-outs. */
   #open: Shipment[] = [];
-  #bytesHeld = 0;
+  bytesHeld = 0;
   #running = false;
   #runningSince = 0;
   #provenAt = Number.NEGATIVE_INFINITY;
@@ -88,34 +85,23 @@ class KafkaProducer implements Producer {
     void wire.refresh(this.#topics);
   }
 
-  get bytesHeld(): number {
-    return this.#bytesHeld;
-  }
-
   send(records: readonly OutgoingRecord[], done: (fault: Error | null) => void): void {
     this.#accept(records, done);
   }
 
   sendForOffset(record: PublishedRecord, { attemptsMaxMs }: SendForOffsetOptions = {}): Promise<RecordMetadata> {
     return new Promise((resolve, reject) => {
-      let place: RecordMetadata | null = null;
-      const done = (fault: Error | null) => {
-        if (fault !== null) reject(fault);
-        else if (place === null)
-          reject(new ProduceFault('UNKNOWN_PLACE', 'stored, but the broker does not tell where'));
-        else resolve(place);
-      };
-      const onPlace = (found: RecordMetadata) => {
-        place = found;
-      };
-      this.#accept([record], done, { onPlace, attemptsMaxMs });
+      const unknown = 'The record is stored, but its offset is unknown. Send it again.';
+      // `onStored` resolves first if the offset is known; the second call is then ignored.
+      const done = (fault: Error | null) => reject(fault ?? new ProduceFault('UNKNOWN_OFFSET', unknown));
+      this.#accept([record], done, { onStored: resolve, attemptsMaxMs });
     });
   }
 
   #accept(
     records: readonly PublishedRecord[],
     done: NonNullable<Shipment['done']>,
-    { onPlace, attemptsMaxMs = Number.POSITIVE_INFINITY }: DeliveryOptions = {},
+    { onStored, attemptsMaxMs = Number.POSITIVE_INFINITY }: DeliveryOptions = {},
   ) {
     if (this.#closing) return void queueMicrotask(() => done(new ProduceFault('CLOSED', 'the producer is closing')));
     if (records.length === 0) return void queueMicrotask(() => done(null));
@@ -138,15 +124,15 @@ class KafkaProducer implements Producer {
       open: records.length,
       fault: null,
       done,
-      onStored: onPlace,
+      onStored,
     };
-    this.#bytesHeld += bytes;
+    this.bytesHeld += bytes;
     this.#queue.push(shipment);
     this.#open.push(shipment);
     this.#expiry ??= setInterval(() => this.#expire(), EXPIRY_CHECK_MS).unref();
     if (this.#running) return;
     this.#running = true;
-    // Records that are sent in the same turn of the event loop still join this send.
+    // Records of the same turn of the event loop join this send.
     setImmediate(() => void this.#run());
   }
 
@@ -158,8 +144,8 @@ class KafkaProducer implements Producer {
         if (this.#missing.size > 0) await this.#findTopics();
         else await this.#sender.deliver(takeBatches(this.#queue, this.#partitionOf));
       } catch (error) {
-        // Nothing should throw here. If it does, the records fail instead of waiting forever.
-        this.#options.logger?.error({ error }, 'a send failed');
+        // Unexpected: the records fail instead of waiting for ever.
+        this.#options.logger?.error({ error }, 'send failed');
         for (const shipment of this.#open) this.#finish(shipment, new ProduceFault('UNEXPECTED', String(error)));
       }
       this.#queue = this.#queue.filter(({ done }) => done !== null);
@@ -169,7 +155,7 @@ class KafkaProducer implements Producer {
     this.#idle?.();
   }
 
-  /** Looks up new topics. Shipments to a topic that does not exist fail. */
+  /** Requests new topics. Shipments to a topic that does not exist fail. */
   async #findTopics() {
     const absent = await this.#wire.refresh(this.#missing.keys());
     for (const topic of [...this.#missing.keys()]) {
@@ -187,7 +173,7 @@ class KafkaProducer implements Producer {
     this.#missing.delete(topic);
     for (const shipment of this.#queue)
       if (shipment.records.some((record) => record.topic === topic))
-        this.#finish(shipment, new ProduceFault('UNKNOWN_TOPIC', `there is no topic ${topic}`));
+        this.#finish(shipment, new ProduceFault('UNKNOWN_TOPIC', `There is no topic ${topic}. Create it first.`));
   }
 
   #settle(shipment: Shipment, count: number, fault: Error | null) {
@@ -197,17 +183,17 @@ class KafkaProducer implements Producer {
     if (shipment.open === 0) this.#finish(shipment, shipment.fault);
   }
 
-  /** Frees the bytes and calls `done`, once. Its records in flight go on, but their results are ignored. */
+  /** Frees the bytes and calls `done`, once. Results of records in flight are then ignored. */
   #finish(shipment: Shipment, fault: Error | null) {
     const { done } = shipment;
     if (done === null) return;
     shipment.done = null;
-    this.#bytesHeld -= shipment.bytes;
+    this.bytesHeld -= shipment.bytes;
     try {
       done(fault);
     } catch (error) {
       // A throw of one caller must not stop the records of others.
-      this.#options.logger?.error({ error }, 'a callback of send threw');
+      this.#options.logger?.error({ error }, 'send callback threw');
     }
   }
 
@@ -215,7 +201,7 @@ class KafkaProducer implements Producer {
     if (this.#open.length === 0) return this.#endExpiry();
     const now = performance.now();
     for (const shipment of this.#open) {
-      // One that is being sent is settled by the sender, because its attempt may still succeed.
+      // An attempt in flight may still succeed, and is settled by the sender.
       const isOver = shipment.attemptsUntil <= now && shipment.taken === 0;
       if (shipment.dueAt > now && !isOver) continue;
       this.#finish(shipment, new ProduceFault('DELIVERY_TIMEOUT', 'no broker acknowledged the records in time'));
@@ -228,98 +214,76 @@ class KafkaProducer implements Producer {
   }
 
   /**
-   * False while a send hangs. True after a recent acknowledgement, else when the leader of every partition answers. The
-   * probe asks for offsets: that changes nothing, and a broker that is up but does not lead yet refuses it, unlike
-   * metadata.
+   * False while a send hangs. True after a recent acknowledgement, else when the leaders of all partitions return offsets,
+   * which a broker that does not lead yet refuses.
    */
   async ready(): Promise<boolean> {
     const now = performance.now();
     if (this.#closing || (this.#running && now - this.#runningSince > HANGING_MS)) return false;
     if (now - this.#provenAt < PROVEN_MS) return true;
-    const answered = this.#wire.probe([...this.#topics]).then(
-      () => true,
-      () => false,
-    );
-    return await waitAtMost(HANGING_MS, answered, () => false);
+    const probe = this.#wire.probe([...this.#topics]);
+    const isAnswering = probe.then(() => true).catch(() => false);
+    return await waitAtMost(HANGING_MS, isAnswering, () => false);
   }
 
   async close(): Promise<void> {
     if (this.#closing) return;
     this.#closing = true;
     if (this.#running) {
-      const flushed = new Promise<void>((resolve) => {
-        this.#idle = resolve;
-      });
-      await waitAtMost(CLOSE_TIMEOUT_MS, flushed, () => {});
+      const flushed = Promise.withResolvers<void>();
+      this.#idle = flushed.resolve;
+      await waitAtMost(CLOSE_TIMEOUT_MS, flushed.promise, () => {});
     }
     this.#endExpiry();
     for (const shipment of this.#open) this.#finish(shipment, new ProduceFault('CLOSED', 'not acknowledged in time'));
-    await waitAtMost(
-      HANGING_MS,
-      this.#wire.close().catch(() => {}),
-      () => {},
-    );
+    const closed = this.#wire.close().catch(() => {});
+    await waitAtMost(HANGING_MS, closed, () => {});
   }
 }
 
 const PRODUCE_KEY = 0;
 const PRODUCE_VERSION = 9;
-/**
- * Longer than the leader waits for its replicas, and a quarter of the delivery time-out, so that a retry can still
- * reach another broker.
- */
+/** Longer than the leader waits for its replicas, and a quarter of the delivery time-out, which allows a retry. */
 const REQUEST_TIMEOUT_MS = 5_000;
 const CONNECT_TIMEOUT_MS = 3_000;
 const NO_LEADER = -1;
 
-type ProduceAnswer = ReturnType<typeof produceV9.parseResponse>;
+type ProduceResponse = ReturnType<typeof produceV9.parseResponse>;
 
-interface KafkaWireOptions extends BrokerTarget {
-  clientId: string;
-  /** Called with the broker's time of each stored batch, on topics that have it. */
-  onLogTime?: ((loggedAtMs: number) => void) | undefined;
-}
-
-/** A real cluster, with the connections and metadata of @platformatic/kafka. */
 interface KafkaWire extends Wire {
-  /** Asks every leader of these topics for the ends of its logs. Rejects unless all of them answer as leaders. */
+  /** Requests the log ends of these topics. Rejects unless all leaders return them. */
   probe(topics: readonly string[]): Promise<void>;
   close(): Promise<void>;
 }
 
-function toVerdicts(batches: readonly EncodedBatch[], answer: ProduceAnswer): Verdict[] {
+function toVerdicts(batches: readonly EncodedBatch[], response: ProduceResponse): Verdict[] {
   const verdicts = new Map<string, Verdict>();
-  for (const topic of answer.responses)
+  for (const topic of response.responses)
     for (const { index, errorCode, baseOffset, logAppendTimeMs } of topic.partitionResponses) {
       const base = { offset: Number(baseOffset), loggedAtMs: Number(logAppendTimeMs) };
       verdicts.set(`${topic.name}/${index}`, toVerdict(errorCode, base));
     }
   return batches.map(
     ({ topic, partition }) =>
-      verdicts.get(`${topic}/${partition}`) ?? { kind: 'again', ambiguous: true, code: 'NO_ANSWER' },
+      verdicts.get(`${topic}/${partition}`) ?? { kind: 'retry', ambiguous: true, code: 'NO_ANSWER' },
   );
-}
-
-/** Gets the response out of a fault: the client throws for a response with error codes. */
-function toAnswer(fault: Error & { response?: ProduceAnswer }): ProduceAnswer | undefined {
-  return fault.response?.responses === undefined ? undefined : fault.response;
 }
 
 /** Metadata of the cluster, and connections to its brokers. */
 class Cluster {
   readonly client: Base;
   brokers = new Map<number, { host: string; port: number }>();
-  /** Leaders by topic and partition. Stays unchanged when a refresh fails. */
+  /** By topic and partition. Unchanged when a refresh fails. */
   readonly leaders = new Map<string, number[]>();
 
-  constructor(options: KafkaWireOptions) {
+  constructor(options: ProducerOptions) {
     this.client = new Base({
       clientId: options.clientId,
       bootstrapBrokers: [...options.brokers],
       ...toPlatformaticSecurity(options),
       requestTimeout: REQUEST_TIMEOUT_MS,
       connectTimeout: CONNECT_TIMEOUT_MS,
-      // One retry, to reach another broker. The sender does the waiting.
+      // One retry, to reach another broker. The sender waits.
       retries: 1,
       retryDelay: 100,
     });
@@ -328,7 +292,7 @@ class Cluster {
 
   async connect(node: number): Promise<Connection> {
     const broker = this.brokers.get(node);
-    if (broker === undefined) throw new Error(`broker ${node} is not known`);
+    if (broker === undefined) throw new Error(`Broker ${node} is not in the metadata.`);
     return await connect(this.client, broker);
   }
 
@@ -337,21 +301,19 @@ class Cluster {
   }
 
   async refreshTopic(topic: string) {
-    const metadata = await this.client.metadata({ topics: [topic], forceUpdate: true });
-    this.brokers = metadata.brokers;
-    const found = metadata.topics.get(topic);
-    if (found === undefined) return;
-    const leaders = found.partitions.map(({ leader }) => (metadata.brokers.has(leader) ? leader : NO_LEADER));
-    this.leaders.set(topic, leaders);
+    const { brokers, topics } = await this.client.metadata({ topics: [topic], forceUpdate: true });
+    this.brokers = brokers;
+    const leaders = topics.get(topic)?.partitions.map(({ leader }) => (brokers.has(leader) ? leader : NO_LEADER));
+    if (leaders !== undefined) this.leaders.set(topic, leaders);
   }
 }
 
-/** One request per topic, because one unknown topic, or one without a leader, fails a whole request. */
+/** One request per topic, because an unknown topic or one without a leader fails a whole request. */
 async function refreshTopics(cluster: Cluster, topics: readonly string[]): Promise<string[]> {
   const absent: string[] = [];
   for (const topic of topics)
     await cluster.refreshTopic(topic).catch((fault: Error) => {
-      // The client also throws a `UserError` when only one side uses TLS. That is no absent topic.
+      // The client also throws a `UserError` when only one side uses TLS.
       if (fault instanceof UserError && !explainConnection('Kafka', fault).isRefusal) absent.push(topic);
     });
   return absent;
@@ -361,42 +323,39 @@ async function initProducer(cluster: Cluster) {
   if (cluster.brokers.size === 0) await cluster.refreshBrokers();
   const nodes = [...cluster.brokers.keys()];
   const node = nodes[Math.floor(Math.random() * nodes.length)]!;
-  const answer = await initProducerIdV4.api.async(await cluster.connect(node), null, 0, -1n, -1);
-  return { producerId: answer.producerId, producerEpoch: answer.producerEpoch };
+  const response = await initProducerIdV4.api.async(await cluster.connect(node), null, 0, -1n, -1);
+  return { producerId: response.producerId, producerEpoch: response.producerEpoch };
 }
 
 async function produceTo(cluster: Cluster, node: number, batches: readonly EncodedBatch[]): Promise<Verdict[]> {
-  const again = (ambiguous: boolean, code: string): Verdict[] =>
-    batches.map(() => ({ kind: 'again', ambiguous, code }));
+  const retry = (ambiguous: boolean, code: string): Verdict[] =>
+    batches.map(() => ({ kind: 'retry', ambiguous, code }));
   let connection: Connection;
   try {
     connection = await cluster.connect(node);
   } catch {
-    return again(false, 'NO_CONNECTION');
+    return retry(false, 'NO_CONNECTION');
   }
-  // Connecting takes up to `CONNECT_TIMEOUT_MS`.
+  // Connecting may have taken too long.
   const now = performance.now();
-  if (batches.some(({ attemptsUntil }) => attemptsUntil <= now)) return again(false, 'NO_CONNECTION');
+  if (batches.some(({ attemptsUntil }) => attemptsUntil <= now)) return retry(false, 'NO_CONNECTION');
   return await new Promise((resolve) => {
     const request = () => toProduceRequest(batches);
-    const settle = (fault: Error | null, answer?: ProduceAnswer) => {
-      const given = fault === null ? answer : toAnswer(fault);
-      resolve(given === undefined ? again(true, 'NO_ANSWER') : toVerdicts(batches, given));
+    const settle = (fault: (Error & { response?: ProduceResponse }) | null, response?: ProduceResponse) => {
+      // The client throws for a response with error codes.
+      const given = fault === null ? response : fault.response;
+      resolve(given?.responses === undefined ? retry(true, 'NO_ANSWER') : toVerdicts(batches, given));
     };
     connection.send(PRODUCE_KEY, PRODUCE_VERSION, request, produceV9.parseResponse, true, true, settle);
   });
 }
 
 async function requestEnds(cluster: Cluster, node: number, topics: Map<string, number[]>) {
-  const questions = [...topics].map(([name, partitions]) => ({
+  const requests = [...topics].map(([name, partitions]) => ({
     name,
-    partitions: partitions.map((partitionIndex) => ({
-      partitionIndex,
-      currentLeaderEpoch: NO_EPOCH,
-      timestamp: LATEST,
-    })),
+    partitions: partitions.map((at) => ({ partitionIndex: at, currentLeaderEpoch: NO_EPOCH, timestamp: LATEST })),
   }));
-  await listOffsetsV7.api.async(await cluster.connect(node), NO_LEADER, 0, questions);
+  await listOffsetsV7.api.async(await cluster.connect(node), NO_LEADER, 0, requests);
 }
 
 async function probeLeaders(cluster: Cluster, topics: readonly string[]) {
@@ -405,10 +364,10 @@ async function probeLeaders(cluster: Cluster, topics: readonly string[]) {
   const all = topics.flatMap((topic) =>
     (cluster.leaders.get(topic) ?? []).map((leader, partition) => ({ leader, topic, partition })),
   );
-  await Promise.all([...groupByLeader(all)].map(([node, asked]) => requestEnds(cluster, node, asked)));
+  await Promise.all([...groupByLeader(all)].map(([node, byTopic]) => requestEnds(cluster, node, byTopic)));
 }
 
-function openKafkaWire(options: KafkaWireOptions): KafkaWire {
+function openKafkaWire(options: ProducerOptions): KafkaWire {
   const cluster = new Cluster(options);
   const { onLogTime } = options;
   return {
@@ -428,29 +387,21 @@ function openKafkaWire(options: KafkaWireOptions): KafkaWire {
 }
 
 const ACKS_ALL = -1;
-/** How long a leader waits for its replicas. Shorter than the time-out of a request. */
+/** Shorter than the time-out of a request. */
 const REPLICATION_TIMEOUT_MS = 4_000;
 
 /**
- * A produce request of version 9 (the first flexible version, since Kafka 2.4; later ones only extend the answer):
- * transactional_id acks timeout_ms [name [index records TAGS] TAGS] TAGS. The bytes of the batches are not copied.
+ * A produce request of version 9 (since Kafka 2.4): transactional_id acks timeout_ms [name [index records TAGS] TAGS]
+ * TAGS. The bytes of the batches are not copied.
  */
 export function toProduceRequest(batches: readonly EncodedBatch[]): Writer {
-  const topics = new Map<string, EncodedBatch[]>();
-  for (const batch of batches) {
-    const same = topics.get(batch.topic);
-    if (same === undefined) topics.set(batch.topic, [batch]);
-    else same.push(batch);
-  }
+  const topics = [...Map.groupBy(batches, ({ topic }) => topic)];
   const writer = Writer.create().appendString(null).appendInt16(ACKS_ALL).appendInt32(REPLICATION_TIMEOUT_MS);
-  return writer
-    .appendArray([...topics], (w, [topic, partitions]) => {
-      w.appendString(topic).appendArray(partitions, (each, { partition, bytes }) => {
-        each
-          .appendInt32(partition)
-          .appendUnsignedVarInt(bytes.length + 1)
-          .appendFrom(new DynamicBuffer(bytes));
-      });
-    })
-    .appendTaggedFields();
+  writer.appendArray(topics, (w, [topic, partitions]) => {
+    w.appendString(topic).appendArray(partitions, (each, { partition, bytes }) => {
+      each.appendInt32(partition);
+      each.appendUnsignedVarInt(bytes.length + 1).appendFrom(new DynamicBuffer(bytes));
+    });
+  });
+  return writer.appendTaggedFields();
 }

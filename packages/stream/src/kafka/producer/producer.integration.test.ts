@@ -16,23 +16,23 @@ producerContract('kafka', async () => {
 });
 
 it.each([true, false])(
-  'tells the time of the log of a placed record, where the log gives one: %s',
+  'a producer returns the time of a stored record if the topic has log times: %s',
   async (logAppendTime) => {
     const fixture = await openKafkaFixture();
     const producer = await openProducer({ brokers: fixture.brokers, clientId: 'test' });
     const topic = await fixture.createTopic({ partitions: 2, logAppendTime });
     const record = { topic, key: Buffer.from('k'), value: Buffer.from('x') };
-    const places = await Promise.all([producer.sendForOffset(record), producer.sendForOffset(record)]);
+    const returned = await Promise.all([producer.sendForOffset(record), producer.sendForOffset(record)]);
     const stored = (await fixture.read(topic)).map(({ partition, offset, timestampMs }) => {
       return { partition, offset, loggedAtMs: logAppendTime ? timestampMs : null };
     });
-    expect(places).toEqual(stored);
+    expect(returned).toEqual(stored);
     await producer.close();
     await fixture.close();
   },
 );
 
-it('fails records for a topic that does not exist, and goes on with others', async () => {
+it('a producer fails records for a topic that does not exist, and stores others', async () => {
   const fixture = await openKafkaFixture();
   const producer = await openProducer({ brokers: fixture.brokers, clientId: 'test' });
   const topic = await fixture.createTopic({ partitions: 1 });
@@ -45,7 +45,7 @@ it('fails records for a topic that does not exist, and goes on with others', asy
   await fixture.close();
 });
 
-it('stores records of a topic that is new to it, also right behind those of another', async () => {
+it('a producer stores records of a topic that is new to it, also while it sends to another', async () => {
   const fixture = await openKafkaFixture();
   const topics = [await fixture.createTopic({ partitions: 1 }), await fixture.createTopic({ partitions: 1 })] as const;
   const producer = await openProducer({ brokers: fixture.brokers, clientId: 'test', deliveryTimeoutMs: 5_000 });
@@ -59,7 +59,7 @@ it('stores records of a topic that is new to it, also right behind those of anot
   await fixture.close();
 });
 
-it('is not ready, fails within the delivery time-out and ends no process while no broker answers', async () => {
+it('a producer without brokers is not ready, and fails records at the delivery time-out', async () => {
   const producer = await openProducer({ brokers: ['127.0.0.1:1'], clientId: 'test', deliveryTimeoutMs: 500 });
   expect(await producer.ready()).toBe(false);
   const sent = send(producer, [{ topic: 'any', key: null, value: Buffer.from('x') }]);
@@ -68,17 +68,17 @@ it('is not ready, fails within the delivery time-out and ends no process while n
   await producer.close();
 });
 
-it('fails a placed record once no attempt for it may begin any more, long before the delivery time-out', async () => {
+it('a producer fails a record at the deadline of its caller, long before the delivery time-out', async () => {
   const producer = await openProducer({ brokers: ['127.0.0.1:1'], clientId: 'test' });
   const began = performance.now();
-  const placed = producer.sendForOffset({ topic: 'any', key: null, value: Buffer.from('x') }, { attemptsMaxMs: 300 });
-  await expect(placed).rejects.toMatchObject({ code: 'DELIVERY_TIMEOUT' });
+  const sent = producer.sendForOffset({ topic: 'any', key: null, value: Buffer.from('x') }, { attemptsMaxMs: 300 });
+  await expect(sent).rejects.toMatchObject({ code: 'DELIVERY_TIMEOUT' });
   expect(performance.now() - began).toBeLessThan(10_000);
   expect(producer.bytesHeld).toBe(0);
   await producer.close();
 });
 
-it.each([-1, 1])('fails records at the delivery time-out also when the wall clock is set by %i h', async (hours) => {
+it.each([-1, 1])('the delivery time-out is the same when the wall clock is set by %i h', async (hours) => {
   const producer = await openProducer({ brokers: ['127.0.0.1:1'], clientId: 'test', deliveryTimeoutMs: 2_000 });
   const began = performance.now();
   const sent = send(producer, [{ topic: 'any', key: null, value: Buffer.from('x') }]);

@@ -12,14 +12,14 @@ interface Decoded {
   records: { key: Buffer | null; value: Buffer | null; headers: Record<string, Buffer>; offset: string }[];
 }
 
-// The decoder of another client, as an independent implementation of the format.
+// An independent implementation of the format.
 const require = createRequire(import.meta.url);
 const Decoder = require('kafkajs/src/protocol/decoder');
 const decodeBatch: (decoder: unknown) => Promise<Decoded> = require('kafkajs/src/protocol/recordBatch/v0/decoder');
 const crc32C: (data: Buffer) => number = require('kafkajs/src/protocol/recordBatch/crc32C');
 
 const bytes = fc.uint8Array({ maxLength: 300 }).map((array) => Buffer.from(array));
-// The other client collects headers in a plain object, so names such as `constructor` are excluded.
+// The other client collects headers in a plain object.
 const headerName = fc.string({ minLength: 1, unit: 'grapheme' }).filter((name) => !(name in {}));
 const headers = fc.dictionary(headerName, fc.oneof(bytes, fc.string()));
 const record: fc.Arbitrary<PublishedRecord> = fc.record({
@@ -30,16 +30,16 @@ const record: fc.Arbitrary<PublishedRecord> = fc.record({
 });
 
 function encode(records: readonly PublishedRecord[], at = 0): Buffer {
-  const room = records.reduce((sum, each) => sum + recordBytesMax(each), at + BATCH_HEAD_BYTES);
-  const target = Buffer.alloc(room, 0xaa);
+  const size = records.reduce((sum, each) => sum + recordBytesMax(each), at + BATCH_HEAD_BYTES);
+  const target = Buffer.alloc(size, 0xaa);
   const end = encodeBatch(target, at, records);
-  expect(end).toBeLessThanOrEqual(room);
+  expect(end).toBeLessThanOrEqual(size);
   const batch = target.subarray(at, end);
   stampBatch(batch, { producerId: 7n, producerEpoch: 3, sequence: 42 });
   return batch;
 }
 
-it('writes what another client reads: keys, values, headers, sequence and checksum', async () => {
+it('an encoded batch is read by another client: keys, values, headers, sequence and checksum', async () => {
   const property = fc.asyncProperty(fc.array(record, { minLength: 1, maxLength: 80 }), async (records) => {
     const batch = encode(records, 5);
     expect(batch.readUInt32BE(17)).toBe(crc32C(batch.subarray(21)));
@@ -63,7 +63,7 @@ it('writes what another client reads: keys, values, headers, sequence and checks
   await fc.assert(property, { numRuns: 100 });
 });
 
-it('frames values of every size of length field', async () => {
+it('an encoded batch has length fields of every size', async () => {
   for (const size of [0, 1, 63, 64, 8_191, 8_192, 1_048_575, 1_048_576]) {
     const value = Buffer.alloc(size, 'v');
     const decoded = await decodeBatch(new Decoder(encode([{ topic: 'topic', key: null, value }])));

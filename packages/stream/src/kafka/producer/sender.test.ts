@@ -1,7 +1,7 @@
 import { protocolErrorsCodesById } from '@platformatic/kafka';
 import { runsOf } from '@playline/testkit/runs';
 import fc from 'fast-check';
-import { afterEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, expect, it, vi } from 'vitest';
 import type { PublishedRecord, RecordMetadata } from '../../ports.ts';
 import { type BatchOutcome, FINE, SimulatedCluster, type SimulationOptions } from '../test/simulated-cluster.ts';
 import { type Shipment, takeBatches } from './batch-plan.ts';
@@ -14,13 +14,13 @@ const NOT_LEADER = 6;
 const LOST: BatchOutcome = { arrives: 'now', answer: 'lost' };
 const NEVER: BatchOutcome = { arrives: 'never', answer: 'lost' };
 
-/** Error codes of Kafka for records that were appended, when something fails while it waits for replicas. */
+/** Error codes of appended records, when something fails while the leader waits for replicas. */
 const AFTER_APPEND = [NOT_LEADER, 3, 56, 7, 20];
-/** Those, and all codes of the protocol, and an unknown one, after which the same bytes are sent again. */
-const AGAIN = [...AFTER_APPEND, ...Object.keys(protocolErrorsCodesById).map(Number), 32_000].filter(
-  (code) => toVerdict(code).kind === 'again',
+/** Those, all retriable codes of the protocol, and an unknown one. */
+const RETRIABLE = [...AFTER_APPEND, ...Object.keys(protocolErrorsCodesById).map(Number), 32_000].filter(
+  (code) => toVerdict(code).kind === 'retry',
 );
-/** Codes that prove that the request appended nothing. */
+/** Codes that prove that nothing was appended. */
 const FINAL = [TOPIC_AUTHORIZATION_FAILED, MESSAGE_TOO_LARGE, OUT_OF_ORDER, DUPLICATE, 18, 47, 59, 87];
 
 interface Plan {
@@ -37,7 +37,7 @@ async function run(plan: Plan, simulation: SimulationOptions = {}) {
   const partitions = simulation.partitions ?? 2;
   const acknowledged: string[] = [];
   const failed: string[] = [];
-  const places = new Map<string, RecordMetadata>();
+  const offsets = new Map<string, RecordMetadata>();
   const patience = [...(plan.patience ?? [])];
   let waiting: { shipment: Shipment; patience: number }[] = [];
   const onBatch = () => {
@@ -52,9 +52,9 @@ async function run(plan: Plan, simulation: SimulationOptions = {}) {
       return { topic: 't', key: null, value: Buffer.from(text.padEnd(plan.pad ?? 10, '.')) };
     });
     const done = (fault: Error | null) => void (fault === null ? acknowledged : failed).push(...texts);
-    const onPlace = (place: RecordMetadata) => void places.set(texts[0]!, place);
+    const onStored = (stored: RecordMetadata) => void offsets.set(texts[0]!, stored);
     const attemptsUntil = Number.POSITIVE_INFINITY;
-    return { records, bytes: 0, dueAt: 0, attemptsUntil, taken: 0, open: size, fault: null, done, onStored: onPlace };
+    return { records, bytes: 0, dueAt: 0, attemptsUntil, taken: 0, open: size, fault: null, done, onStored };
   };
   const partitionOf = (_: Shipment, { value }: PublishedRecord) =>
     Number.parseInt(value!.subarray(1).toString(), 10) % partitions;
@@ -66,7 +66,7 @@ async function run(plan: Plan, simulation: SimulationOptions = {}) {
   }
   cluster.arriveLate();
   const stored = Array.from({ length: partitions }, (_, partition) => cluster.values(partition));
-  return { cluster, sender, acknowledged, failed, places, stored };
+  return { cluster, sender, acknowledged, failed, offsets, stored };
 }
 
 function end(shipment: Shipment, fault: Error | null) {
@@ -82,9 +82,7 @@ function settle(shipment: Shipment, count: number, fault: Error | null) {
 
 type Outcome = Awaited<ReturnType<typeof run>>;
 
-/**
- * No acknowledged record is missing, none is stored twice, and each partition has its acknowledged records in order.
- */
+/** No acknowledged record is missing, none is stored twice, and each partition has them in order. */
 function expectExact({ acknowledged, stored }: Outcome): void {
   const all = stored.flat();
   const lost = acknowledged.filter((text) => !all.includes(text));
@@ -96,8 +94,8 @@ function expectExact({ acknowledged, stored }: Outcome): void {
   }
 }
 
-function expectPlaces({ places, stored }: Outcome): void {
-  for (const [text, { partition, offset }] of places) expect(stored[partition]![offset]).toBe(text);
+function expectOffsets({ offsets, stored }: Outcome): void {
+  for (const [text, { partition, offset }] of offsets) expect(stored[partition]![offset]).toBe(text);
 }
 
 const later = fc.integer({ min: 1, max: 6 });
@@ -105,22 +103,25 @@ const missed: fc.Arbitrary<BatchOutcome> = fc.oneof(
   { weight: 3, arbitrary: fc.constant(FINE) },
   fc.constantFrom<BatchOutcome>(LOST, NEVER, { arrives: 'never', answer: 'no connection' }),
   later.map((arrives): BatchOutcome => ({ arrives, answer: 'lost' })),
-  fc.record({ arrives: fc.constantFrom<BatchOutcome['arrives']>('now', 'never'), answer: fc.constantFrom(...AGAIN) }),
+  fc.record({
+    arrives: fc.constantFrom<BatchOutcome['arrives']>('now', 'never'),
+    answer: fc.constantFrom(...RETRIABLE),
+  }),
 );
 const refused: fc.Arbitrary<BatchOutcome> = fc.oneof(
   fc.constantFrom(...FINAL).map((answer): BatchOutcome => ({ arrives: 'never', answer })),
   fc.constantFrom(90, 150, 400).map((bytesMax): BatchOutcome => ({ ...FINE, bytesMax })),
 );
-const fates = fc.array(missed, { maxLength: 8 });
+const outcomes = fc.array(missed, { maxLength: 8 });
 const sends = (shipment: fc.Arbitrary<number>) =>
   fc.array(fc.array(shipment, { minLength: 1, maxLength: 4 }), { minLength: 1, maxLength: 5 });
 const size = fc.oneof({ weight: 2, arbitrary: fc.constant(1) }, fc.integer({ min: 1, max: 5 }));
 const simulation = (each: fc.Arbitrary<BatchOutcome>) =>
   fc.record({
-    fates: fc.array(each, { maxLength: 12 }),
+    outcomes: fc.array(each, { maxLength: 12 }),
     leaders: fc.array(fc.boolean(), { maxLength: 8 }),
     partitions: fc.integer({ min: 1, max: 3 }),
-    // 32,766 is the last epoch of a producer id
+    // The last epoch of a producer id is 32,766.
     firstEpoch: fc.constantFrom(0, 0, 32_765, 32_766),
     isOld: fc.boolean(),
   });
@@ -128,208 +129,185 @@ const patience = fc.array(fc.integer({ min: 1, max: 8 }), { maxLength: 12 });
 
 afterEach(() => void vi.useRealTimers());
 
-describe('the sender', () => {
-  it('stores every record once and in order, and acknowledges it, however requests and answers are lost', async () => {
-    const property = fc.asyncProperty(fates, sends(size), async (drawn, drawnSends) => {
-      const outcome = await run({ sends: drawnSends }, { outcomes: drawn });
-      expect(outcome.failed).toEqual([]);
-      expect(outcome.stored.flat().toSorted()).toEqual(outcome.acknowledged.toSorted());
+it('the sender stores every record once and in order, and acknowledges it, whatever requests and responses are lost', async () => {
+  const property = fc.asyncProperty(outcomes, sends(size), async (drawn, drawnSends) => {
+    const outcome = await run({ sends: drawnSends }, { outcomes: drawn });
+    expect(outcome.failed).toEqual([]);
+    expect(outcome.stored.flat().toSorted()).toEqual(outcome.acknowledged.toSorted());
+    expectExact(outcome);
+  });
+  await fc.assert(property, { numRuns: runsOf({ quick: 100, all: 300 }) });
+});
+
+it('the sender neither loses nor doubles an acknowledged record, whatever is refused, split and abandoned', async () => {
+  const property = fc.asyncProperty(
+    simulation(fc.oneof({ weight: 3, arbitrary: missed }, refused)),
+    fc.record({ sends: sends(size), patience, pad: fc.constantFrom(10, 40) }),
+    async (drawn, plan) => {
+      const outcome = await run(plan, drawn);
       expectExact(outcome);
-    });
-    await fc.assert(property, { numRuns: runsOf({ quick: 100, all: 300 }) });
-  });
-
-  it('neither loses what it acknowledged nor doubles anything, whatever is refused, split and given up meanwhile', async () => {
-    const property = fc.asyncProperty(
-      simulation(fc.oneof({ weight: 3, arbitrary: missed }, refused)),
-      fc.record({ sends: sends(size), patience, pad: fc.constantFrom(10, 40) }),
-      async (drawn, plan) => {
-        const outcome = await run(plan, drawn);
-        expectExact(outcome);
-        expect(outcome.acknowledged.length + outcome.failed.length).toBe(plan.sends.flat().reduce((a, b) => a + b, 0));
-      },
-    );
-    await fc.assert(property, { numRuns: runsOf({ quick: 300, all: 1_000 }) });
-  });
-
-  it('tells the place at which each lone record stands, also when only a repetition was answered', async () => {
-    const property = fc.asyncProperty(
-      simulation(missed),
-      sends(fc.constant(1)),
-      patience,
-      async (drawn, drawnSends, p) => {
-        const outcome = await run({ sends: drawnSends, patience: p }, drawn);
-        expectPlaces(outcome);
-        for (const text of outcome.acknowledged) expect([...outcome.places.keys()]).toContain(text);
-      },
-    );
-    await fc.assert(property, { numRuns: runsOf({ quick: 100, all: 300 }) });
-  });
-
-  it('takes no later record for one that was appended, refused with any retriable code, and then given up', async () => {
-    const wrong: number[] = [];
-    for (const answer of AGAIN) {
-      const plan = { sends: [[1], [1], [1]], patience: [1] };
-      const outcome = await run(plan, { outcomes: [{ arrives: 'now', answer }], partitions: 1 });
-      expect(outcome).toMatchObject({ failed: ['#0#'], acknowledged: ['#1#', '#2#'] });
-      if (outcome.stored.flat().length < 3 || outcome.places.get('#1#')?.offset !== 1) wrong.push(answer);
-    }
-    expect(wrong).toEqual([]);
-  });
-
-  it('ends the epoch of a batch that was given up only when the others of its send have settled', async () => {
-    // Partition 0 is given up after its first attempt. Partition 1 is stored then, and its answer is lost three times.
-    const plan = { sends: [[1, 1], [2]], patience: [2] };
-    const outcome = await run(plan, { outcomes: [LOST, LOST, LOST, LOST, LOST] });
-    expect(outcome).toMatchObject({
-      failed: ['#0#'],
-      stored: [
-        ['#0#', '#2#'],
-        ['#1#', '#3#'],
-      ],
-    });
-    expect(outcome.acknowledged).toEqual(['#1#', '#2#', '#3#']);
-    // A sequence number of the old epoch would have been refused in the new one, and cost a producer id.
-    expect(outcome.cluster.newProducerIds).toHaveLength(1);
-  });
-
-  it.each([0, 3])(
-    'gives no half of a split batch a number under which the other may stand, with another batch ambiguous %i times',
-    async (times) => {
-      // The first half is appended, then a retry is refused for good: whether it is stored is unknown.
-      const half: BatchOutcome[] = [
-        { arrives: 'now', answer: NOT_LEADER },
-        { arrives: 'never', answer: TOPIC_AUTHORIZATION_FAILED },
-      ];
-      const other = (round: number) => (round < times ? LOST : FINE);
-      const split: BatchOutcome = { ...FINE, bytesMax: 90 };
-      const fates = [split, ...half].flatMap((fate, round) => [fate, other(round)]);
-      const outcome = await run({ sends: [[1, 1, 1]] }, { outcomes: times === 0 ? [split, FINE, ...half] : fates });
-      expect(outcome).toMatchObject({ failed: ['#0#'], stored: [['#0#', '#2#'], ['#1#']] });
-      expect(outcome.acknowledged.toSorted()).toEqual(['#1#', '#2#']);
+      expect(outcome.acknowledged.length + outcome.failed.length).toBe(plan.sends.flat().reduce((a, b) => a + b, 0));
     },
   );
+  await fc.assert(property, { numRuns: runsOf({ quick: 300, all: 1_000 }) });
+});
 
-  it('does not split a batch that may be stored as a whole', async () => {
-    const appended: BatchOutcome = { arrives: 'now', answer: NOT_LEADER };
-    const smaller: BatchOutcome = { ...FINE, bytesMax: 90 };
-    const outcome = await run({ sends: [[1, 1], [1]] }, { outcomes: [appended, smaller], partitions: 1 });
-    expect(outcome).toMatchObject({ failed: ['#0#', '#1#'], acknowledged: ['#2#'], stored: [['#0#', '#1#', '#2#']] });
+it('the sender returns the offset of each lone record, also when only a repetition was answered', async () => {
+  const property = fc.asyncProperty(simulation(missed), sends(fc.constant(1)), patience, async (drawn, sends, p) => {
+    const outcome = await run({ sends, patience: p }, drawn);
+    expectOffsets(outcome);
+    for (const text of outcome.acknowledged) expect([...outcome.offsets.keys()]).toContain(text);
   });
+  await fc.assert(property, { numRuns: runsOf({ quick: 100, all: 300 }) });
+});
 
-  it.each([DUPLICATE, OUT_OF_ORDER])(
-    'believes no answer %i to a first attempt to be about its own batch',
-    async (code) => {
-      const outcome = await run({ sends: [[1]] }, { outcomes: [{ arrives: 'never', answer: code }], partitions: 1 });
-      expect(outcome).toMatchObject({ acknowledged: ['#0#'], stored: [['#0#']] });
-      expectPlaces(outcome);
-    },
-  );
+it('the sender mistakes no later record for one that was appended, refused with a retriable code, and abandoned', async () => {
+  const wrong: number[] = [];
+  for (const answer of RETRIABLE) {
+    const plan = { sends: [[1], [1], [1]], patience: [1] };
+    const outcome = await run(plan, { outcomes: [{ arrives: 'now', answer }], partitions: 1 });
+    expect(outcome).toMatchObject({ failed: ['#0#'], acknowledged: ['#1#', '#2#'] });
+    if (outcome.stored.flat().length < 3 || outcome.offsets.get('#1#')?.offset !== 1) wrong.push(answer);
+  }
+  expect(wrong).toEqual([]);
+});
 
-  it('takes a new producer id when the last epoch of the old one ends', async () => {
-    const plan = { sends: [[1], [1]], patience: [1] };
-    const { cluster, acknowledged } = await run(plan, { outcomes: [LOST], firstEpoch: 32_766 });
-    expect(acknowledged).toEqual(['#1#']);
-    expect(cluster.newProducerIds).toHaveLength(2);
-  });
+it('the sender ends the epoch of an abandoned batch only when the other batches of its send have settled', async () => {
+  // Partition 0 is abandoned after its first attempt. Partition 1 is stored, and its response is lost three times.
+  const plan = { sends: [[1, 1], [2]], patience: [2] };
+  const outcome = await run(plan, { outcomes: [LOST, LOST, LOST, LOST, LOST] });
+  expect(outcome.failed).toEqual(['#0#']);
+  expect(outcome.stored).toEqual([
+    ['#0#', '#2#'],
+    ['#1#', '#3#'],
+  ]);
+  expect(outcome.acknowledged).toEqual(['#1#', '#2#', '#3#']);
+  // A sequence number of the old epoch would have cost a producer id.
+  expect(outcome.cluster.newProducerIds).toHaveLength(1);
+});
 
-  it('keeps epoch and producer id while it never gave up a batch in flight', async () => {
-    const away: BatchOutcome = { arrives: 'never', answer: 'no connection' };
-    const { cluster, stored } = await run({ sends: [[1], [1]], patience: [1] }, { outcomes: [away], partitions: 1 });
-    expect(stored).toEqual([['#1#']]);
-    expect(cluster.log.get(0)![0]!.bytes.readInt16BE(51)).toBe(0);
-    expect(cluster.newProducerIds).toHaveLength(1);
-  });
+it.each([0, 3])(
+  'no half of a split batch gets a number under which the other may be stored, with another batch ambiguous %i times',
+  async (times) => {
+    // The first half is appended, then a retry is refused for good: whether it is stored is unknown.
+    const half: BatchOutcome[] = [
+      { arrives: 'now', answer: NOT_LEADER },
+      { arrives: 'never', answer: TOPIC_AUTHORIZATION_FAILED },
+    ];
+    const other = (round: number) => (round < times ? LOST : FINE);
+    const split: BatchOutcome = { ...FINE, bytesMax: 90 };
+    const all = [split, ...half].flatMap((each, round) => [each, other(round)]);
+    const outcome = await run({ sends: [[1, 1, 1]] }, { outcomes: times === 0 ? [split, FINE, ...half] : all });
+    expect(outcome).toMatchObject({ failed: ['#0#'], stored: [['#0#', '#2#'], ['#1#']] });
+    expect(outcome.acknowledged.toSorted()).toEqual(['#1#', '#2#']);
+  },
+);
 
-  it.each([
-    ['unsent', { arrives: 'never', answer: 'no connection' }, ['#2#']],
-    ['unanswered', LOST, ['#0#', '#1#', '#2#']],
-  ] as const)(
-    'begins no attempt for an %s record after the time that its caller waits, and stores later records once',
-    async (_what, fate, stored) => {
-      vi.useFakeTimers({ toFake: ['performance'] });
-      const onBatch = () => void vi.advanceTimersByTime(100);
-      const cluster = new SimulatedCluster({ outcomes: [fate as BatchOutcome], partitions: 1, onBatch });
-      const sender = new Sender(cluster, settle, 0);
-      const results: [string, string][] = [];
-      const toShipment = (text: string, attemptsMaxMs: number): Shipment => {
-        const records = [{ topic: 't', key: null, value: Buffer.from(text) }];
-        const done = (fault: Error | null) =>
-          void results.push([text, fault === null ? 'stored' : (fault as ProduceFault).code]);
-        const attemptsUntil = performance.now() + attemptsMaxMs;
-        return { records, bytes: 0, dueAt: 0, attemptsUntil, taken: 0, open: 1, fault: null, done };
-      };
-      const patient = Number.POSITIVE_INFINITY;
-      await sender.deliver(takeBatches([toShipment('#0#', 100), toShipment('#1#', patient)], () => 0));
-      await sender.deliver(takeBatches([toShipment('#2#', patient)], () => 0));
-      expect(results).toEqual([
-        ['#0#', 'DELIVERY_TIMEOUT'],
-        ['#1#', 'DELIVERY_TIMEOUT'],
-        ['#2#', 'stored'],
-      ]);
-      expect(cluster.values(0)).toEqual(stored);
-    },
-  );
+it('the sender does not split a batch that may be stored as a whole', async () => {
+  const appended: BatchOutcome = { arrives: 'now', answer: NOT_LEADER };
+  const smaller: BatchOutcome = { ...FINE, bytesMax: 90 };
+  const outcome = await run({ sends: [[1, 1], [1]] }, { outcomes: [appended, smaller], partitions: 1 });
+  expect(outcome).toMatchObject({ failed: ['#0#', '#1#'], acknowledged: ['#2#'], stored: [['#0#', '#1#', '#2#']] });
+});
 
-  it('takes no record into a batch after the time that its caller waits', () => {
-    const records = [{ topic: 't', key: null, value: Buffer.from('#0#') }];
-    const times = { dueAt: 0, attemptsUntil: performance.now() - 1 };
-    const late: Shipment = { records, bytes: 0, ...times, taken: 0, open: 1, fault: null, done: () => {} };
-    expect(takeBatches([late], () => 0)).toEqual([]);
-  });
+it.each([DUPLICATE, OUT_OF_ORDER])('code %i for a first attempt proves nothing about its batch', async (code) => {
+  const outcome = await run({ sends: [[1]] }, { outcomes: [{ arrives: 'never', answer: code }], partitions: 1 });
+  expect(outcome).toMatchObject({ acknowledged: ['#0#'], stored: [['#0#']] });
+  expectOffsets(outcome);
+});
 
-  it('ends the epoch when a send broke off by a fault of its own', async () => {
-    const cluster = new SimulatedCluster({ outcomes: [LOST], partitions: 1 });
-    const produce = cluster.produce;
-    cluster.produce = async (...args) => {
-      await produce.apply(cluster, args);
-      throw new Error('a fault of ours');
-    };
-    const sender = new Sender(cluster, settle, 0);
-    const results: (Error | null)[] = [];
-    const deliver = (text: string) => {
-      const record = { topic: 't', key: null, value: Buffer.from(text) };
-      const done = (fault: Error | null) => void results.push(fault);
-      const times = { dueAt: 0, attemptsUntil: Number.POSITIVE_INFINITY };
-      const shipment: Shipment = { records: [record], bytes: 0, ...times, taken: 0, open: 1, fault: null, done };
-      return sender.deliver(takeBatches([shipment], () => 0));
-    };
-    await expect(deliver('#0#')).rejects.toThrow('a fault of ours');
-    cluster.produce = produce;
-    await deliver('#1#');
-    expect(results).toEqual([null]);
-    expect(cluster.values(0)).toEqual(['#0#', '#1#']);
-  });
+const forgotten: BatchOutcome = { arrives: 'never', answer: OUT_OF_ORDER };
 
-  it('returns the places of single records in one batch, also when it is split', async () => {
-    const outcome = await run({ sends: [Array(8).fill(1)], pad: 90 }, { partitions: 1, bytesMax: BATCH_BYTES_MAX });
-    expect(outcome.cluster.log.get(0)!.length).toBeGreaterThan(1);
-    expect(outcome.places.size).toBe(8);
-    expectPlaces(outcome);
-  });
+it.each<[string, Plan, SimulationOptions, string[]]>([
+  [
+    'the last epoch of the old one ends',
+    { sends: [[1], [1]], patience: [1] },
+    { outcomes: [LOST], firstEpoch: 32_766 },
+    ['#0#'],
+  ],
+  ['the broker has forgotten the old one', { sends: [[2], [2], [2]] }, { outcomes: [FINE, FINE, forgotten] }, []],
+  [
+    'the broker refuses the old one for a batch that may be stored',
+    { sends: [[1], [1]] },
+    { outcomes: [LOST, forgotten], partitions: 1 },
+    ['#0#'],
+  ],
+])('the sender requests a new producer id when %s', async (_, plan, options, failed) => {
+  const outcome = await run(plan, options);
+  expect(outcome.failed).toEqual(failed);
+  expectExact(outcome);
+  expect(outcome.cluster.newProducerIds).toHaveLength(2);
+});
 
-  it('goes on under a new identity when the broker has forgotten it', async () => {
-    const { acknowledged, stored, cluster } = await run(
-      { sends: [[2], [2], [2]] },
-      { outcomes: [FINE, FINE, { arrives: 'never', answer: OUT_OF_ORDER }] },
-    );
-    expect(acknowledged).toHaveLength(6);
-    expect(stored.flat()).toHaveLength(6);
-    expect(cluster.newProducerIds).toHaveLength(2);
-  });
+it('the sender keeps epoch and producer id while no batch in flight was abandoned', async () => {
+  const away: BatchOutcome = { arrives: 'never', answer: 'no connection' };
+  const { cluster, stored } = await run({ sends: [[1], [1]], patience: [1] }, { outcomes: [away], partitions: 1 });
+  expect(stored).toEqual([['#1#']]);
+  expect(cluster.log.get(0)![0]!.bytes.readInt16BE(51)).toBe(0);
+  expect(cluster.newProducerIds).toHaveLength(1);
+});
 
-  it('takes a new producer id, not only an epoch, when the broker refuses the old one for a batch that may stand', async () => {
-    const refused: BatchOutcome = { arrives: 'never', answer: OUT_OF_ORDER };
-    const outcome = await run({ sends: [[1], [1]] }, { outcomes: [LOST, refused], partitions: 1 });
-    expect(outcome).toMatchObject({ failed: ['#0#'], acknowledged: ['#1#'] });
-    expect(outcome.cluster.newProducerIds).toHaveLength(2);
-  });
+/** A shipment of one record that reports its result as text. */
+function toShipment(
+  text: string,
+  report: (result: string) => void,
+  attemptsUntil = Number.POSITIVE_INFINITY,
+): Shipment {
+  const records = [{ topic: 't', key: null, value: Buffer.from(text) }];
+  const done = (fault: Error | null) =>
+    report(`${text} ${fault === null ? 'stored' : ((fault as ProduceFault).code ?? fault.message)}`);
+  return { records, bytes: 0, dueAt: 0, attemptsUntil, taken: 0, open: 1, fault: null, done };
+}
 
-  it('splits a batch that is too large, and fails the one record that is', async () => {
-    const many = await run({ sends: [[10]], pad: 90 }, { bytesMax: BATCH_BYTES_MAX });
-    expect(many.acknowledged).toHaveLength(10);
-    expect(many.stored.flat()).toHaveLength(10);
-    const large = await run({ sends: [[1]], pad: BATCH_BYTES_MAX }, { bytesMax: BATCH_BYTES_MAX });
-    expect(large).toMatchObject({ failed: ['#0#'], acknowledged: [] });
-  });
+it.each([
+  ['unsent', { arrives: 'never', answer: 'no connection' }, ['#2#']],
+  ['unanswered', LOST, ['#0#', '#1#', '#2#']],
+] as const)('an %s record is not attempted after the deadline of its caller', async (_, outcome, stored) => {
+  vi.useFakeTimers({ toFake: ['performance'] });
+  const onBatch = () => void vi.advanceTimersByTime(100);
+  const cluster = new SimulatedCluster({ outcomes: [outcome as BatchOutcome], partitions: 1, onBatch });
+  const sender = new Sender(cluster, settle, 0);
+  const results: string[] = [];
+  const open = (text: string, until?: number) => toShipment(text, (result) => results.push(result), until);
+  await sender.deliver(takeBatches([open('#0#', performance.now() + 100), open('#1#')], () => 0));
+  await sender.deliver(takeBatches([open('#2#')], () => 0));
+  expect(results).toEqual(['#0# DELIVERY_TIMEOUT', '#1# DELIVERY_TIMEOUT', '#2# stored']);
+  expect(cluster.values(0)).toEqual(stored);
+});
+
+it('a record joins no batch after the deadline of its caller', () => {
+  expect(takeBatches([toShipment('#0#', () => {}, performance.now() - 1)], () => 0)).toEqual([]);
+});
+
+it('the sender ends the epoch when a send fails unexpectedly', async () => {
+  const cluster = new SimulatedCluster({ outcomes: [LOST], partitions: 1 });
+  const produce = cluster.produce;
+  cluster.produce = async (...args) => {
+    await produce.apply(cluster, args);
+    throw new Error('unexpected');
+  };
+  const sender = new Sender(cluster, settle, 0);
+  const results: string[] = [];
+  const deliver = (text: string) =>
+    sender.deliver(takeBatches([toShipment(text, (result) => results.push(result))], () => 0));
+  await expect(deliver('#0#')).rejects.toThrow('unexpected');
+  cluster.produce = produce;
+  await deliver('#1#');
+  expect(results).toEqual(['#1# stored']);
+  expect(cluster.values(0)).toEqual(['#0#', '#1#']);
+});
+
+it('the sender returns the offsets of single records in one batch, also when it is split', async () => {
+  const outcome = await run({ sends: [Array(8).fill(1)], pad: 90 }, { partitions: 1, bytesMax: BATCH_BYTES_MAX });
+  expect(outcome.cluster.log.get(0)!.length).toBeGreaterThan(1);
+  expect(outcome.offsets.size).toBe(8);
+  expectOffsets(outcome);
+});
+
+it('the sender splits a batch that is too large, and fails only a record that is too large', async () => {
+  const many = await run({ sends: [[10]], pad: 90 }, { bytesMax: BATCH_BYTES_MAX });
+  expect(many.acknowledged).toHaveLength(10);
+  expect(many.stored.flat()).toHaveLength(10);
+  const large = await run({ sends: [[1]], pad: BATCH_BYTES_MAX }, { bytesMax: BATCH_BYTES_MAX });
+  expect(large).toMatchObject({ failed: ['#0#'], acknowledged: [] });
 });

@@ -13,31 +13,28 @@ export interface EncodedBatch {
   readonly attemptsUntil: number;
 }
 
-/** What the sender needs of a cluster. Small, so that tests can simulate a cluster that loses answers. */
+/** The cluster as the sender sees it. Tests simulate one that loses responses. */
 export interface Wire {
-  /** Number of partitions, or 0 when the topic is not known yet. */
+  /** 0 when the topic is not known yet. */
   partitionCount(topic: string): number;
-  /** Id of the leader of the partition, or -1. */
+  /** Id of the leader, or -1. */
   leaderOf(topic: string, partition: number): number;
   /** Refreshes the metadata of topics. @returns the topics that do not exist */
   refresh(topics: Iterable<string>): Promise<string[]>;
-  /** A producer id never used before, with its first epoch. */
+  /** An unused producer id with its first epoch. */
   newProducerId(): Promise<{ producerId: bigint; producerEpoch: number }>;
-  /**
-   * Sends batches to their leader with acks=all. Returns one verdict for each, in order. Never rejects: without an
-   * answer the verdict is `again`, ambiguous when bytes may have been sent.
-   */
+  /** Sends batches to their leader. Never rejects: returns one verdict for each, `retry` without a response. */
   produce(node: number, batches: readonly EncodedBatch[]): Promise<Verdict[]>;
 }
 
-/** Waits between attempts of one send. Short enough to continue within a second after a broker returns. */
+/** Waits between attempts of one send. */
 const RETRY_WAIT_MIN_MS = 50;
 const RETRY_WAIT_MAX_MS = 1_000;
-/** Sequence numbers wrap around here, as in brokers. */
+/** Sequence numbers wrap around, as in brokers. */
 const SEQUENCE_END = 2 ** 31;
-/** The last epoch of a producer id. After it a new id is needed. */
+/** The last epoch of a producer id. */
 const EPOCH_LAST = 32_766;
-/** How often a batch may get a new producer id before it fails. More would mean a broker that never accepts it. */
+/** How often a batch may get a new producer id before it fails. */
 const IDENTITY_CHANGES_MAX = 3;
 const ARENA_BYTES_MIN = 256 * 1024;
 
@@ -51,30 +48,22 @@ interface Flight {
   readonly batch: Batch;
   readonly bytes: Buffer;
   readonly attemptsUntil: number;
-  /** Its first sequence number after stamping. It stays the same from the first ambiguous attempt on. */
+  /** Its first sequence number. Fixed from the first ambiguous attempt on. */
   sequence: number;
-  /** An attempt with this sequence number was sent, but neither acknowledged nor refused for good: it may be stored. */
+  /** An attempt with this sequence number may be stored. */
   ambiguous: boolean;
   identityChanges: number;
 }
 
 export type Settle = (shipment: Shipment, count: number, fault: Error | null) => void;
 
-/**
- * What is needed before another batch gets a sequence number: nothing, the next epoch of this producer id, or another
- * id because a broker does not accept this one.
- */
+/** What the next batch needs before it gets a sequence number: nothing, the next epoch, or another producer id. */
 type Renewal = 'none' | 'epoch' | 'id';
 
 /**
- * Stores each record exactly once in the log, one send after the other.
- *
- * How a record is stored once: (1) A batch keeps its bytes and its sequence number from the first attempt that may have
- * been stored, so the broker recognises copies. (2) Only one batch per partition is in flight, so no later one can
- * overtake it. (3) The outcome of a sequence number may be unknown: its batch was given up, or refused after an attempt
- * that may have been stored. Then no other batch gets a number before the producer's epoch has ended. An epoch ends
- * only when none of its batches is ambiguous, because a copy is recognised only in the epoch of the attempt that it
- * repeats.
+ * Stores each record exactly once, one send after the other. A batch keeps bytes and sequence number from its first
+ * ambiguous attempt on, and is the only one of its partition in flight. If its outcome stays unknown, the producer's epoch
+ * ends before another batch gets a number, and only when no other batch is ambiguous.
  */
 export class Sender {
   readonly #wire: Wire;
@@ -85,22 +74,19 @@ export class Sender {
   #arena = Buffer.allocUnsafeSlow(ARENA_BYTES_MIN);
   #renewal: Renewal = 'none';
 
-  /**
-   * @param settle called once for every record, with a count of records of one shipment
-   * @param retryWaitMinMs first wait between attempts
-   */
+  /** @param settle called once for every record, with a count of records of one shipment */
   constructor(wire: Wire, settle: Settle, retryWaitMinMs = RETRY_WAIT_MIN_MS) {
     this.#wire = wire;
     this.#settle = settle;
     this.#retryWaitMinMs = retryWaitMinMs;
   }
 
-  /** Resolves when every record is acknowledged, refused, or given up by its caller. */
+  /** Resolves when every record is acknowledged, refused, or abandoned by its caller. */
   async deliver(batches: readonly Batch[]): Promise<void> {
     try {
       await this.#deliver(this.#encode(batches));
     } catch (error) {
-      // It is unknown here what was sent under which sequence number.
+      // It is unknown which sequence numbers were sent.
       this.#require('epoch');
       throw error;
     }
@@ -121,8 +107,8 @@ export class Sender {
   }
 
   /**
-   * Drops batches whose callers have given up. They send the records again, so further attempts would only make copies.
-   * The bytes of a batch are fixed, so one record that must not be sent any more fails those beside it.
+   * Drops batches whose callers have given up and send the records again. A batch has fixed bytes, so one expired record
+   * fails the others.
    */
   #dropGivenUp(flights: Flight[]): void {
     for (const flight of flights.filter(isGivenUp)) {
@@ -136,21 +122,18 @@ export class Sender {
   }
 
   #encode(batches: readonly Batch[]): Flight[] {
-    const room = batches.reduce((sum, { bytesMax }) => sum + bytesMax, 0);
+    const size = batches.reduce((sum, { bytesMax }) => sum + bytesMax, 0);
     // One buffer is enough: there is one send at a time, and the client copies a request before it writes it.
-    if (this.#arena.length < room) this.#arena = Buffer.allocUnsafeSlow(Math.max(room, this.#arena.length * 2));
-    let at = 0;
+    if (this.#arena.length < size) this.#arena = Buffer.allocUnsafeSlow(Math.max(size, this.#arena.length * 2));
+    let end = 0;
     return batches.map((batch) => {
-      const end = encodeBatch(this.#arena, at, batch.records);
-      const bytes = this.#arena.subarray(at, end);
-      at = end;
-      return createFlight(batch, bytes);
+      const start = end;
+      end = encodeBatch(this.#arena, start, batch.records);
+      return createFlight(batch, this.#arena.subarray(start, end));
     });
   }
 
-  /**
-   * Sends to every leader concerned, once; removes finished flights from the list. @returns whether there was progress
-   */
+  /** Sends once to every leader, and removes finished flights. @returns whether there was progress */
   async #attempt(flights: Flight[]): Promise<boolean> {
     if (!(await this.#identify(flights))) return false;
     const rounds = [...this.#byLeader(flights)].map(async ([node, sent]) => {
@@ -165,10 +148,7 @@ export class Sender {
     return progress;
   }
 
-  /**
-   * Makes sure that there is a producer identity. Renews it if needed, once no batch depends on the old one. @returns
-   * whether there is one
-   */
+  /** Renews the identity when needed and no batch depends on the old one. @returns whether there is one */
   async #identify(flights: readonly Flight[]): Promise<boolean> {
     if (this.#renewal !== 'none' && !flights.some(({ ambiguous }) => ambiguous)) this.#renew();
     if (this.#identity !== null) return true;
@@ -176,10 +156,7 @@ export class Sender {
     return this.#identity !== null;
   }
 
-  /**
-   * Brokers that have seen the new epoch refuse requests of an older one, and sequence numbers restart at 0. Java's
-   * client does the same for an idempotent producer without transactions.
-   */
+  /** Brokers that have seen the new epoch refuse older ones. Sequence numbers restart, as in Java's client. */
   #renew() {
     const isLast = this.#renewal === 'id' || (this.#identity?.producerEpoch ?? 0) >= EPOCH_LAST;
     this.#renewal = 'none';
@@ -202,16 +179,14 @@ export class Sender {
         flight.sequence = this.#sequences.get(name) ?? 0;
         stampBatch(flight.bytes, { ...this.#identity!, sequence: flight.sequence });
       }
-      const sent = byNode.get(leader);
-      if (sent === undefined) byNode.set(leader, [flight]);
-      else sent.push(flight);
+      byNode.set(leader, [...(byNode.get(leader) ?? []), flight]);
     }
     return byNode;
   }
 
   /** @returns whether the flight made progress */
   #apply(flights: Flight[], flight: Flight, verdict: Verdict): boolean {
-    if (verdict.kind === 'again') {
+    if (verdict.kind === 'retry') {
       flight.ambiguous ||= verdict.ambiguous;
       return false;
     }
@@ -222,8 +197,7 @@ export class Sender {
       return true;
     }
     if (verdict.kind === 'identity') this.#require('id');
-    // This request was not stored, but an earlier attempt may have been. Halves of the batch, or the batch under
-    // another identity, would not be recognised as copies. So it fails with an unknown outcome.
+    // An earlier attempt may be stored. Halves, or another identity, would not be recognised as copies.
     if (flight.ambiguous) this.#require('epoch');
     else if (verdict.kind === 'tooLarge' && flight.batch.records.length > 1) {
       const [first, second] = splitFlight(flight);
@@ -241,11 +215,9 @@ export class Sender {
   }
 }
 
-function nameOf({ topic, partition }: Batch): string {
-  return `${topic}/${partition}`;
-}
+const nameOf = ({ topic, partition }: Batch) => `${topic}/${partition}`;
 
-/** Reports the places of records: a batch is stored from its base offset on, in the order of its owners. */
+/** A batch is stored from its base offset on, in the order of its owners. */
 function reportOffsets({ partition, owners }: Batch, base: BatchBase): void {
   let { offset } = base;
   for (const { shipment, count } of owners) {
@@ -258,12 +230,12 @@ function createFlight(batch: Batch, bytes: Buffer): Flight {
   return { batch, bytes, attemptsUntil: attemptsUntilOf(batch), sequence: 0, ambiguous: false, identityChanges: 0 };
 }
 
-/** Whether no attempt may begin any more, or every shipment of the flight has failed already because of its time-out. */
+/** Whether no attempt may begin, or all shipments have failed already. */
 function isGivenUp({ batch, attemptsUntil }: Flight): boolean {
   return attemptsUntil <= performance.now() || batch.owners.every(({ shipment }) => shipment.done === null);
 }
 
-/** Splits a batch that is too large for its topic into two halves, to be sent one after the other. */
+/** Splits a batch that is too large for its topic into halves, sent one after the other. */
 function splitFlight({ batch }: Flight): Flight[] {
   const middle = batch.records.length >> 1;
   const halves: Batch[] = [

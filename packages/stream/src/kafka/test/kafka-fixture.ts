@@ -80,11 +80,11 @@ export async function openKafkaFixture(): Promise<KafkaFixture> {
       ...(logAppendTime ? [{ name: 'message.timestamp.type', value: 'LogAppendTime' }] : []),
     ];
     const dead = { topic: `${topic}.dead`, numPartitions: 1 };
-    const asked = [{ topic, numPartitions: partitions, configEntries }, dead];
-    await admin.createTopics({ topics: asked, waitForLeaders: false });
-    // A busy broker may not know a new topic at once; until then the request fails.
+    const created = [{ topic, numPartitions: partitions, configEntries }, dead];
+    await admin.createTopics({ topics: created, waitForLeaders: false });
+    // The request fails until a busy broker knows the new topic.
     await until(`leaders of ${topic}`, async () => {
-      const metadata = await admin.fetchTopicMetadata({ topics: asked.map((each) => each.topic) });
+      const metadata = await admin.fetchTopicMetadata({ topics: created.map((each) => each.topic) });
       return metadata.topics.every((each) => each.partitions.every(({ leader }) => leader >= 0));
     });
     return topic;

@@ -51,12 +51,12 @@ export interface SimulationOptions {
   onBatch?: () => void;
 }
 
-/** Leaders that follow Kafka's rules of sequence numbers. The network and the replication fail as the test says. */
+/** Leaders that follow Kafka's rules of sequence numbers. The test chooses the faults of network and replication. */
 export class SimulatedCluster implements Wire {
   readonly log = new Map<number, LoggedBatch[]>();
   readonly newProducerIds: bigint[] = [];
   readonly #options: SimulationOptions;
-  readonly #fates: BatchOutcome[];
+  readonly #outcomes: BatchOutcome[];
   readonly #leaders: boolean[];
   readonly #producers = new Map<string, ProducerState>();
   #late: { batch: EncodedBatch; after: number }[] = [];
@@ -64,7 +64,7 @@ export class SimulatedCluster implements Wire {
 
   constructor(options: SimulationOptions = {}) {
     this.#options = options;
-    this.#fates = [...(options.outcomes ?? [])];
+    this.#outcomes = [...(options.outcomes ?? [])];
     this.#leaders = [...(options.leaders ?? [])];
     this.#bytesMax = options.bytesMax ?? Number.POSITIVE_INFINITY;
   }
@@ -79,20 +79,20 @@ export class SimulatedCluster implements Wire {
   };
 
   async produce(_node: number, batches: readonly EncodedBatch[]): Promise<Verdict[]> {
-    return batches.map((batch) => this.#meet(batch, this.#fates.shift() ?? FINE));
+    return batches.map((batch) => this.#meet(batch, this.#outcomes.shift() ?? FINE));
   }
 
-  #meet(batch: EncodedBatch, fate: BatchOutcome): Verdict {
-    this.#bytesMax = fate.bytesMax ?? this.#bytesMax;
-    const own = fate.arrives === 'now' ? this.#append(batch) : null;
+  #meet(batch: EncodedBatch, outcome: BatchOutcome): Verdict {
+    this.#bytesMax = outcome.bytesMax ?? this.#bytesMax;
+    const own = outcome.arrives === 'now' ? this.#append(batch) : null;
     this.#passTime();
-    if (typeof fate.arrives === 'number')
-      this.#late.push({ batch: { ...batch, bytes: Buffer.from(batch.bytes) }, after: fate.arrives });
+    if (typeof outcome.arrives === 'number')
+      this.#late.push({ batch: { ...batch, bytes: Buffer.from(batch.bytes) }, after: outcome.arrives });
     this.#options.onBatch?.();
-    if (fate.answer === 'own') return own ?? { kind: 'again', ambiguous: true, code: 'NO_ANSWER' };
-    if (fate.answer === 'lost') return { kind: 'again', ambiguous: true, code: 'NO_ANSWER' };
-    if (fate.answer === 'no connection') return { kind: 'again', ambiguous: false, code: 'NO_CONNECTION' };
-    return toVerdict(fate.answer, { offset: -1, loggedAtMs: -1 });
+    if (outcome.answer === 'own') return own ?? { kind: 'retry', ambiguous: true, code: 'NO_ANSWER' };
+    if (outcome.answer === 'lost') return { kind: 'retry', ambiguous: true, code: 'NO_ANSWER' };
+    if (outcome.answer === 'no connection') return { kind: 'retry', ambiguous: false, code: 'NO_CONNECTION' };
+    return toVerdict(outcome.answer, { offset: -1, loggedAtMs: -1 });
   }
 
   #passTime(): void {

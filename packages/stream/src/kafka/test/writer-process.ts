@@ -1,6 +1,6 @@
 /**
  * A separate process that consumes a topic into a ClickHouse table, for tests that kill and freeze it. Block limits and
- * the durations of steps are random: with fixed limits even a writer without intents would look exact. Prints `joined`
+ * the durations of steps are random: with fixed limits even a writer without intents would be exact. Prints `joined`
  * once it is a member of its group.
  */
 import { setTimeout as delay } from 'node:timers/promises';

@@ -4,24 +4,16 @@ import { until } from '@playline/testkit';
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { createTokenSink, TokenStore } from '../token-store.ts';
-import { createMemoryLog } from './index.ts';
+import { openFilledLog } from './open-filled-log.ts';
 
 const AT = { topic: 'topic', partition: 0 };
 
 /** A log of one partition. Its first records are stored, `unread` ones follow, and no consumer runs. */
 async function openBench({ read, unread }: { read: number; unread: number }) {
-  const log = createMemoryLog({ partitions: 1 });
-  const producer = log.openProducer();
+  const { log, append } = openFilledLog(AT.topic);
   const store = new TokenStore();
   const lines: string[] = [];
   const logger = createLogger({ service: 'test', level: 'warn' }, { write: (line: string) => void lines.push(line) });
-  let sent = 0;
-  const append = async (count: number) => {
-    for (let i = 0; i < count; i++)
-      await new Promise<void>((resolve) =>
-        producer.send([{ topic: AT.topic, key: null, value: Buffer.from(`record ${sent++}`) }], () => resolve()),
-      );
-  };
   const limits = { rowsMax: 3, bytesMax: 1_000_000, ageMaxMs: 1 };
   const open = () => log.openBlockConsumer({ topics: [AT.topic], sink: createTokenSink(store), limits, logger });
   await append(read);

@@ -1,15 +1,13 @@
 import { until } from '@playline/testkit';
 import { expect, it } from 'vitest';
-import { send } from '../producer-contract.ts';
-import { createMemoryLog } from './index.ts';
+import { openFilledLog } from './open-filled-log.ts';
 
 const TOPIC = 'topic';
 
 /** What `hasBatch` returns for the batch at offset 3, when `change` happens between assignment and call. */
-async function hasBatchAfter(change: (log: ReturnType<typeof createMemoryLog>) => void): Promise<boolean | null> {
-  const log = createMemoryLog({ partitions: 1 });
-  const producer = log.openProducer();
-  for (let i = 0; i < 10; i++) await send(producer, [{ topic: TOPIC, key: null, value: Buffer.from(`record ${i}`) }]);
+async function hasBatchAfter(change: (log: ReturnType<typeof openFilledLog>['log']) => void): Promise<boolean | null> {
+  const { log, append } = openFilledLog(TOPIC);
+  await append(10);
   const gate = Promise.withResolvers<void>();
   const results: (boolean | null)[] = [];
   const consumer = log.openRecordConsumer({
@@ -38,9 +36,8 @@ it.each([
 );
 
 it('a handler that starts before the committed offset gets the batch before each position', async () => {
-  const log = createMemoryLog({ partitions: 1 });
-  const producer = log.openProducer();
-  for (let i = 0; i < 10; i++) await send(producer, [{ topic: TOPIC, key: null, value: Buffer.from(`record ${i}`) }]);
+  const { log, append } = openFilledLog(TOPIC);
+  await append(10);
   const named: (number | null)[] = [];
   const open = (start: number | null) =>
     log.openRecordConsumer({

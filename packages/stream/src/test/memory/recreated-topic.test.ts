@@ -2,24 +2,11 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { until } from '@playline/testkit';
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { send } from '../producer-contract.ts';
 import { createTokenSink, TokenStore } from '../token-store.ts';
-import { createMemoryLog } from './index.ts';
+import { openFilledLog } from './open-filled-log.ts';
 
 const TOPIC = 'topic';
 const limits = { rowsMax: 3, bytesMax: 1_000_000, ageMaxMs: 1 };
-
-function openBench() {
-  const log = createMemoryLog({ partitions: 1 });
-  const producer = log.openProducer();
-  let sent = 0;
-  const append = async (count: number) => {
-    for (let i = 0; i < count; i++)
-      await send(producer, [{ topic: TOPIC, key: null, value: Buffer.from(`record ${sent++}`) }]);
-  };
-  const textsOf = () => log.records(TOPIC).map(({ value }) => `${value}`);
-  return { log, append, textsOf };
-}
 
 const pass = async (turns: number) => {
   for (let i = 0; i < turns; i++) await turn();
@@ -51,7 +38,7 @@ const life: fc.Arbitrary<Life> = fc.record({
 });
 
 async function run(lives: readonly Life[]) {
-  const { log, append, textsOf } = openBench();
+  const { log, append } = openFilledLog(TOPIC);
   const store = new TokenStore();
   const open = () => log.openBlockConsumer({ topics: [TOPIC], sink: createTokenSink(store), limits });
   for (const each of lives) {
@@ -78,7 +65,8 @@ async function run(lives: readonly Life[]) {
   await until('the consumer is ready', () => last.ready());
   await last.idle();
   await last.close();
-  return { texts: textsOf(), rows: store.rows.map(({ text }) => text) };
+  const texts = log.records(TOPIC).map(({ value }) => `${value}`);
+  return { texts, rows: store.rows.map(({ text }) => text) };
 }
 
 it('a recreated topic is stored completely and once, whether its consumer was paused, killed or working', async () => {
@@ -90,7 +78,7 @@ it('a recreated topic is stored completely and once, whether its consumer was pa
 });
 
 it('a record handler gets nothing from the middle of a recreated topic, however long it was paused', async () => {
-  const { log, append } = openBench();
+  const { log, append } = openFilledLog(TOPIC);
   const gate = Promise.withResolvers<void>();
   const seen: string[] = [];
   await append(30);
@@ -112,7 +100,7 @@ it('a record handler gets nothing from the middle of a recreated topic, however 
 });
 
 it('a handler that checks a batch of a recreated topic is called again for the new topic', async () => {
-  const { log, append } = openBench();
+  const { log, append } = openFilledLog(TOPIC);
   await append(10);
   const starts: (boolean | null | string)[] = [];
   const gate = Promise.withResolvers<void>();

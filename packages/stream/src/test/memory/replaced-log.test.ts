@@ -4,9 +4,9 @@ import { runsOf } from '@playline/testkit/runs';
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import type { BlockLimits } from '../../ports.ts';
-import { send } from '../producer-contract.ts';
 import { createTokenSink, TokenStore } from '../token-store.ts';
-import { createMemoryLog, type MemoryConsumer } from './index.ts';
+import type { MemoryConsumer } from './index.ts';
+import { openFilledLog } from './open-filled-log.ts';
 
 const TOPIC = 'topic';
 
@@ -36,15 +36,9 @@ const pass = async (turns: number) => {
 };
 
 function createBench() {
-  const log = createMemoryLog({ partitions: 1 });
-  const producer = log.openProducer();
+  const { log, append } = openFilledLog(TOPIC);
   const store = new TokenStore();
   store.onWrite = async () => void (await turn());
-  let sent = 0;
-  const append = async (count: number) => {
-    for (let i = 0; i < count; i++)
-      await send(producer, [{ topic: TOPIC, key: null, value: Buffer.from(`record ${sent++}`) }]);
-  };
   /** First record that was appended after the last loss. */
   let divergesAt = 0;
   const lose = (part: number) => {

@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { ActivityRow } from '@playline/chain';
 import { createMemoryChain, putActivities } from '@playline/chain/memory';
 import { ACTIVITY_TYPES } from '@playline/contracts';
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { expect, it, onTestFinished, vi } from 'vitest';
 import {
   CHAIN,
   OTHER_CHAIN,
@@ -30,176 +30,126 @@ async function follow(api: TestChainApi, query: Record<string, string>): Promise
   }
 }
 
-describe('200', () => {
-  it('answers activities with every member, in the order of updated_at', async () => {
-    const api = await openChainApi();
-    const [first, second] = [activityRow(), activityRow({ after: 1, blockchainMetadata: null })];
-    await api.put(second, first);
-    const { result } = await api.history();
-    expect(result).toEqual([
-      {
-        id: first.id,
-        chain: CHAIN,
-        type: 'mint',
-        details: DETAILS.mint,
-        updated_at: NOON,
-        indexed_at: NOON,
-        blockchain_metadata: {
-          transaction_hash: `0x${'cd'.repeat(32)}`,
-          block_number: '18446744073709551615',
-          transaction_index: '0',
-          log_index: '3',
-        },
+it('GET activity-history returns activities with every member in the order of updated_at', async () => {
+  const api = await openChainApi();
+  const [first, second] = [activityRow(), activityRow({ after: 1, blockchainMetadata: null })];
+  await api.put(second, first);
+  const { result } = await api.history();
+  expect(result).toEqual([
+    {
+      id: first.id,
+      chain: CHAIN,
+      type: 'mint',
+      details: DETAILS.mint,
+      updated_at: NOON,
+      indexed_at: NOON,
+      blockchain_metadata: {
+        transaction_hash: `0x${'cd'.repeat(32)}`,
+        block_number: '18446744073709551615',
+        transaction_index: '0',
+        log_index: '3',
       },
-      expect.objectContaining({ id: second.id, updated_at: '2026-11-22T12:00:00.000001Z', blockchain_metadata: null }),
-    ]);
-  });
+    },
+    expect.objectContaining({ id: second.id, updated_at: '2026-11-22T12:00:00.000001Z', blockchain_metadata: null }),
+  ]);
+});
 
-  it('pages forwards over everything once with any page size, and continues with later rows at the end', async () => {
-    const api = await openChainApi();
-    const rows = rowsAt(0, 1, 2, 3, 4, 5, 6);
-    await api.put(...rows);
-    for (const page_size of ['1', '2', '3', '200']) {
-      const { seen, cursor } = await follow(api, { page_size });
-      expect(seen).toEqual(ids(rows));
-      expect((await api.history({ page_size, page_cursor: cursor })).page.next_cursor).toBe(cursor);
-    }
-    const { cursor } = await follow(api, {});
-    const [late] = rowsAt(7) as [ActivityRow];
-    await api.put(late);
-    expect(idsOf(await api.history({ page_cursor: cursor }))).toEqual([late.id]);
-  });
+it('GET activity-history pages forwards over everything once, and continues with later rows at the end', async () => {
+  const api = await openChainApi();
+  const rows = rowsAt(0, 1, 2, 3, 4, 5, 6);
+  await api.put(...rows);
+  for (const page_size of ['1', '2', '3', '200']) {
+    const { seen, cursor } = await follow(api, { page_size });
+    expect(seen).toEqual(ids(rows));
+    expect((await api.history({ page_size, page_cursor: cursor })).page.next_cursor).toBe(cursor);
+  }
+  const { cursor } = await follow(api, {});
+  const [late] = rowsAt(7) as [ActivityRow];
+  await api.put(late);
+  expect(idsOf(await api.history({ page_cursor: cursor }))).toEqual([late.id]);
+});
 
-  it('pages back over the rows before a page, in ascending order, to an empty page that leads to the first', async () => {
-    const api = await openChainApi();
-    const rows = rowsAt(0, 1, 2, 3);
-    await api.put(...rows);
-    const first = await api.history({ page_size: '2' });
-    const second = await api.history({ page_size: '2', page_cursor: first.page.next_cursor });
-    const back = await api.history({ page_size: '2', page_cursor: second.page.previous_cursor });
-    expect(idsOf(back)).toEqual(ids(rows.slice(0, 2)));
-    const before = await api.history({ page_cursor: back.page.previous_cursor });
-    expect(before.result).toEqual([]);
-    expect(idsOf(await api.history({ page_size: '2', page_cursor: before.page.next_cursor }))).toEqual(
-      ids(rows.slice(0, 2)),
-    );
-  });
-
-  it('serves a row only after the watermark has passed it', async () => {
-    let watermark = NOON_US;
-    const api = await openChainApi({ watermarks: { read: async () => watermark } });
-    const [known, coming] = rowsAt(0, 10) as [ActivityRow, ActivityRow];
-    await api.put(known, coming);
-    expect(idsOf(await api.history())).toEqual([known.id]);
-    watermark = NOON_US + 10;
-    expect(idsOf(await api.history())).toEqual([known.id, coming.id]);
-  });
-
-  it('ends with everything that was published before the request, also while others read', async () => {
-    // Makes everything happen at one moment.
-    vi.useFakeTimers({ toFake: ['performance'] });
-    onTestFinished(() => void vi.useRealTimers());
-    let watermark = NOON_US;
-    const api = await openChainApi({
-      watermarks: {
-        read: async () => {
-          const read = watermark;
-          await delay(20);
-          return read;
-        },
+it('GET activity-history ends with everything published before the request, also while others read', async () => {
+  // Makes everything happen at one moment.
+  vi.useFakeTimers({ toFake: ['performance'] });
+  onTestFinished(() => void vi.useRealTimers());
+  let watermark = NOON_US;
+  const api = await openChainApi({
+    watermarks: {
+      read: async () => {
+        const read = watermark;
+        await delay(20);
+        return read;
       },
-    });
-    const [known, coming] = rowsAt(0, 10) as [ActivityRow, ActivityRow];
-    await api.put(known, coming);
-    const together = async () => (await Promise.all(Array.from({ length: 8 }, () => api.history()))).map(idsOf);
-    expect(await together()).toEqual(Array(8).fill([known.id]));
-    watermark = NOON_US + 10;
-    expect(await together()).toEqual(Array(8).fill([known.id, coming.id]));
+    },
   });
+  const [known, coming] = rowsAt(0, 10) as [ActivityRow, ActivityRow];
+  await api.put(known, coming);
+  const together = async () => (await Promise.all(Array.from({ length: 8 }, () => api.history()))).map(idsOf);
+  expect(await together()).toEqual(Array(8).fill([known.id]));
+  watermark = NOON_US + 10;
+  expect(await together()).toEqual(Array(8).fill([known.id, coming.id]));
+});
 
-  it('uses the last watermark while none can be read', async () => {
-    let away = false;
-    const read = async () => {
-      if (away) throw new Error('ECONNREFUSED');
-      return NOON_US;
-    };
-    const api = await openChainApi({ watermarks: { read } });
-    const [known, coming] = rowsAt(0, 10) as [ActivityRow, ActivityRow];
-    await api.put(known, coming);
-    await api.history();
-    away = true;
-    expect(idsOf(await api.history())).toEqual([known.id]);
-    expect(await api.metrics()).toContain('playline_chain_api_stale_horizon_pages_total{service="chain-api"} 1');
-  });
+it('GET activity-history returns an empty page before the first watermark, whose cursor leads to everything later', async () => {
+  const api = await openChainApi();
+  const { result, page } = await api.history();
+  expect(result).toEqual([]);
+  const rows = rowsAt(0, 1);
+  await api.put(...rows);
+  expect(idsOf(await api.history({ page_cursor: page.next_cursor }))).toEqual(ids(rows));
+});
 
-  it('is an empty page before the first watermark, and its cursor leads to everything later', async () => {
-    const api = await openChainApi();
-    const { result, page } = await api.history();
-    expect(result).toEqual([]);
-    const rows = rowsAt(0, 1);
-    await api.put(...rows);
-    expect(idsOf(await api.history({ page_cursor: page.next_cursor }))).toEqual(ids(rows));
-  });
+it('GET activity-history goes back from a cursor of another process, also without a watermark', async () => {
+  const { reader, activities } = createMemoryChain();
+  const rows = rowsAt(0, 1, 2, 3);
+  await putActivities(activities, rows);
+  const shared = { store: reader, cursorSecret: randomBytes(32) };
+  const api = await openChainApi({ ...shared, watermarks: { read: async () => NOON_US + 2 } });
+  const { page, result } = await api.history({ page_size: '3' });
+  expect(result.map(({ id }) => id)).toEqual(ids(rows.slice(0, 3)));
+  const later = await api.history({ page_cursor: page.next_cursor });
+  const unknowing = await openChainApi({ ...shared, watermarks: { read: async () => null } });
+  expect(idsOf(await unknowing.history({ page_cursor: later.page.previous_cursor }))).toEqual(ids(rows.slice(0, 3)));
+});
 
-  it('serves an update at its later place, and no longer the earlier version', async () => {
-    const api = await openChainApi();
-    const [one, other] = rowsAt(0, 1) as [ActivityRow, ActivityRow];
-    await api.put(one, other);
-    await api.put({ ...one, updatedAt: NOON_US + 5 });
-    expect(idsOf(await api.history())).toEqual([other.id, one.id]);
-  });
+it('GET activity-history filters by contract, type and bounds of indexed_at together', async () => {
+  const api = await openChainApi();
+  const wanted = activityRow({ after: 5, type: 'sale', contractAddress: addressOf(7) });
+  await api.put(
+    wanted,
+    activityRow({ after: 6, type: 'sale' }),
+    activityRow({ after: 7, contractAddress: addressOf(7) }),
+    activityRow({ after: 8, type: 'sale', contractAddress: addressOf(7), indexedAt: NOON_US - 1 }),
+    activityRow({ after: 9, type: 'sale', contractAddress: addressOf(7), indexedAt: NOON_US + 6 }),
+  );
+  const query = { activity_type: 'sale', contract_address: addressOf(7), from_updated_at: NOON };
+  expect(idsOf(await api.history({ ...query, to_updated_at: '2026-11-22T12:00:00.000005Z' }))).toEqual([wanted.id]);
+});
 
-  it('goes back from a cursor of another process, also when no watermark is known any more', async () => {
-    const { reader, activities } = createMemoryChain();
-    const rows = rowsAt(0, 1, 2, 3);
-    await putActivities(activities, rows);
-    const shared = { store: reader, cursorSecret: randomBytes(32) };
-    const api = await openChainApi({ ...shared, watermarks: { read: async () => NOON_US + 2 } });
-    const { page, result } = await api.history({ page_size: '3' });
-    expect(result.map(({ id }) => id)).toEqual(ids(rows.slice(0, 3)));
-    const later = await api.history({ page_cursor: page.next_cursor });
-    const unknowing = await openChainApi({ ...shared, watermarks: { read: async () => null } });
-    expect(idsOf(await unknowing.history({ page_cursor: later.page.previous_cursor }))).toEqual(ids(rows.slice(0, 3)));
-  });
+it('GET activity-history serves one chain, under the watermark of its partition', async () => {
+  const api = await openChainApi();
+  const own = activityRow();
+  const other = activityRow({ chain: OTHER_CHAIN.name, partition: OTHER_PARTITION, after: 5 });
+  expect(OTHER_PARTITION).not.toBe(PARTITION);
+  await api.put(own, other);
+  expect(idsOf(await api.history())).toEqual([own.id]);
+  const answer = await api.get(`/${OTHER_CHAIN.name}/activity-history`);
+  expect(await answer.json()).toMatchObject({ result: [{ id: other.id, chain: OTHER_CHAIN }] });
+});
 
-  it('filters by contract, type and bounds of indexed_at, all at once', async () => {
-    const api = await openChainApi();
-    const wanted = activityRow({ after: 5, type: 'sale', contractAddress: addressOf(7) });
-    await api.put(
-      wanted,
-      activityRow({ after: 6, type: 'sale' }),
-      activityRow({ after: 7, contractAddress: addressOf(7) }),
-      activityRow({ after: 8, type: 'sale', contractAddress: addressOf(7), indexedAt: NOON_US - 1 }),
-      activityRow({ after: 9, type: 'sale', contractAddress: addressOf(7), indexedAt: NOON_US + 6 }),
-    );
-    const query = { activity_type: 'sale', contract_address: addressOf(7), from_updated_at: NOON };
-    expect(idsOf(await api.history({ ...query, to_updated_at: '2026-11-22T12:00:00.000005Z' }))).toEqual([wanted.id]);
-  });
+it('GET activity-history has header fields of limit and caches, also for HEAD', async () => {
+  const api = await openChainApi();
+  for (const method of ['GET', 'HEAD']) {
+    const answer = await fetch(`${api.url}/v1/chains/${CHAIN.name}/activity-history`, { method });
+    expect(answer.status).toBe(200);
+    expect(answer.headers.get('cache-control')).toBe('private, no-cache');
+    expect(answer.headers.get('ratelimit-policy')).toBe('"calls";q=1500;w=300');
+  }
+});
 
-  it('serves one chain, under the watermark of its own partition', async () => {
-    const api = await openChainApi();
-    const own = activityRow();
-    const other = activityRow({ chain: OTHER_CHAIN.name, partition: OTHER_PARTITION, after: 5 });
-    expect(OTHER_PARTITION).not.toBe(PARTITION);
-    await api.put(own, other);
-    expect(idsOf(await api.history())).toEqual([own.id]);
-    const answer = await api.get(`/${OTHER_CHAIN.name}/activity-history`);
-    expect(await answer.json()).toMatchObject({ result: [{ id: other.id, chain: OTHER_CHAIN }] });
-  });
-
-  it('has header fields of the limit and of caches, also for HEAD', async () => {
-    const api = await openChainApi();
-    for (const method of ['GET', 'HEAD']) {
-      const answer = await fetch(`${api.url}/v1/chains/${CHAIN.name}/activity-history`, { method });
-      expect(answer.status).toBe(200);
-      expect(answer.headers.get('cache-control')).toBe('private, no-cache');
-      expect(answer.headers.get('ratelimit-policy')).toBe('"calls";q=1500;w=300');
-    }
-  });
-
-  it.each(ACTIVITY_TYPES)('tells the details of a %s as they are', async (type) => {
-    const api = await openChainApi();
-    await api.put(activityRow({ type }));
-    expect((await api.history()).result[0]).toMatchObject({ type, details: DETAILS[type] });
-  });
+it.each(ACTIVITY_TYPES)('GET activity-history returns the details of a %s unchanged', async (type) => {
+  const api = await openChainApi();
+  await api.put(activityRow({ type }));
+  expect((await api.history()).result[0]).toMatchObject({ type, details: DETAILS[type] });
 });

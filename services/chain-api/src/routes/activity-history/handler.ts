@@ -39,8 +39,7 @@ type RequestedPage = Omit<PageQuery, 'horizon'>;
 export function createHistoryRead({ store, cursors, horizonOf, deadlineMs }: HistoryParts): ChainRead {
   const readers = createReaderCount();
   const horizonAt = async (query: RequestedPage, chain: Chain, isShared: boolean): Promise<number> => {
-    // The feed was complete up to a signed cursor when it was issued. This process may know a lower watermark, which
-    // would leave out rows before the cursor.
+    // A signed cursor proves that the feed is complete up to it, also if this process knows a lower watermark.
     const known = await horizonOf(chain.partition, isShared);
     if (known === null && query.direction === 'next')
       // An empty page would look like the end of the history.

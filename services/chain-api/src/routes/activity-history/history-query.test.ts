@@ -2,7 +2,7 @@ import { MICROSECONDS_MAX, NO_FILTERS, START_GAP } from '@playline/chain';
 import { toTimestamp } from '@playline/contracts';
 import { codePoint } from '@playline/testkit/code-point';
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { type FindPosition, parseHistoryQuery } from './handler.ts';
 
 const ADDRESS = '0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed';
@@ -25,132 +25,130 @@ function refusedBy(query: string, findPosition = none): string[] {
   }
 }
 
-describe('the query of a history', () => {
-  it('asks for the first hundred of everything when it is empty, and ignores names that it does not know', () => {
-    for (const query of ['', 'page=2&from=x', '__proto__=1&constructor=2'])
-      expect(parse(query)).toEqual({ filters: NO_FILTERS, limit: 100, direction: 'next', gap: START_GAP });
-  });
+it('an empty history query requests the first hundred of everything, and unknown parameters are ignored', () => {
+  for (const query of ['', 'page=2&from=x', '__proto__=1&constructor=2'])
+    expect(parse(query)).toEqual({ filters: NO_FILTERS, limit: 100, direction: 'next', gap: START_GAP });
+});
 
-  it('reads every filter', () => {
-    const query = new URLSearchParams({
-      from_updated_at: NOON,
-      to_updated_at: '2026-11-22T13:00:00.5Z',
-      contract_address: ADDRESS,
-      activity_type: 'sale',
-      page_size: '200',
-    });
-    expect(parse(String(query))).toEqual({
-      filters: {
-        fromIndexedAt: NOON_US,
-        toIndexedAt: NOON_US + 3600_500_000,
-        contractAddress: ADDRESS.toLowerCase(),
-        type: 'sale',
-      },
-      limit: 200,
-      direction: 'next',
-      gap: START_GAP,
-    });
+it('a history query reads every filter', () => {
+  const query = new URLSearchParams({
+    from_updated_at: NOON,
+    to_updated_at: '2026-11-22T13:00:00.5Z',
+    contract_address: ADDRESS,
+    activity_type: 'sale',
+    page_size: '200',
   });
-
-  it.each([
-    ['from_updated_at', 'from_indexed_at', 'fromIndexedAt'],
-    ['to_updated_at', 'to_indexed_at', 'toIndexedAt'],
-  ] as const)('takes %s and %s for one bound, and refuses both at once, be they equal', (name, other, member) => {
-    expect(parse(`${name}=${NOON}`).filters[member]).toBe(NOON_US);
-    expect(parse(`${other}=${NOON}`)).toEqual(parse(`${name}=${NOON}`));
-    expect(refusedBy(`${name}=${NOON}&${other}=${NOON}`)).toEqual([name]);
+  expect(parse(String(query))).toEqual({
+    filters: {
+      fromIndexedAt: NOON_US,
+      toIndexedAt: NOON_US + 3600_500_000,
+      contractAddress: ADDRESS.toLowerCase(),
+      type: 'sale',
+    },
+    limit: 200,
+    direction: 'next',
+    gap: START_GAP,
   });
+});
 
-  it('parses every time of an answer exactly to the microsecond', () => {
-    fc.assert(
-      fc.property(fc.nat(MICROSECONDS_MAX), (us) => {
-        const { filters } = parse(`from_indexed_at=${toTimestamp(us)}&to_indexed_at=${toTimestamp(us)}`);
-        expect([filters.fromIndexedAt, filters.toIndexedAt]).toEqual([us, us]);
-      }),
-    );
-  });
+it.each([
+  ['from_updated_at', 'from_indexed_at', 'fromIndexedAt'],
+  ['to_updated_at', 'to_indexed_at', 'toIndexedAt'],
+] as const)('%s and %s are one bound, and both together are refused', (name, other, member) => {
+  expect(parse(`${name}=${NOON}`).filters[member]).toBe(NOON_US);
+  expect(parse(`${other}=${NOON}`)).toEqual(parse(`${name}=${NOON}`));
+  expect(refusedBy(`${name}=${NOON}&${other}=${NOON}`)).toEqual([name]);
+});
 
-  it('bounds exactly the microseconds that lie within times with finer digits', () => {
-    fc.assert(
-      fc.property(fc.nat(999_999_999), (nanos) => {
-        const time = `2026-11-22T12:00:00.${String(nanos).padStart(9, '0')}Z`;
-        const { fromIndexedAt, toIndexedAt } = parse(`from_indexed_at=${time}&to_indexed_at=${time}`).filters;
-        expect(fromIndexedAt).toBe(NOON_US + Math.ceil(nanos / 1000));
-        expect(toIndexedAt).toBe(NOON_US + Math.floor(nanos / 1000));
-      }),
-    );
-  });
-
-  it('keeps bounds beyond all that can be stored, where they still bound the same', () => {
-    const { filters } = parse('from_indexed_at=1950-01-01T00:00:00Z&to_indexed_at=9999-12-31T23:59:59Z');
-    expect(filters).toMatchObject({ fromIndexedAt: -1, toIndexedAt: MICROSECONDS_MAX + 1 });
-    expect(parse('to_indexed_at=1950-01-01T00:00:00Z').filters.toIndexedAt).toBe(-1);
-  });
-
-  it.each(['', '0', '201', '-1', '1.5', '1e2', '+7', '007', 'ten', '9999999999999999999', '%20', '1+'])(
-    'refuses a page_size of %j',
-    (size) => expect(refusedBy(`page_size=${size}`)).toEqual(['page_size']),
+it('a history query parses every time of an answer exactly to the microsecond', () => {
+  fc.assert(
+    fc.property(fc.nat(MICROSECONDS_MAX), (us) => {
+      const { filters } = parse(`from_indexed_at=${toTimestamp(us)}&to_indexed_at=${toTimestamp(us)}`);
+      expect([filters.fromIndexedAt, filters.toIndexedAt]).toEqual([us, us]);
+    }),
   );
+});
 
-  it.each(['1', '100', '200'])('takes a page_size of %s', (size) => {
-    expect(parse(`page_size=${size}`).limit).toBe(Number(size));
-  });
-
-  it.each([
-    ['from_updated_at', ''],
-    ['from_updated_at', '2026-11-22'],
-    ['from_indexed_at', '2026-02-30T00:00:00Z'],
-    ['to_updated_at', '2026-11-22T12:00:00'],
-    ['to_indexed_at', '1763812800'],
-    ['to_indexed_at', '2026-11-22T12:00:00+00:00'],
-    ['contract_address', ''],
-    ['contract_address', '0x12'],
-    ['contract_address', `${ADDRESS}0`],
-    ['contract_address', ADDRESS.slice(2)],
-    ['contract_address', ADDRESS.replace('0x', '0X')],
-    ['activity_type', ''],
-    ['activity_type', 'Mint'],
-    ['activity_type', 'toString'],
-    ['page_cursor', ''],
-    ['page_cursor', 'nonsense'],
-  ])('refuses %s=%s by its name', (name, value) => expect(refusedBy(`${name}=${value}`)).toEqual([name]));
-
-  it.each(['from_updated_at', 'contract_address', 'activity_type', 'page_size', 'page_cursor'])(
-    'refuses %s when it is given more than once',
-    (name) => expect(refusedBy(`${name}=1&${name}=1`)).toEqual([name]),
+it('a bound with finer digits includes exactly the microseconds within it', () => {
+  fc.assert(
+    fc.property(fc.nat(999_999_999), (nanos) => {
+      const time = `2026-11-22T12:00:00.${String(nanos).padStart(9, '0')}Z`;
+      const { fromIndexedAt, toIndexedAt } = parse(`from_indexed_at=${time}&to_indexed_at=${time}`).filters;
+      expect(fromIndexedAt).toBe(NOON_US + Math.ceil(nanos / 1000));
+      expect(toIndexedAt).toBe(NOON_US + Math.floor(nanos / 1000));
+    }),
   );
+});
 
-  it('reports all faults at once, each parameter once', () => {
-    expect(refusedBy('page_size=0&activity_type=x&contract_address=y&from_updated_at=z&to_indexed_at=w')).toEqual([
-      'from_updated_at',
-      'to_indexed_at',
-      'contract_address',
-      'activity_type',
-      'page_size',
-    ]);
-  });
+it('bounds beyond all stored times still bound the same', () => {
+  const { filters } = parse('from_indexed_at=1950-01-01T00:00:00Z&to_indexed_at=9999-12-31T23:59:59Z');
+  expect(filters).toMatchObject({ fromIndexedAt: -1, toIndexedAt: MICROSECONDS_MAX + 1 });
+  expect(parse('to_indexed_at=1950-01-01T00:00:00Z').filters.toIndexedAt).toBe(-1);
+});
 
-  it('uses the place of a cursor, which is looked up with the query’s filters', () => {
-    const start = { direction: 'previous', gap: { side: 'before', updatedAt: 7, id: START_GAP.id } } as const;
-    const findPosition: FindPosition = (text, filters) => (text === 'mine' && filters.type === 'mint' ? start : null);
-    expect(parse('page_cursor=mine&activity_type=mint', findPosition)).toMatchObject(start);
-    expect(refusedBy('page_cursor=mine', findPosition)).toEqual(['page_cursor']);
-  });
+it.each(['', '0', '201', '-1', '1.5', '1e2', '+7', '007', 'ten', '9999999999999999999', '%20', '1+'])(
+  'a page_size of %j is refused',
+  (size) => expect(refusedBy(`page_size=${size}`)).toEqual(['page_size']),
+);
 
-  it('reports no fault of a cursor when the filters are invalid', () => {
-    expect(refusedBy('page_cursor=x&activity_type=y')).toEqual(['activity_type']);
-  });
+it.each(['1', '100', '200'])('a page_size of %s is accepted', (size) => {
+  expect(parse(`page_size=${size}`).limit).toBe(Number(size));
+});
 
-  it('answers any query with a page or with a fault for the caller, never with another', () => {
-    const name = fc.constantFrom('from_updated_at', 'to_indexed_at', 'contract_address', 'page_size', 'page_cursor');
-    fc.assert(
-      fc.property(fc.array(fc.tuple(name, fc.string({ unit: codePoint })), { maxLength: 4 }), (pairs) => {
-        try {
-          parse(String(new URLSearchParams(pairs)));
-        } catch (fault) {
-          expect(fault).toMatchObject({ code: 'VALIDATION_ERROR' });
-        }
-      }),
-    );
-  });
+it.each([
+  ['from_updated_at', ''],
+  ['from_updated_at', '2026-11-22'],
+  ['from_indexed_at', '2026-02-30T00:00:00Z'],
+  ['to_updated_at', '2026-11-22T12:00:00'],
+  ['to_indexed_at', '1763812800'],
+  ['to_indexed_at', '2026-11-22T12:00:00+00:00'],
+  ['contract_address', ''],
+  ['contract_address', '0x12'],
+  ['contract_address', `${ADDRESS}0`],
+  ['contract_address', ADDRESS.slice(2)],
+  ['contract_address', ADDRESS.replace('0x', '0X')],
+  ['activity_type', ''],
+  ['activity_type', 'Mint'],
+  ['activity_type', 'toString'],
+  ['page_cursor', ''],
+  ['page_cursor', 'nonsense'],
+])('%s=%s is refused by its name', (name, value) => expect(refusedBy(`${name}=${value}`)).toEqual([name]));
+
+it.each(['from_updated_at', 'contract_address', 'activity_type', 'page_size', 'page_cursor'])(
+  '%s is refused when it is given twice',
+  (name) => expect(refusedBy(`${name}=1&${name}=1`)).toEqual([name]),
+);
+
+it('a history query reports all faults, each parameter once', () => {
+  expect(refusedBy('page_size=0&activity_type=x&contract_address=y&from_updated_at=z&to_indexed_at=w')).toEqual([
+    'from_updated_at',
+    'to_indexed_at',
+    'contract_address',
+    'activity_type',
+    'page_size',
+  ]);
+});
+
+it('a history query uses the position of a cursor, which is checked with the filters', () => {
+  const start = { direction: 'previous', gap: { side: 'before', updatedAt: 7, id: START_GAP.id } } as const;
+  const findPosition: FindPosition = (text, filters) => (text === 'mine' && filters.type === 'mint' ? start : null);
+  expect(parse('page_cursor=mine&activity_type=mint', findPosition)).toMatchObject(start);
+  expect(refusedBy('page_cursor=mine', findPosition)).toEqual(['page_cursor']);
+});
+
+it('a history query reports no fault of a cursor when the filters are invalid', () => {
+  expect(refusedBy('page_cursor=x&activity_type=y')).toEqual(['activity_type']);
+});
+
+it('any history query gives a page or a fault of the caller', () => {
+  const name = fc.constantFrom('from_updated_at', 'to_indexed_at', 'contract_address', 'page_size', 'page_cursor');
+  fc.assert(
+    fc.property(fc.array(fc.tuple(name, fc.string({ unit: codePoint })), { maxLength: 4 }), (pairs) => {
+      try {
+        parse(String(new URLSearchParams(pairs)));
+      } catch (fault) {
+        expect(fault).toMatchObject({ code: 'VALIDATION_ERROR' });
+      }
+    }),
+  );
 });

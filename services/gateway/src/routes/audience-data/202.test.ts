@@ -46,19 +46,16 @@ it.each([
   ['?userId=bob%2Bx%40example.org', 'userId=bob%2Bx%40example.org', 'bob+x@example.org'],
   ['?anonymousId=Zo%C3%AB%0D%0A%22', 'anonymousId=Zo%C3%AB%0D%0A%22', 'Zo\u00eb\r\n"'],
   [`?anonymousId=${'%F0%9F%98%80'.repeat(256)}`, `anonymousId=${'%F0%9F%98%80'.repeat(256)}`, '😀'.repeat(256)],
-])(
-  'a 202 to an erasure request repeats the identity of %s as it was understood, in a header',
-  async (query, header, id) => {
-    const gateway = await openGateway();
-    const answer = await erase(gateway, query);
-    expect(answer.status).toBe(202);
-    expect(answer.headers.get('x-erasure-identity')).toBe(header);
-    const kind = query.startsWith('?userId') ? 'untyped' : 'anonymous';
-    expect(hex(sentErasures(gateway.producer)[0]!.subjectKeys as Buffer[])).toContain(
-      keyOf(gateway, kind, id).toString('hex'),
-    );
-  },
-);
+])('a 202 to an erasure request repeats the identity of %s as read, in a header', async (query, header, id) => {
+  const gateway = await openGateway();
+  const answer = await erase(gateway, query);
+  expect(answer.status).toBe(202);
+  expect(answer.headers.get('x-erasure-identity')).toBe(header);
+  const kind = query.startsWith('?userId') ? 'untyped' : 'anonymous';
+  expect(hex(sentErasures(gateway.producer)[0]!.subjectKeys as Buffer[])).toContain(
+    keyOf(gateway, kind, id).toString('hex'),
+  );
+});
 
 it('a 202 to an erasure request takes an anonymous id as anonymous, and a user id in every type and untyped', async () => {
   const gateway = await openGateway();
@@ -70,7 +67,7 @@ it('a 202 to an erasure request takes an anonymous id as anonymous, and a user i
   expect(hex(user!.subjectKeys)).toEqual(hex(kinds.map((kind) => keyOf(gateway, kind, 'some one'))));
 });
 
-it('a 202 to an erasure request records nobody as linked after a look-up later than the cut-off, because a newer link may have added them', async () => {
+it('a 202 to an erasure request records no linked identity after a look-up later than the cut-off, because a newer link may have added them', async () => {
   const gateway = await openGateway({ ERASURE_CLOCK_SKEW_MS: 0 });
   await link(gateway, [
     ['anonymous', 'a'],
@@ -80,7 +77,7 @@ it('a 202 to an erasure request records nobody as linked after a look-up later t
   expect(sentErasures(gateway.producer)[0]!.memberKeys).toEqual([]);
 });
 
-it('a 202 to an erasure request records everybody who is known to be linked, once, and nobody else', async () => {
+it('a 202 to an erasure request records every identity that is known to be linked, once, and no other', async () => {
   const gateway = await openGateway();
   await link(gateway, [
     ['anonymous', 'a'],
@@ -103,14 +100,7 @@ it('a 202 to an erasure request records everybody who is known to be linked, onc
   expect(hex(request!.memberKeys)).toEqual(hex([keyOf(gateway, 'anonymous', 'a'), keyOf(gateway, 'anonymous', 'b')]));
 });
 
-it('a 202 to an erasure request answers an unknown identity, records it and places a hold on it', async () => {
-  const gateway = await openGateway();
-  expect((await erase(gateway, '?userId=nobody')).status).toBe(202);
-  expect(sentErasures(gateway.producer)[0]!.memberKeys).toEqual([]);
-  expect(gateway.audience.people.holdOf(ENVIRONMENT, keyOf(gateway, 'untyped', 'nobody'))).not.toBeNull();
-});
-
-it('a 202 to an erasure request places the hold before it reads the linked identities, and reads them before it publishes', async () => {
+it('a 202 to an erasure request puts the hold before it reads the linked identities, and reads them before it publishes', async () => {
   const steps: string[] = [];
   const inner = await openGateway();
   const { people } = inner.audience;
@@ -164,11 +154,5 @@ it('a 202 to an erasure request is the answer also when the hold cannot be confi
   const guards = { ...people.guards, confirmHold };
   const gateway = await openGateway({ audience: { people: { ...people, guards } } });
   expect((await erase(gateway)).status).toBe(202);
-  expect(gateway.logLines.join()).toContain('could not be confirmed');
-});
-
-it('a 202 to an erasure request carries no CORS header, like every answer of the operation', async () => {
-  const gateway = await openGateway();
-  for (const answer of [await erase(gateway), await erase(gateway, ''), await erase({ ...gateway, secretKey: 'x' })])
-    expect([...answer.headers.keys()].filter((name) => name.startsWith('access-control'))).toEqual([]);
+  expect(gateway.logLines.join()).toContain('hold not confirmed');
 });

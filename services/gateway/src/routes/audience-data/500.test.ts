@@ -34,16 +34,16 @@ it('a 500 to an erasure request answers at the deadline; a request that reaches 
   expect((await erase(gateway)).status).toBe(500);
   expect(gateway.producer.deliveries).toEqual([{ attemptsMaxMs: 100 }]);
   gateway.producer.sent[0]!.done(null);
-  await until('the hold stands', () => confirmed);
+  await until('the hold is confirmed', () => confirmed);
   expect(await people.guards.dropLapsedHolds(Number.MAX_SAFE_INTEGER)).toBe(0);
 });
 
-it('a 500 to an erasure request answers when the hold cannot be placed, and publishes nothing', async () => {
+it('a 500 to an erasure request answers when the hold cannot be put, and publishes nothing', async () => {
   const inner = await openGateway();
-  const place = () => Promise.reject(new Error('ECONNREFUSED'));
+  const putHold = () => Promise.reject(new Error('ECONNREFUSED'));
   const { people } = inner.audience;
   const gateway = await openGateway({
-    audience: { people: { ...people, guards: { ...people.guards, putHold: place } } },
+    audience: { people: { ...people, guards: { ...people.guards, putHold } } },
   });
   expect((await erase(gateway)).status).toBe(500);
   expect(gateway.producer.sent).toEqual([]);
@@ -58,7 +58,7 @@ it('a 500 to an erasure request answers when the linked identities cannot be rea
   expect(cutoffOf(gateway)).toBeNull();
 });
 
-it('a 500 to an erasure request answers while the identity graph is lost or rebuilt, places no hold and publishes nothing', async () => {
+it('a 500 to an erasure request answers while the identity graph is lost or rebuilt, puts no hold and publishes nothing', async () => {
   const inner = await openGateway();
   const people = { ...inner.audience.people, readEpoch: async () => null };
   const gateway = await openGateway({ audience: { people } });

@@ -1,4 +1,3 @@
-import type { KeyRecord } from '@playline/access-keys';
 import {
   BATCH_BYTES_MAX,
   frameRecord,
@@ -88,9 +87,11 @@ export function createMessagesRoute(parts: MessagesRouteParts): Route {
         if (outgoing.length > 0) await parts.publish(outgoing, reservation);
         parts.metrics.onAccepted(batch.accepted);
         exchange.answer(batch.accepted > 0 ? 200 : 400, toAnswerText(batch));
-        countServed(parts.usage, key, { batch, traceId: exchange.traceId });
+        const { accepted, rejected } = batch;
+        if (accepted > 0) parts.usage.used(key, accepted, rejected);
+        else parts.usage.refused(key, { reason: ALL_REJECTED, traceId: exchange.traceId, rejected });
         // After the answer. A batch answered with 500 is sent again.
-        if (batch.rejected > 0)
+        if (rejected > 0)
           parts.publishRejections(batch.rejections, rejectionLogBytesMax(exchange.request, bodyBytes, outgoing));
       } catch (error) {
         countFailedRequest(parts.usage, key, { exchange, error });
@@ -98,12 +99,6 @@ export function createMessagesRoute(parts: MessagesRouteParts): Route {
       }
     },
   };
-}
-
-function countServed(usage: CountUse, key: KeyRecord, { batch, traceId }: { batch: ReadBatch; traceId: string }): void {
-  const { accepted, rejected } = batch;
-  if (accepted > 0) usage.used(key, accepted, rejected);
-  else usage.refused(key, { reason: ALL_REJECTED, traceId, rejected });
 }
 
 interface Reception {
@@ -123,8 +118,7 @@ function createReceive(parts: MessagesRouteParts) {
     let received = 0;
     let bytes = 0;
     const onBytes = (soFar: number) => {
-      received = soFar;
-      bytes = soFar;
+      received = bytes = soFar;
     };
     // Bytes that decompress to nothing are work too.
     const onDecoded = (decoded: number) => {
@@ -278,40 +272,33 @@ export function createBatchReader(libraries: ReadonlySet<string>): BatchReader {
 }
 
 function linksOf(batch: ScannedBatch, envelope: RecordEnvelope): IdentityLinkRecord[] {
+  const { environmentId, receivedAt, traceId } = envelope;
   const links: IdentityLinkRecord[] = [];
   for (let message = 0; message < batch.count; message++) {
     if (batch.accepted[message] === 0) continue;
     const type = textOf(batch, message, FIELD.type);
     if (type !== 'identify' && type !== 'alias') continue;
-    const link = linkOf(batch, message, { type, envelope });
+    const text = (field: Field) => textOf(batch, message, field);
+    const id = message * UUID_BYTES;
+    const link = toLinkFact({
+      environmentId,
+      receivedAt,
+      traceId,
+      type,
+      // The next request overwrites the memory of the scan.
+      messageId: Buffer.from(batch.messageIds.subarray(id, id + UUID_BYTES)),
+      eventTime: batch.eventTimes[message]!,
+      anonymousId: text(FIELD.anonymousId),
+      userId: text(FIELD.userId),
+      identityType: text(FIELD.identityType),
+      fromId: text(FIELD.fromId),
+      fromType: text(FIELD.fromType),
+      toId: text(FIELD.toId),
+      toType: text(FIELD.toType),
+    });
     if (link !== null) links.push(link);
   }
   return links;
-}
-
-function linkOf(
-  batch: ScannedBatch,
-  message: number,
-  { type, envelope }: { type: string; envelope: RecordEnvelope },
-): IdentityLinkRecord | null {
-  const { environmentId, receivedAt, traceId } = envelope;
-  const id = message * UUID_BYTES;
-  return toLinkFact({
-    environmentId,
-    receivedAt,
-    traceId,
-    type,
-    // The next request overwrites the memory of the scan.
-    messageId: Buffer.from(batch.messageIds.subarray(id, id + UUID_BYTES)),
-    eventTime: batch.eventTimes[message]!,
-    anonymousId: textOf(batch, message, FIELD.anonymousId),
-    userId: textOf(batch, message, FIELD.userId),
-    identityType: textOf(batch, message, FIELD.identityType),
-    fromId: textOf(batch, message, FIELD.fromId),
-    fromType: textOf(batch, message, FIELD.fromType),
-    toId: textOf(batch, message, FIELD.toId),
-    toType: textOf(batch, message, FIELD.toType),
-  });
 }
 
 const NO_REJECTIONS: BatchRejections = { records: [], omitted: 0 };

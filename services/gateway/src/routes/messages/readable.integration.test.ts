@@ -87,7 +87,7 @@ it.each([
     '"\\ufffd":"a\\ufffd","b":"\\ud83c\\udf00"',
   ],
   ['text that only looks like one', '"a":"\\\\ud83c 20000000000000000000"', null],
-])('stores %s so that it is read, and everything else as it stood in the body', async (_name, sent, stored) => {
+])('stores %s so that it is read, and everything else as in the body', async (_name, sent, stored) => {
   const { post, producer } = await openGateway();
   expect((await post(bodyOf([withProbe(sent), '{ "a" : 1.0 }']))).status).toBe(200);
   const [first, second] = sentMessages(producer);

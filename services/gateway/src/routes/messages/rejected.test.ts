@@ -8,7 +8,7 @@ import { createBatchReader } from './handler.ts';
 
 const ENVELOPE = { environmentId: 'demo-test', receivedAt: 1_790_000_000_000, traceId: 'a'.repeat(32) };
 
-const toldOf = ({ sent }: TestProducer): RejectionRecord[] =>
+const rejectionsOf = ({ sent }: TestProducer): RejectionRecord[] =>
   sent.flatMap(({ records }) => records).map(({ value }) => rejectionCodec.decode(value.subarray(FRAME_BYTES)));
 
 const readBatch = createBatchReader(new Set(['playline-unity']));
@@ -35,16 +35,16 @@ it('the record of rejected messages is each error with the client that sent it, 
   send.done(null);
   const traceId = (await answer).headers.get('x-trace-id');
   await until('the rejections', () => rejectionProducer.sent.length === 1);
-  const told = toldOf(rejectionProducer);
-  const nobody = { surface: '', library: '', libraryVersion: '' };
-  expect(told).toMatchObject([
+  const reported = rejectionsOf(rejectionProducer);
+  const unknown = { surface: '', library: '', libraryVersion: '' };
+  expect(reported).toMatchObject([
     { code: 'MISSING_REQUIRED_FIELD', field: 'eventName', surface: 'unity', ...context },
-    { code: 'UNSUPPORTED_TYPE', field: 'type', ...nobody },
-    { code: 'INVALID_ENUM', field: 'surface', ...nobody },
-    { code: 'INVALID_FORMAT', field: 'message', ...nobody },
+    { code: 'UNSUPPORTED_TYPE', field: 'type', ...unknown },
+    { code: 'INVALID_ENUM', field: 'surface', ...unknown },
+    { code: 'INVALID_FORMAT', field: 'message', ...unknown },
   ]);
-  for (const record of told) expect(record).toMatchObject({ environmentId: 'demo-test', traceId });
-  expect(Math.abs(told[0]!.receivedAt - Date.now())).toBeLessThan(60_000);
+  for (const record of reported) expect(record).toMatchObject({ environmentId: 'demo-test', traceId });
+  expect(Math.abs(reported[0]!.receivedAt - Date.now())).toBeLessThan(60_000);
 });
 
 it('the record of rejected messages is nothing for a batch without rejections, and nothing for a batch answered with 500, which is sent again', async () => {
@@ -105,16 +105,16 @@ it('the record of rejected messages is at most a hundred errors a batch, and far
 });
 
 it('the record of rejected messages contains only library names from the settings and versions made of digits and dots', () => {
-  const toldBy = (library: unknown, libraryVersion: unknown) =>
+  const rejectionBy = (library: unknown, libraryVersion: unknown) =>
     judge([{ context: { library, libraryVersion } }]).records[0];
-  expect(toldBy('playline-unity', '12.0.345.6')).toMatchObject({
+  expect(rejectionBy('playline-unity', '12.0.345.6')).toMatchObject({
     library: 'playline-unity',
     libraryVersion: '12.0.345.6',
   });
   for (const version of ['1.0-anna', '1.0.0.0.0', '491711234567', 'x', '1..2', ' 1'])
-    expect(toldBy('Playline-Unity', version)).toMatchObject({ library: 'other', libraryVersion: '' });
-  expect(toldBy(['web'], { toString: 'x' })).toMatchObject({ library: '', libraryVersion: '' });
-  expect(toldBy('broken \ud83c', null)).toMatchObject({ library: 'other', libraryVersion: '' });
+    expect(rejectionBy('Playline-Unity', version)).toMatchObject({ library: 'other', libraryVersion: '' });
+  expect(rejectionBy(['web'], { toString: 'x' })).toMatchObject({ library: '', libraryVersion: '' });
+  expect(rejectionBy('broken \ud83c', null)).toMatchObject({ library: 'other', libraryVersion: '' });
 });
 
 it('the record of rejected messages contains no content, whatever was sent', () => {

@@ -58,10 +58,3 @@ it('a 200 to a consent read keeps environments apart', async () => {
   const key = gateway.keyer('other-test', 'anonymous', 'visitor-1');
   expect(await gateway.audience.people.consents.read('other-test', key)).toBeNull();
 });
-
-it('a 200 to a consent read answers a preflight of any origin for GET and PUT', async () => {
-  const { url } = await openGateway();
-  const answer = await fetch(`${url}/v1/audience/tracking-consent`, { method: 'OPTIONS' });
-  expect(answer.status).toBe(204);
-  expect(answer.headers.get('access-control-allow-methods')).toBe('POST, GET, PUT');
-});

@@ -30,7 +30,7 @@ export type ReadDocument = { ok: true; document: unknown; sources: BodySource[] 
 export function readDocument(sent: Buffer): ReadDocument {
   // The text that TextDecoder reads: without one byte order mark.
   const body = sent.toString('latin1', 0, 3) === '\xef\xbb\xbf' ? sent.subarray(3) : sent;
-  // RFC 8259: JSON is UTF-8. Decoding would replace invalid bytes by U+FFFD and so store text that nobody sent.
+  // RFC 8259: JSON is UTF-8. Decoding would replace invalid bytes by U+FFFD and so store text that was not sent.
   if (!isUtf8(body)) return { ok: false };
   let document: unknown;
   try {
@@ -148,7 +148,7 @@ function elementsOf(body: Buffer, at: number): Range[] {
   return ranges;
 }
 
-/** Names to look for, prepared for look-up by bytes. */
+/** Names to find, prepared for look-up by bytes. */
 interface Wanted<Name extends string> {
   names: readonly Name[];
   table: NameTable;
@@ -186,7 +186,7 @@ function wantedName<Name extends string>(body: Buffer, key: Range, wanted: Wante
   return wanted.names.find((name) => name === text);
 }
 
-/** The place after the string at `at`. */
+/** The offset after the string at `at`. */
 function skipText(body: Buffer, at: number): number {
   let i = at + 1;
   while (body[i] !== QUOTE) i += body[i] === BACKSLASH ? 2 : 1;
@@ -196,7 +196,7 @@ function skipText(body: Buffer, at: number): number {
 const isOpening = (byte: number | undefined) => byte === OPEN_BRACE || byte === OPEN_BRACKET;
 const isClosing = (byte: number | undefined) => byte === CLOSE_BRACE || byte === CLOSE_BRACKET;
 
-/** The place after the value at `at`. Counts brackets instead of recursing, because nesting may be of any depth. */
+/** The offset after the value at `at`. Counts brackets instead of recursing, because nesting may be of any depth. */
 function skipValue(body: Buffer, at: number): number {
   if (body[at] === QUOTE) return skipText(body, at);
   let i = at;

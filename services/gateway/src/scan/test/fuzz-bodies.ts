@@ -2,7 +2,7 @@ import type { Random } from '@playline/testkit/random';
 import { ODD_LOCATIONS, ODD_VALUES, oddMessage } from './odd-values.ts';
 import { SAMPLE_KINDS, sampleMessage } from './sample-messages.ts';
 
-/** Texts to insert at wrong places: grammar, known keys with odd values, repeated keys, escapes, spaces, length. */
+/** Texts to insert at wrong offsets: grammar, known keys with odd values, repeated keys, escapes, spaces, length. */
 const TOKENS: readonly string[] = [
   '"',
   '\\',

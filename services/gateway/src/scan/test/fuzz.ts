@@ -13,7 +13,7 @@ import { damagedBody } from './fuzz-bodies.ts';
 
 /**
  * Differential fuzz of the scan against the contract. For every body both must agree on the whole body and on each
- * message: whether it is accepted, the bytes of its record, and the words of every rejection.
+ * message: whether it is accepted, the bytes of its record, and the text of every rejection.
  */
 
 export interface FuzzCounts {
@@ -145,8 +145,8 @@ export function compare(body: Buffer, window: TimeWindow): Agreement {
   const expected = validateByContract(read, window);
   const found = validateByScan(body, window);
   for (const part of ['fault', 'rejected', 'rejections'] as const) {
-    const [ours, theirs] = [JSON.stringify(found[part]), JSON.stringify(expected[part])];
-    if (ours !== theirs) throw new Error(`${part}: ${ours}, by the contract ${theirs}: ${body.toString()}`);
+    const [own, other] = [JSON.stringify(found[part]), JSON.stringify(expected[part])];
+    if (own !== other) throw new Error(`${part}: ${own}, by the contract ${other}: ${body.toString()}`);
   }
   if (!isSame(found.records, expected.records)) throw new Error(`the records differ: ${body.toString()}`);
   const { state } = scanner;
@@ -163,11 +163,11 @@ export interface FuzzOptions {
 }
 
 /** @throws Error with the body when the scan and the contract disagree. */
-export function runFuzz({ seed, nowMs, shouldContinue: goesOn }: FuzzOptions): FuzzCounts {
+export function runFuzz({ seed, nowMs, shouldContinue: isOpen }: FuzzOptions): FuzzCounts {
   const window = { fromMs: nowMs - EVENT_AGE_MAX_MS, toMs: nowMs + EVENT_AHEAD_MAX_MS };
   const random = createRandom(seed);
   const counts: FuzzCounts = { bodies: 0, json: 0, messages: 0, acceptable: 0, sound: 0 };
-  for (; goesOn(counts.bodies); counts.bodies++) {
+  for (; isOpen(counts.bodies); counts.bodies++) {
     const { isJson, messages, accepted, sound } = compare(damagedBody(random, nowMs), window);
     if (isJson) counts.json++;
     counts.messages += messages;

@@ -73,7 +73,7 @@ export const ODD_LOCATIONS: readonly (readonly ['message' | 'context', string])[
   ...Object.keys(eventContextSchema.shape).map((name) => ['context', name] as const),
 ];
 
-/** The sample message of number `index` with `value` in one place. */
+/** The sample message of number `index` with `value` in one location. */
 export function oddMessage(
   message: Record<string, unknown>,
   [where, name]: (typeof ODD_LOCATIONS)[number],

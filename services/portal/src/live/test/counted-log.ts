@@ -1,36 +1,36 @@
 import type { LogReader, StreamRecord } from '@playline/stream';
 import type { MemoryLog } from '@playline/stream/memory';
 
-/** A reader of a log in memory that counts what is asked of it. */
+/** A log in memory that counts requests. */
 export interface CountedLog {
   readonly reader: Pick<LogReader, 'bounds' | 'read' | 'committed'>;
-  /** `records` are those that were handed out. */
+  /** `records` are those returned. */
   readonly requested: { requests: number; committed: number; readonly records: StreamRecord[] };
-  /** What the group has committed, by partition. */
+  /** Committed offsets of the group by partition. */
   readonly committed: Map<number, number>;
-  /** Nothing is answered while it is true. */
+  /** Requests fail while true. */
   isAway: boolean;
 }
 
-/** As many as a log in memory has. */
+/** Partitions of a log in memory. */
 const PARTITIONS = 6;
 
 export function createCountedLog(log: MemoryLog): CountedLog {
-  const asked: CountedLog['requested'] = { requests: 0, committed: 0, records: [] };
+  const requested: CountedLog['requested'] = { requests: 0, committed: 0, records: [] };
   const committed = new Map<number, number>();
-  const ask = () => {
-    asked.requests++;
+  const count = () => {
+    requested.requests++;
     if (counted.isAway) throw new Error('no broker answers');
   };
   const ofPartition = (topic: string, partition: number) =>
     log.records(topic).filter((record) => record.partition === partition);
   const counted: CountedLog = {
-    requested: asked,
+    requested,
     committed,
     isAway: false,
     reader: {
       bounds: async (topic) => {
-        ask();
+        count();
         return Array.from({ length: PARTITIONS }, (_, partition) => ({
           partition,
           start: 0,
@@ -38,15 +38,15 @@ export function createCountedLog(log: MemoryLog): CountedLog {
         }));
       },
       read: async function* ({ topic, partition, start, end }) {
-        ask();
+        count();
         for (const record of ofPartition(topic, partition).slice(start, end)) {
-          asked.records.push(record);
+          requested.records.push(record);
           yield record;
         }
       },
       committed: async () => {
-        ask();
-        asked.committed++;
+        count();
+        requested.committed++;
         return committed;
       },
     },

@@ -26,37 +26,35 @@ export const TOPICS = {
 export const WRITER = 'event-writer';
 const [MESSAGE_SCHEMA, REJECTION_SCHEMA] = [1, 2];
 
-/** A looker whose events are collected as they come. */
+/** A subscriber that collects its events. */
 export interface TestSubscriber {
   readonly subscriber: Subscriber;
   readonly events: LiveEvent[];
   readonly isOver: boolean;
   of<K extends LiveEvent['kind']>(kind: K): Extract<LiveEvent, { kind: K }>[];
-  /** The last one told. */
+  /** The last status event. */
   status(): Extract<LiveEvent, { kind: 'status' }> | undefined;
 }
 
 export interface LiveWorld {
   readonly hub: LiveHub;
-  /** What was asked of the brokers. */
   readonly requested: CountedLog['requested'];
   readonly faults: unknown[];
   /** Identities that are fenced, by hexadecimal key; the fences are not loaded while `isLoaded` is false. */
   readonly fences: { readonly keys: Set<string>; isLoaded: boolean; opened: number };
-  /** The brokers answer nothing while it is true. */
   readonly brokers: CountedLog;
-  /** Puts a message on the log, to a partition where one is given. */
+  /** Appends a message to the log. */
   send(changes?: Partial<MessageRecord>, partition?: number): Promise<RecordMetadata>;
   reject(changes?: Partial<RejectionRecord>): Promise<RecordMetadata>;
-  /** Makes a dead letter of a record of a topic. */
-  bury(topic: string, place: RecordMetadata, reason?: string): Promise<RecordMetadata>;
-  /** The writer has committed so far. */
+  /** Appends a record of a topic to its dead letters. */
+  bury(topic: string, position: RecordMetadata, reason?: string): Promise<RecordMetadata>;
+  /** Commits an offset of the writer. */
   commit(partition: number, offset: number): void;
-  /** Looks, and waits until it is watched from where on. */
+  /** Subscribes, and waits until the hub polls. */
   subscribe(request?: Partial<Subscription>): Promise<TestSubscriber>;
 }
 
-/** Fast enough for tests, with the proportions of the real ones. */
+/** Fast limits with the proportions of the real ones. */
 export const FAST: LiveLimits = {
   ...LIVE_LIMITS,
   pollMs: 20,
@@ -66,7 +64,7 @@ export const FAST: LiveLimits = {
   permissionMs: 50,
 };
 
-/** A hub over a log in memory; it closes by itself after the test. */
+/** A hub over a log in memory. It is closed after the test. */
 export function createLiveWorld(limits: Partial<LiveLimits> = {}): LiveWorld {
   const log = createMemoryLog();
   const brokers = createCountedLog(log);
@@ -91,7 +89,7 @@ export function createLiveWorld(limits: Partial<LiveLimits> = {}): LiveWorld {
     ...createSends(log),
     commit: (partition, offset) => void brokers.committed.set(partition, offset),
     subscribe: async (request = {}) => {
-      const looker = collect(
+      const client = collect(
         hub.subscribe({
           environmentId: 'demo',
           filter: NO_FILTER,
@@ -100,8 +98,8 @@ export function createLiveWorld(limits: Partial<LiveLimits> = {}): LiveWorld {
           ...request,
         }),
       );
-      await until('it is watched', () => looker.status()?.isWatching === true || looker.isOver);
-      return looker;
+      await until('the hub polls', () => client.status()?.isWatching === true || client.isOver);
+      return client;
     },
   };
 }
@@ -118,7 +116,6 @@ function openTestFences(fences: LiveWorld['fences']): FenceSet & { close(): Prom
   };
 }
 
-/** Puts records on the log. */
 function createSends(log: MemoryLog): Pick<LiveWorld, 'send' | 'reject' | 'bury'> {
   const producer = log.openProducer();
   const put = (topic: string, value: Buffer, more: object = {}) =>
@@ -131,12 +128,12 @@ function createSends(log: MemoryLog): Pick<LiveWorld, 'send' | 'reject' | 'bury'
     },
     reject: (changes) =>
       put(TOPICS.rejections, frameRecord(REJECTION_SCHEMA, rejectionCodec.encode(rejectionOf(changes)))),
-    bury: (topic, { partition, offset }, reason = 'cannot be stored: secret words') => {
+    bury: (topic, { partition, offset }, reason = 'cannot be stored: secret text') => {
       const { value } = log
         .records(topic)
         .find((record) => record.partition === partition && record.offset === offset)!;
-      const place = { 'original-partition': String(partition), 'original-offset': String(offset) };
-      return put(`${topic}.dead`, value!, { headers: { reason, 'original-topic': topic, ...place } });
+      const position = { 'original-partition': String(partition), 'original-offset': String(offset) };
+      return put(`${topic}.dead`, value!, { headers: { reason, 'original-topic': topic, ...position } });
     },
   };
 }
@@ -155,13 +152,13 @@ function rejectionOf(changes: Partial<RejectionRecord> = {}): RejectionRecord {
   };
 }
 
-/** Takes everything that a looker is told. */
-export function collect(looker: Subscriber): TestSubscriber {
+/** Reads all events of a subscriber in the background. */
+export function collect(subscriber: Subscriber): TestSubscriber {
   const events: LiveEvent[] = [];
   let isOver = false;
   const run = async () => {
     for (;;) {
-      const event = await looker.next(1_000);
+      const event = await subscriber.next(1_000);
       if (event === null) break;
       if (event !== 'nothing') events.push(event);
     }
@@ -170,7 +167,7 @@ export function collect(looker: Subscriber): TestSubscriber {
   void run();
   const of: TestSubscriber['of'] = (kind) => events.filter((event) => event.kind === kind) as never;
   return {
-    subscriber: looker,
+    subscriber,
     events,
     of,
     status: () => of('status').at(-1),

@@ -11,18 +11,12 @@ afterAll(() => portal.close());
 
 const find = async (id: string) => (await portal.parts.accounts.all()).find((account) => account.id === id)!;
 
-describe('accounts of the instance', () => {
-  it('are there for administrators alone', async () => {
-    const project = await portal.addProject('Mine');
-    expect((await (await portal.signIn({ project, role: 'owner' })).get(PATH)).status).toBe(404);
-    expect((await (await portal.signIn()).get(PATH)).status).toBe(200);
-  });
-
-  it('are changed by administrators, and end their sessions', async () => {
+describe('the page of accounts', () => {
+  it('an administrator changes an account, which ends its sessions', async () => {
     const { id } = await addPerson(portal, 'ada', {});
     const browser = await portal.signIn();
     const { text } = await portal.parts.sessions.create({ accountId: id, userAgent: '', address: '' });
-    const submit = (deed: string, values = {}) => browser.submit(PATH, deed, { account: id, ...values });
+    const submit = (action: string, values = {}) => browser.submit(PATH, action, { account: id, ...values });
     await submit('appoint');
     expect(await find(id)).toMatchObject({ isAdministrator: true });
     expect(await portal.parts.sessions.find(text)).toBeNull();
@@ -30,12 +24,12 @@ describe('accounts of the instance', () => {
     await submit('disable');
     expect(await find(id)).toMatchObject({ isAdministrator: false, state: 'disabled' });
     await submit('enable');
-    expect((await submit('remove', { confirm: 'somebody' })).status).toBe(400);
+    expect((await submit('remove', { confirm: 'another' })).status).toBe(400);
     await submit('remove', { confirm: 'ada' });
     expect(await find(id)).toMatchObject({ state: 'disabled', login: '', name: '', passwordHash: null });
   });
 
-  it('invite an administrator with a link that is shown once', async () => {
+  it('the link of an invitation is shown once', async () => {
     const browser = await portal.signIn();
     const { text } = await browser.submit(PATH, 'invite', { name: 'Root' });
     expect(text).toMatch(/\/invitation\?code=[\w-]{43}/);
@@ -46,23 +40,23 @@ describe('accounts of the instance', () => {
     expect((await portal.parts.accounts.all()).filter(({ state }) => state === 'invited')).toEqual([]);
   });
 
-  it('keep the last administrator', async () => {
+  it('the last administrator cannot be removed', async () => {
     const alone = await openPortal();
     const root = await addPerson(alone, 'root', { isAdministrator: true });
     const browser = alone.browser();
     browser.keep((await alone.parts.sessions.create({ accountId: root.id, userAgent: '', address: '' })).text);
-    for (const [deed, values] of [
+    for (const [action, values] of [
       ['dismiss', {}],
       ['disable', {}],
       ['remove', { confirm: 'root' }],
     ] as const) {
-      const { status, text } = await browser.submit(PATH, deed, values);
+      const { status, text } = await browser.submit(PATH, action, values);
       expect([status, text.includes('last administrator')]).toEqual([409, true]);
     }
     await alone.close();
   });
 
-  it('show nothing that lets anybody in', async () => {
+  it('the page shows no password hash', async () => {
     const ada = await addPerson(portal, 'hashed', {});
     expect((await (await portal.signIn()).get(PATH)).text).not.toContain(ada.passwordHash!.slice(-20));
   });

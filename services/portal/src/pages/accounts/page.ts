@@ -1,7 +1,8 @@
-import type { Action } from '@playline/access-keys';
+/** All accounts of the instance, for administrators. */
 import {
   type AccountContext,
   type AccountRecord,
+  type Action,
   disableAccount,
   enableAccount,
   invite,
@@ -14,62 +15,63 @@ import { type HtmlValue, html } from '@playline/api-docs';
 import { invalidField } from '@playline/errors';
 import { disclosure, field, hidden, table } from '../../frame/components.ts';
 import type { FormAction, FormValues, PortalPage, Visit } from '../../frame/page.ts';
-import { type MembersParts, toInvited, toState } from '../members/page.ts';
+import type { PagesParts } from '../index.ts';
+import { toInvitationState, toInvited } from '../members/page.ts';
 import { contextOf } from '../sign-in/parts.ts';
 
 const PATH = '/instance/accounts';
 
-/** All accounts of the instance, for administrators. */
-export function createAccountsPage(parts: MembersParts): PortalPage {
-  const change = (action: Action, act: (context: AccountContext, id: string) => Promise<unknown>): FormAction => ({
-    access: action,
+export function createAccountsPage(parts: PagesParts): PortalPage {
+  const change = (access: Action, run: (context: AccountContext, id: string) => Promise<unknown>): FormAction => ({
+    access,
     needsFreshSignIn: true,
     run: async (visit, values) => {
-      await act(contextOf(parts, visit), values.text('account'));
-      return { kind: 'see', to: PATH, notice: 'changed' };
+      await run(contextOf(parts, visit), values.text('account'));
+      return { kind: 'redirect', notice: 'changed' };
     },
   });
-  const administrator = (isAdministrator: boolean) =>
+  const setAdministratorTo = (isAdministrator: boolean) =>
     change('accounts.change', (context, accountId) => setAdministrator(context, { accountId, isAdministrator }));
   return {
     path: PATH,
     access: 'accounts.read',
-    notices: { changed: 'The account is changed, and its sessions have ended.' },
+    notices: { changed: 'Account changed. Its sessions have ended.' },
     show: async (visit, fault) => {
       const accounts = (await parts.accounts.all()).filter((account) => !isRemoved(account));
       return { kind: 'page', title: 'Accounts', content: toContent(visit, accounts, fault?.values) };
     },
     actions: {
-      invite: inviting(parts),
+      invite: inviteAction(parts),
       revoke: change('accounts.invite', revokeInvitation),
-      appoint: administrator(true),
-      dismiss: administrator(false),
+      appoint: setAdministratorTo(true),
+      dismiss: setAdministratorTo(false),
       disable: change('accounts.change', disableAccount),
       enable: change('accounts.change', enableAccount),
-      remove: removing(parts),
+      remove: removeAction(parts),
     },
   };
 }
 
-const inviting = (parts: MembersParts): FormAction => ({
+const inviteAction = (parts: PagesParts): FormAction => ({
   access: 'accounts.invite',
   needsFreshSignIn: true,
   run: async (visit, values) => {
-    const wanted = { name: values.text('name'), roles: [], isAdministrator: true };
-    const { text } = await invite(contextOf(parts, visit), wanted);
+    const invitation = { name: values.text('name'), roles: [], isAdministrator: true };
+    const { text } = await invite(contextOf(parts, visit), invitation);
     return toInvited(parts.frame.origin, text, PATH);
   },
 });
 
-const removing = (parts: MembersParts): FormAction => ({
+const removeAction = (parts: PagesParts): FormAction => ({
   access: 'accounts.remove',
   needsFreshSignIn: true,
   run: async (visit, values) => {
-    const account = (await parts.accounts.all()).find(({ id }) => id === values.text('account'));
+    const id = values.text('account');
+    const account = (await parts.accounts.all()).find((each) => each.id === id);
     if (account !== undefined && values.text('confirm') !== account.login)
       throw invalidField('confirm', `Type the login, ${account.login}, to remove the account.`);
-    await removeAccount(contextOf(parts, visit), values.text('account'));
-    return { kind: 'see', to: PATH, notice: 'changed' };
+    await removeAccount(contextOf(parts, visit), id);
+    return { kind: 'redirect', notice: 'changed' };
   },
 });
 
@@ -79,19 +81,19 @@ function toContent(visit: Visit, accounts: readonly AccountRecord[], values?: Fo
     .map((account) => [
       account.name,
       account.login,
-      toState(account),
+      toInvitationState(account),
       toRights(account),
-      toWays(account),
+      toSignInMethods(account),
       toButtons(visit, account),
     ]);
   const form = visit.form(
     'invite',
-    html`<p>Members of a project are invited on its own page.</p>
-${field({ name: 'name', label: 'Name of the person', value: values?.text('name') ?? '', isRequired: true, charactersMax: 200 })}<button>Make the link</button>`,
+    html`<p>Invite members of a project on the project's own page.</p>
+${field({ name: 'name', label: 'Name', value: values?.text('name') ?? '', isRequired: true, charactersMax: 200 })}<button>Create invitation</button>`,
   );
-  return html`<p>Whoever has lost password and passkeys is let in again by a command: <code>npm run accounts -- reset</code>.</p>
-${table('Accounts', ['Name', 'Login', 'State', 'May', 'Signs in with', ''], rows)}
-${disclosure('Invite an administrator', form, values?.text('deed') === 'invite')}`;
+  return html`<p>To restore access for someone who lost password and passkeys, run <code>npm run accounts -- reset</code>.</p>
+${table('Accounts', ['Name', 'Login', 'State', 'Roles', 'Signs in with', ''], rows)}
+${disclosure('Invite an administrator', form, values?.text('form') === 'invite')}`;
 }
 
 function toRights({ isAdministrator, roles }: AccountRecord): string {
@@ -99,27 +101,27 @@ function toRights({ isAdministrator, roles }: AccountRecord): string {
   return [...own, ...roles.map(({ projectId, role }) => `${role} of ${projectId}`)].join(', ') || '–';
 }
 
-function toWays({ passwordHash, passkeys, openId }: AccountRecord): string {
-  const ways = [
-    ...(passwordHash === null ? [] : ['password']),
-    ...passkeys.map(({ name }) => name),
-    ...(openId === null ? [] : [openId.issuer]),
-  ];
-  return ways.join(', ') || '–';
+function toSignInMethods({ passwordHash, passkeys, openId }: AccountRecord): string {
+  const methods = passkeys.map(({ name }) => name);
+  if (passwordHash !== null) methods.unshift('password');
+  if (openId !== null) methods.push(openId.issuer);
+  return methods.join(', ') || '–';
 }
 
 function toButtons(visit: Visit, account: AccountRecord): HtmlValue {
-  const named = hidden('account', account.id);
-  const button = (deed: string, text: string) =>
-    visit.form(deed, html`${named}<button class="plain">${text}<span class="unseen"> ${account.name}</span></button>`, {
-      className: 'inline',
-    });
-  if (account.state === 'invited') return button('revoke', 'Take the invitation back');
+  const accountField = hidden('account', account.id);
+  const button = (action: string, text: string) =>
+    visit.form(
+      action,
+      html`${accountField}<button class="plain">${text}<span class="unseen"> ${account.name}</span></button>`,
+      { className: 'inline' },
+    );
+  if (account.state === 'invited') return button('revoke', 'Revoke invitation');
   const remove = visit.form(
     'remove',
-    html`${named}${field({ name: 'confirm', label: `Type ${account.login} to remove the account for ever`, isRequired: true })}<button class="danger">Remove</button>`,
+    html`${accountField}${field({ name: 'confirm', label: `Type ${account.login} to remove this account permanently`, isRequired: true })}<button class="danger">Remove</button>`,
   );
-  return html`${account.isAdministrator ? button('dismiss', 'No longer administrator') : button('appoint', 'Make administrator')}
+  return html`${account.isAdministrator ? button('dismiss', 'Remove administrator role') : button('appoint', 'Make administrator')}
 ${account.state === 'disabled' ? button('enable', 'Enable') : button('disable', 'Disable')}
 ${disclosure('Remove', remove)}`;
 }

@@ -1,11 +1,12 @@
+/** On-chain activities of the contracts that an environment has linked. */
 import { type CollectionRecord, collectionsOf } from '@playline/access-keys';
 import { type HtmlValue, html, type Markup } from '@playline/api-docs';
 import { ACTIVITY_TYPES } from '@playline/contracts';
-import { choice, copyable, emptyState, field, number, table, time } from '../../frame/components.ts';
+import { allOr, choice, copyable, emptyState, field, number, table, time } from '../../frame/components.ts';
 import { CSV_LINES_MAX, CSV_TYPE, toIso, toLimitedCsv } from '../../frame/csv.ts';
-import { environmentPath } from '../../frame/layout.ts';
-import type { Answer, PortalPage, Visit } from '../../frame/page.ts';
-import { INVALID_TIME, parseTime } from '../../frame/parse-time.ts';
+import { pathInEnvironment } from '../../frame/layout.ts';
+import type { PortalPage, Visit } from '../../frame/page.ts';
+import { INVALID_RANGE, INVALID_TIME, parseTime } from '../../frame/parse-time.ts';
 import { scopeOf } from '../../frame/scope.ts';
 import {
   type ActivityAsset,
@@ -14,66 +15,62 @@ import {
   type ActivityPayment,
   type ActivitySearch,
   type ContractName,
-  type PortalReads,
   readManyActivities,
   type TokenLine,
 } from '../../reads/index.ts';
 import type { PagesParts } from '../index.ts';
 
-/** What happened on chains to the contracts that are linked to an environment. */
-export function createActivitiesPage(
-  parts: Pick<PagesParts, 'collections' | 'reads' | 'frame' | 'writeAudit'>,
-): PortalPage {
-  const { collections, reads, frame, writeAudit: note } = parts;
+type Parts = Pick<PagesParts, 'collections' | 'reads' | 'frame' | 'writeAudit'>;
+
+export function createActivitiesPage({ collections, reads, frame, writeAudit }: Parts): PortalPage {
   return {
     path: '/projects/:project/environments/:environment/activities',
     access: 'project.read',
     show: async (visit) => {
       const { environment } = scopeOf(visit);
-      const { query, signal } = visit;
+      const { signal } = visit;
       const title = `Activities of ${environment.name}`;
-      const asked = readFilter(visit, await collections.all());
-      if (asked.linked.length === 0) return { kind: 'page', title, content: toUnlinked(visit) };
-      const question = toSearch(asked, visit, frame.wallClockMs());
-      if (typeof question === 'string')
-        return { kind: 'page', title, content: html`${toFilter(visit, asked)}<p role="alert">${question}</p>` };
-      const { linked } = asked;
-      if (query.get('as') === 'csv') {
-        await note(visit, { action: 'activities.save', object: environment.id });
-        return toActivitiesFile(reads, { environmentId: environment.id, search: question, linked, signal });
+      const filter = readFilter(visit, await collections.all());
+      const { linked } = filter;
+      if (linked.length === 0) return { kind: 'page', title, content: toUnlinked(visit) };
+      const search = toSearch(filter, visit, frame.wallClockMs());
+      if (typeof search === 'string')
+        return { kind: 'page', title, content: html`${toFilter(visit, filter)}<p role="alert">${search}</p>` };
+      if (visit.query.get('as') === 'csv') {
+        await writeAudit(visit, { action: 'activities.save', object: environment.id });
+        const lists = readManyActivities((each) => reads.activities(each, { signal }), search, CSV_LINES_MAX);
+        const toCells = (activity: ActivityLine) => toCsvCells(activity, linked);
+        const pieces = toLimitedCsv(lists, { columns: COLUMNS, toCells, toLastLine });
+        return { kind: 'streamed file', name: `activities-${environment.id}.csv`, type: CSV_TYPE, pieces };
       }
       const [tokens, page] = await Promise.all([
         reads.tokens(linked, { signal }),
-        reads.activities(question, { signal }),
+        reads.activities(search, { signal }),
       ]);
-      return { kind: 'page', title, content: toContent(visit, { filter: asked, page, names: { linked, tokens } }) };
+      return { kind: 'page', title, content: toContent(visit, { filter, page, names: { linked, tokens } }) };
     },
   };
 }
 
-function toUnlinked({ project, environment }: Visit): Markup {
-  const path = `${environmentPath(project?.id ?? '', environment?.name ?? '')}/collections`;
-  return emptyState(
+const toUnlinked = (visit: Visit): Markup =>
+  emptyState(
     'No contract is linked yet',
-    html`<p>Here stands what happens on chains to the contracts of this environment: mints, transfers, sales. <a href="${path}">Link a contract</a>, and all that is known of it is here at once, what was before as well.</p>`,
+    html`<p>Mints, transfers and sales of this environment's contracts will appear here. <a href="${pathInEnvironment(visit, 'collections')}">Link a contract</a> to see its history immediately, including what happened before.</p>`,
   );
-}
 
 function toFilter({ path }: Visit, { linked, collection, type, tokenId, since, until }: Filter): Markup {
-  const named = linked.map(({ id, name, contractAddress }) => ({
+  const collections = linked.map(({ id, name, contractAddress }) => ({
     value: id,
     text: `${name} (${contractAddress.slice(0, 8)}…)`,
   }));
-  const kinds = ACTIVITY_TYPES.map((value) => ({ value, text: value }));
-  const all = { value: '', text: 'all' };
   return html`<form class="form filter" method="get" action="${path}" aria-label="Filter">
-${choice({ name: 'collection', label: 'Collection', value: collection, choices: [all, ...named] })}
-${choice({ name: 'kind', label: 'Kind', value: type, choices: [all, ...kinds] })}
+${choice({ name: 'collection', label: 'Collection', value: collection, choices: [{ value: '', text: 'all' }, ...collections] })}
+${choice({ name: 'kind', label: 'Kind', value: type, choices: allOr(ACTIVITY_TYPES) })}
 ${field({ name: 'token', label: 'Token id', value: tokenId, charactersMax: 78 })}
 ${field({ name: 'since', label: 'From (UTC)', value: since, charactersMax: 19 })}
 ${field({ name: 'until', label: 'Until (UTC)', value: until, charactersMax: 19 })}
-<button class="outline">Show</button> <a href="${path}">Show all</a>
-<p class="hint">Times as 2026-11-01 10:00, of when an activity was first indexed. What came or changed last stands on top.</p></form>`;
+<button class="outline">Filter</button> <a href="${path}">Show all</a>
+<p class="hint">Times such as 2026-11-01 10:00 refer to when an activity was first indexed. The latest change comes first.</p></form>`;
 }
 
 interface Shown {
@@ -82,67 +79,76 @@ interface Shown {
   readonly names: ContractNames;
 }
 
-function toContent(visit: Visit, { filter: asked, page, names: words }: Shown): Markup {
+function toContent(visit: Visit, { filter, page, names }: Shown): Markup {
   const { activities, next } = page;
-  const [older, file] = [toParams(asked), toParams(asked)];
+  const [older, file] = [toParams(filter), toParams(filter)];
   if (next !== null) older.set('after', `${next.updatedUs}.${next.id}`);
   file.set('as', 'csv');
+  const heads = ['Changed', 'Kind', 'What', 'From', 'To', 'Paid', 'Transaction, id'];
+  const rows = activities.map((each) => toRow(each, names));
   const list =
     activities.length === 0
-      ? toNothing(visit, asked, page)
-      : html`${toTable(activities, words)}
-<p><a href="${`${visit.path}?${file}`}">Save all of them as CSV</a>, ${number(CSV_LINES_MAX)} at most.</p>`;
+      ? toNothing(visit, filter, page)
+      : html`${table('Activities', heads, rows)}
+<p><a href="${`${visit.path}?${file}`}">Export all as CSV</a>, at most ${number(CSV_LINES_MAX)}.</p>`;
   const more = next === null ? '' : html`<p><a href="${`${visit.path}?${older}`}">Older activities</a></p>`;
-  return html`${toFilter(visit, asked)}${list}${more}`;
+  return html`${toFilter(visit, filter)}${list}${more}`;
 }
 
-/** Where the search gave up, was behind a page, or a filter is set, there may be others. */
-function toNothing({ query }: Visit, asked: Filter, { next, searchedSinceMs }: ActivityPage): HtmlValue {
-  if (next !== null)
-    return html`<p>Nothing is found back to ${time(searchedSinceMs)}; look further for what is older.</p>`;
-  if (query.has('after')) return html`<p>There is nothing older.</p>`;
-  if (isNarrowed(asked)) return emptyState('No activity is so', html`<p>Show all to see what there is.</p>`);
-  const chains = [...new Set(asked.linked.map(({ chain }) => chain))].join(', ');
+function toNothing({ query }: Visit, filter: Filter, { next, searchedSinceMs }: ActivityPage): HtmlValue {
+  if (next !== null) return html`<p>No activities found back to ${time(searchedSinceMs)}. Older ones may exist.</p>`;
+  if (query.has('after')) return html`<p>There are no older activities.</p>`;
+  if (toParams(filter).size > 0) return emptyState('No matching activities', html`<p>Show all to see what exists.</p>`);
+  const chains = [...new Set(filter.linked.map(({ chain }) => chain))].join(', ');
   return emptyState(
-    'Nothing has happened yet',
-    html`<p>Of the linked contracts nothing is known on ${chains}. Whatever is minted, sold or sent there stands here within seconds of the block that is final. Nothing comes? Compare the address with that of the contract; an operator sees by <code>npm run status</code> whether the chain is followed.</p>`,
+    'No activities yet',
+    html`<p>Mints, sales and transfers of the linked contracts on ${chains} appear here within seconds of a final block. If none arrive, check the contract's address; an operator can check with <code>npm run status</code> whether the chain is indexed.</p>`,
   );
 }
 
 const COLUMNS = [
-  ...['changed', 'indexed', 'kind', 'chain', 'contract', 'collection', 'token ids', 'amounts', 'from', 'to'],
-  ...['paid, smallest unit', 'paid with', 'transaction', 'block', 'activity id'],
+  'changed',
+  'indexed',
+  'kind',
+  'chain',
+  'contract',
+  'collection',
+  'token ids',
+  'amounts',
+  'from',
+  'to',
+  'paid, smallest unit',
+  'paid with',
+  'transaction',
+  'block',
+  'activity id',
 ];
 
-function toCells(activity: ActivityLine, linked: ContractNames['linked']): readonly string[] {
-  const { assets, payment, chain, contractAddress } = activity;
+function toCsvCells(activity: ActivityLine, linked: ContractNames['linked']): readonly string[] {
+  const { assets, payment } = activity;
   return [
-    ...[toIso(activity.updatedMs), toIso(activity.indexedMs), activity.type, chain, contractAddress],
-    ...[recordOf(linked, activity)?.name ?? '', assets.map(({ tokenId }) => tokenId).join(' ')],
-    ...[assets.map(({ amount }) => amount).join(' '), activity.from, activity.to, payment?.amount ?? ''],
-    ...[payment === null ? '' : payment.contractAddress || payment.symbol, activity.transactionHash],
-    ...[activity.blockNumber, activity.id],
+    toIso(activity.updatedMs),
+    toIso(activity.indexedMs),
+    activity.type,
+    activity.chain,
+    activity.contractAddress,
+    findContract(linked, activity)?.name ?? '',
+    assets.map(({ tokenId }) => tokenId).join(' '),
+    assets.map(({ amount }) => amount).join(' '),
+    activity.from,
+    activity.to,
+    payment?.amount ?? '',
+    payment === null ? '' : payment.contractAddress || payment.symbol,
+    activity.transactionHash,
+    activity.blockNumber,
+    activity.id,
   ];
 }
 
-interface ActivitiesFileOptions {
-  readonly environmentId: string;
-  readonly search: ActivitySearch;
-  readonly linked: ContractNames['linked'];
-  readonly signal: AbortSignal;
-}
+const toLastLine = () =>
+  `This file ends here, at ${number(CSV_LINES_MAX, 'activities')}: choose a shorter time range, or one collection. npm run replicate exports a whole chain.`;
 
-/** All that a page of activities would show, however many; amounts in the smallest unit, as the chain has them. */
-function toActivitiesFile(reads: Pick<PortalReads, 'activities'>, options: ActivitiesFileOptions): Answer {
-  const { environmentId, search: question, linked, signal } = options;
-  const lists = readManyActivities((each) => reads.activities(each, { signal }), question, CSV_LINES_MAX);
-  const toEnd = () =>
-    `This file ends here, at ${number(CSV_LINES_MAX, 'activities')}: choose a shorter span, or one collection. npm run replicate has all of a chain.`;
-  const pieces = toLimitedCsv(lists, { columns: COLUMNS, toCells: (each) => toCells(each, linked), toLastLine: toEnd });
-  return { kind: 'long file', name: `activities-${environmentId}.csv`, type: CSV_TYPE, pieces };
-}
-
-/** What somebody asks of a page of activities; '' says nothing. */
+/** The filter of a page; '' matches everything. */
 interface Filter {
   /** Collections that are linked to the environment. */
   readonly linked: readonly CollectionRecord[];
@@ -150,19 +156,16 @@ interface Filter {
   readonly collection: string;
   readonly type: string;
   readonly tokenId: string;
-  /** In UTC: `2026-11-01 10:00`. */
   readonly since: string;
   readonly until: string;
 }
 
-/** Behind all times that an activity may have been indexed at. */
+/** After every possible time of indexing. */
 const END_OF_TIME_MS = Date.UTC(2256, 0);
-/** As the log takes them. */
 const TOKEN_ID = /^\d{1,78}$/;
-/** Without an id where a search ran out of time between two activities: all that is older. */
+/** Without an id where a search ran out of time between two activities. */
 const POSITION = /^(\d{1,16})\.((?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})?)$/;
 
-/** What the address of a page says, of the contracts that are linked to its environment now. */
 function readFilter(visit: Visit, records: readonly CollectionRecord[]): Filter {
   const { project, environment } = scopeOf(visit);
   const text = (name: string) => (visit.query.get(name) ?? '').trim();
@@ -179,108 +182,79 @@ function readFilter(visit: Visit, records: readonly CollectionRecord[]): Filter 
   };
 }
 
-/** The same as it stands in addresses; of what was typed only what can be asked for. */
 function toParams({ collection, type, tokenId, since, until }: Filter): URLSearchParams {
   const given = Object.entries({ collection, kind: type, token: tokenId, since, until });
   return new URLSearchParams(given.filter(([, value]) => value !== ''));
 }
 
-/** Whether anything narrows what is shown. */
-const isNarrowed = (asked: Filter): boolean => toParams(asked).size > 0;
-
-/**
- * The question of a page, which is about nothing but linked contracts.
- * @param nowMs epoch milliseconds
- * @returns words about what cannot be looked for
- */
-function toSearch(asked: Filter, { query }: Visit, nowMs: number): ActivitySearch | string {
-  const { linked, collection, type, tokenId } = asked;
-  const [since, until] = [parseTime(asked.since), parseTime(asked.until)];
+/** The search of a filter, or what is wrong with the filter. */
+function toSearch(filter: Filter, { query }: Visit, nowMs: number): ActivitySearch | string {
+  const { linked, collection, type, tokenId } = filter;
+  const [since, until] = [parseTime(filter.since), parseTime(filter.until)];
   if (since === undefined || until === undefined) return INVALID_TIME;
-  if (tokenId !== '' && !TOKEN_ID.test(tokenId)) return 'Give the id of a token in decimal digits, such as 4711.';
+  if (tokenId !== '' && !TOKEN_ID.test(tokenId)) return 'Enter a token id in decimal digits, such as 4711.';
   const [sinceMs, untilMs] = [since ?? 0, Math.min(until ?? END_OF_TIME_MS, END_OF_TIME_MS)];
-  if (sinceMs >= untilMs) return 'The span ends in front of its beginning.';
+  if (sinceMs >= untilMs) return INVALID_RANGE;
   const contracts = linked.filter(({ id }) => collection === '' || id === collection);
   const [, updatedUs, id] = POSITION.exec(query.get('after') ?? '') ?? [];
-  const before = id === undefined ? {} : { before: { updatedUs: Number(updatedUs), id } };
-  return { nowMs, contracts, type, tokenId, sinceMs, untilMs, ...before };
+  const before = id === undefined ? undefined : { updatedUs: Number(updatedUs), id };
+  return { nowMs, contracts, type, tokenId, sinceMs, untilMs, before };
 }
 
-/** What contracts are called: by the team that linked them, and by those who made them. */
+/** Names that the team gave to contracts, and those of the contracts' makers. */
 interface ContractNames {
   readonly linked: readonly CollectionRecord[];
   readonly tokens: readonly TokenLine[];
 }
 
-/** A sale may be of many; who wants all of them saves the file. */
-const ASSETS_SHOWN_MAX = 5;
-const DIGITS = /^\d+$/;
-
-/** Activities, one a row. */
-function toTable(activities: readonly ActivityLine[], words: ContractNames): Markup {
-  const heads = ['Changed', 'Kind', 'What', 'From', 'To', 'Paid', 'Transaction, id'];
-  return table(
-    'Activities',
-    heads,
-    activities.map((each) => toRow(each, words)),
+const findContract = <T extends ContractName>(contracts: readonly T[], { chain, contractAddress }: ContractName) =>
+  contracts.find(
+    (each) => each.chain === chain && each.contractAddress.toLowerCase() === contractAddress.toLowerCase(),
   );
-}
 
-/** The record of a contract's link. */
-const recordOf = (linked: ContractNames['linked'], { chain, contractAddress }: ContractName) =>
-  linked.find((each) => each.chain === chain && isSame(each.contractAddress, contractAddress));
-
-const isSame = (one: string, other: string): boolean => one.toLowerCase() === other.toLowerCase();
-
-function toRow(activity: ActivityLine, words: ContractNames): readonly HtmlValue[] {
-  const { id, updatedMs, indexedMs, type, from, to, payment, transactionHash } = activity;
+function toRow(activity: ActivityLine, names: ContractNames): readonly HtmlValue[] {
+  const { id, updatedMs, indexedMs, type, from, to, payment, transactionHash, blockNumber } = activity;
+  const transaction = html`${copyable(transactionHash, 'the transaction hash')}<br><span class="quiet">block ${blockNumber || '–'}</span><br>`;
   return [
     html`${time(updatedMs)}<br><span class="quiet">indexed ${time(indexedMs)}</span>`,
     type,
-    toWhat(activity, words),
-    addressOr(from, 'the address that it left'),
-    addressOr(to, 'the address that got it'),
-    payment === null ? '–' : toPaid(activity.chain, payment, words),
-    html`${transactionHash === '' ? '' : toTransaction(activity)}${copyable(id, 'the id of the activity')}`,
+    toSubject(activity, names),
+    from === '' ? '–' : copyable(from, 'the sender’s address'),
+    to === '' ? '–' : copyable(to, 'the recipient’s address'),
+    payment === null ? '–' : toPaid(activity.chain, payment, names),
+    html`${transactionHash === '' ? '' : transaction}${copyable(id, 'the id of the activity')}`,
   ];
 }
 
-const toTransaction = ({ transactionHash, blockNumber }: ActivityLine): Markup =>
-  html`${copyable(transactionHash, 'the hash of the transaction')}<br><span class="quiet">block ${blockNumber === '' ? '–' : blockNumber}</span><br>`;
+/** The exported file has all assets of a sale. */
+const ASSETS_SHOWN_MAX = 5;
 
-const addressOr = (address: string, label: string): HtmlValue => (address === '' ? '–' : copyable(address, label));
-
-function toWhat({ chain, contractAddress, assets }: ActivityLine, words: ContractNames): Markup {
-  const token = words.tokens.find((each) => each.chain === chain && isSame(each.contractAddress, contractAddress));
+function toSubject({ chain, contractAddress, assets }: ActivityLine, names: ContractNames): Markup {
+  const contract = { chain, contractAddress };
+  const token = findContract(names.tokens, contract);
   const shown = assets.slice(0, ASSETS_SHOWN_MAX).map((asset) => html`<br>${toAssetText(asset, token)}`);
   const left = assets.length - shown.length;
-  return html`${recordOf(words.linked, { chain, contractAddress })?.name ?? contractAddress}${shown}${left > 0 ? html`<br>and ${number(left)} more` : ''}<br>${copyable(contractAddress, 'the address of the contract')} <span class="quiet">${chain}</span>`;
+  return html`${findContract(names.linked, contract)?.name ?? contractAddress}${shown}${left > 0 ? html`<br>and ${number(left)} more` : ''}<br>${copyable(contractAddress, 'the contract address')} <span class="quiet">${chain}</span>`;
 }
 
 function toAssetText({ tokenId, amount }: ActivityAsset, token: TokenLine | undefined): Markup {
   if (tokenId === '')
     return html`${toAmount(amount, token?.decimals ?? null)} ${token === undefined ? 'units' : unitOf(token)}`;
-  return html`token ${copyable(tokenId, 'the id of the token')}${amount === '' || amount === '1' ? '' : ` × ${amount}`}`;
+  return html`token ${copyable(tokenId, 'the token id')}${amount === '' || amount === '1' ? '' : ` × ${amount}`}`;
 }
 
-/** Its makers chose both words. */
 const unitOf = ({ symbol, name }: TokenLine): string => (name === '' ? symbol : `${symbol} (${name})`);
 
-/** A token that is not linked stands with its address alone. */
-function toPaid(chain: string, { contractAddress, symbol, amount }: ActivityPayment, words: ContractNames): Markup {
+function toPaid(chain: string, { contractAddress, symbol, amount }: ActivityPayment, names: ContractNames): Markup {
   if (contractAddress === '') return html`${amount}<br><span class="quiet">smallest units of ${symbol}</span>`;
-  const token = words.tokens.find((each) => each.chain === chain && isSame(each.contractAddress, contractAddress));
+  const token = findContract(names.tokens, { chain, contractAddress });
   const unit = token === undefined ? 'smallest units of' : unitOf(token);
-  return html`${toAmount(amount, token?.decimals ?? null)} ${unit}<br>${copyable(contractAddress, 'the address of the token that was paid with')}`;
+  return html`${toAmount(amount, token?.decimals ?? null)} ${unit}<br>${copyable(contractAddress, 'the address of the payment token')}`;
 }
 
-/**
- * An amount of a token in its whole units.
- * @param digits decimal digits of the smallest unit; anything else stays as it is
- * @param decimals null where it is not known: then it is in the smallest unit
- */
+/** Decimal digits of the smallest unit in whole units. Unknown decimals and other texts stay as they are. */
 export function toAmount(digits: string, decimals: number | null): string {
-  if (decimals === null || decimals === 0 || !DIGITS.test(digits)) return digits;
+  if (decimals === null || decimals === 0 || !/^\d+$/.test(digits)) return digits;
   const padded = digits.padStart(decimals + 1, '0');
   const [whole, part] = [padded.slice(0, -decimals), padded.slice(-decimals).replace(/0+$/, '')];
   return part === '' ? whole : `${whole}.${part}`;

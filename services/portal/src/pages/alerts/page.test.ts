@@ -10,17 +10,17 @@ afterEach(() => portal?.close());
 
 async function open() {
   const usage = createMemoryKeyUsage();
-  const told: { delay: WriterDelay; letters: OpenDeadLetters; isAway: boolean } = {
+  const pipeline: { delay: WriterDelay; deadLetters: OpenDeadLetters; isDown: boolean } = {
     delay: { waiting: 0, oldestMs: null },
-    letters: { total: 0, byEnvironment: new Map(), isWhole: true },
-    isAway: false,
+    deadLetters: { total: 0, byEnvironment: new Map(), isWhole: true },
+    isDown: false,
   };
-  const away = () => Promise.reject(new Error('away'));
+  const fail = () => Promise.reject(new Error('connection lost'));
   portal = await openPortal({
     usage,
     pipeline: {
-      writerDelay: async () => (told.isAway ? away() : told.delay),
-      openDeadLetters: async () => (told.isAway ? away() : told.letters),
+      writerDelay: async () => (pipeline.isDown ? fail() : pipeline.delay),
+      openDeadLetters: async () => (pipeline.isDown ? fail() : pipeline.deadLetters),
     },
   });
   const project = await portal.addProject('Sky');
@@ -29,12 +29,12 @@ async function open() {
   const [environment] = project.environments;
   const owner = { projectId: project.id, environmentId: environment!.id, environment: environment!.kind };
   const store = portal.parts.keys.changedBy({ changedBy: 'ada', requestId: 'r' });
-  /** A key that was made so many days ago. */
-  const makeKey = async (kind: KeyKind, days: number) => {
+  /** Creates a key of this age. */
+  const addKey = async (kind: KeyKind, days: number) => {
     const { record } = await createKey({ store, prefix: 'svcapik' }, { ...owner, kind, name: `a ${kind} one` });
     await store.change((all) => {
-      const made = all.find(({ live }) => live?.keyId === record.keyId)!;
-      return { ...made, live: { ...made.live!, createdAt: Date.now() - days * DAY_MS } };
+      const created = all.find(({ live }) => live?.keyId === record.keyId)!;
+      return { ...created, live: { ...created.live!, createdAt: Date.now() - days * DAY_MS } };
     });
     return record;
   };
@@ -50,58 +50,58 @@ async function open() {
       keys: [{ keyId, uses, refusals, lastUsedAt, lastRefusal: null }],
       environments: [],
     });
-  const { portal: _, ...rest } = { portal, told, project, path, browser, store, makeKey, count, use, owner };
+  const { portal: _, ...rest } = { portal, pipeline, project, path, browser, store, addKey, count, use, owner };
   return rest;
 }
 
 const numberOnHome = (text: string) => /<dt>Alerts<\/dt><dd><a [^>]*>([^<]*)</.exec(text)?.[1];
 
-describe('alerts of a project', () => {
-  it('are none where all is within its bounds, on the page and on that of projects', async () => {
-    const { browser, path, makeKey, count, use } = await open();
-    await makeKey('secret', 89);
-    const { keyId } = await makeKey('publishable', 400);
+describe('the page of alerts', () => {
+  it('values within their limits cause no alert', async () => {
+    const { browser, path, addKey, count, use } = await open();
+    await addKey('secret', 89);
+    const { keyId } = await addKey('publishable', 400);
     await use(keyId, { uses: 1_000, refusals: 19 });
-    // A share of few messages says nothing, and the bound itself is not above it.
+    // Few messages have no meaningful share, and the limit itself is allowed.
     await count(10, 10);
-    expect((await browser.get(path)).text).toContain('No alert');
+    expect((await browser.get(path)).text).toContain('No alerts');
     await count(370, 10);
-    expect((await browser.get(path)).text).toContain('No alert');
+    expect((await browser.get(path)).text).toContain('No alerts');
     expect(numberOnHome((await browser.get('/')).text)).toBe('none');
   });
 
-  it('tell of rejections, the delay, dead letters, a secret key that nobody uses, and a key that is refused', async () => {
-    const { browser, path, told, makeKey, count, use, owner } = await open();
-    await makeKey('secret', 91);
-    const { keyId } = await makeKey('publishable', 1);
+  it('rejections, delay, dead letters, unused secret keys and refused keys cause alerts', async () => {
+    const { browser, path, pipeline, addKey, count, use, owner } = await open();
+    await addKey('secret', 91);
+    const { keyId } = await addKey('publishable', 1);
     await use(keyId, { uses: 100, refusals: 20 });
     await count(900, 100);
-    told.delay = { waiting: 5, oldestMs: Date.now() - 120_500 };
-    told.letters = { ...told.letters, byEnvironment: new Map([[owner.environmentId, 3]]) };
+    pipeline.delay = { waiting: 5, oldestMs: Date.now() - 120_500 };
+    pipeline.deadLetters = { ...pipeline.deadLetters, byEnvironment: new Map([[owner.environmentId, 3]]) };
     const { text } = await browser.get(path);
-    for (const said of [
-      ...['10.0\u00a0% of 1\u202f000\u00a0messages', '2\u00a0min; 5 wait', '3\u00a0letters'],
+    for (const expected of [
+      ...['10.0\u00a0% of 1\u202f000\u00a0messages', '2\u00a0min; 5 waiting', '3\u00a0dead'],
       ...[/a secret one \w{4}…\w{4}: for 91\u00a0d/, /a publishable one \w{4}…\w{4}: 20 of 100\u00a0requests refused/],
     ])
-      expect(text).toMatch(said);
+      expect(text).toMatch(expected);
     expect(numberOnHome((await browser.get('/')).text)).toBe('5');
   });
 
-  it('tell of a secret key that was used long ago, and of none that has ended', async () => {
-    const { browser, path, makeKey, use, store, owner } = await open();
-    const { keyId } = await makeKey('secret', 400);
+  it('a secret key unused for long causes an alert until it is revoked', async () => {
+    const { browser, path, addKey, use, store, owner } = await open();
+    const { keyId } = await addKey('secret', 400);
     await use(keyId, { lastUsedAt: Date.now() - 95 * DAY_MS });
     expect((await browser.get(path)).text).toContain('for 95\u00a0d');
     await revokeKey({ store }, { ...owner, kind: 'secret' });
-    expect((await browser.get(path)).text).toContain('No alert');
+    expect((await browser.get(path)).text).toContain('No alerts');
   });
 
-  it('say what cannot be told, instead of that all is well', async () => {
-    const { browser, path, told } = await open();
-    told.isAway = true;
+  it('the page names the checks that are not available', async () => {
+    const { browser, path, pipeline } = await open();
+    pipeline.isDown = true;
     const { status, text } = await browser.get(path);
-    expect([status, text.includes('All is within its bounds')]).toEqual([200, false]);
-    expect(text).toContain('Cannot be told now: Visible delay, Dead letters.');
-    expect(numberOnHome((await browser.get('/')).text)).toBe('cannot be told now');
+    expect([status, text.includes('All values are within')]).toEqual([200, false]);
+    expect(text).toContain('Not available now: Visible delay, Dead letters.');
+    expect(numberOnHome((await browser.get('/')).text)).toBe('not available');
   });
 });

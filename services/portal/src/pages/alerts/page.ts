@@ -13,7 +13,6 @@ import { environmentPath } from '../../frame/layout.ts';
 import type { PortalPage, Visit } from '../../frame/page.ts';
 import { projectOf } from '../../frame/scope.ts';
 
-/** What somebody should look at in a project, as it is now. */
 export function createAlertsPage(parts: FiguresParts): PortalPage {
   return {
     path: '/projects/:project/alerts',
@@ -30,25 +29,25 @@ function toContent(visit: Visit, { alerts, unknown }: FoundAlerts): Markup {
   const missing =
     unknown.length === 0
       ? ''
-      : html`<p class="message failed" role="alert">Cannot be told now: ${unknown.map((kind) => NAMES[kind]).join(', ')}. That nothing stands here of it means nothing.</p>`;
+      : html`<p class="message failed" role="alert">Not available now: ${unknown.map((kind) => NAMES[kind]).join(', ')}. Alerts of these kinds may be missing.</p>`;
   const rows = alerts.map((alert): readonly HtmlValue[] => [
     NAMES[alert.kind],
     alert.environment ?? 'all',
     toFigures(alert),
     toRemedy(visit, alert),
   ]);
-  const nothing = html`<p>Each is counted when this page is looked at.${unknown.length === 0 ? ' All is within its bounds.' : ''}</p>`;
+  const nothing = html`<p>Alerts appear here when a value is out of bounds.${unknown.length === 0 ? ' All values are within their bounds.' : ''}</p>`;
   return html`${missing}
-${rows.length === 0 ? emptyState('No alert', nothing) : table('Alerts', ['What', 'Environment', 'Now', 'What to do'], rows)}
-<h2>What is looked at</h2>
+${rows.length === 0 ? emptyState('No alerts', nothing) : table('Alerts', ['What', 'Environment', 'Now', 'What to do'], rows)}
+<h2>What is checked</h2>
 <ul>
-<li>Rejections: more than ${share(ALERT_BOUNDS.rejectedShare, 1)} of the messages of the last hour, where there were ${number(ALERT_BOUNDS.messagesMin)} at least.</li>
-<li>Visible delay: the oldest message on the log has waited for more than ${span(ALERT_BOUNDS.delayMs)} to be stored. One writer stores for all projects.</li>
+<li>Rejections: more than ${share(ALERT_BOUNDS.rejectedShare, 1)} of at least ${number(ALERT_BOUNDS.messagesMin)} messages in the last hour.</li>
+<li>Visible delay: the oldest message on the log has waited more than ${span(ALERT_BOUNDS.delayMs)} to be stored. One writer stores for all projects.</li>
 <li>Dead letters: any that is open.</li>
 <li>Unused key: a secret key that was not used for ${span(ALERT_BOUNDS.unusedMs)}.</li>
-<li>Refused key: ${number(ALERT_BOUNDS.refusals)} requests of the last hour or more, and ${share(ALERT_BOUNDS.refusedShare, 1)} of those under the key.</li>
+<li>Refused key: at least ${number(ALERT_BOUNDS.refusals)} refused requests in the last hour, and ${share(ALERT_BOUNDS.refusedShare, 1)} of the key's requests.</li>
 </ul>
-<p class="quiet">Nobody is written to, and nothing is kept: what was so an hour ago and is not any more stands nowhere here.</p>`;
+<p class="quiet">Alerts are computed when you open this page. No notifications are sent and no history is kept.</p>`;
 }
 
 const NAMES: Readonly<Record<AlertKind, string>> = {
@@ -59,24 +58,23 @@ const NAMES: Readonly<Record<AlertKind, string>> = {
   'refused key': 'Refused key',
 };
 
-function toFigures({ kind, figures: { value, of, name } }: Alert): HtmlValue {
-  if (kind === 'rejections') return `${share(value, of)} of ${number(of, 'messages')}`;
-  if (kind === 'delay') return `${span(value)}; ${number(of)} wait`;
-  if (kind === 'dead letters') return number(value, value === 1 ? 'letter' : 'letters');
+function toFigures({ kind, value, total, name }: Alert): HtmlValue {
+  if (kind === 'rejections') return `${share(value, total)} of ${number(total, 'messages')}`;
+  if (kind === 'delay') return `${span(value)}; ${number(total)} waiting`;
+  if (kind === 'dead letters') return number(value, value === 1 ? 'dead letter' : 'dead letters');
   if (kind === 'unused key') return `${name}: for ${span(value)}`;
-  return `${name}: ${number(value)} of ${number(of, 'requests')} refused`;
+  return `${name}: ${number(value)} of ${number(total, 'requests')} refused`;
 }
 
 function toRemedy({ project }: Visit, { kind, environment }: Alert): HtmlValue {
-  if (kind === 'dead letters') return html`An operator looks: <code>npm run dead-letters -- list</code>`;
-  if (kind === 'delay') return html`An operator looks: <code>npm run status</code>`;
+  if (kind === 'dead letters') return html`An operator runs <code>npm run dead-letters -- list</code>`;
+  if (kind === 'delay') return html`An operator runs <code>npm run status</code>`;
   if (environment === null) return '–';
   const page = kind === 'rejections' ? 'rejections' : 'keys';
-  const text =
-    kind === 'rejections'
-      ? 'See which, and by which client'
-      : kind === 'unused key'
-        ? 'Revoke it, if nobody needs it'
-        : 'See why';
-  return html`<a href="${environmentPath(project?.id ?? '', environment)}/${page}">${text}</a>`;
+  const texts = {
+    rejections: 'See which messages and clients',
+    'unused key': 'Revoke the key if it is not needed',
+    'refused key': 'See the reason',
+  };
+  return html`<a href="${environmentPath(project?.id ?? '', environment)}/${page}">${texts[kind]}</a>`;
 }

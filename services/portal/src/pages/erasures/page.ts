@@ -1,18 +1,16 @@
 import { type HtmlValue, html, type Markup } from '@playline/api-docs';
 import { copyable, emptyState, number, span, table, time } from '../../frame/components.ts';
-import { environmentPath } from '../../frame/layout.ts';
-import { pageNotFound } from '../../frame/not-found.ts';
+import { pathInEnvironment } from '../../frame/layout.ts';
 import type { PortalPage, Visit } from '../../frame/page.ts';
-import { scopeOf } from '../../frame/scope.ts';
-import type { PortalParts } from '../../portal-parts.ts';
+import { pageNotFound, scopeOf } from '../../frame/scope.ts';
 import type { ErasureLine } from '../../reads/index.ts';
+import type { PagesParts } from '../index.ts';
 
-type Parts = Pick<PortalParts, 'reads'>;
+type Parts = Pick<PagesParts, 'reads'>;
 
 const PATH = '/projects/:project/environments/:environment/erasures';
 const ERASURE_ID = /^[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}$/;
 
-/** Erasures of an environment, and how far each has come. */
 export function createErasuresPage({ reads }: Parts): PortalPage {
   return {
     path: PATH,
@@ -25,18 +23,16 @@ export function createErasuresPage({ reads }: Parts): PortalPage {
   };
 }
 
-/** The receipt of one erasure, as a file to keep. */
+/** The receipt of one erasure as a file. */
 export function createReceiptPage({ reads }: Parts): PortalPage {
   return {
     path: `${PATH}/:erasure/receipt`,
     access: 'erasures.read',
     show: async (visit) => {
-      const { environment } = scopeOf(visit);
+      const environmentId = scopeOf(visit).environment.id;
       const erasureId = visit.params.erasure ?? '';
-      const isId = ERASURE_ID.test(erasureId);
-      const receipt = isId
-        ? await reads.receipt({ environmentId: environment.id, erasureId }, { signal: visit.signal })
-        : null;
+      if (!ERASURE_ID.test(erasureId)) throw pageNotFound();
+      const receipt = await reads.receipt({ environmentId, erasureId }, { signal: visit.signal });
       if (receipt === null) throw pageNotFound();
       const text = `${JSON.stringify(receipt, null, 2)}\n`;
       return { kind: 'file', name: `erasure-${erasureId}.json`, type: 'application/json', text };
@@ -47,19 +43,21 @@ export function createReceiptPage({ reads }: Parts): PortalPage {
 function toContent(visit: Visit, erasures: readonly ErasureLine[]): Markup {
   if (erasures.length === 0)
     return emptyState(
-      'No erasure was asked for',
-      html`<p>Clients ask for one with a secret key: the documentation of the gateway says how. It then stands here with what has become of it.</p>`,
+      'No erasures yet',
+      html`<p>Servers request erasures with a secret key, as the gateway's documentation describes; owners can also request them in People. Each appears here with its progress and receipt.</p>`,
     );
-  const rows = erasures.map((each) => toRow(visit, each));
   const heads = ['Erasure', 'State', 'Deleted', 'Fenced', 'Invisible', 'Off the disk', 'Out of the log', 'Receipt'];
-  return html`<p>From the first step on nothing older of a person comes back; every time is counted from the request.</p>
-${table('Erasures', heads, rows)}
-${erasures.length === 500 ? html`<p class="hint">The newest 500. Older ones: npm run erasures -- list.</p>` : ''}`;
+  return html`<p>All times are counted from the request. Once fenced, older messages of the person are not stored any more.</p>
+${table(
+  'Erasures',
+  heads,
+  erasures.map((each) => toRow(visit, each)),
+)}
+${erasures.length === 500 ? html`<p class="hint">The newest 500. For older ones run npm run erasures -- list.</p>` : ''}`;
 }
 
 function toRow(visit: Visit, each: ErasureLine): readonly HtmlValue[] {
-  const { project, environment } = scopeOf(visit);
-  const receipt = `${environmentPath(project.id, environment.name)}/erasures/${encodeURIComponent(each.erasureId)}/receipt`;
+  const receipt = pathInEnvironment(visit, `erasures/${encodeURIComponent(each.erasureId)}/receipt`);
   const since = (ms: number | null) => (ms === null ? '–' : span(ms - each.requestedMs));
   const due = each.logExpiresMs === null ? '–' : html`due ${time(each.logExpiresMs)}`;
   return [
@@ -74,10 +72,7 @@ function toRow(visit: Visit, each: ErasureLine): readonly HtmlValue[] {
   ];
 }
 
-/**
- * What an erasure deletes. An identity that was never seen is often an id that was not percent-encoded, such as one with
- * a plus.
- */
+/** An identity without rows is often an id that was not percent-encoded, such as one with a plus. */
 function toDeletedText({ identities, deleted }: ErasureLine): HtmlValue {
   const of = identities === null ? '–' : html`${number(identities)} ${identities === 1 ? 'identity' : 'identities'}`;
   if (deleted === null) return of;

@@ -12,13 +12,15 @@ const usage = createMemoryKeyUsage();
 const NONE: OpenDeadLetters = { total: 0, byEnvironment: new Map(), isWhole: true };
 
 const erasures: Record<string, ErasureLine[]> = {};
-const waitingFor = (erasureId: string, ageMs: number) =>
+const openErasure = (erasureId: string, ageMs: number) =>
   ({ erasureId, requestedMs: Date.now() - ageMs, visiblyErasedMs: null }) as ErasureLine;
 
-async function open(told: { delay?: () => Promise<WriterDelay>; letters?: () => Promise<OpenDeadLetters> } = {}) {
-  const { delay = async () => ({ waiting: 0, oldestMs: null }), letters = async () => NONE } = told;
+async function open(
+  pipeline: { delay?: () => Promise<WriterDelay>; deadLetters?: () => Promise<OpenDeadLetters> } = {},
+) {
+  const { delay = async () => ({ waiting: 0, oldestMs: null }), deadLetters = async () => NONE } = pipeline;
   const reads = createMemoryReads({ erasures });
-  portal = await openPortal({ usage, reads, pipeline: { writerDelay: delay, openDeadLetters: letters } });
+  portal = await openPortal({ usage, reads, pipeline: { writerDelay: delay, openDeadLetters: deadLetters } });
   const project = await portal.addProject('Sky');
   const [environment] = project.environments;
   return { portal, project, environmentId: environment!.id };
@@ -30,78 +32,78 @@ const count = (environmentId: string, accepted: number, rejected: number) => {
 };
 
 describe('the page of projects', () => {
-  it('tells what is rare as a number of the hour, and not as a rate', async () => {
+  it('the list shows few messages as a number of the last hour', async () => {
     const { portal, project, environmentId } = await open();
     await count(environmentId, 3, 1);
     const { text } = await (await portal.signIn({ project, role: 'analyst' })).get('/');
     expect(text).toContain('3 in the last hour, 25.0\u00a0% rejected');
-    expect(text).toContain('nothing in the last hour');
+    expect(text).toContain('no events in the last hour');
     expect(text).not.toContain('events/s');
   });
 
-  it('tells how long the oldest message waits to be stored, and that none does', async () => {
+  it('the list shows the age of the oldest message that is not stored', async () => {
     let oldestMs: number | null = null;
     const { portal, project } = await open({ delay: async () => ({ waiting: 12, oldestMs }) });
     const analyst = await portal.signIn({ project, role: 'analyst' });
-    expect((await analyst.get('/')).text).toContain('none: all is stored');
+    expect((await analyst.get('/')).text).toContain('<dd>none</dd>');
     oldestMs = Date.now() - 125_000;
     const { text } = await analyst.get('/');
     expect(text).toContain('<dd>2\u00a0min</dd>');
-    expect(text).toContain('12 wait now');
+    expect(text).toContain('12');
   });
 
-  it('tells each project of its own dead letters, and those of the instance to administrators alone', async () => {
-    const letters = new Map<string, number>();
+  it('the list shows dead letters of a project, and those of the instance to administrators only', async () => {
+    const byEnvironment = new Map<string, number>();
     const { portal, project, environmentId } = await open({
-      letters: async () => ({ total: 41, byEnvironment: letters, isWhole: false }),
+      deadLetters: async () => ({ total: 41, byEnvironment, isWhole: false }),
     });
-    letters.set(environmentId, 7).set(`${environmentId}-2`, 13);
+    byEnvironment.set(environmentId, 7).set(`${environmentId}-2`, 13);
     const { text } = await (await portal.signIn({ project, role: 'owner' })).get('/');
     expect(text).toContain('<dd>at least 7</dd>');
     expect(text).not.toMatch(/at least (13|20|41)/);
     expect((await (await portal.signIn()).get('/')).text).toContain('<strong>at least 41</strong>');
   });
 
-  it('tells of each project the erasure that has waited longest for its receipt, its age, and where to look', async () => {
+  it('the list shows the oldest open erasure of each project and links to it', async () => {
     const { portal, project } = await open();
     const analyst = await portal.signIn({ project, role: 'analyst' });
     expect((await analyst.get('/')).text).toContain('<dt>Oldest open erasure</dt><dd>none</dd>');
-    erasures[`${project.id}-production`] = [waitingFor('of-now', 20_000)];
-    erasures[`${project.id}-development`] = [waitingFor('of-before', 130_000), waitingFor('of-then', 121_000)];
+    erasures[`${project.id}-production`] = [openErasure('of-now', 20_000)];
+    erasures[`${project.id}-development`] = [openErasure('of-before', 130_000), openErasure('of-then', 121_000)];
     const { text } = await analyst.get('/');
     const path = `/projects/${project.id}/environments/development/erasures`;
-    expect(text).toContain(`<dd><a href="${path}">2\u00a0min in development</a>, 2 wait</dd>`);
+    expect(text).toContain(`<dd><a href="${path}">2\u00a0min in development</a>, 2 open</dd>`);
     expect(text).not.toContain('late</span>');
   });
 
-  it('says what to do about an erasure that is late, to administrators with its id and the command', async () => {
+  it('the list marks a late erasure and shows administrators its id and a command', async () => {
     const { portal, project } = await open();
-    erasures[`${project.id}-production`] = [waitingFor('the-late-one', 3 * 3_600_000)];
+    erasures[`${project.id}-production`] = [openErasure('the-late-one', 3 * 3_600_000)];
     const { text } = await (await portal.signIn({ project, role: 'owner' })).get('/');
-    expect([text.includes('late</span>'), text.includes('Tell whoever runs Playline')]).toEqual([true, true]);
+    expect([text.includes('late</span>'), text.includes('the operator')]).toEqual([true, true]);
     const all = (await (await portal.signIn()).get('/')).text;
     expect(all).toContain('npm run erasures -- show the-late-one');
   });
 
-  it('tells nobody of erasures of a project that they have no role in', async () => {
+  it('the list shows no erasures of other projects', async () => {
     const { portal, project } = await open();
     const other = await portal.addProject('Sea');
-    erasures[`${other.id}-production`] = [waitingFor('of-others', 3 * 3_600_000)];
+    erasures[`${other.id}-production`] = [openErasure('of-others', 3 * 3_600_000)];
     const { text } = await (await portal.signIn({ project, role: 'owner' })).get('/');
     expect(text).not.toMatch(/late<|of-others|in production/);
   });
 
-  it('shows projects although nobody can tell of erasures', async () => {
+  it('the list shows projects when erasures cannot be read', async () => {
     const { portal, project } = await open();
-    Object.assign(portal.parts.reads, { openErasures: () => Promise.reject(new Error('away')) });
+    Object.assign(portal.parts.reads, { openErasures: () => Promise.reject(new Error('connection lost')) });
     const { status, text } = await (await portal.signIn({ project, role: 'analyst' })).get('/');
-    expect([status, text.includes('<dt>Oldest open erasure</dt><dd>cannot be told now</dd>')]).toEqual([200, true]);
+    expect([status, text.includes('<dt>Oldest open erasure</dt><dd>not available</dd>')]).toEqual([200, true]);
   });
 
-  it('tells of projects although brokers and counters do not answer', async () => {
-    const away = () => Promise.reject(new Error('away'));
-    const { portal, project } = await open({ delay: away, letters: away });
+  it('the list shows projects when brokers and counters do not answer', async () => {
+    const fail = () => Promise.reject(new Error('connection lost'));
+    const { portal, project } = await open({ delay: fail, deadLetters: fail });
     const { status, text } = await (await portal.signIn({ project, role: 'analyst' })).get('/');
-    expect([status, text.includes('Sky'), text.split('cannot be told now').length]).toEqual([200, true, 4]);
+    expect([status, text.includes('Sky'), text.split('not available').length]).toEqual([200, true, 4]);
   });
 });

@@ -1,3 +1,4 @@
+/** The projects in which an account has a role. */
 import {
   createProject,
   type EnvironmentMinute,
@@ -16,28 +17,27 @@ import type { PagesParts } from '../index.ts';
 
 type Parts = Pick<PagesParts, 'projects' | 'usage' | 'pipeline' | 'keys' | 'reads' | 'frame'>;
 
-/** The projects that an account has a role in. */
 export function createHomePage(parts: Parts): PortalPage {
   const { projects } = parts;
   return {
     path: '/',
     access: 'signed in',
     show: async (visit, fault) => {
-      const mine = (await projects.all()).filter(({ id }) => visit.mayDo('project.read', id));
-      const live = mine.filter(({ state }) => state === 'live').toSorted((a, b) => a.name.localeCompare(b.name));
+      const own = (await projects.all()).filter(({ id }) => visit.mayDo('project.read', id));
+      const live = own.filter(({ state }) => state === 'live').toSorted((a, b) => a.name.localeCompare(b.name));
       const [figures, erasures] = await Promise.all([readFigures(parts, live), readErasures(parts, visit, live)]);
-      const archived = mine.filter(({ state }) => state === 'archived');
+      const archived = own.filter(({ state }) => state === 'archived');
       return {
         kind: 'page',
         title: 'Projects',
         content: html`${
           live.length === 0
-            ? nothingYet(visit)
+            ? toNoProjects(visit)
             : html`<ul class="cards">${live.map((project) => toCard(project, figures, erasures))}</ul>
 ${toErasureRemedy(erasures, visit)}
-${toMeasures(visit, figures)}`
+${toNotes(visit, figures)}`
         }
-${toCreateForm(visit, fault?.values.text('name') ?? '', fault?.message)}
+${toCreateForm(visit, fault?.values.text('name') ?? '', fault !== undefined)}
 ${archived.length === 0 ? '' : disclosure(`Archived (${archived.length})`, html`<ul>${archived.map(toLine)}</ul>`)}`,
       };
     },
@@ -45,9 +45,9 @@ ${archived.length === 0 ? '' : disclosure(`Archived (${archived.length})`, html`
       create: {
         access: 'project.create',
         run: async (visit, values) => {
-          const wanted = { name: values.text('name'), environments: USUAL_ENVIRONMENTS };
-          const made = await createProject({ store: projects.changedBy(visit.author) }, wanted);
-          return { kind: 'see', to: `${environmentPath(made.id, 'development')}/keys` };
+          const project = { name: values.text('name'), environments: USUAL_ENVIRONMENTS };
+          const { id } = await createProject({ store: projects.changedBy(visit.author) }, project);
+          return { kind: 'redirect', to: `${environmentPath(id, 'development')}/keys` };
         },
       },
     },
@@ -59,15 +59,12 @@ async function readErasures(
   { mayDo, signal }: Visit,
   projects: readonly ProjectRecord[],
 ): Promise<OldestErasures> {
-  const seen = projects.filter(({ id }) => mayDo('erasures.read', id));
-  const ids = seen.flatMap(({ environments }) => environments.map(({ id }) => id));
+  const readable = projects.filter(({ id }) => mayDo('erasures.read', id));
+  const ids = readable.flatMap(({ environments }) => environments.map(({ id }) => id));
   return { open: await orNull(reads.openErasures(ids, { signal })), nowMs: frame.wallClockMs() };
 }
 
-/** Rates are means of these minutes, so that one busy second does not look like the usual rate. The present minute is left out. */
-const RATE_MINUTES = 6;
-/** Below one event a second a rate is hard to read: the card then tells the events of an hour. */
-const RATE_MIN = 1;
+const NOT_AVAILABLE = 'not available';
 
 function toCard(project: ProjectRecord, figures: Figures, erasures: OldestErasures): HtmlValue {
   const { id, name, environments } = project;
@@ -82,15 +79,20 @@ function toCard(project: ProjectRecord, figures: Figures, erasures: OldestErasur
 <p class="quiet"><code>${id}</code></p></li>`;
 }
 
-/** As gateways counted it: the rejections in ClickHouse are a sample. */
+/** The mean of these minutes, without the current one, so that one busy second does not dominate. */
+const RATE_MINUTES = 6;
+/** Below one event a second, the count of an hour is easier to read. */
+const RATE_MIN = 1;
+
+/** From the gateways' counters, because the rejections in ClickHouse are a sample. */
 function toRate(counted: Figures['minutes'], environmentId: string): string {
-  if (counted === null) return 'cannot be counted now';
+  if (counted === null) return NOT_AVAILABLE;
   const minutes = counted.get(environmentId) ?? [];
   const { perSecond, rejectedShare } = toEnvironmentRate(minutes.slice(-RATE_MINUTES));
   if (perSecond >= RATE_MIN)
     return `${number(Number(perSecond.toFixed(1)), 'events/s')}, ${share(rejectedShare, 1)} rejected`;
   const [accepted, rejected] = [sumOf(minutes, 'accepted'), sumOf(minutes, 'rejected')];
-  if (accepted + rejected === 0) return 'nothing in the last hour';
+  if (accepted + rejected === 0) return 'no events in the last hour';
   return `${number(accepted)} in the last hour, ${share(rejected, accepted + rejected)} rejected`;
 }
 
@@ -98,59 +100,51 @@ const sumOf = (minutes: readonly EnvironmentMinute[], name: 'accepted' | 'reject
   minutes.reduce((sum, minute) => sum + minute[name], 0);
 
 function toDelay({ delay, nowMs }: Figures): string {
-  if (delay === null) return 'cannot be told now';
-  return delay.oldestMs === null ? 'none: all is stored' : span(nowMs - delay.oldestMs);
+  if (delay === null) return NOT_AVAILABLE;
+  return delay.oldestMs === null ? 'none' : span(nowMs - delay.oldestMs);
 }
 
-/** While some figures cannot be read, no alert does not mean that all is well. */
 function toAlerts({ alerts, unknown }: FoundAlerts): string {
-  if (unknown.length > 0) return alerts.length === 0 ? 'cannot be told now' : `at least ${number(alerts.length)}`;
+  if (unknown.length > 0) return alerts.length === 0 ? NOT_AVAILABLE : `at least ${number(alerts.length)}`;
   return alerts.length === 0 ? 'none' : number(alerts.length);
 }
 
-function toDeadLetters(letters: OpenDeadLetters | null, environments: ProjectRecord['environments']): string {
-  if (letters === null) return 'cannot be told now';
-  const count = environments.reduce((sum, { id }) => sum + (letters.byEnvironment.get(id) ?? 0), 0);
-  return atLeast(letters, count);
+function toDeadLetters(deadLetters: OpenDeadLetters | null, environments: ProjectRecord['environments']): string {
+  if (deadLetters === null) return NOT_AVAILABLE;
+  const count = environments.reduce((sum, { id }) => sum + (deadLetters.byEnvironment.get(id) ?? 0), 0);
+  return atLeast(deadLetters, count);
 }
 
 const atLeast = ({ isWhole }: OpenDeadLetters, count: number) =>
   isWhole ? number(count) : `at least ${number(count)}`;
 
-/** What the figures of the cards are, and for administrators what belongs to no project. */
-function toMeasures(visit: Visit, { deadLetters: letters, delay }: Figures): HtmlValue {
-  const waiting = delay !== null && delay.waiting > 0 ? ` ${number(delay.waiting)} wait now.` : '';
-  const all =
-    letters === null || !visit.mayDo('accounts.read')
+/** Explains the cards; administrators also see the dead letters of the instance. */
+function toNotes(visit: Visit, { deadLetters, delay }: Figures): HtmlValue {
+  const waiting = delay !== null && delay.waiting > 0 ? ` ${number(delay.waiting)} are waiting now.` : '';
+  const instance =
+    deadLetters === null || !visit.mayDo('accounts.read')
       ? ''
-      : html`<p>Open dead letters of the instance: <strong>${atLeast(letters, letters.total)}</strong>, with those of no project.${letters.total === 0 ? '' : html` <code>npm run dead-letters -- list</code> tells of them.`}</p>`;
-  return html`${all}<p class="quiet">Visible delay: for how long the oldest message that is not stored yet has been on the log. One writer stores for all projects, so it is the same for each.${waiting}</p>`;
+      : html`<p>Open dead letters of the instance: <strong>${atLeast(deadLetters, deadLetters.total)}</strong>, including those without a project.${deadLetters.total === 0 ? '' : html` Run <code>npm run dead-letters -- list</code> to list them.`}</p>`;
+  return html`${instance}<p class="quiet">Visible delay: the age of the oldest message that is not stored yet. One writer stores for all projects, so it is the same for each.${waiting}</p>`;
 }
 
 const toLine = ({ id, name }: ProjectRecord) =>
   html`<li><a href="${projectPath(id)}">${name}</a> <code>${id}</code></li>`;
 
-function nothingYet(visit: Visit): HtmlValue {
-  return visit.mayDo('project.create')
-    ? emptyState(
-        'No project yet',
-        html`<p>A project is a game. It has environments, such as production and development, and each environment has keys of its own. Create one below; its page then says how to send the first event.</p>`,
-      )
-    : emptyState(
-        'No project yet',
-        html`<p>You have a role in no project. Ask an owner of one to invite you, or an administrator to create one.</p>`,
-      );
-}
-
-function toCreateForm(visit: Visit, name: string, fault?: string): HtmlValue {
-  if (!visit.mayDo('project.create')) return '';
-  const hint = 'What your team calls the game. It can be changed; the id that it gets cannot.';
-  return disclosure(
-    'Create a project',
-    visit.form(
-      'create',
-      html`${field({ name: 'name', label: 'Name', value: name, hint, isRequired: true, charactersMax: 200 })}<button>Create the project</button>`,
-    ),
-    fault !== undefined,
+const toNoProjects = (visit: Visit): HtmlValue =>
+  emptyState(
+    'No projects yet',
+    visit.mayDo('project.create')
+      ? html`<p>A project is a game. It has environments, such as production and development, each with its own keys. Create one below; its page shows how to send the first event.</p>`
+      : html`<p>Your projects will appear here once you have a role. Contact an owner for an invitation, or an administrator for a new project.</p>`,
   );
+
+function toCreateForm(visit: Visit, name: string, isOpen: boolean): HtmlValue {
+  if (!visit.mayDo('project.create')) return '';
+  const hint = 'The name of the game. You can change it later, but not the project id.';
+  const form = visit.form(
+    'create',
+    html`${field({ name: 'name', label: 'Name', value: name, hint, isRequired: true, charactersMax: 200 })}<button>Create project</button>`,
+  );
+  return disclosure('Create a project', form, isOpen);
 }

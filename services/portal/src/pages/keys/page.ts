@@ -1,3 +1,4 @@
+/** Publishable and secret key of an environment. */
 import {
   createKey,
   hashKey,
@@ -14,7 +15,6 @@ import {
 import { type HtmlValue, html } from '@playline/api-docs';
 import { invalidField } from '@playline/errors';
 import { copyable, disclosure, field, hidden, lines, number, table, time } from '../../frame/components.ts';
-import { environmentPath } from '../../frame/layout.ts';
 import type { Answer, FormAction, FormValues, PortalPage, Visit } from '../../frame/page.ts';
 import { scopeOf } from '../../frame/scope.ts';
 import type { PagesParts } from '../index.ts';
@@ -26,25 +26,24 @@ const KINDS: readonly { kind: KeyKind; title: string; what: string }[] = [
   {
     kind: 'publishable',
     title: 'Publishable key',
-    what: 'Game clients carry it and send messages with it. It is no secret.',
+    what: 'Game clients send messages with it. It is not a secret.',
   },
   {
     kind: 'secret',
     title: 'Secret key',
-    what: 'Servers erase people with it. It is shown once, when it is made; nothing reveals it later.',
+    what: 'Servers request erasures with it. It is shown only once, when you create it.',
   },
 ];
 
 const NAME_CHARACTERS_MAX = 100;
 
-/** Publishable and secret key of an environment. */
 export function createKeysPage(parts: Parts): PortalPage {
   return {
     path: '/projects/:project/environments/:environment/keys',
     access: 'keys.read',
     notices: {
       origins: 'Allowed origins saved. All gateways apply them within a second.',
-      revoked: 'Key revoked. It stops within a second on every gateway.',
+      revoked: 'Key revoked. All gateways reject it within a second.',
     },
     show: async (visit, fault) => {
       const { project, environment } = scopeOf(visit);
@@ -52,34 +51,30 @@ export function createKeysPage(parts: Parts): PortalPage {
         ({ environmentId }) => environmentId === environment.id,
       );
       const uses = await readUses(parts, records);
-      const content = toContent({ visit, records, uses, ...(fault === undefined ? {} : { values: fault.values }) });
+      const content = toContent({ visit, records, uses, values: fault?.values });
       return { kind: 'page', title: `Keys of ${environment.name}`, content };
     },
     actions: {
-      create: { access: 'keys.create', needsFreshSignIn: true, run: (visit, values) => makeKey(parts, visit, values) },
-      refresh: {
-        access: 'keys.refresh',
-        needsFreshSignIn: true,
-        run: (visit, values) => makeKey(parts, visit, values),
-      },
-      revoke: revoking(parts),
-      origins: settingOrigins(parts),
-      // The form of this deed is on the page of a new key, and on no other.
-      test: { access: 'keys.create', run: (visit, values) => testKey(parts, visit, values) },
+      create: { access: 'keys.create', needsFreshSignIn: true, run: (...form) => makeKey(parts, ...form) },
+      refresh: { access: 'keys.refresh', needsFreshSignIn: true, run: (...form) => makeKey(parts, ...form) },
+      revoke: revokeAction(parts),
+      origins: originsAction(parts),
+      // Its form is on the page of a new key.
+      test: { access: 'keys.create', run: (...form) => testKey(parts, ...form) },
     },
   };
 }
 
-async function makeKey({ keys, settings, writeAudit: note }: Parts, visit: Visit, values: FormValues): Promise<Answer> {
+async function makeKey({ keys, settings, writeAudit }: Parts, visit: Visit, values: FormValues): Promise<Answer> {
   const { project, environment } = scopeOf(visit);
-  const isRefresh = values.text('deed') === 'refresh';
+  const isRefresh = values.text('form') === 'refresh';
   const kind = kindOf(values);
   if (isRefresh) assertConfirmed(visit, values);
-  if (project.state === 'archived') throw invalidField('project', 'The project is archived: it gets no key any more.');
+  if (project.state === 'archived') throw invalidField('project', 'The project is archived and gets no new keys.');
   const name = values.text('name');
   if (name.length > NAME_CHARACTERS_MAX)
-    throw invalidField('name', `A key's name has ${NAME_CHARACTERS_MAX} characters at most.`);
-  const wanted: NewKey = {
+    throw invalidField('name', `Enter a name of at most ${NAME_CHARACTERS_MAX} characters.`);
+  const newKey: NewKey = {
     projectId: project.id,
     environmentId: environment.id,
     environment: environment.kind,
@@ -87,63 +82,62 @@ async function makeKey({ keys, settings, writeAudit: note }: Parts, visit: Visit
     ...(name === '' ? {} : { name }),
   };
   const context = { store: keys.changedBy(visit.author), prefix: settings.keyPrefix };
-  const made = isRefresh ? await refreshKey(context, wanted) : await createKey(context, wanted);
-  if (kind === 'secret') await note(visit, { action: 'key.show', object: made.record.keyId });
-  return toRevealed({ visit, kind, key: made.key, settings });
+  const { key, record } = isRefresh ? await refreshKey(context, newKey) : await createKey(context, newKey);
+  if (kind === 'secret') await writeAudit(visit, { action: 'key.show', object: record.keyId });
+  return toRevealed({ visit, kind, key, settings });
 }
 
-/** Whether a text is a live key of this environment; of another one's it says no more than of a text that nobody made. */
+/** Reports no difference between a key of another environment and a text that is no key. */
 async function testKey({ keys }: Parts, visit: Visit, values: FormValues): Promise<Answer> {
   const { environment } = scopeOf(visit);
   const hash = hashKey(values.text('key'));
   const record = (await keys.all()).find(({ live }) => live?.hash === hash);
-  const isGood = record !== undefined && record.environmentId === environment.id;
-  const content = isGood
-    ? html`<p>It is the live ${record.kind} key of ${environment.name}, and gateways take it.</p>`
-    : html`<p>It is no live key of ${environment.name}: it was refreshed or revoked, or never made here.</p>`;
-  const back = html`<p><a class="button" href="${visit.path}">Back to the keys</a></p>`;
-  return { kind: 'page', title: isGood ? 'The key is good' : 'The key is not good', content: html`${content}${back}` };
+  const isValid = record !== undefined && record.environmentId === environment.id;
+  const result = isValid
+    ? html`<p>This is the live ${record.kind} key of ${environment.name}. Gateways accept it.</p>`
+    : html`<p>This is not a live key of ${environment.name}. It was refreshed, revoked or never created here.</p>`;
+  const content = html`${result}<p><a class="button" href="${visit.path}">Back to keys</a></p>`;
+  return { kind: 'page', title: isValid ? 'Key is valid' : 'Key is not valid', content };
 }
 
-const revoking = ({ keys }: Parts): FormAction => ({
+const revokeAction = ({ keys }: Parts): FormAction => ({
   access: 'keys.revoke',
   needsFreshSignIn: true,
   run: async (visit, values) => {
-    const { project, environment } = scopeOf(visit);
     assertConfirmed(visit, values);
-    const wanted = { environmentId: environment.id, kind: kindOf(values) };
-    await revokeKey({ store: keys.changedBy(visit.author) }, wanted);
-    return { kind: 'see', to: `${environmentPath(project.id, environment.name)}/keys`, notice: 'revoked' };
+    const key = { environmentId: scopeOf(visit).environment.id, kind: kindOf(values) };
+    await revokeKey({ store: keys.changedBy(visit.author) }, key);
+    return { kind: 'redirect', notice: 'revoked' };
   },
 });
 
-const settingOrigins = ({ keys }: Parts): FormAction => ({
+const originsAction = ({ keys }: Parts): FormAction => ({
   access: 'keys.origins',
   run: async (visit, values) => {
-    const { project, environment } = scopeOf(visit);
     const origins = values
       .text('origins')
       .split(/[\s,]+/)
       .filter((text) => text !== '');
-    await setKeyOrigins({ store: keys.changedBy(visit.author) }, { environmentId: environment.id, origins });
-    return { kind: 'see', to: `${environmentPath(project.id, environment.name)}/keys`, notice: 'origins' };
+    const environmentId = scopeOf(visit).environment.id;
+    await setKeyOrigins({ store: keys.changedBy(visit.author) }, { environmentId, origins });
+    return { kind: 'redirect', notice: 'origins' };
   },
 });
 
-/** Ending a key stops clients at once, so the name of the environment has to be typed. */
+/** Clients stop working with a key immediately, so the environment must be typed. */
 function assertConfirmed(visit: Visit, values: FormValues): void {
-  const { environment } = scopeOf(visit);
-  if (values.text('confirm') === environment.name) return;
-  throw invalidField('confirm', `Type the name of the environment, ${environment.name}, to end its key.`);
+  const { name } = scopeOf(visit).environment;
+  if (values.text('confirm') === name) return;
+  throw invalidField('confirm', `Type the name of the environment, ${name}, to confirm.`);
 }
 
 function kindOf(values: FormValues): KeyKind {
   const found = KINDS.find(({ kind }) => kind === values.text('kind'));
-  if (found === undefined) throw invalidField('kind', 'A key is publishable or secret.');
+  if (found === undefined) throw invalidField('kind', 'Choose publishable or secret.');
   return found.kind;
 }
 
-/** Null where the counts cannot be read now: the keys are shown without them. */
+/** Null when the counters cannot be read now. */
 type Uses = ReadonlyMap<string, KeyUse> | null;
 
 async function readUses({ usage }: Parts, records: readonly KeyRecord[]): Promise<Uses> {
@@ -155,7 +149,7 @@ interface Shown {
   readonly visit: Visit;
   readonly records: readonly KeyRecord[];
   readonly uses: Uses;
-  readonly values?: FormValues;
+  readonly values: FormValues | undefined;
 }
 
 function toContent(shown: Shown): HtmlValue {
@@ -167,8 +161,9 @@ function toContent(shown: Shown): HtmlValue {
     time(record.createdAt),
     time(record.revokedAt ?? 0),
   ]);
+  const heads = ['Kind', 'Name', 'Key', 'Created', 'Revoked'];
   return html`${KINDS.map((of) => toSection({ ...shown, of }))}
-${ended.length === 0 ? '' : disclosure(`Ended keys (${ended.length})`, table('Ended keys', ['Kind', 'Name', 'Key', 'Created', 'Ended'], rows))}`;
+${ended.length === 0 ? '' : disclosure(`Revoked keys (${ended.length})`, table('Revoked keys', heads, rows))}`;
 }
 
 interface Section extends Shown {
@@ -178,8 +173,10 @@ interface Section extends Shown {
 function toSection(section: Section): HtmlValue {
   const { visit, of, records, uses } = section;
   const live = records.find(({ kind, revokedAt }) => kind === of.kind && revokedAt === null);
+  const shown = (key: KeyRecord) =>
+    html`${toLive(key)}${of.kind === 'publishable' ? toOrigins(section, key) : ''}${toUse(uses === null ? null : (uses.get(key.keyId) ?? NO_USE))}${visit.mayDo('keys.refresh') ? toChanges(section) : ''}`;
   return html`<section aria-labelledby="${of.kind}"><h2 id="${of.kind}">${of.title}</h2><p class="quiet">${of.what}</p>
-${live === undefined ? toCreate(section) : html`${toLive(live)}${of.kind === 'publishable' ? toOrigins(section, live) : ''}${toUse(uses === null ? null : (uses.get(live.keyId) ?? NO_USE))}${visit.mayDo('keys.refresh') ? toChanges(section) : ''}`}</section>`;
+${live === undefined ? toCreate(section) : shown(live)}</section>`;
 }
 
 function toLive({ name, text, first4, last4, createdAt }: KeyRecord): HtmlValue {
@@ -187,56 +184,54 @@ function toLive({ name, text, first4, last4, createdAt }: KeyRecord): HtmlValue 
   return html`<dl><dt>Key</dt><dd>${shown}</dd>${name === '' ? '' : html`<dt>Name</dt><dd>${name}</dd>`}<dt>Created</dt><dd>${time(createdAt)}</dd></dl>`;
 }
 
-/** Whose pages may use the key. */
 function toOrigins({ visit, values }: Section, { origins }: KeyRecord): HtmlValue {
   const shown =
     origins.length === 0 ? 'any' : html`<ul>${origins.map((origin) => html`<li><code>${origin}</code></li>`)}</ul>`;
-  const isTyped = values?.text('deed') === 'origins';
+  const isTyped = values?.text('form') === 'origins';
   const form = visit.form(
     'origins',
-    html`<p>Pages of other origins are refused with 401 within a second. Servers and clients that are no browser say no origin and may use the key all the same: it is no secret.</p>
-${lines({ name: 'origins', label: 'Allowed origins', value: isTyped ? values.text('origins') : origins.join('\n'), hint: 'One a line, such as https://game.example or http://localhost:5173. None: pages of any origin.' })}
-<button>Set the allowed origins</button>`,
+    html`<p>Pages of other origins get 401 within a second. Servers and native clients send no origin and can still use the key: it is not a secret.</p>
+${lines({ name: 'origins', label: 'Allowed origins', value: isTyped ? values.text('origins') : origins.join('\n'), hint: 'One per line, such as https://game.example or http://localhost:5173. Empty: pages of any origin.' })}
+<button>Save allowed origins</button>`,
   );
   return html`<dl><dt>Allowed origins</dt><dd>${shown}</dd></dl>
 ${visit.mayDo('keys.origins') ? disclosure('Change the allowed origins', form, isTyped) : ''}`;
 }
 
-/** As gateways have counted it: ten seconds late at most. */
+/** From the gateways' counters, at most ten seconds late. */
 function toUse(use: KeyUse | null): HtmlValue {
-  if (use === null) return html`<p class="quiet">How the key is used cannot be told now.</p>`;
+  if (use === null) return html`<p class="quiet">The use of this key is not available now.</p>`;
   const { lastUsedAt, usesOfHour, refusalsOfHour, lastRefusal } = use;
   const refusal =
     lastRefusal === null
       ? ''
       : html`<dt>Last refusal</dt><dd>${time(lastRefusal.at)}: ${lastRefusal.reason}, trace id ${copyable(lastRefusal.traceId, 'the trace id')}</dd>`;
-  return html`<dl><dt>Last used</dt><dd>${lastUsedAt === null ? 'not yet, as far as is known' : time(lastUsedAt)}</dd>
-<dt>Last hour</dt><dd>${number(usesOfHour, 'requests')}, ${number(refusalsOfHour)} of them refused</dd>${refusal}</dl>`;
+  return html`<dl><dt>Last used</dt><dd>${lastUsedAt === null ? 'never' : time(lastUsedAt)}</dd>
+<dt>Last hour</dt><dd>${number(usesOfHour, 'requests')}, ${number(refusalsOfHour)} refused</dd>${refusal}</dl>`;
 }
 
 function toCreate({ visit, of, values }: Section): HtmlValue {
-  if (!visit.mayDo('keys.create'))
-    return html`<p>There is none. A developer or an owner of the project can create one.</p>`;
+  if (!visit.mayDo('keys.create')) return html`<p>No key yet. A developer or owner of the project can create one.</p>`;
   return visit.form(
     'create',
     html`${hidden('kind', of.kind)}
-${field({ name: 'name', label: 'Name', value: values?.text('name') ?? '', hint: 'So that others know what it is for. May be left out.', charactersMax: NAME_CHARACTERS_MAX })}
-<button>Create the ${of.kind} key</button>`,
+${field({ name: 'name', label: 'Name', value: values?.text('name') ?? '', hint: 'Optional. What the key is for.', charactersMax: NAME_CHARACTERS_MAX })}
+<button>Create ${of.kind} key</button>`,
   );
 }
 
 function toChanges({ visit, of, values }: Section): HtmlValue {
   const { environment } = scopeOf(visit);
-  const isTyped = (deed: string) => values?.text('deed') === deed && values.text('kind') === of.kind;
+  const isTyped = (action: string) => values?.text('form') === action && values.text('kind') === of.kind;
   const confirm = html`${hidden('kind', of.kind)}
-${field({ name: 'confirm', label: `Type ${environment.name} to go on`, isRequired: true })}`;
+${field({ name: 'confirm', label: `Type ${environment.name} to confirm`, isRequired: true })}`;
   const refresh = visit.form(
     'refresh',
-    html`<p>The old key stops within a second on every gateway. Its successor is shown at once.</p>${confirm}<button>Refresh the ${of.kind} key</button>`,
+    html`<p>All gateways reject the old key within a second. The new key is shown next.</p>${confirm}<button>Refresh ${of.kind} key</button>`,
   );
   const revoke = visit.form(
     'revoke',
-    html`<p>The key stops within a second on every gateway, and there is none afterwards until one is created.</p>${confirm}<button class="danger">Revoke the ${of.kind} key</button>`,
+    html`<p>All gateways reject the key within a second. The environment has no ${of.kind} key until you create one.</p>${confirm}<button class="danger">Revoke ${of.kind} key</button>`,
   );
   return html`${disclosure(`Refresh the ${of.kind} key`, refresh, isTyped('refresh'))}
 ${disclosure(`Revoke the ${of.kind} key`, revoke, isTyped('revoke'))}`;

@@ -16,7 +16,7 @@ const ratesOf = async (id: string) => {
   return { cap, limit };
 };
 
-it('lets owners lower what their environment may send, and take the limit away', async () => {
+it('an owner sets and removes the limit of an environment', async () => {
   const project = await portal.addProject('Limited');
   const browser = await portal.signIn({ project, role: 'owner' });
   const path = pathOf(project.id);
@@ -27,7 +27,7 @@ it('lets owners lower what their environment may send, and take the limit away',
   expect(await ratesOf(project.id)).toEqual({ cap: null, limit: null });
 });
 
-it('lets administrators alone set a cap, and nobody a limit above it', async () => {
+it('only an administrator sets a cap, and no limit may exceed it', async () => {
   const project = await portal.addProject('Capped');
   const [admin, owner] = [await portal.signIn(), await portal.signIn({ project, role: 'owner' })];
   const path = pathOf(project.id);
@@ -38,24 +38,24 @@ it('lets administrators alone set a cap, and nobody a limit above it', async () 
   expect(await ratesOf(project.id)).toEqual({ cap: { perSecond: 100, burst: 200 }, limit: null });
 });
 
-it('tells what an environment uses of its limit, in the last hour and in its busiest minute', async () => {
+it('the page shows the use of the last hour and of its busiest minute', async () => {
   const usage = createMemoryKeyUsage();
   const counted = await openPortal({ usage });
   const project = await counted.addProject('Used');
   const browser = await counted.signIn({ project, role: 'analyst' });
-  expect((await browser.get(pathOf(project.id))).text).toContain('nothing in the last hour');
+  expect((await browser.get(pathOf(project.id))).text).toContain('no messages in the last hour');
   const environments = [{ environmentId: `${project.id}-production`, accepted: 5_400, rejected: 600 }];
   await usage.add({ minuteAt: minuteOf(Date.now()), keys: [], environments });
   const { text } = await browser.get(pathOf(project.id));
   const owner = await counted.signIn({ project, role: 'owner' });
   await owner.submit(pathOf(project.id), 'limit', { 'per-second': '400', burst: '1000' });
-  expect((await owner.get(pathOf(project.id))).text).toContain('busiest minute, 25.0\u00a0% of what is allowed');
+  expect((await owner.get(pathOf(project.id))).text).toContain('busiest minute, 25.0\u00a0% of the limit');
   await counted.close();
   expect(text).toContain('1.7\u00a0messages/s in the last hour, 100\u00a0messages/s in its busiest minute');
 });
 
 it.each(['0', '-1', '1.5', '1e3', 'many', '200001'])(
-  'refuses %s messages a second, and keeps what was typed',
+  'the form refuses %s messages a second and keeps the typed value',
   async (text) => {
     const project = await portal.addProject('Typed');
     const browser = await portal.signIn({ project, role: 'owner' });

@@ -7,61 +7,51 @@ import {
   findInvited,
   isFirstLink,
   type NewPerson,
-  type OneTimeTexts,
 } from '@playline/access-keys';
 import type { Visit } from '../../frame/page.ts';
-import type { SignInPagesParts } from '../sign-in/parts.ts';
+import type { PagesParts } from '../index.ts';
 
-export interface LinkPagesParts extends SignInPagesParts {
-  readonly oneTime: OneTimeTexts;
-}
-
-/** Whoever comes in, with the id of their account: they are who makes or changes it. */
+/** A person who accepts a link, with the id of their account. */
 export interface Invitee extends NewPerson {
   readonly id: string;
 }
 
-/** A link that lets somebody in, once. Looking at it takes nothing; what takes it is the form. */
+/** A one-time link. Opening it does not use it up. */
 export interface Link {
   readonly path: string;
   readonly title: string;
-  /** The account that waits; 'new' where there is to be one, null when the link is not good. */
+  /** The account that waits, 'new' when one is to be created, null for an invalid link. */
   find(code: string): Promise<AccountRecord | 'new' | null>;
   accept(context: AccountContext, code: string, person: Invitee): Promise<AccountRecord>;
 }
 
-/** All kinds of links. */
-export function createLinks(parts: Pick<LinkPagesParts, 'accounts' | 'oneTime'>): readonly Link[] {
-  return [firstOf(parts), ...[INVITATION_PATH, '/reset'].map((path) => invitationOf(parts, path))];
-}
-
 export const INVITATION_PATH = '/invitation';
 
-function firstOf({ oneTime }: Pick<LinkPagesParts, 'oneTime'>): Link {
-  const place = { oneTimeTexts: oneTime };
-  return {
-    path: '/first-sign-in',
-    title: 'Become the first administrator',
-    find: async (code) => ((await isFirstLink(place, code)) ? 'new' : null),
-    accept: (context, text, person) => acceptFirstLink({ ...context, ...place }, { text, person }),
-  };
-}
-
-function invitationOf({ accounts }: Pick<LinkPagesParts, 'accounts'>, path: string): Link {
-  return {
+export function createLinks({ accounts, oneTime }: Pick<PagesParts, 'accounts' | 'oneTime'>): readonly Link[] {
+  const stores = { oneTimeTexts: oneTime };
+  const invitationAt = (path: string, title: string): Link => ({
     path,
-    title: path === '/reset' ? 'Get back in' : 'Accept the invitation',
+    title,
     find: async (code) => findInvited(await accounts.all(), code, Date.now()),
     accept: (context, text, person) => acceptInvitation(context, { text, person }),
-  };
+  });
+  return [
+    {
+      path: '/first-sign-in',
+      title: 'Become the first administrator',
+      find: async (code) => ((await isFirstLink(stores, code)) ? 'new' : null),
+      accept: (context, text, person) => acceptFirstLink({ ...context, ...stores }, { text, person }),
+    },
+    invitationAt(INVITATION_PATH, 'Accept the invitation'),
+    invitationAt('/reset', 'Restore access'),
+  ];
 }
 
-/** The account that somebody gets by a link. */
 export const idFor = (found: AccountRecord | 'new'): string => (found === 'new' ? randomUUID() : found.id);
 
-/** The link itself is what lets them in: nobody needs to have signed in. They are who changes their account. */
+/** The link authorises the change, so no sign-in is needed. The person is the author. */
 export function contextFor(
-  { accounts, sessions }: Pick<SignInPagesParts, 'accounts' | 'sessions'>,
+  { accounts, sessions }: Pick<PagesParts, 'accounts' | 'sessions'>,
   visit: Visit,
   accountId: string,
 ): AccountContext {

@@ -1,3 +1,4 @@
+/** The pages of one-time links, and the passkey options for them. */
 import {
   type AccountRecord,
   findJoinable,
@@ -9,8 +10,9 @@ import {
 import { type HtmlValue, html } from '@playline/api-docs';
 import { invalidField } from '@playline/errors';
 import { field, hidden } from '../../frame/components.ts';
-import { pageNotFound } from '../../frame/not-found.ts';
 import type { FormAction, FormValues, PortalPage, Visit } from '../../frame/page.ts';
+import { signedInOf } from '../../frame/scope.ts';
+import type { PagesParts } from '../index.ts';
 import { formsTo, redirectToProvider } from '../sign-in/open-id.ts';
 import {
   answerJson,
@@ -23,83 +25,71 @@ import {
   passkeyButton,
   responseOf,
 } from '../sign-in/parts.ts';
-import {
-  contextFor,
-  createLinks,
-  INVITATION_PATH,
-  type Invitee,
-  idFor,
-  type Link,
-  type LinkPagesParts,
-} from './link.ts';
+import { contextFor, createLinks, INVITATION_PATH, type Invitee, idFor, type Link } from './link.ts';
 
-/** The pages of links, and what browsers ask of them to have a passkey made. */
-export function createLinkPages(parts: LinkPagesParts): PortalPage[] {
+export function createLinkPages(parts: PagesParts): PortalPage[] {
   return createLinks(parts).flatMap((link) => [createLinkPage(parts, link), createCreationPage(parts, link)]);
 }
 
-function createLinkPage(parts: LinkPagesParts, link: Link): PortalPage {
+function createLinkPage(parts: PagesParts, link: Link): PortalPage {
   return {
     path: link.path,
-    access: 'everybody',
+    access: 'public',
     show: async (visit, fault) => {
       const code = fault?.values.text('code') ?? visit.query.get('code') ?? '';
       const found = await link.find(code);
-      const joinable = await joinableOf(parts, visit, { link, code });
-      if (found === null && joinable === null) throw invalidLink();
-      const shown = { parts, visit, link, code, values: fault?.values };
-      const content = html`${toJoin(shown, joinable !== null)}${found === null ? '' : toContent(shown, found)}`;
+      const isJoinable = await canJoin(parts, visit, link, code);
+      if (found === null && !isJoinable) throw invalidLink();
+      const form = { parts, visit, link, code, values: fault?.values };
+      const content = html`${toJoin(form, isJoinable)}${found === null ? '' : toContent(form, found)}`;
       return { kind: 'page', title: link.title, content, scripts: PASSKEY_SCRIPTS, ...formsTo(parts) };
     },
-    actions: { accept: accepting(parts, link), ...(link.path === INVITATION_PATH ? { join: joining(parts) } : {}) },
+    actions: {
+      accept: acceptAction(parts, link),
+      ...(link.path === INVITATION_PATH ? { join: joinAction(parts) } : {}),
+    },
   };
 }
 
-const accepting = (parts: LinkPagesParts, link: Link): FormAction => ({
-  access: 'everybody',
+const acceptAction = (parts: PagesParts, link: Link): FormAction => ({
+  access: 'public',
   run: async (visit, values) => {
     const code = values.text('code');
     const found = await link.find(code);
     if (found === null) throw invalidLink();
     const { openId, frame } = parts;
     if (openId !== null && values.text('way') === OPEN_ID_METHOD) {
-      const errand = { kind: 'accept', path: link.path, ...namesOf(found, values) } as const;
-      return redirectToProvider({ openId, frame }, { errand, code });
+      const purpose = { kind: 'accept', path: link.path, ...namesOf(found, values) } as const;
+      return redirectToProvider({ openId, frame }, { purpose, code });
     }
-    const person = await personOf(parts, found, values);
+    const person = await inviteeOf(parts, found, values);
     const account = await link.accept(contextFor(parts, visit, person.id), code, person);
-    return { kind: 'see', to: '/', cookie: await beginSession(parts, visit, { account }) };
+    return { kind: 'redirect', to: '/', cookie: await beginSession(parts, visit, { account }) };
   },
 });
 
-/** Whoever has an account takes the invitation with it. Nobody has proved anything anew: the session is as fresh as before. */
-const joining = (parts: LinkPagesParts): FormAction => ({
+/** Adds an invitation to the account of a signed-in person. The session stays as fresh as before. */
+const joinAction = (parts: PagesParts): FormAction => ({
   access: 'signed in',
   run: async (visit, values) => {
-    if (visit.account === null || visit.session === null) throw pageNotFound();
-    const taken = { text: values.text('code'), accountId: visit.account.id };
-    const account = await joinInvitation(contextOf(parts, visit), taken);
-    const { signedInAt } = visit.session;
-    return { kind: 'see', to: '/', cookie: await beginSession(parts, visit, { account, signedInAt }) };
+    const { account, session } = signedInOf(visit);
+    const joined = await joinInvitation(contextOf(parts, visit), { text: values.text('code'), accountId: account.id });
+    const cookie = await beginSession(parts, visit, { account: joined, signedInAt: session.signedInAt });
+    return { kind: 'redirect', to: '/', cookie };
   },
 });
 
-/** The invitation that somebody who has signed in may take with their account; null where it is none. */
-async function joinableOf(
-  { accounts }: LinkPagesParts,
-  { account }: Visit,
-  { link, code }: { readonly link: Link; readonly code: string },
-): Promise<AccountRecord | null> {
-  if (account === null || link.path !== INVITATION_PATH) return null;
-  return findJoinable(await accounts.all(), { text: code, accountId: account.id }, Date.now());
+async function canJoin({ accounts }: PagesParts, { account }: Visit, link: Link, code: string): Promise<boolean> {
+  if (account === null || link.path !== INVITATION_PATH) return false;
+  return findJoinable(await accounts.all(), { text: code, accountId: account.id }, Date.now()) !== null;
 }
 
-/** The button that leads to the provider. */
+/** Value of the button that leads to the identity provider. */
 const OPEN_ID_METHOD = 'openid';
 
-/** All that could be wrong is found before the link is taken. @throws PublicError VALIDATION_ERROR */
-async function personOf(
-  { signIn, passwords }: LinkPagesParts,
+/** Validates everything before the link is used up. @throws PublicError VALIDATION_ERROR */
+async function inviteeOf(
+  { signIn, passwords }: PagesParts,
   found: AccountRecord | 'new',
   values: FormValues,
 ): Promise<Invitee> {
@@ -112,85 +102,87 @@ async function personOf(
   }
   const { ownerId, passkey } = await signIn.readPasskey({ response, name: PASSKEY_NAME });
   if (found !== 'new' && found.id !== ownerId)
-    throw invalidField('response', 'The passkey was made for somebody else.');
+    throw invalidField('response', 'This passkey was created for another account.');
   return { id: ownerId, login, name, passwordHash: null, passkey };
 }
 
+const knownLogin = (found: AccountRecord | 'new') => (found === 'new' ? '' : found.login);
+
 /** @throws PublicError VALIDATION_ERROR */
 function namesOf(found: AccountRecord | 'new', values: FormValues): { login: string; name: string } {
-  const login = found === 'new' || found.login === '' ? toLogin(values.text('login')) : found.login;
-  return { login, name: toPersonName(values.text('name')) };
+  return {
+    login: knownLogin(found) || toLogin(values.text('login')),
+    name: toPersonName(values.text('name')),
+  };
 }
 
-/** What the browser is to make for whoever holds a link. */
-function createCreationPage({ signIn }: LinkPagesParts, link: Link): PortalPage {
+/** Passkey options for a browser that opened a link. */
+function createCreationPage({ signIn }: PagesParts, link: Link): PortalPage {
   return {
     path: `${link.path}/passkey`,
-    access: 'everybody',
+    access: 'public',
     show: async (visit) => {
       const found = await link.find(visit.query.get('code') ?? '');
       if (found === null) throw invalidLink();
-      const login = found === 'new' || found.login === '' ? toLogin(visit.query.get('login') ?? '') : found.login;
-      const id = idFor(found);
+      const login = knownLogin(found) || toLogin(visit.query.get('login') ?? '');
       const name = toPersonName(visit.query.get('name') ?? login);
-      return answerJson(visit, await signIn.passkeyCreation({ id, login, name, passkeys: [] }));
+      return answerJson(visit, await signIn.passkeyCreation({ id: idFor(found), login, name, passkeys: [] }));
     },
   };
 }
 
 interface LinkForm {
-  readonly parts: LinkPagesParts;
+  readonly parts: PagesParts;
   readonly visit: Visit;
   readonly link: Link;
   readonly code: string;
   readonly values: FormValues | undefined;
 }
 
-/** An invitation is for people who have an account as well. */
+/** People who have an account can accept an invitation with it. */
 function toJoin({ visit, link, code }: LinkForm, isJoinable: boolean): HtmlValue {
   if (link.path !== INVITATION_PATH) return '';
   const next = `${link.path}?${new URLSearchParams({ code })}`;
   if (visit.account === null)
-    return html`<p>You have an account here already? <a href="/sign-in?${new URLSearchParams({ next }).toString()}">Sign in</a>, and take the invitation with it.</p>`;
+    return html`<p>Already have an account? <a href="/sign-in?${new URLSearchParams({ next }).toString()}">Sign in</a> to accept the invitation with it.</p>`;
   if (!isJoinable) return '';
-  const form = visit.form('join', html`${hidden('code', code)}<button>Take it as ${visit.account.name}</button>`);
-  return html`<p>You have signed in: what you are invited to is added to your account.</p>${form}
-<h2>Or as somebody new</h2>`;
+  const form = visit.form('join', html`${hidden('code', code)}<button>Accept as ${visit.account.name}</button>`);
+  return html`<p>You are signed in. Accepting adds the role to your account.</p>${form}
+<h2>Or create a new account</h2>`;
 }
 
 function toContent({ parts, visit, link, code, values }: LinkForm, found: AccountRecord | 'new'): HtmlValue {
-  const known = found === 'new' ? null : found;
-  const typed = (name: string, standing: string) => values?.text(name) ?? standing;
+  const known = knownLogin(found);
   const login =
-    known !== null && known.login !== ''
-      ? html`<p>You sign in as <strong>${known.login}</strong>.</p>`
+    known !== ''
+      ? html`<p>You sign in as <strong>${known}</strong>.</p>`
       : field({
           name: 'login',
           label: 'Login',
-          value: typed('login', ''),
-          hint: 'What you type to sign in, such as your address of mail.',
+          value: values?.text('login') ?? '',
+          hint: 'What you type to sign in, such as your e-mail address.',
           autocomplete: 'username',
           isRequired: true,
           charactersMax: 254,
         });
+  const name = values?.text('name') ?? (found === 'new' ? '' : found.name);
+  // The password comes before the provider, because Enter in a field presses the first button of a form.
+  const provider =
+    parts.openId === null
+      ? ''
+      : html`<h2>Or with ${parts.openId.label}</h2>
+<button name="way" value="${OPEN_ID_METHOD}">Continue with ${parts.openId.label}</button>`;
   return visit.form(
     'accept',
     html`${hidden('code', code)}
 ${login}
-${field({ name: 'name', label: 'Your name', value: typed('name', known?.name ?? ''), autocomplete: 'name', isRequired: true, charactersMax: 200 })}
+${field({ name: 'name', label: 'Your name', value: name, autocomplete: 'name', isRequired: true, charactersMax: 200 })}
 <h2>With a passkey</h2>
-<p>The phone or computer proves that it is you. Nothing has to be remembered, and nothing can be stolen from here.</p>
-${passkeyButton({ kind: 'create', options: `${link.path}/passkey`, text: 'Go on with a passkey' })}
+<p>Your phone or computer confirms that it is you. There is nothing to remember, and nothing to steal from this server.</p>
+${passkeyButton({ kind: 'create', options: `${link.path}/passkey`, text: 'Continue with a passkey' })}
 <h2>Or with a password</h2>
 ${newPasswordFields({ label: 'Password', isRequired: false })}
-<button>Go on with the password</button>
-${toProvider(parts)}`,
+<button>Continue with the password</button>
+${provider}`,
   );
-}
-
-/** Stands behind the form of the password, since Enter in a field presses the first button of a form. */
-function toProvider({ openId }: LinkPagesParts): HtmlValue {
-  if (openId === null) return '';
-  return html`<h2>Or with ${openId.label}</h2>
-<button name="way" value="${OPEN_ID_METHOD}">Go on with ${openId.label}</button>`;
 }

@@ -1,52 +1,50 @@
-import type { AccountRecord, ProjectEnvironment, Sessions } from '@playline/access-keys';
-import { isSessionOf, mayDo } from '@playline/access-keys';
+/** The event stream of the Live page, with the same filter. `last-event-id` has no effect, because nothing is stored. */
+import { type Action, isSessionOf, mayDo } from '@playline/access-keys';
 import { PublicError } from '@playline/errors';
-import { pageNotFound } from '../../frame/not-found.ts';
 import type { PortalPage, Visit } from '../../frame/page.ts';
-import { scopeOf, signedInOf } from '../../frame/scope.ts';
-import { claimantOf, type PortalShares, type Release } from '../../frame/shares.ts';
+import { pageNotFound, scopeOf, signedInOf } from '../../frame/scope.ts';
+import { claimantOf, type Release } from '../../frame/shares.ts';
 import { EVENT_STREAM_TYPE, parseFilter, sendEvents } from '../../live/index.ts';
-import type { PortalParts } from '../../portal-parts.ts';
+import type { PagesParts } from '../index.ts';
 
-export type LiveEventsParts = Pick<PortalParts, 'accounts' | 'projects' | 'live'> & {
-  readonly sessions: Pick<Sessions, 'list'>;
-  readonly frame: { readonly shares: Pick<PortalShares, 'streams'> };
-};
+type Parts = Pick<PagesParts, 'accounts' | 'projects' | 'live' | 'sessions' | 'frame'>;
 
-/** No proxy may keep events back to fill a buffer. */
+/** Proxies must not buffer events. */
 const HEADERS = ['cache-control', 'no-store', 'x-content-type-options', 'nosniff', 'x-accel-buffering', 'no'];
 
-/** The stream behind the page of live messages, with the same filter. A `last-event-id` is of no use: nothing is kept. */
-export function createLiveEventsPage(parts: LiveEventsParts): PortalPage {
-  /** Looks that are open, by account id. */
+/** Browser tabs of one person. */
+const STREAMS_OF_ACCOUNT_MAX = 8;
+
+export function createLiveEventsPage(parts: Parts): PortalPage {
+  /** Number of open streams by account id. */
   const open = new Map<string, number>();
   return {
     path: '/projects/:project/environments/:environment/live/events',
     access: 'live.read',
     show: async (visit) => {
       const [{ environment }, { account }] = [scopeOf(visit), signedInOf(visit)];
-      // A HEAD would hold a look whose events nobody reads.
+      // No client reads the events of a HEAD request.
       if (visit.exchange.request.method === 'HEAD') throw pageNotFound();
-      const looks = open.get(account.id) ?? 0;
-      if (looks >= STREAMS_OF_ACCOUNT_MAX) throw tooManyStreams();
-      const filter = parseFilter(visit.query, !isMasked(visit));
-      const isStillAllowed = createPermission(parts, visit);
-      // Counted before anything is awaited: tabs that open at once must not all see the same count.
-      open.set(account.id, looks + 1);
-      let leave: Release = () => {};
-      try {
-        leave = await parts.frame.shares.streams.acquire(claimantOf(visit));
-        const looker = parts.live.subscribe({
-          environmentId: environment.id,
-          filter,
-          masks: isMasked(visit),
-          isStillAllowed,
+      const streams = open.get(account.id) ?? 0;
+      if (streams >= STREAMS_OF_ACCOUNT_MAX)
+        throw new PublicError('TOO_MANY_REQUESTS_ERROR', {
+          message: `You have ${STREAMS_OF_ACCOUNT_MAX} live pages open. Close one.`,
+          retryAfterS: 5,
         });
+      const masks = isMasked(visit);
+      const filter = parseFilter(visit.query, !masks);
+      const isStillAllowed = createPermission(parts, visit);
+      // Counted before the first await, so that tabs opened together do not all see the same count.
+      open.set(account.id, streams + 1);
+      let release: Release = () => {};
+      try {
+        release = await parts.frame.shares.streams.acquire(claimantOf(visit));
+        const subscriber = parts.live.subscribe({ environmentId: environment.id, filter, masks, isStillAllowed });
         const stream = visit.exchange.openStream(EVENT_STREAM_TYPE, HEADERS);
-        if (stream === null) looker.close();
-        else await sendEvents(looker, stream);
+        if (stream === null) subscriber.close();
+        else await sendEvents(subscriber, stream);
       } finally {
-        leave();
+        release();
         const left = (open.get(account.id) ?? 1) - 1;
         if (left === 0) open.delete(account.id);
         else open.set(account.id, left);
@@ -56,40 +54,33 @@ export function createLiveEventsPage(parts: LiveEventsParts): PortalPage {
   };
 }
 
-/** Tabs of one person; one account alone must not take the looks of all others. */
-const STREAMS_OF_ACCOUNT_MAX = 8;
-
-const tooManyStreams = () =>
-  new PublicError('TOO_MANY_REQUESTS_ERROR', {
-    message: `You look at ${STREAMS_OF_ACCOUNT_MAX} live pages already: close one.`,
-    retryAfterS: 5,
-  });
-
 export const isMasked = (visit: Visit): boolean => !visit.mayDo('people.raw-ids');
 
 /**
- * Whether everything still holds that the look began with: the session, the account and its rights, raw ids included, and the
- * environment. It does not count as use of the session, which would otherwise never be idle.
+ * Whether session, account, rights (raw ids included) and environment are unchanged since the stream began. The check
+ * does not count as use of the session, so the session can still become idle.
  */
-function createPermission({ accounts, projects, sessions }: LiveEventsParts, visit: Visit) {
-  const place = { ...scopeOf(visit), ...signedInOf(visit) };
+function createPermission({ accounts, projects, sessions }: Parts, visit: Visit) {
+  const {
+    project: { id: projectId },
+    environment,
+  } = scopeOf(visit);
+  const {
+    account: { id: accountId },
+    session,
+  } = signedInOf(visit);
   const masked = isMasked(visit);
   return async (): Promise<boolean> => {
-    const [known, standing, open] = await Promise.all([
+    const [allAccounts, allProjects, open] = await Promise.all([
       accounts.all(),
       projects.all(),
-      sessions.list(place.account.id),
+      sessions.list(accountId),
     ]);
-    const account = known.find((each) => isSessionOf(place.session, each));
-    const project = standing.find(({ id }) => id === place.project.id);
-    if (account === undefined || project === undefined || !open.some(({ id }) => id === place.session.id)) return false;
-    const isThere = project.environments.some((each) => isSame(each, place.environment));
-    return isThere && may(account, project.id, 'live.read') && may(account, project.id, 'people.raw-ids') !== masked;
+    const account = allAccounts.find((each) => isSessionOf(session, each));
+    const project = allProjects.find(({ id }) => id === projectId);
+    if (account === undefined || project === undefined || !open.some(({ id }) => id === session.id)) return false;
+    const exists = project.environments.some(({ id, name }) => id === environment.id && name === environment.name);
+    const may = (action: Action) => mayDo({ account, action, projectId });
+    return exists && may('live.read') && may('people.raw-ids') !== masked;
   };
-}
-
-const isSame = (a: ProjectEnvironment, b: ProjectEnvironment) => a.id === b.id && a.name === b.name;
-
-function may(account: AccountRecord, projectId: string, action: 'live.read' | 'people.raw-ids'): boolean {
-  return mayDo({ account, action, projectId });
 }

@@ -4,61 +4,57 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { createLiveWorld, type LiveWorld } from '../../live/test/live-world.ts';
 import type { MessageLine } from '../../reads/index.ts';
 import { createMemoryReads } from '../../test/memory-reads.ts';
+import { messageLineOf } from '../../test/message-line.ts';
 import { keyOf, openPortal, type TestPortal } from '../../test/open-portal.ts';
 import type { TestBrowser } from '../../test/test-browser.ts';
-import type { FoundMessage, SearchMessages } from './search.ts';
 
 let portals: TestPortal[] = [];
-let stops: AbortController[] = [];
+let aborts: AbortController[] = [];
 afterEach(async () => {
-  for (const stop of stops) stop.abort();
+  for (const abort of aborts) abort.abort();
   for (const portal of portals) await portal.close();
-  [portals, stops] = [[], []];
+  [portals, aborts] = [[], []];
 });
 
 const messages: Record<string, MessageLine[]> = {};
+const AUTHOR = { changedBy: 'a test', requestId: 'r' };
 
-async function open(searchMessages: SearchMessages | null = null, audit: AuditLog = { append: async () => {} }) {
+async function open(audit: AuditLog = { append: async () => {} }) {
   const world = createLiveWorld();
-  const portal = await openPortal({ live: world.hub, searchMessages, reads: createMemoryReads({ messages }), audit });
+  const portal = await openPortal({ live: world.hub, reads: createMemoryReads({ messages }), audit });
   portals.push(portal);
   const project = await portal.addProject('Sky');
+  const environmentId = `${project.id}-production`;
   const path = `/projects/${project.id}/environments/production/live`;
-  return { world, portal, project, path };
+  return { world, portal, project, environmentId, path };
 }
 
-/** Reads a stream as it comes. */
+/** Reads a stream in the background. */
 async function openStream(portal: TestPortal, path: string, headers: Record<string, string>) {
-  const stop = new AbortController();
-  stops.push(stop);
-  const answer = await fetch(portal.origin + path, { headers, signal: stop.signal, redirect: 'manual' });
-  const seen = { text: '', isOver: false };
+  const abort = new AbortController();
+  aborts.push(abort);
+  const response = await fetch(portal.origin + path, { headers, signal: abort.signal, redirect: 'manual' });
+  const received = { text: '', isOver: false };
   const read = async () => {
-    for await (const chunk of answer.body ?? []) seen.text += Buffer.from(chunk).toString();
+    for await (const chunk of response.body ?? []) received.text += Buffer.from(chunk).toString();
   };
-  read().then(
-    () => (seen.isOver = true),
-    () => (seen.isOver = true),
-  );
-  return { answer, seen };
+  const end = () => (received.isOver = true);
+  read().then(end, end);
+  return { response, received };
 }
 
-const watched = (world: LiveWorld) =>
-  until('somebody looks', () => world.hub.subscribers > 0 && world.requested.requests > 8);
+const isPolling = (world: LiveWorld) =>
+  until('the hub polls', () => world.hub.subscribers > 0 && world.requested.requests > 8);
 
 describe('the page of live messages', () => {
-  it('says what to do when nothing comes, with a command that bears the publishable key', async () => {
-    const { portal, project, path } = await open();
+  it('the page shows how to send a first message, with the publishable key when there is one', async () => {
+    const { portal, project, environmentId, path } = await open();
     const developer = await portal.signIn({ project, role: 'developer' });
     expect((await developer.get(path)).text).toContain('no publishable key yet');
-    const wanted = {
-      projectId: project.id,
-      environmentId: `${project.id}-production`,
-      environment: 'production',
-    } as const;
+    const scope = { projectId: project.id, environmentId, environment: 'production' } as const;
     const { key } = await createKey(
       { store: portal.parts.keys.changedBy(AUTHOR), prefix: 'svcapik' },
-      { ...wanted, kind: 'publishable' },
+      { ...scope, kind: 'publishable' },
     );
     const { text } = await developer.get(path);
     expect(text).toContain('Waiting for the first message');
@@ -67,95 +63,74 @@ describe('the page of live messages', () => {
     expect(text).toContain('/assets/live.js');
   });
 
-  it('keeps its filter in the address, hands it to the stream, and refuses one that is none', async () => {
+  it('the page keeps its filter in the address, passes it to the stream, and refuses an invalid one', async () => {
     const { portal, project, path } = await open();
     const analyst = await portal.signIn({ project, role: 'analyst' });
-    const { text } = await analyst.get(`${path}?type=track&name=level&surface=&fate=stored`);
+    const { text } = await analyst.get(`${path}?type=track&name=level&surface=&outcome=stored`);
     expect(text).toContain('<option value="track" selected>');
-    expect(text).toContain(`data-events="${path}/events?type=track&amp;name=level&amp;fate=stored"`);
+    expect(text).toContain(`data-events="${path}/events?type=track&amp;name=level&amp;outcome=stored"`);
     const refused = await analyst.get(`${path}?id=ada%40example.org`);
     expect([refused.status, refused.text.includes('a message id (UUID)')]).toEqual([400, true]);
   });
 
-  it('searches what is stored without JavaScript, in its own environment, and says so where nothing is found', async () => {
-    const asked: unknown[] = [];
-    const found: FoundMessage = {
-      messageId: '0b1f7a52-6c3e-4d8a-9f10-2e5c7d9a4b05',
-      type: 'track',
-      name: '<b>x</b>',
-      receivedAt: 1,
-      surface: 'web',
-      isTest: false,
-      traceId: 'a'.repeat(32),
-    };
-    const { portal, project, path } = await open(async (question) => {
-      asked.push(question);
-      return asked.length === 1 ? [found] : [];
-    });
-    const analyst = await portal.signIn({ project, role: 'analyst' });
-    const { text } = await analyst.get(`${path}?find=${found.messageId.toUpperCase()}`);
-    expect(text).toContain('&lt;b&gt;x&lt;/b&gt;');
-    expect(asked).toEqual([{ environmentId: `${project.id}-production`, id: found.messageId }]);
-    expect((await analyst.get(`${path}?find=${'b'.repeat(8)}-bbbb-4bbb-8bbb-${'b'.repeat(12)}`)).text).toContain(
-      'Nothing is stored under this id',
-    );
-    expect((await analyst.get(`${path}?find=ada`)).text).toContain('Give a message id');
-    expect(asked).toHaveLength(2);
-  });
-
-  it('makes a filter of a person’s id, of any kind, without the id in an address, for whoever sees raw ids', async () => {
-    const { world, portal, project, path } = await open(async () => []);
+  it('the filter by person covers every kind of id, in the stream and the search, without the id in an address', async () => {
+    const { world, portal, project, environmentId, path } = await open();
+    const adaKey = keyOf(environmentId, 'email', 'ada@example.org');
+    messages[environmentId] = [
+      messageLineOf({ identityId: adaKey.toString('hex'), userId: 'ada@example.org' }),
+      messageLineOf({ userId: 'bob@example.org' }),
+    ];
     const developer = await portal.signIn({ project, role: 'developer' });
     const answer = await developer.submit(`${path}?type=track`, 'person', { person: 'ada@example.org' });
     const location = answer.headers.get('location') ?? '';
     expect([answer.status, location.includes('example'), location.includes('type=track')]).toEqual([303, false, true]);
     const { text } = await developer.get(location);
-    expect(text).toContain('Messages of one person are shown');
+    expect(text).toContain('Showing messages of one person');
+    expect([text.includes('ada@example.org'), text.includes('bob@example.org')]).toEqual([true, false]);
     const events = /data-events="([^"]*)"/.exec(text)![1]!.replaceAll('&amp;', '&');
     expect(events).not.toContain('example');
-    const { seen } = await openStream(portal, events, { cookie: developer.cookie });
-    await watched(world);
-    const environmentId = `${project.id}-production`;
+    const { received } = await openStream(portal, events, { cookie: developer.cookie });
+    await isPolling(world);
     const send = (eventName: string, changes: object) => world.send({ environmentId, eventName, ...changes });
     await send('of another', { userKey: keyOf(environmentId, 'email', 'bob@example.org') });
-    await send('as a user', { userKey: keyOf(environmentId, 'email', 'ada@example.org') });
+    await send('as a user', { userKey: adaKey });
     await send('as a visitor', { anonymousKey: keyOf(environmentId, 'anonymous', 'ada@example.org') });
-    await until('both are told', () => seen.text.includes('"as a visitor"') && seen.text.includes('"as a user"'));
-    expect(seen.text).not.toContain('of another');
+    await until('both arrive', () => received.text.includes('"as a visitor"') && received.text.includes('"as a user"'));
+    expect(received.text).not.toContain('of another');
     expect((await developer.submit(path, 'person', { person: '' })).status).toBe(400);
   });
 
-  it('gives analysts no form for the id of a person, and takes none from them', async () => {
+  it('an analyst has no form for the id of a person and cannot submit one', async () => {
     const { portal, project, path } = await open();
     const analyst = await portal.signIn({ project, role: 'analyst' });
-    const { text } = await analyst.get(path);
-    expect(analyst.formOf(text, 'person')).toBeNull();
+    expect(analyst.formOf((await analyst.get(path)).text, 'person')).toBeNull();
     const developer = await portal.signIn({ project, role: 'developer' });
     const form = developer.formOf((await developer.get(path)).text, 'person')!;
     form.fields.set('person', 'ada@example.org');
     expect((await analyst.post(form.action, form.fields)).status).toBe(404);
   });
 
-  it('filters by no identity key for an analyst: neither on the page, nor as a file, nor in the stream', async () => {
-    const { world, portal, project, path } = await open(async () => []);
+  it('an analyst cannot filter by identity key: not on the page, in a file or in the stream', async () => {
+    const { world, portal, project, environmentId, path } = await open();
     const analyst = await portal.signIn({ project, role: 'analyst' });
-    const environmentId = `${project.id}-production`;
     const key = keyOf(environmentId, 'email', 'ada@example.org');
-    for (const place of [path, `${path}/events`]) {
-      const { status, text } = await analyst.get(`${place}?as=csv&event=level&who=${key.toString('hex')}`);
-      expect([place, status, text.includes('your role may not look for')]).toEqual([place, 400, true]);
-    }
-    const { seen } = await openStream(portal, `${path}/events?id=${key.toString('hex')}`, { cookie: analyst.cookie });
-    const { seen: other } = await openStream(portal, `${path}/events`, { cookie: analyst.cookie });
-    await watched(world);
+    for (const each of [path, `${path}/events`])
+      expect([each, (await analyst.get(`${each}?as=csv&event=level&who=${key.toString('hex')}`)).status]).toEqual([
+        each,
+        400,
+      ]);
+    const headers = { cookie: analyst.cookie };
+    const { received } = await openStream(portal, `${path}/events?id=${key.toString('hex')}`, headers);
+    const { received: unfiltered } = await openStream(portal, `${path}/events`, headers);
+    await isPolling(world);
     await world.send({ environmentId, eventName: 'hers', userKey: key });
-    await until('it is shown without the filter', () => other.text.includes('"hers"'));
-    expect(seen.text).not.toContain('"hers"');
+    await until('it arrives without the filter', () => unfiltered.text.includes('"hers"'));
+    expect(received.text).not.toContain('"hers"');
   });
 
-  it('leaves a line in the audit when somebody looks for a person, without the id', async () => {
+  it('the audit records a search for a person without the id', async () => {
     const entries: AuditEntry[] = [];
-    const { portal, project, path } = await open(null, { append: async (entry) => void entries.push(entry) });
+    const { portal, project, path } = await open({ append: async (entry) => void entries.push(entry) });
     const developer = await portal.signIn({ project, role: 'developer' });
     await developer.submit(path, 'person', { person: 'ada@example.org' });
     expect(entries).toMatchObject([
@@ -163,166 +138,97 @@ describe('the page of live messages', () => {
     ]);
     expect(JSON.stringify(entries)).not.toContain('example.org');
   });
-
-  it('searches what is stored by name and time, and by the person whom the filter names, as the role may see ids', async () => {
-    const { portal, project, path } = await open(async () => []);
-    const environmentId = `${project.id}-production`;
-    const identityId = keyOf(environmentId, 'email', 'ada@example.org').toString('hex');
-    const line: MessageLine = {
-      messageId: '0b1f7a52-6c3e-4d8a-9f10-2e5c7d9a4b05',
-      happenedMs: Date.now(),
-      receivedMs: Date.now(),
-      type: 'track',
-      name: 'level',
-      surface: 'web',
-      library: '',
-      libraryVersion: '',
-      isTest: false,
-      identityId,
-      consentLevel: '',
-      anonymousId: '',
-      userId: 'ada@example.org',
-      identityType: 'email',
-      traceId: 'a'.repeat(32),
-    };
-    messages[environmentId] = [line, { ...line, name: 'jump', identityId: 'b'.repeat(32), userId: 'bob@example.org' }];
-    const [developer, analyst] = [
-      await portal.signIn({ project, role: 'developer' }),
-      await portal.signIn({ project, role: 'analyst' }),
-    ];
-    const byName = await developer.get(`${path}?event=jump&since=2026-01-01+00:00`);
-    expect(byName.text).toContain('bob@example.org');
-    expect(byName.text).not.toContain('ada@example.org');
-    const chosen = await developer.submit(path, 'person', { person: 'ada@example.org' });
-    const ofPerson = await developer.get(chosen.headers.get('location')!);
-    expect([ofPerson.text.includes('ada@example.org'), ofPerson.text.includes('bob@example.org')]).toEqual([
-      true,
-      false,
-    ]);
-    const masked = await analyst.get(`${path}?event=level`);
-    expect([masked.text.includes('ad…'), masked.text.includes('example.org')]).toEqual([true, false]);
-    for (const wrong of ['since=yesterday', 'since=2026-02-01T00:00&until=2026-01-01T00:00'])
-      expect((await developer.get(`${path}?event=jump&${wrong}`)).text).toContain('role="alert"');
-  });
-
-  it('is not there for whoever has no role in the project, nor is its stream', async () => {
-    const { world, portal, path } = await open();
-    const stranger = await portal.signIn({ project: await portal.addProject('Other'), role: 'owner' });
-    expect([(await stranger.get(path)).status, (await stranger.get(`${path}/events`)).status]).toEqual([404, 404]);
-    const nobody = await openStream(portal, `${path}/events`, {});
-    expect(nobody.answer.headers.get('content-type') ?? '').not.toContain('event-stream');
-    expect(world.hub.subscribers).toBe(0);
-  });
 });
 
 describe('the stream of live messages', () => {
-  it('tells messages of its environment by its id, raw to a developer and masked to an analyst', async () => {
-    const { world, portal, project, path } = await open();
-    const [developer, analyst] = [
-      await portal.signIn({ project, role: 'developer' }),
-      await portal.signIn({ project, role: 'analyst' }),
-    ];
-    const [raw, masked] = [
-      await openStream(portal, `${path}/events`, { cookie: developer.cookie, 'last-event-id': '7' }),
-      await openStream(portal, `${path}/events`, { cookie: analyst.cookie }),
-    ];
-    expect(raw.answer.headers.get('content-type')).toContain('text/event-stream');
-    await watched(world);
-    await world.send({ environmentId: `${project.id}-production`, userId: 'ada@example.org', eventName: 'mine' });
-    await world.send({ environmentId: `${project.id}-production-2`, eventName: 'of another' });
-    await until('both are told', () => [raw, masked].every(({ seen }) => seen.text.includes('"mine"')));
-    expect(raw.seen.text).toContain('ada@example.org');
-    expect(masked.seen.text).toContain('ad…');
-    expect(masked.seen.text).not.toContain('example.org');
-    expect(raw.seen.text + masked.seen.text).not.toContain('of another');
+  it('the stream sends messages of its environment, raw to a developer and masked to an analyst', async () => {
+    const { world, portal, project, environmentId, path } = await open();
+    const developer = await portal.signIn({ project, role: 'developer' });
+    const analyst = await portal.signIn({ project, role: 'analyst' });
+    const raw = await openStream(portal, `${path}/events`, { cookie: developer.cookie, 'last-event-id': '7' });
+    const masked = await openStream(portal, `${path}/events`, { cookie: analyst.cookie });
+    expect(raw.response.headers.get('content-type')).toContain('text/event-stream');
+    await isPolling(world);
+    await world.send({ environmentId, userId: 'ada@example.org', eventName: 'mine' });
+    await world.send({ environmentId: `${environmentId}-2`, eventName: 'of another' });
+    await until('both arrive', () => [raw, masked].every(({ received }) => received.text.includes('"mine"')));
+    expect(raw.received.text).toContain('ada@example.org');
+    expect(masked.received.text).toContain('ad…');
+    expect(masked.received.text).not.toContain('example.org');
+    expect(raw.received.text + masked.received.text).not.toContain('of another');
   });
 
-  it('is given eight times to one account, so that nobody takes the looks of all others, and never to a HEAD', async () => {
+  it('an account may open eight streams, and a HEAD request opens none', async () => {
     const { world, portal, project, path } = await open();
-    const [one, other] = [
-      await portal.signIn({ project, role: 'analyst' }),
-      await portal.signIn({ project, role: 'analyst' }),
-    ];
-    const look = (cookie: string) => openStream(portal, `${path}/events`, { cookie });
-    const looks = [];
-    for (let tab = 0; tab < 9; tab++) looks.push(await look(one.cookie));
-    expect(looks.map(({ answer }) => answer.status)).toEqual([...Array.from({ length: 8 }, () => 200), 429]);
-    expect((await look(other.cookie)).answer.status).toBe(200);
+    const one = await portal.signIn({ project, role: 'analyst' });
+    const other = await portal.signIn({ project, role: 'analyst' });
+    const openOne = async ({ cookie }: TestBrowser) =>
+      (await openStream(portal, `${path}/events`, { cookie })).response;
+    const statuses = [];
+    for (let tab = 0; tab < 9; tab++) statuses.push((await openOne(one)).status);
+    expect(statuses).toEqual([...Array.from({ length: 8 }, () => 200), 429]);
+    expect((await openOne(other)).status).toBe(200);
     const head = await fetch(`${portal.origin}${path}/events`, { method: 'HEAD', headers: { cookie: other.cookie } });
     expect(head.status).toBe(404);
     expect(world.hub.subscribers).toBe(9);
   });
 
-  it('is given sixteen times to one project, and still to others and to administrators', async () => {
+  it('a project may open sixteen streams, without affecting other projects and administrators', async () => {
     const { world, portal, project, path } = await open();
-    const look = async (browser: TestBrowser, at = path) =>
-      (await openStream(portal, `${at}/events`, { cookie: browser.cookie })).answer.status;
+    const openOne = async ({ cookie }: TestBrowser, at = path) =>
+      (await openStream(portal, `${at}/events`, { cookie })).response.status;
     const people = await Promise.all(Array.from({ length: 3 }, () => portal.signIn({ project, role: 'analyst' })));
     const statuses = [];
-    for (const person of people) for (let tab = 0; tab < 7; tab++) statuses.push(await look(person));
+    for (const person of people) for (let tab = 0; tab < 7; tab++) statuses.push(await openOne(person));
     expect(statuses.filter((status) => status === 200)).toHaveLength(16);
     expect(statuses.slice(16)).toEqual(Array.from({ length: 5 }, () => 429));
     const other = await portal.addProject('Other');
-    const theirs = `/projects/${other.id}/environments/production/live`;
-    expect(await look(await portal.signIn({ project: other, role: 'analyst' }), theirs)).toBe(200);
-    expect(await look(await portal.signIn())).toBe(200);
+    const otherPath = `/projects/${other.id}/environments/production/live`;
+    expect(await openOne(await portal.signIn({ project: other, role: 'analyst' }), otherPath)).toBe(200);
+    expect(await openOne(await portal.signIn())).toBe(200);
     expect(world.hub.subscribers).toBe(18);
   });
 
-  it.each([
+  it.each<[string, (scope: Ended) => Promise<unknown>]>([
     [
-      'a sign-out',
-      async ({ portal, account }: Ended) => {
+      'the session ends',
+      async ({ portal, account }) => {
         for (const { id } of await portal.parts.sessions.list(account)) await portal.parts.sessions.end(id);
       },
     ],
     [
-      'a change of role',
-      async ({ portal, account, project }: Ended) => {
-        await change(portal, account, (standing) => ({
-          ...standing,
-          roles: [{ projectId: project, role: 'analyst' }],
-        }));
-      },
+      'the role changes',
+      ({ portal, account, project }) =>
+        change(portal, account, (now) => ({ ...now, roles: [{ projectId: project, role: 'analyst' }] })),
     ],
     [
-      'a change of credentials whose process died before it had ended the session',
-      async ({ portal, account }: Ended) => {
-        await change(portal, account, (standing) => ({ ...standing, sessionsFrom: standing.revision + 1 }));
-      },
+      'the credentials change, even before the session is ended',
+      ({ portal, account }) => change(portal, account, (now) => ({ ...now, sessionsFrom: now.revision + 1 })),
+    ],
+    ['the role is removed', ({ portal, account }) => change(portal, account, (now) => ({ ...now, roles: [] }))],
+    [
+      'the account is disabled',
+      ({ portal, account }) => change(portal, account, (now) => ({ ...now, state: 'disabled' })),
     ],
     [
-      'the end of the role',
-      async ({ portal, account }: Ended) => {
-        await change(portal, account, (standing) => ({ ...standing, roles: [] }));
-      },
-    ],
-    [
-      'the end of the account',
-      async ({ portal, account }: Ended) => {
-        await change(portal, account, (standing) => ({ ...standing, state: 'disabled' }));
-      },
-    ],
-    [
-      'the removal of the environment',
-      async ({ portal, project }: Ended) => {
-        await portal.parts.projects.changedBy(AUTHOR).change((all) => {
+      'the environment is removed',
+      ({ portal, project }) =>
+        portal.parts.projects.changedBy(AUTHOR).change((all) => {
           const found = all.find(({ id }) => id === project)!;
           return { ...found, environments: found.environments.filter(({ name }) => name !== 'production') };
-        });
-      },
+        }),
     ],
-  ])('ends with %s, and says that it has', async (_what, end) => {
+  ])('the stream sends an end event and closes when %s', async (_cause, end) => {
     const { world, portal, project, path } = await open();
     const developer = await portal.signIn({ project, role: 'developer' });
-    const { seen } = await openStream(portal, `${path}/events`, { cookie: developer.cookie });
-    await watched(world);
+    const { received } = await openStream(portal, `${path}/events`, { cookie: developer.cookie });
+    await isPolling(world);
     const account = (await portal.parts.accounts.all()).find(({ roles }) =>
-      roles.some(({ role }) => role === 'developer'),
+      roles.some((each) => each.role === 'developer'),
     )!;
     await end({ portal, account: account.id, project: project.id });
-    await until('it has ended', () => seen.isOver);
-    expect(seen.text).toContain('"kind":"end"');
+    await until('the stream closes', () => received.isOver);
+    expect(received.text).toContain('"kind":"end"');
     expect(world.hub.subscribers).toBe(0);
   });
 });
@@ -333,12 +239,5 @@ interface Ended {
   readonly project: string;
 }
 
-const AUTHOR = { changedBy: 'a test', requestId: 'r' };
-
-async function change(
-  portal: TestPortal,
-  id: string,
-  to: (standing: AccountRecord) => Content<AccountRecord>,
-): Promise<void> {
-  await portal.parts.accounts.changedBy(AUTHOR).change((all) => to(all.find((each) => each.id === id)!));
-}
+const change = (portal: TestPortal, id: string, to: (now: AccountRecord) => Content<AccountRecord>) =>
+  portal.parts.accounts.changedBy(AUTHOR).change((all) => to(all.find((each) => each.id === id)!));

@@ -1,49 +1,32 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { MessageLine } from '../../reads/index.ts';
 import { createMemoryReads } from '../../test/memory-reads.ts';
+import { messageLineOf } from '../../test/message-line.ts';
 import { keyOf, openPortal, type TestPortal } from '../../test/open-portal.ts';
-import type { FoundMessage } from './search.ts';
 
-const ID = '0b1f7a52-6c3e-4d8a-9f10-2e5c7d9a4b05';
+const ID = messageLineOf().messageId;
+const OTHER_ID = '0b1f7a52-6c3e-4d8a-9f10-2e5c7d9a4b06';
 const messages: Record<string, MessageLine[]> = {};
-const found: Record<string, FoundMessage[]> = {};
 let portal: TestPortal;
 beforeAll(async () => {
-  const searchMessages = async ({ environmentId }: { readonly environmentId: string }) => found[environmentId] ?? [];
-  portal = await openPortal({ reads: createMemoryReads({ messages }), searchMessages });
+  portal = await openPortal({ reads: createMemoryReads({ messages }) });
 });
 afterAll(() => portal.close());
 
-async function openProject() {
+async function openProject(role: 'developer' | 'analyst' = 'developer') {
   const project = await portal.addProject('Sky');
   const environmentId = `${project.id}-production`;
   const path = `/projects/${project.id}/environments/production/live`;
-  const lineOf = (traceId: string, over: Partial<MessageLine> = {}): MessageLine => ({
-    messageId: `${traceId}-message`,
-    happenedMs: Date.now(),
-    receivedMs: Date.now(),
-    type: 'track',
-    name: 'jump',
-    surface: 'web',
-    library: '',
-    libraryVersion: '',
-    isTest: false,
-    identityId: 'b'.repeat(32),
-    consentLevel: '',
-    anonymousId: '',
-    userId: 'ada',
-    identityType: '',
-    traceId,
-    ...over,
-  });
-  return { environmentId, path, lineOf, browser: await portal.signIn({ project, role: 'developer' }) };
+  return { environmentId, path, browser: await portal.signIn({ project, role }) };
 }
 
-/** Of these messages those that a page or a file shows. */
-const shownIn = (text: string) =>
-  ['plain', 'paged', 'on-unity', 'tested'].filter((word) => text.includes(`${word}-message`));
+const lineOf = (traceId: string, over: Partial<MessageLine> = {}) =>
+  messageLineOf({ messageId: `${traceId}-message`, traceId, ...over });
 
-describe('the exact search', () => {
+const shownIn = (text: string) =>
+  ['plain', 'paged', 'on-unity', 'tested'].filter((name) => text.includes(`${name}-message`));
+
+describe('the search of stored messages', () => {
   it.each([
     ['stored-type=track', ['plain', 'on-unity', 'tested']],
     ['stored-type=page', ['paged']],
@@ -54,18 +37,20 @@ describe('the exact search', () => {
     ['stored-type=track&event=jump&stored-surface=unity', ['on-unity']],
     ['stored-type=page&event=jump', []],
     ['stored-surface=pixel', []],
-  ] as const)('by %s shows %j, on the page and in the file', async (query, expected) => {
-    const { environmentId, path, lineOf, browser } = await openProject();
+  ] as const)('the search by %s shows %j on the page and in the file', async (query, expected) => {
+    const { environmentId, path, browser } = await openProject();
     messages[environmentId] = [
-      ...[lineOf('plain'), lineOf('paged', { type: 'page', name: '' }), lineOf('on-unity', { surface: 'unity' })],
+      lineOf('plain'),
+      lineOf('paged', { type: 'page', name: '' }),
+      lineOf('on-unity', { surface: 'unity' }),
       lineOf('tested', { isTest: true }),
     ];
     expect(shownIn((await browser.get(`${path}?${query}`)).text)).toEqual(expected);
     expect(shownIn((await browser.get(`${path}?${query}&as=csv`)).text)).toEqual(expected);
   });
 
-  it('goes on from a moment at which a search ran out of time, where it names no message', async () => {
-    const { environmentId, path, lineOf, browser } = await openProject();
+  it('the search continues from a time without a message id, at which a search ran out of time', async () => {
+    const { environmentId, path, browser } = await openProject();
     const nowMs = Date.now();
     messages[environmentId] = [lineOf('plain', { happenedMs: nowMs }), lineOf('paged', { happenedMs: nowMs - 1 })];
     const shown = async (query: string) => shownIn((await browser.get(`${path}?event=jump&${query}`)).text);
@@ -73,17 +58,24 @@ describe('the exact search', () => {
     expect(await shown(`after=${nowMs}.`)).toEqual(['paged']);
   });
 
-  it('is narrowed of a person as well, and says which messages are tests', async () => {
-    const { environmentId, path, lineOf, browser } = await openProject();
+  it('the search by person applies the other filters and marks test messages', async () => {
+    const { environmentId, path, browser } = await openProject();
     const identityId = keyOf(environmentId, 'email', 'ada').toString('hex');
     messages[environmentId] = [
       lineOf('plain', { identityId }),
       lineOf('tested', { identityId, isTest: true }),
-      lineOf('paged'),
+      lineOf('paged', { isTest: true }),
     ];
     const { text } = await browser.get(`${path}?who=${identityId}&stored-test=yes`);
     expect(shownIn(text)).toEqual(['tested']);
     expect(text).toContain('web (test)');
+  });
+
+  it('the search masks ids for an analyst', async () => {
+    const { environmentId, path, browser } = await openProject('analyst');
+    messages[environmentId] = [lineOf('plain', { userId: 'ada@example.org' })];
+    const { text } = await browser.get(`${path}?event=jump`);
+    expect([text.includes('ad…'), text.includes('example.org')]).toEqual([true, false]);
   });
 
   it.each([
@@ -93,32 +85,31 @@ describe('the exact search', () => {
     ['stored-surface=unity', false],
     ['stored-test=yes', false],
     ['event=fall', false],
-  ] as const)('by an id and %s finds it: %s', async (query, isFound) => {
+  ] as const)('the search by message id and %s finds the message: %s', async (query, isFound) => {
     const { environmentId, path, browser } = await openProject();
-    found[environmentId] = [
-      {
-        messageId: ID,
-        type: 'track',
-        name: 'jump',
-        receivedAt: 1,
-        surface: 'web',
-        isTest: false,
-        traceId: 'the-trace',
-      },
-    ];
-    const { text } = await browser.get(`${path}?find=${ID}&${query}`);
-    expect([text.includes('the-trace'), text.includes('stored under this id is of another')]).toEqual([
-      isFound,
-      !isFound,
-    ]);
+    messages[environmentId] = [messageLineOf({ traceId: 'the-trace' })];
+    const { text } = await browser.get(`${path}?find=${ID.toUpperCase()}&${query}`);
+    expect([text.includes('the-trace'), text.includes('does not match the other fields')]).toEqual([isFound, !isFound]);
   });
 
-  it('keeps what was chosen, leaves what is live alone, and says what is none of the choices', async () => {
+  it.each([
+    [`find=${OTHER_ID}`, 'No stored message has this id'],
+    ['find=ada', 'Enter a message id'],
+    ['stored-type=x', 'expected one of'],
+    ['stored-surface=x', 'expected one of'],
+    ['stored-test=x', 'expected one of'],
+    [`find=${ID}&stored-type=x`, 'expected one of'],
+    ['event=jump&since=yesterday', 'role="alert"'],
+    ['event=jump&since=2026-02-01T00:00&until=2026-01-01T00:00', 'role="alert"'],
+  ])('the search by %s shows %j', async (query, expected) => {
+    const { path, browser } = await openProject();
+    expect((await browser.get(`${path}?${query}`)).text).toContain(expected);
+  });
+
+  it('the search keeps its fields and leaves the live filter unchanged', async () => {
     const { path, browser } = await openProject();
     const { text } = await browser.get(`${path}?stored-type=alias&stored-test=no`);
     expect(text).toContain('<option value="alias" selected>');
     expect(text).toContain(`data-events="${path}/events"`);
-    for (const wrong of ['stored-type=x', 'stored-surface=x', 'stored-test=x', `find=${ID}&stored-type=x`])
-      expect((await browser.get(`${path}?${wrong}`)).text).toContain('expected one of');
   });
 });

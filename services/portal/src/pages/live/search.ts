@@ -1,65 +1,25 @@
+/** The search of stored messages on the Live page. It works without JavaScript. */
 import { type HtmlValue, html } from '@playline/api-docs';
-import { choice, copyable, emptyState, field, hidden, number, table, time } from '../../frame/components.ts';
+import { allOr, choice, copyable, field, hidden, number, table, time } from '../../frame/components.ts';
 import { CSV_LINES_MAX } from '../../frame/csv.ts';
-import { INVALID_TIME, parseTime } from '../../frame/parse-time.ts';
+import { INVALID_RANGE, INVALID_TIME, parseTime } from '../../frame/parse-time.ts';
 import { FILTER_CHOICES } from '../../live/index.ts';
-import type { PortalParts } from '../../portal-parts.ts';
-import type { IdAccess, MessagePage, MessageSearch, PortalReads } from '../../reads/index.ts';
+import type { IdAccess, MessageLine, MessagePage, MessageSearch, PortalReads } from '../../reads/index.ts';
 
-/** A stored message, as far as a search shows it. */
-export interface FoundMessage {
-  readonly messageId: string;
-  readonly type: string;
-  readonly name: string;
-  /** Epoch milliseconds. */
-  readonly receivedAt: number;
-  readonly surface: string;
-  readonly isTest: boolean;
-  readonly traceId: string;
-}
-
-/**
- * Stored messages of one environment with exactly this message id; more than one where it was sent with several names or
- * on several days.
- * @throws Error when the store cannot answer
- */
-export type SearchMessages = (question: {
-  readonly environmentId: string;
-  readonly id: string;
-}) => Promise<readonly FoundMessage[]>;
-
-export const FIND_FIELD = 'find';
 const ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
-/** The search over the views of the portal. */
-export function createSearchMessages(reads: Pick<PortalReads, 'message'>): SearchMessages {
-  return async ({ environmentId, id }) => {
-    const found = await reads.message({ environmentId, messageId: id, sight: 'masked ids' });
-    return found.map(({ messageId, type, name, receivedMs: receivedAt, surface, isTest, traceId }) => ({
-      messageId,
-      type,
-      name,
-      receivedAt,
-      surface,
-      isTest,
-      traceId,
-    }));
-  };
-}
-
-/** What somebody looks for in what is stored; '' says nothing. */
+/** The fields of the search; '' matches everything. */
 interface StoredSearch {
-  /** Id of a message. */
+  /** Message id. */
   readonly id: string;
   readonly name: string;
   readonly type: string;
   readonly surface: string;
   /** `yes` or `no` */
   readonly test: string;
-  /** In UTC: `2026-11-01 10:00`. */
   readonly since: string;
   readonly until: string;
-  /** Identity keys of a person, as the filter has them. */
+  /** Identity keys of a person, as in the filter of live messages. */
   readonly who: string;
   readonly after: string;
 }
@@ -73,157 +33,147 @@ export interface SearchScope {
   readonly nowMs: number;
 }
 
-type Parts = Pick<PortalParts, 'searchMessages' | 'reads'>;
+type Reads = Pick<PortalReads, 'message' | 'messages'>;
 
-/** What is stored, beside what comes in; the answer stands in the page, so it works without JavaScript. */
-export async function toSearch({ searchMessages, reads }: Parts, place: SearchScope): Promise<HtmlValue> {
-  if (searchMessages === null)
-    return emptyState('Exact search', html`<p>Stored messages cannot be searched from this portal.</p>`);
-  const question = readSearch(place.query);
-  const id = question.id.trim().toLowerCase();
-  return html`<section><h2>Exact search</h2>
-<p>Looks through everything that is stored: by the id that a client gave a message, or by the name of an event, by its type, surface and test traffic, and when it happened${question.who === '' ? '' : ', of the person whom the filter names'}.</p>
-${toForm(place.path, question)}
-${id !== '' ? await toFound(searchMessages, place.environmentId, { ...question, id }) : isOfMany(question) ? await toList(reads, place, question) : ''}</section>`;
+export async function toSearchSection(reads: Reads, scope: SearchScope): Promise<HtmlValue> {
+  const search = readSearch(scope.query);
+  const ofPerson = search.who === '' ? '' : ', of the person in the filter above';
+  const result =
+    search.id !== '' ? await toFound(reads, scope, search) : isList(search) ? await toList(reads, scope, search) : '';
+  return html`<section><h2>Search stored messages</h2>
+<p>By message id, or by event name, type, surface, test traffic and time${ofPerson}.</p>
+${toForm(scope.path, search)}
+${result}</section>`;
 }
 
-const isOfMany = ({ name, type, surface, test, since, until, who }: StoredSearch) =>
+const isList = ({ name, type, surface, test, since, until, who }: StoredSearch) =>
   [name, type, surface, test, since, until, who].some((text) => text !== '');
 
-/** Fields of the search by those of the filter above it, which has names of its own: each of the two is asked by itself. */
-const NARROWING = { type: 'stored-type', surface: 'stored-surface', test: 'stored-test' } as const;
+/** Names of fields that the filter of live messages has too. */
+const NAMES = { type: 'stored-type', surface: 'stored-surface', test: 'stored-test' } as const;
 
-/** Words about what is none of the choices. */
-function toProblem(question: StoredSearch): string | null {
+/** What is wrong with a choice, else null. */
+function toProblem(search: StoredSearch): string | null {
   for (const name of ['type', 'surface', 'test'] as const) {
     const choices: readonly string[] = FILTER_CHOICES[name];
-    if (question[name] !== '' && !choices.includes(question[name]))
-      return `${NARROWING[name]}: expected one of ${choices.join(', ')}.`;
+    if (search[name] !== '' && !choices.includes(search[name]))
+      return `${NAMES[name]}: expected one of ${choices.join(', ')}.`;
   }
   return null;
 }
 
-/** What is to be saved as a file; null where nothing is looked for that a list would show, or not as it may be said. */
-export function searchToSave(place: SearchScope): MessageSearch | null {
-  const question = readSearch(place.query);
-  if (question.id.trim() !== '' || !isOfMany(question)) return null;
-  const search = toMessageSearch(place, question);
-  return typeof search === 'string' ? null : search;
+/** The search of a file; null for an invalid search, and for one without a list. */
+export function searchToSave(scope: SearchScope): MessageSearch | null {
+  const search = readSearch(scope.query);
+  if (search.id !== '' || !isList(search)) return null;
+  const messageSearch = toMessageSearch(scope, search);
+  return typeof messageSearch === 'string' ? null : messageSearch;
 }
 
 function readSearch(query: URLSearchParams): StoredSearch {
   const text = (name: string) => query.get(name) ?? '';
   return {
-    id: text(FIND_FIELD),
+    id: text('find').trim().toLowerCase(),
     name: text('event').trim(),
     since: text('since').trim(),
     until: text('until').trim(),
-    type: text(NARROWING.type),
-    surface: text(NARROWING.surface),
-    test: text(NARROWING.test),
+    type: text(NAMES.type),
+    surface: text(NAMES.surface),
+    test: text(NAMES.test),
     who: text('who'),
     after: text('after'),
   };
 }
 
-function toForm(path: string, question: StoredSearch): HtmlValue {
-  const { id, name, since, until, who } = question;
-  const narrowing = (of: keyof typeof NARROWING, label: string) =>
-    choice({
-      name: NARROWING[of],
-      label,
-      value: question[of],
-      choices: [{ value: '', text: 'all' }, ...FILTER_CHOICES[of].map((value) => ({ value, text: value }))],
-    });
-  const person = who === '' ? '' : hidden('who', who);
-  return html`<form class="form filter" method="get" action="${path}" aria-label="Exact search">${person}
-${field({ name: FIND_FIELD, label: 'Message id', value: id, charactersMax: 36 })}
-${field({ name: 'event', label: 'Event name', value: name, charactersMax: 300 })}
-${narrowing('type', 'Type')}${narrowing('surface', 'Surface')}${narrowing('test', 'Test traffic')}
-${field({ name: 'since', label: 'From (UTC)', value: since, charactersMax: 19 })}
-${field({ name: 'until', label: 'Until (UTC)', value: until, charactersMax: 19 })}
+function toForm(path: string, search: StoredSearch): HtmlValue {
+  const select = (name: keyof typeof NAMES, label: string) =>
+    choice({ name: NAMES[name], label, value: search[name], choices: allOr(FILTER_CHOICES[name]) });
+  const person = search.who === '' ? '' : hidden('who', search.who);
+  return html`<form class="form filter" method="get" action="${path}" aria-label="Search stored messages">${person}
+${field({ name: 'find', label: 'Message id', value: search.id, charactersMax: 36 })}
+${field({ name: 'event', label: 'Event name', value: search.name, charactersMax: 300 })}
+${select('type', 'Type')}${select('surface', 'Surface')}${select('test', 'Test traffic')}
+${field({ name: 'since', label: 'From (UTC)', value: search.since, charactersMax: 19 })}
+${field({ name: 'until', label: 'Until (UTC)', value: search.until, charactersMax: 19 })}
 <button>Search</button>
-<p class="hint">The id is a UUID. Times as 2026-11-01 10:00; without them it is the last day.</p></form>`;
+<p class="hint">A message id is a UUID. Enter times such as 2026-11-01 10:00; without them the last day is searched.</p></form>`;
 }
 
-async function toFound(
-  searchMessages: SearchMessages,
-  environmentId: string,
-  question: StoredSearch,
-): Promise<HtmlValue> {
-  const { id } = question;
-  if (!ID.test(id)) return html`<p role="alert">Give a message id: a UUID, as clients send it.</p>`;
-  const mistake = toProblem(question);
-  if (mistake !== null) return html`<p role="alert">${mistake}</p>`;
-  const stored = await searchMessages({ environmentId, id });
+async function toFound(reads: Reads, { environmentId, signal }: SearchScope, search: StoredSearch): Promise<HtmlValue> {
+  const { id: messageId, name, type, surface, test } = search;
+  if (!ID.test(messageId)) return html`<p role="alert">Enter a message id: a UUID, as clients send it.</p>`;
+  const problem = toProblem(search);
+  if (problem !== null) return html`<p role="alert">${problem}</p>`;
+  const stored = await reads.message({ environmentId, messageId }, { signal });
   if (stored.length === 0)
-    return html`<p>Nothing is stored under this id here. What was sent less than two seconds ago may be on its way; what was rejected is among the rejections.</p>`;
-  const found = stored.filter((each) => isWanted(each, question));
-  if (found.length === 0)
-    return html`<p>What is stored under this id is of another name, type or surface, or is test traffic where none was looked for, or the other way around.</p>`;
+    return html`<p>No stored message has this id. Messages appear here within two seconds; rejected ones are on the Rejections page.</p>`;
+  // An id is exact, so times and the filter by person do not apply.
+  const found = stored.filter(
+    (each) =>
+      (name === '' || each.name === name) &&
+      (type === '' || each.type === type) &&
+      (surface === '' || each.surface === surface) &&
+      (test === '' || each.isTest === (test === 'yes')),
+  );
+  if (found.length === 0) return html`<p>The message with this id does not match the other fields of the search.</p>`;
   return table(
     'Stored messages',
     ['Received', 'Type', 'Name', 'Surface', 'Message id', 'Trace id'],
-    found.map((each) => [
-      ...[time(each.receivedAt), each.type, each.name, toSurface(each)],
-      ...[copyable(each.messageId, 'the message id'), copyable(each.traceId, 'the trace id')],
-    ]),
+    found.map((each) => [time(each.receivedMs), ...toCells(each)]),
   );
 }
 
-/** An id is exact: it needs no time, and the filter of a person is not asked. */
-const isWanted = (message: FoundMessage, { name, type, surface, test }: StoredSearch) =>
-  (name === '' || message.name === name) &&
-  (type === '' || message.type === type) &&
-  (surface === '' || message.surface === surface) &&
-  (test === '' || message.isTest === (test === 'yes'));
-
-/** As the rows of live messages have it. */
-const toSurface = ({ surface, isTest }: Pick<FoundMessage, 'surface' | 'isTest'>) =>
-  isTest ? `${surface} (test)` : surface;
+const toCells = ({ type, name, surface, isTest, messageId, traceId }: MessageLine): HtmlValue[] => [
+  type,
+  name,
+  isTest ? `${surface} (test)` : surface,
+  copyable(messageId, 'the message id'),
+  copyable(traceId, 'the trace id'),
+];
 
 const DAY_MS = 86_400_000;
-/** Without an id where a search ran out of time between two messages: all that is older. */
+/** Without an id where a search ran out of time between two messages. */
 const POSITION = /^(\d{1,14})\.((?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})?)$/;
 
-/** A page of what happened in the span. */
-async function toList(reads: Parts['reads'], place: SearchScope, question: StoredSearch): Promise<HtmlValue> {
-  const search = toMessageSearch(place, question);
-  if (typeof search === 'string') return html`<p role="alert">${search}</p>`;
-  const [, ms, messageId] = POSITION.exec(question.after) ?? [];
-  const after = messageId === undefined ? {} : { after: { happenedMs: Number(ms), messageId } };
-  return toPage(place, await reads.messages({ ...search, ...after }, { signal: place.signal }));
+async function toList(reads: Reads, scope: SearchScope, search: StoredSearch): Promise<HtmlValue> {
+  const messageSearch = toMessageSearch(scope, search);
+  if (typeof messageSearch === 'string') return html`<p role="alert">${messageSearch}</p>`;
+  const [, ms, messageId] = POSITION.exec(search.after) ?? [];
+  const after = messageId === undefined ? undefined : { happenedMs: Number(ms), messageId };
+  return toPage(scope, await reads.messages({ ...messageSearch, after }, { signal: scope.signal }));
 }
 
-/** The span ends now, and is a day long, where it does not say. @returns words about what cannot be looked for */
-function toMessageSearch(place: SearchScope, question: StoredSearch): MessageSearch | string {
-  const { environmentId, idAccess: sight, nowMs } = place;
-  const { name, type, surface, test } = question;
-  const mistake = toProblem(question);
-  if (mistake !== null) return mistake;
-  const [since, until] = [parseTime(question.since), parseTime(question.until)];
+/** Without times, the last day is searched. @returns what is wrong with the search */
+function toMessageSearch(
+  { environmentId, idAccess, nowMs }: SearchScope,
+  search: StoredSearch,
+): MessageSearch | string {
+  const { name, type, surface, test, who } = search;
+  const problem = toProblem(search);
+  if (problem !== null) return problem;
+  const [since, until] = [parseTime(search.since), parseTime(search.until)];
   if (since === undefined || until === undefined) return INVALID_TIME;
   const untilMs = until ?? nowMs + DAY_MS;
   const sinceMs = since ?? (until ?? nowMs) - DAY_MS;
-  if (sinceMs >= untilMs) return 'The span ends in front of its beginning.';
+  if (sinceMs >= untilMs) return INVALID_RANGE;
   return {
     environmentId,
     sinceMs,
     untilMs,
-    idAccess: sight,
+    idAccess,
     name,
     type,
     surface,
     ...(test === '' ? {} : { test: test === 'yes' }),
-    ...(question.who === '' ? {} : { identityIds: question.who.split('.') }),
+    ...(who === '' ? {} : { identityIds: who.split('.') }),
   };
 }
 
 function toPage({ path, query }: SearchScope, { messages, next, searchedSinceMs }: MessagePage): HtmlValue {
-  const rows = messages.map((each) => [
-    ...[time(each.happenedMs), each.type, each.name, toSurface(each), each.userId || each.anonymousId],
-    ...[copyable(each.messageId, 'the message id'), copyable(each.traceId, 'the trace id')],
-  ]);
+  const rows = messages.map((each) => {
+    const [type, name, surface, ...ids] = toCells(each);
+    return [time(each.happenedMs), type!, name!, surface!, each.userId || each.anonymousId, ...ids];
+  });
   const heads = ['Happened', 'Type', 'Name', 'Surface', 'Who', 'Message id', 'Trace id'];
   const [older, file] = [new URLSearchParams(query), new URLSearchParams(query)];
   if (next !== null) older.set('after', `${next.happenedMs}.${next.messageId}`);
@@ -231,8 +181,8 @@ function toPage({ path, query }: SearchScope, { messages, next, searchedSinceMs 
   file.set('as', 'csv');
   const shown =
     rows.length === 0
-      ? html`<p>Nothing is stored that is so, back to ${time(searchedSinceMs)}. What was sent less than two seconds ago may be on its way.</p>`
+      ? html`<p>No matching messages back to ${time(searchedSinceMs)}. Messages appear here within two seconds.</p>`
       : html`${table('Stored messages', heads, rows)}
-<p><a href="${`${path}?${file}`}">Save all of them as CSV</a>, the newest ${number(CSV_LINES_MAX)} at most.</p>`;
+<p><a href="${`${path}?${file}`}">Export all as CSV</a>, at most the newest ${number(CSV_LINES_MAX)}.</p>`;
   return html`${shown}${next === null ? '' : html`<p><a href="${`${path}?${older}`}">Older messages</a></p>`}`;
 }

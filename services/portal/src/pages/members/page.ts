@@ -1,77 +1,81 @@
+/** Who has a role in a project. */
 import { type AccountRecord, invite, ROLES, type Role, revokeInvitation, roleIn, setRole } from '@playline/access-keys';
 import { type HtmlValue, html } from '@playline/api-docs';
 import { invalidField, PublicError } from '@playline/errors';
 import { choice, copyable, disclosure, field, hidden, table, time } from '../../frame/components.ts';
-import { projectPath } from '../../frame/layout.ts';
 import type { Answer, FormAction, FormValues, PortalPage, Visit } from '../../frame/page.ts';
 import { projectOf } from '../../frame/scope.ts';
-import { beginSession, contextOf, type SignInPagesParts } from '../sign-in/parts.ts';
-
-/** What members pages work with besides. */
-export interface MembersParts extends SignInPagesParts {
-  readonly frame: SignInPagesParts['frame'] & { readonly origin: URL };
-}
+import type { PagesParts } from '../index.ts';
+import { beginSession, contextOf } from '../sign-in/parts.ts';
 
 const ROLE_TEXTS: Readonly<Record<Role, string>> = {
-  owner: 'owner: everything, also members and erasures',
-  developer: 'developer: makes and refreshes keys',
-  analyst: 'analyst: reads, never raw ids',
+  owner: 'owner: everything, including members and erasures',
+  developer: 'developer: creates and refreshes keys',
+  analyst: 'analyst: reads, without raw ids',
 };
 const CHOICES = ROLES.map((value) => ({ value, text: ROLE_TEXTS[value] }));
 
-/** Who has a role in a project. */
-export function createMembersPage(parts: MembersParts): PortalPage {
+export function createMembersPage(parts: PagesParts): PortalPage {
   return {
     path: '/projects/:project/members',
     access: 'members.read',
     notices: {
-      changed: 'The role is changed. The sessions of the member have ended.',
-      removed: 'The member has no role in the project any more.',
-      revoked: 'The invitation is taken back.',
+      changed: 'Role changed. The member’s sessions have ended.',
+      removed: 'Member removed from the project.',
+      revoked: 'Invitation revoked.',
     },
     show: async (visit, fault) => {
       const { id } = projectOf(visit);
       const members = (await parts.accounts.all()).filter((account) => roleIn(account, id) !== null);
       return { kind: 'page', title: 'Members', content: toContent(visit, members, fault?.values) };
     },
-    actions: { invite: inviting(parts), role: changingRole(parts), remove: removing(parts), revoke: revoking(parts) },
+    actions: {
+      invite: inviteAction(parts),
+      role: changeAction(parts, chosenRole, 'changed'),
+      remove: changeAction(parts, () => null, 'removed'),
+      revoke: {
+        access: 'members.invite',
+        run: async (visit, values) => {
+          await revokeInvitation(contextOf(parts, visit), await memberOf(parts, visit, values));
+          return { kind: 'redirect', notice: 'revoked' };
+        },
+      },
+    },
   };
 }
 
 /** @throws PublicError VALIDATION_ERROR */
-export function chosenRole(values: FormValues): Role {
+function chosenRole(values: FormValues): Role {
   const role = ROLES.find((each) => each === values.text('role'));
   if (role === undefined) throw invalidField('role', 'Choose a role: owner, developer or analyst.');
   return role;
 }
 
-/** The link of an invitation, shown this once. */
+/** The page after an invitation was created, the only one that shows its link. */
 export function toInvited(origin: URL, text: string, back: string): Answer {
   const link = new URL(`/invitation?code=${encodeURIComponent(text)}`, origin).href;
   return {
     kind: 'page',
     title: 'Invitation',
-    content: html`<p>Give this link to the person whom you invite, and to nobody else. It is shown this once, is good once, and for 72 hours. Whoever has an account here signs in, and takes it with that.</p>
+    content: html`<p>Send this link only to the person you invite. It is shown only once, works once, and expires after 72 hours. People who have an account can accept it after signing in.</p>
 <p>${copyable(link, 'the link')}</p>
 <p><a class="button" href="${back}">Back</a></p>`,
   };
 }
 
-const pathOf = (visit: Visit) => `${projectPath(projectOf(visit).id)}/members`;
-
-const inviting = (parts: MembersParts): FormAction => ({
+const inviteAction = (parts: PagesParts): FormAction => ({
   access: 'members.invite',
   needsFreshSignIn: true,
   run: async (visit, values) => {
     const roles = [{ projectId: projectOf(visit).id, role: chosenRole(values) }];
-    const wanted = { name: values.text('name'), roles, isAdministrator: false };
-    const { text } = await invite(contextOf(parts, visit), wanted);
-    return toInvited(parts.frame.origin, text, pathOf(visit));
+    const invitation = { name: values.text('name'), roles, isAdministrator: false };
+    const { text } = await invite(contextOf(parts, visit), invitation);
+    return toInvited(parts.frame.origin, text, visit.path);
   },
 });
 
-/** The account of a form. One that is no member is not there for an owner, in the words for an account that nobody has. */
-async function memberOf(parts: MembersParts, visit: Visit, values: FormValues): Promise<string> {
+/** For owners, an account outside the project does not exist. */
+async function memberOf(parts: PagesParts, visit: Visit, values: FormValues): Promise<string> {
   const id = values.text('account');
   const account = (await parts.accounts.all()).find((each) => each.id === id);
   const isMember = account !== undefined && roleIn(account, projectOf(visit).id) !== null;
@@ -79,7 +83,7 @@ async function memberOf(parts: MembersParts, visit: Visit, values: FormValues): 
   throw new PublicError('RESOURCE_NOT_FOUND', { message: 'There is no such account.' });
 }
 
-const changingTo = (parts: MembersParts, roleOf: (values: FormValues) => Role | null, notice: string): FormAction => ({
+const changeAction = (parts: PagesParts, roleOf: (values: FormValues) => Role | null, notice: string): FormAction => ({
   access: 'members.change',
   needsFreshSignIn: true,
   run: async (visit, values) => {
@@ -87,47 +91,35 @@ const changingTo = (parts: MembersParts, roleOf: (values: FormValues) => Role | 
     const role = roleOf(values);
     const changed = await setRole(contextOf(parts, visit), { accountId, projectId, role });
     if (role === null) await parts.writeAudit(visit, { action: 'member.remove', object: accountId });
-    const isOwn = accountId === visit.account?.id;
-    const cookie = isOwn ? { cookie: await beginSession(parts, visit, { account: changed }) } : {};
-    return { kind: 'see', to: isOwn ? '/' : pathOf(visit), notice, ...cookie };
-  },
-});
-
-const changingRole = (parts: MembersParts) => changingTo(parts, chosenRole, 'changed');
-const removing = (parts: MembersParts) => changingTo(parts, () => null, 'removed');
-
-const revoking = (parts: MembersParts): FormAction => ({
-  access: 'members.invite',
-  run: async (visit, values) => {
-    await revokeInvitation(contextOf(parts, visit), await memberOf(parts, visit, values));
-    return { kind: 'see', to: pathOf(visit), notice: 'revoked' };
+    if (accountId !== visit.account?.id) return { kind: 'redirect', notice };
+    return { kind: 'redirect', to: '/', notice, cookie: await beginSession(parts, visit, { account: changed }) };
   },
 });
 
 function toContent(visit: Visit, members: readonly AccountRecord[], values?: FormValues): HtmlValue {
   const mayChange = visit.mayDo('members.change');
-  const heads = ['Name', 'Login', 'State', 'Role', ...(mayChange ? [''] : [])];
+  const heads = ['Name', 'Login', 'State', 'Role'];
   const rows = members
     .toSorted((a, b) => a.name.localeCompare(b.name))
-    .map((account) => [
-      account.name,
-      account.login,
-      toState(account),
-      toRole(visit, account, mayChange),
-      ...(mayChange ? [toEnd(visit, account)] : []),
-    ]);
+    .map((account) => {
+      const cells = [account.name, account.login, toInvitationState(account), toRole(visit, account, mayChange)];
+      return mayChange ? [...cells, toRemove(visit, account)] : cells;
+    });
   const form = visit.form(
     'invite',
-    html`${field({ name: 'name', label: 'Name of the person', value: values?.text('name') ?? '', isRequired: true, charactersMax: 200 })}
+    html`${field({ name: 'name', label: 'Name', value: values?.text('name') ?? '', isRequired: true, charactersMax: 200 })}
 ${choice({ name: 'role', label: 'Role', value: values?.text('role') || 'developer', choices: CHOICES })}
-<button>Make the link</button>`,
+<button>Create invitation</button>`,
   );
-  return html`${members.length === 0 ? html`<p>Nobody has a role in this project but administrators of the instance.</p>` : table('Members', heads, rows)}
-${visit.mayDo('members.invite') ? disclosure('Invite somebody', form, values?.text('deed') === 'invite') : ''}`;
+  const list =
+    members.length === 0
+      ? html`<p>No members yet. Members appear here once you invite them; administrators have access without a role.</p>`
+      : table('Members', mayChange ? [...heads, ''] : heads, rows);
+  return html`${list}
+${visit.mayDo('members.invite') ? disclosure('Invite a member', form, values?.text('form') === 'invite') : ''}`;
 }
 
-/** What stands of an account besides its role. */
-export function toState({ state, invitation }: AccountRecord): HtmlValue {
+export function toInvitationState({ state, invitation }: AccountRecord): HtmlValue {
   if (state === 'invited') return html`invited, until ${invitation === null ? '–' : time(invitation.expiresAt)}`;
   return state;
 }
@@ -142,13 +134,11 @@ function toRole(visit: Visit, account: AccountRecord, mayChange: boolean): HtmlV
   );
 }
 
-function toEnd(visit: Visit, account: AccountRecord): HtmlValue {
-  const [deed, text] = account.state === 'invited' ? ['revoke', 'Take the invitation back'] : ['remove', 'Remove'];
+function toRemove(visit: Visit, account: AccountRecord): HtmlValue {
+  const [action, text] = account.state === 'invited' ? ['revoke', 'Revoke invitation'] : ['remove', 'Remove'];
   return visit.form(
-    deed,
+    action,
     html`${hidden('account', account.id)}<button class="plain">${text}<span class="unseen"> ${account.name}</span></button>`,
-    {
-      className: 'inline',
-    },
+    { className: 'inline' },
   );
 }

@@ -1,3 +1,4 @@
+/** The redirect address of the identity provider: completes the sign-in, the link or the acceptance that began there. */
 import {
   type AccountRecord,
   findByOpenId,
@@ -13,27 +14,20 @@ import {
 } from '@playline/access-keys';
 import { html } from '@playline/api-docs';
 import { PublicError } from '@playline/errors';
-import type { FrameParts } from '../../frame/frame-parts.ts';
-import { pageNotFound } from '../../frame/not-found.ts';
 import type { Answer, PortalPage, Visit } from '../../frame/page.ts';
-import { contextFor, createLinks, INVITATION_PATH, idFor, type LinkPagesParts } from '../links/link.ts';
+import { pageNotFound } from '../../frame/scope.ts';
+import type { PagesParts } from '../index.ts';
+import { contextFor, createLinks, INVITATION_PATH, idFor } from '../links/link.ts';
 import { OPEN_ID_PATH, returnPathOf, type SignInPurpose, toProviderUnavailable } from '../sign-in/open-id.ts';
 import { beginSession, contextOf, fromOf } from '../sign-in/parts.ts';
 
-export interface OpenIdPageParts extends LinkPagesParts {
-  readonly openId: OpenIdSignIn;
-  readonly frame: LinkPagesParts['frame'] & Pick<FrameParts, 'origin' | 'admitStranger'>;
-}
-
-/** Somebody who has come back from the provider, in the browser that was sent there. */
-interface Returned {
-  readonly errand: SignInPurpose;
-  /** Of the link that they came with, '' without one. */
+interface Returned<P extends SignInPurpose = SignInPurpose> {
+  readonly purpose: P;
+  /** Code of a one-time link, '' without one. */
   readonly code: string;
   readonly proof: OpenIdProof;
 }
 
-/** Who is let in, and where they go on. */
 interface SignInResult {
   readonly account: AccountRecord;
   readonly cookie: string;
@@ -41,109 +35,87 @@ interface SignInResult {
   readonly notice?: string;
 }
 
-/** Where the provider sends people back to: what they were sent for is done, once, and the address is left at once. */
-export function createOpenIdPage(parts: OpenIdPageParts): PortalPage {
-  const { openId, writeAudit: note } = parts;
+export function createOpenIdPage(parts: PagesParts, openId: OpenIdSignIn): PortalPage {
+  const { writeAudit, frame } = parts;
   return {
     path: OPEN_ID_PATH,
-    access: 'everybody',
+    access: 'public',
     show: async (visit) => {
-      // It uses up the way, and whoever asks for the head alone is no browser that comes back.
+      // The request uses up the state, and browsers come back with GET.
       if (visit.exchange.request.method === 'HEAD') throw pageNotFound();
-      // As a form: what is refused is noted, and may ask the provider.
-      parts.frame.admitStranger(visit.address);
+      // Limited like a form, because refusals are audited and the provider may be called.
+      frame.admitStranger(visit.address);
       let back = '/sign-in';
       try {
-        const returned = await finish(parts, visit);
-        back = returnPathOf(returned.errand, returned.code);
-        const { account, to, notice, cookie } = await completeErrand(parts, visit, returned);
-        const detail = { way: 'openid', issuer: returned.proof.openId.issuer };
-        const action = returned.errand.kind === 'link' ? 'openid.link' : 'session.create';
-        await note(visit, { action, actor: account.id, object: account.id, detail });
-        return { kind: 'see', to, cookie, ...(notice === undefined ? {} : { notice }) };
+        const browserText = frame.providerCookie.read(visit.exchange.request.headers.cookie);
+        const url = new URL(`${visit.path}?${visit.query}`, frame.origin);
+        const { errand, secret: code, proof } = await openId.finish({ url, browserText });
+        const purpose = JSON.parse(errand) as SignInPurpose;
+        back = returnPathOf(purpose, code);
+        const { account, ...redirect } = await complete(parts, visit, { purpose, code, proof });
+        const detail = { way: 'openid', issuer: proof.openId.issuer };
+        const action = purpose.kind === 'link' ? 'openid.link' : 'session.create';
+        await writeAudit(visit, { action, actor: account.id, object: account.id, detail });
+        return { kind: 'redirect', ...redirect };
       } catch (fault) {
         if (fault instanceof ProviderUnavailable) return toProviderUnavailable(openId, back);
         if (!(fault instanceof PublicError) || fault.status >= 500) throw fault;
-        await note(visit, { action: 'session.refuse', detail: { way: 'openid', code: fault.code } });
+        await writeAudit(visit, { action: 'session.refuse', detail: { way: 'openid', code: fault.code } });
         return toRefused(fault, back);
       }
     },
   };
 }
 
-async function finish({ openId, frame }: OpenIdPageParts, { exchange, path, query }: Visit): Promise<Returned> {
-  const browserText = frame.providerCookie.read(exchange.request.headers.cookie);
-  const url = new URL(`${path}?${query}`, frame.origin);
-  const { errand, secret, proof } = await openId.finish({ url, browserText });
-  return { errand: JSON.parse(errand) as SignInPurpose, code: secret, proof };
+async function complete(parts: PagesParts, visit: Visit, { purpose, ...rest }: Returned): Promise<SignInResult> {
+  if (purpose.kind === 'link') return link(parts, visit, { ...rest, purpose });
+  if (purpose.kind === 'accept') return accept(parts, visit, { ...rest, purpose });
+  const { account, text } = await parts.signIn.byOpenId({ ...fromOf(parts, visit), proof: rest.proof });
+  return { account, cookie: parts.frame.cookie.toSetCookie(text), to: toReturnPath(purpose.next) };
 }
 
-function completeErrand(parts: OpenIdPageParts, visit: Visit, returned: Returned): Promise<SignInResult> {
-  const { errand, ...rest } = returned;
-  if (errand.kind === 'sign in') return signIn(parts, visit, { ...rest, errand });
-  return errand.kind === 'link' ? link(parts, visit, { ...rest, errand }) : accept(parts, visit, { ...rest, errand });
-}
+type Linking = Returned<Extract<SignInPurpose, { kind: 'link' }>>;
+type Accepting = Returned<Extract<SignInPurpose, { kind: 'accept' }>>;
 
-/** Somebody who was sent for one kind of thing. */
-type ReturnedFor<K extends SignInPurpose['kind']> = Omit<Returned, 'errand'> & {
-  readonly errand: Extract<SignInPurpose, { kind: K }>;
-};
-
-async function signIn(
-  parts: OpenIdPageParts,
-  visit: Visit,
-  { errand, proof }: ReturnedFor<'sign in'>,
-): Promise<SignInResult> {
-  const { account, text } = await parts.signIn.byOpenId({ ...fromOf(parts, visit), proof });
-  return { account, cookie: parts.frame.cookie.toSetCookie(text), to: toReturnPath(errand.next) };
-}
-
-/** The session that asked for it is the one that gets it: whoever has signed in as somebody else meanwhile does not. */
-async function link(
-  parts: OpenIdPageParts,
-  visit: Visit,
-  { errand, proof }: ReturnedFor<'link'>,
-): Promise<SignInResult> {
+/** Only the session that started it may link its account. */
+async function link(parts: PagesParts, visit: Visit, { purpose, proof }: Linking): Promise<SignInResult> {
   const { session } = visit;
-  if (session === null || session.id !== errand.sessionId)
-    throw new PublicError('UNAUTHORISED_REQUEST', {
-      message: 'You have signed out meanwhile: sign in, and begin again.',
-    });
-  const { accountId } = session;
-  const account = await linkOpenId(contextOf(parts, visit), { accountId, openId: proof.openId });
+  if (session === null || session.id !== purpose.sessionId)
+    throw new PublicError('UNAUTHORISED_REQUEST', { message: 'You have signed out. Sign in and try again.' });
+  const account = await linkOpenId(contextOf(parts, visit), { accountId: session.accountId, openId: proof.openId });
   return { account, cookie: await beginSession(parts, visit, { account }), to: '/settings', notice: 'linked' };
 }
 
-/** With a link: by an invitation the account that has signed in so before, else a new one, or one that is let in again. */
-async function accept(parts: OpenIdPageParts, visit: Visit, returned: ReturnedFor<'accept'>): Promise<SignInResult> {
+async function accept(parts: PagesParts, visit: Visit, returned: Accepting): Promise<SignInResult> {
   const joined = await join(parts, visit, returned);
   const account = joined ?? (await acceptLink(parts, visit, returned));
-  // Whoever has just come by a link has proved as much as with a password of their choice; an account that stood has not.
-  const of = joined === null ? { account } : { account, signedInAt: signedInAtOf(returned.proof) };
-  return { account, cookie: await beginSession(parts, visit, of), to: '/' };
+  // A link proves as much as a new password; joining with an existing account does not.
+  const session = joined === null ? { account } : { account, signedInAt: signedInAtOf(returned.proof) };
+  return { account, cookie: await beginSession(parts, visit, session), to: '/' };
 }
 
-async function join(parts: OpenIdPageParts, visit: Visit, { errand, code, proof }: ReturnedFor<'accept'>) {
+/** Adds an invitation to the account that is linked to the person, if there is one. */
+async function join(parts: PagesParts, visit: Visit, { purpose, code, proof }: Accepting) {
   const accounts = await parts.accounts.all();
   const account = findByOpenId(accounts, proof.openId);
-  if (errand.path !== INVITATION_PATH || account === null) return null;
+  if (purpose.path !== INVITATION_PATH || account === null) return null;
   const joining = { text: code, accountId: account.id };
   if (findJoinable(accounts, joining, Date.now()) === null) throw invalidLink();
   return joinInvitation(contextFor(parts, visit, account.id), joining);
 }
 
-async function acceptLink(parts: OpenIdPageParts, visit: Visit, { errand, code, proof }: ReturnedFor<'accept'>) {
-  const { path, login, name } = errand;
-  const way = createLinks(parts).find((each) => each.path === path);
-  const found = (await way?.find(code)) ?? null;
-  if (way === undefined || found === null) throw invalidLink();
+async function acceptLink(parts: PagesParts, visit: Visit, { purpose, code, proof }: Accepting) {
+  const { path, login, name } = purpose;
+  const oneTimeLink = createLinks(parts).find((each) => each.path === path);
+  const found = (await oneTimeLink?.find(code)) ?? null;
+  if (oneTimeLink === undefined || found === null) throw invalidLink();
   const person = { id: idFor(found), login, name, passwordHash: null, passkey: null, openId: proof.openId };
-  return way.accept(contextFor(parts, visit, person.id), code, person);
+  return oneTimeLink.accept(contextFor(parts, visit, person.id), code, person);
 }
 
-/** What was wrong, in a page that leads back: it is never the provider's own words. */
+/** Never contains a text of the provider. */
 function toRefused({ status, message }: PublicError, back: string): Answer {
   const content = html`<p role="alert">${message}</p>
 <p><a class="button" href="${back}">Back</a></p>`;
-  return { kind: 'page', status, title: 'You were not let in', content };
+  return { kind: 'page', status, title: 'Sign-in failed', content };
 }

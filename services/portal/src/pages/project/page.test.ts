@@ -12,7 +12,7 @@ afterAll(() => portal.close());
 const find = async (id: string) => (await portal.parts.projects.all()).find((project) => project.id === id)!;
 
 describe('the page of a project', () => {
-  it('adds environments, and gives the project another name', async () => {
+  it('an administrator adds an environment and renames the project', async () => {
     const { id } = await portal.addProject('First');
     const browser = await portal.signIn();
     const path = `/projects/${id}`;
@@ -23,7 +23,7 @@ describe('the page of a project', () => {
     expect((await browser.get(`${path}/environments/staging/keys`)).status).toBe(200);
   });
 
-  it('archives a project whose name was typed and whose keys are revoked, and then offers no change', async () => {
+  it('a project is archived after its name is typed and its keys are revoked, and then has no forms', async () => {
     const { id } = await portal.addProject('Done');
     const browser = await portal.signIn();
     const path = `/projects/${id}`;
@@ -40,7 +40,7 @@ describe('the page of a project', () => {
 });
 
 describe('the page of projects', () => {
-  it('shows each account the projects that it has a role in, and administrators all', async () => {
+  it('the list shows projects with a role of the account, and all to administrators', async () => {
     const [one, other] = [await portal.addProject('One of two'), await portal.addProject('Other of two')];
     const member = (await (await portal.signIn({ project: one, role: 'analyst' })).get('/')).text;
     expect([member.includes(one.id), member.includes(other.id)]).toEqual([true, false]);
@@ -48,15 +48,15 @@ describe('the page of projects', () => {
     expect([all.includes(one.id), all.includes(other.id)]).toEqual([true, true]);
   });
 
-  it('creates a project and leads to the keys of its development environment', async () => {
+  it('creating a project leads to the keys of its development environment', async () => {
     const browser = await portal.signIn();
     const { status, headers } = await browser.submit('/', 'create', { name: 'Created' });
     const location = headers.get('location') ?? '';
     expect([status, /^\/projects\/p\w{12}\/environments\/development\/keys$/.test(location)]).toEqual([303, true]);
-    expect((await browser.get(location)).text).toContain('Create the publishable key');
+    expect((await browser.get(location)).text).toContain('Create publishable key');
   });
 
-  it('tells what comes in to each environment a second, and what share of it is rejected', async () => {
+  it('the list shows the rate and the rejected share of each environment', async () => {
     const usage = createMemoryKeyUsage();
     const counted = await openPortal({ usage });
     const { id } = await counted.addProject('Busy');
@@ -65,13 +65,13 @@ describe('the page of projects', () => {
     const { text } = await (await counted.signIn()).get('/');
     await counted.close();
     expect(text).toContain('9.5\u00a0events/s, 5.0\u00a0% rejected');
-    expect(text).toContain('nothing in the last hour');
+    expect(text).toContain('no events in the last hour');
   });
 
-  it('tells somebody without a role what to do', async () => {
+  it('the list of an account without a role explains how to get one', async () => {
     const { id } = await portal.addAccount({});
     const browser = portal.browser();
     browser.keep((await portal.parts.sessions.create({ accountId: id, userAgent: '', address: '' })).text);
-    expect((await browser.get('/')).text).toContain('Ask an owner of one to invite you');
+    expect((await browser.get('/')).text).toContain('Contact an owner for an invitation');
   });
 });

@@ -10,7 +10,7 @@ import { type HtmlValue, html } from '@playline/api-docs';
 import { invalidField, PublicError } from '@playline/errors';
 import { orNull } from '../../alerts/find-alerts.ts';
 import { choice, copyable, disclosure, field, table, time } from '../../frame/components.ts';
-import { environmentPath, projectPath } from '../../frame/layout.ts';
+import { environmentPath } from '../../frame/layout.ts';
 import type { FormAction, FormValues, PortalPage, Visit } from '../../frame/page.ts';
 import { projectOf } from '../../frame/scope.ts';
 import { type OldestErasures, toErasureRemedy, toOldestErasure } from '../erasures/open-erasures.ts';
@@ -18,54 +18,52 @@ import type { PagesParts } from '../index.ts';
 
 type Parts = Pick<PagesParts, 'projects' | 'keys' | 'reads' | 'frame'>;
 
-/** One project: its environments, its name, its end. */
 export function createProjectPage(parts: Parts): PortalPage {
+  const { projects, reads, frame } = parts;
   return {
     path: '/projects/:project',
     access: 'project.read',
     notices: {
-      renamed: 'The project has its new name.',
-      added: 'The environment is there. Create its keys next.',
-      archived: 'The project is archived. What it has sent stays where it is.',
+      renamed: 'Project renamed.',
+      added: 'Environment added. Create its keys next.',
+      archived: 'Project archived. Its data stays available.',
     },
     show: async (visit, fault) => {
       const project = projectOf(visit);
       const ids = project.environments.map(({ id }) => id);
-      const open = await orNull(parts.reads.openErasures(ids, { signal: visit.signal }));
-      const erasures = { open, nowMs: parts.frame.wallClockMs() };
-      const shown = { project, erasures, ...(fault === undefined ? {} : { values: fault.values }) };
-      return { kind: 'page', title: project.name, content: toContent(visit, shown) };
+      const open = await orNull(reads.openErasures(ids, { signal: visit.signal }));
+      const content = toContent(visit, { open, nowMs: frame.wallClockMs() }, fault?.values);
+      return { kind: 'page', title: project.name, content };
     },
-    actions: { rename: renaming(parts), 'add-environment': adding(parts), archive: archiving(parts) },
+    actions: {
+      rename: {
+        access: 'project.rename',
+        run: async (visit, values) => {
+          await renameProject({ store: projects.changedBy(visit.author) }, projectOf(visit).id, values.text('name'));
+          return { kind: 'redirect', notice: 'renamed' };
+        },
+      },
+      'add-environment': {
+        access: 'environment.create',
+        run: async (visit, values) => {
+          const environment = { name: values.text('environment'), kind: kindOf(values) };
+          const store = projects.changedBy(visit.author);
+          await addEnvironment({ store }, { project: projectOf(visit).id, ...environment });
+          return { kind: 'redirect', notice: 'added' };
+        },
+      },
+      archive: archiveAction(parts),
+    },
   };
 }
-
-const renaming = ({ projects }: Parts): FormAction => ({
-  access: 'project.rename',
-  run: async (visit, values) => {
-    const { id } = projectOf(visit);
-    await renameProject({ store: projects.changedBy(visit.author) }, id, values.text('name'));
-    return { kind: 'see', to: projectPath(id), notice: 'renamed' };
-  },
-});
-
-const adding = ({ projects }: Parts): FormAction => ({
-  access: 'environment.create',
-  run: async (visit, values) => {
-    const { id } = projectOf(visit);
-    const wanted = { project: id, name: values.text('environment'), kind: kindOf(values) };
-    await addEnvironment({ store: projects.changedBy(visit.author) }, wanted);
-    return { kind: 'see', to: projectPath(id), notice: 'added' };
-  },
-});
 
 function kindOf(values: FormValues): KeyEnvironment {
   const kind = values.text('kind');
   if (kind === 'production' || kind === 'development') return kind;
-  throw invalidField('kind', 'An environment is of production or of development.');
+  throw invalidField('kind', 'Choose production or development.');
 }
 
-const archiving = ({ projects, keys }: Parts): FormAction => ({
+const archiveAction = ({ projects, keys }: Parts): FormAction => ({
   access: 'project.archive',
   needsFreshSignIn: true,
   run: async (visit, values) => {
@@ -75,35 +73,27 @@ const archiving = ({ projects, keys }: Parts): FormAction => ({
     const live = keysOfProject(await keys.all(), id).filter(({ revokedAt }) => revokedAt === null);
     if (live.length > 0)
       throw new PublicError('CONFLICT_ERROR', {
-        message: `The project has ${live.length} live keys, which would go on: revoke them first.`,
+        message: `The project has ${live.length} live keys. Revoke them first.`,
       });
     await archiveProject({ store: projects.changedBy(visit.author) }, id);
-    return { kind: 'see', to: projectPath(id), notice: 'archived' };
+    return { kind: 'redirect', notice: 'archived' };
   },
 });
 
-interface Shown {
-  readonly project: ProjectRecord;
-  readonly erasures: OldestErasures;
-  readonly values?: FormValues;
-}
-
-function toContent(visit: Visit, { project, erasures, values }: Shown): HtmlValue {
+function toContent(visit: Visit, erasures: OldestErasures, values?: FormValues): HtmlValue {
+  const project = projectOf(visit);
+  const isArchived = project.state === 'archived';
   const rows = project.environments.map((environment) => [
     ...toCells(project, environment),
     toOldestErasure(erasures, project, [environment]),
   ]);
-  const state =
-    project.state === 'archived'
-      ? html`<p class="message failed">This project is archived: nothing can be made in it any more.</p>`
-      : '';
-  return html`${state}
-<dl><dt>Project id</dt><dd>${copyable(project.id, 'the id of the project')}</dd>
+  return html`${isArchived ? html`<p class="message failed">This project is archived and cannot be changed.</p>` : ''}
+<dl><dt>Project id</dt><dd>${copyable(project.id, 'the project id')}</dd>
 <dt>Created</dt><dd>${time(project.createdAt)}</dd></dl>
 <h2>Environments</h2>
 ${table('Environments', ['Name', 'Kind', 'Id', 'Created', 'Oldest open erasure'], rows)}
 ${toErasureRemedy(erasures, visit)}
-${project.state === 'archived' ? '' : toForms(visit, project, values)}`;
+${isArchived ? '' : toForms(visit, project, values)}`;
 }
 
 function toCells({ id: projectId }: ProjectRecord, environment: ProjectRecord['environments'][number]): HtmlValue[] {
@@ -112,21 +102,18 @@ function toCells({ id: projectId }: ProjectRecord, environment: ProjectRecord['e
   return [link, kind, copyable(id, `the id of ${name}`), time(createdAt)];
 }
 
+const KIND_CHOICES = [
+  { value: 'development', text: 'development: keys contain _test' },
+  { value: 'production', text: 'production' },
+];
+
 function toForms(visit: Visit, project: ProjectRecord, values?: FormValues): HtmlValue {
-  const typed = values?.text('deed') ?? '';
+  const typed = values?.text('form') ?? '';
   const add = visit.form(
     'add-environment',
-    html`${field({ name: 'environment', label: 'Name', value: values?.text('environment') ?? '', hint: 'Lower-case letters, digits, _ and -; it cannot be changed.', isRequired: true, charactersMax: 64 })}
-${choice({
-  name: 'kind',
-  label: 'Kind',
-  value: values?.text('kind') || 'development',
-  choices: [
-    { value: 'development', text: 'development: keys with _test' },
-    { value: 'production', text: 'production' },
-  ],
-})}
-<button>Add the environment</button>`,
+    html`${field({ name: 'environment', label: 'Name', value: values?.text('environment') ?? '', hint: 'Lower-case letters, digits, _ and -. It cannot be changed later.', isRequired: true, charactersMax: 64 })}
+${choice({ name: 'kind', label: 'Kind', value: values?.text('kind') || 'development', choices: KIND_CHOICES })}
+<button>Add environment</button>`,
   );
   const rename = visit.form(
     'rename',
@@ -134,8 +121,8 @@ ${choice({
   );
   const archive = visit.form(
     'archive',
-    html`<p>Ends the project for ever: nothing can be made in it any more, and its id is never given again. What it has sent stays where it is. Revoke its keys first.</p>
-${field({ name: 'confirm', label: `Type ${project.name} to archive it`, isRequired: true })}<button class="danger">Archive the project</button>`,
+    html`<p>This cannot be undone: the project cannot be changed any more, and its id is never reused. Its data stays available. Revoke its keys first.</p>
+${field({ name: 'confirm', label: `Type ${project.name} to archive it`, isRequired: true })}<button class="danger">Archive project</button>`,
   );
   return html`${visit.mayDo('environment.create') ? disclosure('Add an environment', add, typed === 'add-environment') : ''}
 ${visit.mayDo('project.rename') ? disclosure('Rename', rename, typed === 'rename') : ''}

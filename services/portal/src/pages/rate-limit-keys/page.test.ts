@@ -11,10 +11,10 @@ const PATH = '/instance/rate-limit-keys';
 const KEY = /rl_svcapik-[0-9A-Za-z]{36}/;
 const PLAN = { partner: 'Acme', calls: '5000', window: '300', expires: '2099-01-31' };
 
-it('gives a partner a key with a plan, shows it once, refreshes and revokes it', async () => {
+it('an administrator creates, refreshes and revokes a key, which is shown once', async () => {
   const browser = await portal.signIn();
-  const made = await browser.submit(PATH, 'create', PLAN);
-  const [first] = KEY.exec(made.text) ?? [];
+  const created = await browser.submit(PATH, 'create', PLAN);
+  const [first] = KEY.exec(created.text) ?? [];
   expect(first).toBeDefined();
   const list = (await browser.get(PATH)).text;
   expect([KEY.test(list), list.includes('5\u202f000\u00a0calls'), list.includes('2099-01-31')]).toEqual([
@@ -28,19 +28,13 @@ it('gives a partner a key with a plan, shows it once, refreshes and revokes it',
   expect(await portal.parts.rateLimitKeys.all()).toMatchObject([{ partner: 'Acme', calls: 5000, revision: 3 }]);
 });
 
-it('is there for administrators alone', async () => {
-  const project = await portal.addProject('Game');
-  const owner = await portal.signIn({ project, role: 'owner' });
-  expect((await owner.get(PATH)).status).toBe(404);
-});
-
 it.each([
-  [{ partner: '' }, 'Say who gets the key'],
-  [{ calls: '0' }, 'the calls of a window'],
+  [{ partner: '' }, 'Enter the partner'],
+  [{ calls: '0' }, 'the calls per window'],
   [{ window: '86401' }, 'the seconds of a window'],
-  [{ expires: 'tomorrow' }, 'Give the day'],
-  [{ expires: '2027-02-31' }, 'Give the day'],
-])('refuses %j with a sentence that says what would be right', async (wrong, sentence) => {
+  [{ expires: 'tomorrow' }, 'Enter the day of expiry'],
+  [{ expires: '2027-02-31' }, 'Enter the day of expiry'],
+])('the form refuses %j and names the expected value', async (wrong, expected) => {
   const { status, text } = await (await portal.signIn()).submit(PATH, 'create', { ...PLAN, ...wrong });
-  expect([status, text.includes(sentence)]).toEqual([400, true]);
+  expect([status, text.includes(expected)]).toEqual([400, true]);
 });

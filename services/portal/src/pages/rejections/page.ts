@@ -1,60 +1,56 @@
+/** Why messages were rejected: by code, field and client, over time, and of one request. */
 import { type HtmlValue, html, type Markup } from '@playline/api-docs';
 import { choice, emptyState, field, number, table, time } from '../../frame/components.ts';
-import { CSV_TYPE, toCsvLine } from '../../frame/csv.ts';
+import { CSV_TYPE, toCsvLine, toIso } from '../../frame/csv.ts';
 import type { Answer, PortalPage, Visit } from '../../frame/page.ts';
 import { scopeOf } from '../../frame/scope.ts';
 import type { Rejection, RejectionCount, RejectionStep } from '../../reads/index.ts';
 import type { PagesParts } from '../index.ts';
 
+type Parts = Pick<PagesParts, 'reads' | 'frame' | 'writeAudit'>;
+
 const HOUR_MS = 3_600_000;
 
-/** Spans that can be looked at, and the steps of their bars. */
-const SPANS = [
+/** Time ranges in hours, and the interval of a bar. */
+const RANGES = [
   { value: '1', text: 'the last hour', stepS: 120 },
   { value: '24', text: 'the last day', stepS: 3600 },
   { value: '168', text: 'the last week', stepS: 6 * 3600 },
   { value: '2160', text: 'the last 90 days', stepS: 2 * 86_400 },
 ] as const;
-const DEFAULT_SPAN = SPANS[1];
-/** As traces are: 32 hexadecimal digits. */
+const DEFAULT_RANGE = RANGES[1];
 const TRACE = /^[0-9a-f]{32}$/;
 
-/** Why messages of an environment were rejected: by code, field and client, over time, and of one request. */
-export function createRejectionsPage({
-  reads,
-  frame,
-  writeAudit: note,
-}: Pick<PagesParts, 'reads' | 'frame' | 'writeAudit'>): PortalPage {
+export function createRejectionsPage({ reads, frame, writeAudit }: Parts): PortalPage {
   return {
     path: '/projects/:project/environments/:environment/rejections',
     access: 'rejections.read',
     show: async (visit) => {
       const { environment } = scopeOf(visit);
       const { query, signal } = visit;
-      const span = SPANS.find(({ value }) => value === query.get('hours')) ?? DEFAULT_SPAN;
+      const { value: hours, text, stepS } = RANGES.find(({ value }) => value === query.get('hours')) ?? DEFAULT_RANGE;
       const untilMs = frame.wallClockMs();
-      const times = { sinceMs: untilMs - Number(span.value) * HOUR_MS, untilMs };
-      const [code, name] = [query.get('code') ?? '', query.get('field') ?? ''];
-      const asked = { environmentId: environment.id, ...times, code, field: name };
-      const trace = (query.get('trace') ?? '').trim().toLowerCase();
+      const times = { sinceMs: untilMs - Number(hours) * HOUR_MS, untilMs };
+      const filter = { code: query.get('code') ?? '', field: query.get('field') ?? '' };
+      const search = { environmentId: environment.id, ...times, ...filter };
       if (query.get('as') === 'csv') {
-        await note(visit, { action: 'rejections.save', object: environment.id, detail: { hours: span.value } });
-        return toFile(environment.id, await reads.rejections(asked, { signal }));
+        await writeAudit(visit, { action: 'rejections.save', object: environment.id, detail: { hours } });
+        return toFile(environment.id, await reads.rejections(search, { signal }));
       }
-      const ofRequest = { environmentId: environment.id, traceId: trace };
+      const traceId = (query.get('trace') ?? '').trim().toLowerCase();
       const [counts, steps, ofTrace] = await Promise.all([
-        reads.rejections(asked, { signal }),
-        reads.rejectionSteps({ ...asked, stepS: span.stepS }, { signal }),
-        TRACE.test(trace) ? reads.rejectionsOfTrace(ofRequest, { signal }) : null,
+        reads.rejections(search, { signal }),
+        reads.rejectionSteps({ ...search, stepS }, { signal }),
+        TRACE.test(traceId) ? reads.rejectionsOfTrace({ environmentId: environment.id, traceId }, { signal }) : null,
       ]);
-      const content = html`${toFilter(visit, { hours: span.value, code, name })}
+      const content = html`${toFilter(visit, { hours, ...filter })}
 ${
   counts.length === 0
-    ? toEmpty(span.text)
-    : html`${toChart(steps, { ...times, stepS: span.stepS })}${toCounts(visit, counts, span.value)}
-<p>${toLink(visit, { hours: span.value, code, field: name, as: 'csv' }, 'Export as CSV')}</p>`
+    ? toEmpty(text)
+    : html`${toChart(steps, { ...times, stepS })}${toCounts(visit, counts, hours)}
+<p>${toLink(visit, { hours, ...filter, as: 'csv' }, 'Export as CSV')}</p>`
 }
-${toTrace(visit, trace, ofTrace)}`;
+${toTrace(visit, traceId, ofTrace)}`;
       return { kind: 'page', title: `Rejections of ${environment.name}`, content };
     },
   };
@@ -62,39 +58,38 @@ ${toTrace(visit, trace, ofTrace)}`;
 
 const FILE_COLUMNS = ['code', 'field', 'library', 'version', 'surface', 'errors', 'last', 'trace'];
 
-/** What the table shows, without rounding and shortening. */
 function toFile(environmentId: string, counts: readonly RejectionCount[]): Answer {
   const lines = counts.map((each) => [
-    ...[each.code, each.field, each.library, each.libraryVersion, each.surface, each.errors],
-    ...[new Date(each.lastMs).toISOString(), each.lastTraceId],
+    each.code,
+    each.field,
+    each.library,
+    each.libraryVersion,
+    each.surface,
+    each.errors,
+    toIso(each.lastMs),
+    each.lastTraceId,
   ]);
   const text = [FILE_COLUMNS, ...lines].map(toCsvLine).join('');
   return { kind: 'file', name: `rejections-${environmentId}.csv`, type: CSV_TYPE, text };
 }
 
-interface Filter {
-  readonly hours: string;
-  readonly code: string;
-  readonly name: string;
-}
-
-function toFilter({ path }: Visit, { hours, code, name }: Filter): Markup {
-  return html`<p>What the gateway refused, and which client sent it. A sample: under load it leaves errors out.</p>
+function toFilter({ path }: Visit, filter: { hours: string; code: string; field: string }): Markup {
+  return html`<p>What the gateway rejected, and which client sent it. This is a sample: under load the gateway leaves errors out.</p>
 <form class="form filter" method="get" action="${path}">
-${choice({ name: 'hours', label: 'Span', value: hours, choices: SPANS })}
-${field({ name: 'code', label: 'Code', value: code, charactersMax: 64 })}
-${field({ name: 'field', label: 'Field', value: name, charactersMax: 128 })}
-<button class="outline">Show</button>
+${choice({ name: 'hours', label: 'Time range', value: filter.hours, choices: RANGES })}
+${field({ name: 'code', label: 'Code', value: filter.code, charactersMax: 64 })}
+${field({ name: 'field', label: 'Field', value: filter.field, charactersMax: 128 })}
+<button class="outline">Filter</button>
 </form>`;
 }
 
-const toEmpty = (span: string) =>
+const toEmpty = (range: string) =>
   emptyState(
-    'Nothing was rejected',
-    html`<p>No message of this environment was refused in ${span}. Whoever misses one looks for the trace id of its answer below.</p>`,
+    'No rejections',
+    html`<p>No message of this environment was rejected in ${range}. To find a missing message, search for the trace id of its response below.</p>`,
   );
 
-/** A link to the same page, narrowed; words of clients stand in it encoded. */
+/** A link to this page with another filter. */
 function toLink({ path }: Visit, filter: Readonly<Record<string, string>>, text: string): Markup {
   return html`<a href="${`${path}?${new URLSearchParams(filter)}`}">${text}</a>`;
 }
@@ -102,9 +97,9 @@ function toLink({ path }: Visit, filter: Readonly<Record<string, string>>, text:
 function toCounts(visit: Visit, counts: readonly RejectionCount[], hours: string): Markup {
   const rows = counts.map((each): readonly HtmlValue[] => [
     toLink(visit, { hours, code: each.code }, each.code),
-    toLink(visit, { hours, code: each.code, field: each.field }, each.field === '' ? '–' : each.field),
+    toLink(visit, { hours, code: each.code, field: each.field }, each.field || '–'),
     [each.library, each.libraryVersion].filter((text) => text !== '').join(' ') || '–',
-    each.surface === '' ? '–' : each.surface,
+    each.surface || '–',
     number(each.errors),
     time(each.lastMs),
     toLink(visit, { hours, trace: each.lastTraceId }, each.lastTraceId.slice(0, 8)),
@@ -115,26 +110,30 @@ function toCounts(visit: Visit, counts: readonly RejectionCount[], hours: string
 
 function toTrace({ path }: Visit, trace: string, found: readonly Rejection[] | null): Markup {
   const rows = (found ?? []).map((each): readonly HtmlValue[] => [
-    ...[each.code, each.field, `${each.library} ${each.libraryVersion}`.trim(), each.surface],
+    each.code,
+    each.field,
+    `${each.library} ${each.libraryVersion}`.trim(),
+    each.surface,
     time(each.receivedMs),
   ]);
+  const heads = ['Code', 'Field', 'Library', 'Surface', 'Received'];
   const none =
     found === null
-      ? html`<p class="message failed">A trace id has 32 hexadecimal digits; it stands in every answer of the gateway.</p>`
-      : html`<p>Nothing was rejected in that request, or it was left out of the sample, or it is older than 90 days.</p>`;
+      ? html`<p class="message failed">A trace id has 32 hexadecimal digits. Every response of the gateway contains one.</p>`
+      : html`<p>No rejection of this request is stored. It may be missing from the sample, or older than 90 days.</p>`;
   return html`<h2>By trace id</h2>
 <form class="form filter" method="get" action="${path}">
-${field({ name: 'trace', label: 'Trace id', value: trace, charactersMax: 64 })}<button class="outline">Look for it</button>
+${field({ name: 'trace', label: 'Trace id', value: trace, charactersMax: 64 })}<button class="outline">Search</button>
 </form>
-${trace === '' ? '' : rows.length === 0 ? none : table('Rejections of the request', ['Code', 'Field', 'Library', 'Surface', 'Received'], rows)}`;
+${trace === '' ? '' : rows.length === 0 ? none : table('Rejections of the request', heads, rows)}`;
 }
 
-/** In units of the drawing; the style sheet says how large it is shown. */
+/** Units of the drawing; the style sheet sets its size. */
 const WIDTH = 600;
 const HEIGHT = 120;
-/** The gap between bars, as a part of a step. */
+/** Part of a step between two bars. */
 const GAP = 0.2;
-/** A bar of few errors is still this high, so that it can be seen. */
+/** A bar of few errors stays visible. */
 const BAR_MIN = 2;
 
 interface ChartSpan {
@@ -143,7 +142,7 @@ interface ChartSpan {
   readonly stepS: number;
 }
 
-/** Errors over time as bars, one a step of the span; each says its time and number when it is pointed at. */
+/** One bar for each step, with its time and number as a tooltip. */
 function toChart(steps: readonly RejectionStep[], { sinceMs, untilMs, stepS }: ChartSpan): Markup {
   const stepMs = stepS * 1000;
   const first = Math.floor(sinceMs / stepMs) * stepMs;
@@ -155,10 +154,10 @@ function toChart(steps: readonly RejectionStep[], { sinceMs, untilMs, stepS }: C
   const bars = [...errors].map(([at, value]) => {
     const height = Math.max(BAR_MIN, (value / most) * HEIGHT);
     const x = ((at - first) / stepMs + GAP / 2) * width;
-    const says = `${new Date(at).toISOString().slice(0, 16).replace('T', ' ')} UTC: ${number(value)}`;
-    return html`<rect x="${round(x)}" y="${round(HEIGHT - height)}" width="${round(width * (1 - GAP))}" height="${round(height)}"><title>${says}</title></rect>`;
+    const tooltip = `${new Date(at).toISOString().slice(0, 16).replace('T', ' ')} UTC: ${number(value)}`;
+    return html`<rect x="${round(x)}" y="${round(HEIGHT - height)}" width="${round(width * (1 - GAP))}" height="${round(height)}"><title>${tooltip}</title></rect>`;
   });
-  const label = `Errors over time, at most ${number(most)} in a step of ${toStepText(stepS)}`;
+  const label = `Errors over time, at most ${number(most)} in ${toStepText(stepS)}`;
   return html`<svg class="chart" viewBox="0 0 ${WIDTH} ${HEIGHT}" preserveAspectRatio="none" role="img" aria-label="${label}"><rect class="ground" x="0" y="0" width="${WIDTH}" height="${HEIGHT}"></rect>${bars}</svg>
 <p class="hint">${label}.</p>`;
 }

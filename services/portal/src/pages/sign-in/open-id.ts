@@ -1,68 +1,67 @@
+/** Redirects to the identity provider. */
 import { type OpenIdSignIn, ProviderUnavailable } from '@playline/access-keys';
 import { html, type Markup } from '@playline/api-docs';
 import type { Answer, Visit } from '../../frame/page.ts';
-import type { SignInPagesParts } from './parts.ts';
+import type { PagesParts } from '../index.ts';
 
-/** Where the provider sends people back to. */
+/** The redirect address at the provider. */
 export const OPEN_ID_PATH = '/sign-in/openid';
 
-/** What somebody was sent to the provider for. It is kept while they are there, so it holds no secret. */
+/** Why a person was redirected. It is stored in the meantime, so it contains no secret. */
 export type SignInPurpose =
   | { readonly kind: 'sign in'; readonly next: string }
-  /** For the account of a session, and in that session alone. */
+  /** Valid only in the session that started it. */
   | { readonly kind: 'link'; readonly sessionId: string }
-  /** With a link that lets somebody in; its code stays with the browser. `path`: of the page of the link. */
+  /** Of a one-time link at `path`, whose code stays in the browser. */
   | { readonly kind: 'accept'; readonly path: string; readonly login: string; readonly name: string };
 
 export interface ProviderRedirect {
-  readonly errand: SignInPurpose;
-  /** Code of the link, '' without one. */
+  readonly purpose: SignInPurpose;
+  /** Code of a one-time link, '' without one. */
   readonly code?: string;
-  /** The person is to sign in there anew. */
+  /** Requires that the person signs in at the provider again. */
   readonly needsFreshSignIn?: boolean;
 }
 
-/** Sends somebody to the provider, or says that it does not answer. */
 export async function redirectToProvider(
-  { openId, frame }: Pick<SignInPagesParts, 'frame'> & { readonly openId: OpenIdSignIn },
-  { errand, code = '', needsFreshSignIn: isFresh = false }: ProviderRedirect,
+  { openId, frame }: Pick<PagesParts, 'frame'> & { readonly openId: OpenIdSignIn },
+  { purpose, code = '', needsFreshSignIn: isFresh = false }: ProviderRedirect,
 ): Promise<Answer> {
   try {
-    const { location, browserText } = await openId.begin({ errand: JSON.stringify(errand), secret: code, isFresh });
-    return { kind: 'leave', to: location, cookie: frame.providerCookie.toSetCookie(browserText) };
+    const { location, browserText } = await openId.begin({ errand: JSON.stringify(purpose), secret: code, isFresh });
+    return { kind: 'external redirect', to: location, cookie: frame.providerCookie.toSetCookie(browserText) };
   } catch (fault) {
-    if (fault instanceof ProviderUnavailable) return toProviderUnavailable(openId, returnPathOf(errand, code));
+    if (fault instanceof ProviderUnavailable) return toProviderUnavailable(openId, returnPathOf(purpose, code));
     throw fault;
   }
 }
 
-/** Where somebody begins again. */
-export function returnPathOf(errand: SignInPurpose, code: string): string {
-  if (errand.kind === 'link') return '/settings';
-  return errand.kind === 'accept' ? `${errand.path}?${new URLSearchParams({ code })}` : '/sign-in';
+/** Where a person can start again. */
+export function returnPathOf(purpose: SignInPurpose, code: string): string {
+  if (purpose.kind === 'link') return '/settings';
+  return purpose.kind === 'accept' ? `${purpose.path}?${new URLSearchParams({ code })}` : '/sign-in';
 }
 
-/** What is shown while the provider does not answer: the other ways in are none of its business. */
 export function toProviderUnavailable({ label }: Pick<OpenIdSignIn, 'label'>, back: string): Answer {
   return {
     kind: 'page',
     status: 503,
-    title: 'Not at the moment',
-    content: html`<p>${label} does not answer at the moment. Try again in a minute, or go on with a passkey or a password.</p>
+    title: 'Provider not available',
+    content: html`<p>${label} is not available. Try again in a minute, or use a passkey or a password.</p>
 <p><a class="button" href="${back}">Back</a></p>`,
   };
 }
 
-/** A form with one button that leads to the provider; nothing where there is none. */
+/** A form with one button that leads to the provider; empty without one. */
 export function openIdForm(
-  { openId }: Pick<SignInPagesParts, 'openId'>,
+  { openId }: Pick<PagesParts, 'openId'>,
   visit: Visit,
-  { deed, text, fields = html`` }: { readonly deed: string; readonly text: string; readonly fields?: Markup },
+  { action, text, fields = html`` }: { readonly action: string; readonly text: string; readonly fields?: Markup },
 ): Markup {
-  return openId === null ? html`` : visit.form(deed, html`${fields}<button>${text} ${openId.label}</button>`);
+  return openId === null ? html`` : visit.form(action, html`${fields}<button>${text} ${openId.label}</button>`);
 }
 
-/** Of an answer whose page has such a form. */
-export function formsTo({ openId }: Pick<SignInPagesParts, 'openId'>): { readonly formsTo: readonly string[] } {
+/** For answers with such a form. */
+export function formsTo({ openId }: Pick<PagesParts, 'openId'>): { readonly formsTo: readonly string[] } {
   return { formsTo: openId?.origins ?? [] };
 }

@@ -1,134 +1,103 @@
+/** Signing in, signing out, and signing in again before sensitive actions. */
 import { type SignedIn, toReturnPath } from '@playline/access-keys';
 import { type HtmlValue, html } from '@playline/api-docs';
 import { PublicError } from '@playline/errors';
 import { field, hidden } from '../../frame/components.ts';
 import type { Answer, FormAction, FormValues, PortalPage, Visit } from '../../frame/page.ts';
+import type { PagesParts } from '../index.ts';
 import { formsTo, openIdForm, redirectToProvider } from './open-id.ts';
-import {
-  answerJson,
-  fromOf,
-  PASSKEY_SCRIPTS,
-  passkeyButton,
-  passwordOf,
-  responseOf,
-  type SignInPagesParts,
-} from './parts.ts';
+import { answerJson, fromOf, PASSKEY_SCRIPTS, passkeyButton, passwordOf, responseOf } from './parts.ts';
 
-/** How somebody proves who they are. */
-interface SignInMethod {
-  readonly name: 'password' | 'passkey';
-  prove(): Promise<SignedIn>;
-}
-
-/** Where people sign in, also once more before they make a secret. */
-export function createSignInPage(parts: SignInPagesParts): PortalPage {
+export function createSignInPage(parts: PagesParts): PortalPage {
   const { signIn } = parts;
-  const letIn = createCompleteSignIn(parts);
   return {
     path: '/sign-in',
-    access: 'everybody',
+    access: 'public',
     notices: { 'signed-out': 'You have signed out.' },
     show: (visit, fault) => {
       const next = toReturnPath(fault?.values.text('next') ?? visit.query.get('next'));
       if (visit.account !== null && fault === undefined && visit.query.get('again') === null)
-        return { kind: 'see', to: next };
-      return {
-        kind: 'page',
-        title: 'Sign in',
-        content: toContent({ parts, visit, next }, fault?.values),
-        scripts: PASSKEY_SCRIPTS,
-        ...formsTo(parts),
-      };
+        return { kind: 'redirect', to: next };
+      const content = toContent(parts, visit, next, fault?.values);
+      return { kind: 'page', title: 'Sign in', content, scripts: PASSKEY_SCRIPTS, ...formsTo(parts) };
     },
     actions: {
-      password: {
-        access: 'everybody',
-        run: async (visit, values) => {
-          const wanted = { login: values.text('login'), password: passwordOf(values) };
-          const prove = () => signIn.byPassword({ ...fromOf(parts, visit), ...wanted });
-          return letIn(visit, values, { name: 'password', prove });
-        },
-      },
-      passkey: {
-        access: 'everybody',
-        run: async (visit, values) => {
-          const prove = () => signIn.byPasskey({ ...fromOf(parts, visit), response: responseOf(values) });
-          return letIn(visit, values, { name: 'passkey', prove });
-        },
-      },
+      password: methodAction(parts, 'password', (visit, values) => {
+        const typed = { login: values.text('login'), password: passwordOf(values) };
+        return signIn.byPassword({ ...fromOf(parts, visit), ...typed });
+      }),
+      passkey: methodAction(parts, 'passkey', (visit, values) =>
+        signIn.byPasskey({ ...fromOf(parts, visit), response: responseOf(values) }),
+      ),
       ...openIdAction(parts),
     },
   };
 }
 
-/** To the provider, where there is one. Whoever has signed in and does so again is to prove it there too. */
-function openIdAction(parts: SignInPagesParts): Readonly<Record<string, FormAction>> {
-  const { openId, frame } = parts;
+/** Redirects to the provider. A signed-in person who signs in again must do so there too. */
+function openIdAction({ openId, frame }: PagesParts): Readonly<Record<string, FormAction>> {
   if (openId === null) return {};
   const run: FormAction['run'] = async (visit, values) => {
-    const errand = { kind: 'sign in', next: toReturnPath(values.text('next')) } as const;
-    return redirectToProvider({ openId, frame }, { errand, needsFreshSignIn: visit.session !== null });
+    const purpose = { kind: 'sign in', next: toReturnPath(values.text('next')) } as const;
+    return redirectToProvider({ openId, frame }, { purpose, needsFreshSignIn: visit.session !== null });
   };
-  return { openid: { access: 'everybody', run } };
+  return { openid: { access: 'public', run } };
 }
 
-/** Builds what lets somebody in who has proved who they are, and notes it, and what was refused, in the audit. */
-function createCompleteSignIn({ frame, writeAudit: note }: SignInPagesParts) {
-  const proceed = ({ text, account }: SignedIn, values: FormValues): Answer => ({
-    kind: 'see',
-    to: toReturnPath(values.text('next')),
-    cookie: [frame.cookie.toSetCookie(text), frame.browserCookie.toSetCookie(account.id)],
-  });
-  return async (visit: Visit, values: FormValues, way: SignInMethod): Promise<Answer> => {
+/** Signs in, and audits success and refusal. */
+const methodAction = (
+  { frame, writeAudit }: PagesParts,
+  way: 'password' | 'passkey',
+  prove: (visit: Visit, values: FormValues) => Promise<SignedIn>,
+): FormAction => ({
+  access: 'public',
+  run: async (visit, values): Promise<Answer> => {
     try {
-      const signedIn = await way.prove();
-      const { account } = signedIn;
-      await note(visit, { action: 'session.create', actor: account.id, object: account.id, detail: { way: way.name } });
-      return proceed(signedIn, values);
+      const { text, account } = await prove(visit, values);
+      await writeAudit(visit, { action: 'session.create', actor: account.id, object: account.id, detail: { way } });
+      const cookie = [frame.cookie.toSetCookie(text), frame.browserCookie.toSetCookie(account.id)];
+      return { kind: 'redirect', to: toReturnPath(values.text('next')), cookie };
     } catch (fault) {
-      // The login is left out: it may be a password that was typed into the wrong field.
+      // Without the login, which may be a password typed into the wrong field.
       const isRefused = fault instanceof PublicError && fault.status < 500;
-      if (isRefused) await note(visit, { action: 'session.refuse', detail: { way: way.name, code: fault.code } });
+      if (isRefused) await writeAudit(visit, { action: 'session.refuse', detail: { way, code: fault.code } });
       throw fault;
     }
-  };
-}
+  },
+});
 
-interface Shown {
-  readonly parts: SignInPagesParts;
-  readonly visit: Visit;
-  readonly next: string;
-}
-
-function toContent({ parts, visit, next }: Shown, values?: FormValues): HtmlValue {
-  const named = hidden('next', next);
+function toContent(parts: PagesParts, visit: Visit, next: string, values?: FormValues): HtmlValue {
+  const nextField = hidden('next', next);
   const login = values?.text('login') ?? visit.account?.login ?? '';
   const passkey = visit.form(
     'passkey',
-    html`${named}${passkeyButton({ kind: 'get', options: '/sign-in/passkey', text: 'Sign in with a passkey' })}`,
+    html`${nextField}${passkeyButton({ kind: 'get', options: '/sign-in/passkey', text: 'Sign in with a passkey' })}`,
   );
   const password = visit.form(
     'password',
-    html`${named}${field({ name: 'login', label: 'Login', value: login, autocomplete: 'username', isRequired: true })}
+    html`${nextField}${field({ name: 'login', label: 'Login', value: login, autocomplete: 'username', isRequired: true })}
 ${field({ name: 'password', label: 'Password', type: 'password', autocomplete: 'current-password', isRequired: true, charactersMax: 512 })}
 <button>Sign in</button>`,
   );
-  return html`${visit.query.get('again') === null ? '' : html`<p>What comes next asks for a sign-in of the last ten minutes. Sign in once more, and send the form again.</p>`}
-${passkey}${password}${openIdForm(parts, visit, { deed: 'openid', text: 'Sign in with', fields: named })}
-<p class="quiet">You have lost password and passkeys? Whoever runs this instance can let you in again.</p>`;
+  const again =
+    visit.query.get('again') === null
+      ? ''
+      : html`<p>This action requires a sign-in within the last ten minutes. Sign in, then send the form again.</p>`;
+  return html`${again}
+${passkey}${password}${openIdForm(parts, visit, { action: 'openid', text: 'Sign in with', fields: nextField })}
+<p class="quiet">Lost your password and passkeys? The operator of this instance can restore your access.</p>`;
 }
 
-/** What the browser is to ask its devices for. */
-export function createPasskeyRequestPage({ signIn }: Pick<SignInPagesParts, 'signIn'>): PortalPage {
+/** Passkey options for a browser that signs in. */
+export function createPasskeyRequestPage({ signIn }: PagesParts): PortalPage {
   return {
     path: '/sign-in/passkey',
-    access: 'everybody',
+    access: 'public',
     show: async (visit) => answerJson(visit, await signIn.passkeyRequest(visit)),
   };
 }
 
-/** Where the button of every page leads. */
-export function createSignOutPage({ sessions, frame, writeAudit: note }: SignInPagesParts): PortalPage {
+export function createSignOutPage({ sessions, frame, writeAudit }: PagesParts): PortalPage {
   return {
     path: '/sign-out',
     access: 'signed in',
@@ -142,8 +111,8 @@ export function createSignOutPage({ sessions, frame, writeAudit: note }: SignInP
         access: 'signed in',
         run: async (visit) => {
           if (visit.session !== null) await sessions.end(visit.session.id);
-          await note(visit, { action: 'session.end', object: visit.account?.id ?? '' });
-          return { kind: 'see', to: '/sign-in', notice: 'signed-out', cookie: frame.cookie.toClearCookie() };
+          await writeAudit(visit, { action: 'session.end', object: visit.account?.id ?? '' });
+          return { kind: 'redirect', to: '/sign-in', notice: 'signed-out', cookie: frame.cookie.toClearCookie() };
         },
       },
     },

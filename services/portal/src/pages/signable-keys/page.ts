@@ -1,3 +1,4 @@
+/** Addresses with which the service signs for an environment, and the contract roles that they need. */
 import {
   type CollectionRecord,
   collectionsOf,
@@ -11,112 +12,109 @@ import {
 import { type HtmlValue, html } from '@playline/api-docs';
 import { invalidField, PublicError } from '@playline/errors';
 import { copyable, copyableBlock, disclosure, emptyState, field, hidden, table, time } from '../../frame/components.ts';
-import { environmentPath } from '../../frame/layout.ts';
-import type { Answer, FormAction, FormValues, PortalPage, Visit } from '../../frame/page.ts';
+import { pathInEnvironment } from '../../frame/layout.ts';
+import type { FormValues, PortalPage, Visit } from '../../frame/page.ts';
 import { scopeOf } from '../../frame/scope.ts';
-import type { PortalParts } from '../../portal-parts.ts';
+import type { PagesParts } from '../index.ts';
 
-type Parts = Pick<PortalParts, 'signableKeys' | 'collections' | 'settings'>;
+type Parts = Pick<PagesParts, 'signableKeys' | 'collections' | 'settings'>;
 
-/** Addresses with which the service may sign for an environment, and the roles that contracts must give them. */
+const NO_SIGNER = 'Keys cannot be created here: the operator has not set SIGNER_PUBLIC_KEY, the signer’s public key.';
+
 export function createSignableKeysPage(parts: Parts): PortalPage {
+  const { signableKeys, settings } = parts;
   return {
     path: '/projects/:project/environments/:environment/signable-keys',
     access: 'project.read',
     notices: {
-      created: 'The key is there. Its private key is sealed: nothing shows it. Give its address the roles next.',
-      disabled: 'The key is disabled: nothing is signed with it. Roles that contracts gave it stay on the chain.',
-      enabled: 'The key is in use again.',
+      created: 'Key created. Its private key is encrypted and never shown. Grant its address the roles next.',
+      disabled: 'Key disabled. Nothing is signed with it. Its roles on contracts stay.',
+      enabled: 'Key enabled.',
     },
     show: async (visit, fault) => {
-      const { project, environment } = scopeOf(visit);
-      const inEnvironment = ({ environmentId }: { environmentId: string }) => environmentId === environment.id;
-      const keys = (await parts.signableKeys.all()).filter(inEnvironment).map(toShownSignableKey);
-      const linked = collectionsOf(await parts.collections.all(), project.id).filter(
-        (record) => record.state === 'linked' && inEnvironment(record),
-      );
-      const content = toContent({ parts, visit, keys, linked }, fault?.values);
+      const { environment } = scopeOf(visit);
+      const content = toContent(await readShown(parts, visit), fault?.values);
       return { kind: 'page', title: `Signable keys of ${environment.name}`, content };
     },
-    actions: { create: creating(parts), disable: disabling(parts), enable: enabling(parts) },
+    actions: {
+      create: {
+        access: 'signable-keys.create',
+        needsFreshSignIn: true,
+        run: async (visit, values) => {
+          const owner = ownerOf(visit);
+          const { signerKey } = settings;
+          if (signerKey === null) throw new PublicError('CONFLICT_ERROR', { message: NO_SIGNER });
+          const store = signableKeys.changedBy(visit.author);
+          await createSignableKey({ store, signerKey }, { ...owner, name: values.text('name') });
+          return { kind: 'redirect', notice: 'created' };
+        },
+      },
+      disable: {
+        access: 'signable-keys.disable',
+        run: async (visit, values) => {
+          const { project, environment } = scopeOf(visit);
+          const key = { projectId: project.id, environmentId: environment.id, key: values.text('address') };
+          await disableSignableKey({ store: signableKeys.changedBy(visit.author) }, key);
+          return { kind: 'redirect', notice: 'disabled' };
+        },
+      },
+      enable: {
+        access: 'signable-keys.create',
+        needsFreshSignIn: true,
+        run: async (visit, values) => {
+          const key = { ...ownerOf(visit), key: values.text('address') };
+          await enableSignableKey({ store: signableKeys.changedBy(visit.author) }, key);
+          return { kind: 'redirect', notice: 'enabled' };
+        },
+      },
+    },
   };
 }
 
-const creating = ({ signableKeys, settings }: Parts): FormAction => ({
-  access: 'signable-keys.create',
-  needsFreshSignIn: true,
-  run: async (visit, values) => {
-    const owner = ownerOf(visit);
-    const { signerKey } = settings;
-    if (signerKey === null) throw new PublicError('CONFLICT_ERROR', { message: NO_SIGNER });
-    const store = signableKeys.changedBy(visit.author);
-    await createSignableKey({ store, signerKey }, { ...owner, name: values.text('name') });
-    return toSee(visit, 'created');
-  },
-});
-
-const disabling = ({ signableKeys }: Parts): FormAction => ({
-  access: 'signable-keys.disable',
-  run: async (visit, values) => {
-    const { project, environment } = scopeOf(visit);
-    const key = { projectId: project.id, environmentId: environment.id, key: values.text('address') };
-    await disableSignableKey({ store: signableKeys.changedBy(visit.author) }, key);
-    return toSee(visit, 'disabled');
-  },
-});
-
-const enabling = ({ signableKeys }: Parts): FormAction => ({
-  access: 'signable-keys.create',
-  needsFreshSignIn: true,
-  run: async (visit, values) => {
-    const key = { ...ownerOf(visit), key: values.text('address') };
-    await enableSignableKey({ store: signableKeys.changedBy(visit.author) }, key);
-    return toSee(visit, 'enabled');
-  },
-});
-
-const NO_SIGNER =
-  'No key can be made here: whoever runs the portal has not told it the public key of the signer (SIGNER_PUBLIC_KEY).';
-
-/** Nothing signs for an archived project any more; what it has may be disabled. */
 function ownerOf(visit: Visit) {
   const { project, environment } = scopeOf(visit);
-  if (project.state === 'archived') throw invalidField('project', 'The project is archived: nothing signs for it.');
+  if (project.state === 'archived')
+    throw invalidField('project', 'The project is archived. Its keys can only be disabled.');
   return { projectId: project.id, environmentId: environment.id };
 }
 
-function toSee(visit: Visit, notice: string): Answer {
-  const { project, environment } = scopeOf(visit);
-  return { kind: 'see', to: `${environmentPath(project.id, environment.name)}/signable-keys`, notice };
-}
-
 interface Shown {
-  readonly parts: Parts;
   readonly visit: Visit;
   readonly keys: readonly ShownSignableKey[];
-  /** Contracts whose roles a key may need. */
+  /** Contracts of the environment. */
   readonly linked: readonly CollectionRecord[];
+  readonly canCreate: boolean;
 }
 
-function toContent({ parts, visit, keys, linked }: Shown, values?: FormValues): HtmlValue {
+async function readShown({ signableKeys, collections, settings }: Parts, visit: Visit): Promise<Shown> {
+  const { project, environment } = scopeOf(visit);
+  const inEnvironment = ({ environmentId }: { environmentId: string }) => environmentId === environment.id;
+  const keys = (await signableKeys.all()).filter(inEnvironment).map(toShownSignableKey);
+  const linked = collectionsOf(await collections.all(), project.id).filter(
+    (record) => record.state === 'linked' && inEnvironment(record),
+  );
+  return { visit, keys, linked, canCreate: settings.signerKey !== null };
+}
+
+function toContent(shown: Shown, values?: FormValues): HtmlValue {
+  const { visit, keys } = shown;
   const list =
     keys.length === 0
       ? emptyState(
-          'No signable key yet',
-          html`<p>A signable key is an address that lets the service sign for you. Its private key is made here, sealed to the process that signs, and known to nobody else: it is never shown and cannot be exported.</p>`,
+          'No signable keys yet',
+          html`<p>A signable key is an address with which the service signs for you. Its private key is created here and encrypted for the signer: it is never shown and cannot be exported.</p>`,
         )
       : table(
           'Signable keys',
-          ['Name', 'Address', 'State', 'Created', 'Change'],
+          ['Name', 'Address', 'State', 'Created', 'Actions'],
           keys.map((key) => toRow(visit, key)),
         );
-  const live = keys.filter(({ state }) => state === 'live');
-  return html`${list}${visit.mayDo('signable-keys.create') ? toCreate({ parts, visit }, values) : ''}${live.length === 0 ? '' : toGrants({ visit, keys: live, linked })}`;
+  return html`${list}${visit.mayDo('signable-keys.create') ? toCreate(shown, values) : ''}${toGrants(shown)}`;
 }
 
-function toCreate({ parts, visit }: Pick<Shown, 'parts' | 'visit'>, values?: FormValues): HtmlValue {
-  if (parts.settings.signerKey === null) return html`<p>${NO_SIGNER}</p>`;
-  const isTyped = values?.text('deed') === 'create';
+function toCreate({ visit, canCreate }: Shown, values?: FormValues): HtmlValue {
+  if (!canCreate) return html`<p>${NO_SIGNER}</p>`;
+  const isTyped = values?.text('form') === 'create';
   const name = field({
     name: 'name',
     label: 'Name',
@@ -125,51 +123,44 @@ function toCreate({ parts, visit }: Pick<Shown, 'parts' | 'visit'>, values?: For
     charactersMax: 200,
     hint: 'What it signs, such as: minter of swords.',
   });
-  return disclosure('Create a key', visit.form('create', html`${name}<button>Create the key</button>`), isTyped);
+  return disclosure('Create a key', visit.form('create', html`${name}<button>Create key</button>`), isTyped);
 }
 
 function toRow(visit: Visit, { name, address, state, createdAt }: ShownSignableKey): HtmlValue[] {
-  const deed = state === 'live' ? 'disable' : 'enable';
-  const [what, className] = state === 'live' ? ['Disable', 'danger'] : ['Enable', 'outline'];
+  const isLive = state === 'live';
+  const [action, text, className] = isLive ? ['disable', 'Disable', 'danger'] : ['enable', 'Enable', 'outline'];
   const form = visit.form(
-    deed,
-    html`${hidden('address', address)}<button class="${className}">${what}<span class="unseen"> ${name}</span></button>`,
+    action,
+    html`${hidden('address', address)}<button class="${className}">${text}<span class="unseen"> ${name}</span></button>`,
     { className: 'inline' },
   );
-  const isAllowed = visit.mayDo(state === 'live' ? 'signable-keys.disable' : 'signable-keys.create');
-  const tag = state === 'live' ? html`<span class="tag good">live</span>` : html`<span class="tag bad">disabled</span>`;
+  const isAllowed = visit.mayDo(isLive ? 'signable-keys.disable' : 'signable-keys.create');
+  const tag = isLive ? html`<span class="tag good">live</span>` : html`<span class="tag bad">disabled</span>`;
   return [name, copyable(address, `the address of ${name}`), tag, time(createdAt), isAllowed ? form : ''];
 }
 
-interface Grants {
-  readonly visit: Visit;
-  readonly keys: readonly ShownSignableKey[];
-  readonly linked: readonly CollectionRecord[];
-}
+const ROLE_TEXTS = { SIGNER_ROLE: 'may sign for the contract', MINTER_ROLE: 'may mint with it' } as const;
 
-/** What a key may do: one role each. */
-const MAY = { SIGNER_ROLE: 'may sign for the contract', MINTER_ROLE: 'may mint with it' } as const;
-
-/** The calls with which the administrator of each contract lets each key sign and mint: nobody here can send them. */
-function toGrants({ visit, keys, linked }: Grants): HtmlValue {
-  const { project, environment } = visit;
-  if (project === null || environment === null) return '';
-  const path = `${environmentPath(project.id, environment.name)}/collections`;
+/** The calls by which a contract's administrator grants the roles; the portal cannot send them. */
+function toGrants({ visit, keys, linked }: Shown): HtmlValue {
+  const live = keys.filter(({ state }) => state === 'live');
+  if (live.length === 0) return '';
+  const path = pathInEnvironment(visit, 'collections');
   const calls =
     linked.length === 0
-      ? html`<p>The calls stand here once there is a contract to send them to: <a href="${path}">link a contract</a>.</p>`
-      : linked.map((collection) => keys.map((key) => toCalls(collection, key)));
+      ? html`<p>The calls appear here once you <a href="${path}">link a contract</a>.</p>`
+      : linked.map((collection) => live.map((key) => toCalls(collection, key)));
   return html`<h2>Roles</h2>
-<p>A key signs and mints only where a contract gives its address the roles. The administrator of the contract sends these calls, from any wallet: to the contract, without value, with the calldata.</p>
-<p class="quiet">The portal asks no chain. Whether a contract has given its signer the minter’s role stands at <a href="${path}">Collections</a>, as the minter saw it last.</p>
+<p>A key signs and mints only where a contract grants its address the roles. The administrator of the contract sends these calls to the contract from any wallet, without value and with the calldata.</p>
+<p class="quiet">The portal does not query chains. <a href="${path}">Collections</a> shows the minter role of the signer as of the last mint.</p>
 ${calls}`;
 }
 
 function toCalls({ name, chain, contractAddress }: CollectionRecord, key: ShownSignableKey): HtmlValue {
   const blocks = grantCallsOf({ contract: contractAddress, address: key.address }).map(
-    ({ role, signature, to, data }) => html`<h3>${role}: ${key.name} ${MAY[role]}</h3>
+    ({ role, signature, to, data }) => html`<h3>${role}: ${key.name} ${ROLE_TEXTS[role]}</h3>
 <dl><dt>Chain</dt><dd><code>${chain}</code></dd><dt>To</dt><dd><code>${to}</code></dd><dt>Call</dt><dd><code>${signature}</code></dd></dl>
 ${copyableBlock(data, `the calldata of ${role}`)}`,
   );
-  return disclosure(`${name} on ${chain}: let ${key.name} sign and mint`, blocks);
+  return disclosure(`${name} on ${chain}: allow ${key.name} to sign and mint`, blocks);
 }

@@ -1,0 +1,31 @@
+import { frameRecord, messageRecordCodec } from '@playline/contracts';
+import fc from 'fast-check';
+import { expect, it } from 'vitest';
+import { createRowPlan } from './plan.ts';
+import { RowBuffer } from './row-buffer.ts';
+import { blankAnonymous } from './row-columns.ts';
+import { arbitraryRecord } from './test/arbitrary-record.ts';
+import { readEventRow } from './test/read-row.ts';
+import { RowTranscoder } from './transcoder.ts';
+
+it('a row whose anonymous id is removed keeps all other values, and the rows before it are unchanged', () => {
+  const plan = createRowPlan(messageRecordCodec.schema);
+  const transcoder = new RowTranscoder();
+  const longId = fc.integer({ min: 100, max: 20_000 }).map((length) => 'x'.repeat(length));
+  fc.assert(
+    fc.property(arbitraryRecord, arbitraryRecord, fc.option(longId), (before, record, id) => {
+      const out = new RowBuffer(64);
+      const records = [before, { ...record, anonymousId: id ?? record.anonymousId }];
+      for (const [offset, each] of records.entries())
+        transcoder.add(out, plan, { value: frameRecord(1, messageRecordCodec.encode(each)), partition: 2, offset });
+      // A copy, because `readEventRow` reverses the message id in place.
+      const read = (row: number) => readEventRow(Buffer.from(out.rowAt(row)));
+      const [first, whole] = [read(0), read(1)];
+      blankAnonymous(out);
+      expect(out.rows).toBe(2);
+      expect(read(0)).toEqual(first);
+      expect(read(1)).toEqual({ ...whole, anonymousId: '', anonymousKey: '0'.repeat(32) });
+      expect(out.offsetAt(1)).toBe(1);
+    }),
+  );
+});

@@ -1,0 +1,41 @@
+import { expect, it } from 'vitest';
+import { batchCalls } from './open-log-reader.ts';
+
+it('calls of the same turn share one request, and each gets its own result or none', async () => {
+  const requests: (readonly string[])[] = [];
+  const lengthOf = batchCalls(async (names) => {
+    requests.push(names);
+    return new Map(names.filter((name) => name !== 'absent').map((name) => [name, name.length]));
+  });
+  const results = await Promise.all(['a', 'bb', 'a', 'absent'].map(lengthOf));
+  expect(results).toEqual([1, 2, 1, undefined]);
+  expect(requests).toEqual([['a', 'bb', 'absent']]);
+});
+
+it('a call never gets a result that was requested before it', async () => {
+  let version = 0;
+  const requested = Promise.withResolvers<void>();
+  const response = Promise.withResolvers<void>();
+  const versionOf = batchCalls(async (names) => {
+    const now = version;
+    requested.resolve();
+    await response.promise;
+    return new Map(names.map((name) => [name, now]));
+  });
+  const early = versionOf('a');
+  await requested.promise;
+  version = 1;
+  const late = versionOf('a');
+  response.resolve();
+  expect([await early, await late]).toEqual([0, 1]);
+});
+
+it('a request that fails for one name fails only its call', async () => {
+  const lengthOf = batchCalls(async (names) => {
+    if (names.includes('bad')) throw new Error('no leader');
+    return new Map(names.map((name) => [name, name.length]));
+  });
+  const [good, bad] = await Promise.allSettled([lengthOf('a'), lengthOf('bad')]);
+  expect(good).toEqual({ status: 'fulfilled', value: 1 });
+  expect(bad).toMatchObject({ status: 'rejected', reason: { message: 'no leader' } });
+});

@@ -1,0 +1,136 @@
+import { type ChainNode, NodeFault } from '@playline/chain';
+import { createRpcNode } from '@playline/chain/rpc';
+import { expect, it, onTestFinished } from 'vitest';
+import { CHAIN, createTestLane, stepToEnd } from './test/lanes.ts';
+import { createStateNode, MemoryChain, transferDraft } from './test/memory-chain.ts';
+import { MemoryIndexLogs } from './test/memory-index-logs.ts';
+import { openRpcServer, type RpcRequest } from './test/open-rpc-server.ts';
+
+const DEPTH = 4;
+function createBusyChain(blocks: number): MemoryChain {
+  const chain = new MemoryChain(DEPTH);
+  for (let block = 0; block < blocks; block++) chain.mine([transferDraft(1, [0, 1], block)]);
+  return chain;
+}
+const honestNode = (chain: MemoryChain) => createStateNode('honest', DEPTH, () => chain.state);
+const late = () => Promise.reject(new NodeFault('late', 'it does not answer in time'));
+const unreachable = () => Promise.reject(new NodeFault('unreachable', 'its answer is cut short'));
+
+/** A node that answers for up to `able` blocks, and never for more. */
+function createSlowNode(chain: MemoryChain, able: number, fail: () => Promise<never> = late) {
+  const honest = honestNode(chain);
+  const requested: number[] = [];
+  const node: ChainNode = {
+    ...honest,
+    logsIn: (from, to) => {
+      requested.push(to - from + 1);
+      return to - from + 1 > able ? fail() : honest.logsIn(from, to);
+    },
+  };
+  return { node, requested };
+}
+
+it.each([
+  ['does not answer in time', late],
+  ['cuts its answer short', unreachable],
+])('a node that %s gets smaller ranges until it answers, and the chain is indexed', async (_how, fail) => {
+  const chain = createBusyChain(2_000);
+  const logs = new MemoryIndexLogs();
+  const { node, requested } = createSlowNode(chain, 100, fail);
+  await stepToEnd(createTestLane([node], logs, { chain: { ...CHAIN, rangeBlocks: 800 }, recordsMax: 1_000 }));
+  expect(logs.activities).toHaveLength(chain.finalLogs().length);
+  // Two late answers before the first halving, one before each of the others; after ten minutes it is tried again.
+  const tooMany = requested.filter((blocks) => blocks > 100);
+  expect(tooMany.slice(0, 4)).toEqual([800, 800, 400, 200]);
+  expect(tooMany.slice(4).every((blocks) => blocks <= 125)).toBe(true);
+});
+
+it('a node that answers nothing at all is not taken for one that wants smaller ranges', async () => {
+  const chain = createBusyChain(100);
+  const logs = new MemoryIndexLogs();
+  const { node, requested } = createSlowNode(chain, 100);
+  const own = createTestLane([node], logs, { chain: { ...CHAIN, rangeBlocks: 50 } });
+  await own.lane.step();
+  const silent = { ...node, block: late, blocks: late };
+  Object.assign(node, silent);
+  for (let poll = 0; poll < 10; poll++) {
+    await expect(own.lane.step()).rejects.toThrow('no node answers: it does not answer in time');
+    own.clock.nowMs += 120_000;
+  }
+  Object.assign(node, honestNode(chain));
+  await stepToEnd(own);
+  expect(requested.every((blocks) => blocks >= 46)).toBe(true);
+});
+
+const chain = createBusyChain(2_000);
+const settings = { chain: { ...CHAIN, rangeBlocks: 800 }, recordsMax: 1_000 };
+
+it('a range is not halved when the node does not answer a small request either', async () => {
+  const { node, requested } = createSlowNode(chain, 0, unreachable);
+  const { chainId } = node;
+  let isKnown = false;
+  const check = () => {
+    if (isKnown) return unreachable();
+    isKnown = true;
+    return chainId();
+  };
+  const own = createTestLane([Object.assign(node, { chainId: check })], new MemoryIndexLogs(), settings);
+  for (let poll = 0; poll < 10; poll++) {
+    await expect(own.lane.step()).rejects.toThrow('no node answers: its answer is cut short');
+    own.clock.nowMs += 120_000;
+  }
+  expect(requested).toEqual(Array(10).fill(800));
+});
+
+it('the limits of one node do not make the ranges of others smaller', async () => {
+  const refuse = () => Promise.reject(new NodeFault('too-much', 'fewer blocks'));
+  const refusing = { ...honestNode(chain), logsIn: refuse, logsOf: refuse, logsByReceipts: refuse };
+  const { node, requested } = createSlowNode(chain, 800);
+  const logs = new MemoryIndexLogs();
+  await stepToEnd(createTestLane([refusing, node], logs, settings));
+  // The first block has no logs, so the other node returns that one.
+  expect(requested).toEqual([800, 800, 396]);
+  expect(logs.activities).toHaveLength(chain.finalLogs().length);
+});
+
+const RECEIPTS = ['eth_getBlockReceipts', 'eth_getTransactionReceipt'];
+
+/** A node over HTTP that refuses the list of logs of any block with many. */
+async function openStingy(refused: (request: RpcRequest, chain: MemoryChain) => boolean) {
+  const chain = createBusyChain(6);
+  chain.mine(Array.from({ length: 300 }, (_, value) => transferDraft(1, [0, 1], value)));
+  for (let block = 0; block < 2 * DEPTH; block++) chain.mine([transferDraft(1, [0, 1], block)]);
+  const server = await openRpcServer(chain);
+  onTestFinished(() => server.close());
+  server.refuses = (request) => refused(request, chain);
+  const logs = new MemoryIndexLogs();
+  const node = createRpcNode({ name: 'stingy', url: server.url });
+  return { chain, server, logs, own: createTestLane([node], logs, { recordsMax: 100 }) };
+}
+const large = 7;
+const isLarge = ({ method, params: [filter] }: RpcRequest, chain: MemoryChain) =>
+  method === 'eth_getLogs' && (filter as { blockHash?: string }).blockHash === chain.state[large]!.hash;
+const isMany = ({ method, params: [filter] }: RpcRequest) =>
+  method === 'eth_getLogs' && (filter as { blockHash?: string }).blockHash === undefined;
+
+it.each([
+  ['the receipts of the block', [] as string[], 'eth_getBlockReceipts'],
+  ['the receipts of its transactions', ['eth_getBlockReceipts'], 'eth_getTransactionReceipt'],
+])('a block whose logs every node refuses is published completely from %s', async (_what, refused, requested) => {
+  const { chain, server, logs, own } = await openStingy(
+    (request, of) => isLarge(request, of) || isMany(request) || refused.includes(request.method),
+  );
+  await stepToEnd(own);
+  expect(logs.activities).toHaveLength(chain.finalLogs().length);
+  expect(new Set(logs.activities.map(({ id }) => id.toString('hex'))).size).toBe(chain.finalLogs().length);
+  expect([...server.requests.keys()]).toContain(requested);
+});
+
+it('a block whose logs and receipts are refused is reported, and nothing after it is published', async () => {
+  const { chain, logs, own } = await openStingy(
+    (request, of) => isLarge(request, of) || isMany(request) || RECEIPTS.includes(request.method),
+  );
+  await expect(stepToEnd(own, 50)).rejects.toThrow('not at the end');
+  expect(await own.metrics.text()).toMatch(/playline_chain_indexer_too_large\{.*\} 1/);
+  expect(logs.activities).toHaveLength(chain.finalLogs().filter(({ blockNumber }) => blockNumber < large).length);
+});

@@ -1,0 +1,133 @@
+import { createDocuments } from '@playline/api-docs';
+import { createHttpApp, openHttpServer } from '@playline/http';
+import { expect, it } from 'vitest';
+import { createDocsRoutes } from '../../app.ts';
+import { createGatewayDocs } from '../../docs/source.ts';
+import { expectEnvelope, KEY_HEADER, openGateway, type TestGateway } from '../../test/open-gateway.ts';
+
+const TYPES: Record<string, string> = {
+  '/docs': 'text/html; charset=utf-8',
+  '/docs/reference': 'text/html; charset=utf-8',
+  '/docs/errors': 'text/html; charset=utf-8',
+  '/docs/errors/VALIDATION_ERROR': 'text/html; charset=utf-8',
+  '/docs/rejections/INVALID_ENUM': 'text/html; charset=utf-8',
+  '/docs/cookbook': 'text/html; charset=utf-8',
+  '/docs/cookbook/01-active-people.sql': 'text/plain; charset=utf-8',
+  '/docs/style.css': 'text/css; charset=utf-8',
+  '/docs/page.js': 'text/javascript; charset=utf-8',
+  '/docs/forms.js': 'text/javascript; charset=utf-8',
+  '/docs/icon.svg': 'image/svg+xml',
+  '/openapi.json': 'application/json',
+  '/collection.json': 'application/json',
+  '/llms.txt': 'text/plain; charset=utf-8',
+};
+
+/** The time of the events in the examples that a gateway serves. */
+async function exampleTimeOf({ url }: Pick<TestGateway, 'url'>): Promise<number> {
+  const [, time = ''] = /"eventTimestamp": "([^"]*)"/.exec(await (await fetch(`${url}/openapi.json`)).text()) ?? [];
+  return Date.parse(time);
+}
+
+it.each(Object.entries(TYPES))(
+  'a 200 of the documentation answers %s as %s without a key, and HEAD with the same headers',
+  async (path, type) => {
+    const { url } = await openGateway();
+    const [page, head] = [await fetch(url + path), await fetch(url + path, { method: 'HEAD' })];
+    const text = await page.text();
+    expect(text).toMatch(/\S/);
+    expect(await head.text()).toBe('');
+    for (const answer of [page, head]) {
+      expect([answer.status, answer.headers.get('content-type')]).toEqual([200, type]);
+      expect(answer.headers.get('content-length')).toBe(String(Buffer.byteLength(text)));
+      expect(answer.headers.get('cache-control')).toBe('max-age=300');
+      expect(answer.headers.get('access-control-allow-origin')).toBe('*');
+      expect(answer.headers.get('x-trace-id')).toMatch(/^[0-9a-f]{32}$/);
+    }
+  },
+);
+
+it('a 200 of the documentation lets a page run scripts and reach only this service', async () => {
+  const { url } = await openGateway();
+  const answer = await fetch(`${url}/docs/reference`);
+  expect(answer.headers.get('content-security-policy')).toMatch(/^default-src 'self'; /);
+  expect(answer.headers.get('content-security-policy')).not.toMatch(/unsafe|\*|http|data:/);
+  expect(answer.headers.get('x-content-type-options')).toBe('nosniff');
+  const page = await answer.text();
+  expect(page).not.toMatch(/<style|<script(?![^>]* src=)| style=| on\w+=/);
+});
+
+it('a 200 of the documentation serves exactly the documents made from the one source, with events of this hour', async () => {
+  const gateway = await openGateway();
+  const time = await exampleTimeOf(gateway);
+  expect(Math.abs(Date.now() - time)).toBeLessThan(60 * 60 * 1000);
+  const documents = createDocuments(
+    createGatewayDocs({ publicUrl: 'https://docs.test', headerPrefix: 'x-service', nowMs: time }),
+  );
+  const routes = gateway.routes.filter(({ method, path }) => method === 'GET' && !/^\/v1\/|\*/.test(path));
+  expect(routes.map(({ path }) => path).sort()).toEqual([...documents.keys()].sort());
+  for (const [path, { text }] of documents) expect(await (await fetch(gateway.url + path)).text(), path).toBe(text);
+});
+
+it('a 200 of the documentation renews the examples before their events are too old', async () => {
+  const start = Date.parse('2026-11-21T12:00:00Z');
+  let now = start;
+  const settings = { publicUrl: 'https://docs.test', headerPrefix: 'x-service' };
+  const routes = createDocsRoutes(settings, { monotonicMs: () => now, wallClockMs: () => now });
+  const app = createHttpApp({ routes, publishableKeyHeader: KEY_HEADER, link: (code) => code });
+  const server = await openHttpServer({ app, host: '127.0.0.1', port: 0 });
+  const url = `http://127.0.0.1:${server.port}`;
+  const minutes = async (passed: number) => {
+    now = start + passed * 60_000;
+    return ((await exampleTimeOf({ url })) - start) / 60_000;
+  };
+  const times = [await minutes(0), await minutes(60), await minutes(61), await minutes(100)];
+  await server.close();
+  expect(times).toEqual([0, 0, 61, 61]);
+});
+
+it.each(['/docs/errors/NO_SUCH_CODE', '/docs/no//such/', '/docs/%2e%2e%2fapp.ts', '/docs/style.css/x', '/docs//'])(
+  'a 404 of the documentation answers %s with a page that has links, as safe as the others and not cached',
+  async (path) => {
+    const { url } = await openGateway();
+    const [answer, head] = [await fetch(url + path), await fetch(url + path, { method: 'HEAD' })];
+    const page = await answer.text();
+    for (const { status, headers } of [answer, head]) {
+      expect([status, headers.get('content-type')]).toEqual([404, 'text/html; charset=utf-8']);
+      expect(headers.get('content-security-policy')).toMatch(/^default-src 'self'; /);
+      expect(headers.get('cache-control')).toBe('no-store');
+      expect(headers.get('x-trace-id')).toMatch(/^[0-9a-f]{32}$/);
+    }
+    for (const [, target = ''] of page.matchAll(/ (?:href|src)="([^"#]+)/g))
+      expect((await fetch(new URL(target, url + path))).status, target).toBe(200);
+  },
+);
+
+it('a 404 of the documentation names the page that was probably meant, and repeats nothing of the path', async () => {
+  const { url } = await openGateway();
+  const page = await (await fetch(`${url}/docs/error/validation-error.html?x="<b>`)).text();
+  expect(page).toContain('<a href="../../docs/errors/VALIDATION_ERROR">');
+  const odd = await (await fetch(`${url}/docs/sk_secret'"&amp;<b>`)).text();
+  expect(odd).not.toMatch(/<b>|sk_secret/);
+});
+
+it.each(['/docs', '/docs/errors', '/docs/errors/VALIDATION_ERROR'])(
+  'a 404 of the documentation does not come for %s with a slash behind it, which leads to the page without',
+  async (path) => {
+    const { url } = await openGateway();
+    const answer = await fetch(`${url}${path}/`);
+    expect([answer.status, answer.url]).toEqual([200, url + path]);
+  },
+);
+
+it('a 404 of the documentation is an error envelope outside of the documentation', async () => {
+  const { url } = await openGateway();
+  for (const path of ['/', '/doc', '/docsx', '/v1/docs/'])
+    await expectEnvelope(await fetch(url + path), 'RESOURCE_NOT_FOUND');
+});
+
+it('a 404 of the documentation answers any method other than GET and HEAD, on a document or not', async () => {
+  const { url } = await openGateway();
+  for (const path of ['/openapi.json', '/docs/nothing'])
+    for (const method of ['POST', 'PUT', 'DELETE', 'PATCH'])
+      await expectEnvelope(await fetch(url + path, { method }), 'RESOURCE_NOT_FOUND');
+});

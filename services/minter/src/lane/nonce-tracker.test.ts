@@ -1,0 +1,218 @@
+import { NodeFault } from '@playline/chain';
+import { expect, it } from 'vitest';
+import type { ChainNode } from '../ports.ts';
+import { ADDRESS, createWorld, DEPTH } from '../test/lane-world.ts';
+import { createMemorySigner } from '../test/memory-node.ts';
+import { ownerOf, POTIONS, SHIELDS } from '../test/mint-requests.ts';
+
+type World = ReturnType<typeof createWorld>;
+type Lane = Awaited<ReturnType<World['takeOver']>>;
+
+/** Another program sends a transaction with a nonce of the lane, whose own is lost from the pool. */
+async function sendOther({ node }: World, nonce: number): Promise<void> {
+  node.losePool();
+  const call = { chainId: 31_337, nonce, to: ADDRESS, data: '0x', gas: 21_000 };
+  const fees = { maxFeePerGas: 9_999n, maxPriorityFeePerGas: 999n };
+  const { bytes } = await createMemorySigner(ADDRESS).sign({ ...call, ...fees }, { isOpen: true });
+  await node.send(bytes);
+}
+
+async function pass({ time, mine }: World, lane: Lane, turns: number): Promise<void> {
+  for (let at = 0; at < turns; at++) {
+    mine(1);
+    time.ms += 10_000;
+    await lane.turn();
+  }
+}
+
+/** The first variant of each nonce. */
+const mintsOf = ({ log }: World) => log.transactions.filter(({ kind, variant }) => kind === 'mint' && variant === 0);
+
+it('a nonce spent by another program keeps its assets until that is final; then another nonce mints them once', async () => {
+  const world = createWorld(undefined, { openNoncesMax: 1 });
+  const lane = await world.takeOver();
+  await lane.take([world.request('a', { tokenId: '7' })]);
+  await lane.turn();
+  await sendOther(world, 0);
+  await lane.take([world.request('b', { contract: SHIELDS })]);
+  await pass(world, lane, DEPTH);
+  const reason = expect.stringMatching(/Nonce 0 .* is spent by a transaction that is not known here/);
+  expect(world.last('a')).toMatchObject({ stage: 'waiting', nonce: 0, reason });
+  expect(world.last('b')).toMatchObject({ stage: 'waiting', nonce: null, reason });
+  expect(mintsOf(world)).toHaveLength(1);
+  await pass(world, lane, 3 * DEPTH);
+  const nonces = ['a', 'b'].map((name) => [world.last(name).status, world.last(name).nonce]);
+  expect(nonces).toEqual([
+    ['succeeded', 1],
+    ['succeeded', 2],
+  ]);
+  expect(world.tokens()).toBe(2);
+});
+
+it('a nonce spent by another program frees no assets while a reorganisation may undo it', async () => {
+  const world = createWorld();
+  const lane = await world.takeOver();
+  await lane.take([world.request('a', { tokenId: '7' })]);
+  await lane.turn();
+  await sendOther(world, 0);
+  await pass(world, lane, DEPTH);
+  world.chain.leave(DEPTH);
+  world.node.losePool();
+  await pass(world, lane, DEPTH + 3);
+  expect(mintsOf(world).map(({ nonce }) => nonce)).toEqual([0]);
+  expect([world.last().status, world.last().nonce, world.tokens()]).toEqual(['succeeded', 0, 1]);
+});
+
+it('a nonce spent by another program does not block the next one, which gets higher fees when it is stuck', async () => {
+  const world = createWorld();
+  const { node, time, log } = world;
+  const lane = await world.takeOver();
+  await lane.take([world.request('a', { tokenId: '7' }), world.request('b', { contract: SHIELDS })]);
+  await lane.turn();
+  await sendOther(world, 0);
+  world.mine(1);
+  time.ms += 5_000;
+  await lane.turn();
+  node.baseFee = 500n;
+  node.losePool();
+  for (let turns = 0; turns < 3; turns++) {
+    time.ms += 10_000;
+    await lane.turn();
+  }
+  const raised = log.transactions.filter(({ kind, variant }) => kind === 'mint' && variant > 0);
+  expect(new Set(raised.map(({ nonce }) => nonce))).toEqual(new Set([1]));
+  await pass(world, lane, 3 * DEPTH);
+  expect(['a', 'b'].map((name) => world.last(name).status)).toEqual(['succeeded', 'succeeded']);
+  expect(world.tokens()).toBe(2);
+});
+
+it.each([
+  ['does not know the spender', null],
+  ['reports a transaction of the lane without a receipt', 'own'],
+] as const)('a nonce frees nothing when the node %s', async (_what, reported) => {
+  const world = createWorld((node) => [
+    new Proxy<ChainNode>(node, {
+      get: (_node, request: keyof ChainNode) => {
+        if (request !== 'spenderOf') return node[request];
+        return async () => (reported === null ? null : `0x${mintsOf(world)[0]!.hash.toString('hex')}`);
+      },
+    }),
+  ]);
+  const lane = await world.takeOver();
+  await lane.take([world.request('a', { tokenId: '7' })]);
+  await lane.turn();
+  await sendOther(world, 0);
+  await pass(world, lane, 4 * DEPTH);
+  expect(world.last()).toMatchObject({ status: 'pending', nonce: 0, reason: expect.stringContaining('spent by') });
+  expect(mintsOf(world)).toHaveLength(1);
+});
+
+const OPEN_MAX = 4;
+/** One asset for each of this many owners, each in a transaction of its own. */
+async function begin(world: World, owners: number) {
+  world.chain.setRole(POTIONS, ADDRESS, true);
+  world.mine(1);
+  const lane = await world.takeOver();
+  const asset = { contract: POTIONS, tokenId: '1', amount: '1' };
+  await lane.take(Array.from({ length: owners }, (_, at) => world.request(`a${at}`, { ...asset, owner: ownerOf(at) })));
+  const pass = async (blocks: number) => {
+    for (let at = 0; at < blocks; at++) {
+      await lane.turn();
+      world.mine(1);
+      world.time.ms += 1_000;
+    }
+    await lane.turn();
+  };
+  return { lane, pass };
+}
+
+/** A node that reports each request first. */
+const watch = (node: ChainNode, onRequest: (request: keyof ChainNode) => void): ChainNode =>
+  new Proxy(node, {
+    get: (_node, request: keyof ChainNode) => {
+      onRequest(request);
+      return node[request];
+    },
+  });
+
+const begun = ({ log }: World) => log.transactions.filter(({ kind }) => kind === 'mint').length;
+
+it('transactions in blocks that are not final do not block those of other owners', async () => {
+  const world = createWorld(undefined, { openNoncesMax: OPEN_MAX });
+  const { pass } = await begin(world, 30);
+  await pass(DEPTH - 1);
+  expect(begun(world)).toBe(DEPTH * OPEN_MAX);
+  await pass(DEPTH + 10);
+  expect(world.tokens()).toBe(30);
+  expect(world.log.states.filter(({ status }) => status === 'succeeded')).toHaveLength(30);
+});
+
+it('transactions that are not final never exceed the configured number', async () => {
+  const world = createWorld(undefined, { openNoncesMax: OPEN_MAX, unfinalNoncesMax: 6 });
+  const { pass } = await begin(world, 30);
+  await pass(DEPTH - 1);
+  expect(begun(world)).toBe(6);
+  await pass(60);
+  expect(world.tokens()).toBe(30);
+});
+
+it.each([1, DEPTH - 1])(
+  'transactions are sent again when the last %i blocks are replaced, and each reference id is minted once',
+  async (count) => {
+    const world = createWorld(undefined, { openNoncesMax: OPEN_MAX });
+    const { pass, lane } = await begin(world, 20);
+    await pass(DEPTH - 1);
+    const before = begun(world);
+    world.chain.leave(count);
+    world.node.losePool();
+    world.time.ms += 10_000;
+    await lane.turn();
+    const absent = lane.ledger.absentNonces.length;
+    // More of them are in no block than may begin, so nothing new begins until they are in blocks again.
+    expect(absent).toBe((count + 1) * OPEN_MAX);
+    expect(world.node.poolSize).toBe(absent);
+    expect(begun(world)).toBe(before);
+    await pass(40);
+    expect([world.tokens(), world.log.states.filter(({ status }) => status === 'succeeded').length]).toEqual([20, 20]);
+  },
+);
+
+it('transactions in blocks cost one request per turn, however many there are', async () => {
+  const requested: string[] = [];
+  const world = createWorld((node) => [watch(node, (request) => requested.push(request))], { openNoncesMax: 30 });
+  const { pass, lane } = await begin(world, 30);
+  await pass(2);
+  requested.splice(0);
+  await lane.turn();
+  expect(lane.ledger.openNonces).toHaveLength(30);
+  expect(requested.filter((request) => request === 'receiptOf')).toEqual([]);
+  expect(requested.length).toBeLessThan(10);
+});
+
+it('only the transactions of replaced blocks are checked again', async () => {
+  const requested: string[] = [];
+  const world = createWorld((node) => [watch(node, (request) => requested.push(request))]);
+  const { pass, lane } = await begin(world, 3 * OPEN_MAX);
+  await pass(DEPTH - 1);
+  world.chain.leave(1);
+  requested.splice(0);
+  await lane.turn();
+  expect(requested.filter((request) => request === 'receiptOf')).toHaveLength(OPEN_MAX);
+});
+
+it('mined transactions are written to the states, also when the node fails for others', async () => {
+  let left = Number.POSITIVE_INFINITY;
+  const world = createWorld((node) => [
+    watch(node, (request) => {
+      if (request === 'receiptOf' && --left === 0) throw new NodeFault('busy', 'rate limited');
+    }),
+  ]);
+  const { lane } = await begin(world, 2);
+  await lane.turn();
+  world.mine(1);
+  left = 2;
+  await expect(lane.turn()).rejects.toThrow('rate limited');
+  expect(world.last('a0')).toMatchObject({ stage: 'mined' });
+  await lane.turn();
+  expect(lane.ledger.absentNonces).toEqual([]);
+});

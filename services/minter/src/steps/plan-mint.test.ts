@@ -1,0 +1,42 @@
+import fc from 'fast-check';
+import { expect, it } from 'vitest';
+import { selectMintable } from './plan-mint.ts';
+
+/** A contract that refuses bad assets, and the second of two assets with the same token. */
+function createContract(isBad: (asset: number) => boolean) {
+  let requested = 0;
+  const simulate = async (assets: readonly number[]) => {
+    requested++;
+    const bad = assets.find(isBad);
+    if (bad !== undefined) return { kind: 'reverted', message: `bad ${bad}` } as const;
+    const isTwice = new Set(assets.map((asset) => asset % 1_000)).size < assets.length;
+    return isTwice ? ({ kind: 'reverted', message: 'twice' } as const) : ({ kind: 'done', value: '0x' } as const);
+  };
+  return { simulate, requested: () => requested };
+}
+
+it('one bad asset among a hundred fails alone in fifteen calls', async () => {
+  const { simulate, requested } = createContract((asset) => asset === 62);
+  const all = Array.from({ length: 100 }, (_, at) => at);
+  expect(await selectMintable(all, simulate)).toEqual({
+    mintable: all.filter((asset) => asset !== 62),
+    refused: [{ asset: 62, answer: { kind: 'reverted', message: 'bad 62' } }],
+    later: [],
+  });
+  expect(requested()).toBeLessThanOrEqual(16);
+});
+
+it('mintable assets pass together, and exactly the bad assets are refused', async () => {
+  const lists = fc.uniqueArray(fc.integer({ min: 0, max: 2_999 }), { maxLength: 40 });
+  await fc.assert(
+    fc.asyncProperty(lists, fc.integer({ min: 2, max: 9 }), async (list, every) => {
+      const isBad = (asset: number) => asset % every === 0;
+      const { simulate } = createContract(isBad);
+      const { mintable, refused, later } = await selectMintable(list, simulate);
+      if (mintable.length > 0) expect((await simulate(mintable)).kind).toBe('done');
+      expect(refused.map(({ asset }) => asset).sort()).toEqual(list.filter(isBad).sort());
+      expect([...mintable, ...refused.map(({ asset }) => asset), ...later].sort()).toEqual([...list].sort());
+      for (const asset of later) expect(mintable.some((other) => other % 1_000 === asset % 1_000)).toBe(true);
+    }),
+  );
+});

@@ -1,0 +1,144 @@
+import { randomUUID } from 'node:crypto';
+import { writeFileSync } from 'node:fs';
+import { TOPICS } from '@playline/contracts';
+import { createEngine, waitForRows } from '../clickhouse.ts';
+import { atMost, type Bench, type Row, scaled, toRow } from '../figure.ts';
+import { postMessages } from '../load.ts';
+import { MESSAGES_PATH } from '../load-client.ts';
+import { withOpened } from '../opened.ts';
+import { memoryPeakMibOf, openProcess, pidListeningOn, waitFor, watchCpu } from '../processes.ts';
+import { quantileOf } from '../quantile.ts';
+import type { Scene } from './scene.ts';
+import { openViewer, openViewers, type Viewer } from './viewers.ts';
+
+const VIEWERS = 50;
+const MESSAGES = 200_000;
+/** After the warm-up, code is compiled and the cost of a message is stable. */
+const WARM_UP_MESSAGES = 400_000;
+const MESSAGES_MIN = 20_000;
+const MESSAGES_PER_SECOND = 4_000;
+const FIRST_EVENTS = 20;
+const POLL_MS = 500;
+const EVENT_WAIT_MAX_MS = 30_000;
+
+const countEvents = (bench: Bench) => createEngine(bench).queryNumber('SELECT count() FROM events');
+
+/** Time from the answer to a message until a viewer gets it, one message after the other. */
+async function measureFirstEvents(bench: Bench, scene: Scene): Promise<number[]> {
+  const before = await countEvents(bench);
+  const viewer = await openViewer(scene, scene.browser);
+  const ms: number[] = [];
+  for (let event = 0; event < FIRST_EVENTS; event++) ms.push(await measureFirstEvent(bench, scene, viewer));
+  viewer.close();
+  // Later measurements count rows from here on.
+  const rows = before + FIRST_EVENTS;
+  await waitForRows(createEngine(bench), { table: 'events', rows, measured: scene.writer });
+  return ms;
+}
+
+async function measureFirstEvent(bench: Bench, { gateway }: Scene, viewer: Viewer): Promise<number> {
+  const messageId = randomUUID();
+  let shownMs: number | null = null;
+  viewer.onEvent = (event, atMs) => {
+    if (event.messageId === messageId) shownMs = atMs;
+  };
+  const time = { eventTimestamp: new Date().toISOString() };
+  const message = { type: 'track', messageId, ...time, eventName: 'first', anonymousId: 'bench' };
+  const answer = await fetch(`http://127.0.0.1:${gateway.port}${MESSAGES_PATH}`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', 'x-service-publishable-key': bench.publishableKey },
+    body: JSON.stringify({ messages: [message] }),
+  });
+  const answeredMs = performance.now();
+  if (answer.status !== 200) throw new Error(`a message was answered with ${answer.status}`);
+  await waitFor('the message is shown', async () => shownMs !== null, { maxMs: EVENT_WAIT_MAX_MS });
+  return (shownMs ?? 0) - answeredMs;
+}
+
+const PARTS = ['gateway', 'broker', 'writer', 'reader'] as const;
+/** CPU-seconds of each process per million messages. */
+type Cost = Record<(typeof PARTS)[number], number>;
+
+const sumOf = ({ gateway, broker, writer }: Cost) => gateway + broker + writer;
+
+/** Posts messages at a steady rate until all are rows. @param readerPid a process that reads at the same time */
+async function measureCost(
+  bench: Bench,
+  scene: Scene,
+  { readerPid, all = MESSAGES }: { readerPid: number | null; all?: number },
+): Promise<Cost> {
+  const messages = scaled(bench, all, MESSAGES_MIN);
+  const before = await countEvents(bench);
+  const broker = pidListeningOn(Number(bench.stores.kafka[0]?.split(':').at(-1)));
+  const watches = [scene.gateway.pid, broker, scene.writer.pid, readerPid].map(watchCpu);
+  await postMessages(scene.gateway, bench, { messages, batchSize: 20, messagesPerSecond: MESSAGES_PER_SECOND });
+  const rows = before + messages;
+  await waitForRows(createEngine(bench), { table: 'events', rows, measured: scene.writer });
+  const costs = watches.map((spent) => (spent() / messages) * 1e6);
+  return Object.fromEntries(PARTS.map((part, index) => [part, costs[index]])) as Cost;
+}
+
+const measureFloor = (bench: Bench, scene: Scene): Promise<Cost> =>
+  withOpened(async (keep) => {
+    const TOPIC = `${bench.topicPrefix}${TOPICS.messages.name}`;
+    const environment = { ...bench.environment, TOPIC };
+    const floor = keep(openProcess('test/bench/portal/floor-consumer.ts', { environment }));
+    await waitFor('the floor reads', async () => floor.output().includes('ready'), { measured: floor, maxMs: 30_000 });
+    return measureCost(bench, scene, { readerPid: floor.pid });
+  });
+
+/** How soon a message is shown, what viewers cost the gateway and the writer, and the memory that they take. */
+export async function measureLive(bench: Bench, scene: Scene): Promise<Row[]> {
+  const { pid } = scene.portal;
+  await measureCost(bench, scene, { readerPid: null, all: WARM_UP_MESSAGES });
+  const first = await measureFirstEvents(bench, scene);
+  const floor = await measureFloor(bench, scene);
+  const before = await measureCost(bench, scene, { readerPid: pid });
+  const memoryBefore = memoryPeakMibOf(pid);
+  // Resets the peak memory of the process.
+  writeFileSync(`/proc/${pid}/clear_refs`, '5');
+  const viewers = await openViewers(scene, VIEWERS);
+  const watched = await measureCost(bench, scene, { readerPid: pid });
+  const events = viewers.reduce((sum, viewer) => sum + viewer.events, 0);
+  const memory = memoryPeakMibOf(pid);
+  for (const viewer of viewers) viewer.close();
+  // Measured before and after, because the cost of a message still falls during the measurement.
+  const after = await measureCost(bench, scene, { readerPid: pid });
+  const alone = Object.fromEntries(PARTS.map((part) => [part, (before[part] + after[part]) / 2])) as Cost;
+  const describe = (cost: Cost) => PARTS.map((part) => `${part} ${cost[part].toFixed(1)}`).join(', ');
+  return [
+    toRow({
+      case: 'from the answer to a message until Live shows it, p99',
+      unit: 'ms',
+      value: quantileOf(first, 0.99),
+      peer: "the portal's interval of polls",
+      peerValue: POLL_MS,
+      bars: [atMost('value', 2_000)],
+      notes: `p50 ${quantileOf(first, 0.5).toFixed(0)} ms of ${first.length}`,
+    }),
+    toRow({
+      case: `peak memory of the portal with ${VIEWERS} viewers`,
+      unit: 'MiB',
+      value: memory,
+      peer: 'peak before the first viewer, hashing of a password included',
+      peerValue: memoryBefore,
+      bars: [atMost('value', 200)],
+      notes: `${events} messages shown to all of them`,
+    }),
+    toRow({
+      case: `gateway, broker and writer, ${VIEWERS} viewers`,
+      unit: 'CPU-seconds per million messages',
+      value: sumOf(watched),
+      peer: 'without viewers',
+      peerValue: sumOf(alone),
+      notes: `${describe(watched)}; without: ${describe(alone)}; floor: ${describe(floor)}`,
+    }),
+    toRow({
+      case: `the portal itself, ${VIEWERS} viewers`,
+      unit: 'CPU-seconds per million messages',
+      value: watched.reader,
+      peer: 'floor: reads the same records and keeps nothing',
+      peerValue: floor.reader,
+    }),
+  ];
+}

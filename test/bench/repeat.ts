@@ -1,0 +1,25 @@
+import { setTimeout as delay } from 'node:timers/promises';
+
+/**
+ * Repeats a step, beginning at most every `everyMs`. `close` waits for the running step and rejects with the error of a
+ * failed one.
+ */
+export function repeatEvery(everyMs: number, step: () => Promise<unknown>): { close(): Promise<void> } {
+  const ended = new AbortController();
+  const running = (async () => {
+    let nextMs = performance.now();
+    while (!ended.signal.aborted) {
+      await step();
+      nextMs = Math.max(nextMs + everyMs, performance.now());
+      await delay(nextMs - performance.now(), undefined, { signal: ended.signal }).catch(() => {});
+    }
+  })();
+  // `close` reports the error. Until then it must not count as an unhandled rejection.
+  running.catch(() => {});
+  return {
+    close: () => {
+      ended.abort();
+      return running;
+    },
+  };
+}

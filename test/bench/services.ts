@@ -1,0 +1,99 @@
+import { TOPICS } from '@playline/contracts';
+import { freePorts } from '@playline/infra/ports';
+import { type ServiceEntry, type ServiceName, serviceOf } from '../../infra/local/services.ts';
+import type { Bench } from './figure.ts';
+import { type Measured, openProcess, waitFor } from './processes.ts';
+
+export interface Server extends Measured {
+  readonly port: number;
+  readonly adminPort: number;
+}
+
+const READY_MAX_MS = 180_000;
+
+export const groupOf = ({ topicPrefix }: Pick<Bench, 'topicPrefix'>, service: ServiceName): string =>
+  topicPrefix + service;
+
+/** Starts a service as it is deployed, and waits until it is ready. @throws Error when it is not ready in time */
+export async function startService(
+  bench: Bench,
+  name: ServiceName,
+  settings: Readonly<Record<string, string>> = {},
+): Promise<Server> {
+  const [port = 0, adminPort = 0] = await freePorts(2);
+  const { environment, nodeOptions }: ServiceEntry = serviceOf(name);
+  const service = openProcess(`services/${name}/src/main.ts`, {
+    nodeOptions,
+    environment: {
+      ...environment,
+      ...bench.serviceEnvironment,
+      CONSUMER_GROUP: groupOf(bench, name),
+      HTTP_PORT: String(port),
+      ADMIN_PORT: String(adminPort),
+      ...settings,
+    },
+  });
+  await waitUntilAnswers(service, `http://127.0.0.1:${adminPort}/readyz`);
+  return { ...service, port, adminPort };
+}
+
+async function waitUntilAnswers(measured: Measured, url: string): Promise<void> {
+  const isReady = async () => (await fetch(url)).ok;
+  try {
+    await waitFor(`${url} answers`, isReady, { measured, maxMs: READY_MAX_MS });
+  } catch (error) {
+    await measured.close();
+    throw error;
+  }
+}
+
+/** The highest limits that the settings allow, so that requests pass the limiter but are never refused. */
+const UNLIMITED = { RATE_LIMIT_MESSAGES_PER_S: '200000', RATE_LIMIT_BURST: '10000000' };
+
+export const startGateway = (bench: Bench, settings: Record<string, string> = UNLIMITED): Promise<Server> =>
+  startService(bench, 'gateway', settings);
+
+export const startWriter = (bench: Bench): Promise<Server> => startService(bench, 'event-writer');
+
+/** Cursor secret of the chain API, so that the bench can request a page from any position. */
+export const CURSOR_SECRET: string = 'cd'.repeat(32);
+
+const UNLIMITED_CHAIN = {
+  RATE_LIMIT_CALLS: '1000000',
+  RATE_LIMIT_WINDOW_S: '1',
+  MINTS_PER_MINUTE: '1000000',
+  MINTS_BURST: '10000000',
+  // On a busy machine brokers may take longer than a caller would wait. That must not fail a measurement.
+  PUBLISH_DEADLINE_MS: '20000',
+};
+
+export const startChainApi = (bench: Bench, chains: readonly { name: string; id: string }[]): Promise<Server> =>
+  startService(bench, 'chain-api', {
+    ...UNLIMITED_CHAIN,
+    CURSOR_KEYS: `1=${CURSOR_SECRET}`,
+    CHAINS: JSON.stringify(chains),
+  });
+
+/** The topic of the peers: it has as many partitions as that of the product, and no service reads it. */
+export const peerTopicOf = ({ topicPrefix }: Bench): string => `${topicPrefix}${TOPICS.messages.name}.dead`;
+
+export const peerEnvironment = (bench: Bench): Record<string, string> => ({
+  ...bench.environment,
+  BENCH_KEY: bench.publishableKey,
+  BENCH_TOPIC: peerTopicOf(bench),
+  BENCH_LINKS_TOPIC: `${bench.topicPrefix}${TOPICS.identityLinks.name}.dead`,
+});
+
+/** Starts an HTTP server from a file of the bench, and waits until it answers. @param readyPath answered with 200 */
+export async function startPeer(
+  bench: Bench,
+  file: string,
+  { environment = {}, readyPath = '/readyz' }: { environment?: Record<string, string>; readyPath?: string } = {},
+): Promise<Server> {
+  const [port = 0] = await freePorts(1);
+  const peer = openProcess(`test/bench/${file}.ts`, {
+    environment: { ...peerEnvironment(bench), ...environment, HTTP_PORT: String(port) },
+  });
+  await waitUntilAnswers(peer, `http://127.0.0.1:${port}${readyPath}`);
+  return { ...peer, port, adminPort: port };
+}

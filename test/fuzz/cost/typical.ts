@@ -1,0 +1,38 @@
+/** Typical valid batches of any size, to compare others with. */
+import { randomUUID } from 'node:crypto';
+import { createMessage, fillWithFields } from '../../bench/messages.ts';
+
+const MESSAGES_MAX = 100;
+/** A message of the benches with its comma. */
+const USUAL_BYTES = 941;
+
+/** A property that games add when their messages are large. */
+const stepOf = (n: number) => ({
+  at: 1_000 + n * 16,
+  x: 102.25 + n,
+  y: -8.5,
+  weapon: 'longbow_of_dusk',
+  hit: n % 3 === 0,
+});
+
+/**
+ * A typical valid batch of about this many bytes. Messages are larger when a hundred usual ones are not enough, and
+ * smaller when one usual message is too much.
+ */
+export function typicalBody(bytes: number, now: Date): Buffer {
+  const count = Math.min(MESSAGES_MAX, Math.max(1, Math.floor(bytes / USUAL_BYTES)));
+  const perMessage = Math.floor(bytes / count);
+  const small = () => ({ type: 'page', messageId: randomUUID(), eventTimestamp: now.toISOString() });
+  const messages = Array.from({ length: count }, (_, n) => {
+    const path: unknown[] = [];
+    const message = perMessage < USUAL_BYTES ? small() : createMessage(n, now);
+    if (perMessage >= USUAL_BYTES && 'sessionId' in message) fillWithFields(message);
+    let size = JSON.stringify(message).length + ',"path":[]'.length;
+    for (let step = 0; size < perMessage; step++) {
+      path.push(stepOf(step));
+      size += JSON.stringify(stepOf(step)).length + 1;
+    }
+    return path.length > 1 ? { ...message, properties: { path } } : message;
+  });
+  return Buffer.from(JSON.stringify({ messages }));
+}

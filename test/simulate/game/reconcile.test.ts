@@ -1,0 +1,73 @@
+import { expect, it } from 'vitest';
+import { createLedger, type Outcome } from '../run.ts';
+import { createCast, type Identity, identityKeyOf } from './persons.ts';
+import { type EventReader, type StoredOwner, settle } from './reconcile.ts';
+import type { GameDifferenceKind } from './sender.ts';
+
+const [ada, ben]: Identity[] = [
+  { kind: 'anonymous', id: 'ada' },
+  { kind: 'anonymous', id: 'ben' },
+];
+const ownerOf = ({ kind, id }: Identity, ...persons: string[]): StoredOwner => ({ kind, id, persons });
+
+/** A store with these rows of the exact view, by sequence number, and these owners. */
+const createStore = (rows: readonly number[], owners: readonly StoredOwner[]): EventReader => ({
+  counts: async () => ({ raw: rows.length + 1, distinct: new Set(rows).size }),
+  eachSequence: async (each) => {
+    for (const sequence of rows) each(sequence);
+  },
+  owners: async () => [...owners],
+});
+
+const OUTCOMES: readonly Outcome[] = ['accepted', 'accepted', 'rejected', 'unknown'];
+const ROWS = [0, 1];
+const OWNERS = [ownerOf(ada!, 'aa'), ownerOf(ben!, 'bb')];
+
+/** Compares a store with two accepted messages of two people, a rejected and an unknown one. */
+async function compare({ rows = ROWS, owners = OWNERS, isDoubtful = false } = {}) {
+  const [ledger, cast] = [createLedger(), createCast()];
+  for (const outcome of OUTCOMES) ledger.set(ledger.take(), outcome);
+  for (const [household, owner] of [ada!, ben!].entries()) cast.accept(household, { owner, fact: null });
+  if (isDoubtful) cast.doubt(1);
+  const run = { seed: 1, tag: '0a1b2c3d4e5f', startedAtMs: 0 };
+  const reader = createStore(rows, owners);
+  const options = { accepted: 2, idleMaxMs: 5, pollMs: 1 };
+  const { result, differences } = await settle({ reader, run, ledger, cast }, options);
+  return { result, kinds: differences.byKind().map(({ kind }) => kind) };
+}
+
+it('the comparison finds no differences in a correct store', async () => {
+  const { result, kinds } = await compare();
+  expect(kinds).toEqual([]);
+  expect(result).toEqual({ raw: 3, exact: 2, unknownStored: 0, persons: { model: 2, stored: 2 } });
+});
+
+it('the comparison accepts a stored message that was never acknowledged, and ignores persons of its household', async () => {
+  const owners = [OWNERS[0]!, ownerOf(ben!, 'aa')];
+  const { result, kinds } = await compare({ rows: [...ROWS, 3], owners, isDoubtful: true });
+  expect([kinds, result.unknownStored]).toEqual([[], 1]);
+});
+
+it.each<[string, { rows?: number[]; owners?: StoredOwner[] }, GameDifferenceKind]>([
+  ['a lost message', { rows: [0] }, 'missing'],
+  ['a message with two rows', { rows: [0, 1, 1] }, 'doubled'],
+  ['a rejected message that is stored', { rows: [0, 1, 2] }, 'uninvited'],
+  ['a message that was never sent', { rows: [0, 1, 9] }, 'uninvited'],
+  ['two people that are one person', { owners: [OWNERS[0]!, ownerOf(ben!, 'aa')] }, 'person'],
+  ['an owner with two persons', { owners: [OWNERS[0]!, ownerOf(ben!, 'bb', 'cc')] }, 'person'],
+  ['an owner that was never accepted', { owners: [...OWNERS, ownerOf({ kind: 'steam', id: '7' }, 'dd')] }, 'person'],
+  ['an owner without events', { owners: [OWNERS[0]!] }, 'person'],
+])('the comparison reports %s', async (_name, store, kind) => {
+  expect((await compare(store)).kinds).toEqual([kind]);
+});
+
+it('the comparison reports one person that is stored as two', async () => {
+  const [ledger, cast] = [createLedger(), createCast()];
+  const fact = { link: 'identify', from: ada!, to: { kind: 'passport', id: 'x' } } as const;
+  cast.accept(0, { owner: ada!, fact });
+  cast.accept(0, { owner: fact.to, fact: null });
+  const reader = createStore([], [ownerOf(ada!, 'aa'), ownerOf(fact.to, 'bb')]);
+  const compared = { reader, run: { seed: 1, tag: '0a1b2c3d4e5f', startedAtMs: 0 }, ledger, cast };
+  const { differences } = await settle(compared, { accepted: 0, idleMaxMs: 5, pollMs: 1 });
+  expect(differences.byKind()[0]?.first[0]).toContain(`should be one person with ${identityKeyOf(ada!)}`);
+});

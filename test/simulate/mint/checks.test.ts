@@ -1,0 +1,111 @@
+import { expect, it } from 'vitest';
+import type { RequestedAsset } from './assets.ts';
+import { checkChain, toToken } from './check-chain.ts';
+import { checkOutcomes, checkRows, toRow } from './check-requests.ts';
+import type { ShownMint } from './lists.ts';
+import { createTestStage, type TestStage, toFailed, toMinted } from './test-stage.ts';
+
+const messageOf = ({ expected }: RequestedAsset) => ('message' in expected ? expected.message : '');
+const toWord = (value: bigint) => value.toString(16).padStart(64, '0');
+
+function openWorld() {
+  const stage = createTestStage(3);
+  const good = Array.from({ length: 6 }, () => stage.assets.good());
+  const bad = stage.assets.bad();
+  const [winner, loser] = stage.assets.rivals();
+  stage.book.accept([...good, bad, winner, loser]);
+  const shown = new Map<string, ShownMint>();
+  for (const [at, asset] of [...good, winner].entries()) shown.set(asset.referenceId, toMinted(asset, at));
+  for (const asset of [bad, loser]) shown.set(asset.referenceId, toFailed(asset, messageOf(asset)));
+  stage.stored.push(...[...shown.values()].map(toRow));
+  putHoldings(stage, shown);
+  const minted = () => [...shown.values()].filter(({ status }) => status === 'succeeded');
+  return { stage, shown, good, bad, winner, loser, tokens: minted().map(toToken) };
+}
+
+function putHoldings({ holdings, options }: TestStage, shown: ReadonlyMap<string, ShownMint>): void {
+  for (const { status, collection_address, token_id, owner_address, amount } of shown.values()) {
+    if (status !== 'succeeded') continue;
+    const [id, owner] = [toWord(BigInt(token_id!)), toWord(BigInt(owner_address))];
+    if (collection_address === options.contracts.erc721) holdings.set(`0x6352211e${id}`, `0x${owner}`);
+    else {
+      const key = `0x00fdd58e${owner}${id}`;
+      holdings.set(key, `0x${toWord(BigInt(holdings.get(key) ?? '0x0') + BigInt(amount ?? '1'))}`);
+    }
+  }
+}
+
+type World = ReturnType<typeof openWorld>;
+
+async function check(spoil: (world: World) => unknown = () => {}) {
+  const world = openWorld();
+  spoil(world);
+  const { stage, shown, tokens } = world;
+  checkOutcomes(stage, shown);
+  await checkRows(stage, shown);
+  await checkChain(stage, shown, tokens);
+  return stage.differences.byKind().map(({ kind }): string => kind);
+}
+
+const change = ({ shown }: World, { referenceId }: RequestedAsset, over: Partial<ShownMint>) =>
+  void shown.set(referenceId, { ...shown.get(referenceId)!, ...over });
+
+const OTHER_OWNER = `0x${'99'.repeat(20)}`;
+
+it('the checks of a mint simulation find no differences when requests, rows and chain agree', async () => {
+  expect(await check()).toEqual([]);
+});
+
+it.each<[string, (world: World) => unknown, string[]]>([
+  ['an accepted asset that is not shown', ({ shown, bad }) => shown.delete(bad.referenceId), ['missing']],
+  ['a pending asset', (world) => change(world, world.bad, { status: 'pending', error: null }), ['open', 'row']],
+  [
+    'a bad asset that was minted',
+    ({ shown, bad }) => shown.set(bad.referenceId, toMinted(bad, 90)),
+    ['outcome', 'row', 'chain'],
+  ],
+  ['another failure', (world) => change(world, world.bad, { error: { message: 'no' } }), ['outcome', 'row']],
+  [
+    'rivals that both have the token',
+    ({ shown, loser }) => shown.set(loser.referenceId, toMinted(loser, 91)),
+    ['outcome', 'row', 'chain'],
+  ],
+  [
+    'rivals of which none has the token',
+    ({ shown, winner }) => shown.set(winner.referenceId, toFailed(winner, messageOf(winner))),
+    ['outcome', 'row', 'uninvited'],
+  ],
+  [
+    'another owner',
+    (world) => change(world, world.good[0]!, { owner_address: OTHER_OWNER }),
+    ['member', 'row', 'chain'],
+  ],
+  ['a row that is not shown', ({ stage: { stored } }) => Object.assign(stored[0]!, { error: 'late' }), ['row']],
+  ['an attempt that was never requested', ({ stage: { stored } }) => stored.push(stored[0]!), ['row']],
+  [
+    'a row of a refused reference id',
+    ({ stage: { stored } }) => stored.push({ ...stored[0]!, referenceId: 'refused' }),
+    ['uninvited'],
+  ],
+  [
+    'a refused request that is shown',
+    ({ shown, stage }) => {
+      const asset = stage.assets.good('erc721');
+      shown.set(asset.referenceId, toFailed(asset, 'no'));
+    },
+    ['uninvited'],
+  ],
+  ['a token that the chain lacks', ({ tokens }) => tokens.splice(0, 1), ['chain']],
+  [
+    'a token that the chain has twice',
+    ({ tokens }) => tokens.push({ ...tokens[0]!, activityId: 'another' }),
+    ['uninvited'],
+  ],
+  [
+    'a token with another owner on the chain',
+    ({ stage: { holdings } }) => holdings.set([...holdings.keys()][0]!, `0x${toWord(999n)}`),
+    ['chain'],
+  ],
+])('the checks of a mint simulation report %s', async (_what, spoil, kinds) => {
+  expect((await check(spoil)).sort()).toEqual([...kinds].sort());
+});

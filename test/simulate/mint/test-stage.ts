@@ -1,0 +1,113 @@
+import { createHash } from 'node:crypto';
+import { createRandom } from '@playline/testkit/random';
+import { createDifferences } from '../report.ts';
+import { createRun } from '../run.ts';
+import { type ApiAnswer, type ApiCall, createTally } from './api.ts';
+import { createAssetMaker, createMintBook, type RequestedAsset, THRESHOLD } from './assets.ts';
+import type { MintAttemptRow } from './check-requests.ts';
+import type { ShownMint } from './lists.ts';
+import { createCounts, type MintDifferenceKind, type MintStage } from './stage.ts';
+
+const CHAIN = { name: 'demo-chain', id: 'eip155:31337' };
+export const CONTRACTS = {
+  erc721: `0x${'71'.repeat(20)}`,
+  erc1155: `0x${'55'.repeat(20)}`,
+  erc20: `0x${'20'.repeat(20)}`,
+};
+const NO_ANSWER: ApiAnswer = { status: null, headers: {}, json: null, text: 'no answer', isDoubtful: false };
+
+/** A run in memory: the test sets the answers to calls, the rows and the contracts. */
+export interface TestStage extends MintStage {
+  readonly called: ApiCall[];
+  /** The next answers to calls; without any, calls get no answer. */
+  readonly answers: ApiAnswer[];
+  readonly stored: MintAttemptRow[];
+  /** Answers of contracts, by calldata. */
+  readonly holdings: Map<string, string>;
+}
+
+export function createTestStage(seed = 1): TestStage {
+  const run = createRun(seed, 0);
+  const random = createRandom(seed);
+  const [called, answers, stored]: [ApiCall[], ApiAnswer[], MintAttemptRow[]] = [[], [], []];
+  const holdings = new Map<string, string>();
+  const node = {
+    name: 'memory',
+    calls: async (calls: readonly { data: string }[]) => calls.map(({ data }) => holdings.get(data) ?? null),
+  };
+  return {
+    run,
+    random,
+    called,
+    answers,
+    stored,
+    holdings,
+    options: {
+      chain: CHAIN,
+      contracts: CONTRACTS,
+      nodes: [node],
+      settleIdleMaxMs: 0,
+    } as unknown as MintStage['options'],
+    assets: createAssetMaker(run, random, CONTRACTS),
+    book: createMintBook(),
+    api: {
+      tally: createTally(),
+      close: () => {},
+      call: async (call) => {
+        called.push(call);
+        return answers.shift() ?? NO_ANSWER;
+      },
+    },
+    rows: { attempts: async () => stored, waitingForRole: async () => 0, metadata: async () => [] },
+    differences: createDifferences<MintDifferenceKind>(),
+    counts: createCounts(),
+    endAt: Number.POSITIVE_INFINITY,
+  };
+}
+
+export const answerOf = (status: number, json: unknown, over: Partial<ApiAnswer> = {}): ApiAnswer => ({
+  status,
+  headers: {},
+  json,
+  text: JSON.stringify(json),
+  isDoubtful: false,
+  ...over,
+});
+
+export function quotaAnswer(over: Partial<ApiAnswer> = {}): ApiAnswer {
+  const headers = {
+    'imx-mint-requests-limit': '2000',
+    'imx-mint-requests-limit-reset': '2026-11-24T12:00:00.000Z',
+    'imx-remaining-mint-requests': '1999',
+    'imx-mint-requests-retry-after': '0',
+  };
+  const json = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.replaceAll('-', '_'), value]));
+  return answerOf(202, json, { headers, ...over });
+}
+
+const hashOf = (text: string) => createHash('sha256').update(text).digest('hex');
+
+/** A minted asset as the interface shows it, with the contract's id if it has no id of its own. */
+export function toMinted(asset: RequestedAsset, number: number): ShownMint {
+  const { referenceId, collection, owner, tokenId, amount } = asset;
+  const hash = hashOf(referenceId);
+  return {
+    chain: { id: CHAIN.id, name: CHAIN.name },
+    collection_address: CONTRACTS[collection],
+    reference_id: referenceId,
+    owner_address: owner.toLowerCase(),
+    status: 'succeeded',
+    amount,
+    error: null,
+    token_id: tokenId ?? String(THRESHOLD + BigInt(number)),
+    activity_id: hash.slice(0, 32).replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-'),
+    transaction_hash: `0x${hash}`,
+    created_at: '2026-11-24T12:00:00.000000Z',
+    updated_at: '2026-11-24T12:00:09.000000Z',
+  };
+}
+
+export function toFailed(asset: RequestedAsset, message: string): ShownMint {
+  const nothing = { activity_id: null, transaction_hash: null, token_id: asset.tokenId };
+  return { ...toMinted(asset, 0), ...nothing, status: 'failed', error: { message } };
+}
