@@ -45,7 +45,7 @@ it('the collections command never shows a project the collection of another one,
   const refused = await run('collections', 'link', ...contract, '--environment', 'production', '--name', 'Mine');
   expect(refused).toMatchObject({
     code: EXIT.failed,
-    progress: expect.stringContaining('ask an administrator of this installation'),
+    progress: expect.stringContaining('have an administrator of this installation'),
   });
   const unlinked = await run('collections', 'unlink', ...contract);
   expect(unlinked).toMatchObject({ code: EXIT.failed, progress: expect.stringContaining('no such collection') });
