@@ -34,6 +34,14 @@ const product = [...tree].filter(
   ([path]) => /^(services|packages)\/.*\.ts$/.test(path) && !/\.(test|bench)\.ts$|\/test\//.test(path),
 );
 
+/** The same for every store. */
+const TLS_MEANINGS: readonly [RegExp, string][] = [
+  [/_TLS_CA_FILE$/, 'Certificate of the authority that signed the certificate of the store'],
+  [/_TLS_CERT_FILE$/, 'Certificate of the client, where the store requires one'],
+  [/_TLS_KEY_FILE$/, 'Private key of that certificate'],
+  [/_TLS_SERVER_NAME$/, 'Name in the certificate of the store, if it differs from the host'],
+];
+
 /** First sentence of the comment above a member, by the name of the setting. */
 function readMeanings(): Map<string, string> {
   const meanings = new Map<string, string>();
@@ -68,7 +76,7 @@ const UNITS: readonly [RegExp, string][] = [
 function toDefault(schema: z.ZodType): string {
   const { type, defaultValue, in: input } = schema.def as { type: string; defaultValue?: unknown; in?: z.ZodType };
   if (type === 'pipe' && input !== undefined) return toDefault(input);
-  if (type !== 'default') return schema.safeParse(undefined).success ? '' : 'required';
+  if (type !== 'default' && type !== 'prefault') return schema.safeParse(undefined).success ? '' : 'required';
   return typeof defaultValue === 'object' || defaultValue === '' ? '' : `\`${defaultValue}\``;
 }
 
@@ -87,9 +95,12 @@ it('the page of settings has each setting with its default, unit, services and m
     .sort(([a], [b]) => a.localeCompare(b))
     .map(([name, { services, defaults }]) => {
       const unit = UNITS.find(([pattern]) => pattern.test(name))?.[1] ?? '';
+      const meaning = meanings.get(name) ?? TLS_MEANINGS.find(([pattern]) => pattern.test(name))?.[1];
+      expect(meaning, `a comment above ${name}`).toBeDefined();
       const missing = Object.keys(SERVICES).filter((service) => !services.includes(service));
-      const where = missing.length < 3 ? ['all', ...missing].join(' but ') : services.join(', ');
-      return `| \`${name}\` | ${[...defaults].filter(Boolean).join(', ')} | ${unit} | ${where} | ${meanings.get(name) ?? ''} |`;
+      const where =
+        missing.length < 3 ? (missing.length === 0 ? 'all' : `all but ${missing.join(', ')}`) : services.join(', ');
+      return `| \`${name}\` | ${[...defaults].filter(Boolean).join(', ')} | ${unit} | ${where} | ${meaning} |`;
     });
   const head = `# Settings
 
@@ -134,7 +145,7 @@ function toMetric(call: Node, { nodes }: SourceFile): string[] | null {
 }
 
 it('the page of metrics has each metric with its kind, labels, source and meaning', async () => {
-  const rows = parseSources(new Map(product)).flatMap((file) => {
+  const rows = parseSources(new Map(product.filter(([, text]) => text.includes("'playline_")))).flatMap((file) => {
     const source = file.path.split('/').slice(0, 2).join('/').replace('services/', '');
     return file.nodes.flatMap((node) => {
       const metric = node.type === 'CallExpression' || node.type === 'NewExpression' ? toMetric(node, file) : null;

@@ -21,7 +21,7 @@ export const ANSWERS: Readonly<Record<string, string>> = {
   // 409: the project has live keys, which must be revoked first.
   'POST /projects/:project archive': 'sign-in 404 404 404 409 409 fresh',
   'GET /projects/:project/environments/:environment/keys': READERS,
-  // 409: a key exists already.
+  // 409: a key already exists.
   'POST /projects/:project/environments/:environment/keys create': 'sign-in 404 404 409 409 409 fresh',
   'POST /projects/:project/environments/:environment/keys refresh': 'sign-in 404 404 200 200 200 fresh',
   'POST /projects/:project/environments/:environment/keys revoke': 'sign-in 404 404 303 303 303 fresh',

@@ -37,7 +37,7 @@ it('the documents of an interface lead to each article from every page and list,
 
 it('the documents of an interface describe a code as the source does, with the status and the message of the envelope', () => {
   const page = textOf('/docs/errors/RESOURCE_NOT_FOUND');
-  expect(page).toContain('<strong class="status">404</strong> There is nothing here.');
+  expect(page).toContain('<strong class="status">404</strong> The resource does not exist.');
   expect(page).toContain('This library has no such shelf.');
   expect(page).toContain('Go to the <code>desk</code>.');
   expect(textOf('/llms.txt')).toContain('(404): This library has no such shelf. Go to the `desk`.');

@@ -1,6 +1,6 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { CHECKOUT } from '@playline/infra/places';
+import { CHECKOUT } from '@playline/infra/paths';
 import { until } from '@playline/testkit';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, it } from 'vitest';

@@ -45,7 +45,7 @@ export const ERRORS = {
   CONFLICT_ERROR: {
     status: 409,
     message: 'The request conflicts with existing data.',
-    cause: 'Something with the same identifier exists already.',
+    cause: 'Something with the same identifier already exists.',
     fix: 'Read `details` for the conflicting values, and leave them out or choose others.',
     retry: false,
   },

@@ -59,7 +59,9 @@ const httpUrl = (user: string, password: string) =>
   );
 
 export const kafkaSettings = {
+  /** Brokers to connect to first: `host:port,host:port`. */
   KAFKA_BROKERS: settings.brokers(),
+  /** TLS on every connection to a broker. */
   KAFKA_TLS: z
     .enum(['true', 'false'])
     .transform((text) => text === 'true')
@@ -68,12 +70,16 @@ export const kafkaSettings = {
   KAFKA_TLS_CERT_FILE: certificateFile(),
   KAFKA_TLS_KEY_FILE: keyFile(),
   KAFKA_TLS_SERVER_NAME: serverName(),
+  /** Mechanism of the login; needs user and password. */
   KAFKA_SASL_MECHANISM: z.enum(SASL_MECHANISMS).optional(),
+  /** User of the login. */
   KAFKA_SASL_USERNAME: settings.text().optional(),
+  /** Password of the login. */
   KAFKA_SASL_PASSWORD: settings.text().optional(),
 } as const;
 
 export const redisSettings = {
+  /** `redis://[user]:password@host:port`, `rediss://…` for TLS. */
   REDIS_URL: url('redis', 'rediss').refine(rule(isDecodable), 'a % in user or password must be written as %25'),
   REDIS_TLS_CA_FILE: certificateFile(),
   REDIS_TLS_CERT_FILE: certificateFile(),
@@ -82,9 +88,13 @@ export const redisSettings = {
 } as const;
 
 export const clickhouseSettings = {
+  /** `http://host:8123` or `https://host:8443`, without user and password. */
   CLICKHOUSE_URL: httpUrl('CLICKHOUSE_USER', 'CLICKHOUSE_PASSWORD'),
+  /** Account of the service. */
   CLICKHOUSE_USER: settings.text(),
+  /** Password of the account. */
   CLICKHOUSE_PASSWORD: z.string().default(''),
+  /** Database of the deployment. */
   CLICKHOUSE_DATABASE: settings.text(),
   CLICKHOUSE_TLS_CA_FILE: certificateFile(),
   CLICKHOUSE_TLS_CERT_FILE: certificateFile(),
@@ -93,8 +103,11 @@ export const clickhouseSettings = {
 } as const;
 
 export const registrySettings = {
+  /** Address of a Confluent-compatible registry, without user and password. */
   SCHEMA_REGISTRY_URL: httpUrl('SCHEMA_REGISTRY_USERNAME', 'SCHEMA_REGISTRY_PASSWORD'),
+  /** User of basic authentication. */
   SCHEMA_REGISTRY_USERNAME: settings.text().optional(),
+  /** Password of basic authentication. */
   SCHEMA_REGISTRY_PASSWORD: settings.text().optional(),
   SCHEMA_REGISTRY_TLS_CA_FILE: certificateFile(),
   SCHEMA_REGISTRY_TLS_CERT_FILE: certificateFile(),

@@ -18,16 +18,20 @@ export const parkedGroupOf = (linkerGroup: string): string => `${linkerGroup}-pa
 /** Settings that mean the same in every service. */
 
 export const processSettings = {
+  /** Least severe level that is logged. */
   LOG_LEVEL: settings.logLevel().default('info'),
   /** Address of readiness and metrics. */
   ADMIN_HOST: settings.text().default('127.0.0.1'),
+  /** Port of readiness and metrics. */
   ADMIN_PORT: settings.port(),
   /** Prefix of every topic name and every transactional id. */
   TOPIC_PREFIX: z.string().default(''),
 } as const;
 
 export const listenerSettings = {
+  /** Address of the HTTP listener. */
   HTTP_HOST: settings.text().default('127.0.0.1'),
+  /** Port of the HTTP listener. */
   HTTP_PORT: settings.port(),
 } as const;
 
@@ -86,8 +90,8 @@ const BLOCK_AGE_MIN_MS = 250;
  */
 const SESSION_TIMEOUT_MIN_MS = 1_000;
 
-/** A consumer that is silent for this long loses its partitions. */
 export const consumerSettings = {
+  /** A consumer that is silent for this long loses its partitions. */
   SESSION_TIMEOUT_MS: settings.integer(SESSION_TIMEOUT_MIN_MS, 300_000).default(10_000),
 } as const;
 
@@ -98,8 +102,11 @@ export const blockWriterSettings = {
   ...clickhouseSettings,
   ...consumerSettings,
   // Above 1,048,449 rows an insert would be two ClickHouse blocks under one token.
+  /** Most rows of a block. */
   BLOCK_ROWS_MAX: settings.integer(BLOCK_ROWS_MIN, 1_000_000).default(10_000),
+  /** Most bytes of the records of a block. */
   BLOCK_BYTES_MAX: settings.integer(BLOCK_BYTES_MIN, 256 * 1024 * 1024).default(8 * 1024 * 1024),
+  /** Longest time from the first record of a block to its insert. */
   BLOCK_AGE_MAX_MS: settings.integer(BLOCK_AGE_MIN_MS, 60_000).default(1_000),
 } as const;
 

@@ -19,14 +19,13 @@ const CLICKHOUSE_FOLDER = '/etc/clickhouse-server';
 
 const sha256 = (text: string) => createHash('sha256').update(text).digest('hex');
 
-function toHashes(password: string): Record<string, string> {
-  const accounts = ['OPERATOR', 'WRITER', 'READER', 'PORTAL', 'ANALYST', 'VIEWS'];
-  const analysts = Array.from({ length: 8 }, (_, at) => `ANALYST_${at + 1}`);
-  const raw = Array.from({ length: 4 }, (_, at) => `ANALYST_RAW_${at + 1}`);
-  return Object.fromEntries(
-    [...accounts, ...analysts, ...raw].map((name) => [`CLICKHOUSE_${name}_SHA256`, sha256(password)]),
-  );
-}
+/** The accounts of users.xml. */
+const ACCOUNTS =
+  `OPERATOR WRITER READER PORTAL ANALYST VIEWS ANALYST_1 ANALYST_2 ANALYST_3 ANALYST_4 ANALYST_5 ANALYST_6
+  ANALYST_7 ANALYST_8 ANALYST_RAW_1 ANALYST_RAW_2 ANALYST_RAW_3 ANALYST_RAW_4`.split(/\s+/);
+
+const toHashes = (password: string): Record<string, string> =>
+  Object.fromEntries(ACCOUNTS.map((name) => [`CLICKHOUSE_${name}_SHA256`, sha256(password)]));
 
 /** Kafka must advertise the mapped port, known only once the container runs, so its start waits for a script. */
 async function startKafka(): Promise<StartedTestContainer> {

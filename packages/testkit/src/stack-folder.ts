@@ -1,6 +1,6 @@
 import { mkdirSync, mkdtempSync } from 'node:fs';
 import { join } from 'node:path';
-import { stackPathsOf } from '@playline/infra/places';
+import { stackPathsOf } from '@playline/infra/paths';
 
 export const parentOfStacks = () => join(stackPathsOf().state, 'test');
 

@@ -78,6 +78,7 @@ export const configSchema = z.object({
   CHAINS: chains(),
   /** Chains whose nodes return tokens without transfers. */
   CHAIN_NODES: chainNodes().default([]),
+  /** `id=hexadecimal secret`, comma-separated: the first signs cursors, all are accepted. */
   CURSOR_KEYS: cursorKeys(),
   /** Partitions of `chain.activities.v1`, which determine the watermark of each chain. */
   ACTIVITY_PARTITIONS: settings.integer(1, 65_536).default(TOPICS.activities.partitions),
@@ -85,9 +86,11 @@ export const configSchema = z.object({
   READ_DEADLINE_MS: settings.integer(100, 10_000).default(5000),
   /** Calls of a client address without a rate limit key. */
   RATE_LIMIT_CALLS: settings.integer(1, PLAN_MAX.calls).default(CALLS),
+  /** Window of that limit. */
   RATE_LIMIT_WINDOW_S: settings.integer(1, PLAN_MAX.windowS).default(PLAN_WINDOW_S),
-  /** Distinct token ids that a project may request to mint: per minute on average, and as a burst. */
+  /** Distinct token ids that a project may request to mint, on average. */
   MINTS_PER_MINUTE: settings.integer(1, 1_000_000).default(MINTS_PER_MINUTE),
+  /** Token ids that a project may request together. */
   MINTS_BURST: settings.integer(MINTS_BURST_MIN, 10_000_000).default(MINTS_BURST),
   /** Collections, tokens and stacks whose metadata a project may refresh. */
   REFRESHES_PER_HOUR: settings.integer(REFRESHES_MIN, 100_000_000).default(REFRESHES_PER_HOUR),

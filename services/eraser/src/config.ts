@@ -26,6 +26,7 @@ export const configSchema = z.object({
   ...redisSettings,
   ...clickhouseSettings,
   ...consumerSettings,
+  /** Consumer group of the service. */
   CONSUMER_GROUP: settings.text().default(GROUPS.eraser),
   /** Groups whose committed offsets show what is stored. */
   LINKER_GROUP: deploymentSettings.LINKER_GROUP,
@@ -33,12 +34,12 @@ export const configSchema = z.object({
   LINK_TOPIC_GENERATION: deploymentSettings.LINK_TOPIC_GENERATION,
   /** How long requests are collected for a batch. */
   BATCH_WINDOW_MS: settings.integer(0, 60_000).default(2_000),
-  /** A batch of a thousand takes a minute. */
+  /** Most requests of a batch; a thousand take a minute. */
   BATCH_REQUESTS_MAX: settings.integer(1, 10_000).default(1_000),
   /** Time of the daily search for rows of erased people. */
-  SCRUB_AT: timeOfDay.default(150),
+  SCRUB_AT: timeOfDay.prefault('02:30'),
   /** Time of the daily removal of deleted rows from files. Erasures wait for it. */
-  REMOVAL_AT: timeOfDay.default(180),
+  REMOVAL_AT: timeOfDay.prefault('03:00'),
 });
 
 export type Config = z.infer<typeof configSchema>;

@@ -34,7 +34,9 @@ export const configSchema = z.object({
    * and a comparison of consents reads a bounded end of the log.
    */
   PUBLISH_DEADLINE_MS: settings.integer(100, 20_000).default(2500),
+  /** Oldest accepted eventTimestamp. */
   EVENT_AGE_MAX_MS: settings.integer(0, WINDOW_MAX_MS).default(EVENT_AGE_MAX_MS),
+  /** Latest accepted eventTimestamp, after the time of the gateway. */
   EVENT_AHEAD_MAX_MS: settings.integer(0, WINDOW_MAX_MS).default(EVENT_AHEAD_MAX_MS),
   ERASURE_CLOCK_SKEW_MS: deploymentSettings.ERASURE_CLOCK_SKEW_MS,
   /** Comma-separated names (`context.library`) that rejection records may contain. */

@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
-import { CHECKOUT } from '@playline/infra/places';
+import { CHECKOUT } from '@playline/infra/paths';
 import { bareEnvironment } from '@playline/testkit';
 import type { World } from './world.ts';
 

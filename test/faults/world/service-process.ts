@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync, mkdirSync, openSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { CHECKOUT } from '@playline/infra/places';
+import { CHECKOUT } from '@playline/infra/paths';
 import { bareEnvironment } from '@playline/testkit';
 import { type ServiceEntry, serviceOf } from '../../../infra/local/services.ts';
 import { waitFor } from './wait.ts';

@@ -71,7 +71,7 @@ export async function createFirstAdministrator(
   const made = await context.store.change((accounts) => {
     if (hasAdministrator(accounts)) throw hasAdministratorAlready();
     const blank = { ...toBlank('', nowOf(context)), isAdministrator: true };
-    if (accounts.some((each) => each.id === id)) throw conflict('This account exists already.');
+    if (accounts.some((each) => each.id === id)) throw conflict('This account already exists.');
     return toLive(id === undefined ? blank : { ...blank, id }, person, accounts);
   });
   return toDone(made);

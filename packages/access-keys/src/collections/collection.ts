@@ -190,5 +190,5 @@ const linkedHere = () => conflict('This project has already linked the contract.
 /** The same text for any other project. */
 const linkedElsewhere = () =>
   conflict(
-    'Another project has already linked this contract. If the contract is yours, request an administrator of this installation to move it to your project.',
+    'Another project has already linked this contract. If the contract is yours, have an administrator of this installation move it to your project.',
   );

@@ -184,7 +184,7 @@ function makeEnvironment(
   // The project `a` with `b-c` and the project `a-b` with `c` would have the same environment id.
   const isTaken = others.some((each) => each.environments.some((environment) => environment.id === id));
   if (isTaken || project.environments.some((each) => each.id === id || each.name === name))
-    throw conflict(`The environment ${id} exists already.`, { environment: id });
+    throw conflict(`The environment ${id} already exists.`, { environment: id });
   return { id, name, kind, cap: null, limit: null, createdAt: Date.now() };
 }
 

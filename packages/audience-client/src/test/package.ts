@@ -3,7 +3,7 @@ import { cpSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, write
 import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
 import { promisify } from 'node:util';
-import { CHECKOUT } from '@playline/infra/places';
+import { CHECKOUT } from '@playline/infra/paths';
 
 const NAME = 'audience-client';
 

@@ -18,7 +18,7 @@ export interface LogActivity {
 export type UnreadReason =
   | 'malformed'
   | 'unindexed'
-  | 'nobody'
+  | 'no-party'
   | 'several-contracts'
   | 'several-currencies'
   | 'too-long';

@@ -65,7 +65,7 @@ it('a Transfer of an ERC-20 is a transfer, from the zero address a mint, to it a
   ]);
   expect(shown(transfer(0, 2))).toEqual([{ type: 'mint', to: person(2), amount: '5', asset: erc20 }]);
   expect(shown(transfer(1, 0))).toEqual([{ type: 'burn', from: person(1), amount: '5', asset: erc20 }]);
-  expect(read(transfer(0, 0), 0)).toMatchObject({ records: [], unread: 'nobody' });
+  expect(read(transfer(0, 0), 0)).toMatchObject({ records: [], unread: 'no-party' });
   expect(read(transfer(1, 2), 0).tokens).toEqual([TOKEN]);
 });
 
@@ -348,7 +348,7 @@ it('an order of no marketplace, of several contracts or currencies, or without a
   expect(shown({ ...good, address: TOKEN })).toEqual([]);
   expect(read(orderLog([1, 2], [nft, item(2, MARKET, [1, 1])], [paid]), 0).unread).toBe('several-contracts');
   expect(read(orderLog([1, 2], [nft], [paid, coin(1, TOKEN, [9, 1])]), 0).unread).toBe('several-currencies');
-  expect(read(orderLog([1, 0], [nft], [paid]), 0).unread).toBe('nobody');
+  expect(read(orderLog([1, 0], [nft], [paid]), 0).unread).toBe('no-party');
   const many = Array.from({ length: 1_000 }, (_, id) => item(2, TOKEN, [id, 1]));
   expect(read(orderLog([1, 2], many, [paid]), 0).unread).toBe('too-long');
 });

@@ -224,7 +224,7 @@ function readSale({ topics, data }: ChainLog, nativeSymbol: string): LogReading 
     const offerer = toAddress(topics[1]!);
     const reader = new AbiReader(data);
     const fulfiller = reader.address(WORD);
-    if (fulfiller === ZERO_ADDRESS || offerer === ZERO_ADDRESS) return unread('nobody');
+    if (fulfiller === ZERO_ADDRESS || offerer === ZERO_ADDRESS) return unread('no-party');
     const sides: [Item[], Item[]] = [itemsOf(reader, 2 * WORD, fulfiller), itemsOf(reader, 3 * WORD, null)];
     const deal = toDeal(offerer, fulfiller, sides);
     return deal === null ? NOTHING : toSale(reader.text(0), deal, nativeSymbol);

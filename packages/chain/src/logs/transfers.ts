@@ -40,7 +40,7 @@ function toActivity({ from, to, amount, asset }: Moved): LogActivity | null {
 
 function toReading(moves: readonly Moved[]): LogReading {
   const activities = moves.map(toActivity);
-  if (activities.includes(null)) return unread('nobody');
+  if (activities.includes(null)) return unread('no-party');
   return read(activities as LogActivity[]);
 }
 
@@ -124,7 +124,7 @@ const isZeroAddress = ({ from, to }: ParsedMany) => from === ZERO_ADDRESS && to 
 function readMany(log: ChainLog, isOverBudget: boolean): LogReading {
   const many = parseMany(log);
   const { from, to, tokens, firstId, lastId, itemOf } = many;
-  if (isZeroAddress(many)) return unread('nobody');
+  if (isZeroAddress(many)) return unread('no-party');
   if (isOverBudget) return summarise({ contract: log.address, tokens, firstId, lastId });
   const toMove = (_: unknown, index: number): Moved => ({ from, to, ...itemOf(index) });
   return toReading(Array.from({ length: Number(tokens) }, toMove));

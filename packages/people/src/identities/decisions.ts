@@ -124,8 +124,8 @@ export function fromDecisionRecord(record: IdentityDecisionRecord): StepDecision
 const REFUSALS: Readonly<Record<string, string>> = {
   blocked: 'one of the ids is a value that many people share, or is blocked in this environment',
   fenced: 'the message is not later than the erasure of one of the two',
-  shared_device: 'both sides have a user already: a device that several people share',
-  two_known_users: 'an alias may not join two users who are known',
+  shared_device: 'both sides already have a user, so several people share the device',
+  two_known_users: 'an alias may not join two known users',
   too_many_identities: 'the person would have too many identities',
   too_many_anonymous_ids: 'the person would have too many new anonymous ids',
   suspect: 'one of the ids links too many anonymous ids. An operator allows or blocks it (identity suspects)',
@@ -151,7 +151,7 @@ export interface DecidedLink {
 export function describeLink({ link, outcome, reason, movedCount }: DecidedLink): string {
   const moved = movedCount === 1 ? '1 identity' : `${movedCount} identities`;
   if (outcome === 'linked') return `the two became one person, ${moved} got another person key`;
-  if (outcome === 'unlinked') return `an operator split the two, and ${moved} became a person of their own`;
+  if (outcome === 'unlinked') return `an operator split the two, and ${moved} became another person`;
   if (link === 'unlink' && outcome === 'unchanged') return 'there was nothing to split';
   if (outcome === 'unchanged' && reason !== '') return refusalText(reason);
   if (outcome === 'unchanged') return 'they were already one person';

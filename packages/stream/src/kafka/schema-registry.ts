@@ -96,7 +96,10 @@ function createCache<V>(read: (key: string) => Promise<V>): (key: string) => Pro
     if (known !== undefined) return known;
     const answer = read(key);
     answers.set(key, answer);
-    answer.catch(() => null).then((value) => value === null && answers.delete(key));
+    answer.then(
+      (value) => value === null && answers.delete(key),
+      () => answers.delete(key),
+    );
     return answer;
   };
 }

@@ -35,7 +35,9 @@ const ratesByEnvironment = () =>
     });
 
 export const rateLimitSettings = {
+  /** Messages per publishable key, on all gateways together. */
   RATE_LIMIT_MESSAGES_PER_S: perSecond().default(MESSAGES_PER_S),
+  /** Messages per publishable key at one moment. */
   RATE_LIMIT_BURST: burst().default(MESSAGES_BURST),
   /** Environments with their own rate: `demo-development=500/1000,demo-production=20000/40000`. */
   RATE_LIMITS_BY_ENVIRONMENT: ratesByEnvironment(),
@@ -43,7 +45,9 @@ export const rateLimitSettings = {
   RATE_LIMIT_FAILED_KEYS_PER_MINUTE: settings.integer(1, 1_000_000).default(FAILED_KEYS_PER_MINUTE),
   /** Consent operations per client address. */
   RATE_LIMIT_CONSENTS_PER_S: perSecond().default(CONSENTS_PER_S),
+  /** Consent operations per client address at one moment. */
   RATE_LIMIT_CONSENTS_BURST: burst().default(CONSENTS_BURST),
+  /** Proxies in front whose `X-Forwarded-For` entries are true; 0 uses the address of the connection. */
   TRUSTED_PROXIES: settings.trustedProxies(),
 };
 

@@ -201,7 +201,7 @@ it('a lane without records begins nothing while the address has transactions tha
   expect(node.poolSize).toBe(1);
   mine(DEPTH + 1);
   await lane.turn();
-  // Its nonce is spent by now; the token exists already, as the contract reports.
+  // Its nonce is spent by now; the token already exists, as the contract reports.
   expect(last()).toMatchObject({ status: 'failed', error: expect.stringContaining('ERC721InvalidSender') });
 });
 

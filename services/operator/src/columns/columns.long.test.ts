@@ -36,7 +36,7 @@ it('columns of properties are listed with what they are, since when, and how far
   });
   expect(await fixture.run(add)).toMatchObject({
     code: 0,
-    progress: expect.stringContaining('exists already: resuming unfinished work'),
+    progress: expect.stringContaining('already exists: resuming unfinished work'),
   });
   expect(await fixture.list()).toEqual([{ ...printed, since, ...parts(3, 0) }]);
   await fixture.drop('listed');
@@ -59,7 +59,7 @@ it('columns of properties are refused, without any change, under an existing nam
   for (const args of others) {
     const { code, progress } = await fixture.run(['add', '--name', 'coins', ...args]);
     expect(code).toBe(1);
-    expect(progress).toContain('property_coins exists already as coins as Int64, NULL where there is none: choose');
+    expect(progress).toContain('property_coins already exists as coins as Int64, NULL where there is none: choose');
   }
   expect(await fixture.list()).toMatchObject([{ name: 'coins', path: 'coins', type: 'Int64', default: null }]);
   await fixture.drop('coins');

@@ -45,7 +45,7 @@ it('the collections command never shows a project the collection of another one,
   const refused = await run('collections', 'link', ...contract, '--environment', 'production', '--name', 'Mine');
   expect(refused).toMatchObject({
     code: EXIT.failed,
-    progress: expect.stringContaining('ask an administrator of this installation'),
+    progress: expect.stringContaining('have an administrator of this installation'),
   });
   const unlinked = await run('collections', 'unlink', ...contract);
   expect(unlinked).toMatchObject({ code: EXIT.failed, progress: expect.stringContaining('no such collection') });
@@ -60,7 +60,7 @@ it('the collections command links only contracts of chains that are served, and 
   const refused = await run('collections', 'link', ...elsewhere, '--environment', 'production', '--name', 'Mine');
   expect(refused).toMatchObject({
     code: EXIT.failed,
-    progress: expect.stringContaining('"moon-chain" is not served here. Served chains: demo-chain.'),
+    progress: expect.stringContaining('The chain "moon-chain" is not served. Served chains: demo-chain.'),
   });
   expect(collections.log.appended).toEqual([]);
 });
@@ -76,7 +76,7 @@ it('the collections command moves a contract from the project that has it to ano
   const again = await run('collections', 'move', ...contract, '--environment', 'production');
   expect(again).toMatchObject({
     code: EXIT.failed,
-    progress: expect.stringContaining('linked the contract already'),
+    progress: expect.stringContaining('already linked the contract'),
   });
 });
 

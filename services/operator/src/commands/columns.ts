@@ -114,7 +114,7 @@ type WantedColumn = Omit<PropertyColumn, 'since'>;
 async function add(work: ColumnsWork, wanted: WantedColumn): Promise<void> {
   const { engine, terminal, signal } = work;
   const column = columnOf(wanted.name);
-  if (await isStored(engine, wanted)) terminal.progress(`${column} exists already: resuming unfinished work`);
+  if (await isStored(engine, wanted)) terminal.progress(`${column} already exists: resuming unfinished work`);
   else await addColumn(work, wanted);
   const { changed, broken } = await refreshViews(engine);
   if (changed.length > 0) terminal.progress(`visible in these views: ${changed.join(', ')}`);
@@ -143,7 +143,7 @@ async function isStored(engine: Engine, wanted: WantedColumn): Promise<boolean> 
   if (found === undefined) return false;
   if (found.column !== null && describeColumn(found.column) === describeColumn(wanted)) return true;
   throw new Error(
-    `${columnOf(wanted.name)} exists already as ${toText(found)}: choose another name, or drop that column first`,
+    `${columnOf(wanted.name)} already exists as ${toText(found)}: choose another name, or drop that column first`,
   );
 }
 

@@ -81,7 +81,7 @@ it('the projects command adds environments with unused ids, and makes keys in th
   });
   await run('projects', 'create', '--name', 'E', '--id', 'demo-eu');
   const rest = ['--project', 'demo', '--name', 'eu-production', '--kind', 'production'];
-  expect((await run('projects', 'add-environment', ...rest)).progress).toContain('demo-eu-production already');
+  expect((await run('projects', 'add-environment', ...rest)).progress).toContain('already exists');
   const [made] = (await run(...secretIn('demo', 'staging'))).results.map((line) => JSON.parse(line));
   expect(made).toMatchObject({ environmentId: 'demo-staging', environment: 'development' });
   expect(made.key).toMatch(/^sk_svcapik_test-/);
@@ -106,7 +106,7 @@ it('the projects command sets cap and limit of an environment independently, and
   expect((await limit('--cap', 'none')).environments[0]).toMatchObject({ cap: null, limit: { perSecond: 5 } });
   const above = ['--cap', '500/1000', '--limit', '501/10'];
   const refused = await run('projects', 'limit', '--project', 'demo', '--environment', 'production', ...above);
-  expect(refused).toMatchObject({ code: EXIT.failed, progress: expect.stringContaining('only lowers') });
+  expect(refused).toMatchObject({ code: EXIT.failed, progress: expect.stringContaining('must not be above the cap') });
 });
 
 it('the projects command archives only a project without live keys, after confirmation, and creates nothing in it from then on', async () => {

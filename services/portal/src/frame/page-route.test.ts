@@ -183,6 +183,6 @@ describe('a form', () => {
     const { status, text } = await browser.submit(path, 'add-environment', { environment: 'No "spaces"' });
     expect(status).toBe(400);
     expect(text).toContain('value="No &quot;spaces&quot;"');
-    expect(text).toMatch(/<p class="message failed" role="alert">An environment is called by a-z/);
+    expect(text).toMatch(/<p class="message failed" role="alert">The name of an environment has a-z/);
   });
 });

@@ -158,7 +158,7 @@ it('a body in many packets keeps its own bytes when other large bodies come at t
 
 it('a body of white space and one message takes and counts only the memory of that message while it waits', async () => {
   // Each is charged for its mebibyte.
-  const { post, producer, metrics } = await openGateway({ RATE_LIMIT_BURST: 100_000 });
+  const { post, producer, metrics } = await openGateway({ RATE_LIMIT_BURST: 100_000, PUBLISH_DEADLINE_MS: 20_000 });
   const body = gzipSync(JSON.stringify({ messages: [message()] }).padEnd(LIMIT));
   producer.mode = 'hold';
   const answers = Array.from({ length: 12 }, () => post(body, { 'content-encoding': 'gzip' }));

@@ -30,7 +30,7 @@ it('only an administrator sets a cap, and no limit may exceed it', async () => {
   expect(owner.formOf((await owner.get(path)).text, 'cap')).toBeNull();
   await admin.submit(path, 'cap', { 'per-second': '100', burst: '200' });
   const refused = await owner.submit(path, 'limit', { 'per-second': '101', burst: '200' });
-  expect([refused.status, refused.text.includes('A limit only lowers what the cap allows.')]).toEqual([400, true]);
+  expect([refused.status, refused.text.includes('The limit must not be above the cap.')]).toEqual([400, true]);
   expect(await ratesOf(project.id)).toEqual({ cap: { perSecond: 100, burst: 200 }, limit: null });
 });
 

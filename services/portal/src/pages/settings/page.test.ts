@@ -78,7 +78,7 @@ describe('the settings page', () => {
     const remove = async (id: string) => browser.submit('/settings', 'remove-passkey', { passkey: id });
     const [other, unknown] = [await remove('of-bob'), await remove('unknown')];
     expect([other.status, unknown.status]).toEqual([404, 404]);
-    expect(other.text).toContain('You have no such passkey.');
+    expect(other.text).toContain('Your account has no such passkey.');
     expect((await remove('own')).status).toBe(303);
   });
 
