@@ -3,15 +3,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { ADMIN, callRpc, ROLES, readContract } from '@playline/infra/chain';
 import { until } from '@playline/testkit';
 import { CONTRACT_ABIS } from '@playline/testkit/chain';
-import {
-  type Address,
-  encodeAbiParameters,
-  encodeDeployData,
-  encodeFunctionData,
-  pad,
-  toEventSelector,
-  toHex,
-} from 'viem';
+import { type Address, encodeDeployData, encodeFunctionData, pad, toEventSelector, toHex } from 'viem';
 import { openSockets, writeSlices } from './sockets.ts';
 import type { AttackWorld } from './world.ts';
 
@@ -81,20 +73,20 @@ const unreadAnswers: Attack = {
 /** Sixty-four connections with one public key declare large bodies and send a byte a second. */
 const slowBodies: Attack = {
   name: 'slow bodies of one public key, and of no key',
-  run: async ({ stack, attacker }, seconds) => {
-    const { gateway = '', chainApi = '', chain } = stack.file;
-    const open = async (url: string, path: string, header: string) => {
+  run: async (world, seconds) => {
+    const { stack, attacker } = world;
+    const { gateway = '' } = stack.file;
+    const open = async (url: string, header: string) => {
       const sockets = await openSockets(url, 64);
+      const { host, pathname } = new URL(url);
+      const length = 'content-type: application/json\r\ncontent-length: 1000000';
       for (const socket of sockets)
-        socket.write(
-          `POST ${path} HTTP/1.1\r\nhost: ${new URL(url).host}\r\ncontent-type: application/json\r\ncontent-length: 1000000\r\n${header}\r\n\r\n{`,
-        );
+        socket.write(`POST ${pathname} HTTP/1.1\r\nhost: ${host}\r\n${length}\r\n${header}\r\n\r\n{`);
       return sockets;
     };
-    const mints = `/v1/chains/demo-chain/collections/${chain?.contracts.erc721}/nfts/mint-requests`;
     const sockets = [
-      ...(await open(gateway, '/v1/audience/messages', `x-service-publishable-key: ${attacker.publishable}`)),
-      ...(await open(chainApi, mints, `x-service-api-key: ${attacker.secret}`)),
+      ...(await open(`${gateway}/v1/audience/messages`, `x-service-publishable-key: ${attacker.publishable}`)),
+      ...(await open(mintsUrl(world), `x-service-api-key: ${attacker.secret}`)),
     ];
     for (let second = 0; second < seconds; second++) {
       for (const socket of sockets) if (!socket.destroyed) socket.write(' ');
@@ -106,14 +98,13 @@ const slowBodies: Attack = {
   },
 };
 
+const mintsUrl = ({ stack }: AttackWorld) =>
+  `${stack.file.chainApi}/v1/chains/demo-chain/collections/${stack.file.chain?.contracts.erc721}/nfts/mint-requests`;
 const secondsSince = (startedAt: number) => Math.round((performance.now() - startedAt) / 100) / 10;
 
-async function post(url: string, headers: Record<string, string>, body: unknown): Promise<Response> {
-  return fetch(url, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json', ...headers },
-    body: JSON.stringify(body),
-  });
+function post(url: string, keys: Record<string, string>, body: unknown): Promise<Response> {
+  const headers = { 'content-type': 'application/json', ...keys };
+  return fetch(url, { method: 'POST', headers, body: JSON.stringify(body) });
 }
 
 async function sendAs(rpc: string, transaction: Record<string, unknown>): Promise<Address | null> {
@@ -127,21 +118,16 @@ async function sendAs(rpc: string, transaction: Record<string, unknown>): Promis
 /** One tenant orders mints that cannot be done, until the service refuses; then the operator gives all of them up. */
 const mintFlood: Attack = {
   name: 'mint orders that stay pending, with large metadata',
-  run: async ({ stack, attacker, operate, memoryOf }) => {
-    const { chainApi, chain } = stack.file;
-    const { rpc, signer, contracts } = chain!;
-    const changeRole = (functionName: 'grantRole' | 'revokeRole') =>
-      sendAs(rpc, {
-        to: contracts.erc721,
-        data: encodeFunctionData({
-          abi: CONTRACT_ABIS['demo-erc721'],
-          functionName,
-          args: [ROLES.MINTER_ROLE, signer as Address],
-        }),
-      });
-    const url = `${chainApi}/v1/chains/demo-chain/collections/${contracts.erc721}/nfts/mint-requests`;
+  run: async (world) => {
+    const { stack, attacker, operate, memoryOf } = world;
+    const { rpc, signer, contracts } = stack.file.chain!;
+    const changeRole = (functionName: 'grantRole' | 'revokeRole') => {
+      const args = [ROLES.MINTER_ROLE, signer as Address] as const;
+      const data = encodeFunctionData({ abi: CONTRACT_ABIS['demo-erc721'], functionName, args });
+      return sendAs(rpc, { to: contracts.erc721, data });
+    };
     const owner_address = `0x${'12'.repeat(20)}`;
-    const order = (assets: object[]) => post(url, { 'x-service-api-key': attacker.secret }, { assets });
+    const order = (assets: object[]) => post(mintsUrl(world), { 'x-service-api-key': attacker.secret }, { assets });
     const metadata = { name: 'x', description: 'y'.repeat(15_000) };
     const { nowMb } = memoryOf('redis');
     let accepted = 0;
@@ -150,16 +136,11 @@ const mintFlood: Attack = {
     try {
       const untilMs = performance.now() + FLOOD_MAX_MS;
       while (performance.now() < untilMs && refusal === '') {
-        const assets = Array.from({ length: 50 }, () => ({
-          reference_id: randomUUID(),
-          owner_address,
-          token_id: '424242',
-          metadata,
-        }));
-        const response = await order(assets);
-        if (response.status === 202) accepted += assets.length;
-        else
-          refusal = `${response.status} ${JSON.stringify(((await response.json()) as { details: unknown }).details)}`;
+        const asset = { owner_address, token_id: '424242', metadata };
+        const response = await order(Array.from({ length: 50 }, () => ({ reference_id: randomUUID(), ...asset })));
+        const { details } = (await response.json()) as { details?: unknown };
+        if (response.status === 202) accepted += 50;
+        else refusal = `${response.status} ${JSON.stringify(details)}`;
       }
       if (!refusal.includes('pending_assets'))
         throw new Error(`${accepted} pending assets were accepted, and none was refused for their number: ${refusal}`);
@@ -179,25 +160,25 @@ const mintFlood: Attack = {
   },
 };
 
-/** Beginning of a reference id that takes much memory. */
-const LONG = 'x'.repeat(200);
 /** Pending and settled assets of one project take less. */
 const REDIS_MAX_MB = 96;
 
 /** One tenant orders assets that the minter fails without a request to a node: an amount of 2 of an ERC-721. */
 const failedMintFlood: Attack = {
   name: 'mint orders that fail, with long reference ids',
-  run: async ({ stack, attacker, memoryOf }) => {
-    const { chainApi, chain } = stack.file;
-    const url = `${chainApi}/v1/chains/demo-chain/collections/${chain?.contracts.erc721}/nfts/mint-requests`;
+  run: async (world) => {
+    const { attacker, memoryOf } = world;
     const asset = { owner_address: `0x${'12'.repeat(20)}`, token_id: '1', amount: '2' };
     const before = { redis: memoryOf('redis').nowMb, minter: memoryOf('minter').nowMb };
     const untilMs = performance.now() + FLOOD_MAX_MS;
     let accepted = 0;
     let refusal = '';
     while (performance.now() < untilMs && refusal === '') {
-      const assets = Array.from({ length: 100 }, () => ({ ...asset, reference_id: `${LONG}${randomUUID()}` }));
-      const response = await post(url, { 'x-service-api-key': attacker.secret }, { assets });
+      const assets = Array.from({ length: 100 }, () => ({
+        ...asset,
+        reference_id: `${'x'.repeat(200)}${randomUUID()}`,
+      }));
+      const response = await post(mintsUrl(world), { 'x-service-api-key': attacker.secret }, { assets });
       const body = await response.text();
       if (response.status === 202) accepted += assets.length;
       else if (body.includes('failed_assets')) refusal = `${response.status} failed_assets`;
@@ -211,10 +192,8 @@ const failedMintFlood: Attack = {
 };
 
 async function erase(world: AttackWorld, secret: string, query: string): Promise<string> {
-  const response = await fetch(`${world.stack.file.gateway}/v1/audience/data?${query}`, {
-    method: 'DELETE',
-    headers: { 'x-service-api-key': secret },
-  });
+  const url = `${world.stack.file.gateway}/v1/audience/data?${query}`;
+  const response = await fetch(url, { method: 'DELETE', headers: { 'x-service-api-key': secret } });
   if (response.status !== 202) throw new Error(`an erasure was answered with ${response.status}`);
   return response.headers.get('x-erasure-id') ?? '';
 }
@@ -231,14 +210,9 @@ const linkFlood: Attack = {
     /** Each key has a limit of its own, so both are used. */
     const flood = async (headers: Record<string, string>) => {
       while (performance.now() < untilMs && links < LINKS) {
-        const messages = Array.from({ length: 100 }, () => ({
-          type: 'alias',
-          ...now(),
-          fromId: randomUUID(),
-          fromType: 'custom',
-          toId: 'the-many',
-          toType: 'custom',
-        }));
+        const to = { toId: 'the-many', toType: 'custom' };
+        const toLink = () => ({ type: 'alias', ...now(), fromId: randomUUID(), fromType: 'custom', ...to });
+        const messages = Array.from({ length: 100 }, toLink);
         const response = await post(url, headers, { messages });
         await response.arrayBuffer();
         if (response.ok) links += messages.length;
@@ -282,20 +256,14 @@ const hugeRange: Attack = {
   run: async ({ stack }) => {
     const { chain, chainApi } = stack.file;
     const { rpc } = chain!;
-    const honest = await deploy(
-      rpc,
-      encodeDeployData({
-        abi: CONTRACT_ABIS['consecutive-erc721'],
-        bytecode: readContract('consecutive-erc721').bytecode,
-        args: [ADMIN, 2n],
-      }),
-    );
+    const { bytecode } = readContract('consecutive-erc721');
+    const { 'consecutive-erc721': abi, 'log-emitter': emitterAbi } = CONTRACT_ABIS;
+    const honest = await deploy(rpc, encodeDeployData({ abi, bytecode, args: [ADMIN, 2n] }));
     const emitter = await deploy(rpc, readContract('log-emitter').bytecode);
     const history = `${chainApi}/v1/chains/demo-chain/activity-history?contract_address=${honest}&page_size=200`;
     /** @returns seconds from the transaction to its activity in the history */
     const mint = async (tokenId: bigint) => {
       const startedAt = performance.now();
-      const { 'consecutive-erc721': abi } = CONTRACT_ABIS;
       await sendAs(rpc, {
         to: honest,
         data: encodeFunctionData({ abi, functionName: 'mint', args: [ADMIN, tokenId] }),
@@ -305,27 +273,20 @@ const hugeRange: Attack = {
       return secondsSince(startedAt);
     };
     const usualS = await mint(8n);
+    const word = (value: bigint) => toHex(value, { size: 32 });
     const logs = Array.from({ length: 9 }, (_, index) => ({
-      topics: [
-        CONSECUTIVE,
-        pad(toHex(BigInt(index) * 5_000_000n), { size: 32 }),
-        pad('0x00', { size: 32 }),
-        pad(ADMIN, { size: 32 }),
-      ],
-      data: encodeAbiParameters([{ type: 'uint256' }], [BigInt(index + 1) * 5_000_000n - 1n]),
+      topics: [CONSECUTIVE, word(BigInt(index) * 5_000_000n), word(0n), pad(ADMIN, { size: 32 })],
+      data: word(BigInt(index + 1) * 5_000_000n - 1n),
     }));
-    const { 'log-emitter': abi } = CONTRACT_ABIS;
-    await sendAs(rpc, { to: emitter, data: encodeFunctionData({ abi, functionName: 'emitLogs', args: [logs] }) });
+    const data = encodeFunctionData({ abi: emitterAbi, functionName: 'emitLogs', args: [logs] });
+    await sendAs(rpc, { to: emitter, data });
     const afterS = await mint(9n);
     if (afterS > usualS + 10) throw new Error(`an honest mint took ${afterS} s instead of ${usualS} s`);
     return `an honest mint one block later was served after ${afterS} s; before the attack after ${usualS} s`;
   },
 };
 
-/**
- * Init code that emits `Transfer(0, 1, 1)` and deploys `JUMPDEST PUSH1 0 JUMP`, which uses up the gas of every call:
- * MSTORE(0, 1), LOG3(0, 32, Transfer, 0, 1), MSTORE(0, the code), RETURN(28, 4).
- */
+/** Init code that emits `Transfer(0, 1, 1)` and deploys `JUMPDEST PUSH1 0 JUMP`, which uses up the gas of every call. */
 const ENDLESS = `0x6001600052600160007f${TRANSFER.slice(2)}60206000a3635b6000566000526004601cf3`;
 
 /** Contracts that use up the gas of every call, a new one every two seconds, beside an honest token. */
@@ -338,24 +299,18 @@ const endlessContracts: Attack = {
       (await fetch(`${chainApi}/v1/chains/demo-chain/tokens/${contract}`)).status === 200;
     const hostile: Address[] = [];
     const untilMs = performance.now() + seconds * 1000;
-    const deployAll = async () => {
+    const attack = (async () => {
       while (performance.now() < untilMs) {
         hostile.push(await deploy(rpc, ENDLESS));
         await pause(2000);
       }
-    };
-    const attack = deployAll();
+    })();
     await pause(3000);
-    const honest = await deploy(
-      rpc,
-      encodeDeployData({
-        abi: CONTRACT_ABIS['old-erc20'],
-        bytecode: readContract('old-erc20').bytecode,
-        args: [toHex('Honest', { size: 32 }), toHex('HON', { size: 32 })],
-      }),
-    );
-    const startedAt = performance.now();
     const { 'old-erc20': abi } = CONTRACT_ABIS;
+    const args = [toHex('Honest', { size: 32 }), toHex('HON', { size: 32 })] as const;
+    const { bytecode } = readContract('old-erc20');
+    const honest = await deploy(rpc, encodeDeployData({ abi, bytecode, args }));
+    const startedAt = performance.now();
     await sendAs(rpc, { to: honest, data: encodeFunctionData({ abi, functionName: 'mint', args: [ADMIN, 5n] }) });
     await until('the honest token is described', () => isDescribed(honest), 90_000);
     const took = secondsSince(startedAt);

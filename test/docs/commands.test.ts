@@ -2,11 +2,9 @@ import { spawnSync } from 'node:child_process';
 import { allExamples, type Example, toCommand } from '@playline/api-docs';
 import { describe, expect, it } from 'vitest';
 import { KEY_OF } from '../../services/gateway/src/docs/examples/context.ts';
-import { createGatewayDocs } from '../../services/gateway/src/docs/source.ts';
-import { PUBLIC_URL } from './gateways.ts';
+import { PUBLIC_URL, SOURCE } from './gateways.ts';
 
-const source = createGatewayDocs({ publicUrl: PUBLIC_URL, headerPrefix: 'x-service', nowMs: Date.now() });
-const [first] = source.operations.flatMap(({ examples }) => examples);
+const [first] = SOURCE.operations.flatMap(({ examples }) => examples);
 const hard: Example = {
   ...(first as Example),
   name: 'hard-to-quote',
@@ -28,7 +26,7 @@ function argsOf(command: string): string[] {
 }
 
 describe('a command', () => {
-  it.each([...allExamples(source), hard])('of $name makes curl send exactly the request', ({ request, ...rest }) => {
+  it.each([...allExamples(SOURCE), hard])('of $name makes curl send exactly the request', ({ request, ...rest }) => {
     const { method, target, headers, body } = request;
     expect(argsOf(toCommand({ request, ...rest }, PUBLIC_URL))).toEqual([
       ...['-i', '-X', method, PUBLIC_URL + target],

@@ -25,12 +25,7 @@ export function shownInText(text: string): Shown[] {
 
 interface CollectionItem {
   item?: CollectionItem[];
-  request?: {
-    method: string;
-    url: { raw: string };
-    header: { key: string; value: string }[];
-    body?: { raw: string };
-  };
+  request?: { method: string; url: { raw: string }; header: { key: string; value: string }[]; body?: { raw: string } };
   response?: { code: number; body: string }[];
 }
 export interface Collection extends CollectionItem {

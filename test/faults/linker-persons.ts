@@ -5,30 +5,21 @@ import type { ServiceProcess } from './world/service-process.ts';
 import type { Trial } from './world/trial.ts';
 import { waitFor } from './world/wait.ts';
 
-/** A decision is published, consumed and written before a view shows it. A rebuilt graph is read from the beginning. */
-const SEEN_MAX_MS = 90_000;
-
 /** Persons whose links and events a trial knows, in addition to those of the traffic. */
 export interface Persons {
   /** Links a visitor with a player, with an event of each. */
   identify(name: string): Promise<void>;
   /** Links a Steam account with a player, with an event of the account. */
   alias(name: string): Promise<void>;
-  /**
-   * Waits until all events of each name belong to one person.
-   * @throws Error when they do not, or when two names share a person
-   */
+  /** Waits until all events of each name belong to one person. @throws Error when two names share a person */
   assertWhole(names: readonly string[], eventsEach: number): Promise<void>;
 }
 
-export interface Sender {
-  readonly gateway: ServiceProcess;
-  /** Publishable key. */
-  readonly key: string;
-}
-
-/** @param sender called for each message, because the key may have changed */
-export function createPersons({ world, ledger, environmentId }: Trial, sender: () => Sender): Persons {
+/** @param sender returns gateway and publishable key; called for each message, because the key may have changed */
+export function createPersons(
+  { world, ledger, environmentId }: Trial,
+  sender: () => { gateway: ServiceProcess; key: string },
+): Persons {
   const deliver = async (messages: readonly object[]) => {
     const whole = messages.map((message) => ({ messageId: ledger.newId(), surface: 'web', ...message }));
     const ids = whole.map(({ messageId }) => messageId);
@@ -69,7 +60,7 @@ export function createPersons({ world, ledger, environmentId }: Trial, sender: (
         const found = (await read()).map((row) => row.slice(0, 3));
         return JSON.stringify(found) === JSON.stringify(expected);
       };
-      await waitFor(`the events of ${names} are one person's each`, isWhole, SEEN_MAX_MS);
+      await waitFor(`the events of ${names} are one person's each`, isWhole);
       const keys = new Set((await read()).map((row) => row[3]));
       assert.equal(keys.size, names.length, 'different persons');
     },

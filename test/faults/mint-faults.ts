@@ -2,17 +2,12 @@ import type { Stores } from '@playline/testkit';
 import { runCampaign } from '../../services/minter/src/test/campaign.ts';
 import { runStorm } from '../../services/minter/src/test/mint-storm.ts';
 import { type Minting, openMinting } from '../../services/minter/src/test/open-minting.ts';
-import { addFailure, addSeed, createRow, type Row, type SeedEnd } from './world/report.ts';
-import type { WriterTrial } from './writer-faults.ts';
+import { createRow, type FaultTrial, type Row, type SeedEnd, tryAlone } from './world/report.ts';
 
-/**
- * A fault of the minter. In its results, `sent` counts requests, `acknowledged` counts states, and `rows` counts tokens
- * on the chain.
- */
+/** A fault of the minter. `sent` counts requests, `acknowledged` counts states, `rows` counts tokens on the chain. */
 interface MintFault {
   readonly fault: number;
   readonly tried: string;
-  /** @returns functions that try one seed, and that close everything */
   open(stores: () => Promise<Stores>): { try(seed: number): Promise<SeedEnd>; close(): Promise<void> };
 }
 
@@ -70,21 +65,10 @@ function openOnBrokers(stores: () => Promise<Stores>): ReturnType<MintFault['ope
 export function createMintTrials(
   stores: () => Promise<Stores>,
   { isChosen, seeds }: { readonly isChosen: (row: Pick<Row, 'fault' | 'tried'>) => boolean; readonly seeds: number },
-): WriterTrial[] {
+): FaultTrial[] {
   return FAULTS.filter(isChosen).map((fault) => {
     const row = createRow(fault, seeds);
     const opened = fault.open(stores);
-    return {
-      row,
-      trySeed: async (seed) => {
-        try {
-          return addSeed(row, seed, await opened.try(seed));
-        } catch (error) {
-          addFailure(row, seed, error);
-          return `fault ${row.fault}, FAULT_SEED=${seed} (${row.tried}): ${error instanceof Error ? error.stack : error}`;
-        }
-      },
-      close: () => opened.close(),
-    };
+    return { row, trySeed: (seed) => tryAlone(row, seed, () => opened.try(seed)), close: () => opened.close() };
   });
 }

@@ -25,7 +25,7 @@ export async function overloadPartition(rig: WriterRig, seed: number): Promise<R
   try {
     await until('the writer is ready', () => writer.isReady(), WAIT_MAX_MS);
     await rig.publish([rig.toRecord(messageRecordOf('hot', { environmentId }), hotKey)]);
-    const hot = await partitionOfRecord(rig, hotKey);
+    const { partition: hot } = (await rig.read(rig.messages)).find((record) => record.key?.equals(hotKey))!;
     const released = Promise.withResolvers<void>();
     const isHot = (token: string) => token.startsWith(`${rig.messages}|${hot}|`);
     writer.clickhouse.watch = { arrived: (token) => (isHot(token) ? released.promise : undefined) };
@@ -37,7 +37,7 @@ export async function overloadPartition(rig: WriterRig, seed: number): Promise<R
       await rig.publish(run);
       await until('the others keep up', async () => (await lagOfOthers(rig, hot)) === 0, WAIT_MAX_MS);
     }
-    const waiting = await lagOf(rig, hot);
+    const waiting = (await lagsOf(rig)).get(hot) ?? 0;
     assert.ok(waiting > CALL_RECORDS, 'the hot partition is blocked');
     released.resolve();
     await assertExact(rig);
@@ -51,19 +51,11 @@ export async function overloadPartition(rig: WriterRig, seed: number): Promise<R
   }
 }
 
-async function partitionOfRecord(rig: WriterRig, key: Buffer): Promise<number> {
-  const found = (await rig.read(rig.messages)).find((record) => record.key?.equals(key));
-  assert.ok(found, 'the first record of the hot identity');
-  return found.partition;
-}
-
 async function lagsOf({ reader, group, messages }: WriterRig): Promise<Map<number, number>> {
   const committed = await reader.committed(group, messages);
   const bounds = await reader.bounds(messages);
   return new Map(bounds.map(({ partition, end }) => [partition, end - (committed.get(partition) ?? 0)]));
 }
-
-const lagOf = async (rig: WriterRig, partition: number) => (await lagsOf(rig)).get(partition) ?? 0;
 
 async function lagOfOthers(rig: WriterRig, hot: number): Promise<number> {
   return [...(await lagsOf(rig))].reduce((sum, [partition, lag]) => sum + (partition === hot ? 0 : lag), 0);

@@ -2,10 +2,7 @@ import { once } from 'node:events';
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 
-/**
- * Callbacks for commits that pass a gate. A returned promise delays the commit and everything after it on the
- * connection.
- */
+/** Callbacks for commits. A returned promise delays the commit and everything after it on the connection. */
 export interface CommitWatch {
   /** Which commits to watch: of transactions, or of offsets when absent. */
   readonly of?: 'transactions';
@@ -72,7 +69,7 @@ export async function openKafkaGate(brokers: readonly string[]): Promise<KafkaGa
   return gate;
 }
 
-interface Way {
+interface Connection {
   readonly client: Socket;
   readonly upstream: Socket;
   readonly gate: KafkaGate;
@@ -82,11 +79,8 @@ interface Way {
 /** An answer that takes longer is a fetch that waits for records. */
 const ANSWER_MAX_MS = 2_000;
 
-/**
- * Passes both directions of one connection. If the process dies while the gate holds a request, the request is still
- * sent when the hold ends.
- */
-async function pass({ client, upstream, rewrite, gate }: Way): Promise<void> {
+/** Passes both directions of one connection. A held request is sent when the hold ends, even if the process is dead. */
+async function pass({ client, upstream, rewrite, gate }: Connection): Promise<void> {
   const requested: number[] = [];
   let onAnswer = () => {};
   const isCommit = (api: number | undefined) =>

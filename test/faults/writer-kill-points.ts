@@ -61,8 +61,7 @@ export interface Trap {
 }
 
 /**
- * Stops a writer at a point. The writer itself is unchanged: its request, or the answer to it, waits at a gate with
- * everything after it.
+ * Stops a writer at a point, where its request, or the answer to it, waits at a gate.
  * @param options.passages how often the writer passes the point before
  * @param options.breaksOff whether the connection to ClickHouse breaks on release
  */

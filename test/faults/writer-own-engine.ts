@@ -11,7 +11,6 @@ import { loadSecrets } from '../../infra/local/secrets.ts';
 export interface OwnEngine {
   /** Address with the operator's account. */
   readonly address: Stores['clickhouse'];
-  /** The accounts for analysts. */
   readonly analysts: readonly Readonly<{ user: string; password: string }>[];
   /** Folder of its tables. */
   readonly dataFolder: string;
@@ -23,7 +22,7 @@ export interface OwnEngine {
 }
 
 export interface OwnEngineOptions {
-  /** Memory limit of the whole server; production's when absent. */
+  /** Of the whole server; production's when absent. */
   readonly memoryMaxBytes?: number;
   /** Prepares the folder for its tables, such as a small disk. @returns a function that undoes it */
   readonly prepareData?: (folder: string) => () => void;

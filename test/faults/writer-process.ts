@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { freePorts } from '@playline/infra/ports';
@@ -8,15 +8,12 @@ import { type KafkaGate, openKafkaGate } from './writer-kafka-gate.ts';
 
 /** A service as a separate process that reaches Kafka and ClickHouse through its own gates. */
 export interface GatedProcess {
-  readonly pid: number;
   readonly kafka: KafkaGate;
   readonly clickhouse: ClickHouseGate;
   /** Whether it has ended, for any reason. */
   readonly gone: boolean;
   isReady(): Promise<boolean>;
-  /** Its metrics as text. */
   metrics(): Promise<string>;
-  /** Sends a signal without waiting for anything. */
   signal(signal: NodeJS.Signals): void;
   /** Kills it immediately. Resolves when it has ended. Its gates stay open, with everything that they hold. */
   kill(): Promise<void>;
@@ -29,7 +26,6 @@ export interface GatedProcess {
 export interface GatedProcessOptions {
   /** Path from the top of the repository. */
   readonly file: string;
-  /** Its command line arguments. */
   readonly args?: readonly string[];
   /** The brokers behind the gate. */
   readonly brokers: readonly string[];
@@ -60,7 +56,12 @@ export async function startGatedProcess(options: GatedProcessOptions): Promise<G
     stdio: ['ignore', 'ignore', 'inherit'],
   });
   const isGone = () => child.exitCode !== null || child.signalCode !== null;
-  const end = (signal: NodeJS.Signals) => endChild(child, signal);
+  const end = async (signal: NodeJS.Signals) => {
+    if (isGone()) return child.exitCode;
+    const exit = once(child, 'exit');
+    child.kill(signal);
+    return (await exit)[0] as number | null;
+  };
   const get = (path: string) =>
     fetch(`http://127.0.0.1:${adminPort}/${path}`, { signal: AbortSignal.timeout(REQUEST_MAX_MS) });
   // These processes must not outlive the test process.
@@ -68,7 +69,6 @@ export async function startGatedProcess(options: GatedProcessOptions): Promise<G
   process.once('exit', atExit);
   child.once('exit', () => process.removeListener('exit', atExit));
   return {
-    pid: child.pid ?? 0,
     kafka,
     clickhouse,
     get gone() {
@@ -84,11 +84,4 @@ export async function startGatedProcess(options: GatedProcessOptions): Promise<G
       await Promise.all([kafka.close(), clickhouse.close()]);
     },
   };
-}
-
-async function endChild(child: ChildProcess, signal: NodeJS.Signals): Promise<number | null> {
-  if (child.exitCode !== null || child.signalCode !== null) return child.exitCode;
-  const exit = once(child, 'exit');
-  child.kill(signal);
-  return (await exit)[0] as number | null;
 }

@@ -1,10 +1,18 @@
 import { describe, expect, it } from 'vitest';
 import { sentMessages } from '../../../services/gateway/src/test/open-gateway.ts';
-import { type DocsPage, formOf, type Look, outcomeOf, sendForm, useBrowser, visitDocs } from './visit-docs.ts';
+import {
+  type DocsPage,
+  fillKey,
+  formOf,
+  outcomeOf,
+  sendButton,
+  sendForm,
+  useBrowser,
+  visitDocs,
+} from './visit-docs.ts';
 
 useBrowser();
 
-const WIDE: Look = { width: 1280, scheme: 'light' };
 const INGEST = 'Ingest messages';
 const ERASE = 'Erase data for an identity';
 
@@ -13,22 +21,18 @@ const idsSent = ({ gateway }: DocsPage) =>
   sentMessages(gateway.producer).map(({ messageId }) => Buffer.from(messageId).toString('hex'));
 
 async function openWithKey(): Promise<DocsPage> {
-  const opened = await visitDocs('/docs/reference', WIDE);
-  await formOf(opened.page, INGEST)
-    .getByLabel(/publishable/i)
-    .fill(opened.gateway.key);
+  const opened = await visitDocs('/docs/reference');
+  await fillKey(formOf(opened.page, INGEST), opened.gateway);
   return opened;
 }
 
 describe('the first page', () => {
   it('shows the name of the product, and sends a first event when only one key is typed', async () => {
-    const opened = await visitDocs('/docs', WIDE);
+    const opened = await visitDocs('/docs');
     const { page, gateway } = opened;
     expect(await page.getByRole('heading', { level: 1 }).textContent()).toBe('Playline');
     expect(await page.getByRole('heading', { level: 2 }).first().textContent()).toBe('Send your first event');
-    await formOf(page, INGEST)
-      .getByLabel(/publishable/i)
-      .fill(gateway.key);
+    await fillKey(formOf(page, INGEST), gateway);
     expect(await sendForm(formOf(page, INGEST))).toMatch(/\b200\b/);
     expect(idsSent(opened)).toHaveLength(1);
   });
@@ -36,19 +40,13 @@ describe('the first page', () => {
 
 describe('a key in a form', () => {
   it('is typed once for all forms, and is filled in on the next page of the tab', async () => {
-    const { page, gateway } = await visitDocs('/docs', WIDE);
-    await formOf(page, INGEST)
-      .getByLabel(/publishable/i)
-      .fill(gateway.key);
+    const { page, gateway } = await visitDocs('/docs');
+    await fillKey(formOf(page, INGEST), gateway);
     await page.goto(`${gateway.url}/docs/reference`);
     for (const summary of [INGEST, 'Get tracking consent', 'Update tracking consent']) {
-      expect(
-        await formOf(page, summary)
-          .getByLabel(/publishable/i)
-          .inputValue(),
-        summary,
-      ).toBe(gateway.key);
-      expect(await sendForm(formOf(page, summary)), summary).toMatch(/\b20[04]\b/);
+      const form = formOf(page, summary);
+      expect(await form.getByLabel(/publishable/i).inputValue(), summary).toBe(gateway.key);
+      expect(await sendForm(form), summary).toMatch(/\b20[04]\b/);
     }
   });
 
@@ -60,7 +58,7 @@ describe('a key in a form', () => {
     await erase.getByLabel(/secret|api-key/i).fill(gateway.secretKey);
     await erase.getByLabel(/userId/).fill('u-1');
     await sendForm(formOf(page, INGEST));
-    await erase.getByRole('button', { name: /^Send/ }).click();
+    await sendButton(erase).click();
     await page.getByRole('dialog').getByRole('button', { name: 'Erase' }).click();
     expect(await outcomeOf(erase)).toMatch(/\b202\b/);
     const stores = JSON.parse(
@@ -70,12 +68,8 @@ describe('a key in a form', () => {
     expect(stores.slice(1)).toEqual([{}, '']);
     expect(addresses.join()).not.toMatch(new RegExp(`${gateway.key}|${gateway.secretKey}`));
     await page.reload();
-    expect(
-      await formOf(page, ERASE)
-        .getByLabel(/secret|api-key/i)
-        .inputValue(),
-    ).toBe('');
-    expect(await formOf(page, ERASE).textContent()).toContain('forgotten');
+    expect(await erase.getByLabel(/secret|api-key/i).inputValue()).toBe('');
+    expect(await erase.textContent()).toContain('forgotten');
     expect(await formOf(page, INGEST).textContent()).toContain('until you close this tab');
   });
 });
@@ -108,12 +102,10 @@ describe('the button Send', () => {
   });
 
   it('creates ids also on a page without HTTPS', async () => {
-    const opened = await visitDocs('/docs/reference', WIDE);
+    const opened = await visitDocs('/docs/reference');
     await opened.page.addInitScript('delete Crypto.prototype.randomUUID');
     await opened.page.reload();
-    await formOf(opened.page, INGEST)
-      .getByLabel(/publishable/i)
-      .fill(opened.gateway.key);
+    await fillKey(formOf(opened.page, INGEST), opened.gateway);
     for (let round = 0; round < 2; round++) expect(await sendForm(formOf(opened.page, INGEST))).toMatch(/\b200\b/);
     expect(new Set(idsSent(opened)).size).toBe(2);
   });
@@ -121,23 +113,21 @@ describe('the button Send', () => {
 
 describe('a form for an erasure', () => {
   it('the form requests confirmation first, and does nothing when the reader cancels', async () => {
-    const { page, gateway } = await visitDocs('/docs/reference', WIDE);
+    const { page, gateway } = await visitDocs('/docs/reference');
     const form = formOf(page, ERASE);
     await form.getByLabel(/secret|api-key/i).fill(gateway.secretKey);
     await form.getByLabel(/userId/).fill('u-1');
     let deletes = 0;
-    page.on('request', (request) => {
-      if (request.method() === 'DELETE') deletes++;
-    });
+    page.on('request', (request) => request.method() === 'DELETE' && deletes++);
     const dialog = page.getByRole('dialog');
     for (const refuse of [() => page.keyboard.press('Escape'), () => page.keyboard.press('Enter')]) {
-      await form.getByRole('button', { name: /^Send/ }).click();
+      await sendButton(form).click();
       expect(await dialog.textContent()).toContain('userId=u-1');
       await refuse();
       await dialog.waitFor({ state: 'hidden' });
     }
     expect(deletes).toBe(0);
-    await form.getByRole('button', { name: /^Send/ }).click();
+    await sendButton(form).click();
     await dialog.getByRole('button', { name: 'Erase' }).click();
     expect(await outcomeOf(form)).toMatch(/\b202\b/);
     expect(deletes).toBe(1);
@@ -151,7 +141,7 @@ describe('the answer in a form', () => {
   ] as const)('is visible on a screen of %i pixels %s its request', async (width, side) => {
     const { page, gateway } = await visitDocs('/docs/reference', { width, scheme: 'light' });
     const form = formOf(page, INGEST);
-    await form.getByLabel(/publishable/i).fill(gateway.key);
+    await fillKey(form, gateway);
     await sendForm(form);
     const request = await form.getByLabel(/Body/).boundingBox();
     const answer = await form.getByRole('region', { name: /^Answer/ }).boundingBox();

@@ -1,11 +1,8 @@
 import { createDocuments } from '@playline/api-docs';
 import { describe, expect, it } from 'vitest';
-import { createGatewayDocs } from '../../../services/gateway/src/docs/source.ts';
-import { PUBLIC_URL } from '../gateways.ts';
+import { SOURCE } from '../gateways.ts';
 
-const documents = createDocuments(
-  createGatewayDocs({ publicUrl: PUBLIC_URL, headerPrefix: 'x-service', nowMs: Date.now() }),
-);
+const documents = createDocuments(SOURCE);
 
 describe('a limit in bytes', () => {
   it('is stated in units that people use, in every document', () => {

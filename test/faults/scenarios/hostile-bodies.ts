@@ -26,13 +26,9 @@ const ids = (messages: readonly SmallMessage[]) => messages.map(({ messageId }) 
 function refusedBodies({ ledger, key }: Trial): HostileBody[] {
   const names = { keyHeader: KEY_HEADER, publishableKey: key, secretKey: null };
   const probes = createProbes({ run: ledger.run, ledger: ledger.outcomes, ...names });
-  const rejected = (name: string, body: string): HostileBody => ({
-    name,
-    body,
-    status: 400,
-    stored: [],
-    batch: [1, 1],
-  });
+  const rejected = (name: string, body: string): HostileBody => {
+    return { name, body, status: 400, stored: [], batch: [1, 1] };
+  };
   const text = bodyOf([smallMessage('track')]);
   return [
     ...probes.map(({ toBody, ...probe }) => ({ ...probe, body: toBody(), stored: [] })),

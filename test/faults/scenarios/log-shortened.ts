@@ -14,17 +14,11 @@ const OFFSETS_MIN = 10;
 /** The first segment. It is cut in the middle, so something of the log stays. */
 const SEGMENT = '00000000000000000000.log';
 
-interface Cut {
-  readonly partition: number;
-  /** End of the log before the cut. */
-  readonly end: number;
-}
-
 /**
- * Cuts off the end of logs, like a power loss before the broker's writes reached the disk. The broker is stopped while
- * its files are cut, and then killed, so that it finds the cut files when the stack restarts it.
+ * Cuts off the end of logs, like a power loss before the broker's writes reached the disk. The stack restarts the
+ * broker, which finds the cut files.
  */
-async function cutLogs({ world, random }: Trial): Promise<Cut[]> {
+async function cutLogs({ world, random }: Trial): Promise<{ partition: number }[]> {
   const topic = world.deployment.topicPrefix + TOPICS.messages.name;
   const bounds = await world.log.bounds(topic);
   const cuts = bounds.filter(({ start, end }) => end - start >= OFFSETS_MIN).slice(0, random.integer(1, bounds.length));
@@ -50,11 +44,8 @@ const partitionsOf = async (world: World) => {
   return partitions;
 };
 
-/**
- * Accepts the shortened log for every paused partition, with the command that the log line names.
- * @returns the partitions and their reasons
- */
-async function acceptAll(world: World, cuts: readonly Cut[]): Promise<Reached> {
+/** Accepts the shortened log for every paused partition. @returns the number of partitions by reason */
+async function acceptAll(world: World, cuts: readonly { partition: number }[]): Promise<Reached> {
   const all = await partitionsOf(world);
   const paused = all.filter(({ obstacle }) => obstacle !== null);
   assert.deepEqual(
@@ -63,14 +54,9 @@ async function acceptAll(world: World, cuts: readonly Cut[]): Promise<Reached> {
     `the paused partitions are those that were cut: ${JSON.stringify(all)}`,
   );
   for (const { topic, partition } of paused) {
+    const group = ['--group', world.groupOf('event-writer')];
     const at = ['--topic', topic, '--partition', String(partition)];
-    const { code, stdout, stderr } = await operate(world, [
-      'offsets',
-      'accept',
-      '--group',
-      world.groupOf('event-writer'),
-      ...at,
-    ]);
+    const { code, stdout, stderr } = await operate(world, ['offsets', 'accept', ...group, ...at]);
     assert.equal(code, 0, `${stdout}${stderr}`);
   }
   const count = (kind: string) => paused.filter(({ finding }) => finding.kind === kind).length;

@@ -21,14 +21,6 @@ import type { World } from '../world/world.ts';
 
 const SECRET_HEADER = 'x-service-api-key';
 const CONSENT_PATH = '/v1/audience/tracking-consent';
-/** How long answers about an erased person are watched after Redis answers again. */
-const WATCHED_MS = 3_000;
-const SAMPLE_MS = 25;
-/** The gateway answers one address up to 100 times a second. */
-const READ_EVERY_MS = 20;
-/** Longer than Redis takes to write its log to the file. */
-const WRITTEN_MS = 1_500;
-
 const folderOf = (world: World) => join(world.stack.paths.state, 'data', 'redis', 'appendonlydir');
 
 /** Replaces the files of Redis while it is stopped, and kills it. The stack starts it again. */
@@ -44,13 +36,12 @@ async function goBack(world: World, replaceFiles: () => void): Promise<void> {
 function openSizes(world: World) {
   const sizes: { atMs: number; file: string; bytes: number }[] = [];
   const sample = () => {
-    const last = readdirSync(folderOf(world)).filter((name) => name.endsWith('.incr.aof'));
-    for (const name of last) {
+    for (const name of readdirSync(folderOf(world)).filter((name) => name.endsWith('.incr.aof'))) {
       const file = join(folderOf(world), name);
       sizes.push({ atMs: performance.now(), file, bytes: statSync(file).size });
     }
   };
-  const timer = setInterval(sample, SAMPLE_MS);
+  const timer = setInterval(sample, 25);
   return {
     close: () => clearInterval(timer),
     /** Cuts off what was appended in the milliseconds before the last write. @returns the number of bytes */
@@ -96,10 +87,8 @@ async function createErased({ world, key }: Trial, { gateway, secret }: Access) 
     { ...common(), type: 'track', eventName: 'gone', ...user },
   ];
   const consent = JSON.stringify({ anonymousId, status: 'full', source: 'faults' });
-  await waitFor('messages are taken', async () => {
-    const answer = await call(MESSAGES_PATH, { method: 'POST', body: JSON.stringify({ messages }) });
-    return answer.status === 200;
-  });
+  const body = JSON.stringify({ messages });
+  await waitFor('messages are taken', async () => (await call(MESSAGES_PATH, { method: 'POST', body })).status === 200);
   await waitFor('the consent is taken', async () => (await call(CONSENT_PATH, { method: 'PUT', body: consent })).ok);
   return {
     /** The status that the gateway answers; a number when it answers none. */
@@ -116,19 +105,17 @@ async function createErased({ world, key }: Trial, { gateway, secret }: Access) 
         return answer.headers.get('x-erasure-id');
       });
       const receipts = `SELECT count() FROM erasure_receipts WHERE erasure_id = '${id}'`;
-      await waitFor(
-        'there is a receipt',
-        async () => (await rowsOf(world.deployment.engine, receipts))[0]?.[0] === '1',
-      );
+      const isStored = async () => (await rowsOf(world.deployment.engine, receipts))[0]?.[0] === '1';
+      await waitFor('there is a receipt', isStored);
       return id;
     },
   };
 }
 
 interface Back {
-  /** Called before the erasure, and when all writes until then are in the file. */
+  /** Called before the erasure, when all writes until then are in the file. */
   remember(): void;
-  /** Called after the receipt. @returns counts of what took effect */
+  /** Called after the receipt. */
   goBack(): Promise<Reached>;
 }
 
@@ -180,19 +167,18 @@ async function tryLoss(trial: Trial, access: Access, back: Back) {
   const erased = await createErased(trial, access);
   await settle(trial.world);
   assert.equal(await awaitConsent(erased), 'full');
-  await delay(WRITTEN_MS);
+  // Longer than Redis takes to write its log to the file.
+  await delay(1_500);
   back.remember();
   const erasureId = await erased.erase();
   const reached = await back.goBack();
   const answers = new Set<string | number>();
   answers.add(await awaitConsent(erased));
-  for (const endMs = performance.now() + WATCHED_MS; performance.now() < endMs; await delay(READ_EVERY_MS))
+  // The gateway answers one address up to 100 times a second.
+  for (const endMs = performance.now() + 3_000; performance.now() < endMs; await delay(20))
     answers.add(await erased.readConsent());
-  assert.deepEqual(
-    [...answers].filter((answer) => typeof answer === 'string'),
-    ['not_set'],
-    'consents of an erased person',
-  );
+  const consents = [...answers].filter((answer) => typeof answer === 'string');
+  assert.deepEqual(consents, ['not_set'], 'consents of an erased person');
   return { erased, erasureId, reached };
 }
 

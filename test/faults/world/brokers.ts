@@ -16,10 +16,7 @@ export interface PartitionState {
   readonly inSync: readonly number[];
 }
 
-/**
- * Sends requests to single brokers of a cluster, because others may be stopped. Ids count from 1 in the order of the
- * addresses.
- */
+/** Sends requests to single brokers of a cluster, because others may be stopped. Ids count from 1. */
 export interface Brokers {
   /** State of each partition as the broker `broker` knows it. */
   partitionsOf(topic: string, broker: number): Promise<PartitionState[]>;
@@ -39,16 +36,8 @@ const CONTROLLER = 1;
 type Metadata = ReturnType<typeof metadataV12.parseResponse>;
 
 function toConnect(addresses: readonly string[]) {
-  const clients = addresses.map(
-    (address) =>
-      new Base({
-        clientId: 'faults',
-        bootstrapBrokers: [address],
-        requestTimeout: REQUEST_TIMEOUT_MS,
-        connectTimeout: REQUEST_TIMEOUT_MS,
-        retries: 0,
-      }),
-  );
+  const bounds = { requestTimeout: REQUEST_TIMEOUT_MS, connectTimeout: REQUEST_TIMEOUT_MS, retries: 0 };
+  const clients = addresses.map((address) => new Base({ clientId: 'faults', bootstrapBrokers: [address], ...bounds }));
   const connect = (id: number) =>
     new Promise<Connection>((resolve, reject) => {
       const [host = '', port = ''] = addresses[id - 1]?.split(':') ?? [];

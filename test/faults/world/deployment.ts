@@ -7,10 +7,8 @@ import { applyTopics, dropTopics } from '@playline/infra/kafka';
 import type { Stack } from '@playline/infra/local';
 import { openRedisPeople } from '@playline/people/redis';
 import { Redis } from 'ioredis';
-import { query, type Engine } from './clickhouse.ts';
+import { type Engine, query } from './clickhouse.ts';
 import { waitFor } from './wait.ts';
-
-const KEY_PREFIX = 'svcapik';
 
 /** Topics, tables and environments with keys, for the services. Seeds share a deployment until one of them fails. */
 export interface Deployment {
@@ -24,10 +22,10 @@ export interface Deployment {
   leave(): Promise<void>;
 }
 
-/** Three for each topic: each member of a group and each broker of a cluster has one, and the broker few to make. */
+/** One for each member of a group and each broker of a cluster. */
 const PARTITIONS = 3;
 
-/** Makes a database with every table. Tests have a quicker way than the SQL files, one after the other. */
+/** Makes a database with every table. Tests have a quicker way than the SQL files. */
 export type MakeTables = (engine: Engine) => Promise<unknown>;
 
 /** Creates a deployment directly on the stores, not through the wires. */
@@ -55,7 +53,7 @@ export async function openDeployment(stack: Stack, makeTables: MakeTables = appl
         environment: 'production',
         kind: 'publishable',
       } as const;
-      return (await createKey({ store: createUnloggedStore(keys), prefix: KEY_PREFIX }, owner)).key;
+      return (await createKey({ store: createUnloggedStore(keys), prefix: 'svcapik' }, owner)).key;
     },
     leave: () => keys.close(),
     close: async () => {

@@ -11,10 +11,7 @@ export interface PortPool {
 /** Four for wires, and two for each of a dozen processes. */
 const PORTS = 36;
 
-/**
- * Reserves a block of ports for this world, below the ephemeral ports. An ephemeral port could be taken while a store
- * is down, or a client could even connect to itself there.
- */
+/** Reserves ports below the ephemeral ports, because an ephemeral port could be taken while a store is down. */
 export async function openPortPool(folder: string): Promise<PortPool> {
   const names = Array.from({ length: PORTS }, (_, index) => `faults-${index}`);
   const { ports, guard } = await claimPorts(names, { paths: stackPathsOf(join(folder, 'ports')), environment: {} });

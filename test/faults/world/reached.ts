@@ -1,9 +1,6 @@
 /**
- * The results of a seed by name, such as `{ kills: 2, 'away s': 6.1 }`.
- *
- * A name that ends with a unit (` ms`, ` s`, ` MiB`) is a duration or a size, and the greatest of all seeds is
- * reported. Every other value counts how often something took effect, and seeds are added up. A count of 0 means that
- * this part of the fault did not take effect. What a seed did not choose has no name.
+ * The results of a seed by name, such as `{ kills: 2, 'away s': 6.1 }`. Of names with a unit (` ms`, ` s`, ` MiB`) the
+ * greatest is reported. All others are counts and added up; 0 means that this part of the fault did not take effect.
  */
 export type Reached = Readonly<Record<string, number>>;
 

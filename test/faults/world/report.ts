@@ -13,10 +13,7 @@ export interface Row {
   readonly tried: string;
   /** Number of seeds to try. */
   readonly requested: number;
-  /**
-   * Number of seeds in which the fault took effect and all promises held. All numbers below, except the last two, are
-   * about these seeds.
-   */
+  /** Number of seeds in which the fault took effect and all promises held. The next five are about these seeds. */
   done: number;
   reached: Reached;
   sent: number;
@@ -31,18 +28,24 @@ export interface Row {
   readonly failures: Exception[];
 }
 
+/** A fault that is tried seed by seed. */
+export interface FaultTrial {
+  readonly row: Row;
+  /** Tries a seed and notes the result in the row. @returns the result as text */
+  trySeed(seed: number): Promise<string>;
+  close(): Promise<void>;
+}
+
 /** Final counts of one seed. */
 export type SeedEnd = Pick<Row, 'reached' | 'sent' | 'acknowledged' | 'published' | 'rows'>;
 
 /** Thrown when an acknowledged message is missing, or something is stored twice. */
 export class BrokenPromise extends Error {
   override readonly name = 'BrokenPromise';
-  readonly lost: number;
-  readonly doubled: number;
+  readonly counts: { lost: number; doubled: number };
   constructor(text: string, counts: { lost: number; doubled: number }) {
     super(text);
-    this.lost = counts.lost;
-    this.doubled = counts.doubled;
+    this.counts = counts;
   }
 }
 
@@ -64,10 +67,7 @@ export function addSeed(row: Row, seed: number, end: SeedEnd): string {
   }
   row.done += 1;
   row.reached = addReached(row.reached, end.reached);
-  row.sent += end.sent;
-  row.acknowledged += end.acknowledged;
-  row.published += end.published;
-  row.rows += end.rows;
+  for (const name of ['sent', 'acknowledged', 'published', 'rows'] as const) row[name] += end[name];
   return `done: ${text}`;
 }
 
@@ -76,8 +76,21 @@ export function addFailure(row: Row, seed: number, error: unknown): void {
   row.failures.push({ seed, text: error instanceof Error ? error.message : String(error) });
   const broken = error instanceof Error && error.cause instanceof BrokenPromise ? error.cause : error;
   if (!(broken instanceof BrokenPromise)) return;
-  row.lost += broken.lost;
-  row.doubled += broken.doubled;
+  row.lost += broken.counts.lost;
+  row.doubled += broken.counts.doubled;
+}
+
+/** Tries a seed of a fault. @param run returns what took effect, and throws when a promise is broken */
+export async function tryAlone(row: Row, seed: number, run: () => Promise<SeedEnd>): Promise<string> {
+  try {
+    return addSeed(row, seed, await run());
+  } catch (error) {
+    addFailure(row, seed, error);
+    const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
+    // The error of a trial names the fault and the seed itself.
+    if (error instanceof Error && error.message.startsWith('fault ')) return error.message;
+    return `fault ${row.fault}, FAULT_SEED=${seed} (${row.tried}): ${text}`;
+  }
 }
 
 const begunOf = ({ done, notReached, failures }: Row) => done + notReached.length + failures.length;

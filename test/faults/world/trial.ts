@@ -6,7 +6,7 @@ import { createLedger, type Ledger } from './ledger.ts';
 import type { Reached } from './reached.ts';
 import type { SeedEnd } from './report.ts';
 import type { ServiceName, ServiceProcess } from './service-process.ts';
-import { openTraffic, type Traffic, type TrafficOptions } from './traffic.ts';
+import { Traffic, type TrafficOptions } from './traffic.ts';
 import type { Crew, World } from './world.ts';
 
 /** One run of one scenario with one seed. */
@@ -41,15 +41,9 @@ export interface Scenario {
   readonly brokers?: number;
   /** Number of processes of the consuming services; default: one each. */
   readonly crew?: Crew;
-  /**
-   * True when the log is replaced. Rows of the old log then have offsets of the new one, so rows cannot be compared
-   * with the log.
-   */
+  /** True when the log is replaced, so that offsets of rows cannot be compared with the log. */
   readonly replacesLog?: true;
-  /**
-   * Causes the fault. Repairs what it broke and ends its traffic. The caller runs the end check.
-   * @returns the results. A count of 0 means that the fault did not take effect
-   */
+  /** Causes the fault, repairs what it broke and ends its traffic. @returns what took effect; a 0: it did not */
   run(trial: Trial): Promise<Reached>;
 }
 
@@ -58,12 +52,9 @@ const CREW: Crew = { linkers: 1, writers: 1 };
 const SEED_STEP = 1_000_003;
 let trials = 0;
 
-/**
- * Runs a scenario with a seed and checks the end state.
- * @throws Error naming the seed. The deployment may then be damaged; see `World.renew`
- */
+/** Runs a scenario and checks the end state. @throws Error naming the seed; the deployment may then be damaged */
 export async function runTrial(world: World, scenario: Scenario, seed: number): Promise<SeedEnd> {
-  const opened: Opened = { processes: [], traffics: [] };
+  const opened = { processes: [] as ServiceProcess[], traffics: [] as Traffic[] };
   try {
     const trial = await openTrial(world, { scenario, seed, opened });
     const from = await endsOf(world, TOPICS.messages.name);
@@ -85,15 +76,14 @@ export async function runTrial(world: World, scenario: Scenario, seed: number): 
   }
 }
 
-/** What a trial has opened and must close. */
-interface Opened {
-  readonly processes: ServiceProcess[];
-  readonly traffics: Traffic[];
-}
-
+/** @param opened what the caller closes */
 async function openTrial(
   world: World,
-  { scenario, seed, opened }: { scenario: Scenario; seed: number; opened: Opened },
+  {
+    scenario,
+    seed,
+    opened,
+  }: { scenario: Scenario; seed: number; opened: { processes: ServiceProcess[]; traffics: Traffic[] } },
 ): Promise<Trial> {
   const crew = await world.setCrew(scenario.crew ?? CREW);
   const environmentId = `test-faults-${++trials}`;
@@ -119,13 +109,8 @@ async function openTrial(
       return child;
     },
     openTraffic: (gateways, options = {}) => {
-      const traffic = openTraffic({
-        seed: seed + SEED_STEP * opened.traffics.length,
-        ledger,
-        key,
-        gateways,
-        ...options,
-      });
+      const own = seed + SEED_STEP * opened.traffics.length;
+      const traffic = new Traffic({ seed: own, ledger, key, gateways, ...options });
       opened.traffics.push(traffic);
       return traffic;
     },

@@ -1,9 +1,7 @@
-import { execFile } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
-import { CHECKOUT, type StackFile, securitySettings } from '@playline/infra/local';
+import { type StackFile, securitySettings } from '@playline/infra/local';
 import type { KafkaSecurity } from '@playline/runtime';
 import type { OutgoingRecord, StreamRecord } from '@playline/stream';
 import {
@@ -13,9 +11,17 @@ import {
   openRecordConsumer,
   readTopic,
 } from '@playline/stream/kafka';
-import { bareEnvironment, until } from '@playline/testkit';
+import { until } from '@playline/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type JourneyStack, startJourneyStack, stored, trackMessage } from '../stack.ts';
+import {
+  type JourneyStack,
+  OPERATOR,
+  type Ran,
+  runProgram,
+  startJourneyStack,
+  stored,
+  trackMessage,
+} from '../stack.ts';
 
 /** Lifetime of a login to the broker after its restart: more than the ten seconds before the end in which clients renew. */
 const LOGIN_MS = 12_000;
@@ -41,19 +47,10 @@ function addressesOf({ kafka, redis, registry, clickhouse }: StackFile): Record<
 }
 
 /** Runs a program of the checkout with the settings of a deployment. */
-async function runProgram(main: string, args: readonly string[], settings: Record<string, string> = {}) {
+function runWithSettings(main: string, args: readonly string[], settings: Record<string, string> = {}): Promise<Ran> {
   const file = stack.file();
-  if (file.security === undefined) throw new Error('the stack has no security');
-  const env = { ...bareEnvironment(), ...addressesOf(file), ...securitySettings(file.security), ...settings };
-  const { stdout } = await promisify(execFile)(process.execPath, [join(CHECKOUT, main), ...args], {
-    env,
-    cwd: CHECKOUT,
-  });
-  return stdout;
+  return runProgram(main, args, { env: { ...addressesOf(file), ...securitySettings(file.security!), ...settings } });
 }
-
-const operate = (args: readonly string[], settings?: Record<string, string>) =>
-  runProgram('services/operator/src/main.ts', args, settings);
 
 /** The broker reads its settings when it starts, which it does after it was killed. */
 function shortenLogins(): void {
@@ -64,18 +61,10 @@ function shortenLogins(): void {
   writeFileSync(path, shortened);
 }
 
-function send(records: readonly OutgoingRecord[], security: KafkaSecurity): Promise<void> {
-  const topics = [...new Set(records.map(({ topic }) => topic))];
-  return openProducer({ brokers: stack.file().kafka, security, clientId: 'test', topics }).then(
-    (producer) =>
-      new Promise((resolve, reject) => {
-        producer.send(records, (fault) => {
-          void producer.close();
-          if (fault === null) resolve();
-          else reject(fault);
-        });
-      }),
-  );
+async function send(record: OutgoingRecord, security: KafkaSecurity): Promise<void> {
+  const options = { brokers: stack.file().kafka, security, clientId: 'test', topics: [record.topic] };
+  const producer = await openProducer(options);
+  await producer.sendForOffset(record).finally(() => producer.close());
 }
 
 describe('a pipeline whose stores need TLS and a login', () => {
@@ -100,47 +89,29 @@ describe('a pipeline whose stores need TLS and a login', () => {
   });
 
   it('can be read, verified and operated by the commands with the same settings', async () => {
-    const [keyList, deadLetters, offsets, verified] = await Promise.all([
-      operate(['keys', 'list']),
-      operate(['dead-deadLetters', 'list']),
-      operate(['offsets', 'list', '--json']),
-      operate(['verify', '--json']),
-    ]);
-    expect(keyList).toContain('demo-production');
-    expect(deadLetters).toContain('no dead deadLetters');
-    expect(offsets).toContain('event-writer');
-    expect(verified).toContain('"');
+    const expected = [
+      ['keys list', 'demo-production'],
+      ['dead-letters list', 'no dead letters'],
+      ['offsets list --json', 'event-writer'],
+      ['verify --json', '"'],
+    ] as const;
+    await Promise.all(
+      expected.map(async ([command, text]) =>
+        expect((await runWithSettings(OPERATOR, command.split(' '))).out, command).toContain(text),
+      ),
+    );
     const { gateway = '', keys } = stack.file();
     const target = ['--gateway', gateway, '--key', keys?.production.publishable ?? ''];
-    const game = [
-      '--messages',
-      '200',
-      '--players',
-      '5',
-      '--rate',
-      '0',
-      '--json',
-      '--environment',
-      'production',
-      '--yes',
-    ];
-    expect(JSON.parse(await runProgram('test/simulate/main.ts', [...target, ...game]))).toMatchObject({
-      ok: true,
-      differences: [],
-    });
+    const game = '--messages 200 --players 5 --rate 0 --json --environment production --yes'.split(' ');
+    const { out } = await runWithSettings('test/simulate/main.ts', [...target, ...game]);
+    expect(JSON.parse(out)).toMatchObject({ ok: true, differences: [] });
   });
 
   it('reports to the operator which setting a store refuses, but not its value', async () => {
     const wrong = `wrong-${randomUUID()}`;
-    const refused = await operate(['dead-deadLetters', 'list'], { KAFKA_SASL_PASSWORD: wrong }).then(
-      () => ({ code: 0, stderr: '' }),
-      (fault: { code: number; stderr: string }) => fault,
-    );
-    expect(refused).toMatchObject({
-      code: 3,
-      stderr: expect.stringMatching(/refuses the login .*KAFKA_SASL_PASSWORD/),
-    });
-    expect(refused.stderr).not.toContain(wrong);
+    const { code, err } = await runWithSettings(OPERATOR, ['dead-letters', 'list'], { KAFKA_SASL_PASSWORD: wrong });
+    expect([code, err]).toEqual([3, expect.stringMatching(/refuses the login .*KAFKA_SASL_PASSWORD/)]);
+    expect(err).not.toContain(wrong);
   });
 
   it('keeps working for longer than logins last, also with a broker that was killed, without any process ending', async () => {
@@ -168,12 +139,8 @@ describe('a pipeline whose stores need TLS and a login', () => {
 
   it('writes no secret into any log', () => {
     const { security, clickhouse, redis } = stack.file();
-    const secrets = [
-      security!.kafka.password,
-      security!.registry.password,
-      clickhouse.password,
-      new URL(redis).password,
-    ];
+    const { kafka, registry } = security!;
+    const secrets = [kafka.password, registry.password, clickhouse.password, new URL(redis).password];
     const logs = join(stack.folder, 'logs');
     expect(readdirSync(logs)).toContain('chain-api.log');
     for (const name of readdirSync(logs)) {
@@ -194,15 +161,14 @@ describe.each(['PLAIN', 'SCRAM-SHA-256', 'SCRAM-SHA-512'] as const)('with logins
   it('every Kafka client can send, publish, read and consume', async () => {
     const kafka = connect();
     const key = Buffer.from(randomUUID());
-    await send([{ topic, key, value: Buffer.from('sent'), headers: {} }], kafka.security);
+    await send({ topic, key, value: Buffer.from('sent') }, kafka.security);
     const publisher = await openAtomicPublisher({ ...kafka, name: `publisher-${mechanism}` });
     await publisher.publish([{ topic, key, value: Buffer.from('published'), headers: {} }]);
     await publisher.close();
 
     const mine = (records: readonly StreamRecord[]) =>
       records.filter((record) => record.key?.equals(key)).map(({ value }) => String(value));
-    // A published record can be read a moment after its commit is acknowledged, because brokers write the commit marker
-    // later.
+    // Brokers write the commit marker a moment after they acknowledge the commit.
     const isRead = async () => mine(await readTopic({ ...kafka, topic })).join() === 'sent,published';
     await until('both are read, in their order', isRead);
     const reader = openLogReader({ ...kafka, clientId: 'test' });
