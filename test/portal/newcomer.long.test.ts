@@ -140,7 +140,7 @@ describe('a new instance', () => {
 
     await page.goto(keys);
     for (const url of world.gateways) expect(await statusOf(url, secret)).toBe(KNOWN);
-    await page.locator('summary', { hasText: 'Refresh secret key' }).click();
+    await page.locator('summary', { hasText: 'Refresh the secret key' }).click();
     const form = page.locator('form', { has: page.getByRole('button', { name: 'Refresh secret key' }) });
     await form.getByLabel('Type development').fill('development');
     await press('Refresh secret key');

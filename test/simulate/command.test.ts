@@ -75,7 +75,7 @@ it.each([
   [['--chain', '--clickhouse-url', 'http://x'], '--clickhouse-url: not with --chain'],
   [['--chain', '--assets', '50'], '--assets: not with --chain'],
   [['--chain', '--mint'], '--mint: not with --chain'],
-  [['--chain', 'other'], 'serves demo-chain, and no other'],
+  [['--chain', 'other'], 'serves demo-chain, not other'],
   [['--chain', 'Démo'], '--chain: expected the name of a chain'],
   [['--chain', '--url', 'over there'], '--url: expected'],
   [['--chain', '--activities', '200001'], 'Expected a number from 1 to 200000.'],

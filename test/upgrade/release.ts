@@ -1,4 +1,14 @@
-import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -67,8 +77,11 @@ function linkModules(folder: string): void {
   for (const name of readdirSync(join(ROOT, 'node_modules')))
     if (name !== '@playline') symlinkSync(join(ROOT, 'node_modules', name), join(modules, name));
   for (const part of ['packages', 'services'])
-    for (const name of readdirSync(join(folder, part)))
+    for (const name of readdirSync(join(folder, part))) {
       symlinkSync(join(folder, part, name), join(modules, '@playline', name));
+      const own = join(ROOT, part, name, 'node_modules');
+      if (existsSync(own)) symlinkSync(own, join(folder, part, name, 'node_modules'));
+    }
   symlinkSync(join(folder, 'infra'), join(modules, '@playline', 'infra'));
 }
 

@@ -76,24 +76,24 @@ export const configSchema = z.object({
   ...redisSettings,
   ...clickhouseSettings,
   CHAINS: chains(),
-  /** For tokens without transfers. */
+  /** Chains whose nodes return tokens without transfers. */
   CHAIN_NODES: chainNodes().default([]),
   CURSOR_KEYS: cursorKeys(),
-  /** Of `chain.activities.v1`. Determines the watermark of each chain. */
+  /** Partitions of `chain.activities.v1`, which determine the watermark of each chain. */
   ACTIVITY_PARTITIONS: settings.integer(1, 65_536).default(TOPICS.activities.partitions),
-  /** At most 10 s, so that a drain can finish a request. */
+  /** Longest read of the store; at most 10 s, so that a drain can finish a request. */
   READ_DEADLINE_MS: settings.integer(100, 10_000).default(5000),
-  /** Of a client address. */
+  /** Calls of a client address without a rate limit key. */
   RATE_LIMIT_CALLS: settings.integer(1, PLAN_MAX.calls).default(CALLS),
   RATE_LIMIT_WINDOW_S: settings.integer(1, PLAN_MAX.windowS).default(PLAN_WINDOW_S),
-  /** Distinct token ids of a project. */
+  /** Distinct token ids that a project may request to mint: per minute on average, and as a burst. */
   MINTS_PER_MINUTE: settings.integer(1, 1_000_000).default(MINTS_PER_MINUTE),
   MINTS_BURST: settings.integer(MINTS_BURST_MIN, 10_000_000).default(MINTS_BURST),
-  /** Of a project. */
+  /** Collections, tokens and stacks whose metadata a project may refresh. */
   REFRESHES_PER_HOUR: settings.integer(REFRESHES_MIN, 100_000_000).default(REFRESHES_PER_HOUR),
-  /** Younger requests may not be in the tables yet. */
+  /** Age from which mint requests are listed. */
   MINTS_LISTED_AFTER_MS: settings.integer(0, 600_000).default(5000),
-  /** A healthy write takes less than 100 ms. */
+  /** How long brokers may take to store a request. */
   PUBLISH_DEADLINE_MS: settings.integer(100, 20_000).default(2500),
   ACCESS_KEY_PREFIX: deploymentSettings.ACCESS_KEY_PREFIX,
   TRUSTED_PROXIES: settings.trustedProxies(),

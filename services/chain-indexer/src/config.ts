@@ -6,7 +6,7 @@ export const configSchema = z.object({
   ...processSettings,
   ...kafkaSettings,
   ...registrySettings,
-  /** `[]`: it indexes nothing. */
+  /** Chains and their nodes; `[]`: nothing is indexed. */
   CHAIN_NODES: chainNodes(),
 });
 

@@ -79,13 +79,13 @@ export function secondsBetween(fromAt: number | null, untilAt: number): number {
 /** Every process reports the waiting work, also one that does not lead. */
 function watchWaiting(metrics: Metrics, source: WaitingSource): void {
   const read = createWaitingReader(source);
-  const gaugeOf = (name: string, help: string, toValue: (waiting: Waiting) => number) =>
+  const gauge = (name: string, help: string, toValue: (waiting: Waiting) => number) =>
     metrics.collectedGauge(name, help, { collect: async (gauge) => gauge.set(toValue(await read())) });
-  gaugeOf('playline_eraser_waiting_requests', 'Erasures without a receipt', ({ requests }) => requests);
-  gaugeOf('playline_eraser_oldest_unverified_seconds', 'Age of the oldest erasure without a receipt', ({ oldestAt }) =>
+  gauge('playline_eraser_waiting_requests', 'Erasures without a receipt', ({ requests }) => requests);
+  gauge('playline_eraser_oldest_unverified_seconds', 'Age of the oldest erasure without a receipt', ({ oldestAt }) =>
     secondsBetween(oldestAt, source.wallClockMs()),
   );
-  gaugeOf(
+  gauge(
     'playline_eraser_holds_over_an_hour',
     'Holds of erasures accepted more than an hour ago',
     ({ holdsOverAnHour }) => holdsOverAnHour,

@@ -18,13 +18,13 @@ export const configSchema = z.object({
   ...redisSettings,
   ...consumerSettings,
   CONSUMER_GROUP: settings.text().default(GROUPS.minter),
-  /** As for the chain indexer. */
+  /** Chains and their nodes, as for the chain indexer. */
   CHAIN_NODES: chainNodes().refine(
     (chains) => new Set(chains.map(({ id }) => id)).size === chains.length,
     // A signer would have two lanes with the same nonces.
     'expected each id once: two names of one chain would use one nonce twice',
   ),
-  /** Newest first. Only this process has them. */
+  /** Private keys that open sealed keys, newest first. Only this process has them. */
   SIGNER_KEYS: settings.text(),
 });
 

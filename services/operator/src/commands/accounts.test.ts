@@ -138,7 +138,7 @@ it('the accounts command withdraws an invitation, and restores access', async ()
   await invited('ada', ...OWNER);
   const [{ account, link }] = await json('invite', '--name', 'Bob', ...OWNER);
   expect((await run('revoke', '--account', account)).code).toBe(EXIT.ok);
-  await expect(accept(link, 'bob')).rejects.toThrow('ask for another');
+  await expect(accept(link, 'bob')).rejects.toThrow('Request another');
   const [{ link: reset }] = await json('reset', '--account', 'ada');
   expect(await accept(reset, 'other')).toMatchObject({ login: 'ada', passwordHash: 'kept-hash' });
 });

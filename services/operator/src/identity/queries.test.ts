@@ -171,7 +171,7 @@ it('identity why lists the messages that linked a person and the refused ones, i
   });
   const { text } = await run('why', ...of('anonymous', 'device'));
   expect(text).toContain(
-    '2026-09-21T14:13:20.001Z  identify  refused: both sides have a user already: a device that several people share',
+    '2026-09-21T14:13:20.001Z  identify  refused: both sides already have a user, so several people share the device',
   );
   expect(text).toContain(`anonymous  ${hexOf('anonymous', 'device')}  <- requested`);
   expect(text).toContain(`message ${'01'.repeat(16)}  trace ${'e'.repeat(32)}  fact 0/3/1 step 1`);
@@ -230,7 +230,7 @@ it('identity why lists for two persons the attempted links between any of their 
   await identify('device', 'untyped', 'zoe');
   const { text } = await run('why', ...of('passport', 'p1'), ...and('passport', 'p2'));
   expect(text.match(/fact \S+/g)).toEqual(['fact 0/3/2']);
-  expect(text).toContain('refused: an alias may not join two users who are known');
+  expect(text).toContain('refused: an alias may not join two known users');
   expect(text).toContain('They are two persons.');
   const strangers = await run('why', ...of('passport', 'p1'), ...and('untyped', 'zoe'));
   expect(strangers.text).toBe('They are two persons: no message has requested a link between them.');

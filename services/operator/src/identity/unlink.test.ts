@@ -128,9 +128,7 @@ it('identity why shows the split and what it has refused since, and uses no link
   // The old message again, with its old time.
   await bench.alias('steam', 'bob', ['email', BOB]);
   const printed = await bench.run('why', ...of('email', BOB));
-  expect(printed.text).toContain(
-    'unlink  unlinked: an operator split the two, and 1 identity became a person of their own',
-  );
+  expect(printed.text).toContain('unlink  unlinked: an operator split the two, and 1 identity became another person');
   expect(printed.text).toContain('refused: an operator has split the two');
   const other = ['--other-kind', 'email', '--other-id', BOB];
   const parted = await bench.run('why', ...of('anonymous', 'device'), ...other);

@@ -88,7 +88,7 @@ it('an import of activities writes valid lines in order to the partition of thei
   ];
   const { code, json, err } = await run(ACTIVITIES, lines);
   expect(code).toBe(EXIT.failed);
-  expect(json).toEqual({ lines: 7, published: 4, current: 0, superseded: 1, refused: 2 });
+  expect(json).toEqual({ lines: 7, published: 4, standing: 0, superseded: 1, refused: 2 });
   expect(err).toContain('line 4: is no JSON');
   expect(err).toMatch(/line 5: .*indexed_at is not an RFC 3339 timestamp/);
   const found = (await activities()).filter(({ read }) => read.chain === 'demo-chain');
@@ -117,15 +117,15 @@ it(
       headers: { [TICK_HEADER]: '' },
     });
     await log.publish([{ topic: record.topic, partition: record.partition, key: null, value: Buffer.from('rubbish') }]);
-    expect(await run(ACTIVITIES, lines)).toMatchObject({ code: EXIT.ok, json: { published: 0, current: 1_200 } });
+    expect(await run(ACTIVITIES, lines)).toMatchObject({ code: EXIT.ok, json: { published: 0, standing: 1_200 } });
 
     const group = ['--writer-group', `${stores.prefix}writer`] as const;
     await write(group[1]);
     expect(await stores.query('SELECT uniqExact(id) FROM activities')).toBe('1200');
     const again = await run(ACTIVITIES, lines, ...group);
-    expect(again).toMatchObject({ code: EXIT.ok, json: { published: 0, current: 1_200 } });
+    expect(again).toMatchObject({ code: EXIT.ok, json: { published: 0, standing: 1_200 } });
     const changed = [...lines.slice(0, 10), lineOf(10, { amount: 7 }), ...lines.slice(11)];
-    expect((await run(ACTIVITIES, changed, ...group)).json).toMatchObject({ published: 1, current: 1_199 });
+    expect((await run(ACTIVITIES, changed, ...group)).json).toMatchObject({ published: 1, standing: 1_199 });
   },
   PROCESSES_MS,
 );
@@ -161,7 +161,7 @@ it('an import of activities killed and run again from standard input publishes e
 it('an import of tokens publishes each token once, and again when it has changed', async () => {
   const lines = [tokenLineOf(1), tokenLineOf(2), tokenLineOf(1, 'Silver')];
   expect((await run(TOKENS, lines)).json).toMatchObject({ published: 2, superseded: 1 });
-  expect((await run(TOKENS, lines)).json).toMatchObject({ published: 0, current: 2 });
+  expect((await run(TOKENS, lines)).json).toMatchObject({ published: 0, standing: 2 });
   expect((await run(TOKENS, [tokenLineOf(2, 'Iron')], '--chain', 'demo-chain')).json).toMatchObject({ published: 1 });
   const found = (await records(TOKENS)).map(({ key, value }) => [
     String(key),
