@@ -13,11 +13,9 @@ export interface Attack {
   run(world: AttackWorld, seconds: number): Promise<string>;
 }
 
-/** `/readyz` of every service must report ready when an attack is over. */
 const BACK_MS = 60_000;
 /** A flood ends when the limit is reached that it is about, whatever the machine. */
 const FLOOD_MAX_MS = 90_000;
-/** More than a function call can have arguments. */
 const LINKS = 130_000;
 
 /** Three connections send bodies in one-byte chunks; the sign-in page is sent the same without any key. */
@@ -160,7 +158,6 @@ const mintFlood: Attack = {
   },
 };
 
-/** Pending and settled assets of one project take less. */
 const REDIS_MAX_MB = 96;
 
 /** One tenant orders assets that the minter fails without a request to a node: an amount of 2 of an ERC-721. */

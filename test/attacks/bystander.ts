@@ -22,7 +22,6 @@ export interface Lap {
   p99Ms: number;
 }
 
-/** Between two requests of one kind. */
 const PACE_MS = 40;
 const PATIENCE_MS = 15_000;
 

@@ -6,7 +6,6 @@ import { setTimeout as delay } from 'node:timers/promises';
 const firstOf = (socket: Socket, event: string) =>
   Promise.race([once(socket, event), once(socket, 'close')]).catch(() => {});
 
-/** Raw connections to a service, for what no HTTP client does. */
 export async function openSockets(url: string, count: number): Promise<Socket[]> {
   const { hostname, port } = new URL(url);
   const opened = Array.from({ length: count }, async () => {

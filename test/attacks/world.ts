@@ -5,7 +5,6 @@ import { fileURLToPath } from 'node:url';
 import { type JourneyStack, startJourneyStack } from '../journeys/stack.ts';
 import type { BystanderTargets, Lap } from './bystander.ts';
 
-/** Keys of one environment. */
 interface Tenant {
   publishable: string;
   secret: string;
@@ -16,7 +15,6 @@ export interface AttackWorld extends Pick<JourneyStack, 'stack' | 'operate' | 'q
   /** The demo project, which has collections and mints. */
   attacker: Tenant;
   bystander: Tenant;
-  /** What the bystander saw since the last call. */
   lap(): Promise<Lap>;
   /** Resident memory of a service's process, and the most since its start, in MB. */
   memoryOf(service: string): { nowMb: number; mostMb: number };
@@ -65,7 +63,6 @@ export async function openAttackWorld(): Promise<AttackWorld> {
   }
 }
 
-/** Creates another project, with keys of its production environment. */
 async function createBystander(operate: AttackWorld['operate']): Promise<Tenant> {
   await operate('projects', 'create', '--name', 'Bystander', '--id', 'bystander');
   const keyOf = async (kind: string) => {

@@ -12,14 +12,11 @@ export interface ShownRequest {
   body: string | null;
 }
 
-/** The base address in the documentation of these gateways. */
 export const PUBLIC_URL = 'https://docs.test';
-/** The documentation of these gateways. */
 export const SOURCE = createGatewayDocs({ publicUrl: PUBLIC_URL, headerPrefix: 'x-service', nowMs: Date.now() });
 
 const SITUATIONS: readonly (string | undefined)[] = [undefined, 'full', 'broken'] satisfies (Situation | undefined)[];
 
-/** Opens a gateway in the situation of an example. */
 export async function openGatewayIn(situation: string | undefined): Promise<TestGateway> {
   if (!SITUATIONS.includes(situation)) throw new Error(`no test knows the situation ${situation}`);
   const gateway = await openGateway(situation === 'full' ? { BYTES_IN_FLIGHT_MAX: 1, PUBLISH_DEADLINE_MS: 1 } : {});

@@ -26,7 +26,6 @@ const ajv = new Ajv2020({
   formats: { uuid: UUID, 'date-time': (text: string) => !Number.isNaN(parseTimestamp(text)) },
 });
 
-/** References to components, as names that the validator knows. */
 const toKnown = (schema: unknown) =>
   JSON.parse(JSON.stringify(schema).replaceAll('"#/components/schemas/', '"urn:schema:'));
 for (const [name, schema] of Object.entries(openapi.components?.schemas ?? {}))
@@ -175,7 +174,6 @@ describe('the schemas of consent and erasure', () => {
       return false;
     }
   };
-  /** A schema cannot check this. */
   const holdsLoneSurrogate = (value: unknown) => typeof value === 'string' && !value.isWellFormed();
 
   it('accept exactly the changes of consent that the gateway accepts', () => {

@@ -1,6 +1,5 @@
 import type { ShownRequest } from './gateways.ts';
 
-/** A request and the answer beside it. */
 export interface Shown {
   request: ShownRequest;
   status: number;
@@ -12,13 +11,11 @@ const ENTITIES: Record<string, string> = { '&lt;': '<', '&gt;': '>', '&quot;': '
 const toPlain = (markup: string) =>
   markup.replace(/<[^>]*>/g, '').replace(/&(?:lt|gt|quot|amp|#39);/g, (entity) => ENTITIES[entity] ?? '');
 
-/** The pairs of command and answer on a page. */
 export function shownInPage(page: string): Shown[] {
   const blocks = [...page.matchAll(/<pre [^>]*><code>(.*?)<\/code><\/pre>/gs)].map(([, text = '']) => toPlain(text));
   return inPairs(blocks);
 }
 
-/** The pairs of command and answer in `llms.txt`. */
 export function shownInText(text: string): Shown[] {
   return inPairs([...text.matchAll(/```(?:sh|http)\n(.*?)\n```/gs)].map(([, block = '']) => block));
 }

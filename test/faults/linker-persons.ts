@@ -5,21 +5,16 @@ import type { ServiceProcess } from './world/service-process.ts';
 import type { Trial } from './world/trial.ts';
 import { waitFor } from './world/wait.ts';
 
-/** Persons whose links and events a trial knows, in addition to those of the traffic. */
-export interface Persons {
-  /** Links a visitor with a player, with an event of each. */
-  identify(name: string): Promise<void>;
-  /** Links a Steam account with a player, with an event of the account. */
-  alias(name: string): Promise<void>;
-  /** Waits until all events of each name belong to one person. @throws Error when two names share a person */
-  assertWhole(names: readonly string[], eventsEach: number): Promise<void>;
-}
+export type Persons = ReturnType<typeof createPersons>;
 
-/** @param sender returns gateway and publishable key; called for each message, because the key may have changed */
+/**
+ * Persons whose links and events a trial knows, in addition to those of the traffic.
+ * @param sender returns gateway and publishable key; called for each message, because the key may have changed
+ */
 export function createPersons(
   { world, ledger, environmentId }: Trial,
   sender: () => { gateway: ServiceProcess; key: string },
-): Persons {
+) {
   const deliver = async (messages: readonly object[]) => {
     const whole = messages.map((message) => ({ messageId: ledger.newId(), surface: 'web', ...message }));
     const ids = whole.map(({ messageId }) => messageId);
@@ -42,18 +37,21 @@ export function createPersons(
        FROM events_identified WHERE environment_id = '${environmentId}' AND event_name = 'probe' GROUP BY name`,
     );
   return {
-    async identify(name) {
+    /** Links a visitor with a player, with an event of each. */
+    async identify(name: string) {
       const anonymousId = `probe-visitor-${name}`;
       const fact = { ...playerOf(name), anonymousId, type: 'identify', ...stamp() };
       await deliver([event({ anonymousId }), event(playerOf(name)), fact]);
     },
-    async alias(name) {
+    /** Links a Steam account with a player, with an event of the account. */
+    async alias(name: string) {
       const account = `probe-steam-${name}`;
       const { userId: toId, identityType: toType } = playerOf(name);
       const fact = { type: 'alias', fromId: account, fromType: 'steam', toId, toType, ...stamp() };
       await deliver([event({ userId: account, identityType: 'steam' }), fact]);
     },
-    async assertWhole(names, eventsEach) {
+    /** Waits until all events of each name belong to one person. @throws Error when two names share a person */
+    async assertWhole(names: readonly string[], eventsEach: number) {
       const expected = names.map((name) => [name, String(eventsEach), '1']).sort();
       const read = async () => (await personsOf()).filter(([name = '']) => names.includes(name)).sort();
       const isWhole = async () => {

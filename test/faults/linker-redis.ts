@@ -87,7 +87,6 @@ async function expectRefusal(trial: Trial, persons: Persons, names: readonly str
   return refused;
 }
 
-/** Number of attempts at link facts that a linker has repeated since it started. */
 async function retriesOf(linker: ServiceProcess): Promise<number> {
   return sumOf(await metricsOf(linker), 'playline_stream_retries_total', 'step="batch"');
 }

@@ -30,7 +30,6 @@ interface Options {
 
 type Given = Omit<Options, 'isChosen' | 'awayMs'> & { fault?: number | undefined; tried: string; awayMinutes: number };
 
-/** @throws UsageError when there is nothing to try */
 function toOptions({ fault: wanted, tried: text, awayMinutes, ...given }: Given): Options {
   const isChosen = ({ fault, tried }: Pick<Row, 'fault' | 'tried'>) =>
     (wanted === undefined || fault === wanted) && tried.includes(text);

@@ -13,7 +13,6 @@ export const TRIAL_MAX_MS = 240_000;
 const SEEDS_MAX = 3;
 
 export interface TrialsOptions extends WorldOptions {
-  /** Called with the world, for tests that query its stores themselves. */
   onOpen?: (world: World) => void;
 }
 

@@ -14,7 +14,6 @@ export interface InsertWatch {
 
 /** A proxy of ClickHouse for one process. It can delay, duplicate and lose inserts. */
 export interface ClickHouseGate {
-  /** The address that the process uses instead of ClickHouse's. */
   readonly url: string;
   watch: InsertWatch;
   /** ClickHouse settings that the gate adds to inserts, such as a limit of memory. */
@@ -28,7 +27,6 @@ export interface ClickHouseGate {
   close(): Promise<void>;
 }
 
-/** Opens a separate gate for one process. */
 export async function openClickHouseGate(target: string): Promise<ClickHouseGate> {
   const sockets = new Set<Socket>();
   const passages = new Set<Promise<unknown>>();

@@ -9,7 +9,6 @@ import type { GatedProcess } from './writer-process.ts';
 import type { WriterRig } from './writer-rig.ts';
 
 const MESSAGES = 300;
-/** ClickHouse's error code. */
 const TOO_MANY_PARTS = 252;
 
 export const retriesOf = async (writer: GatedProcess) =>

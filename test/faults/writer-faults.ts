@@ -42,7 +42,6 @@ const onOwnEngine = (
 });
 
 export interface WriterFaultOptions {
-  /** Number of seeds to try. */
   readonly seeds: number;
   /** How long ClickHouse stays down. */
   readonly awayMs: number;

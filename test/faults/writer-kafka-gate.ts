@@ -22,14 +22,12 @@ export interface KafkaGate {
   close(): Promise<void>;
 }
 
-/** API keys of Kafka's protocol. */
 const METADATA = 3;
 const OFFSET_COMMIT = 8;
 const FIND_COORDINATOR = 10;
 const END_TRANSACTION = 26;
 const SIZE_BYTES = 4;
 
-/** Opens a separate gate for one process, with a port for every broker. */
 export async function openKafkaGate(brokers: readonly string[]): Promise<KafkaGate> {
   const lanes = brokers.map((broker) => {
     const cut = broker.lastIndexOf(':');
@@ -118,7 +116,6 @@ async function pass({ client, upstream, rewrite, gate }: Connection): Promise<vo
   await backDone;
 }
 
-/** Whole requests and answers, each with its size in front. */
 async function* framesOf(socket: Socket): AsyncGenerator<Buffer> {
   let rest: Buffer = Buffer.alloc(0);
   for await (const chunk of socket) {
@@ -141,7 +138,6 @@ function replacePort(frame: Buffer, { host, port, own }: { host: string; port: n
   }
 }
 
-/** Listens on a free port of this machine. */
 export async function listen(server: Server): Promise<number> {
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');

@@ -23,7 +23,6 @@ function afterInsert(create: (isOver: () => boolean) => CommitWatch): Watches {
   return { clickhouse: { answered }, kafka: create(() => isOver) };
 }
 
-/** The request to hold at each kill point. */
 const POINTS = {
   'before the intent': (hold: Hold): Watches => ({
     kafka: { arrived: (metadata) => (isIntent(metadata) ? hold() : undefined) },
@@ -56,7 +55,6 @@ export const KILL_POINTS = Object.keys(POINTS) as KillPoint[];
 export interface Trap {
   /** Resolves when the writer has reached the point; never for `at any moment`. */
   readonly reached: Promise<void>;
-  /** Releases everything that is held. */
   release(): void;
 }
 

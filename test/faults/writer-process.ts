@@ -3,34 +3,16 @@ import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { freePorts } from '@playline/infra/ports';
 import { bareEnvironment } from '@playline/testkit';
-import { type ClickHouseGate, openClickHouseGate } from './writer-clickhouse-gate.ts';
-import { type KafkaGate, openKafkaGate } from './writer-kafka-gate.ts';
+import { openClickHouseGate } from './writer-clickhouse-gate.ts';
+import { openKafkaGate } from './writer-kafka-gate.ts';
 
-/** A service as a separate process that reaches Kafka and ClickHouse through its own gates. */
-export interface GatedProcess {
-  readonly kafka: KafkaGate;
-  readonly clickhouse: ClickHouseGate;
-  /** Whether it has ended, for any reason. */
-  readonly gone: boolean;
-  isReady(): Promise<boolean>;
-  metrics(): Promise<string>;
-  signal(signal: NodeJS.Signals): void;
-  /** Kills it immediately. Resolves when it has ended. Its gates stay open, with everything that they hold. */
-  kill(): Promise<void>;
-  /** Sends SIGTERM. @returns its exit code */
-  stop(): Promise<number | null>;
-  /** Kills it if it still runs, and closes the gates. */
-  close(): Promise<void>;
-}
+export type GatedProcess = Awaited<ReturnType<typeof startGatedProcess>>;
 
 export interface GatedProcessOptions {
-  /** Path from the top of the repository. */
   readonly file: string;
   readonly args?: readonly string[];
-  /** The brokers behind the gate. */
   readonly brokers: readonly string[];
   readonly clickhouse: string;
-  /** All other settings. */
   readonly environment: Readonly<Record<string, string>>;
 }
 
@@ -38,7 +20,8 @@ const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 /** Bound of one request, because a frozen process does not answer. */
 const REQUEST_MAX_MS = 2_000;
 
-export async function startGatedProcess(options: GatedProcessOptions): Promise<GatedProcess> {
+/** Starts a service that reaches Kafka and ClickHouse through its own gates. */
+export async function startGatedProcess(options: GatedProcessOptions) {
   const [kafka, clickhouse, [adminPort]] = await Promise.all([
     openKafkaGate(options.brokers),
     openClickHouseGate(options.clickhouse),
@@ -71,13 +54,15 @@ export async function startGatedProcess(options: GatedProcessOptions): Promise<G
   return {
     kafka,
     clickhouse,
-    get gone() {
+    get gone(): boolean {
       return isGone();
     },
     isReady: async () => (await get('readyz').catch(() => null))?.ok ?? false,
     metrics: async () => await (await get('metrics')).text(),
-    signal: (signal) => void child.kill(signal),
+    signal: (signal: NodeJS.Signals) => void child.kill(signal),
+    /** Kills it immediately. Its gates stay open, with everything that they hold. */
     kill: async () => void (await end('SIGKILL')),
+    /** @returns its exit code */
     stop: () => end('SIGTERM'),
     close: async () => {
       await end('SIGKILL');

@@ -39,7 +39,6 @@ export async function replayDeadLetters(rig: WriterRig, seed: number): Promise<R
   }
 }
 
-/** Runs a writer that can decode nothing. */
 async function makeDeadLetters(rig: WriterRig, environmentId: string): Promise<void> {
   const registry = createServer((_request, response) => response.writeHead(404).end('{"error_code":40403}'));
   const writer = await rig.startWriter({ SCHEMA_REGISTRY_URL: `http://127.0.0.1:${await listen(registry)}` });

@@ -1,40 +1,12 @@
 import { frameRecord, type MessageRecord, messageRecordCodec, TOPICS } from '@playline/contracts';
-import type { LogReader, OutgoingRecord, StreamRecord } from '@playline/stream';
+import type { LogReader, OutgoingRecord } from '@playline/stream';
 import { messageRecordOf, openOwnStores, type Stores, until } from '@playline/testkit';
 import { openLogAccess } from '../../services/operator/src/test/log-access.ts';
 import { createOperate } from '../../services/operator/src/test/operate.ts';
 import { SMALL_BLOCKS } from './small-blocks.ts';
 import { type GatedProcess, startGatedProcess } from './writer-process.ts';
 
-/** Separate topics and a database in real stores, writers behind gates, and the count of their rows. */
-export interface WriterRig {
-  readonly stores: Stores;
-  readonly group: string;
-  /** Settings of all processes of the rig. */
-  readonly environment: Readonly<Record<string, string>>;
-  readonly reader: LogReader;
-  /** Full name of the message topic, with the rig's prefix. */
-  readonly messages: string;
-  toRecord(message: MessageRecord, key?: Buffer | null): OutgoingRecord;
-  /** Publishes raw records; resolves when all are acknowledged. */
-  publish(records: readonly OutgoingRecord[]): Promise<void>;
-  /** Publishes `count` messages of an environment, spread over all partitions. */
-  publishMessages(environmentId: string, count: number, changes?: Partial<MessageRecord>): Promise<void>;
-  startWriter(settings?: Record<string, string>, file?: string): Promise<GatedProcess>;
-  query(sql: string): Promise<string>;
-  /** All records of a topic, except aborted ones. */
-  read(topic: string): Promise<StreamRecord[]>;
-  /** Number of records on the message topic that the group has not committed. */
-  lag(): Promise<number>;
-  /** Resolves when the group has committed all records of the message topic. */
-  caughtUp(): Promise<void>;
-  /** Differences between the raw rows of `events` and the log; empty when every record is one row. */
-  differences(): Promise<Difference[]>;
-  /** Number of published records and of stored raw rows. */
-  totals(): Promise<{ records: number; rows: number }>;
-  operate(...args: string[]): Promise<{ code: number; lines: string[] }>;
-  close(): Promise<void>;
-}
+export type WriterRig = Awaited<ReturnType<typeof openWriterRig>>;
 
 /** A partition whose raw rows differ from its published records. */
 export interface Difference {
@@ -53,16 +25,15 @@ export const EVENT_WRITER = 'services/event-writer/src/main.ts';
 export const WRITER_WITHOUT_INTENTS = 'test/faults/writer-without-intents.ts';
 /** Number of records in a call of the producer. Without keys, a call goes to one partition, and partitions take turns. */
 const RUN_RECORDS = 20;
-/** Long enough for a busy machine. */
 const CAUGHT_UP_MAX_MS = 120_000;
 
 export interface WriterRigOptions {
   readonly partitions: number;
-  /** Time after which a killed writer is replaced. */
   readonly sessionTimeoutMs: number;
 }
 
-export async function openWriterRig(stores: Stores, options: WriterRigOptions): Promise<WriterRig> {
+/** Opens separate topics and tables in real stores, with writers behind gates. */
+export async function openWriterRig(stores: Stores, options: WriterRigOptions) {
   const { kafka: brokers, clickhouse } = stores;
   const own = await openOwnStores({ stores, partitions: options.partitions });
   const { prefix, query } = own;
@@ -82,9 +53,10 @@ export async function openWriterRig(stores: Stores, options: WriterRigOptions): 
   };
   const processes = new Set<GatedProcess>();
   const { reader, publish, read } = log;
-  const toRecord: WriterRig['toRecord'] = (message, key = null) => {
+  const toRecord = (message: MessageRecord, key: Buffer | null = null): OutgoingRecord => {
     return { topic: messages, key, value: frameRecord(schemaId, messageRecordCodec.encode(message)) };
   };
+  /** Number of records on the message topic that the group has not committed. */
   const lag = () => log.lag(messages, group);
   return {
     stores,
@@ -97,14 +69,15 @@ export async function openWriterRig(stores: Stores, options: WriterRigOptions): 
     messages,
     environment,
     lag,
-    async publishMessages(environmentId, count, changes = {}) {
+    /** Publishes `count` messages of an environment, spread over all partitions. */
+    async publishMessages(environmentId: string, count: number, changes: Partial<MessageRecord> = {}) {
       for (let done = 0; done < count; done += RUN_RECORDS) {
         const size = Math.min(RUN_RECORDS, count - done);
         const run = Array.from({ length: size }, () => messageRecordOf('rig', { environmentId, ...changes }));
         await publish(run.map((message) => toRecord(message)));
       }
     },
-    async startWriter(settings = {}, file = EVENT_WRITER) {
+    async startWriter(settings: Record<string, string> = {}, file = EVENT_WRITER) {
       const all = { ...environment, ...settings };
       const started = await startGatedProcess({ file, brokers, clickhouse: clickhouse.url, environment: all });
       processes.add(started);
@@ -113,6 +86,7 @@ export async function openWriterRig(stores: Stores, options: WriterRigOptions): 
     async caughtUp() {
       await until('the writers have all of the topic', async () => (await lag()) === 0, CAUGHT_UP_MAX_MS);
     },
+    /** Empty when every record is one row. */
     differences: () => differencesOf({ reader, messages, query }),
     totals: async () => ({
       records: (await reader.bounds(messages)).reduce((sum, { end }) => sum + end, 0),
@@ -128,7 +102,11 @@ export async function openWriterRig(stores: Stores, options: WriterRigOptions): 
 }
 
 /** Compares stored with published offsets: each (partition, offset) must be stored exactly once. */
-async function differencesOf(rig: Pick<WriterRig, 'reader' | 'messages' | 'query'>): Promise<Difference[]> {
+async function differencesOf(rig: {
+  reader: LogReader;
+  messages: string;
+  query(sql: string): Promise<string>;
+}): Promise<Difference[]> {
   const { reader, messages, query } = rig;
   const text = await query(
     'SELECT kafka_partition, count(), uniqExact(kafka_offset), min(kafka_offset), max(kafka_offset) + 1 ' +

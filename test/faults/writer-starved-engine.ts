@@ -22,13 +22,11 @@ const FAULTS_MIN = 3;
 /** Memory limit of a separate ClickHouse. Analysts may use more than that. */
 export const ENGINE_MEMORY_BYTES = 400 * MIB;
 
-/** A rig on a separate ClickHouse. */
 export interface StarvedRig {
   readonly rig: WriterRig;
   readonly engine: OwnEngine;
 }
 
-/** Number of faults that the writer has counted, by ClickHouse's name of the error. */
 async function faultsOf(writer: GatedProcess, code: string): Promise<number> {
   return sumOf(await writer.metrics(), 'playline_store_faults_total', `code="${code}"`);
 }

@@ -13,7 +13,6 @@ import { Redis } from 'ioredis';
 import { type Address, createPublicClient, http, recoverMessageAddress } from 'viem';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
-/** Time to stop and start a stack on a busy machine. */
 const START_MS = 240_000;
 const directory = testStackFolder('demo-chain');
 const lines: string[] = [];
@@ -55,7 +54,6 @@ async function expectSignerAdmitted() {
   expect(await openChainClient().getBalance({ address: signer as Address })).toBeGreaterThan(10n ** 18n);
 }
 
-/** CPU-seconds that a process has used. */
 function cpuSecondsOf(pid: number): number {
   const [, fields = ''] = /\) (.*)$/s.exec(readFileSync(`/proc/${pid}/stat`, 'utf8')) ?? [];
   const [user, system] = fields.split(' ').slice(11, 13).map(Number);

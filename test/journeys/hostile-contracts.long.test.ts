@@ -57,7 +57,6 @@ it('a transfer one block after a transaction that reports 200,000 tokens is serv
   const [hostile, erc20] = [await chain.deploy('log-emitter'), (await chain.deployDemo(player)).erc20 as Address];
   const log = { topics: [CONSECUTIVE_TRANSFER, word(0), word(0), word(player)], data: word(4_999) };
   const mint = () => chain.send({ to: erc20, data: call('demo-erc20', 'mint', [player, 5n]) });
-  /** Milliseconds from a final block to its transfer in the history. */
   const served = async (count: number) => {
     const startedMs = performance.now();
     await chain.mine(DEPTH);

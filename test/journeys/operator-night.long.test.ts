@@ -15,7 +15,6 @@ import { configSchema as linkerSettings } from '../../services/identity-linker/s
 import { configSchema as portalSettings } from '../../services/portal/src/config.ts';
 import { query, runProgram, trackMessage } from './stack.ts';
 
-/** Time for two starts on a busy machine. */
 const NIGHT_MS = 300_000;
 const root = testStackFolder('night');
 const paths = stackPathsOf(join(root, '.playline'));
@@ -126,7 +125,6 @@ const identify = (anonymousId: string) => {
   return post(trackMessage({ type: 'identify', eventName: undefined, anonymousId, ...user }));
 };
 
-/** Number of stored link decisions. */
 async function countLinks(): Promise<number> {
   const [row] = await query<{ n: string }>(stack().clickhouse, 'SELECT toString(count()) AS n FROM identity_links');
   return Number(row?.n);

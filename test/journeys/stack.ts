@@ -42,10 +42,8 @@ export interface JourneyStack {
   keys: { production: KeyPair; development: KeyPair };
   /** The analysts' account. The stack file has the operator's. */
   analyst: StackFile['clickhouse'];
-  /** Rows of a query in the stack's database, as objects. */
   query<T>(sql: string): Promise<T[]>;
   post(messages: unknown[], headers?: Record<string, string>): Promise<{ status: number; body: unknown }>;
-  /** Folder with all data and logs of the stack. */
   folder: string;
   /** Runs a command of the operator on this stack. @returns what it printed @throws Error when it fails */
   operate(...args: string[]): Promise<string>;

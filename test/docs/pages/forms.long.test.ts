@@ -16,7 +16,6 @@ useBrowser();
 const INGEST = 'Ingest messages';
 const ERASE = 'Erase data for an identity';
 
-/** Message ids on the log, as 32 hex characters. */
 const idsSent = ({ gateway }: DocsPage) =>
   sentMessages(gateway.producer).map(({ messageId }) => Buffer.from(messageId).toString('hex'));
 

@@ -14,12 +14,10 @@ export interface DocsPage extends VisitedPage {
 }
 
 export interface Viewport {
-  /** CSS pixels. */
   width: number;
   scheme: 'light' | 'dark';
 }
 
-/** The supported screens: desktop and phone, light and dark. */
 export const VIEWPORTS: readonly Viewport[] = [
   { width: 1280, scheme: 'light' },
   { width: 1280, scheme: 'dark' },
@@ -27,7 +25,6 @@ export const VIEWPORTS: readonly Viewport[] = [
   { width: 390, scheme: 'dark' },
 ];
 
-/** Longest wait for any action on a page of a loopback service. */
 const PATIENCE_MS = 10_000;
 
 let browser: Browser;
@@ -51,7 +48,6 @@ export async function visitDocs(path: string, viewport = VIEWPORTS[0]!): Promise
   return { ...(await visitPage(gateway.url, path, viewport)), gateway };
 }
 
-/** Opens a page of the service at an address in a new browser profile. */
 export async function visitPage(url: string, path: string, viewport = VIEWPORTS[0]!): Promise<VisitedPage> {
   const { width, scheme } = viewport;
   const context = await browser.newContext({ viewport: { width, height: 800 }, colorScheme: scheme });
@@ -68,7 +64,6 @@ export async function visitPage(url: string, path: string, viewport = VIEWPORTS[
   return { page, faults };
 }
 
-/** The form of an operation, by its summary. */
 export const formOf = (page: Page, summary: string): Locator => page.getByRole('form', { name: `Try: ${summary}` });
 
 export const sendButton = (form: Locator): Locator => form.getByRole('button', { name: /^Send/ });

@@ -11,7 +11,6 @@ import type { Scenario, Trial } from '../world/trial.ts';
 import { waitFor } from '../world/wait.ts';
 import { countRecords } from './log-growth.ts';
 
-/** A deadline that no request meets, so that any refusal has another reason. */
 const PATIENT = { PUBLISH_DEADLINE_MS: '20000' };
 
 /** Number of batches that a gateway has read and passed to the broker since it started. */

@@ -42,13 +42,11 @@ export const LINKER_SCENARIOS: readonly Scenario[] = [
   logShortenedUnseen,
 ];
 
-/** Faults of a cluster of several brokers. */
 export const CLUSTER_SCENARIOS: readonly Scenario[] = [leaderReplacedWhileWaiting, leadersMove];
 
 /** Not part of every test run, because they take long or others cover them. `npm run faults` includes them. */
 const FURTHER_SCENARIOS: readonly Scenario[] = [memoryBounded, registryAway, limitStoreAway, refusedConsentArrivesLate];
 
-/** Every fault that is tried on a running pipeline, in the order of the list. */
 export const SCENARIOS: readonly Scenario[] = [
   ...GATEWAY_SCENARIOS,
   ...LINKER_SCENARIOS,

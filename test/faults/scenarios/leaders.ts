@@ -11,13 +11,11 @@ import { waitFor } from '../world/wait.ts';
 /** With three brokers, one may be down while two have every acknowledged record. */
 export const BROKERS = 3;
 const IDS = [1, 2, 3];
-/** The cluster of a trial and the traffic into it. */
 interface Cluster {
   readonly trial: Trial;
   readonly traffic: Traffic;
   readonly brokers: Brokers;
   readonly topic: string;
-  /** @param broker id of a running broker to query */
   partitions(broker?: number): Promise<PartitionState[]>;
   pidOf(id: number): Promise<number>;
 }
@@ -84,7 +82,6 @@ async function killOne(cluster: Cluster): Promise<Reached> {
   return { 'leaders taken from a broker that was killed': led };
 }
 
-/** Freezes two of three brokers. The third is alone in sync and must acknowledge nothing. */
 async function starve(cluster: Cluster): Promise<Reached> {
   const { trial, partitions, pidOf } = cluster;
   const { attempts } = trial.ledger;

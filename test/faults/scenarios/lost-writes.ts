@@ -83,7 +83,6 @@ async function awaitLinks(trial: Trial, accounts: Accounts, before: readonly str
   });
 }
 
-/** Loses the release of a hold and the published decisions after it. */
 async function loseRelease(trial: Trial, accounts: Accounts): Promise<Reached> {
   const { world, random, environmentId } = trial;
   const { guards } = accounts.people;
@@ -107,7 +106,6 @@ async function loseRelease(trial: Trial, accounts: Accounts): Promise<Reached> {
   return { rewinds: (await rewindsOf(trial)) - before, 'links lost': 3 * groups.length };
 }
 
-/** Loses links, after which no further link comes. */
 async function loseQuietLinks(trial: Trial, accounts: Accounts): Promise<Reached> {
   const { world, random } = trial;
   const before = await rewindsOf(trial);

@@ -14,13 +14,11 @@ const UNCOLLECTED_MAX = 64 * MIB;
 const WHILE_COLLECTING_MAX = UNCOLLECTED_MAX / 4;
 /** Without the heap, which keeps its size from the load before until after the outage. */
 const GROWTH_MAX_BYTES = BYTES_IN_FLIGHT_MAX + UNCOLLECTED_MAX + WHILE_COLLECTING_MAX;
-/** Batches of 300 KiB on average. */
 const BATCH = { batchMax: 100, fillMax: 10_500, restMaxMs: 20 };
 /** Number of clients whose batches together are twice the bound. */
 const CLIENTS = 96;
 const OUTAGE_MS = 20_000;
 
-/** Highest resident memory of the process, and highest bytes of batches that its metrics report. */
 async function watchMemory(gateway: ServiceProcess, forMs: number): Promise<{ resident: number; held: number }> {
   const most = { resident: 0, held: 0 };
   for (const end = Date.now() + forMs; Date.now() < end; await delay(250)) {

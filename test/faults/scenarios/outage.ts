@@ -29,7 +29,6 @@ function watchLateness({ adminUrl }: ServiceProcess) {
   void watch().catch((error: unknown) => void faults.push(error));
   return {
     worstMs: () => Math.max(worstMs, lateMs()),
-    /** @throws Error when a request was not answered */
     end: () => {
       over = true;
       if (faults.length > 0) throw new Error(`the gateway did not answer /livez (${faults})`);
@@ -46,7 +45,6 @@ export function watchOutage(gateway: ServiceProcess, ledger: Ledger) {
   const late = watchLateness(gateway);
   const refusals = () => ledger.attempts.filter(({ endedAt, status }) => endedAt > beganAt && status !== 200);
   return {
-    /** Resolves when a request has been refused. */
     refused: async () => void (await waitFor('a request is refused', () => refusals().length > 0)),
     /** Call it before the broker may answer again. @throws AssertionError when the gateway broke a promise */
     check: (): Reached => {

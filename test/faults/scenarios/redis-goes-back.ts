@@ -65,7 +65,6 @@ async function createSecret({ world, environmentId }: Trial): Promise<string> {
   return key;
 }
 
-/** A gateway, and the secret key of the trial's environment. */
 interface Access {
   readonly gateway: ServiceProcess;
   readonly secret: string;
@@ -97,7 +96,6 @@ async function createErased({ world, key }: Trial, { gateway, secret }: Access) 
       if (answer?.status !== 200) return answer?.status ?? 0;
       return ((await answer.json()) as { status: string }).status;
     },
-    /** Requests the erasure and waits for its receipt. @returns its id */
     async erase(): Promise<string> {
       const path = `/v1/audience/data?anonymousId=${anonymousId}`;
       const id = await waitFor('the erasure is accepted', async () => {
@@ -115,7 +113,6 @@ async function createErased({ world, key }: Trial, { gateway, secret }: Access) 
 interface Back {
   /** Called before the erasure, when all writes until then are in the file. */
   remember(): void;
-  /** Called after the receipt. */
   goBack(): Promise<Reached>;
 }
 
@@ -154,7 +151,6 @@ function withoutEnd({ world, random }: Trial, sizes: ReturnType<typeof openSizes
   };
 }
 
-/** Waits until the gateway answers a consent. @returns the first status that it answers */
 function awaitConsent({ readConsent }: Pick<Awaited<ReturnType<typeof createErased>>, 'readConsent'>): Promise<string> {
   return waitFor('consents are answered', async () => {
     const answer = await readConsent();

@@ -6,10 +6,8 @@ export interface Engine {
   database: string;
 }
 
-/** A query that takes longer hangs. */
 const ANSWER_MAX_MS = 30_000;
 
-/** @returns the result as text. @throws Error with ClickHouse's message */
 export async function query(engine: Engine, sql: string): Promise<string> {
   const url = new URL(engine.url);
   url.searchParams.set('database', engine.database);

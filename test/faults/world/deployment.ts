@@ -10,17 +10,8 @@ import { Redis } from 'ioredis';
 import { type Engine, query } from './clickhouse.ts';
 import { waitFor } from './wait.ts';
 
-/** Topics, tables and environments with keys, for the services. Seeds share a deployment until one of them fails. */
-export interface Deployment {
-  readonly topicPrefix: string;
-  readonly engine: Engine;
-  /** Creates an environment. @returns its publishable key */
-  addEnvironment(environmentId: string): Promise<string>;
-  /** Deletes the topics and the tables. Anything else in the stack's folder does not matter. */
-  close(): Promise<void>;
-  /** Only closes connections, for stores that end too. */
-  leave(): Promise<void>;
-}
+/** Topics, tables and environments with keys. Seeds share a deployment until one of them fails. */
+export type Deployment = Awaited<ReturnType<typeof openDeployment>>;
 
 /** One for each member of a group and each broker of a cluster. */
 const PARTITIONS = 3;
@@ -29,7 +20,7 @@ const PARTITIONS = 3;
 export type MakeTables = (engine: Engine) => Promise<unknown>;
 
 /** Creates a deployment directly on the stores, not through the wires. */
-export async function openDeployment(stack: Stack, makeTables: MakeTables = applySql): Promise<Deployment> {
+export async function openDeployment(stack: Stack, makeTables: MakeTables = applySql) {
   const name = randomBytes(4).toString('hex');
   const { kafka, registry, redis, clickhouse } = stack.file;
   const engine = { ...clickhouse, database: `playline_test_${name}` };
@@ -46,7 +37,8 @@ export async function openDeployment(stack: Stack, makeTables: MakeTables = appl
   return {
     topicPrefix: topics.prefix,
     engine,
-    addEnvironment: async (environmentId) => {
+    /** @returns the publishable key of the new environment */
+    addEnvironment: async (environmentId: string) => {
       const owner = {
         projectId: 'test-faults',
         environmentId,
@@ -55,7 +47,9 @@ export async function openDeployment(stack: Stack, makeTables: MakeTables = appl
       } as const;
       return (await createKey({ store: createUnloggedStore(keys), prefix: 'svcapik' }, owner)).key;
     },
+    /** Closes connections, for stores that end too. */
     leave: () => keys.close(),
+    /** Deletes the topics and the tables. */
     close: async () => {
       await keys.close();
       // The next deployment has other topics and tables, and would find persons in Redis that it never linked.

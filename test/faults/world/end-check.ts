@@ -10,7 +10,6 @@ import { BrokenPromise, type SeedEnd } from './report.ts';
 import { waitFor } from './wait.ts';
 import type { World } from './world.ts';
 
-/** A killed writer is replaced only after its session, and a killed store must start first. */
 const SETTLE_MAX_MS = 90_000;
 
 const GROUPS = [
@@ -47,7 +46,6 @@ export async function settle(world: World): Promise<void> {
 interface EndCheck {
   readonly ledger: Ledger;
   readonly environmentId: string;
-  /** Ends of the log before the trial. */
   readonly from: Ends;
   readonly scenario: { readonly replacesLog?: true };
 }

@@ -5,7 +5,6 @@ import { bareEnvironment } from '@playline/testkit';
 import type { World } from './world.ts';
 
 export interface OperateOptions {
-  /** Further settings, besides those of log and tables. */
   readonly settings?: Readonly<Record<string, string>>;
   /** The command is ended after this time in milliseconds; 0: never. */
   readonly maxMs?: number;

@@ -12,7 +12,6 @@ export function hasStruck(reached: Reached): boolean {
   return counts.length > 0 && counts.every(([, count]) => count > 0);
 }
 
-/** The results of two seeds together. */
 export function addReached(one: Reached, other: Reached): Reached {
   const sum = { ...one };
   for (const [name, value] of Object.entries(other)) {
@@ -22,15 +21,12 @@ export function addReached(one: Reached, other: Reached): Reached {
   return sum;
 }
 
-/** Counts equal names. */
 export function tally(names: readonly string[]): Reached {
   return names.reduce<Reached>((sum, name) => addReached(sum, { [name]: 1 }), {});
 }
 
-/** Seconds, to the tenth. */
 export const toSeconds = (ms: number): number => Math.round(ms / 100) / 10;
 
-/** One cell of a table. */
 export function toText(reached: Reached): string {
   const texts = Object.entries(reached).map(([name, value]) => {
     const { what, unit } = MEASURE.exec(name)?.groups ?? {};

@@ -1,17 +1,14 @@
 import { toTable as formatTable } from '../../measure.ts';
 import { addReached, hasStruck, type Reached, toText } from './reached.ts';
 
-/** A seed that does not count as done, and the reason. */
 interface Exception {
   readonly seed: number;
   readonly text: string;
 }
 
-/** Results of one fault. */
 export interface Row {
   readonly fault: number;
   readonly tried: string;
-  /** Number of seeds to try. */
   readonly requested: number;
   /** Number of seeds in which the fault took effect and all promises held. The next five are about these seeds. */
   done: number;
@@ -20,7 +17,6 @@ export interface Row {
   acknowledged: number;
   published: number;
   rows: number;
-  /** In seeds that failed. */
   lost: number;
   doubled: number;
   /** Seeds in which all promises held but the fault did not take effect. They prove nothing. */
@@ -36,7 +32,6 @@ export interface FaultTrial {
   close(): Promise<void>;
 }
 
-/** Final counts of one seed. */
 export type SeedEnd = Pick<Row, 'reached' | 'sent' | 'acknowledged' | 'published' | 'rows'>;
 
 /** Thrown when an acknowledged message is missing, or something is stored twice. */
@@ -49,7 +44,6 @@ export class BrokenPromise extends Error {
   }
 }
 
-/** A row before the first seed. */
 export function createRow({ fault, tried }: Pick<Row, 'fault' | 'tried'>, requested: number): Row {
   const counts = { sent: 0, acknowledged: 0, published: 0, rows: 0, lost: 0, doubled: 0 };
   return { fault, tried, requested, done: 0, reached: {}, ...counts, notReached: [], failures: [] };

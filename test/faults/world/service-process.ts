@@ -21,7 +21,6 @@ export interface ServiceProcess {
   /** Exit code, or the signal that ended it. */
   readonly exited: Promise<number | NodeJS.Signals>;
   signal(signal: NodeJS.Signals): void;
-  /** Resident memory in bytes, as the kernel counts it. */
   residentBytes(): number;
   isReady(): Promise<boolean>;
   /** @throws Error with the end of its log when it exits or takes too long */
@@ -36,13 +35,11 @@ export interface ServiceStart {
   /** Its whole environment, except for PATH and its ports. */
   environment: Record<string, string>;
   logFile: string;
-  /** Ports of its public listener, if it has one, and of its admin listener. */
   ports: { http: number; admin: number };
 }
 
 /** A service allows itself 25 s to drain. */
 const CLOSE_MAX_MS = 28_000;
-/** A process starts in a second on an idle machine. This is for a busy one. */
 const READY_MAX_MS = 90_000;
 /** Children to kill when this process ends for any reason. */
 const running = new Set<ChildProcess>();
@@ -118,5 +115,4 @@ export async function openServiceProcess(start: ServiceStart): Promise<ServicePr
 
 const statusOf = (pid: number) => readFileSync(`/proc/${pid}/status`, 'utf8');
 
-/** Whether the kernel reports the process as stopped. */
 export const isStopped = (pid: number): boolean => /^State:\s+T/m.test(statusOf(pid));

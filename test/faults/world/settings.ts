@@ -39,5 +39,4 @@ export function environmentOf(
   };
 }
 
-/** Consumer group of a service. A new deployment has new groups, so it begins at the beginning. */
 export const groupOf = (service: ServiceName, deployment: Deployment): string => `${deployment.topicPrefix}${service}`;

@@ -14,12 +14,10 @@ export interface TrafficOptions {
   key: string;
   /** Gateways to send to. Some may be down, because a client cannot know. */
   gateways: readonly Pick<ServiceProcess, 'url'>[];
-  /** Number of clients. Each sends one batch after another. */
   clients?: number;
   batchMax?: number;
   /** Length of the longest filler of an event; by default it has none. */
   fillMax?: number;
-  /** Longest pause of a client between two batches. */
   restMaxMs?: number;
 }
 

@@ -17,9 +17,7 @@ export interface Trial {
   readonly random: Random;
   readonly ledger: Ledger;
   readonly environmentId: string;
-  /** Publishable key of the environment. */
   readonly key: string;
-  /** The processes when the trial began. */
   readonly crew: readonly ServiceProcess[];
   /** Starts a further process, waits until it is ready, and ends it with the trial. */
   start(service: ServiceName, settings?: Record<string, string>): Promise<ServiceProcess>;
@@ -29,15 +27,11 @@ export interface Trial {
   openTraffic(gateways: readonly ServiceProcess[], options?: Partial<TrafficOptions>): Traffic;
 }
 
-/** A fault that the pipeline must survive. */
 export interface Scenario {
-  /** Its number in the list of faults. */
   readonly fault: number;
   /** The guarantee, as a sentence. */
   readonly title: string;
-  /** The fault in short, for the table. */
   readonly tried: string;
-  /** Number of brokers that it needs; default: one. */
   readonly brokers?: number;
   /** Number of processes of the consuming services; default: one each. */
   readonly crew?: Crew;
@@ -76,7 +70,6 @@ export async function runTrial(world: World, scenario: Scenario, seed: number): 
   }
 }
 
-/** @param opened what the caller closes */
 async function openTrial(
   world: World,
   {

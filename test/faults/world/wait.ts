@@ -1,6 +1,5 @@
 import { until } from '@playline/testkit';
 
-/** Longer than elsewhere, because a trial runs many processes on a possibly busy machine. */
 const WAIT_MAX_MS = 90_000;
 
 /** Like `until`, with a longer default. */

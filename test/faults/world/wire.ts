@@ -71,7 +71,6 @@ function pump(pipe: Pipe, to: Socket, passes: (chunk: Buffer) => boolean): void 
 
 /** A TCP proxy between the services and one store. Loopback only. */
 export class Wire {
-  /** Where the services connect. */
   readonly port: number;
   readonly #targetPort: () => number;
   readonly #pairs = new Set<Pair>();

@@ -9,7 +9,6 @@ import { environmentOf, groupOf } from './settings.ts';
 import { waitFor } from './wait.ts';
 import { openWires, type Store, type Wires } from './wires.ts';
 
-/** Number of processes of each consuming service, besides those that a trial starts itself. */
 export interface Crew {
   linkers: number;
   writers: number;
@@ -86,7 +85,6 @@ export class World {
     return kept;
   }
 
-  /** Consumer group of a service. */
   groupOf(service: ServiceName): string {
     return groupOf(service, this.deployment);
   }
@@ -96,7 +94,6 @@ export class World {
     return waitFor(`${name} has a process`, () => this.stack.file.processes[name] ?? null);
   }
 
-  /** Process id of a broker by its id, from 1 on. */
   brokerPid(id: number): Promise<number> {
     return this.storePid(id === 1 ? 'kafka' : `kafka-${id}`);
   }
@@ -126,7 +123,6 @@ export class World {
 }
 
 export interface WorldOptions {
-  /** Called with progress messages. */
   report?: (line: string) => void;
   /** Number of brokers; default: one. Several brokers have no wire. */
   brokers?: number;
@@ -134,7 +130,6 @@ export interface WorldOptions {
   makeTables?: MakeTables;
 }
 
-/** Starts a world in a new folder. */
 export async function openWorld({ report = () => {}, brokers = 1, makeTables }: WorldOptions = {}): Promise<World> {
   const parent = join(stackPathsOf().state, 'test');
   mkdirSync(parent, { recursive: true });

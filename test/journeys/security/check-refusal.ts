@@ -18,7 +18,6 @@ export interface Refusal {
   services: readonly ServiceName[];
   sentence: RegExp;
   settings?: Settings;
-  /** Texts that must not appear anywhere. */
   secrets?: readonly string[];
   /** Repairs the store. Absent: the test does not wait for recovery. */
   repair?(): Promise<void> | void;

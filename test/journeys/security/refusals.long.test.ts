@@ -35,7 +35,6 @@ const flaws: Record<'authority' | 'host', CertificateFiles> = {
 let stack: Stack;
 const gates = {} as Record<Store, TlsGate>;
 let base: Settings;
-/** Where services reach each store through its gate. */
 const gated = {} as Record<Store, Settings>;
 
 /** An address of the stack, with the gate's port instead. */
@@ -102,7 +101,6 @@ async function start(service: ServiceName, settings: Settings): Promise<ServiceP
   return openServiceProcess({ service, name, environment, logFile, ports: { http, admin } });
 }
 
-/** Starts services that reach only that store through its gate, and checks how it refuses them. */
 async function expectRefusal(refusal: Refusal): Promise<void> {
   const { store, services, settings = {} } = refusal;
   const processes = await Promise.all(services.map((service) => start(service, { ...gated[store], ...settings })));
