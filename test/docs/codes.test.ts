@@ -21,11 +21,8 @@ describe('the codes', () => {
   it('are each explained on their page with cause and remedy, and listed in the index', async () => {
     const { url } = await openGatewayIn(undefined);
     const index = await (await fetch(`${url}/docs`)).text();
-    const paths = [
-      ...ERROR_CODES.map((code) => `errors/${code}`),
-      ...REJECTION_CODES.map((code) => `rejections/${code}`),
-    ];
-    for (const path of paths) {
+    const errors = ERROR_CODES.map((code) => `errors/${code}`);
+    for (const path of [...errors, ...REJECTION_CODES.map((code) => `rejections/${code}`)]) {
       const page = await (await fetch(`${url}/docs/${path}`)).text();
       expect(page).toMatch(/<h2>Cause<\/h2>\n<p>.{20,}<\/p>/);
       expect(page).toMatch(/<h2>What to do<\/h2>\n<p>.{20,}<\/p>/);

@@ -50,11 +50,9 @@ describe('the check of pages', () => {
   ]);
 
   it('finds a missing page and a missing heading, and nothing else', () => {
-    expect(linksOf('README.md', small).flatMap((link) => faultOf(link, small) ?? [])).toEqual([
-      'there is no a/c.md',
-      'a/b.md has no heading #other',
-    ]);
-    expect(linksOf('a/b.md', small).flatMap((link) => faultOf(link, small) ?? [])).toEqual([]);
+    const faultsOf = (page: string) => linksOf(page, small).flatMap((link) => faultOf(link, small) ?? []);
+    expect(faultsOf('README.md')).toEqual(['there is no a/c.md', 'a/b.md has no heading #other']);
+    expect(faultsOf('a/b.md')).toEqual([]);
   });
 
   it('finds a step that is no link', () => {

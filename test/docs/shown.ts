@@ -73,14 +73,9 @@ function fromCommand(command: string): ShownRequest {
   return request;
 }
 
-/**
- * Replaces shell variables by placeholders: `$SECRET_KEY` becomes `{{secretKey}}`. Such variables occur only in double
- * quotes.
- */
+/** Replaces shell variables by placeholders: `$SECRET_KEY` becomes `{{secretKey}}`. */
 function withPlaceholders(text: string): string {
-  return text.replace(
-    /\$([A-Z_]+)/g,
-    (_all, name: string) =>
-      `{{${name.toLowerCase().replace(/_(.)/g, (_under, character: string) => character.toUpperCase())}}}`,
-  );
+  const toCamel = (name: string) =>
+    name.toLowerCase().replace(/_(.)/g, (_, character: string) => character.toUpperCase());
+  return text.replace(/\$([A-Z_]+)/g, (_, name: string) => `{{${toCamel(name)}}}`);
 }

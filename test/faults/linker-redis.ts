@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { TOPICS } from '@playline/contracts';
 import { Redis } from 'ioredis';
 import { createPersons, type Persons } from './linker-persons.ts';
-import { endsOf, settle } from './world/end-check.ts';
+import { countRecords, settle } from './world/end-check.ts';
 import { metricsOf, sumOf } from './world/metrics.ts';
 import { operate } from './world/operate.ts';
 import { toSeconds } from './world/reached.ts';
@@ -12,21 +12,16 @@ import type { Scenario, Trial } from './world/trial.ts';
 import { waitFor } from './world/wait.ts';
 import type { World } from './world/world.ts';
 
-const sum = (offsets: Iterable<number>) => [...offsets].reduce((total, offset) => total + offset, 0);
-
 async function committedFacts(world: World): Promise<number> {
   const topic = world.deployment.topicPrefix + TOPICS.identityLinks.name;
-  return sum((await world.log.committed(world.groupOf('identity-linker'), topic)).values());
+  const offsets = await world.log.committed(world.groupOf('identity-linker'), topic);
+  return [...offsets.values()].reduce((total, offset) => total + offset, 0);
 }
 
-const loggedFacts = async (world: World) => sum((await endsOf(world, TOPICS.identityLinks.name)).values());
-const loggedDecisions = async (world: World) => sum((await endsOf(world, TOPICS.identityDecisions.name)).values());
+const loggedFacts = (world: World) => countRecords(world, TOPICS.identityLinks.name);
+const loggedDecisions = (world: World) => countRecords(world, TOPICS.identityDecisions.name);
 
-function linkerOf({ crew }: Trial): ServiceProcess {
-  const linker = crew.find(({ service }) => service === 'identity-linker');
-  if (linker === undefined) throw new Error('the crew has no linker');
-  return linker;
-}
+const linkerOf = ({ crew }: Trial) => crew.find(({ service }) => service === 'identity-linker')!;
 
 export const redisAwayFromLinker: Scenario = {
   fault: 6,

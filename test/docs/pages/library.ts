@@ -12,9 +12,6 @@ export interface Received {
   readonly body: string;
 }
 
-/**
- * A service whose interface has features that the gateway's lacks: parameters in paths, bounds, cursors, optional keys.
- */
 export type Library = Awaited<ReturnType<typeof openLibrary>>;
 
 interface State {
@@ -24,10 +21,7 @@ interface State {
   fails: boolean;
 }
 
-/**
- * Opens a service whose interface has features that the gateway's lacks: parameters in paths, bounds, cursors, optional
- * keys. Closes it after the test.
- */
+/** Opens a service with features that the gateway lacks: parameters in paths, bounds, cursors, optional keys. */
 export async function openLibrary() {
   const library: State = { received: [], pageNumber: 7, fails: false };
   const app = createHttpApp({

@@ -4,12 +4,12 @@ import { Agent } from 'node:http';
 import { connect } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { smallMessage } from '@playline/testkit';
+import { countRecords } from '../world/end-check.ts';
 import { metricsOf, sumOf } from '../world/metrics.ts';
 import { type Attempt, post } from '../world/post.ts';
 import type { ServiceProcess } from '../world/service-process.ts';
 import type { Scenario, Trial } from '../world/trial.ts';
 import { waitFor } from '../world/wait.ts';
-import { countRecords } from './log-growth.ts';
 
 const PATIENT = { PUBLISH_DEADLINE_MS: '20000' };
 

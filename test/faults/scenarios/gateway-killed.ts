@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { setTimeout as delay } from 'node:timers/promises';
+import { countRecords } from '../world/end-check.ts';
 import type { Attempt } from '../world/post.ts';
 import type { Scenario } from '../world/trial.ts';
 import { waitFor } from '../world/wait.ts';
-import { countRecords } from './log-growth.ts';
 
 export const gatewayKilledBeforeAnswer: Scenario = {
   fault: 2,

@@ -21,6 +21,8 @@ import type { World } from '../world/world.ts';
 
 const SECRET_HEADER = 'x-service-api-key';
 const CONSENT_PATH = '/v1/audience/tracking-consent';
+type Access = { readonly gateway: ServiceProcess; readonly secret: string };
+
 const folderOf = (world: World) => join(world.stack.paths.state, 'data', 'redis', 'appendonlydir');
 
 /** Replaces the files of Redis while it is stopped, and kills it. The stack starts it again. */
@@ -65,19 +67,13 @@ async function createSecret({ world, environmentId }: Trial): Promise<string> {
   return key;
 }
 
-interface Access {
-  readonly gateway: ServiceProcess;
-  readonly secret: string;
-}
-
 /** A person with links, events and a consent, to be erased. Its messages are in no ledger, because they will be gone. */
 async function createErased({ world, key }: Trial, { gateway, secret }: Access) {
   const anonymousId = `erased-${randomUUID()}`;
-  const call = (path: string, init: RequestInit = {}) =>
-    fetch(gateway.url + path, {
-      ...init,
-      headers: { 'content-type': 'application/json', [KEY_HEADER]: key, ...init.headers },
-    });
+  const call = (path: string, init: RequestInit = {}) => {
+    const headers = { 'content-type': 'application/json', [KEY_HEADER]: key, ...init.headers };
+    return fetch(gateway.url + path, { ...init, headers });
+  };
   const common = () => ({ messageId: randomUUID(), surface: 'web', eventTimestamp: new Date().toISOString() });
   const user = { userId: anonymousId, identityType: 'passport' };
   const messages = [

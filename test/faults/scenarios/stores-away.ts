@@ -53,23 +53,24 @@ async function expectIngestContinues(trial: Trial, stores: readonly (keyof typeo
   return reached;
 }
 
-export const registryAway: Scenario = {
-  fault: 7,
-  title: 'no message is lost or refused while the schema registry is down or hangs',
-  tried: 'registry refused, frozen or mute under load',
-  run: (trial) => expectIngestContinues(trial, ['registry']),
+const awayScenario = (title: string, tried: string, stores: readonly (keyof typeof PROOFS)[]): Scenario => {
+  return { fault: 7, title, tried, run: (trial) => expectIngestContinues(trial, stores) };
 };
 
-export const limitStoreAway: Scenario = {
-  fault: 7,
-  title: 'no message of a known key is refused while the store of rate limits and keys is down or hangs',
-  tried: 'Redis refused, frozen or mute under load',
-  run: (trial) => expectIngestContinues(trial, ['redis']),
-};
+export const registryAway = awayScenario(
+  'no message is lost or refused while the schema registry is down or hangs',
+  'registry refused, frozen or mute under load',
+  ['registry'],
+);
 
-export const registryAndLimitStoreAway: Scenario = {
-  fault: 7,
-  title: 'no message is refused while the registry and the store of rate limits are down at the same time',
-  tried: 'registry and Redis away together',
-  run: (trial) => expectIngestContinues(trial, ['registry', 'redis']),
-};
+export const limitStoreAway = awayScenario(
+  'no message of a known key is refused while the store of rate limits and keys is down or hangs',
+  'Redis refused, frozen or mute under load',
+  ['redis'],
+);
+
+export const registryAndLimitStoreAway = awayScenario(
+  'no message is refused while the registry and the store of rate limits are down at the same time',
+  'registry and Redis away together',
+  ['registry', 'redis'],
+);

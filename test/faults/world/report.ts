@@ -49,10 +49,7 @@ export function createRow({ fault, tried }: Pick<Row, 'fault' | 'tried'>, reques
   return { fault, tried, requested, done: 0, reached: {}, ...counts, notReached: [], failures: [] };
 }
 
-/**
- * Notes a seed in which all promises held: as done when the fault took effect, else as not reached.
- * @returns its results in text
- */
+/** Notes a seed in which all promises held: as done when the fault took effect, else as not reached. */
 export function addSeed(row: Row, seed: number, end: SeedEnd): string {
   const text = toText(end.reached);
   if (!hasStruck(end.reached)) {
