@@ -5,24 +5,12 @@ import { fileURLToPath } from 'node:url';
 import { type JourneyStack, startJourneyStack } from '../journeys/stack.ts';
 import type { BystanderTargets, Lap } from './bystander.ts';
 
-interface Tenant {
-  publishable: string;
-  secret: string;
-}
-
-/** A whole stack with two projects: one attacks, the other one posts, reads and opens pages as usual. */
-export interface AttackWorld extends Pick<JourneyStack, 'stack' | 'operate' | 'query' | 'close'> {
-  /** The demo project, which has collections and mints. */
-  attacker: Tenant;
-  bystander: Tenant;
-  lap(): Promise<Lap>;
-  /** Resident memory of a service's process, and the most since its start, in MB. */
-  memoryOf(service: string): { nowMb: number; mostMb: number };
-}
+export type AttackWorld = Awaited<ReturnType<typeof openAttackWorld>>;
 
 const BYSTANDER = fileURLToPath(new URL('./bystander.ts', import.meta.url));
 
-export async function openAttackWorld(): Promise<AttackWorld> {
+/** Starts a whole stack with two projects: the demo project attacks, the other one is used as usual. */
+export async function openAttackWorld() {
   const journey = await startJourneyStack({ chain: true });
   const { stack, operate } = journey;
   let child: ChildProcess | null = null;
@@ -46,11 +34,13 @@ export async function openAttackWorld(): Promise<AttackWorld> {
       close,
       attacker: journey.keys.development,
       bystander,
+      /** @returns what the bystander saw since the last call */
       lap: async () => {
         running.send('lap');
         return (await once(running, 'message'))[0] as Lap;
       },
-      memoryOf: (service) => {
+      /** Resident memory of a service's process, and the most since its start, in MB. */
+      memoryOf: (service: string) => {
         const status = readFileSync(`/proc/${stack.file.processes[service]}/status`, 'utf8');
         const of = (name: string) =>
           Math.round(Number(new RegExp(`^${name}:\\s+(\\d+)`, 'm').exec(status)?.[1]) / 1024);
@@ -63,7 +53,7 @@ export async function openAttackWorld(): Promise<AttackWorld> {
   }
 }
 
-async function createBystander(operate: AttackWorld['operate']): Promise<Tenant> {
+async function createBystander(operate: JourneyStack['operate']) {
   await operate('projects', 'create', '--name', 'Bystander', '--id', 'bystander');
   const keyOf = async (kind: string) => {
     const args = ['--project', 'bystander', '--environment', 'production', '--kind', kind, '--json'];

@@ -14,18 +14,15 @@ import { verify } from './world/operate.ts';
 import { createRow, type FaultTrial, hasFailed, type Row, toTable, toWarning, tryAlone } from './world/report.ts';
 import { runTrial, type Scenario } from './world/trial.ts';
 import { openWorld, type World } from './world/world.ts';
-import { createWriterTrials, WRITER_FAULTS } from './writer-faults.ts';
+import { createWriterTrials, WRITER_FAULTS, type WriterFaultOptions } from './writer-faults.ts';
 
 const SEED_MAX = 2 ** 31;
 const RESULTS = new URL('./results/', import.meta.url);
 
-interface Options {
-  seeds: number;
+interface Options extends WriterFaultOptions {
   firstSeed: number;
   isChosen: (row: Pick<Row, 'fault' | 'tried'>) => boolean;
   minutes: number;
-  awayMs: number;
-  withoutIntents: boolean;
 }
 
 type Given = Omit<Options, 'isChosen' | 'awayMs'> & { fault?: number | undefined; tried: string; awayMinutes: number };

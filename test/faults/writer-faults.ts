@@ -28,14 +28,12 @@ interface WriterFault {
   open(rig: WriterRig, options: WriterFaultOptions & { engine: OwnEngine | null }): (seed: number) => Promise<Reached>;
 }
 
-/** A fault of ClickHouse itself, tested on a separate server. */
+/** Members of a fault of ClickHouse itself, tested on a separate server. */
 const onOwnEngine = (
-  { title, tried, ...engine }: OwnEngineOptions & { title: string; tried: string },
   run: (rig: starved.StarvedRig, seed: number) => Promise<Reached>,
-): WriterFault => ({
+  engine: OwnEngineOptions = {},
+): Pick<WriterFault, 'fault' | 'partitions' | 'engine' | 'open'> => ({
   fault: 5,
-  title,
-  tried,
   partitions: 2,
   engine,
   open: (rig, options) => (seed) => run({ rig, engine: options.engine! }, seed),
@@ -105,43 +103,31 @@ export const WRITER_FAULTS: readonly WriterFault[] = [
     partitions: 2,
     open: (rig) => (seed) => starved.refuseLargeBlocks(rig, seed),
   },
-  onOwnEngine(
-    {
-      title: 'a writer recovers and stores every record once after ClickHouse was stopped under load and started again',
-      tried: 'ClickHouse stopped gracefully under load, restarted',
-    },
-    starved.stopEngineGracefully,
-  ),
-  onOwnEngine(
-    {
-      title: 'a writer recovers and stores every record once after analysts have used all memory of the server',
-      tried: 'analysts take all memory of the server',
-      memoryMaxBytes: starved.ENGINE_MEMORY_BYTES,
-    },
-    starved.exhaustMemory,
-  ),
-  onOwnEngine(
-    {
-      title: 'a writer recovers and stores every record once after the disk of ClickHouse was full',
-      tried: 'the disk of ClickHouse is full',
-      prepareData: starved.mountSmallDisk,
-    },
-    starved.fillDisk,
-  ),
-  onOwnEngine(
-    {
-      title: 'a writer recovers and stores every record once after its password was changed and changed back',
-      tried: 'the password of the writer changed and changed back',
-    },
-    starved.rotatePassword,
-  ),
-  onOwnEngine(
-    {
-      title: 'a writer stores every record once when ClickHouse knows the token of an insert but has lost its rows',
-      tried: 'ClickHouse remembers the token of an insert and has lost its rows',
-    },
-    starved.losePart,
-  ),
+  {
+    ...onOwnEngine(starved.stopEngineGracefully),
+    title: 'a writer recovers and stores every record once after ClickHouse was stopped under load and started again',
+    tried: 'ClickHouse stopped gracefully under load, restarted',
+  },
+  {
+    ...onOwnEngine(starved.exhaustMemory, { memoryMaxBytes: starved.ENGINE_MEMORY_BYTES }),
+    title: 'a writer recovers and stores every record once after analysts have used all memory of the server',
+    tried: 'analysts take all memory of the server',
+  },
+  {
+    ...onOwnEngine(starved.fillDisk, { prepareData: starved.mountSmallDisk }),
+    title: 'a writer recovers and stores every record once after the disk of ClickHouse was full',
+    tried: 'the disk of ClickHouse is full',
+  },
+  {
+    ...onOwnEngine(starved.rotatePassword),
+    title: 'a writer recovers and stores every record once after its password was changed and changed back',
+    tried: 'the password of the writer changed and changed back',
+  },
+  {
+    ...onOwnEngine(starved.losePart),
+    title: 'a writer stores every record once when ClickHouse knows the token of an insert but has lost its rows',
+    tried: 'ClickHouse remembers the token of an insert and has lost its rows',
+  },
   {
     fault: 8,
     title:

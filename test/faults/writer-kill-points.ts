@@ -51,22 +51,14 @@ const POINTS = {
 export type KillPoint = keyof typeof POINTS;
 export const KILL_POINTS = Object.keys(POINTS) as KillPoint[];
 
-/** A hold at a point, which stops a writer there. */
-export interface Trap {
-  /** Resolves when the writer has reached the point; never for `at any moment`. */
-  readonly reached: Promise<void>;
-  release(): void;
-}
+export type Trap = ReturnType<typeof setTrap>;
 
 /**
  * Stops a writer at a point, where its request, or the answer to it, waits at a gate.
  * @param options.passages how often the writer passes the point before
  * @param options.breaksOff whether the connection to ClickHouse breaks on release
  */
-export function setTrap(
-  victim: GatedProcess,
-  options: { point: KillPoint; passages: number; breaksOff: boolean },
-): Trap {
+export function setTrap(victim: GatedProcess, options: { point: KillPoint; passages: number; breaksOff: boolean }) {
   const reached = Promise.withResolvers<void>();
   const released = Promise.withResolvers<void>();
   let passages = 0;
@@ -78,5 +70,6 @@ export function setTrap(
   const { kafka = {}, clickhouse = {} } = POINTS[options.point](hold, options.breaksOff);
   victim.kafka.watch = kafka;
   victim.clickhouse.watch = clickhouse;
-  return { reached: reached.promise, release: released.resolve };
+  /** `reached` resolves when the writer has reached the point; never for `at any moment`. */
+  return { reached: reached.promise, release: () => released.resolve() };
 }

@@ -4,57 +4,39 @@ import { createRandom } from '@playline/testkit/random';
 import { WAIT_MAX_MS } from './writer-exact.ts';
 import { KILL_POINTS, type KillPoint, setTrap, type Trap } from './writer-kill-points.ts';
 import type { GatedProcess } from './writer-process.ts';
-import { type Difference, EVENT_WRITER, type WriterRig } from './writer-rig.ts';
+import { EVENT_WRITER, type WriterRig } from './writer-rig.ts';
 
-export interface KillPlan {
-  readonly seed: number;
-  readonly point: KillPoint;
-  /** How often the writer passes the point before it is killed there. */
-  readonly passages: number;
-  /** True when the killed writer's last request reaches its store only after the successor has finished. */
-  readonly arrivesLate: boolean;
-  /** True when the connection to ClickHouse breaks with the writer. Otherwise ClickHouse reads the whole insert. */
-  readonly breaksOff: boolean;
-  /** True when the successor is a member of the group already. Otherwise it starts after the kill. */
-  readonly isOnStandby: boolean;
-  readonly messages: number;
-  /** Of the writer and its successor. With equal sizes even a writer without intents would store every row once. */
-  readonly blockRowsMax: readonly [number, number];
-  /** For a kill at any moment: the time from the first message to the kill. Messages keep coming until then. */
-  readonly momentMs: number;
-}
+export type KillPlan = ReturnType<typeof planKill>;
 
 /** Points come in turn. Everything else depends on the seed. */
-export function planKill(seed: number, point: KillPoint = KILL_POINTS[seed % KILL_POINTS.length]!): KillPlan {
+export function planKill(seed: number, point: KillPoint = KILL_POINTS[seed % KILL_POINTS.length]!) {
   const random = createRandom(seed);
   // Many small blocks, so that the writer passes every point several times.
   const rows = () => random.integer(10, 40);
   return {
     seed,
     point,
+    /** How often the writer passes the point before it is killed there. */
     passages: random.integer(0, 2),
+    /** True when the killed writer's last request reaches its store only after the successor has finished. */
     arrivesLate: random.chance(0.5),
+    /** True when the connection to ClickHouse breaks with the writer. Otherwise ClickHouse reads the whole insert. */
     breaksOff: random.chance(0.5),
+    /** True when the successor is a member of the group already. Otherwise it starts after the kill. */
     isOnStandby: random.chance(0.3),
     messages: random.integer(10, 20) * 20,
-    blockRowsMax: [rows(), rows()],
+    /** Of the writer and its successor. With equal sizes even a writer without intents would store every row once. */
+    blockRowsMax: [rows(), rows()] as const,
     momentMs: random.integer(0, 400),
   };
 }
 
-export interface KillResult {
-  /** Rows that are missing or too many; empty when every record is one row. */
-  readonly differences: Difference[];
-  /** True when the writer was killed at the point, or at any moment with work left. */
-  readonly reached: boolean;
-}
-
 /** @returns a function that kills a writer by a plan. The successor is the next to be killed */
-export function createKillRun(rig: WriterRig, file = EVENT_WRITER): (plan: KillPlan) => Promise<KillResult> {
+export function createKillRun(rig: WriterRig, file = EVENT_WRITER) {
   let writer: GatedProcess | null = null;
   const start = async (rowsMax: number) => rig.startWriter({ BLOCK_ROWS_MAX: String(rowsMax) }, file);
   const whenReady = (what: string, process: GatedProcess) => until(what, () => process.isReady(), WAIT_MAX_MS);
-  return async (plan) => {
+  return async (plan: KillPlan) => {
     const [rowsMax, heirRowsMax] = plan.blockRowsMax;
     const victim = writer ?? (await start(rowsMax));
     await whenReady('the writer is ready', victim);

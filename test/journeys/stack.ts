@@ -1,15 +1,7 @@
 import { execFile } from 'node:child_process';
 import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import {
-  CHECKOUT,
-  createStackFetch,
-  type KeyPair,
-  type Stack,
-  type StackFile,
-  type StackOptions,
-  startStack,
-} from '@playline/infra/local';
+import { CHECKOUT, createStackFetch, type StackFile, type StackOptions, startStack } from '@playline/infra/local';
 import { bareEnvironment, smallMessage, testStackFolder, until } from '@playline/testkit';
 
 export interface Ran {
@@ -34,24 +26,10 @@ export function runProgram(
 
 export const OPERATOR = 'services/operator/src/main.ts';
 
-/** A whole separate pipeline: every store and service as a process, in a folder that is removed after the test. */
-export interface JourneyStack {
-  stack: Stack;
-  /** The current stack file. Process ids change when a process is restarted. */
-  file(): StackFile;
-  keys: { production: KeyPair; development: KeyPair };
-  /** The analysts' account. The stack file has the operator's. */
-  analyst: StackFile['clickhouse'];
-  query<T>(sql: string): Promise<T[]>;
-  post(messages: unknown[], headers?: Record<string, string>): Promise<{ status: number; body: unknown }>;
-  folder: string;
-  /** Runs a command of the operator on this stack. @returns what it printed @throws Error when it fails */
-  operate(...args: string[]): Promise<string>;
-  /** Stops everything and removes the folder. */
-  close(): Promise<void>;
-}
+export type JourneyStack = Awaited<ReturnType<typeof startJourneyStack>>;
 
-export async function startJourneyStack(options: StackOptions = {}): Promise<JourneyStack> {
+/** Starts a whole separate pipeline in a folder that `close` removes. */
+export async function startJourneyStack(options: StackOptions = {}) {
   const root = testStackFolder('journey');
   // Commands expect the stack's records in a folder of this name.
   const folder = join(root, '.playline');
@@ -64,8 +42,10 @@ export async function startJourneyStack(options: StackOptions = {}): Promise<Jou
   return {
     stack,
     folder,
+    /** The current stack file. Process ids change when a process is restarted. */
     file,
-    operate: async (...args) => {
+    /** Runs a command of the operator on this stack. @returns what it printed @throws Error when it fails */
+    operate: async (...args: string[]) => {
       const { code, out, err } = await runProgram(OPERATOR, args, { cwd: root });
       if (code !== 0) throw new Error(`${args.join(' ')} ended with ${code}: ${err}`);
       return out;
@@ -75,15 +55,16 @@ export async function startJourneyStack(options: StackOptions = {}): Promise<Jou
       rmSync(root, { recursive: true, force: true });
     },
     keys,
+    /** The analysts' account. The stack file has the operator's. */
     analyst: { ...clickhouse, user: 'analyst', password: read('secrets.json').analystPassword },
-    query: (sql) => query(file().clickhouse, sql, file().security?.caFile),
-    post: async (messages, headers = {}) => {
+    query: <T>(sql: string): Promise<T[]> => query(file().clickhouse, sql, file().security?.caFile),
+    post: async (messages: unknown[], headers: Record<string, string> = {}) => {
       const response = await fetch(`${file().gateway}/v1/audience/messages`, {
         method: 'POST',
         headers: { ...common, ...headers },
         body: JSON.stringify({ messages }),
       });
-      return { status: response.status, body: await response.json() };
+      return { status: response.status, body: (await response.json()) as unknown };
     },
   };
 }

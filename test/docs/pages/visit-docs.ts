@@ -3,15 +3,7 @@ import { afterAll, afterEach, beforeAll } from 'vitest';
 import { openBrowser } from '../../../packages/audience-client/src/test/open-browser.ts';
 import { openGateway, type TestGateway } from '../../../services/gateway/src/test/open-gateway.ts';
 
-export interface VisitedPage {
-  readonly page: Page;
-  /** Console and script errors, failed requests, and requests to other origins. */
-  readonly faults: string[];
-}
-
-export interface DocsPage extends VisitedPage {
-  readonly gateway: TestGateway;
-}
+export type DocsPage = Awaited<ReturnType<typeof visitDocs>>;
 
 export interface Viewport {
   width: number;
@@ -43,17 +35,18 @@ export function useBrowser(): void {
 }
 
 /** Opens a page of a new gateway in a new browser profile. */
-export async function visitDocs(path: string, viewport = VIEWPORTS[0]!): Promise<DocsPage> {
+export async function visitDocs(path: string, viewport = VIEWPORTS[0]!) {
   const gateway = await openGateway();
   return { ...(await visitPage(gateway.url, path, viewport)), gateway };
 }
 
-export async function visitPage(url: string, path: string, viewport = VIEWPORTS[0]!): Promise<VisitedPage> {
+export async function visitPage(url: string, path: string, viewport = VIEWPORTS[0]!) {
   const { width, scheme } = viewport;
   const context = await browser.newContext({ viewport: { width, height: 800 }, colorScheme: scheme });
   context.setDefaultTimeout(PATIENCE_MS);
   contexts.push(context);
   const page = await context.newPage();
+  /** Console and script errors, failed requests, and requests to other origins. */
   const faults: string[] = [];
   page.on('pageerror', (error) => faults.push(error.message));
   page.on('console', (line) => line.type() === 'error' && faults.push(line.text()));

@@ -1,24 +1,16 @@
 import assert from 'node:assert/strict';
 import { setTimeout as delay } from 'node:timers/promises';
 import { TOPICS } from '@playline/contracts';
-import { type Brokers, openBrokers, type PartitionState } from '../world/brokers.ts';
+import { openBrokers, type PartitionState } from '../world/brokers.ts';
 import type { Reached } from '../world/reached.ts';
 import { isStopped } from '../world/service-process.ts';
-import type { Traffic } from '../world/traffic.ts';
 import type { Scenario, Trial } from '../world/trial.ts';
 import { waitFor } from '../world/wait.ts';
 
 /** With three brokers, one may be down while two have every acknowledged record. */
 export const BROKERS = 3;
 const IDS = [1, 2, 3];
-interface Cluster {
-  readonly trial: Trial;
-  readonly traffic: Traffic;
-  readonly brokers: Brokers;
-  readonly topic: string;
-  partitions(broker?: number): Promise<PartitionState[]>;
-  pidOf(id: number): Promise<number>;
-}
+type Cluster = Awaited<ReturnType<typeof openCluster>>;
 
 async function whole({ partitions }: Cluster): Promise<void> {
   await waitFor('every replica is in sync', async () => {
@@ -100,13 +92,13 @@ async function starve(cluster: Cluster): Promise<Reached> {
   return { 'requests refused for want of replicas': refused };
 }
 
-async function openCluster(trial: Trial): Promise<Cluster> {
+async function openCluster(trial: Trial) {
   const { world } = trial;
   const traffic = trial.openTraffic([await trial.start('gateway')]);
   const brokers = openBrokers(world.stack.file.kafka);
   const topic = world.deployment.topicPrefix + TOPICS.messages.name;
   const partitions = (broker = 1) => brokers.partitionsOf(topic, broker);
-  return { trial, traffic, brokers, topic, partitions, pidOf: (id) => world.brokerPid(id) };
+  return { trial, traffic, brokers, topic, partitions, pidOf: (id: number) => world.brokerPid(id) };
 }
 
 export const leadersMove: Scenario = {

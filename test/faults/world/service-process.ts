@@ -9,25 +9,7 @@ import { waitFor } from './wait.ts';
 export type ServiceName = 'gateway' | 'identity-linker' | 'event-writer' | 'eraser';
 
 /** One process of a service, controlled by signals. */
-export interface ServiceProcess {
-  readonly service: ServiceName;
-  /** Unique among the processes of the world. It is also the name of its log. */
-  readonly name: string;
-  /** Address of its public listener; '' for a service that has none. */
-  readonly url: string;
-  readonly adminUrl: string;
-  readonly logFile: string;
-  readonly isAlive: boolean;
-  /** Exit code, or the signal that ended it. */
-  readonly exited: Promise<number | NodeJS.Signals>;
-  signal(signal: NodeJS.Signals): void;
-  residentBytes(): number;
-  isReady(): Promise<boolean>;
-  /** @throws Error with the end of its log when it exits or takes too long */
-  whenReady(): Promise<void>;
-  /** Sends SIGTERM, and SIGKILL when that has no effect. Resolves when it has ended. */
-  close(): Promise<void>;
-}
+export type ServiceProcess = Awaited<ReturnType<typeof openServiceProcess>>;
 
 export interface ServiceStart {
   service: ServiceName;
@@ -62,7 +44,7 @@ function spawnLogged({ service, environment, logFile }: ServiceStart, ports: Rec
 }
 
 /** Starts a process. It exists immediately, and is ready when `whenReady` resolves. */
-export async function openServiceProcess(start: ServiceStart): Promise<ServiceProcess> {
+export async function openServiceProcess(start: ServiceStart) {
   const { service, name, logFile, ports } = start;
   const { http, admin } = ports;
   const child = spawnLogged(start, { HTTP_PORT: String(http), ADMIN_PORT: String(admin) });
@@ -90,18 +72,21 @@ export async function openServiceProcess(start: ServiceStart): Promise<ServicePr
     url: service === 'gateway' ? `http://127.0.0.1:${http}` : '',
     adminUrl,
     logFile,
+    /** Exit code, or the signal that ended it. */
     exited,
-    get isAlive() {
+    get isAlive(): boolean {
       return running.has(child);
     },
-    signal: (signal) => void child.kill(signal),
+    signal: (signal: NodeJS.Signals) => void child.kill(signal),
     residentBytes: () => Number(/^VmRSS:\s+(\d+) kB$/m.exec(statusOf(child.pid!))?.[1]) * 1024,
     isReady,
+    /** @throws Error with the end of its log when it exits or takes too long */
     whenReady: async () => {
       await waitFor(`${name} is ready`, async () => (await isReady()) || !running.has(child), READY_MAX_MS);
       if (!running.has(child))
         throw new Error(`${name} ended (${await exited}):\n${readFileSync(logFile, 'utf8').slice(-2_000)}`);
     },
+    /** Sends SIGTERM, and SIGKILL when that has no effect. Resolves when it has ended. */
     close: async () => {
       if (!running.has(child)) return;
       child.kill('SIGTERM');

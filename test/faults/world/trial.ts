@@ -1,31 +1,15 @@
 import { TOPICS } from '@playline/contracts';
-import { createRandom, type Random } from '@playline/testkit/random';
+import { createRandom } from '@playline/testkit/random';
 import { query } from './clickhouse.ts';
 import { checkEnd, endsOf } from './end-check.ts';
-import { createLedger, type Ledger } from './ledger.ts';
+import { createLedger } from './ledger.ts';
 import type { Reached } from './reached.ts';
 import type { SeedEnd } from './report.ts';
 import type { ServiceName, ServiceProcess } from './service-process.ts';
 import { Traffic, type TrafficOptions } from './traffic.ts';
 import type { Crew, World } from './world.ts';
 
-/** One run of one scenario with one seed. */
-export interface Trial {
-  readonly world: World;
-  readonly seed: number;
-  /** Chooses the moments of faults. The traffic has separate generators with the same seed. */
-  readonly random: Random;
-  readonly ledger: Ledger;
-  readonly environmentId: string;
-  readonly key: string;
-  readonly crew: readonly ServiceProcess[];
-  /** Starts a further process, waits until it is ready, and ends it with the trial. */
-  start(service: ServiceName, settings?: Record<string, string>): Promise<ServiceProcess>;
-  /** Starts a further process without waiting until it is ready. */
-  launch(service: ServiceName, settings?: Record<string, string>): Promise<ServiceProcess>;
-  /** Opens traffic to these gateways from the trial's seed. A second call sends other messages. */
-  openTraffic(gateways: readonly ServiceProcess[], options?: Partial<TrafficOptions>): Traffic;
-}
+export type Trial = Awaited<ReturnType<typeof openTrial>>;
 
 export interface Scenario {
   readonly fault: number;
@@ -48,9 +32,9 @@ let trials = 0;
 
 /** Runs a scenario and checks the end state. @throws Error naming the seed; the deployment may then be damaged */
 export async function runTrial(world: World, scenario: Scenario, seed: number): Promise<SeedEnd> {
-  const opened = { processes: [] as ServiceProcess[], traffics: [] as Traffic[] };
+  const opened: Opened = { processes: [], traffics: [] };
   try {
-    const trial = await openTrial(world, { scenario, seed, opened });
+    const trial = await openTrial(world, seed, { crew: scenario.crew ?? CREW, opened });
     const from = await endsOf(world, TOPICS.messages.name);
     // Without merges, raw rows can be compared with the log, because copies stay.
     await query(world.deployment.engine, 'SYSTEM STOP MERGES events');
@@ -70,15 +54,14 @@ export async function runTrial(world: World, scenario: Scenario, seed: number): 
   }
 }
 
-async function openTrial(
-  world: World,
-  {
-    scenario,
-    seed,
-    opened,
-  }: { scenario: Scenario; seed: number; opened: { processes: ServiceProcess[]; traffics: Traffic[] } },
-): Promise<Trial> {
-  const crew = await world.setCrew(scenario.crew ?? CREW);
+interface Opened {
+  readonly processes: ServiceProcess[];
+  readonly traffics: Traffic[];
+}
+
+/** Opens a run of one scenario with one seed. @param opened what the caller closes */
+async function openTrial(world: World, seed: number, { crew: wanted, opened }: { crew: Crew; opened: Opened }) {
+  const crew = await world.setCrew(wanted);
   const environmentId = `test-faults-${++trials}`;
   const key = await world.deployment.addEnvironment(environmentId);
   const ledger = createLedger(seed);
@@ -90,18 +73,22 @@ async function openTrial(
   return {
     world,
     seed,
+    /** Chooses the moments of faults. The traffic has separate generators with the same seed. */
     random: createRandom(seed),
     ledger,
     environmentId,
     key,
     crew,
+    /** Starts a further process without waiting until it is ready. */
     launch,
-    start: async (service, settings) => {
+    /** Starts a further process, waits until it is ready, and ends it with the trial. */
+    start: async (service: ServiceName, settings?: Record<string, string>) => {
       const child = await launch(service, settings);
       await child.whenReady();
       return child;
     },
-    openTraffic: (gateways, options = {}) => {
+    /** Opens traffic to these gateways from the trial's seed. A second call sends other messages. */
+    openTraffic: (gateways: readonly ServiceProcess[], options: Partial<TrafficOptions> = {}) => {
       const own = seed + SEED_STEP * opened.traffics.length;
       const traffic = new Traffic({ seed: own, ledger, key, gateways, ...options });
       opened.traffics.push(traffic);
