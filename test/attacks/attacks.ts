@@ -113,48 +113,58 @@ async function sendAs(rpc: string, transaction: Record<string, unknown>): Promis
   return receipt.contractAddress;
 }
 
+const OWNER = `0x${'12'.repeat(20)}`;
+const order = (world: AttackWorld, assets: object[]) =>
+  post(mintsUrl(world), { 'x-service-api-key': world.attacker.secret }, { assets });
+
+/** @param options.limit in the details of the expected refusal @returns an empty refusal when the time was over */
+async function orderUntilRefused(
+  world: AttackWorld,
+  { count, toAsset, limit }: { count: number; toAsset(): object; limit: 'pending_assets' | 'failed_assets' },
+): Promise<{ accepted: number; refusal: string }> {
+  let accepted = 0;
+  for (const untilMs = performance.now() + FLOOD_MAX_MS; performance.now() < untilMs; ) {
+    const response = await order(world, Array.from({ length: count }, toAsset));
+    const body = await response.text();
+    if (response.status === 202) accepted += count;
+    else if (body.includes(limit)) return { accepted, refusal: `${response.status} ${limit}` };
+    else if (body.includes('pending_assets')) await pause(200);
+    else throw new Error(`an order was answered with ${response.status}: ${body}`);
+  }
+  return { accepted, refusal: '' };
+}
+
 /** One tenant orders mints that cannot be done, until the service refuses; then the operator gives all of them up. */
 const mintFlood: Attack = {
   name: 'mint orders that stay pending, with large metadata',
   run: async (world) => {
-    const { stack, attacker, operate, memoryOf } = world;
+    const { stack, operate, memoryOf } = world;
     const { rpc, signer, contracts } = stack.file.chain!;
     const changeRole = (functionName: 'grantRole' | 'revokeRole') => {
       const args = [ROLES.MINTER_ROLE, signer as Address] as const;
       const data = encodeFunctionData({ abi: CONTRACT_ABIS['demo-erc721'], functionName, args });
       return sendAs(rpc, { to: contracts.erc721, data });
     };
-    const owner_address = `0x${'12'.repeat(20)}`;
-    const order = (assets: object[]) => post(mintsUrl(world), { 'x-service-api-key': attacker.secret }, { assets });
     const metadata = { name: 'x', description: 'y'.repeat(15_000) };
     const { nowMb } = memoryOf('redis');
-    let accepted = 0;
-    let refusal = '';
+    let found = '';
     await changeRole('revokeRole');
     try {
-      const untilMs = performance.now() + FLOOD_MAX_MS;
-      while (performance.now() < untilMs && refusal === '') {
-        const asset = { owner_address, token_id: '424242', metadata };
-        const response = await order(Array.from({ length: 50 }, () => ({ reference_id: randomUUID(), ...asset })));
-        const { details } = (await response.json()) as { details?: unknown };
-        if (response.status === 202) accepted += 50;
-        else refusal = `${response.status} ${JSON.stringify(details)}`;
-      }
-      if (!refusal.includes('pending_assets'))
-        throw new Error(`${accepted} pending assets were accepted, and none was refused for their number: ${refusal}`);
+      const toAsset = () => ({ reference_id: randomUUID(), owner_address: OWNER, token_id: '424242', metadata });
+      const { accepted, refusal } = await orderUntilRefused(world, { count: 50, toAsset, limit: 'pending_assets' });
+      if (refusal === '') throw new Error(`${accepted} pending assets were accepted, and none was refused`);
       const redisMb = memoryOf('redis').nowMb - nowMb;
       const forSigner = ['--chain', 'demo-chain', '--signer', String(signer)];
       const given = await operate('mints', 'give-up', ...forSigner, '--reason', 'an attack', '--yes');
       const ended = given.match(/^given up: /gm)?.length;
-      refusal += `; Redis grew by ${redisMb} MB; give-up ended ${ended} of them`;
+      found = `${accepted} assets accepted, then ${refusal}; Redis grew by ${redisMb} MB; give-up ended ${ended} of them`;
     } finally {
       await changeRole('grantRole');
     }
     await until('an order is accepted again', async () => {
-      const asset = { reference_id: randomUUID(), owner_address };
-      return (await order([asset])).status === 202;
+      return (await order(world, [{ reference_id: randomUUID(), owner_address: OWNER }])).status === 202;
     });
-    return `${accepted} assets accepted, then ${refusal}; minter at most ${memoryOf('minter').mostMb} MB`;
+    return `${found}; minter at most ${memoryOf('minter').mostMb} MB`;
   },
 };
 
@@ -164,24 +174,11 @@ const REDIS_MAX_MB = 96;
 const failedMintFlood: Attack = {
   name: 'mint orders that fail, with long reference ids',
   run: async (world) => {
-    const { attacker, memoryOf } = world;
-    const asset = { owner_address: `0x${'12'.repeat(20)}`, token_id: '1', amount: '2' };
+    const { memoryOf } = world;
+    const asset = { owner_address: OWNER, token_id: '1', amount: '2' };
+    const toAsset = () => ({ ...asset, reference_id: `${'x'.repeat(200)}${randomUUID()}` });
     const before = { redis: memoryOf('redis').nowMb, minter: memoryOf('minter').nowMb };
-    const untilMs = performance.now() + FLOOD_MAX_MS;
-    let accepted = 0;
-    let refusal = '';
-    while (performance.now() < untilMs && refusal === '') {
-      const assets = Array.from({ length: 100 }, () => ({
-        ...asset,
-        reference_id: `${'x'.repeat(200)}${randomUUID()}`,
-      }));
-      const response = await post(mintsUrl(world), { 'x-service-api-key': attacker.secret }, { assets });
-      const body = await response.text();
-      if (response.status === 202) accepted += assets.length;
-      else if (body.includes('failed_assets')) refusal = `${response.status} failed_assets`;
-      else if (body.includes('pending_assets')) await pause(200);
-      else throw new Error(`an order was answered with ${response.status}`);
-    }
+    const { accepted, refusal } = await orderUntilRefused(world, { count: 100, toAsset, limit: 'failed_assets' });
     const grown = (service: 'redis' | 'minter') => memoryOf(service).nowMb - before[service];
     if (grown('redis') > REDIS_MAX_MB) throw new Error(`Redis grew by ${grown('redis')} MB`);
     return `${accepted} assets accepted, then ${refusal || 'the time was over'}; Redis grew by ${grown('redis')} MB, the minter by ${grown('minter')} MB`;

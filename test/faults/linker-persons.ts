@@ -5,6 +5,23 @@ import type { ServiceProcess } from './world/service-process.ts';
 import type { Trial } from './world/trial.ts';
 import { waitFor } from './world/wait.ts';
 
+/** Sends valid messages until a gateway accepts them. @returns their ids */
+export async function deliver(
+  { ledger, gateway, key }: Pick<Trial, 'ledger' | 'key'> & { gateway: ServiceProcess },
+  messages: readonly object[],
+): Promise<string[]> {
+  const stamp = () => ({ messageId: ledger.newId(), surface: 'web', eventTimestamp: new Date().toISOString() });
+  const whole = messages.map((message) => ({ ...stamp(), ...message }));
+  const ids = whole.map(({ messageId }) => messageId);
+  const body = JSON.stringify({ messages: whole });
+  await waitFor('messages are accepted', async () => {
+    const attempt = await post({ url: gateway.url, key, body });
+    ledger.note(ids, attempt);
+    return attempt.status === 200;
+  });
+  return ids;
+}
+
 export type Persons = ReturnType<typeof createPersons>;
 
 /**
@@ -15,19 +32,8 @@ export function createPersons(
   { world, ledger, environmentId }: Trial,
   sender: () => { gateway: ServiceProcess; key: string },
 ) {
-  const deliver = async (messages: readonly object[]) => {
-    const whole = messages.map((message) => ({ messageId: ledger.newId(), surface: 'web', ...message }));
-    const ids = whole.map(({ messageId }) => messageId);
-    const body = JSON.stringify({ messages: whole });
-    await waitFor('messages are accepted', async () => {
-      const { gateway, key } = sender();
-      const attempt = await post({ url: gateway.url, key, body });
-      ledger.note(ids, attempt);
-      return attempt.status === 200;
-    });
-  };
-  const event = (of: Record<string, string>) => ({ ...of, type: 'track', eventName: 'probe', ...stamp() });
-  const stamp = () => ({ eventTimestamp: new Date().toISOString() });
+  const send = (messages: readonly object[]) => deliver({ ledger, ...sender() }, messages);
+  const event = (of: Record<string, string>) => ({ ...of, type: 'track', eventName: 'probe' });
   const playerOf = (name: string) => ({ userId: `probe-player-${name}`, identityType: 'passport' });
   const personsOf = async () =>
     await rowsOf(
@@ -40,15 +46,15 @@ export function createPersons(
     /** Links a visitor with a player, with an event of each. */
     async identify(name: string) {
       const anonymousId = `probe-visitor-${name}`;
-      const fact = { ...playerOf(name), anonymousId, type: 'identify', ...stamp() };
-      await deliver([event({ anonymousId }), event(playerOf(name)), fact]);
+      const fact = { ...playerOf(name), anonymousId, type: 'identify' };
+      await send([event({ anonymousId }), event(playerOf(name)), fact]);
     },
     /** Links a Steam account with a player, with an event of the account. */
     async alias(name: string) {
       const account = `probe-steam-${name}`;
       const { userId: toId, identityType: toType } = playerOf(name);
-      const fact = { type: 'alias', fromId: account, fromType: 'steam', toId, toType, ...stamp() };
-      await deliver([event({ userId: account, identityType: 'steam' }), fact]);
+      const fact = { type: 'alias', fromId: account, fromType: 'steam', toId, toType };
+      await send([event({ userId: account, identityType: 'steam' }), fact]);
     },
     /** Waits until all events of each name belong to one person. @throws Error when two names share a person */
     async assertWhole(names: readonly string[], eventsEach: number) {

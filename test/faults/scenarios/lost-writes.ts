@@ -5,6 +5,7 @@ import { TOPICS } from '@playline/contracts';
 import { createIdentityKeyer } from '@playline/people';
 import { openRedisPeople } from '@playline/people/redis';
 import { Redis } from 'ioredis';
+import { deliver } from '../linker-persons.ts';
 import { rowsOf } from '../world/clickhouse.ts';
 import { endsOf, settle } from '../world/end-check.ts';
 import { metricsOf, sumOf } from '../world/metrics.ts';
@@ -47,14 +48,8 @@ async function openAccounts({ world, environmentId, ledger, key }: Trial, gatewa
     keyOf: keyOfAccount,
     async alias(fromId: string, toId: string) {
       for (const account of [fromId, toId]) linked.add(account);
-      const messageId = ledger.newId();
       const ids = { fromId, fromType: 'steam', toId, toType: 'steam' };
-      const message = { type: 'alias', messageId, surface: 'web', eventTimestamp: new Date().toISOString(), ...ids };
-      await waitFor('a link is accepted', async () => {
-        const attempt = await post({ url: gateway.url, key, body: JSON.stringify({ messages: [message] }) });
-        ledger.note([messageId], attempt);
-        return attempt.status === 200;
-      });
+      await deliver({ ledger, gateway, key }, [{ type: 'alias', ...ids }]);
     },
     async roots() {
       const roots = await people.graph.rootsOf(environmentId, [...linked].map(keyOfAccount));

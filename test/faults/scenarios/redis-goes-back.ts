@@ -3,9 +3,6 @@ import { randomUUID } from 'node:crypto';
 import { cpSync, readdirSync, rmSync, statSync, truncateSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { ACCESS_KEYS, createKey } from '@playline/access-keys';
-import { openRedisRecords } from '@playline/access-keys/redis';
-import { createUnloggedStore } from '@playline/access-keys/test';
 import { MESSAGES_PATH } from '../../simulate/game/sender.ts';
 import { createPersons } from '../linker-persons.ts';
 import { query, rowsOf } from '../world/clickhouse.ts';
@@ -59,14 +56,6 @@ function openSizes(world: World) {
   };
 }
 
-async function createSecret({ world, environmentId }: Trial): Promise<string> {
-  const view = await openRedisRecords(ACCESS_KEYS, { url: world.stack.file.redis });
-  const owner = { projectId: 'test-faults', environmentId, environment: 'production', kind: 'secret' } as const;
-  const { key } = await createKey({ store: createUnloggedStore(view), prefix: 'svcapik' }, owner);
-  await view.close();
-  return key;
-}
-
 /** A person with links, events and a consent, to be erased. Its messages are in no ledger, because they will be gone. */
 async function createErased({ world, key }: Trial, { gateway, secret }: Access) {
   const anonymousId = `erased-${randomUUID()}`;
@@ -85,13 +74,14 @@ async function createErased({ world, key }: Trial, { gateway, secret }: Access) 
   const body = JSON.stringify({ messages });
   await waitFor('messages are taken', async () => (await call(MESSAGES_PATH, { method: 'POST', body })).status === 200);
   await waitFor('the consent is taken', async () => (await call(CONSENT_PATH, { method: 'PUT', body: consent })).ok);
+  /** @returns null when the gateway does not answer a consent */
+  const readConsent = async (): Promise<string | null> => {
+    const answer = await call(`${CONSENT_PATH}?anonymousId=${anonymousId}`).catch(() => null);
+    return answer?.status === 200 ? ((await answer.json()) as { status: string }).status : null;
+  };
   return {
-    /** The status that the gateway answers; a number when it answers none. */
-    readConsent: async (): Promise<string | number> => {
-      const answer = await call(`${CONSENT_PATH}?anonymousId=${anonymousId}`).catch(() => null);
-      if (answer?.status !== 200) return answer?.status ?? 0;
-      return ((await answer.json()) as { status: string }).status;
-    },
+    readConsent,
+    awaitConsent: () => waitFor('consents are answered', readConsent),
     async erase(): Promise<string> {
       const path = `/v1/audience/data?anonymousId=${anonymousId}`;
       const id = await waitFor('the erasure is accepted', async () => {
@@ -106,14 +96,8 @@ async function createErased({ world, key }: Trial, { gateway, secret }: Access) 
   };
 }
 
-interface Back {
-  /** Called before the erasure, when all writes until then are in the file. */
-  remember(): void;
-  goBack(): Promise<Reached>;
-}
-
 /** A copy of the files from before the erasure replaces the current ones. */
-function backToCopy({ world, random }: Trial): Back {
+function backToCopy({ world, random }: Trial) {
   const copy = join(world.folder, 'redis-copy');
   return {
     remember() {
@@ -132,7 +116,7 @@ function backToCopy({ world, random }: Trial): Back {
 }
 
 /** The end of the append-only file is cut off, as when a machine dies before it was on the disk. */
-function withoutEnd({ world, random }: Trial, sizes: ReturnType<typeof openSizes>): Back {
+function withoutEnd({ world, random }: Trial, sizes: ReturnType<typeof openSizes>) {
   return {
     remember: () => {},
     async goBack() {
@@ -147,30 +131,21 @@ function withoutEnd({ world, random }: Trial, sizes: ReturnType<typeof openSizes
   };
 }
 
-function awaitConsent({ readConsent }: Pick<Awaited<ReturnType<typeof createErased>>, 'readConsent'>): Promise<string> {
-  return waitFor('consents are answered', async () => {
-    const answer = await readConsent();
-    return typeof answer === 'string' ? answer : null;
-  });
-}
-
 /** Erases a person, takes Redis back, and watches what is answered about the person. */
-async function tryLoss(trial: Trial, access: Access, back: Back) {
+async function tryLoss(trial: Trial, access: Access, back: { remember(): void; goBack(): Promise<Reached> }) {
   const erased = await createErased(trial, access);
   await settle(trial.world);
-  assert.equal(await awaitConsent(erased), 'full');
+  assert.equal(await erased.awaitConsent(), 'full');
   // Longer than Redis takes to write its log to the file.
   await delay(1_500);
   back.remember();
   const erasureId = await erased.erase();
   const reached = await back.goBack();
-  const answers = new Set<string | number>();
-  answers.add(await awaitConsent(erased));
+  const answers = new Set([await erased.awaitConsent()]);
   // The gateway answers one address up to 100 times a second.
   for (const endMs = performance.now() + 3_000; performance.now() < endMs; await delay(20))
-    answers.add(await erased.readConsent());
-  const consents = [...answers].filter((answer) => typeof answer === 'string');
-  assert.deepEqual(consents, ['not_set'], 'consents of an erased person');
+    answers.add((await erased.readConsent()) ?? 'not_set');
+  assert.deepEqual([...answers], ['not_set'], 'consents of an erased person');
   return { erased, erasureId, reached };
 }
 
@@ -192,13 +167,13 @@ export const redisGoesBack: Scenario = {
     const persons = createPersons(trial, () => ({ gateway, key }));
     await persons.identify('kept');
     const restoresOf = async () => sumOf(await metricsOf(eraser), 'playline_eraser_fence_restores_total', '');
-    const access = { gateway, secret: await createSecret(trial) };
+    const access = { gateway, secret: await world.deployment.addEnvironment(trial.environmentId, 'secret') };
     const first = await tryLoss(trial, access, backToCopy(trial));
     const before = await restoresOf();
     const sizes = openSizes(world);
     try {
       const second = await tryLoss(trial, access, withoutEnd(trial, sizes));
-      assert.equal(await awaitConsent(first.erased), 'not_set', 'the consent of who was erased first');
+      assert.equal(await first.erased.awaitConsent(), 'not_set', 'the consent of who was erased first');
       await persons.alias('kept');
       await persons.assertWhole(['kept'], 3);
       const settings = { REDIS_URL: world.stack.file.redis };

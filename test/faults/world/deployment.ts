@@ -37,14 +37,10 @@ export async function openDeployment(stack: Stack, makeTables: MakeTables = appl
   return {
     topicPrefix: topics.prefix,
     engine,
-    /** @returns the publishable key of the new environment */
-    addEnvironment: async (environmentId: string) => {
-      const owner = {
-        projectId: 'test-faults',
-        environmentId,
-        environment: 'production',
-        kind: 'publishable',
-      } as const;
+    /** @returns a key of a new or known environment */
+    addEnvironment: async (environmentId: string, kind: 'publishable' | 'secret' = 'publishable') => {
+      const project = { projectId: 'test-faults', environment: 'production' } as const;
+      const owner = { ...project, environmentId, kind };
       return (await createKey({ store: createUnloggedStore(keys), prefix: 'svcapik' }, owner)).key;
     },
     /** Closes connections, for stores that end too. */
