@@ -37,32 +37,28 @@ describe('the codes', () => {
   });
 });
 
-describe('the link in an error envelope', () => {
-  it('opens the page of its code', async () => {
-    const { url } = await openGatewayIn(undefined);
-    const { code, link } = (await (await fetch(`${url}/nowhere`)).json()) as { code: string; link: string };
-    const page = await fetch(link.replace(PUBLIC_URL, url));
-    expect([page.status, page.headers.get('content-type')]).toEqual([200, 'text/html; charset=utf-8']);
-    expect(await page.text()).toContain(`<h1>${code}</h1>`);
-  });
+it('the link in an error envelope opens the page of its code', async () => {
+  const { url } = await openGatewayIn(undefined);
+  const { code, link } = (await (await fetch(`${url}/nowhere`)).json()) as { code: string; link: string };
+  const page = await fetch(link.replace(PUBLIC_URL, url));
+  expect([page.status, page.headers.get('content-type')]).toEqual([200, 'text/html; charset=utf-8']);
+  expect(await page.text()).toContain(`<h1>${code}</h1>`);
 });
 
-describe('a page of a code', () => {
-  it('links only to existing documents of the service', async () => {
-    const { url, routes } = await openGatewayIn(undefined);
-    for (const { path } of routes.filter(({ path }) => path.startsWith('/docs') && !path.includes('*'))) {
-      const page = await fetch(url + path);
-      if (!page.headers.get('content-type')?.startsWith('text/html')) continue;
-      const text = await page.text();
-      const targets = [...text.matchAll(/ (?:href|src)="([^"]*)"/g)].map(([, target = '']) => target);
-      expect(targets.length).toBeGreaterThan(5);
-      for (const target of targets) {
-        expect(target, path).not.toMatch(/^(\w+:|\/\/)/);
-        const address = new URL(target, url + path);
-        const led = await fetch(address);
-        expect(led.status, `${path} to ${target}`).toBe(200);
-        if (address.hash !== '') expect(await led.text(), target).toContain(`id="${address.hash.slice(1)}"`);
-      }
+it('a page of a code links only to existing documents of the service', async () => {
+  const { url, routes } = await openGatewayIn(undefined);
+  for (const { path } of routes.filter(({ path }) => path.startsWith('/docs') && !path.includes('*'))) {
+    const page = await fetch(url + path);
+    if (!page.headers.get('content-type')?.startsWith('text/html')) continue;
+    const text = await page.text();
+    const targets = [...text.matchAll(/ (?:href|src)="([^"]*)"/g)].map(([, target = '']) => target);
+    expect(targets.length).toBeGreaterThan(5);
+    for (const target of targets) {
+      expect(target, path).not.toMatch(/^(\w+:|\/\/)/);
+      const address = new URL(target, url + path);
+      const led = await fetch(address);
+      expect(led.status, `${path} to ${target}`).toBe(200);
+      if (address.hash !== '') expect(await led.text(), target).toContain(`id="${address.hash.slice(1)}"`);
     }
-  });
+  }
 });

@@ -151,15 +151,13 @@ afterAll(async () => {
   rmSync(root, { recursive: true, force: true });
 }, NIGHT_MS);
 
-describe('the settings in this test', () => {
-  it('include every setting that a service has', () => {
-    const ofEvents = [gatewaySettings, linkerSettings, writerSettings, eraserSettings];
-    const known = [...ofEvents, activityWriterSettings, indexerSettings, chainSettings, portalSettings].flatMap(
-      ({ shape }) => Object.keys(shape),
-    );
-    const tried = new Set([...Object.keys(SETTINGS), ...Object.keys(OWN)]);
-    expect(known.filter((name) => !tried.has(name) && !OPTIONAL_OF_STORES.test(name))).toEqual([]);
-  });
+it('the settings in this test include every setting that a service has', () => {
+  const ofEvents = [gatewaySettings, linkerSettings, writerSettings, eraserSettings];
+  const known = [...ofEvents, activityWriterSettings, indexerSettings, chainSettings, portalSettings].flatMap(
+    ({ shape }) => Object.keys(shape),
+  );
+  const tried = new Set([...Object.keys(SETTINGS), ...Object.keys(OWN)]);
+  expect(known.filter((name) => !tried.has(name) && !OPTIONAL_OF_STORES.test(name))).toEqual([]);
 });
 
 describe('a night of an operator', { timeout: NIGHT_MS }, () => {

@@ -94,28 +94,26 @@ describe('a person on a whole stack', () => {
   });
 });
 
-describe('a game on a whole stack with a chain', () => {
-  it('gets the token that it requested, and the mint is an activity of the history', async () => {
-    const { chainApi, chain } = stack.file();
-    const contract = chain?.contracts.erc721;
-    const mints = `${chainApi}/v1/chains/demo-chain/collections/${contract}/nfts/mint-requests`;
-    const headers = { 'x-service-api-key': stack.keys.development.secret, 'content-type': 'application/json' };
-    const asset = { reference_id: `journey-${randomUUID()}`, owner_address: `0x${'12'.repeat(20)}`, token_id: '77' };
-    const answer = await fetch(mints, { method: 'POST', headers, body: JSON.stringify({ assets: [asset] }) });
-    expect(answer.status).toBe(202);
-    const request = await until('the mint has succeeded', async () => {
-      const page = await (await fetch(`${mints}/${asset.reference_id}`, { headers })).json();
-      const [found] = (page as { result: { status: string; activity_id: string | null }[] }).result;
-      if (found?.status !== 'succeeded') throw new Error(JSON.stringify(found));
-      return found;
-    });
-    const history = `${chainApi}/v1/chains/demo-chain/activity-history?contract_address=${contract}&page_size=200`;
-    const activity = await until('the history has the activity', async () => {
-      const page = (await (await fetch(history)).json()) as { result: { id: string }[] };
-      return page.result.find(({ id }) => id === request.activity_id) ?? null;
-    });
-    expect(activity).toMatchObject({ type: 'mint', details: { to: asset.owner_address, asset: { token_id: '77' } } });
+it('a game on a whole stack gets the token that it requested, and the mint is an activity of the history', async () => {
+  const { chainApi, chain } = stack.file();
+  const contract = chain?.contracts.erc721;
+  const mints = `${chainApi}/v1/chains/demo-chain/collections/${contract}/nfts/mint-requests`;
+  const headers = { 'x-service-api-key': stack.keys.development.secret, 'content-type': 'application/json' };
+  const asset = { reference_id: `journey-${randomUUID()}`, owner_address: `0x${'12'.repeat(20)}`, token_id: '77' };
+  const answer = await fetch(mints, { method: 'POST', headers, body: JSON.stringify({ assets: [asset] }) });
+  expect(answer.status).toBe(202);
+  const request = await until('the mint has succeeded', async () => {
+    const page = await (await fetch(`${mints}/${asset.reference_id}`, { headers })).json();
+    const [found] = (page as { result: { status: string; activity_id: string | null }[] }).result;
+    if (found?.status !== 'succeeded') throw new Error(JSON.stringify(found));
+    return found;
   });
+  const history = `${chainApi}/v1/chains/demo-chain/activity-history?contract_address=${contract}&page_size=200`;
+  const activity = await until('the history has the activity', async () => {
+    const page = (await (await fetch(history)).json()) as { result: { id: string }[] };
+    return page.result.find(({ id }) => id === request.activity_id) ?? null;
+  });
+  expect(activity).toMatchObject({ type: 'mint', details: { to: asset.owner_address, asset: { token_id: '77' } } });
 });
 
 describe('the pages of a whole stack in a browser', () => {

@@ -52,12 +52,10 @@ describe('the page of VALIDATION_ERROR', () => {
   });
 });
 
-describe('a link to an example', () => {
-  it('unfolds the example, at any depth', async () => {
-    const { page } = await visitDocs('/docs/reference#partly-rejected');
-    expect(await page.locator('#partly-rejected pre').first().isVisible()).toBe(true);
-    expect(await page.locator('#track pre').first().isVisible()).toBe(false);
-  });
+it('a link to an example unfolds the example, at any depth', async () => {
+  const { page } = await visitDocs('/docs/reference#partly-rejected');
+  expect(await page.locator('#partly-rejected pre').first().isVisible()).toBe(true);
+  expect(await page.locator('#track pre').first().isVisible()).toBe(false);
 });
 
 describe('a reader who has only a keyboard', () => {
@@ -120,21 +118,19 @@ describe('a sample of code', () => {
   });
 });
 
-describe('a page whose scripts did not load', () => {
-  it('shows everything, and its form sends nothing, so that no key gets into an address', async () => {
-    const { page, gateway, faults } = await visitDocs('/docs');
-    await page.route('**/*.js', (route) => route.abort());
-    await page.reload();
-    const form = formOf(page, 'Ingest messages');
-    await fillKey(form, gateway);
-    // Submits as the button would. A click by the driver would wait for a page that never loads.
-    await form.evaluate((element) => (element as unknown as { requestSubmit(): void }).requestSubmit());
-    await until('the policy refused', () => faults.some((text) => text.includes('form-action')));
-    expect(faults.join()).not.toContain(gateway.key);
-    expect(page.url()).toBe(`${gateway.url}/docs`);
-    await page.route('**/*.js', (route) => route.continue());
-    await page.reload();
-    await fillKey(form, gateway);
-    expect(await sendForm(form)).toMatch(/\b200\b/);
-  });
+it('a page whose scripts did not load shows everything, and its form sends nothing, so that no key gets into an address', async () => {
+  const { page, gateway, faults } = await visitDocs('/docs');
+  await page.route('**/*.js', (route) => route.abort());
+  await page.reload();
+  const form = formOf(page, 'Ingest messages');
+  await fillKey(form, gateway);
+  // Submits as the button would. A click by the driver would wait for a page that never loads.
+  await form.evaluate((element) => (element as unknown as { requestSubmit(): void }).requestSubmit());
+  await until('the policy refused', () => faults.some((text) => text.includes('form-action')));
+  expect(faults.join()).not.toContain(gateway.key);
+  expect(page.url()).toBe(`${gateway.url}/docs`);
+  await page.route('**/*.js', (route) => route.continue());
+  await page.reload();
+  await fillKey(form, gateway);
+  expect(await sendForm(form)).toMatch(/\b200\b/);
 });

@@ -25,7 +25,7 @@ export async function rowsOf(engine: Engine, sql: string): Promise<string[][]> {
   return text === ''
     ? []
     : text
-        .trimEnd()
+        .replace(/\n$/, '')
         .split('\n')
         .map((line) => line.split('\t'));
 }

@@ -23,9 +23,7 @@ export interface Refusal {
   repair?(): Promise<void> | void;
 }
 
-async function readinessOf({
-  adminUrl,
-}: ServiceProcess): Promise<{ ready: boolean; reasons?: Record<string, string> }> {
+async function readinessOf({ adminUrl }: ServiceProcess) {
   const answer = await fetch(`${adminUrl}/readyz`, { signal: AbortSignal.timeout(3_000) });
   return (await answer.json()) as { ready: boolean; reasons?: Record<string, string> };
 }
@@ -38,21 +36,17 @@ async function shownBy({ logFile, adminUrl }: ServiceProcess): Promise<{ lines: 
   return { lines, all: log + (await Promise.all(answers)).join() };
 }
 
-/**
- * Checks every refusal: one clear sentence, no flood of attempts, not ready with the reason, no secret, and recovery
- * after the repair.
- */
+/** Checks a refusal: one clear sentence, no flood of attempts, not ready with the reason, no secret, and recovery. */
 export async function checkRefusal(
   { store, services, sentence, secrets = [], repair }: Refusal,
   processes: readonly ServiceProcess[],
   gate: TlsGate,
 ): Promise<void> {
-  for (const service of processes) {
+  for (const service of processes)
     await until(`${service.name} gives the reason`, async () => {
       const { ready, reasons } = await readinessOf(service);
       return !ready && sentence.test(reasons?.[store] ?? '');
     });
-  }
   const before = gate.knocks;
   const startMs = performance.now();
   await until('the attempts have been watched', async () => {
