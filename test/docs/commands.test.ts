@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import { allExamples, type Example, toCommand } from '@playline/api-docs';
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { KEY_OF } from '../../services/gateway/src/docs/examples/context.ts';
 import { PUBLIC_URL, SOURCE } from './gateways.ts';
 
@@ -25,13 +25,14 @@ function argsOf(command: string): string[] {
   return stdout.split('\0').slice(0, -1);
 }
 
-describe('a command', () => {
-  it.each([...allExamples(SOURCE), hard])('of $name makes curl send exactly the request', ({ request, ...rest }) => {
+it.each([...allExamples(SOURCE), hard])(
+  'the command of $name makes curl send exactly the request',
+  ({ request, ...rest }) => {
     const { method, target, headers, body } = request;
     expect(argsOf(toCommand({ request, ...rest }, PUBLIC_URL))).toEqual([
       ...['-i', '-X', method, PUBLIC_URL + target],
       ...Object.entries(headers).flatMap(([name, value]) => ['-H', `${name}: ${value}`]),
       ...(body === null ? [] : ['--data-binary', body]),
     ]);
-  });
-});
+  },
+);

@@ -1,5 +1,5 @@
 import { testStores } from '@playline/testkit';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { expect, it, onTestFinished } from 'vitest';
 import { createWriterTrial, WRITER_FAULTS } from './writer-faults.ts';
 
 /** A seed takes seconds, and several times that on a busy machine. */
@@ -9,17 +9,15 @@ const OPTIONS = { seeds: 1, awayMs: 3_000, withoutIntents: false };
 /** Seeds that show more than the first one. */
 const SEEDS: Readonly<Record<number, readonly number[]>> = { 4: [0, 3], 11: [1, 2] };
 
-describe('faults of the writer', () => {
-  it.each(WRITER_FAULTS.filter(({ title }) => title !== undefined))(
-    '$title (fault $fault)',
-    { timeout: TRIAL_MAX_MS },
-    async (fault) => {
-      const seeds = SEEDS[fault.fault] ?? [1];
-      const { row, trySeed, close } = createWriterTrial(fault, testStores(), { ...OPTIONS, seeds: seeds.length });
-      onTestFinished(close);
-      for (const seed of seeds) await trySeed(seed);
-      expect(row).toMatchObject({ failures: [], lost: 0, doubled: 0 });
-      expect(row.done + row.notReached.length).toBe(seeds.length);
-    },
-  );
-});
+it.each(WRITER_FAULTS.filter(({ title }) => title !== undefined))(
+  '$title (fault $fault)',
+  { timeout: TRIAL_MAX_MS },
+  async (fault) => {
+    const seeds = SEEDS[fault.fault] ?? [1];
+    const { row, trySeed, close } = createWriterTrial(fault, testStores(), { ...OPTIONS, seeds: seeds.length });
+    onTestFinished(close);
+    for (const seed of seeds) await trySeed(seed);
+    expect(row).toMatchObject({ failures: [], lost: 0, doubled: 0 });
+    expect(row.done + row.notReached.length).toBe(seeds.length);
+  },
+);

@@ -59,31 +59,6 @@ describe('people', () => {
     const persons = await personsOf([...own, stranger], 2);
     expect(new Set(idsOf(own).map((id) => persons.get(id))).size).toBe(1);
   });
-
-  it('the second user of a shared device is not joined with the first', async () => {
-    const [anonymousId, first, second] = [randomUUID(), randomUUID(), randomUUID()];
-    const identify = (userId: string) => link({ type: 'identify', anonymousId, userId, identityType: 'passport' });
-    const messages = [trackMessage({ anonymousId }), identify(first), identify(second)];
-    for (const message of messages) await stack.post([message]);
-    const persons = await personsOf(messages, 2);
-    expect(persons.get(messages[0]?.messageId ?? '')).toBe(persons.get(messages[1]?.messageId ?? ''));
-    const refusal = `SELECT reason FROM identity_links WHERE message_id = '${messages[2]?.messageId}' AND outcome = 'refused'`;
-    const [refused] = await until('the refusal is recorded', async () => {
-      const rows = await stack.query(refusal);
-      return rows.length > 0 ? rows : null;
-    });
-    expect(refused).toEqual({ reason: 'shared_device' });
-  });
-
-  it('an event without an owner has no person', async () => {
-    const sent = trackMessage();
-    await stack.post([sent]);
-    await stored(stack, [sent.messageId]);
-    const rows = await stack.query(
-      `SELECT hex(person_key) AS person FROM events_identified WHERE message_id = '${sent.messageId}'`,
-    );
-    expect(rows).toEqual([{ person: '0'.repeat(32) }]);
-  });
 });
 
 describe('a killed process', () => {

@@ -64,8 +64,7 @@ async function tryOutage(trial: Trial, away: () => Promise<void>, comeBack: () =
 
 export const brokerStopped: Scenario = {
   fault: 1,
-  title:
-    'a gateway answers 500 or 429 within 3 s when its broker is paused during batches, and no 2xx until the broker continues',
+  title: 'a gateway whose broker is paused answers 500 or 429 within 3 s, and no 2xx until the broker continues',
   tried: 'broker SIGSTOP under load, SIGCONT',
   run: async (trial) => {
     const broker = await trial.world.storePid('kafka');

@@ -70,8 +70,7 @@ async function replaceLeader(trial: Trial) {
 export const leaderReplacedWhileWaiting: Scenario = {
   fault: 15,
   brokers: BROKERS,
-  title:
-    'a record that the producer gave up, but that a replaced leader had appended, is never confused with the next record',
+  title: 'a record that was given up but appended by a replaced leader is never confused with the next record',
   tried: 'three brokers: a leader is replaced while a record waits for a replica, and no client for the record',
   run: replaceLeader,
 };

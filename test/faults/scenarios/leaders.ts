@@ -104,8 +104,7 @@ async function openCluster(trial: Trial) {
 export const leadersMove: Scenario = {
   fault: 15,
   brokers: BROKERS,
-  title:
-    'leaders that are elected, stopped and killed under load, and too few replicas in sync, lose and double nothing',
+  title: 'leaders that are elected, stopped and killed under load, with too few replicas, lose and double nothing',
   tried: 'three brokers: leaders elected elsewhere; one SIGSTOP or SIGKILL, or two are frozen; elected again',
   run: async (trial) => {
     const cluster = await openCluster(trial);

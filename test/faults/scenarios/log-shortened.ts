@@ -104,8 +104,7 @@ export const logShortenedWhileRead: Scenario = {
 
 export const logShortenedUnseen: Scenario = {
   fault: 16,
-  title:
-    'a log that lost its end and grew past the commit before anyone noticed is not read on until an operator decides',
+  title: 'a log that lost its end and grew past the commit is read on only after an operator decides',
   tried: 'broker killed, ends of its logs cut off, they grow again, writer away during it',
   replacesLog: true,
   run: (trial) => run(trial, { isAway: true, batches: trial.random.integer(1, 120) }),

@@ -119,8 +119,7 @@ async function loseQuietLinks(trial: Trial, accounts: Accounts): Promise<Reached
 
 export const redisLosesLastWrites: Scenario = {
   fault: 6,
-  title:
-    'links that Redis lost are as in ClickHouse again, although a hold is back or no further link comes, and linkers are not ready until then',
+  title: 'links that Redis lost are as in ClickHouse again, and linkers are not ready until then',
   tried:
     'Redis loses its last writes: the release of a hold with published decisions, then links of partitions without further links',
   run: async (trial) => {

@@ -32,8 +32,7 @@ const toMib = (bytes: number) => Math.round(bytes / MIB);
 
 export const memoryBounded: Scenario = {
   fault: 1,
-  title:
-    'a gateway that cannot publish for 20 s under load uses no more memory than its limit of bytes in flight explains',
+  title: 'a gateway that cannot publish for 20 s under load stays within the memory that its limits explain',
   tried: 'broker frozen for 20 s under heavy load, memory watched',
   run: async (trial) => {
     const { world, ledger } = trial;

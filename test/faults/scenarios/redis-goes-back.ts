@@ -151,8 +151,7 @@ async function tryLoss(trial: Trial, access: Access, back: { remember(): void; g
 
 export const redisGoesBack: Scenario = {
   fault: 20,
-  title:
-    'erased people stay erased when Redis comes back from a copy made before, and when it loses its last two seconds',
+  title: 'erased people stay erased when Redis restarts from an older copy, or without its last two seconds',
   tried:
     'Redis SIGKILL, started from an older copy of its files, then without the last 0.5 to 2 s of its append-only file',
   run: async (trial) => {

@@ -138,16 +138,13 @@ describe('a pipeline whose stores need TLS and a login', () => {
   });
 });
 
-describe.each(['PLAIN', 'SCRAM-SHA-256', 'SCRAM-SHA-512'] as const)('with logins by %s', (mechanism) => {
-  const connect = () => {
-    const { security, kafka } = stack.file();
+it.each(['PLAIN', 'SCRAM-SHA-256', 'SCRAM-SHA-512'] as const)(
+  'every Kafka client can send, publish, read and consume with logins by %s',
+  async (mechanism) => {
+    const { security, kafka: brokers } = stack.file();
     const tls = { ca: readFileSync(security!.caFile, 'utf8') };
-    return { brokers: kafka, security: { tls, sasl: { mechanism, ...security!.kafka } } };
-  };
-  const topic = 'audience.erasures.v1';
-
-  it('every Kafka client can send, publish, read and consume', async () => {
-    const kafka = connect();
+    const kafka = { brokers, security: { tls, sasl: { mechanism, ...security!.kafka } } };
+    const topic = 'audience.erasures.v1';
     const key = Buffer.from(randomUUID());
     await send({ topic, key, value: Buffer.from('sent') }, kafka.security);
     const publisher = await openAtomicPublisher({ ...kafka, name: `publisher-${mechanism}` });
@@ -173,5 +170,5 @@ describe.each(['PLAIN', 'SCRAM-SHA-256', 'SCRAM-SHA-512'] as const)('with logins
     });
     await until('the consumer has both', () => mine(consumed).length === 2);
     await consumer.close();
-  });
-});
+  },
+);
