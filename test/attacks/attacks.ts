@@ -18,7 +18,6 @@ const BACK_MS = 60_000;
 const FLOOD_MAX_MS = 90_000;
 const LINKS = 130_000;
 
-/** Three connections send bodies in one-byte chunks; the sign-in page is sent the same without any key. */
 const tinyChunks: Attack = {
   name: 'bodies in one-byte chunks',
   run: async ({ stack, attacker, memoryOf }, seconds) => {
@@ -46,7 +45,6 @@ const tinyChunks: Attack = {
   },
 };
 
-/** Forty connections request much and read nothing, on each service in turn. */
 const unreadAnswers: Attack = {
   name: 'pipelined requests whose answers are not read',
   run: async ({ stack, memoryOf }, seconds) => {
@@ -68,7 +66,6 @@ const unreadAnswers: Attack = {
   },
 };
 
-/** Sixty-four connections with one public key declare large bodies and send a byte a second. */
 const slowBodies: Attack = {
   name: 'slow bodies of one public key, and of no key',
   run: async (world, seconds) => {
@@ -192,7 +189,6 @@ async function erase(world: AttackWorld, secret: string, query: string): Promise
   return response.headers.get('x-erasure-id') ?? '';
 }
 
-/** A flood of links of one person; then this person's erasure and, beside it, one of a person of another project. */
 const linkFlood: Attack = {
   name: 'a flood of links of one person, who is erased beside a bystander',
   run: async (world) => {
@@ -244,7 +240,6 @@ async function deploy(rpc: string, data: string): Promise<Address> {
   return address;
 }
 
-/** One transaction reports 45 million tokens; an honest mint follows in the next block. */
 const hugeRange: Attack = {
   name: 'one transaction that reports millions of tokens',
   run: async ({ stack }) => {
@@ -283,7 +278,6 @@ const hugeRange: Attack = {
 /** Init code that emits `Transfer(0, 1, 1)` and deploys `JUMPDEST PUSH1 0 JUMP`, which uses up the gas of every call. */
 const ENDLESS = `0x6001600052600160007f${TRANSFER.slice(2)}60206000a3635b6000566000526004601cf3`;
 
-/** Contracts that use up the gas of every call, a new one every two seconds, beside an honest token. */
 const endlessContracts: Attack = {
   name: 'contracts that never answer, beside an honest token',
   run: async ({ stack }, seconds) => {

@@ -16,7 +16,6 @@ const hard: Example = {
   },
 };
 
-/** The arguments that a shell passes to curl, with keys set as a reader would set them. */
 function argsOf(command: string): string[] {
   const script = `curl() { printf '%s\\0' "$@"; }\n${command}`;
   const env = { PUBLISHABLE_KEY: KEY_OF.publishable, SECRET_KEY: KEY_OF.secret };

@@ -31,7 +31,6 @@ describe('an example', () => {
   );
 });
 
-/** What the pages show, each once: a page shows an answer beside each tool that sends the request. */
 async function readPages({ url, routes }: TestGateway): Promise<Map<string, Shown>> {
   const pages = routes.filter(({ path }) => /^\/docs(\/[^.]*)?$/.test(path));
   const shown: Shown[] = [];

@@ -7,11 +7,9 @@ import { NEWCOMER_PATHS } from './questions.ts';
 const tree = readTree(fileURLToPath(new URL('../..', import.meta.url)));
 const pages = [...tree.keys()].filter((path) => path.endsWith('.md'));
 
-/** The text of a page, or of all files of a folder. */
 const textAt = (path: string, of: Tree) =>
   of.get(path) ?? [...of].map(([file, text]) => (file.startsWith(`${path}/`) ? text : '')).join('\n');
 
-/** Steps of a path that are no links. */
 const missingSteps = (path: readonly string[], of: Tree) =>
   path.slice(1).filter((next, index) => {
     const page = path[index]?.split('#')[0] ?? '';

@@ -7,7 +7,6 @@ export interface Shown {
 }
 
 const ENTITIES: Record<string, string> = { '&lt;': '<', '&gt;': '>', '&quot;': '"', '&#39;': "'", '&amp;': '&' };
-/** The text that a reader sees and copies, without markup. */
 const toPlain = (markup: string) =>
   markup.replace(/<[^>]*>/g, '').replace(/&(?:lt|gt|quot|amp|#39);/g, (entity) => ENTITIES[entity] ?? '');
 
@@ -29,7 +28,6 @@ export interface Collection extends CollectionItem {
   variable: { key: string; value: string }[];
 }
 
-/** The requests of the collection, with its own base address filled in. */
 export function shownInCollection({ item = [], variable }: Collection): Shown[] {
   const baseUrl = variable.find(({ key }) => key === 'baseUrl')?.value ?? '';
   return item.flatMap((one) => shownInItem(one, baseUrl));
@@ -54,7 +52,6 @@ function inPairs(blocks: readonly string[]): Shown[] {
   });
 }
 
-/** Reads a `curl` command as a shell would split it. */
 function fromCommand(command: string): ShownRequest {
   const args = [...command.matchAll(/(?:'[^']*'|"[^"]*"|\\'|[^\s'"\\])+/g)].map(([word]) =>
     word.replace(/'([^']*)'|"([^"]*)"|\\(')/g, (_all, single, double, escaped) =>

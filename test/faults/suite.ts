@@ -5,7 +5,6 @@ import { hasStruck, toText } from './world/reached.ts';
 import { runTrial, type Scenario } from './world/trial.ts';
 import { openWorld, type World, type WorldOptions } from './world/world.ts';
 
-/** Time to start four stores and create the topics on a busy machine. */
 const START_MAX_MS = 180_000;
 /** Longest time of a trial in which every wait takes as long as allowed. */
 export const TRIAL_MAX_MS = 240_000;

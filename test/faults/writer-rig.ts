@@ -13,11 +13,8 @@ export interface Difference {
   readonly partition: number;
   readonly published: number;
   readonly rows: number;
-  /** Number of offsets without a row. */
   readonly lost: number;
-  /** Number of rows minus number of different offsets. */
   readonly doubled: number;
-  /** Number of offsets after the last stored one. */
   readonly behind: number;
 }
 

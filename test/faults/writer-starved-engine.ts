@@ -83,7 +83,6 @@ const ANALYSTS = 64;
 const GREEDY_QUERY =
   'SELECT length(taken), sleepEachRow(1) FROM (SELECT groupArray(number) AS taken FROM numbers(1000000))';
 
-/** Analysts use all memory of the server for a while, and then stop. */
 export async function exhaustMemory({ rig, engine }: StarvedRig, seed: number): Promise<Reached> {
   return await withWriter(rig, async (writer) => {
     // Without compression, because an answer that breaks off in compressed data ends more than the query.
@@ -112,7 +111,6 @@ export async function exhaustMemory({ rig, engine }: StarvedRig, seed: number): 
   });
 }
 
-/** Messages with these properties make blocks of some MiB. An insert of a few of them is below the limit. */
 const LARGE_PROPERTIES = JSON.stringify({ text: 'x'.repeat(8_000) });
 const INSERT_MEMORY_BYTES = 20 * MIB;
 
@@ -148,7 +146,6 @@ function fillUp(folder: string, ballast: string): void {
   }
 }
 
-/** The disk of ClickHouse is full, and later has space again. */
 export async function fillDisk({ rig, engine }: StarvedRig, seed: number): Promise<Reached> {
   const ballast = join(engine.dataFolder, 'ballast');
   return await withWriter(rig, async (writer) => {
@@ -209,7 +206,6 @@ async function loseYoungestPart({ rig, engine }: StarvedRig): Promise<void> {
   await engine.start();
 }
 
-/** Changes the writer's password while it runs, and changes it back. */
 export async function rotatePassword({ rig, engine }: StarvedRig, seed: number): Promise<Reached> {
   await neverMerge(rig);
   return await withWriter(rig, async (writer) => {

@@ -20,7 +20,6 @@ async function send({ ledger, key }: Trial, url: string, hostile: HostileBody): 
   if (hostile.stored.length > 0) ledger.note(hostile.stored, attempt);
 }
 
-/** Sends bodies among valid traffic, several concurrently. @returns number of answers, by status */
 async function sendAll(trial: Trial, bodies: readonly HostileBody[]): Promise<Reached> {
   const gateway = await trial.start('gateway');
   const traffic = trial.openTraffic([gateway]);

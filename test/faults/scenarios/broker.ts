@@ -40,7 +40,6 @@ export const brokerAbsent: Scenario = {
   },
 };
 
-/** Runs a gateway under load while `away` makes the broker unavailable and `comeBack` ends that. */
 async function tryOutage(trial: Trial, away: () => Promise<void>, comeBack: () => Promise<void>): Promise<Reached> {
   const { random, ledger } = trial;
   const gateway = await trial.start('gateway');

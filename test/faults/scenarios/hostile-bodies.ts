@@ -61,7 +61,6 @@ function hugeBody(trial: Trial): HostileBody {
   return { name: 'one huge message', body: bodyOf([huge, ...few]), status: 200, stored: ids(few), batch: [1, 1] };
 }
 
-/** Two messages with the same id, and one invalid message among a hundred. The others are stored. */
 export function createMixedBodies(trial: Trial): HostileBody[] {
   const twin = smallMessage('track');
   const ninetyNine = valid(trial, 99);

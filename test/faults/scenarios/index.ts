@@ -15,7 +15,6 @@ import { partitionsMove } from './rebalance.ts';
 import { redisGoesBack } from './redis-goes-back.ts';
 import { limitStoreAway, registryAndLimitStoreAway, registryAway } from './stores-away.ts';
 
-/** Faults between client and log, and of moving partitions. */
 export const GATEWAY_SCENARIOS: readonly Scenario[] = [
   brokerAbsent,
   brokerStopped,
@@ -30,7 +29,6 @@ export const GATEWAY_SCENARIOS: readonly Scenario[] = [
   brokerKilled,
 ];
 
-/** Faults of stores and services after the log. */
 export const LINKER_SCENARIOS: readonly Scenario[] = [
   engineKilled,
   redisAwayFromLinker,

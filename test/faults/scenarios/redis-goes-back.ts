@@ -31,7 +31,6 @@ async function goBack(world: World, replaceFiles: () => void): Promise<void> {
   await waitFor('Redis was started again', () => (world.stack.file.processes.redis ?? pid) !== pid);
 }
 
-/** Sizes of the file that Redis appends to, by time. */
 function openSizes(world: World) {
   const sizes: { atMs: number; file: string; bytes: number }[] = [];
   const sample = () => {
@@ -96,7 +95,6 @@ async function createErased({ world, key }: Trial, { gateway, secret }: Access) 
   };
 }
 
-/** A copy of the files from before the erasure replaces the current ones. */
 function backToCopy({ world, random }: Trial) {
   const copy = join(world.folder, 'redis-copy');
   return {

@@ -19,7 +19,6 @@ export async function query(engine: Engine, sql: string): Promise<string> {
   return text;
 }
 
-/** Rows as lists of text, in the order of the columns. */
 export async function rowsOf(engine: Engine, sql: string): Promise<string[][]> {
   const text = await query(engine, `${sql} FORMAT TSV`);
   return text === ''

@@ -16,10 +16,8 @@ export type Deployment = Awaited<ReturnType<typeof openDeployment>>;
 /** One for each member of a group and each broker of a cluster. */
 const PARTITIONS = 3;
 
-/** Makes a database with every table. Tests have a quicker way than the SQL files. */
 export type MakeTables = (engine: Engine) => Promise<unknown>;
 
-/** Creates a deployment directly on the stores, not through the wires. */
 export async function openDeployment(stack: Stack, makeTables: MakeTables = applySql) {
   const name = randomBytes(4).toString('hex');
   const { kafka, registry, redis, clickhouse } = stack.file;

@@ -17,7 +17,6 @@ const GROUPS = [
   ['event-writer', [TOPICS.messages.name, TOPICS.identityDecisions.name, TOPICS.consents.name, TOPICS.rejections.name]],
 ] as const;
 
-/** Offsets by partition. */
 export type Ends = ReadonlyMap<number, number>;
 
 export async function endsOf(world: World, topic: string): Promise<Ends> {
@@ -41,7 +40,6 @@ async function lagOf(world: World): Promise<number> {
   return lag;
 }
 
-/** Waits until the linkers and the writers have committed everything. */
 export async function settle(world: World): Promise<void> {
   // Twice, because the linker's last decisions may be published after the first check of their topic.
   for (let pass = 0; pass < 2; pass++)

@@ -23,7 +23,6 @@ export function createLedger(seed: number) {
       outcomes.set(sequence, 'unknown');
       return toMessageId(run, sequence);
     },
-    /** Notes the answer to a batch of valid messages. */
     note: (ids: readonly string[], attempt: Attempt) => {
       attempts.push(attempt);
       if (attempt.status < 200 || attempt.status >= 300) return;

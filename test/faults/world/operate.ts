@@ -13,7 +13,6 @@ export interface OperateOptions {
 const RUN_MAX_MS = 60_000;
 
 export interface Operated {
-  /** Exit code, or the signal that ended it. */
   readonly code: number | string;
   readonly stdout: string;
   readonly stderr: string;

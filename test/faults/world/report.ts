@@ -24,10 +24,8 @@ export interface Row {
   readonly failures: Exception[];
 }
 
-/** A fault that is tried seed by seed. */
 export interface FaultTrial {
   readonly row: Row;
-  /** Tries a seed and notes the result in the row. @returns the result as text */
   trySeed(seed: number): Promise<string>;
   close(): Promise<void>;
 }
@@ -62,7 +60,6 @@ export function addSeed(row: Row, seed: number, end: SeedEnd): string {
   return `done: ${text}`;
 }
 
-/** Notes a failed seed, with what was lost or doubled if that was counted. */
 export function addFailure(row: Row, seed: number, error: unknown): void {
   row.failures.push({ seed, text: error instanceof Error ? error.message : String(error) });
   const broken = error instanceof Error && error.cause instanceof BrokenPromise ? error.cause : error;

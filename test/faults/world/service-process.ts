@@ -72,7 +72,6 @@ export async function openServiceProcess(start: ServiceStart) {
     url: service === 'gateway' ? `http://127.0.0.1:${http}` : '',
     adminUrl,
     logFile,
-    /** Exit code, or the signal that ended it. */
     exited,
     get isAlive(): boolean {
       return running.has(child);

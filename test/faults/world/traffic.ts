@@ -89,7 +89,6 @@ export class Traffic {
     if (this.#fault !== null) throw this.#fault;
   }
 
-  /** Sends to these gateways from the next attempt on. */
   redirect(gateways: TrafficOptions['gateways']): void {
     this.#gateways = gateways;
   }

@@ -79,7 +79,6 @@ async function openTrial(world: World, seed: number, { crew: wanted, opened }: {
     environmentId,
     key,
     crew,
-    /** Starts a further process without waiting until it is ready. */
     launch,
     /** Starts a further process, waits until it is ready, and ends it with the trial. */
     start: async (service: ServiceName, settings?: Record<string, string>) => {
