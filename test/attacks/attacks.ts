@@ -3,15 +3,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { ADMIN, callRpc, ROLES, readContract } from '@playline/infra/chain';
 import { until } from '@playline/testkit';
 import { CONTRACT_ABIS } from '@playline/testkit/chain';
-import {
-  type Address,
-  encodeAbiParameters,
-  encodeDeployData,
-  encodeFunctionData,
-  pad,
-  toEventSelector,
-  toHex,
-} from 'viem';
+import { type Address, encodeDeployData, encodeFunctionData, pad, toEventSelector, toHex } from 'viem';
 import { openSockets, writeSlices } from './sockets.ts';
 import type { AttackWorld } from './world.ts';
 
@@ -21,14 +13,11 @@ export interface Attack {
   run(world: AttackWorld, seconds: number): Promise<string>;
 }
 
-/** `/readyz` of every service must report ready when an attack is over. */
 const BACK_MS = 60_000;
 /** A flood ends when the limit is reached that it is about, whatever the machine. */
 const FLOOD_MAX_MS = 90_000;
-/** More than a function call can have arguments. */
 const LINKS = 130_000;
 
-/** Three connections send bodies in one-byte chunks; the sign-in page is sent the same without any key. */
 const tinyChunks: Attack = {
   name: 'bodies in one-byte chunks',
   run: async ({ stack, attacker, memoryOf }, seconds) => {
@@ -56,7 +45,6 @@ const tinyChunks: Attack = {
   },
 };
 
-/** Forty connections request much and read nothing, on each service in turn. */
 const unreadAnswers: Attack = {
   name: 'pipelined requests whose answers are not read',
   run: async ({ stack, memoryOf }, seconds) => {
@@ -78,23 +66,22 @@ const unreadAnswers: Attack = {
   },
 };
 
-/** Sixty-four connections with one public key declare large bodies and send a byte a second. */
 const slowBodies: Attack = {
   name: 'slow bodies of one public key, and of no key',
-  run: async ({ stack, attacker }, seconds) => {
-    const { gateway = '', chainApi = '', chain } = stack.file;
-    const open = async (url: string, path: string, header: string) => {
+  run: async (world, seconds) => {
+    const { stack, attacker } = world;
+    const { gateway = '' } = stack.file;
+    const open = async (url: string, header: string) => {
       const sockets = await openSockets(url, 64);
+      const { host, pathname } = new URL(url);
+      const length = 'content-type: application/json\r\ncontent-length: 1000000';
       for (const socket of sockets)
-        socket.write(
-          `POST ${path} HTTP/1.1\r\nhost: ${new URL(url).host}\r\ncontent-type: application/json\r\ncontent-length: 1000000\r\n${header}\r\n\r\n{`,
-        );
+        socket.write(`POST ${pathname} HTTP/1.1\r\nhost: ${host}\r\n${length}\r\n${header}\r\n\r\n{`);
       return sockets;
     };
-    const mints = `/v1/chains/demo-chain/collections/${chain?.contracts.erc721}/nfts/mint-requests`;
     const sockets = [
-      ...(await open(gateway, '/v1/audience/messages', `x-service-publishable-key: ${attacker.publishable}`)),
-      ...(await open(chainApi, mints, `x-service-api-key: ${attacker.secret}`)),
+      ...(await open(`${gateway}/v1/audience/messages`, `x-service-publishable-key: ${attacker.publishable}`)),
+      ...(await open(mintsUrl(world), `x-service-api-key: ${attacker.secret}`)),
     ];
     for (let second = 0; second < seconds; second++) {
       for (const socket of sockets) if (!socket.destroyed) socket.write(' ');
@@ -106,14 +93,13 @@ const slowBodies: Attack = {
   },
 };
 
+const mintsUrl = ({ stack }: AttackWorld) =>
+  `${stack.file.chainApi}/v1/chains/demo-chain/collections/${stack.file.chain?.contracts.erc721}/nfts/mint-requests`;
 const secondsSince = (startedAt: number) => Math.round((performance.now() - startedAt) / 100) / 10;
 
-async function post(url: string, headers: Record<string, string>, body: unknown): Promise<Response> {
-  return fetch(url, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json', ...headers },
-    body: JSON.stringify(body),
-  });
+function post(url: string, keys: Record<string, string>, body: unknown): Promise<Response> {
+  const headers = { 'content-type': 'application/json', ...keys };
+  return fetch(url, { method: 'POST', headers, body: JSON.stringify(body) });
 }
 
 async function sendAs(rpc: string, transaction: Record<string, unknown>): Promise<Address | null> {
@@ -124,86 +110,72 @@ async function sendAs(rpc: string, transaction: Record<string, unknown>): Promis
   return receipt.contractAddress;
 }
 
+const OWNER = `0x${'12'.repeat(20)}`;
+const order = (world: AttackWorld, assets: object[]) =>
+  post(mintsUrl(world), { 'x-service-api-key': world.attacker.secret }, { assets });
+
+/** @param options.limit in the details of the expected refusal @returns an empty refusal when the time was over */
+async function orderUntilRefused(
+  world: AttackWorld,
+  { count, toAsset, limit }: { count: number; toAsset(): object; limit: 'pending_assets' | 'failed_assets' },
+): Promise<{ accepted: number; refusal: string }> {
+  let accepted = 0;
+  for (const untilMs = performance.now() + FLOOD_MAX_MS; performance.now() < untilMs; ) {
+    const response = await order(world, Array.from({ length: count }, toAsset));
+    const body = await response.text();
+    if (response.status === 202) accepted += count;
+    else if (body.includes(limit)) return { accepted, refusal: `${response.status} ${limit}` };
+    else if (body.includes('pending_assets')) await pause(200);
+    else throw new Error(`an order was answered with ${response.status}: ${body}`);
+  }
+  return { accepted, refusal: '' };
+}
+
 /** One tenant orders mints that cannot be done, until the service refuses; then the operator gives all of them up. */
 const mintFlood: Attack = {
   name: 'mint orders that stay pending, with large metadata',
-  run: async ({ stack, attacker, operate, memoryOf }) => {
-    const { chainApi, chain } = stack.file;
-    const { rpc, signer, contracts } = chain!;
-    const changeRole = (functionName: 'grantRole' | 'revokeRole') =>
-      sendAs(rpc, {
-        to: contracts.erc721,
-        data: encodeFunctionData({
-          abi: CONTRACT_ABIS['demo-erc721'],
-          functionName,
-          args: [ROLES.MINTER_ROLE, signer as Address],
-        }),
-      });
-    const url = `${chainApi}/v1/chains/demo-chain/collections/${contracts.erc721}/nfts/mint-requests`;
-    const owner_address = `0x${'12'.repeat(20)}`;
-    const order = (assets: object[]) => post(url, { 'x-service-api-key': attacker.secret }, { assets });
+  run: async (world) => {
+    const { stack, operate, memoryOf } = world;
+    const { rpc, signer, contracts } = stack.file.chain!;
+    const changeRole = (functionName: 'grantRole' | 'revokeRole') => {
+      const args = [ROLES.MINTER_ROLE, signer as Address] as const;
+      const data = encodeFunctionData({ abi: CONTRACT_ABIS['demo-erc721'], functionName, args });
+      return sendAs(rpc, { to: contracts.erc721, data });
+    };
     const metadata = { name: 'x', description: 'y'.repeat(15_000) };
     const { nowMb } = memoryOf('redis');
-    let accepted = 0;
-    let refusal = '';
+    let found = '';
     await changeRole('revokeRole');
     try {
-      const untilMs = performance.now() + FLOOD_MAX_MS;
-      while (performance.now() < untilMs && refusal === '') {
-        const assets = Array.from({ length: 50 }, () => ({
-          reference_id: randomUUID(),
-          owner_address,
-          token_id: '424242',
-          metadata,
-        }));
-        const response = await order(assets);
-        if (response.status === 202) accepted += assets.length;
-        else
-          refusal = `${response.status} ${JSON.stringify(((await response.json()) as { details: unknown }).details)}`;
-      }
-      if (!refusal.includes('pending_assets'))
-        throw new Error(`${accepted} pending assets were accepted, and none was refused for their number: ${refusal}`);
+      const toAsset = () => ({ reference_id: randomUUID(), owner_address: OWNER, token_id: '424242', metadata });
+      const { accepted, refusal } = await orderUntilRefused(world, { count: 50, toAsset, limit: 'pending_assets' });
+      if (refusal === '') throw new Error(`${accepted} pending assets were accepted, and none was refused`);
       const redisMb = memoryOf('redis').nowMb - nowMb;
       const forSigner = ['--chain', 'demo-chain', '--signer', String(signer)];
       const given = await operate('mints', 'give-up', ...forSigner, '--reason', 'an attack', '--yes');
       const ended = given.match(/^given up: /gm)?.length;
-      refusal += `; Redis grew by ${redisMb} MB; give-up ended ${ended} of them`;
+      found = `${accepted} assets accepted, then ${refusal}; Redis grew by ${redisMb} MB; give-up ended ${ended} of them`;
     } finally {
       await changeRole('grantRole');
     }
     await until('an order is accepted again', async () => {
-      const asset = { reference_id: randomUUID(), owner_address };
-      return (await order([asset])).status === 202;
+      return (await order(world, [{ reference_id: randomUUID(), owner_address: OWNER }])).status === 202;
     });
-    return `${accepted} assets accepted, then ${refusal}; minter at most ${memoryOf('minter').mostMb} MB`;
+    return `${found}; minter at most ${memoryOf('minter').mostMb} MB`;
   },
 };
 
-/** Beginning of a reference id that takes much memory. */
-const LONG = 'x'.repeat(200);
-/** Pending and settled assets of one project take less. */
 const REDIS_MAX_MB = 96;
 
 /** One tenant orders assets that the minter fails without a request to a node: an amount of 2 of an ERC-721. */
 const failedMintFlood: Attack = {
   name: 'mint orders that fail, with long reference ids',
-  run: async ({ stack, attacker, memoryOf }) => {
-    const { chainApi, chain } = stack.file;
-    const url = `${chainApi}/v1/chains/demo-chain/collections/${chain?.contracts.erc721}/nfts/mint-requests`;
-    const asset = { owner_address: `0x${'12'.repeat(20)}`, token_id: '1', amount: '2' };
+  run: async (world) => {
+    const { memoryOf } = world;
+    const asset = { owner_address: OWNER, token_id: '1', amount: '2' };
+    const toAsset = () => ({ ...asset, reference_id: `${'x'.repeat(200)}${randomUUID()}` });
     const before = { redis: memoryOf('redis').nowMb, minter: memoryOf('minter').nowMb };
-    const untilMs = performance.now() + FLOOD_MAX_MS;
-    let accepted = 0;
-    let refusal = '';
-    while (performance.now() < untilMs && refusal === '') {
-      const assets = Array.from({ length: 100 }, () => ({ ...asset, reference_id: `${LONG}${randomUUID()}` }));
-      const response = await post(url, { 'x-service-api-key': attacker.secret }, { assets });
-      const body = await response.text();
-      if (response.status === 202) accepted += assets.length;
-      else if (body.includes('failed_assets')) refusal = `${response.status} failed_assets`;
-      else if (body.includes('pending_assets')) await pause(200);
-      else throw new Error(`an order was answered with ${response.status}`);
-    }
+    const { accepted, refusal } = await orderUntilRefused(world, { count: 100, toAsset, limit: 'failed_assets' });
     const grown = (service: 'redis' | 'minter') => memoryOf(service).nowMb - before[service];
     if (grown('redis') > REDIS_MAX_MB) throw new Error(`Redis grew by ${grown('redis')} MB`);
     return `${accepted} assets accepted, then ${refusal || 'the time was over'}; Redis grew by ${grown('redis')} MB, the minter by ${grown('minter')} MB`;
@@ -211,15 +183,12 @@ const failedMintFlood: Attack = {
 };
 
 async function erase(world: AttackWorld, secret: string, query: string): Promise<string> {
-  const response = await fetch(`${world.stack.file.gateway}/v1/audience/data?${query}`, {
-    method: 'DELETE',
-    headers: { 'x-service-api-key': secret },
-  });
+  const url = `${world.stack.file.gateway}/v1/audience/data?${query}`;
+  const response = await fetch(url, { method: 'DELETE', headers: { 'x-service-api-key': secret } });
   if (response.status !== 202) throw new Error(`an erasure was answered with ${response.status}`);
   return response.headers.get('x-erasure-id') ?? '';
 }
 
-/** A flood of links of one person; then this person's erasure and, beside it, one of a person of another project. */
 const linkFlood: Attack = {
   name: 'a flood of links of one person, who is erased beside a bystander',
   run: async (world) => {
@@ -231,14 +200,9 @@ const linkFlood: Attack = {
     /** Each key has a limit of its own, so both are used. */
     const flood = async (headers: Record<string, string>) => {
       while (performance.now() < untilMs && links < LINKS) {
-        const messages = Array.from({ length: 100 }, () => ({
-          type: 'alias',
-          ...now(),
-          fromId: randomUUID(),
-          fromType: 'custom',
-          toId: 'the-many',
-          toType: 'custom',
-        }));
+        const to = { toId: 'the-many', toType: 'custom' };
+        const toLink = () => ({ type: 'alias', ...now(), fromId: randomUUID(), fromType: 'custom', ...to });
+        const messages = Array.from({ length: 100 }, toLink);
         const response = await post(url, headers, { messages });
         await response.arrayBuffer();
         if (response.ok) links += messages.length;
@@ -276,26 +240,19 @@ async function deploy(rpc: string, data: string): Promise<Address> {
   return address;
 }
 
-/** One transaction reports 45 million tokens; an honest mint follows in the next block. */
 const hugeRange: Attack = {
   name: 'one transaction that reports millions of tokens',
   run: async ({ stack }) => {
     const { chain, chainApi } = stack.file;
     const { rpc } = chain!;
-    const honest = await deploy(
-      rpc,
-      encodeDeployData({
-        abi: CONTRACT_ABIS['consecutive-erc721'],
-        bytecode: readContract('consecutive-erc721').bytecode,
-        args: [ADMIN, 2n],
-      }),
-    );
+    const { bytecode } = readContract('consecutive-erc721');
+    const { 'consecutive-erc721': abi, 'log-emitter': emitterAbi } = CONTRACT_ABIS;
+    const honest = await deploy(rpc, encodeDeployData({ abi, bytecode, args: [ADMIN, 2n] }));
     const emitter = await deploy(rpc, readContract('log-emitter').bytecode);
     const history = `${chainApi}/v1/chains/demo-chain/activity-history?contract_address=${honest}&page_size=200`;
     /** @returns seconds from the transaction to its activity in the history */
     const mint = async (tokenId: bigint) => {
       const startedAt = performance.now();
-      const { 'consecutive-erc721': abi } = CONTRACT_ABIS;
       await sendAs(rpc, {
         to: honest,
         data: encodeFunctionData({ abi, functionName: 'mint', args: [ADMIN, tokenId] }),
@@ -305,30 +262,22 @@ const hugeRange: Attack = {
       return secondsSince(startedAt);
     };
     const usualS = await mint(8n);
+    const word = (value: bigint) => toHex(value, { size: 32 });
     const logs = Array.from({ length: 9 }, (_, index) => ({
-      topics: [
-        CONSECUTIVE,
-        pad(toHex(BigInt(index) * 5_000_000n), { size: 32 }),
-        pad('0x00', { size: 32 }),
-        pad(ADMIN, { size: 32 }),
-      ],
-      data: encodeAbiParameters([{ type: 'uint256' }], [BigInt(index + 1) * 5_000_000n - 1n]),
+      topics: [CONSECUTIVE, word(BigInt(index) * 5_000_000n), word(0n), pad(ADMIN, { size: 32 })],
+      data: word(BigInt(index + 1) * 5_000_000n - 1n),
     }));
-    const { 'log-emitter': abi } = CONTRACT_ABIS;
-    await sendAs(rpc, { to: emitter, data: encodeFunctionData({ abi, functionName: 'emitLogs', args: [logs] }) });
+    const data = encodeFunctionData({ abi: emitterAbi, functionName: 'emitLogs', args: [logs] });
+    await sendAs(rpc, { to: emitter, data });
     const afterS = await mint(9n);
     if (afterS > usualS + 10) throw new Error(`an honest mint took ${afterS} s instead of ${usualS} s`);
     return `an honest mint one block later was served after ${afterS} s; before the attack after ${usualS} s`;
   },
 };
 
-/**
- * Init code that emits `Transfer(0, 1, 1)` and deploys `JUMPDEST PUSH1 0 JUMP`, which uses up the gas of every call:
- * MSTORE(0, 1), LOG3(0, 32, Transfer, 0, 1), MSTORE(0, the code), RETURN(28, 4).
- */
+/** Init code that emits `Transfer(0, 1, 1)` and deploys `JUMPDEST PUSH1 0 JUMP`, which uses up the gas of every call. */
 const ENDLESS = `0x6001600052600160007f${TRANSFER.slice(2)}60206000a3635b6000566000526004601cf3`;
 
-/** Contracts that use up the gas of every call, a new one every two seconds, beside an honest token. */
 const endlessContracts: Attack = {
   name: 'contracts that never answer, beside an honest token',
   run: async ({ stack }, seconds) => {
@@ -338,24 +287,18 @@ const endlessContracts: Attack = {
       (await fetch(`${chainApi}/v1/chains/demo-chain/tokens/${contract}`)).status === 200;
     const hostile: Address[] = [];
     const untilMs = performance.now() + seconds * 1000;
-    const deployAll = async () => {
+    const attack = (async () => {
       while (performance.now() < untilMs) {
         hostile.push(await deploy(rpc, ENDLESS));
         await pause(2000);
       }
-    };
-    const attack = deployAll();
+    })();
     await pause(3000);
-    const honest = await deploy(
-      rpc,
-      encodeDeployData({
-        abi: CONTRACT_ABIS['old-erc20'],
-        bytecode: readContract('old-erc20').bytecode,
-        args: [toHex('Honest', { size: 32 }), toHex('HON', { size: 32 })],
-      }),
-    );
-    const startedAt = performance.now();
     const { 'old-erc20': abi } = CONTRACT_ABIS;
+    const args = [toHex('Honest', { size: 32 }), toHex('HON', { size: 32 })] as const;
+    const { bytecode } = readContract('old-erc20');
+    const honest = await deploy(rpc, encodeDeployData({ abi, bytecode, args }));
+    const startedAt = performance.now();
     await sendAs(rpc, { to: honest, data: encodeFunctionData({ abi, functionName: 'mint', args: [ADMIN, 5n] }) });
     await until('the honest token is described', () => isDescribed(honest), 90_000);
     const took = secondsSince(startedAt);

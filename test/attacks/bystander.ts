@@ -22,50 +22,44 @@ export interface Lap {
   p99Ms: number;
 }
 
-/** Between two requests of one kind. */
 const PACE_MS = 40;
-/** A caller who waits longer has gone. */
 const PATIENCE_MS = 15_000;
 
 const targets = JSON.parse(process.argv[2] ?? '') as BystanderTargets;
 let durations: number[] = [];
 let errors: Record<string, number> = {};
 
+const send = (url: string, init: RequestInit = {}) => fetch(url, { ...init, signal: AbortSignal.timeout(PATIENCE_MS) });
+
 const requests: Record<string, () => Promise<Response>> = {
-  gateway: () =>
-    fetch(`${targets.gateway}/v1/audience/messages`, {
+  gateway: () => {
+    const at = { messageId: randomUUID(), eventTimestamp: new Date().toISOString() };
+    const messages = [{ type: 'track', ...at, eventName: 'bystander', anonymousId: 'bystander' }];
+    const headers = { 'content-type': 'application/json', 'x-service-publishable-key': targets.publishableKey };
+    return send(`${targets.gateway}/v1/audience/messages`, {
       method: 'POST',
-      signal: AbortSignal.timeout(PATIENCE_MS),
-      headers: { 'content-type': 'application/json', 'x-service-publishable-key': targets.publishableKey },
-      body: JSON.stringify({
-        messages: [
-          {
-            type: 'track',
-            messageId: randomUUID(),
-            eventTimestamp: new Date().toISOString(),
-            eventName: 'bystander',
-            anonymousId: 'bystander',
-          },
-        ],
-      }),
-    }),
-  'chain-api': () =>
-    fetch(`${targets.chainApi}/v1/chains/demo-chain/activity-history?page_size=5`, {
-      signal: AbortSignal.timeout(PATIENCE_MS),
-      headers: { 'x-api-key': targets.rateLimitKey },
-    }),
-  portal: () => fetch(`${targets.portal}/sign-in`, { signal: AbortSignal.timeout(PATIENCE_MS) }),
+      headers,
+      body: JSON.stringify({ messages }),
+    });
+  },
+  'chain-api': () => {
+    const headers = { 'x-api-key': targets.rateLimitKey };
+    return send(`${targets.chainApi}/v1/chains/demo-chain/activity-history?page_size=5`, { headers });
+  },
+  portal: () => send(`${targets.portal}/sign-in`),
 };
 
 async function repeat(name: string, request: () => Promise<Response>): Promise<void> {
   const startedAt = performance.now();
+  const count = (fault: string | number) => {
+    errors[`${name} ${fault}`] = (errors[`${name} ${fault}`] ?? 0) + 1;
+  };
   try {
     const response = await request();
     await response.arrayBuffer();
-    if (response.status >= 400) errors[`${name} ${response.status}`] = (errors[`${name} ${response.status}`] ?? 0) + 1;
+    if (response.status >= 400) count(response.status);
   } catch (error) {
-    const fault = `${name} ${(error as Error).name}`;
-    errors[fault] = (errors[fault] ?? 0) + 1;
+    count((error as Error).name);
   }
   durations.push(performance.now() - startedAt);
   setTimeout(() => void repeat(name, request), PACE_MS);

@@ -9,7 +9,6 @@ const errorsIn = ({ errors }: Lap) => Object.values(errors).reduce((sum, count) 
 const toText = (lap: Lap) =>
   `${lap.requests} requests, ${errorsIn(lap)} failed, p50 ${lap.p50Ms.toFixed(1)} ms, p99 ${lap.p99Ms.toFixed(1)} ms`;
 
-/** @returns false when something did not hold */
 async function runAttacks(attacks: typeof ATTACKS, seconds: number): Promise<boolean> {
   const world = await openAttackWorld();
   // On a signal: the stack is a child of this process and must not outlive it.

@@ -1,11 +1,11 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
 
-/** Waits for an event, or until the service has ended the connection, which is a defence and no fault of the attack. */
+/** Waits for an event, or until the service has ended the connection. */
 const firstOf = (socket: Socket, event: string) =>
   Promise.race([once(socket, event), once(socket, 'close')]).catch(() => {});
 
-/** Raw connections to a service, for what no HTTP client does. */
 export async function openSockets(url: string, count: number): Promise<Socket[]> {
   const { hostname, port } = new URL(url);
   const opened = Array.from({ length: count }, async () => {
@@ -23,11 +23,8 @@ export async function writeSlices(socket: Socket, slices: Iterable<string>, unti
   for (const slice of slices) {
     if (socket.destroyed || performance.now() > untilMs) break;
     written += slice.length;
-    if (!socket.write(slice))
-      await Promise.race([
-        firstOf(socket, 'drain'),
-        new Promise((resolve) => setTimeout(resolve, Math.max(0, untilMs - performance.now()))),
-      ]);
+    const leftMs = Math.max(0, untilMs - performance.now());
+    if (!socket.write(slice)) await Promise.race([firstOf(socket, 'drain'), delay(leftMs)]);
   }
   return written;
 }

@@ -1,12 +1,10 @@
 import { spawnSync } from 'node:child_process';
 import { allExamples, type Example, toCommand } from '@playline/api-docs';
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { KEY_OF } from '../../services/gateway/src/docs/examples/context.ts';
-import { createGatewayDocs } from '../../services/gateway/src/docs/source.ts';
-import { PUBLIC_URL } from './gateways.ts';
+import { PUBLIC_URL, SOURCE } from './gateways.ts';
 
-const source = createGatewayDocs({ publicUrl: PUBLIC_URL, headerPrefix: 'x-service', nowMs: Date.now() });
-const [first] = source.operations.flatMap(({ examples }) => examples);
+const [first] = SOURCE.operations.flatMap(({ examples }) => examples);
 const hard: Example = {
   ...(first as Example),
   name: 'hard-to-quote',
@@ -18,7 +16,6 @@ const hard: Example = {
   },
 };
 
-/** The arguments that a shell passes to curl, with keys set as a reader would set them. */
 function argsOf(command: string): string[] {
   const script = `curl() { printf '%s\\0' "$@"; }\n${command}`;
   const env = { PUBLISHABLE_KEY: KEY_OF.publishable, SECRET_KEY: KEY_OF.secret };
@@ -27,13 +24,14 @@ function argsOf(command: string): string[] {
   return stdout.split('\0').slice(0, -1);
 }
 
-describe('a command', () => {
-  it.each([...allExamples(source), hard])('of $name makes curl send exactly the request', ({ request, ...rest }) => {
+it.each([...allExamples(SOURCE), hard])(
+  'the command of $name makes curl send exactly the request',
+  ({ request, ...rest }) => {
     const { method, target, headers, body } = request;
     expect(argsOf(toCommand({ request, ...rest }, PUBLIC_URL))).toEqual([
       ...['-i', '-X', method, PUBLIC_URL + target],
       ...Object.entries(headers).flatMap(([name, value]) => ['-H', `${name}: ${value}`]),
       ...(body === null ? [] : ['--data-binary', body]),
     ]);
-  });
-});
+  },
+);

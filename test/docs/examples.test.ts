@@ -1,21 +1,17 @@
 import { allExamples, findFaults } from '@playline/api-docs';
 import { describe, expect, it } from 'vitest';
-import { createGatewayDocs } from '../../services/gateway/src/docs/source.ts';
 import type { TestGateway } from '../../services/gateway/src/test/open-gateway.ts';
-import { openGatewayIn, PUBLIC_URL, send } from './gateways.ts';
+import { openGatewayIn, PUBLIC_URL, SOURCE, send } from './gateways.ts';
 import { type Collection, type Shown, shownInCollection, shownInPage, shownInText } from './shown.ts';
 
-const source = createGatewayDocs({ publicUrl: PUBLIC_URL, headerPrefix: 'x-service', nowMs: Date.now() });
-const examples = allExamples(source);
+const examples = allExamples(SOURCE);
 
-describe('the description of the interface', () => {
-  it('has no contradictions', () => {
-    expect(findFaults(source)).toEqual([]);
-  });
+it('the description of the interface has no contradictions', () => {
+  expect(findFaults(SOURCE)).toEqual([]);
 });
 
 describe('an example', () => {
-  const answered = source.operations.flatMap(({ examples, answers }) =>
+  const answered = SOURCE.operations.flatMap(({ examples, answers }) =>
     examples.map((example) => ({ ...example, spec: answers.find(({ status }) => status === example.answer.status) })),
   );
 
@@ -35,7 +31,6 @@ describe('an example', () => {
   );
 });
 
-/** What the pages show, each once: a page shows an answer beside each tool that sends the request. */
 async function readPages({ url, routes }: TestGateway): Promise<Map<string, Shown>> {
   const pages = routes.filter(({ path }) => /^\/docs(\/[^.]*)?$/.test(path));
   const shown: Shown[] = [];

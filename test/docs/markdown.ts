@@ -1,9 +1,7 @@
 import { posix } from 'node:path';
 import type { Tree } from '../house/tree.ts';
 
-/** A link of a page to a location in the repository. */
 export interface PageLink {
-  /** The link as written. */
   readonly written: string;
   /** The file or folder, from the top of the repository. */
   readonly path: string;
@@ -39,7 +37,6 @@ export function anchorsOf(page: string, tree: Tree): readonly string[] {
   );
 }
 
-/** Why a link is broken; null when it is not. */
 export function faultOf({ path, anchor }: PageLink, tree: Tree): string | null {
   const isThere = tree.has(path) || [...tree.keys()].some((file) => file.startsWith(`${path}/`));
   if (!isThere) return `there is no ${path}`;

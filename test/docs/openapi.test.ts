@@ -26,7 +26,6 @@ const ajv = new Ajv2020({
   formats: { uuid: UUID, 'date-time': (text: string) => !Number.isNaN(parseTimestamp(text)) },
 });
 
-/** References to components, as names that the validator knows. */
 const toKnown = (schema: unknown) =>
   JSON.parse(JSON.stringify(schema).replaceAll('"#/components/schemas/', '"urn:schema:'));
 for (const [name, schema] of Object.entries(openapi.components?.schemas ?? {}))
@@ -34,13 +33,7 @@ for (const [name, schema] of Object.entries(openapi.components?.schemas ?? {}))
 const compile = (schema: unknown): ValidateFunction => ajv.compile(toKnown(schema));
 const components = (name: string) => compile({ $ref: `#/components/schemas/${name}` });
 
-interface Location {
-  at: string;
-  method: string;
-  path: string;
-  operation: Json;
-}
-const operations: Location[] = Object.entries(openapi.paths ?? {}).flatMap(([path, methods]) =>
+const operations = Object.entries(openapi.paths ?? {}).flatMap(([path, methods]) =>
   Object.entries(methods).map(([method, operation]) => ({ at: `${method} ${path}`, method, path, operation })),
 );
 
@@ -74,10 +67,8 @@ describe('the OpenAPI document', () => {
     for (const [, pointer = ''] of JSON.stringify(openapi).matchAll(/"\$ref":"([^"]*)"/g)) {
       const [hash, ...parts] = pointer.split('/');
       expect(hash).toBe('#');
-      expect(
-        parts.reduce<Json | undefined>((at, part) => at?.[part], openapi),
-        pointer,
-      ).toBeDefined();
+      const target = parts.reduce<Json | undefined>((at, part) => at?.[part], openapi);
+      expect(target, pointer).toBeDefined();
     }
   });
 
@@ -131,13 +122,8 @@ describe('the OpenAPI document', () => {
     const { securitySchemes } = (JSON.parse(text) as Json).components ?? {};
     expect(securitySchemes?.publishableKey?.name).toBe('x-other-publishable-key');
     expect(securitySchemes?.secretKey?.name).toBe('x-other-api-key');
-    for (const path of [
-      '/openapi.json',
-      '/llms.txt',
-      '/collection.json',
-      '/docs/reference',
-      '/docs/errors/VALIDATION_ERROR',
-    ])
+    const pages = ['/docs/reference', '/docs/errors/VALIDATION_ERROR'];
+    for (const path of ['/openapi.json', '/llms.txt', '/collection.json', ...pages])
       expect(await (await fetch(url + path)).text(), path).not.toContain('x-service-');
   });
 });
@@ -175,7 +161,6 @@ describe('the schemas of consent and erasure', () => {
       return false;
     }
   };
-  /** A schema cannot check this. */
   const holdsLoneSurrogate = (value: unknown) => typeof value === 'string' && !value.isWellFormed();
 
   it('accept exactly the changes of consent that the gateway accepts', () => {
@@ -201,10 +186,8 @@ describe('the schemas of consent and erasure', () => {
     for (const schema of schemas)
       for (const text of texts) {
         const target = `/v1/audience/data?userId=${encodeURIComponent(String(text))}`;
-        expect({ text, allowed: compile(schema)(text) }).toEqual({
-          text,
-          allowed: isAccepted(() => parseSubject(target)),
-        });
+        const allowed = isAccepted(() => parseSubject(target));
+        expect({ text, allowed: compile(schema)(text) }).toEqual({ text, allowed });
       }
   });
 });

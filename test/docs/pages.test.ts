@@ -7,11 +7,9 @@ import { NEWCOMER_PATHS } from './questions.ts';
 const tree = readTree(fileURLToPath(new URL('../..', import.meta.url)));
 const pages = [...tree.keys()].filter((path) => path.endsWith('.md'));
 
-/** The text of a page, or of all files of a folder. */
 const textAt = (path: string, of: Tree) =>
   of.get(path) ?? [...of].map(([file, text]) => (file.startsWith(`${path}/`) ? text : '')).join('\n');
 
-/** Steps of a path that are no links. */
 const missingSteps = (path: readonly string[], of: Tree) =>
   path.slice(1).filter((next, index) => {
     const page = path[index]?.split('#')[0] ?? '';
@@ -50,11 +48,9 @@ describe('the check of pages', () => {
   ]);
 
   it('finds a missing page and a missing heading, and nothing else', () => {
-    expect(linksOf('README.md', small).flatMap((link) => faultOf(link, small) ?? [])).toEqual([
-      'there is no a/c.md',
-      'a/b.md has no heading #other',
-    ]);
-    expect(linksOf('a/b.md', small).flatMap((link) => faultOf(link, small) ?? [])).toEqual([]);
+    const faultsOf = (page: string) => linksOf(page, small).flatMap((link) => faultOf(link, small) ?? []);
+    expect(faultsOf('README.md')).toEqual(['there is no a/c.md', 'a/b.md has no heading #other']);
+    expect(faultsOf('a/b.md')).toEqual([]);
   });
 
   it('finds a step that is no link', () => {

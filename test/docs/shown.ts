@@ -1,6 +1,5 @@
 import type { ShownRequest } from './gateways.ts';
 
-/** A request and the answer beside it. */
 export interface Shown {
   request: ShownRequest;
   status: number;
@@ -8,36 +7,27 @@ export interface Shown {
 }
 
 const ENTITIES: Record<string, string> = { '&lt;': '<', '&gt;': '>', '&quot;': '"', '&#39;': "'", '&amp;': '&' };
-/** The text that a reader sees and copies, without markup. */
 const toPlain = (markup: string) =>
   markup.replace(/<[^>]*>/g, '').replace(/&(?:lt|gt|quot|amp|#39);/g, (entity) => ENTITIES[entity] ?? '');
 
-/** The pairs of command and answer on a page. */
 export function shownInPage(page: string): Shown[] {
   const blocks = [...page.matchAll(/<pre [^>]*><code>(.*?)<\/code><\/pre>/gs)].map(([, text = '']) => toPlain(text));
   return inPairs(blocks);
 }
 
-/** The pairs of command and answer in `llms.txt`. */
 export function shownInText(text: string): Shown[] {
   return inPairs([...text.matchAll(/```(?:sh|http)\n(.*?)\n```/gs)].map(([, block = '']) => block));
 }
 
 interface CollectionItem {
   item?: CollectionItem[];
-  request?: {
-    method: string;
-    url: { raw: string };
-    header: { key: string; value: string }[];
-    body?: { raw: string };
-  };
+  request?: { method: string; url: { raw: string }; header: { key: string; value: string }[]; body?: { raw: string } };
   response?: { code: number; body: string }[];
 }
 export interface Collection extends CollectionItem {
   variable: { key: string; value: string }[];
 }
 
-/** The requests of the collection, with its own base address filled in. */
 export function shownInCollection({ item = [], variable }: Collection): Shown[] {
   const baseUrl = variable.find(({ key }) => key === 'baseUrl')?.value ?? '';
   return item.flatMap((one) => shownInItem(one, baseUrl));
@@ -62,7 +52,6 @@ function inPairs(blocks: readonly string[]): Shown[] {
   });
 }
 
-/** Reads a `curl` command as a shell would split it. */
 function fromCommand(command: string): ShownRequest {
   const args = [...command.matchAll(/(?:'[^']*'|"[^"]*"|\\'|[^\s'"\\])+/g)].map(([word]) =>
     word.replace(/'([^']*)'|"([^"]*)"|\\(')/g, (_all, single, double, escaped) =>
@@ -81,14 +70,9 @@ function fromCommand(command: string): ShownRequest {
   return request;
 }
 
-/**
- * Replaces shell variables by placeholders: `$SECRET_KEY` becomes `{{secretKey}}`. Such variables occur only in double
- * quotes.
- */
+/** Replaces shell variables by placeholders: `$SECRET_KEY` becomes `{{secretKey}}`. */
 function withPlaceholders(text: string): string {
-  return text.replace(
-    /\$([A-Z_]+)/g,
-    (_all, name: string) =>
-      `{{${name.toLowerCase().replace(/_(.)/g, (_under, character: string) => character.toUpperCase())}}}`,
-  );
+  const toCamel = (name: string) =>
+    name.toLowerCase().replace(/_(.)/g, (_, character: string) => character.toUpperCase());
+  return text.replace(/\$([A-Z_]+)/g, (_, name: string) => `{{${toCamel(name)}}}`);
 }

@@ -60,7 +60,7 @@ describe('a cluster of three brokers', () => {
       expect(await stateOf(links)).toEqual([3, 3]);
       expect(notices).toEqual([
         expect.stringMatching(new RegExp(`^${messages}: 1 of 3 replicas; `)),
-        expect.stringMatching(new RegExp(`^${links}: min.insync.replicas 3 where 2 is requested; it stays`)),
+        expect.stringMatching(new RegExp(`^${links}: min.insync.replicas 3 instead of 2; unchanged`)),
       ]);
       const again = await until('every broker knows everything', async () => {
         const applied = await applyTopics(target);

@@ -1,8 +1,6 @@
-import { describe, it } from 'vitest';
+import { it } from 'vitest';
 import { GATEWAY_SCENARIOS } from './scenarios/index.ts';
 import { prepareTrials, TRIAL_MAX_MS } from './suite.ts';
 
-describe('faults on the way into the log', () => {
-  const tryIt = prepareTrials();
-  it.each(GATEWAY_SCENARIOS)('$title (fault $fault)', { timeout: TRIAL_MAX_MS }, tryIt);
-});
+const tryIt = prepareTrials();
+it.each(GATEWAY_SCENARIOS)('$title (fault $fault)', { timeout: TRIAL_MAX_MS }, tryIt);

@@ -1,8 +1,6 @@
-import { describe, it } from 'vitest';
+import { it } from 'vitest';
 import { LINKER_SCENARIOS } from './scenarios/index.ts';
 import { prepareTrials, TRIAL_MAX_MS } from './suite.ts';
 
-describe('faults after the log', () => {
-  const tryIt = prepareTrials();
-  it.each(LINKER_SCENARIOS)('$title (fault $fault)', { timeout: TRIAL_MAX_MS }, tryIt);
-});
+const tryIt = prepareTrials();
+it.each(LINKER_SCENARIOS)('$title (fault $fault)', { timeout: TRIAL_MAX_MS }, tryIt);

@@ -5,43 +5,35 @@ import type { ServiceProcess } from './world/service-process.ts';
 import type { Trial } from './world/trial.ts';
 import { waitFor } from './world/wait.ts';
 
-/** A decision is published, consumed and written before a view shows it. A rebuilt graph is read from the beginning. */
-const SEEN_MAX_MS = 90_000;
-
-/** Persons whose links and events a trial knows, in addition to those of the traffic. */
-export interface Persons {
-  /** Links a visitor with a player, with an event of each. */
-  identify(name: string): Promise<void>;
-  /** Links a Steam account with a player, with an event of the account. */
-  alias(name: string): Promise<void>;
-  /**
-   * Waits until all events of each name belong to one person.
-   * @throws Error when they do not, or when two names share a person
-   */
-  assertWhole(names: readonly string[], eventsEach: number): Promise<void>;
+/** Sends valid messages until a gateway accepts them. @returns their ids */
+export async function deliver(
+  { ledger, gateway, key }: Pick<Trial, 'ledger' | 'key'> & { gateway: ServiceProcess },
+  messages: readonly object[],
+): Promise<string[]> {
+  const stamp = () => ({ messageId: ledger.newId(), surface: 'web', eventTimestamp: new Date().toISOString() });
+  const whole = messages.map((message) => ({ ...stamp(), ...message }));
+  const ids = whole.map(({ messageId }) => messageId);
+  const body = JSON.stringify({ messages: whole });
+  await waitFor('messages are accepted', async () => {
+    const attempt = await post({ url: gateway.url, key, body });
+    ledger.note(ids, attempt);
+    return attempt.status === 200;
+  });
+  return ids;
 }
 
-export interface Sender {
-  readonly gateway: ServiceProcess;
-  /** Publishable key. */
-  readonly key: string;
-}
+export type Persons = ReturnType<typeof createPersons>;
 
-/** @param sender called for each message, because the key may have changed */
-export function createPersons({ world, ledger, environmentId }: Trial, sender: () => Sender): Persons {
-  const deliver = async (messages: readonly object[]) => {
-    const whole = messages.map((message) => ({ messageId: ledger.newId(), surface: 'web', ...message }));
-    const ids = whole.map(({ messageId }) => messageId);
-    const body = JSON.stringify({ messages: whole });
-    await waitFor('messages are accepted', async () => {
-      const { gateway, key } = sender();
-      const attempt = await post({ url: gateway.url, key, body });
-      ledger.note(ids, attempt);
-      return attempt.status === 200;
-    });
-  };
-  const event = (of: Record<string, string>) => ({ ...of, type: 'track', eventName: 'probe', ...stamp() });
-  const stamp = () => ({ eventTimestamp: new Date().toISOString() });
+/**
+ * Persons whose links and events a trial knows, in addition to those of the traffic.
+ * @param sender returns gateway and publishable key; called for each message, because the key may have changed
+ */
+export function createPersons(
+  { world, ledger, environmentId }: Trial,
+  sender: () => { gateway: ServiceProcess; key: string },
+) {
+  const send = (messages: readonly object[]) => deliver({ ledger, ...sender() }, messages);
+  const event = (of: Record<string, string>) => ({ ...of, type: 'track', eventName: 'probe' });
   const playerOf = (name: string) => ({ userId: `probe-player-${name}`, identityType: 'passport' });
   const personsOf = async () =>
     await rowsOf(
@@ -51,25 +43,28 @@ export function createPersons({ world, ledger, environmentId }: Trial, sender: (
        FROM events_identified WHERE environment_id = '${environmentId}' AND event_name = 'probe' GROUP BY name`,
     );
   return {
-    async identify(name) {
+    /** Links a visitor with a player, with an event of each. */
+    async identify(name: string) {
       const anonymousId = `probe-visitor-${name}`;
-      const fact = { ...playerOf(name), anonymousId, type: 'identify', ...stamp() };
-      await deliver([event({ anonymousId }), event(playerOf(name)), fact]);
+      const fact = { ...playerOf(name), anonymousId, type: 'identify' };
+      await send([event({ anonymousId }), event(playerOf(name)), fact]);
     },
-    async alias(name) {
+    /** Links a Steam account with a player, with an event of the account. */
+    async alias(name: string) {
       const account = `probe-steam-${name}`;
       const { userId: toId, identityType: toType } = playerOf(name);
-      const fact = { type: 'alias', fromId: account, fromType: 'steam', toId, toType, ...stamp() };
-      await deliver([event({ userId: account, identityType: 'steam' }), fact]);
+      const fact = { type: 'alias', fromId: account, fromType: 'steam', toId, toType };
+      await send([event({ userId: account, identityType: 'steam' }), fact]);
     },
-    async assertWhole(names, eventsEach) {
+    /** Waits until all events of each name belong to one person. @throws Error when two names share a person */
+    async assertWhole(names: readonly string[], eventsEach: number) {
       const expected = names.map((name) => [name, String(eventsEach), '1']).sort();
       const read = async () => (await personsOf()).filter(([name = '']) => names.includes(name)).sort();
       const isWhole = async () => {
         const found = (await read()).map((row) => row.slice(0, 3));
         return JSON.stringify(found) === JSON.stringify(expected);
       };
-      await waitFor(`the events of ${names} are one person's each`, isWhole, SEEN_MAX_MS);
+      await waitFor(`the events of ${names} are one person's each`, isWhole);
       const keys = new Set((await read()).map((row) => row[3]));
       assert.equal(keys.size, names.length, 'different persons');
     },

@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { TOPICS } from '@playline/contracts';
 import { Redis } from 'ioredis';
 import { createPersons, type Persons } from './linker-persons.ts';
-import { endsOf, settle } from './world/end-check.ts';
+import { countRecords, settle } from './world/end-check.ts';
 import { metricsOf, sumOf } from './world/metrics.ts';
 import { operate } from './world/operate.ts';
 import { toSeconds } from './world/reached.ts';
@@ -12,25 +12,16 @@ import type { Scenario, Trial } from './world/trial.ts';
 import { waitFor } from './world/wait.ts';
 import type { World } from './world/world.ts';
 
-/** Redis stays down for up to this long after the linker's first attempt. */
-const FURTHER_MAX_MS = 2_000;
-
-const sum = (offsets: Iterable<number>) => [...offsets].reduce((total, offset) => total + offset, 0);
-
-/** Number of link facts that the linkers have committed. */
 async function committedFacts(world: World): Promise<number> {
   const topic = world.deployment.topicPrefix + TOPICS.identityLinks.name;
-  return sum((await world.log.committed(world.groupOf('identity-linker'), topic)).values());
+  const offsets = await world.log.committed(world.groupOf('identity-linker'), topic);
+  return [...offsets.values()].reduce((total, offset) => total + offset, 0);
 }
 
-const loggedFacts = async (world: World) => sum((await endsOf(world, TOPICS.identityLinks.name)).values());
-const loggedDecisions = async (world: World) => sum((await endsOf(world, TOPICS.identityDecisions.name)).values());
+const loggedFacts = (world: World) => countRecords(world, TOPICS.identityLinks.name);
+const loggedDecisions = (world: World) => countRecords(world, TOPICS.identityDecisions.name);
 
-function linkerOf({ crew }: Trial): ServiceProcess {
-  const linker = crew.find(({ service }) => service === 'identity-linker');
-  if (linker === undefined) throw new Error('the crew has no linker');
-  return linker;
-}
+const linkerOf = ({ crew }: Trial) => crew.find(({ service }) => service === 'identity-linker')!;
 
 export const redisAwayFromLinker: Scenario = {
   fault: 6,
@@ -55,7 +46,7 @@ export const redisAwayFromLinker: Scenario = {
       Math.max(0, (await loggedFacts(world)) - (await committedFacts(world))),
     );
     const repeated = await waitFor('the linker has tried', async () => Math.max(0, (await retriesOf(linker)) - before));
-    await delay(random.integer(0, FURTHER_MAX_MS));
+    await delay(random.integer(0, 2_000));
     const awayMs = performance.now() - beganAt;
     await world.wires.redis.set('open');
     await waitFor('the linker is ready again', () => linker.isReady());
@@ -67,29 +58,14 @@ export const redisAwayFromLinker: Scenario = {
   },
 };
 
-/** Runs a command of the operator as a process. @throws Error with its output unless it ends with 0 */
-async function operateWell(world: World, args: readonly string[]): Promise<void> {
+async function rebuild(world: World): Promise<void> {
   const settings = { REDIS_URL: world.stack.file.redis };
-  const { code, stdout, stderr } = await operate(world, args, { settings, maxMs: 0 });
-  if (code !== 0) throw new Error(`${args.join(' ')} ended with ${code}:\n${stdout}${stderr}`);
+  const groups = ['--linker-group', world.groupOf('identity-linker'), '--writer-group', world.groupOf('event-writer')];
+  const { code, stdout, stderr } = await operate(world, ['identity', 'rebuild', ...groups], { settings, maxMs: 0 });
+  if (code !== 0) throw new Error(`identity rebuild ended with ${code}:\n${stdout}${stderr}`);
 }
 
-async function wipeRedis(world: World): Promise<void> {
-  const redis = new Redis(world.stack.file.redis);
-  await redis.flushall();
-  redis.disconnect();
-}
-
-const rebuild = (world: World) =>
-  operateWell(world, [
-    ...['identity', 'rebuild', '--linker-group', world.groupOf('identity-linker')],
-    ...['--writer-group', world.groupOf('event-writer')],
-  ]);
-
-/**
- * Sends link facts while the graph is empty, and asserts that none is decided.
- * @returns how often the linker refused them
- */
+/** Asserts that no link fact is decided while the graph is empty. @returns how often the linker refused them */
 async function expectRefusal(trial: Trial, persons: Persons, names: readonly string[]): Promise<number> {
   const { world } = trial;
   const linker = linkerOf(trial);
@@ -106,7 +82,6 @@ async function expectRefusal(trial: Trial, persons: Persons, names: readonly str
   return refused;
 }
 
-/** Number of attempts at link facts that a linker has repeated since it started. */
 async function retriesOf(linker: ServiceProcess): Promise<number> {
   return sumOf(await metricsOf(linker), 'playline_stream_retries_total', 'step="batch"');
 }
@@ -127,7 +102,9 @@ export const redisWiped: Scenario = {
     await traffic.close();
     await settle(world);
     await persons.assertWhole(names, 2);
-    await wipeRedis(world);
+    const redis = new Redis(world.stack.file.redis);
+    await redis.flushall();
+    redis.disconnect();
     // The access keys were in the same Redis, and are rebuilt by another command.
     key = await world.deployment.addEnvironment(environmentId);
     const refused = await expectRefusal(trial, persons, names);

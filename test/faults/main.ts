@@ -10,31 +10,23 @@ import {
 import { runMeasure } from '../measure.ts';
 import { createMintTrials, MINT_FAULTS } from './mint-faults.ts';
 import { SCENARIOS } from './scenarios/index.ts';
-import { addFailure, addSeed, createRow, hasFailed, type Row, toTable, toWarning } from './world/report.ts';
+import { verify } from './world/operate.ts';
+import { createRow, type FaultTrial, hasFailed, type Row, toTable, toWarning, tryAlone } from './world/report.ts';
 import { runTrial, type Scenario } from './world/trial.ts';
-import { verify } from './world/verify.ts';
 import { openWorld, type World } from './world/world.ts';
-import { createWriterTrials, WRITER_FAULTS, type WriterTrial } from './writer-faults.ts';
+import { createWriterTrials, WRITER_FAULTS, type WriterFaultOptions } from './writer-faults.ts';
 
 const SEED_MAX = 2 ** 31;
 const RESULTS = new URL('./results/', import.meta.url);
 
-interface Options {
-  seeds: number;
+interface Options extends WriterFaultOptions {
   firstSeed: number;
   isChosen: (row: Pick<Row, 'fault' | 'tried'>) => boolean;
   minutes: number;
-  awayMs: number;
-  withoutIntents: boolean;
 }
 
-interface Given extends Omit<Options, 'isChosen' | 'awayMs'> {
-  fault?: number | undefined;
-  tried: string;
-  awayMinutes: number;
-}
+type Given = Omit<Options, 'isChosen' | 'awayMs'> & { fault?: number | undefined; tried: string; awayMinutes: number };
 
-/** @throws UsageError when there is nothing to try */
 function toOptions({ fault: wanted, tried: text, awayMinutes, ...given }: Given): Options {
   const isChosen = ({ fault, tried }: Pick<Row, 'fault' | 'tried'>) =>
     (wanted === undefined || fault === wanted) && tried.includes(text);
@@ -46,17 +38,13 @@ function toOptions({ fault: wanted, tried: text, awayMinutes, ...given }: Given)
   return { ...given, ...only, isChosen, awayMs: awayMinutes * 60_000 };
 }
 
-/** The worlds of a run, by number of brokers. */
-interface Worlds {
-  /** Starts the world for the first scenario that needs it. */
-  of(scenario: Pick<Scenario, 'brokers'>): Promise<World>;
-  close(): Promise<void>;
-}
+type Worlds = ReturnType<typeof openWorlds>;
 
-function openWorlds(): Worlds {
+/** The worlds of a run, by number of brokers. Each starts for the first scenario that needs it. */
+function openWorlds() {
   const opened = new Map<number, Promise<World>>();
   return {
-    of: ({ brokers = 1 }) => {
+    of: ({ brokers = 1 }: Pick<Scenario, 'brokers'>) => {
       const world = opened.get(brokers) ?? openWorld({ brokers, report: (line) => console.error(line) });
       opened.set(brokers, world);
       return world;
@@ -66,23 +54,23 @@ function openWorlds(): Worlds {
   };
 }
 
-/**
- * Tries a scenario seed by seed. A failed seed may leave the deployment damaged, so the next one gets a new deployment.
- */
-function createTrial(worlds: Worlds, scenario: Scenario, seeds: number): Pick<WriterTrial, 'row' | 'trySeed'> {
+/** Tries a scenario seed by seed. A failed seed may damage the deployment, so the next one gets a new deployment. */
+function createTrial(worlds: Worlds, scenario: Scenario, seeds: number): Omit<FaultTrial, 'close'> {
   const row = createRow(scenario, seeds);
-  const trySeed = async (seed: number) => {
-    const world = await worlds.of(scenario);
+  const run = async (world: World, seed: number) => {
+    let isDamaged = true;
     try {
       const end = await runTrial(world, scenario, seed);
       await verify(world);
-      if (scenario.replacesLog) await world.renew();
-      return addSeed(row, seed, end);
-    } catch (error) {
-      addFailure(row, seed, error);
-      await world.renew();
-      return error instanceof Error ? error.message : String(error);
+      isDamaged = scenario.replacesLog === true;
+      return end;
+    } finally {
+      if (isDamaged) await world.renew();
     }
+  };
+  const trySeed = async (seed: number) => {
+    const world = await worlds.of(scenario);
+    return await tryAlone(row, seed, () => run(world, seed));
   };
   return { row, trySeed };
 }
@@ -133,10 +121,8 @@ async function tryFaults(options: Options): Promise<void> {
       console.log(`fault ${fault} (${tried}) did not take effect in seed ${seed}: ${text}`);
   if (warning !== null) console.log(warning);
   mkdirSync(RESULTS, { recursive: true });
-  writeFileSync(
-    new URL('latest.json', RESULTS),
-    `${JSON.stringify({ takenAt: new Date().toISOString(), warning, rows }, null, 2)}\n`,
-  );
+  const results = JSON.stringify({ takenAt: new Date().toISOString(), warning, rows }, null, 2);
+  writeFileSync(new URL('latest.json', RESULTS), `${results}\n`);
   endWith(rows.some(hasFailed) ? EXIT.failed : EXIT.ok);
 }
 
@@ -146,12 +132,7 @@ const faults = command('faults', 'try every fault of the list with many seeds, o
   .option('--fault <number>', 'only this fault', wholeNumberFrom(1, 1_000))
   .option('--tried <text>', 'only what has this text in its line of the table', '')
   .option('--minutes <number>', 'begins no further seed after this time', numberFrom(0.01, SEED_MAX), 60)
-  .option(
-    '--away-minutes <number>',
-    'how long ClickHouse is away in fault 5; 5 for the long run',
-    numberFrom(0, SEED_MAX),
-    0.1,
-  )
+  .option('--away-minutes <number>', 'how long ClickHouse is away in fault 5', numberFrom(0, SEED_MAX), 0.1)
   .option('--without-intents', 'kill writers that name no block (fault 3): a control, which must fail', false)
   .addHelpText(
     'after',

@@ -2,34 +2,13 @@ import type { Stores } from '@playline/testkit';
 import { runCampaign } from '../../services/minter/src/test/campaign.ts';
 import { runStorm } from '../../services/minter/src/test/mint-storm.ts';
 import { type Minting, openMinting } from '../../services/minter/src/test/open-minting.ts';
-import { addFailure, addSeed, createRow, type Row, type SeedEnd } from './world/report.ts';
-import type { WriterTrial } from './writer-faults.ts';
+import { createRow, type FaultTrial, type Row, type SeedEnd, tryAlone } from './world/report.ts';
 
-/**
- * A fault of the minter. In its results, `sent` counts requests, `acknowledged` counts states, and `rows` counts tokens
- * on the chain.
- */
-interface MintFault {
-  readonly fault: number;
-  readonly tried: string;
-  /** @returns functions that try one seed, and that close everything */
-  open(stores: () => Promise<Stores>): { try(seed: number): Promise<SeedEnd>; close(): Promise<void> };
-}
-
-const FAULTS: readonly MintFault[] = [
-  {
-    fault: 17,
-    tried: 'mint lanes in memory: killed at any step, doubled, cut off, on a chain that reorganises',
-    open: () => ({ try: tryInMemory, close: async () => {} }),
-  },
-  {
-    fault: 18,
-    tried: 'mint processes SIGKILL, SIGSTOP, doubled; node SIGKILL, its blocks replaced',
-    open: openOnBrokers,
-  },
-];
-
-export const MINT_FAULTS: readonly Pick<Row, 'fault' | 'tried'>[] = FAULTS;
+/** Faults of the minter. `sent` counts requests, `acknowledged` counts states, `rows` counts tokens on the chain. */
+export const MINT_FAULTS = [
+  { fault: 17, tried: 'mint lanes in memory: killed at any step, doubled, cut off, on a chain that reorganises' },
+  { fault: 18, tried: 'mint processes SIGKILL, SIGSTOP, doubled; node SIGKILL, its blocks replaced' },
+] as const satisfies readonly Pick<Row, 'fault' | 'tried'>[];
 
 async function tryInMemory(seed: number): Promise<SeedEnd> {
   const { struck, references, succeeded, failed, tokens } = await runCampaign(seed);
@@ -43,48 +22,31 @@ async function tryInMemory(seed: number): Promise<SeedEnd> {
   return { reached, sent: references, acknowledged: succeeded + failed, published: succeeded, rows: tokens };
 }
 
-function openOnBrokers(stores: () => Promise<Stores>): ReturnType<MintFault['open']> {
+/** @param stores started when a fault needs them @param options.isChosen which of `MINT_FAULTS` to run */
+export function createMintTrials(
+  stores: () => Promise<Stores>,
+  { isChosen, seeds }: { readonly isChosen: (row: Pick<Row, 'fault' | 'tried'>) => boolean; readonly seeds: number },
+): FaultTrial[] {
   let minting: Minting | null = null;
   const close = async () => {
     const opened = minting;
     minting = null;
     await opened?.close();
   };
-  return {
-    close,
-    try: async (seed) => {
-      minting ??= await openMinting({ stores: await stores() });
-      try {
-        const { struck: reached, requests, succeeded, failed } = await runStorm(minting, seed);
-        return { reached, sent: requests, acknowledged: succeeded + failed, published: succeeded, rows: succeeded };
-      } catch (error) {
-        // Leftovers of a failed seed would make the next one fail too.
-        await close();
-        throw error;
-      }
-    },
+  const tryOnBrokers = async (seed: number): Promise<SeedEnd> => {
+    minting ??= await openMinting({ stores: await stores() });
+    try {
+      const { struck: reached, requests, succeeded, failed } = await runStorm(minting, seed);
+      return { reached, sent: requests, acknowledged: succeeded + failed, published: succeeded, rows: succeeded };
+    } catch (error) {
+      // Leftovers of a failed seed would make the next one fail too.
+      await close();
+      throw error;
+    }
   };
-}
-
-/** @param stores started when a fault needs them @param options.isChosen which of `MINT_FAULTS` to run */
-export function createMintTrials(
-  stores: () => Promise<Stores>,
-  { isChosen, seeds }: { readonly isChosen: (row: Pick<Row, 'fault' | 'tried'>) => boolean; readonly seeds: number },
-): WriterTrial[] {
-  return FAULTS.filter(isChosen).map((fault) => {
+  return MINT_FAULTS.filter(isChosen).map((fault) => {
     const row = createRow(fault, seeds);
-    const opened = fault.open(stores);
-    return {
-      row,
-      trySeed: async (seed) => {
-        try {
-          return addSeed(row, seed, await opened.try(seed));
-        } catch (error) {
-          addFailure(row, seed, error);
-          return `fault ${row.fault}, FAULT_SEED=${seed} (${row.tried}): ${error instanceof Error ? error.stack : error}`;
-        }
-      },
-      close: () => opened.close(),
-    };
+    const run = fault.fault === 17 ? tryInMemory : tryOnBrokers;
+    return { row, trySeed: (seed) => tryAlone(row, seed, () => run(seed)), close };
   });
 }

@@ -1,26 +1,23 @@
 import { createTables } from '@playline/testkit';
 import { afterAll, beforeAll } from 'vitest';
+import { verify } from './world/operate.ts';
 import { hasStruck, toText } from './world/reached.ts';
 import { runTrial, type Scenario } from './world/trial.ts';
-import { verify } from './world/verify.ts';
 import { openWorld, type World, type WorldOptions } from './world/world.ts';
 
-/** Time to start four stores and create the topics on a busy machine. */
 const START_MAX_MS = 180_000;
 /** Longest time of a trial in which every wait takes as long as allowed. */
 export const TRIAL_MAX_MS = 240_000;
-/** Number of seeds to try until the fault takes effect. Most faults do so with every seed; some depend on timing. */
+/** Number of seeds to try until the fault takes effect. Some faults depend on timing. */
 const SEEDS_MAX = 3;
 
 export interface TrialsOptions extends WorldOptions {
-  /** Called with the world, for tests that query its stores themselves. */
   onOpen?: (world: World) => void;
 }
 
 /**
- * Opens a world for a test file, from before its tests until after them.
- * @returns a function that tries a scenario with one seed, and with the next seeds as long as the fault does not take
- * effect. FAULT_SEED is the first seed
+ * Opens a world for a test file.
+ * @returns a function that tries a scenario with FAULT_SEED, and with the next seeds while the fault does not take effect
  */
 export function prepareTrials({ onOpen, ...options }: TrialsOptions = {}): (scenario: Scenario) => Promise<void> {
   const firstSeed = Number(process.env.FAULT_SEED ?? 1);
@@ -31,7 +28,7 @@ export function prepareTrials({ onOpen, ...options }: TrialsOptions = {}): (scen
     onOpen?.(world);
   }, START_MAX_MS);
   afterAll(async () => {
-    // Runs once for the whole log, because as a process it takes longer than the other checks of a trial together.
+    // Once for the whole log, because it takes longer than all other checks together.
     try {
       if (world !== undefined && !inDoubt) await verify(world);
     } finally {

@@ -8,17 +8,12 @@ export interface InsertWatch {
   arrived?(token: string): Promise<void> | void;
   /** The gate has passed on the last byte. Return true to break the connection to ClickHouse. */
   sent?(): Promise<boolean> | boolean | undefined;
-  /**
-   * ClickHouse has answered, and the process does not know it yet. Return true to break the connection instead of
-   * passing the answer on.
-   * @param code ClickHouse's error code; 0 for success
-   */
+  /** ClickHouse has answered with an error code; 0 for success. Return true to break the connection instead. */
   answered?(code: number): Promise<boolean> | boolean | undefined;
 }
 
 /** A proxy of ClickHouse for one process. It can delay, duplicate and lose inserts. */
 export interface ClickHouseGate {
-  /** The address that the process uses instead of ClickHouse's. */
   readonly url: string;
   watch: InsertWatch;
   /** ClickHouse settings that the gate adds to inserts, such as a limit of memory. */
@@ -32,16 +27,13 @@ export interface ClickHouseGate {
   close(): Promise<void>;
 }
 
-const HTTP_BAD_GATEWAY = 502;
-
-/** Opens a separate gate for one process. */
 export async function openClickHouseGate(target: string): Promise<ClickHouseGate> {
   const sockets = new Set<Socket>();
   const passages = new Set<Promise<unknown>>();
   const server = createServer((incoming, outgoing) => {
     const isInsert = tokenOf(incoming) !== null;
     if (isInsert) inFlight++;
-    const passage = forward({ incoming, outgoing, target, gate }).catch(() => outgoing.destroy());
+    const passage = forward({ incoming, outgoing }, target, gate).catch(() => outgoing.destroy());
     passages.add(passage);
     void passage.then(() => {
       passages.delete(passage);
@@ -86,19 +78,18 @@ function tokenOf({ url }: IncomingMessage): string | null {
   return new URL(url ?? '/', 'http://gate').searchParams.get('insert_deduplication_token');
 }
 
-interface Passage {
+interface Exchange {
   incoming: IncomingMessage;
   outgoing: ServerResponse;
-  target: string;
-  gate: ClickHouseGate;
 }
 
-async function forward({ incoming, outgoing, target, gate }: Passage): Promise<void> {
+async function forward({ incoming, outgoing }: Exchange, target: string, gate: ClickHouseGate): Promise<void> {
   const body = await readAll(incoming);
   const token = tokenOf(incoming);
   const watch = token !== null ? gate.watch : {};
   await watch.arrived?.(token ?? '');
-  const path = token === null ? (incoming.url ?? '/') : withSettings(incoming.url ?? '/', gate.insertSettings);
+  const settings = new URLSearchParams(token === null ? {} : gate.insertSettings).toString();
+  const path = (incoming.url ?? '/') + (settings === '' ? '' : `&${settings}`);
   const answer = await sendTo(new URL(target), { incoming, path, body, sent: watch.sent });
   if (await watch.answered?.(Number(answer.headers['x-clickhouse-exception-code'] ?? 0))) {
     outgoing.destroy();
@@ -106,11 +97,6 @@ async function forward({ incoming, outgoing, target, gate }: Passage): Promise<v
   }
   outgoing.writeHead(answer.status, answer.headers);
   outgoing.end(answer.body);
-}
-
-function withSettings(path: string, settings: Readonly<Record<string, string>>): string {
-  const more = new URLSearchParams(settings).toString();
-  return more === '' ? path : `${path}&${more}`;
 }
 
 interface ForwardedRequest {
@@ -121,27 +107,16 @@ interface ForwardedRequest {
 }
 
 /** Sends a request to ClickHouse. Reads the whole answer, so that the gate can hold it back as a whole. */
-function sendTo(
-  target: URL,
-  forwarded: ForwardedRequest,
-): Promise<{ status: number; headers: Record<string, string>; body: Buffer }> {
-  const { incoming, path, body, sent } = forwarded;
+function sendTo(target: URL, { incoming, path, body, sent }: ForwardedRequest) {
   const { 'transfer-encoding': _, connection: __, ...kept } = incoming.headers;
   const headers = { ...kept, 'content-length': String(body.length) };
-  return new Promise((resolve, reject) => {
+  return new Promise<{ status: number; headers: Record<string, string>; body: Buffer }>((resolve, reject) => {
     const { hostname, port } = target;
-    const outgoing = request({
-      hostname,
-      port,
-      method: incoming.method,
-      path,
-      headers,
-      agent: false,
-    });
+    const outgoing = request({ hostname, port, method: incoming.method, path, headers, agent: false });
     outgoing.on('error', reject);
     outgoing.on('response', (response) => {
       const { 'transfer-encoding': _chunked, connection: _kept, ...rest } = response.headers;
-      const status = response.statusCode ?? HTTP_BAD_GATEWAY;
+      const status = response.statusCode ?? 502;
       readAll(response).then((answer) => {
         resolve({ status, headers: rest as Record<string, string>, body: answer });
       }, reject);

@@ -4,8 +4,6 @@ import { metricsOf, sumOf } from './world/metrics.ts';
 import type { Scenario, Trial } from './world/trial.ts';
 import { waitFor } from './world/wait.ts';
 
-const ENGINE_MAX_MS = 90_000;
-
 /** Number of inserts that the writers of the crew have repeated since they started. */
 async function countRepeated({ crew }: Trial): Promise<number> {
   const writers = crew.filter(({ service }) => service === 'event-writer');
@@ -21,8 +19,7 @@ export const engineKilled: Scenario = {
   run: async (trial) => {
     const { world, random } = trial;
     const { engine } = world.deployment;
-    // A setting of the table, because SYSTEM STOP MERGES is lost with the process. Merges would fold rows that were
-    // written twice.
+    // Merges would fold rows that were written twice. SYSTEM STOP MERGES is lost with the process.
     await query(engine, 'ALTER TABLE events MODIFY SETTING max_bytes_to_merge_at_max_space_in_pool = 1');
     const traffic = trial.openTraffic([await trial.start('gateway')], { restMaxMs: 10 });
     const before = await countRepeated(trial);
@@ -33,8 +30,9 @@ export const engineKilled: Scenario = {
       const pid = await world.storePid('clickhouse');
       process.kill(pid, 'SIGKILL');
       await traffic.flows(random.integer(5, 10));
-      const isBack = async () => (await world.storePid('clickhouse')) !== pid && (await query(engine, 'SELECT 1')) !== '';
-      await waitFor('the engine is back', isBack, ENGINE_MAX_MS);
+      const isBack = async () =>
+        (await world.storePid('clickhouse')) !== pid && (await query(engine, 'SELECT 1')) !== '';
+      await waitFor('the engine is back', isBack);
     }
     await traffic.flows(10);
     await traffic.close();

@@ -9,7 +9,6 @@ import type { GatedProcess } from './writer-process.ts';
 import type { WriterRig } from './writer-rig.ts';
 
 const MESSAGES = 300;
-/** ClickHouse's error code. */
 const TOO_MANY_PARTS = 252;
 
 export const retriesOf = async (writer: GatedProcess) =>
@@ -36,10 +35,8 @@ export async function withWriter(
 }
 
 /** ClickHouse is down for a while under traffic. Nothing is dropped, and the writer reports that it is not ready. */
-export async function takeEngineAway(
-  rig: WriterRig,
-  { seed, forMs }: { seed: number; forMs: number },
-): Promise<Reached> {
+export async function takeEngineAway(rig: WriterRig, options: { seed: number; forMs: number }): Promise<Reached> {
+  const { seed, forMs } = options;
   const random = createRandom(seed);
   const publish = () => rig.publishMessages(`test-engine-${seed}`, MESSAGES);
   return await withWriter(rig, async (writer) => {
@@ -64,11 +61,11 @@ export async function takeEngineAway(
 export async function fillEngineWithParts(rig: WriterRig, seed: number): Promise<Reached> {
   return await withWriter(rig, async (writer) => {
     await rig.publishMessages(`test-parts-${seed}`, MESSAGES);
-    await rig.caughtUp(WAIT_MAX_MS);
+    await rig.caughtUp();
     let refused = 0;
     writer.clickhouse.watch = {
       answered: (code) => {
-        if (code === TOO_MANY_PARTS) refused++;
+        refused += Number(code === TOO_MANY_PARTS);
         return false;
       },
     };
@@ -97,7 +94,7 @@ export async function loseAnswers(rig: WriterRig, seed: number): Promise<Reached
       },
     };
     await rig.publishMessages(`test-answers-${seed}`, MESSAGES);
-    await rig.caughtUp(WAIT_MAX_MS);
+    await rig.caughtUp();
     assert.ok((await retriesOf(writer)) >= lost && lost > 0, `${lost} answers were lost`);
     return { 'answers lost': lost };
   });

@@ -5,21 +5,18 @@ import type { Difference, WriterRig } from './writer-rig.ts';
 /** Long enough for a process on a machine with ten times too much load. */
 export const WAIT_MAX_MS = 120_000;
 
-/**
- * Waits until the writers have committed everything. Then asserts that every record is one raw row and that the
- * operator's verifier agrees.
- */
+/** Waits until everything is committed, and asserts that every record is one raw row and that `verify` agrees. */
 export async function assertExact(rig: WriterRig): Promise<void> {
-  await rig.caughtUp(WAIT_MAX_MS);
+  await rig.caughtUp();
   assertSame(await rig.differences());
   await assertVerified(rig);
 }
 
 /** @throws BrokenPromise when raw rows and log differ */
 export function assertSame(differences: readonly Difference[]): void {
-  const sum = (read: (difference: Difference) => number) => differences.reduce((total, each) => total + read(each), 0);
-  const [lost, doubled] = [sum((each) => each.lost), sum((each) => each.doubled)];
-  if (differences.length > 0) throw new BrokenPromise(JSON.stringify(differences), { lost, doubled });
+  const sum = (name: 'lost' | 'doubled') => differences.reduce((total, each) => total + each[name], 0);
+  if (differences.length > 0)
+    throw new BrokenPromise(JSON.stringify(differences), { lost: sum('lost'), doubled: sum('doubled') });
 }
 
 /** Asserts that the operator's `verify` accounts for every record of the log, and that none was stored twice. */

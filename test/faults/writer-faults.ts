@@ -1,6 +1,6 @@
 import type { Stores } from '@playline/testkit';
 import type { Reached } from './world/reached.ts';
-import { addFailure, addSeed, createRow, type Row } from './world/report.ts';
+import { createRow, type FaultTrial, type Row, tryAlone } from './world/report.ts';
 import { fillEngineWithParts, loseAnswers, takeEngineAway } from './writer-engine.ts';
 import { assertExact, assertSame } from './writer-exact.ts';
 import { freezeWriter } from './writer-freeze.ts';
@@ -11,21 +11,13 @@ import { poisonWriter } from './writer-poison.ts';
 import { rebalanceWriters } from './writer-rebalance.ts';
 import { replayDeadLetters } from './writer-replay.ts';
 import { openWriterRig, WRITER_WITHOUT_INTENTS, type WriterRig } from './writer-rig.ts';
-import {
-  ENGINE_MEMORY_BYTES,
-  exhaustMemory,
-  fillDisk,
-  losePart,
-  mountSmallDisk,
-  refuseLargeBlocks,
-  rotatePassword,
-  type StarvedRig,
-  stopEngineGracefully,
-} from './writer-starved-engine.ts';
+import * as starved from './writer-starved-engine.ts';
 
 /** A fault of the writer, tested with separate topics and tables. */
 interface WriterFault {
   readonly fault: number;
+  /** The guarantee, as a sentence. Absent: the fault has a separate test file. */
+  readonly title?: string;
   readonly tried: string;
   readonly partitions: number;
   /** True when each seed needs empty topics, because it counts everything in them. */
@@ -36,27 +28,18 @@ interface WriterFault {
   open(rig: WriterRig, options: WriterFaultOptions & { engine: OwnEngine | null }): (seed: number) => Promise<Reached>;
 }
 
-/** A fault of ClickHouse itself, tested on a separate server. */
-function onOwnEngine(
-  tried: string,
-  engine: OwnEngineOptions,
-  run: (rig: StarvedRig, seed: number) => Promise<Reached>,
-): WriterFault {
-  // The trial opens the server before the rig and passes it on. This only names what runs on it.
-  return {
-    fault: 5,
-    tried,
-    partitions: 2,
-    engine,
-    open:
-      (rig, { engine }) =>
-      (seed) =>
-        run({ rig, engine: engine! }, seed),
-  };
-}
+/** Members of a fault of ClickHouse itself, tested on a separate server. */
+const onOwnEngine = (
+  run: (rig: starved.StarvedRig, seed: number) => Promise<Reached>,
+  engine: OwnEngineOptions = {},
+): Pick<WriterFault, 'fault' | 'partitions' | 'engine' | 'open'> => ({
+  fault: 5,
+  partitions: 2,
+  engine,
+  open: (rig, options) => (seed) => run({ rig, engine: options.engine! }, seed),
+});
 
 export interface WriterFaultOptions {
-  /** Number of seeds to try. */
   readonly seeds: number;
   /** How long ClickHouse stays down. */
   readonly awayMs: number;
@@ -65,18 +48,18 @@ export interface WriterFaultOptions {
 }
 
 /** The shortest time in which heartbeats still arrive on a busy machine. Every kill waits for it. */
-const SESSION_TIMEOUT_MS = 1_500;
+export const SESSION_TIMEOUT_MS = 1_500;
 
-const FAULTS: readonly WriterFault[] = [
+export const WRITER_FAULTS: readonly WriterFault[] = [
   {
     fault: 3,
     tried: 'writer SIGKILL at each step of a block and at any moment; what it held arrives late, or never',
     partitions: 2,
     open: (rig, { withoutIntents }) => {
-      const kills = createKillRun(rig, withoutIntents ? WRITER_WITHOUT_INTENTS : undefined);
+      const run = createKillRun(rig, withoutIntents ? WRITER_WITHOUT_INTENTS : undefined);
       return async (seed) => {
         const plan = planKill(seed);
-        const { differences, reached } = await kills.run(plan);
+        const { differences, reached } = await run(plan);
         assertSame(differences);
         await assertExact(rig);
         return { [`killed ${plan.point}`]: Number(reached) };
@@ -85,44 +68,70 @@ const FAULTS: readonly WriterFault[] = [
   },
   {
     fault: 4,
+    title: 'writers store every record once when one is frozen past its session, replaced and woken',
     tried: 'writer SIGSTOP past its session, replaced, SIGCONT',
     partitions: 4,
     open: (rig) => (seed) => freezeWriter(rig, seed),
   },
   {
     fault: 5,
+    title: 'a writer whose ClickHouse is down waits, reports it, and stores every record once when it is back',
     tried: 'ClickHouse away under load',
     partitions: 2,
-    open:
-      (rig, { awayMs }) =>
-      (seed) =>
-        takeEngineAway(rig, { seed, forMs: awayMs }),
+    open: (rig, options) => (seed) => takeEngineAway(rig, { seed, forMs: options.awayMs }),
   },
   {
     fault: 5,
+    title:
+      'a writer whose ClickHouse has too many parts waits until inserts are accepted, and stores every record once',
     tried: 'ClickHouse answers TOO_MANY_PARTS',
     partitions: 2,
     open: (rig) => (seed) => fillEngineWithParts(rig, seed),
   },
   {
     fault: 5,
+    title:
+      'a writer whose ClickHouse stores a block and loses the answer repeats the block, and stores each record once',
     tried: 'answers to inserts that succeeded are lost',
     partitions: 2,
     open: (rig) => (seed) => loseAnswers(rig, seed),
   },
   {
     fault: 5,
+    title: 'a writer whose blocks need more memory than an insert may use stores every record once',
     tried: 'blocks too large for the memory that an insert may have',
     partitions: 2,
-    open: (rig) => (seed) => refuseLargeBlocks(rig, seed),
+    open: (rig) => (seed) => starved.refuseLargeBlocks(rig, seed),
   },
-  onOwnEngine('ClickHouse stopped gracefully under load, restarted', {}, stopEngineGracefully),
-  onOwnEngine('analysts take all memory of the server', { memoryMaxBytes: ENGINE_MEMORY_BYTES }, exhaustMemory),
-  onOwnEngine('the disk of ClickHouse is full', { prepareData: mountSmallDisk }, fillDisk),
-  onOwnEngine('the password of the writer changed and changed back', {}, rotatePassword),
-  onOwnEngine('ClickHouse remembers the token of an insert and has lost its rows', {}, losePart),
+  {
+    ...onOwnEngine(starved.stopEngineGracefully),
+    title: 'a writer recovers and stores every record once after ClickHouse was stopped under load and started again',
+    tried: 'ClickHouse stopped gracefully under load, restarted',
+  },
+  {
+    ...onOwnEngine(starved.exhaustMemory, { memoryMaxBytes: starved.ENGINE_MEMORY_BYTES }),
+    title: 'a writer recovers and stores every record once after analysts have used all memory of the server',
+    tried: 'analysts take all memory of the server',
+  },
+  {
+    ...onOwnEngine(starved.fillDisk, { prepareData: starved.mountSmallDisk }),
+    title: 'a writer recovers and stores every record once after the disk of ClickHouse was full',
+    tried: 'the disk of ClickHouse is full',
+  },
+  {
+    ...onOwnEngine(starved.rotatePassword),
+    title: 'a writer recovers and stores every record once after its password was changed and changed back',
+    tried: 'the password of the writer changed and changed back',
+  },
+  {
+    ...onOwnEngine(starved.losePart),
+    title: 'a writer stores every record once when ClickHouse knows the token of an insert but has lost its rows',
+    tried: 'ClickHouse remembers the token of an insert and has lost its rows',
+  },
   {
     fault: 8,
+    title:
+      'a record that cannot be read becomes an unchanged dead letter and delays no other, also when the writer is killed',
     tried: 'records that cannot be read, writer SIGKILL among them',
     partitions: 2,
     isAlone: true,
@@ -130,6 +139,7 @@ const FAULTS: readonly WriterFault[] = [
   },
   {
     fault: 8,
+    title: 'a dead letter is stored once when the command that replays it is killed in the middle',
     tried: 'replay of dead letters SIGKILL within its transactions',
     partitions: 2,
     isAlone: true,
@@ -137,87 +147,72 @@ const FAULTS: readonly WriterFault[] = [
   },
   {
     fault: 10,
+    title: 'a writer keeps up on all other partitions while one identity has half of the traffic and its inserts block',
     tried: 'one identity half of the traffic, inserts of its partition are blocked',
     partitions: 6,
     open: (rig) => (seed) => overloadPartition(rig, seed),
   },
   {
     fault: 11,
+    title: 'writers store every record once when they join, leave and die during inserts',
     tried: 'writers join, leave and are killed while inserts are on their way',
     partitions: 4,
     open: (rig) => (seed) => rebalanceWriters(rig, seed),
   },
 ];
 
-export const WRITER_FAULTS: readonly Pick<Row, 'fault' | 'tried'>[] = FAULTS;
-
-/** A fault of the writer that is tried seed by seed. */
-export interface WriterTrial {
-  readonly row: Row;
-  /** Tries a seed and notes the result in the row. @returns the result as text */
-  trySeed(seed: number): Promise<string>;
-  close(): Promise<void>;
-}
-
 /** @param isChosen which of `WRITER_FAULTS` to run */
 export function createWriterTrials(
   stores: Stores,
   { isChosen, ...options }: WriterFaultOptions & { isChosen: (row: Pick<Row, 'fault' | 'tried'>) => boolean },
-): WriterTrial[] {
-  return FAULTS.filter(isChosen).map((each) => createTrial(each, stores, options));
+): FaultTrial[] {
+  return WRITER_FAULTS.filter(isChosen).map((each) => createWriterTrial(each, stores, options));
 }
 
-interface OpenedRig {
-  readonly rig: WriterRig;
-  readonly engine: OwnEngine | null;
-  readonly run: (seed: number) => Promise<Reached>;
-  readonly seen: { records: number; rows: number };
-}
-
-function createTrial(fault: WriterFault, stores: Stores, options: WriterFaultOptions): WriterTrial {
-  const row = createRow(fault, options.seeds);
-  let opened: OpenedRig | null = null;
-  const open = async () => {
-    const { partitions } = fault;
-    const engine = fault.engine === undefined ? null : await openOwnEngine(fault.engine);
-    const own = engine === null ? stores : { ...stores, clickhouse: engine.address };
-    const rig = await openWriterRig(own, { partitions, sessionTimeoutMs: SESSION_TIMEOUT_MS });
-    opened = { rig, engine, run: fault.open(rig, { ...options, engine }), seen: { records: 0, rows: 0 } };
-    return opened;
-  };
-  const close = async () => {
-    const { rig, engine } = opened ?? {};
-    opened = null;
+async function openRig(fault: WriterFault, stores: Stores, options: WriterFaultOptions) {
+  const engine = fault.engine === undefined ? null : await openOwnEngine(fault.engine);
+  const close = async (rig?: WriterRig) => {
     try {
       await rig?.close();
     } finally {
       await engine?.close();
     }
   };
+  try {
+    const own = engine === null ? stores : { ...stores, clickhouse: engine.address };
+    const rig = await openWriterRig(own, { partitions: fault.partitions, sessionTimeoutMs: SESSION_TIMEOUT_MS });
+    const run = fault.open(rig, { ...options, engine });
+    return { rig, run, seen: { records: 0, rows: 0 }, close: () => close(rig) };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+export function createWriterTrial(fault: WriterFault, stores: Stores, options: WriterFaultOptions): FaultTrial {
+  const row = createRow(fault, options.seeds);
+  let opened: Awaited<ReturnType<typeof openRig>> | null = null;
+  const close = async () => {
+    const closing = opened;
+    opened = null;
+    await closing?.close();
+  };
   const run = async (seed: number) => {
-    const { rig, run, seen } = opened ?? (await open());
+    opened ??= await openRig(fault, stores, options);
+    const { rig, run, seen } = opened;
+    // Leftovers of a failed seed would make the next one fail too.
+    let isUsable = false;
     try {
       const reached = await run(seed);
       const { records, rows } = await rig.totals();
       const sent = records - seen.records;
-      const text = addSeed(row, seed, { reached, sent, acknowledged: sent, published: sent, rows: rows - seen.rows });
+      const end = { reached, sent, acknowledged: sent, published: sent, rows: rows - seen.rows };
       Object.assign(seen, { records, rows });
-      if (fault.isAlone === true) await close();
-      return text;
-    } catch (error) {
-      // Leftovers of a failed seed would make the next one fail too.
-      await close();
-      throw error;
+      isUsable = fault.isAlone !== true;
+      return end;
+    } finally {
+      if (!isUsable) await close();
     }
   };
-  const trySeed = async (seed: number) => {
-    try {
-      return await run(seed);
-    } catch (error) {
-      addFailure(row, seed, error);
-      const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
-      return `fault ${row.fault}, FAULT_SEED=${seed} (${row.tried}): ${text}`;
-    }
-  };
-  return { row, trySeed, close };
+  return { row, trySeed: (seed) => tryAlone(row, seed, () => run(seed)), close };
 }

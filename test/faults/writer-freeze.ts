@@ -7,13 +7,9 @@ import { KILL_POINTS, setTrap } from './writer-kill-points.ts';
 import type { WriterRig } from './writer-rig.ts';
 
 const MESSAGES = 200;
-const MOMENT_MAX_MS = 300;
-/** Longest wait for the point. After it, the writer is frozen wherever it is. */
-const REACH_MAX_MS = 5_000;
 
 /**
- * Freezes a writer for longer than its session, at a point or at any moment. Another one takes over and finishes. The
- * first wakes up in the middle of a request, or just before the answer, and continues beside the other.
+ * Freezes a writer for longer than its session. Another one takes over; then the first continues beside it.
  * @returns 0 for the point when the writer was frozen before it reached the point
  */
 export async function freezeWriter(rig: WriterRig, seed: number): Promise<Reached> {
@@ -25,19 +21,18 @@ export async function freezeWriter(rig: WriterRig, seed: number): Promise<Reache
   await until('both are ready', async () => (await one.isReady()) && (await other.isReady()), WAIT_MAX_MS);
   const trap = setTrap(one, { point, passages: random.integer(0, 2), breaksOff: false });
   await publish();
-  const frozenAfterMs = point === 'at any moment' ? random.integer(0, MOMENT_MAX_MS) : REACH_MAX_MS;
-  const isAtPoint = await Promise.race([
-    trap.reached.then(() => true),
-    delay(frozenAfterMs, point === 'at any moment'),
-  ]);
+  const isMoment = point === 'at any moment';
+  // A writer that does not reach its point in five seconds is frozen wherever it is.
+  const late = delay(isMoment ? random.integer(0, 300) : 5_000, isMoment);
+  const isAtPoint = await Promise.race([trap.reached.then(() => true), late]);
   one.signal('SIGSTOP');
   await publish();
   // Only a takeover can commit everything, because the frozen writer still owns its partitions until then.
-  await rig.caughtUp(WAIT_MAX_MS);
+  await rig.caughtUp();
   trap.release();
   one.signal('SIGCONT');
   await publish();
-  await rig.caughtUp(WAIT_MAX_MS);
+  await rig.caughtUp();
   // The woken writer is a member again. If it writes its old block now, that is a fault.
   await until('the first is back', () => one.isReady(), WAIT_MAX_MS);
   await publish();

@@ -8,15 +8,11 @@ import type { WriterRig } from './writer-rig.ts';
 
 const CALLS = 12;
 const CALL_RECORDS = 80;
-const HOT_SHARE = 0.5;
 
 const keyOf = (environmentId: string, identity: string) =>
   Buffer.concat([Buffer.from(environmentId), createHash('md5').update(identity).digest()]);
 
-/**
- * Half of the traffic has one identity, and inserts of its partition are blocked. The same process stores the
- * other partitions to their ends; then the hot one too.
- */
+/** Half of the traffic has one identity, and inserts of its partition are blocked. The others are stored nevertheless. */
 export async function overloadPartition(rig: WriterRig, seed: number): Promise<Reached> {
   const random = createRandom(seed);
   const environmentId = `test-hot-${seed}`;
@@ -25,46 +21,34 @@ export async function overloadPartition(rig: WriterRig, seed: number): Promise<R
   try {
     await until('the writer is ready', () => writer.isReady(), WAIT_MAX_MS);
     await rig.publish([rig.toRecord(messageRecordOf('hot', { environmentId }), hotKey)]);
-    const hot = await partitionOfRecord(rig, hotKey);
+    const { partition: hot } = (await rig.read(rig.messages)).find((record) => record.key?.equals(hotKey))!;
     const released = Promise.withResolvers<void>();
     const isHot = (token: string) => token.startsWith(`${rig.messages}|${hot}|`);
     writer.clickhouse.watch = { arrived: (token) => (isHot(token) ? released.promise : undefined) };
     for (let call = 0; call < CALLS; call++) {
       const run = Array.from({ length: CALL_RECORDS }, () => {
-        const key = random.chance(HOT_SHARE) ? hotKey : keyOf(environmentId, random.hex(8));
+        const key = random.chance(0.5) ? hotKey : keyOf(environmentId, random.hex(8));
         return rig.toRecord(messageRecordOf('hot', { environmentId }), key);
       });
       await rig.publish(run);
-      await until('the others keep up', async () => (await lagOfOthers(rig, hot)) === 0, WAIT_MAX_MS);
+      const haveOthersCaughtUp = async () =>
+        [...(await lagsOf(rig))].every(([partition, lag]) => partition === hot || lag === 0);
+      await until('the others keep up', haveOthersCaughtUp, WAIT_MAX_MS);
     }
-    const waiting = await lagOf(rig, hot);
+    const waiting = (await lagsOf(rig)).get(hot) ?? 0;
     assert.ok(waiting > CALL_RECORDS, 'the hot partition is blocked');
     released.resolve();
     await assertExact(rig);
     await writer.stop();
-    return {
-      'records waiting on the hot partition': waiting,
-      'records stored beside it': CALLS * CALL_RECORDS + 1 - waiting,
-    };
+    const stored = CALLS * CALL_RECORDS + 1 - waiting;
+    return { 'records waiting on the hot partition': waiting, 'records stored beside it': stored };
   } finally {
     await writer.close();
   }
-}
-
-async function partitionOfRecord(rig: WriterRig, key: Buffer): Promise<number> {
-  const found = (await rig.read(rig.messages)).find((record) => record.key?.equals(key));
-  assert.ok(found, 'the first record of the hot identity');
-  return found.partition;
 }
 
 async function lagsOf({ reader, group, messages }: WriterRig): Promise<Map<number, number>> {
   const committed = await reader.committed(group, messages);
   const bounds = await reader.bounds(messages);
   return new Map(bounds.map(({ partition, end }) => [partition, end - (committed.get(partition) ?? 0)]));
-}
-
-const lagOf = async (rig: WriterRig, partition: number) => (await lagsOf(rig)).get(partition) ?? 0;
-
-async function lagOfOthers(rig: WriterRig, hot: number): Promise<number> {
-  return [...(await lagsOf(rig))].reduce((sum, [partition, lag]) => sum + (partition === hot ? 0 : lag), 0);
 }

@@ -2,10 +2,7 @@ import { once } from 'node:events';
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 
-/**
- * Callbacks for commits that pass a gate. A returned promise delays the commit and everything after it on the
- * connection.
- */
+/** Callbacks for commits. A returned promise delays the commit and everything after it on the connection. */
 export interface CommitWatch {
   /** Which commits to watch: of transactions, or of offsets when absent. */
   readonly of?: 'transactions';
@@ -25,14 +22,12 @@ export interface KafkaGate {
   close(): Promise<void>;
 }
 
-/** API keys of Kafka's protocol. */
 const METADATA = 3;
 const OFFSET_COMMIT = 8;
 const FIND_COORDINATOR = 10;
 const END_TRANSACTION = 26;
 const SIZE_BYTES = 4;
 
-/** Opens a separate gate for one process, with a port for every broker. */
 export async function openKafkaGate(brokers: readonly string[]): Promise<KafkaGate> {
   const lanes = brokers.map((broker) => {
     const cut = broker.lastIndexOf(':');
@@ -72,7 +67,7 @@ export async function openKafkaGate(brokers: readonly string[]): Promise<KafkaGa
   return gate;
 }
 
-interface Way {
+interface Connection {
   readonly client: Socket;
   readonly upstream: Socket;
   readonly gate: KafkaGate;
@@ -82,11 +77,8 @@ interface Way {
 /** An answer that takes longer is a fetch that waits for records. */
 const ANSWER_MAX_MS = 2_000;
 
-/**
- * Passes both directions of one connection. If the process dies while the gate holds a request, the request is still
- * sent when the hold ends.
- */
-async function pass({ client, upstream, rewrite, gate }: Way): Promise<void> {
+/** Passes both directions of one connection. A held request is sent when the hold ends, even if the process is dead. */
+async function pass({ client, upstream, rewrite, gate }: Connection): Promise<void> {
   const requested: number[] = [];
   let onAnswer = () => {};
   const isCommit = (api: number | undefined) =>
@@ -124,7 +116,6 @@ async function pass({ client, upstream, rewrite, gate }: Way): Promise<void> {
   await backDone;
 }
 
-/** Whole requests and answers, each with its size in front. */
 async function* framesOf(socket: Socket): AsyncGenerator<Buffer> {
   let rest: Buffer = Buffer.alloc(0);
   for await (const chunk of socket) {
@@ -147,7 +138,6 @@ function replacePort(frame: Buffer, { host, port, own }: { host: string; port: n
   }
 }
 
-/** Listens on a free port of this machine. */
 export async function listen(server: Server): Promise<number> {
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');

@@ -23,7 +23,6 @@ function afterInsert(create: (isOver: () => boolean) => CommitWatch): Watches {
   return { clickhouse: { answered }, kafka: create(() => isOver) };
 }
 
-/** The request to hold at each kill point. */
 const POINTS = {
   'before the intent': (hold: Hold): Watches => ({
     kafka: { arrived: (metadata) => (isIntent(metadata) ? hold() : undefined) },
@@ -52,24 +51,14 @@ const POINTS = {
 export type KillPoint = keyof typeof POINTS;
 export const KILL_POINTS = Object.keys(POINTS) as KillPoint[];
 
-/** A hold at a point, which stops a writer there. */
-export interface Trap {
-  /** Resolves when the writer has reached the point; never for `at any moment`. */
-  readonly reached: Promise<void>;
-  /** Releases everything that is held. */
-  release(): void;
-}
+export type Trap = ReturnType<typeof setTrap>;
 
 /**
- * Stops a writer at a point. The writer itself is unchanged: its request, or the answer to it, waits at a gate with
- * everything after it.
+ * Stops a writer at a point, where its request, or the answer to it, waits at a gate.
  * @param options.passages how often the writer passes the point before
  * @param options.breaksOff whether the connection to ClickHouse breaks on release
  */
-export function setTrap(
-  victim: GatedProcess,
-  options: { point: KillPoint; passages: number; breaksOff: boolean },
-): Trap {
+export function setTrap(victim: GatedProcess, options: { point: KillPoint; passages: number; breaksOff: boolean }) {
   const reached = Promise.withResolvers<void>();
   const released = Promise.withResolvers<void>();
   let passages = 0;
@@ -81,5 +70,6 @@ export function setTrap(
   const { kafka = {}, clickhouse = {} } = POINTS[options.point](hold, options.breaksOff);
   victim.kafka.watch = kafka;
   victim.clickhouse.watch = clickhouse;
-  return { reached: reached.promise, release: released.resolve };
+  /** `reached` resolves when the writer has reached the point; never for `at any moment`. */
+  return { reached: reached.promise, release: () => released.resolve() };
 }

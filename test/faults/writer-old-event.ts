@@ -1,10 +1,9 @@
 import assert from 'node:assert/strict';
 import { TOPICS } from '@playline/contracts';
+import { deliver } from './linker-persons.ts';
 import { rowsOf } from './world/clickhouse.ts';
 import { settle } from './world/end-check.ts';
-import { post } from './world/post.ts';
 import type { Scenario } from './world/trial.ts';
-import { waitFor } from './world/wait.ts';
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 /** A day less than the oldest event that the contract accepts. The log keeps records for a tenth of that time. */
@@ -20,13 +19,8 @@ export const oldEventKept: Scenario = {
     const gateway = await start('gateway');
     const beganAtMs = Date.now();
     const eventTimestamp = new Date(beganAtMs - AGE_MS).toISOString();
-    const messageId = ledger.newId();
-    const message = { messageId, eventTimestamp, type: 'track', eventName: 'old', anonymousId: 'a', surface: 'web' };
-    await waitFor('the message is taken', async () => {
-      const attempt = await post({ url: gateway.url, key, body: JSON.stringify({ messages: [message] }) });
-      ledger.note([messageId], attempt);
-      return attempt.status === 200;
-    });
+    const message = { type: 'track', eventName: 'old', anonymousId: 'a', eventTimestamp };
+    const [messageId] = await deliver({ ledger, gateway, key }, [message]);
     // Retention uses the time of the record, and deletes a segment when its youngest record is too old.
     const topic = world.deployment.topicPrefix + TOPICS.messages.name;
     for (const { partition, start: from, end } of await world.log.bounds(topic))

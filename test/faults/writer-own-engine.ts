@@ -1,35 +1,22 @@
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { freePorts } from '@playline/infra/ports';
-import type { Stores } from '@playline/testkit';
 import { clickhouseSpec } from '../../infra/local/clickhouse.ts';
 import { type Keeper, keepRunning } from '../../infra/local/keeper.ts';
 import { stackPathsOf } from '../../infra/local/paths.ts';
 import { loadSecrets } from '../../infra/local/secrets.ts';
 
-/** A separate ClickHouse for one test, with production's accounts. The test may stop, starve and fill it. */
-export interface OwnEngine {
-  /** Address with the operator's account. */
-  readonly address: Stores['clickhouse'];
-  /** The accounts for analysts. */
-  readonly analysts: readonly Readonly<{ user: string; password: string }>[];
-  /** Folder of its tables. */
-  readonly dataFolder: string;
-  /** Sends SIGTERM, as a deployment does. Resolves when it has ended. */
-  stop(): Promise<void>;
-  /** Starts it again in the same folder. @param operatorPassword a new one, as after a rotation */
-  start(operatorPassword?: string): Promise<void>;
-  close(): Promise<void>;
-}
+export type OwnEngine = Awaited<ReturnType<typeof openOwnEngine>>;
 
 export interface OwnEngineOptions {
-  /** Memory limit of the whole server; production's when absent. */
+  /** Of the whole server; production's when absent. */
   readonly memoryMaxBytes?: number;
   /** Prepares the folder for its tables, such as a small disk. @returns a function that undoes it */
   readonly prepareData?: (folder: string) => () => void;
 }
 
-export async function openOwnEngine({ memoryMaxBytes, prepareData }: OwnEngineOptions = {}): Promise<OwnEngine> {
+/** Opens a separate ClickHouse with production's accounts. The test may stop, starve and fill it. */
+export async function openOwnEngine({ memoryMaxBytes, prepareData }: OwnEngineOptions = {}) {
   const parent = join(stackPathsOf().state, 'test');
   mkdirSync(parent, { recursive: true });
   const folder = mkdtempSync(join(parent, 'engine-'));
@@ -43,12 +30,14 @@ export async function openOwnEngine({ memoryMaxBytes, prepareData }: OwnEngineOp
   mkdirSync(dataFolder, { recursive: true });
   const undo = prepareData?.(dataFolder);
   let keeper: Keeper | null = null;
+  /** Starts it again in the same folder. @param operatorPassword a new one, as after a rotation */
   const start = async (operatorPassword?: string) => {
     const started = specOf(operatorPassword);
     if (memoryMaxBytes !== undefined) limitMemory(join(folder, 'etc', 'clickhouse', 'config.xml'), memoryMaxBytes);
     keeper = keepRunning(started, { onPid: () => {}, onDeath: () => {}, onRecovery: () => {} });
     await keeper.whenReady();
   };
+  /** Sends SIGTERM, as a deployment does. Resolves when it has ended. */
   const stop = async () => void (await keeper?.stop());
   const close = async () => {
     await stop();

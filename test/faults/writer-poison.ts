@@ -24,13 +24,9 @@ function toPoison(rig: WriterRig, random: Random): Buffer {
 }
 
 /** The offset from which a dead letter originates. */
-const originOf = ({ headers }: StreamRecord) =>
-  `${String(headers['original-partition'])}/${String(headers['original-offset'])}`;
+const originOf = ({ headers }: StreamRecord) => `${headers['original-partition']}/${headers['original-offset']}`;
 
-/**
- * Mixes broken records among others, and kills the writer. Each broken record becomes an unchanged dead letter, the
- * others are stored once each, and the group's commits never go back.
- */
+/** Mixes broken records among others and kills the writer. Commits never go back, and the others are stored once. */
 export async function poisonWriter(rig: WriterRig, seed: number): Promise<Reached> {
   const random = createRandom(seed);
   const start = () => rig.startWriter({ BLOCK_ROWS_MAX: String(random.integer(5, 20)) });
@@ -49,13 +45,13 @@ export async function poisonWriter(rig: WriterRig, seed: number): Promise<Reache
   const left = await rig.lag();
   await publish(RUNS - runsBefore);
   const second = await start();
-  await rig.caughtUp(WAIT_MAX_MS);
+  await rig.caughtUp();
   assert.deepEqual(await commits.stop(), [], 'commits that went back');
   await assertDeadLetters(rig, poison);
   await assertVerified(rig);
   const stored = await rig.query('SELECT count(), uniqExact(kafka_partition, kafka_offset) FROM events FORMAT TSV');
-  const records = await recordsOf(rig);
-  const unreadable = poisonIn(records, poison);
+  const records = await rig.read(rig.messages);
+  const unreadable = records.filter(({ value }) => poison.has(hexOf(value))).length;
   const expected = records.length - unreadable;
   assert.equal(stored, `${expected}\t${expected}`);
   await second.stop();
@@ -67,10 +63,7 @@ export async function poisonWriter(rig: WriterRig, seed: number): Promise<Reache
   };
 }
 
-const recordsOf = (rig: WriterRig) => rig.read(rig.messages);
 const hexOf = (value: Buffer | null) => value?.toString('hex') ?? '';
-const poisonIn = (records: readonly StreamRecord[], poison: ReadonlySet<string>) =>
-  records.filter(({ value }) => poison.has(hexOf(value))).length;
 
 function createRun(rig: WriterRig, { random, poison }: { random: Random; poison: Set<string> }): OutgoingRecord[] {
   return Array.from({ length: RUN_RECORDS }, (): OutgoingRecord => {
@@ -85,10 +78,9 @@ function createRun(rig: WriterRig, { random, poison }: { random: Random; poison:
 
 /** Every broken record has a dead letter with its key, its bytes and a reason. A crash may repeat a dead letter. */
 async function assertDeadLetters(rig: WriterRig, poison: ReadonlySet<string>): Promise<void> {
-  const deadLetters = new Map(
-    (await rig.read(deadLetterTopicOf(rig.messages))).map((deadLetter) => [originOf(deadLetter), deadLetter]),
-  );
-  const poisoned = (await recordsOf(rig)).filter(({ value }) => poison.has(hexOf(value)));
+  const read = await rig.read(deadLetterTopicOf(rig.messages));
+  const deadLetters = new Map(read.map((deadLetter) => [originOf(deadLetter), deadLetter]));
+  const poisoned = (await rig.read(rig.messages)).filter(({ value }) => poison.has(hexOf(value)));
   assert.equal(deadLetters.size, poisoned.length, 'dead letters and poisoned records');
   for (const { partition, offset, key, value } of poisoned) {
     const deadLetter = deadLetters.get(`${partition}/${offset}`);
@@ -99,13 +91,11 @@ async function assertDeadLetters(rig: WriterRig, poison: ReadonlySet<string>): P
   }
 }
 
-const POLL_EVERY_MS = 50;
-
-/** Reads the group's commits repeatedly. */
+/** Reads the group's commits repeatedly. `stop` returns those that went back. */
 function watchCommits({ reader, group, messages }: WriterRig) {
   const best = new Map<number, number>();
   const backwards: string[] = [];
-  const watch = { isOver: false };
+  let isOver = false;
   const poll = async () => {
     for (const [partition, offset] of await reader.committed(group, messages)) {
       const before = best.get(partition) ?? 0;
@@ -114,15 +104,14 @@ function watchCommits({ reader, group, messages }: WriterRig) {
     }
   };
   const watching = (async () => {
-    while (!watch.isOver) {
+    while (!isOver) {
       await poll();
-      await delay(POLL_EVERY_MS);
+      await delay(50);
     }
   })();
   return {
-    /** @returns commits that went back */
     stop: async () => {
-      watch.isOver = true;
+      isOver = true;
       await watching;
       await poll();
       return backwards;

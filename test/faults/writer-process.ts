@@ -1,40 +1,18 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { freePorts } from '@playline/infra/ports';
 import { bareEnvironment } from '@playline/testkit';
-import { type ClickHouseGate, openClickHouseGate } from './writer-clickhouse-gate.ts';
-import { type KafkaGate, openKafkaGate } from './writer-kafka-gate.ts';
+import { openClickHouseGate } from './writer-clickhouse-gate.ts';
+import { openKafkaGate } from './writer-kafka-gate.ts';
 
-/** A service as a separate process that reaches Kafka and ClickHouse through its own gates. */
-export interface GatedProcess {
-  readonly pid: number;
-  readonly kafka: KafkaGate;
-  readonly clickhouse: ClickHouseGate;
-  /** Whether it has ended, for any reason. */
-  readonly gone: boolean;
-  isReady(): Promise<boolean>;
-  /** Its metrics as text. */
-  metrics(): Promise<string>;
-  /** Sends a signal without waiting for anything. */
-  signal(signal: NodeJS.Signals): void;
-  /** Kills it immediately. Resolves when it has ended. Its gates stay open, with everything that they hold. */
-  kill(): Promise<void>;
-  /** Sends SIGTERM. @returns its exit code */
-  stop(): Promise<number | null>;
-  /** Kills it if it still runs, and closes the gates. */
-  close(): Promise<void>;
-}
+export type GatedProcess = Awaited<ReturnType<typeof startGatedProcess>>;
 
 export interface GatedProcessOptions {
-  /** Path from the top of the repository. */
   readonly file: string;
-  /** Its command line arguments. */
   readonly args?: readonly string[];
-  /** The brokers behind the gate. */
   readonly brokers: readonly string[];
   readonly clickhouse: string;
-  /** All other settings. */
   readonly environment: Readonly<Record<string, string>>;
 }
 
@@ -42,7 +20,8 @@ const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 /** Bound of one request, because a frozen process does not answer. */
 const REQUEST_MAX_MS = 2_000;
 
-export async function startGatedProcess(options: GatedProcessOptions): Promise<GatedProcess> {
+/** Starts a service that reaches Kafka and ClickHouse through its own gates. */
+export async function startGatedProcess(options: GatedProcessOptions) {
   const [kafka, clickhouse, [adminPort]] = await Promise.all([
     openKafkaGate(options.brokers),
     openClickHouseGate(options.clickhouse),
@@ -60,7 +39,12 @@ export async function startGatedProcess(options: GatedProcessOptions): Promise<G
     stdio: ['ignore', 'ignore', 'inherit'],
   });
   const isGone = () => child.exitCode !== null || child.signalCode !== null;
-  const end = (signal: NodeJS.Signals) => endChild(child, signal);
+  const end = async (signal: NodeJS.Signals) => {
+    if (isGone()) return child.exitCode;
+    const exit = once(child, 'exit');
+    child.kill(signal);
+    return (await exit)[0] as number | null;
+  };
   const get = (path: string) =>
     fetch(`http://127.0.0.1:${adminPort}/${path}`, { signal: AbortSignal.timeout(REQUEST_MAX_MS) });
   // These processes must not outlive the test process.
@@ -68,27 +52,21 @@ export async function startGatedProcess(options: GatedProcessOptions): Promise<G
   process.once('exit', atExit);
   child.once('exit', () => process.removeListener('exit', atExit));
   return {
-    pid: child.pid ?? 0,
     kafka,
     clickhouse,
-    get gone() {
+    get gone(): boolean {
       return isGone();
     },
     isReady: async () => (await get('readyz').catch(() => null))?.ok ?? false,
     metrics: async () => await (await get('metrics')).text(),
-    signal: (signal) => void child.kill(signal),
+    signal: (signal: NodeJS.Signals) => void child.kill(signal),
+    /** Kills it immediately. Its gates stay open, with everything that they hold. */
     kill: async () => void (await end('SIGKILL')),
+    /** @returns its exit code */
     stop: () => end('SIGTERM'),
     close: async () => {
       await end('SIGKILL');
       await Promise.all([kafka.close(), clickhouse.close()]);
     },
   };
-}
-
-async function endChild(child: ChildProcess, signal: NodeJS.Signals): Promise<number | null> {
-  if (child.exitCode !== null || child.signalCode !== null) return child.exitCode;
-  const exit = once(child, 'exit');
-  child.kill(signal);
-  return (await exit)[0] as number | null;
 }

@@ -6,30 +6,25 @@ import { assertExact, WAIT_MAX_MS } from './writer-exact.ts';
 import type { GatedProcess } from './writer-process.ts';
 import type { WriterRig } from './writer-rig.ts';
 
-const CHANGES = 4;
-const MESSAGES = 120;
-/** Longest delay of an insert, so that members come and go during it. */
-const INSERT_MAX_MS = 250;
-
 /** Writers join, leave gracefully, and are killed, while inserts are in flight. */
 export async function rebalanceWriters(rig: WriterRig, seed: number): Promise<Reached> {
   const random = createRandom(seed);
   const members: GatedProcess[] = [];
   const join = async () => {
     const member = await rig.startWriter({ BLOCK_ROWS_MAX: String(random.integer(10, 40)) });
-    const slow = async () => void (await delay(random.integer(0, INSERT_MAX_MS)));
+    // Members come and go while inserts are delayed.
+    const slow = async () => void (await delay(random.integer(0, 250)));
     member.clickhouse.watch = { arrived: slow, answered: () => slow().then(() => false) };
     members.push(member);
     return member;
   };
-  const inFlight = () => until('an insert is on its way', () => members.some(isInserting), WAIT_MAX_MS);
-  const isInserting = ({ clickhouse }: GatedProcess) => clickhouse.inFlight > 0;
+  const isInserting = () => members.some(({ clickhouse }) => clickhouse.inFlight > 0);
   const first = await join();
   await until('the first writer is ready', () => first.isReady(), WAIT_MAX_MS);
   const changes: string[] = [];
-  for (let change = 0; change < CHANGES; change++) {
-    await rig.publishMessages(`test-rebalance-${seed}`, MESSAGES);
-    await inFlight();
+  for (let change = 0; change < 4; change++) {
+    await rig.publishMessages(`test-rebalance-${seed}`, 120);
+    await until('an insert is on its way', isInserting, WAIT_MAX_MS);
     if (members.length < 2 || random.chance(0.5)) {
       const joiner = await join();
       await until('a writer has joined', () => joiner.isReady(), WAIT_MAX_MS);

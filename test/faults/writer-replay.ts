@@ -11,12 +11,10 @@ import type { WriterRig } from './writer-rig.ts';
 /** A transaction replays a hundred dead letters. All kills together leave some over. */
 const DEAD_LETTERS = 1_000;
 const KILLS = 3;
-const PASSAGES_MAX = 2;
 
 /**
  * Makes every message a dead letter, because the registry has lost its schemas. Then replays them with a command that
- * is killed repeatedly at the end of a transaction, either before the brokers get the request or before the command
- * gets the answer. Each message is stored once.
+ * is killed repeatedly at the end of a transaction. Each message is stored once.
  */
 export async function replayDeadLetters(rig: WriterRig, seed: number): Promise<Reached> {
   const random = createRandom(seed);
@@ -41,14 +39,17 @@ export async function replayDeadLetters(rig: WriterRig, seed: number): Promise<R
   }
 }
 
-/** Runs a writer that can decode nothing. */
 async function makeDeadLetters(rig: WriterRig, environmentId: string): Promise<void> {
   const registry = createServer((_request, response) => response.writeHead(404).end('{"error_code":40403}'));
   const writer = await rig.startWriter({ SCHEMA_REGISTRY_URL: `http://127.0.0.1:${await listen(registry)}` });
   try {
     await rig.publishMessages(environmentId, DEAD_LETTERS);
-    await rig.caughtUp(WAIT_MAX_MS);
-    await until('the writer counts them', async () => (await countedDeadLetters(rig, writer)) === DEAD_LETTERS, WAIT_MAX_MS);
+    await rig.caughtUp();
+    await until(
+      'the writer counts them',
+      async () => (await countedDeadLetters(rig, writer)) === DEAD_LETTERS,
+      WAIT_MAX_MS,
+    );
     await writer.stop();
   } finally {
     await writer.close();
@@ -59,18 +60,14 @@ async function makeDeadLetters(rig: WriterRig, environmentId: string): Promise<v
 
 /** Kills a replay at the end of one of its transactions. What it had sent may still arrive later, or not at all. */
 async function killReplay(rig: WriterRig, random: Random): Promise<void> {
-  const { kafka: brokers, clickhouse } = rig.stores;
-  const command = await startGatedProcess({
-    file: 'services/operator/src/main.ts',
-    args: ['dead-letters', 'replay', '--all'],
-    brokers,
-    clickhouse: clickhouse.url,
-    environment: rig.environment,
-  });
+  const { stores, environment } = rig;
+  const [file, args] = ['services/operator/src/main.ts', ['dead-letters', 'replay', '--all']];
+  const target = { brokers: stores.kafka, clickhouse: stores.clickhouse.url, environment };
+  const command = await startGatedProcess({ file, args, ...target });
   try {
     const reached = Promise.withResolvers<void>();
     const released = Promise.withResolvers<void>();
-    let passages = random.integer(0, PASSAGES_MAX);
+    let passages = random.integer(0, 2);
     const hold = async () => {
       if (passages-- > 0) return;
       reached.resolve();
@@ -81,24 +78,16 @@ async function killReplay(rig: WriterRig, random: Random): Promise<void> {
     const ended = until('the command has ended', () => command.gone, WAIT_MAX_MS).then(() => false);
     const isReached = await Promise.race([reached.promise.then(() => true), ended]);
     assert.ok(isReached, 'the replay has ended before the transaction at whose end it was to be killed');
-    await end(command, { arrivesLate, release: released.resolve });
+    await command.kill();
+    if (!arrivesLate) await command.kafka.close();
+    released.resolve();
+    await command.kafka.settled();
   } finally {
     await command.close();
   }
 }
 
-async function end(command: GatedProcess, { arrivesLate, release }: { arrivesLate: boolean; release: () => void }) {
-  await command.kill();
-  if (arrivesLate) release();
-  else await command.kafka.close();
-  release();
-  await command.kafka.settled();
-}
-
-/**
- * The number of dead letters in the writer's metrics, which it updates every ten seconds. Undefined before the first
- * update.
- */
+/** The number of dead letters in the writer's metrics. Undefined before the first update, every ten seconds. */
 async function countedDeadLetters(rig: WriterRig, writer: GatedProcess): Promise<number | undefined> {
   const start = `playline_stream_open_dead_letters{topic="${rig.messages}"`;
   const line = (await writer.metrics()).split('\n').find((each) => each.startsWith(start));

@@ -19,25 +19,18 @@ const MIB = 1024 * 1024;
 /** Number of failed attempts to see, of one block or of several. */
 const FAULTS_MIN = 3;
 
-/**
- * Memory limit and disk size of a separate ClickHouse. Analysts may use more memory than that, and the disk is soon
- * full.
- */
+/** Memory limit of a separate ClickHouse. Analysts may use more than that. */
 export const ENGINE_MEMORY_BYTES = 400 * MIB;
-export const ENGINE_DISK_MIB = 96;
 
-/** A rig on a separate ClickHouse. */
 export interface StarvedRig {
   readonly rig: WriterRig;
   readonly engine: OwnEngine;
 }
 
-/** Number of faults that the writer has counted, by ClickHouse's name of the error. */
 async function faultsOf(writer: GatedProcess, code: string): Promise<number> {
   return sumOf(await writer.metrics(), 'playline_store_faults_total', `code="${code}"`);
 }
 
-/** Resolves when the writer has met the fault several times, not only once. */
 const meets = (writer: GatedProcess, code: string) =>
   until(`the writer meets ${code}`, async () => (await faultsOf(writer, code)) >= FAULTS_MIN, WAIT_MAX_MS);
 
@@ -46,34 +39,24 @@ async function assertNoneStopped(writer: GatedProcess): Promise<void> {
   assert.equal(sumOf(await writer.metrics(), 'playline_stream_stopped_partitions'), 0, 'no partition has stopped');
 }
 
-/**
- * Limit of records that wait for the writer. More of them would only prolong the end, with forty rows per block.
- * Without the limit, a trial on a busy machine published during the whole outage, and the writer did not catch up
- * within two minutes.
- */
+/** Limit of records that wait for the writer, so that it can catch up within two minutes on a busy machine. */
 const BEHIND_MAX = 4_000;
-const POLL_EVERY_MS = 50;
 
 /** Publishes until the returned function is called, and pauses while the writer lags far behind. */
 function openTraffic(rig: WriterRig, environmentId: string): () => Promise<void> {
   let isOver = false;
-  const run = async () => {
-    while (!isOver) {
-      if ((await rig.lag()) > BEHIND_MAX) await delay(POLL_EVERY_MS);
+  const running = (async () => {
+    while (!isOver)
+      if ((await rig.lag()) > BEHIND_MAX) await delay(50);
       else await rig.publishMessages(environmentId, MESSAGES / 3);
-    }
-  };
-  const running = run();
+  })();
   return async () => {
     isOver = true;
     await running;
   };
 }
 
-/**
- * A setting of the table, because SYSTEM STOP MERGES is lost with the process. Merges would fold rows that were written
- * twice.
- */
+/** Merges would fold rows that were written twice. SYSTEM STOP MERGES is lost with the process. */
 const neverMerge = (rig: WriterRig) =>
   rig.query('ALTER TABLE events MODIFY SETTING max_bytes_to_merge_at_max_space_in_pool = 1');
 
@@ -94,16 +77,12 @@ export async function stopEngineGracefully({ rig, engine }: StarvedRig, seed: nu
   });
 }
 
-/**
- * Number of concurrent queries, like two people's dashboards. Many small queries also take the last MiB, while a few large
- * ones fail first.
- */
+/** Number of concurrent queries. Many small ones also take the last MiB, while a few large ones fail first. */
 const ANALYSTS = 64;
-/** Holds 8 MiB for a second. Sixty-four of these need more memory than ClickHouse has. */
+/** Holds 8 MiB for a second. */
 const GREEDY_QUERY =
   'SELECT length(taken), sleepEachRow(1) FROM (SELECT groupArray(number) AS taken FROM numbers(1000000))';
 
-/** Analysts use all memory of the server for a while, and then stop. */
 export async function exhaustMemory({ rig, engine }: StarvedRig, seed: number): Promise<Reached> {
   return await withWriter(rig, async (writer) => {
     // Without compression, because an answer that breaks off in compressed data ends more than the query.
@@ -132,37 +111,32 @@ export async function exhaustMemory({ rig, engine }: StarvedRig, seed: number): 
   });
 }
 
-/** Messages with these properties make blocks of some MiB. An insert of a few of them is below the limit. */
 const LARGE_PROPERTIES = JSON.stringify({ text: 'x'.repeat(8_000) });
 const INSERT_MEMORY_BYTES = 20 * MIB;
 
 /** Blocks are larger than an insert may be. The writer halves them until they fit, and stores every row once. */
 export async function refuseLargeBlocks(rig: WriterRig, seed: number): Promise<Reached> {
-  const settings = { BLOCK_ROWS_MAX: '1000', BLOCK_AGE_MAX_MS: '1000' };
   const work = async (writer: GatedProcess) => {
     writer.clickhouse.insertSettings = { max_memory_usage: String(INSERT_MEMORY_BYTES) };
     await rig.publishMessages(`test-large-${seed}`, 4 * MESSAGES, { properties: LARGE_PROPERTIES });
-    await rig.caughtUp(WAIT_MAX_MS);
+    await rig.caughtUp();
     await assertNoneStopped(writer);
     return { 'attempts refused': await faultsOf(writer, 'MEMORY_LIMIT_EXCEEDED') };
   };
-  return await withWriter(rig, work, settings);
+  return await withWriter(rig, work, { BLOCK_ROWS_MAX: '1000', BLOCK_AGE_MAX_MS: '1000' });
 }
 
 /** Mounts a file system so small that a test can fill it. Needs the right to mount: root, here and in a container. */
 export function mountSmallDisk(folder: string): () => void {
   try {
-    execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${ENGINE_DISK_MIB}m`, 'tmpfs', folder], { stdio: 'pipe' });
+    execFileSync('mount', ['-t', 'tmpfs', '-o', `size=96m`, 'tmpfs', folder], { stdio: 'pipe' });
   } catch (error) {
     throw new Error('a full disk is tried on a small file system, and to mount one takes root', { cause: error });
   }
   return () => void execFileSync('umount', ['--lazy', folder]);
 }
 
-/**
- * Fills the disk except for a few hundred KiB. ClickHouse reserves a MiB before each insert; other writes may use the
- * rest in the meantime.
- */
+/** Fills the disk except for a few hundred KiB. ClickHouse reserves a MiB before each insert. */
 function fillUp(folder: string, ballast: string): void {
   const { bavail, bsize } = statfsSync(folder);
   try {
@@ -172,12 +146,11 @@ function fillUp(folder: string, ballast: string): void {
   }
 }
 
-/** The disk of ClickHouse is full, and later has space again. */
 export async function fillDisk({ rig, engine }: StarvedRig, seed: number): Promise<Reached> {
   const ballast = join(engine.dataFolder, 'ballast');
   return await withWriter(rig, async (writer) => {
     await rig.publishMessages(`test-disk-${seed}`, MESSAGES);
-    await rig.caughtUp(WAIT_MAX_MS);
+    await rig.caughtUp();
     try {
       fillUp(engine.dataFolder, ballast);
       await rig.publishMessages(`test-disk-${seed}`, MESSAGES);
@@ -191,18 +164,14 @@ export async function fillDisk({ rig, engine }: StarvedRig, seed: number): Promi
   });
 }
 
-/**
- * Creates the state of a ClickHouse that was killed after it noted the token of an insert and before it renamed the
- * part into its folder: it knows the token but has no rows.
- */
+/** ClickHouse was killed after it noted the token of an insert and before it stored the part: it has no rows. */
 export async function losePart({ rig, engine }: StarvedRig, seed: number): Promise<Reached> {
   const random = createRandom(seed);
   await neverMerge(rig);
   return await withWriter(rig, async (writer) => {
     let passages = random.integer(0, 3);
     let lost = 0;
-    // Runs one insert at a time. So the youngest part belongs to the insert whose answer is lost, and not to an
-    // acknowledged one.
+    // Runs one insert at a time, so that the youngest part belongs to the insert whose answer is lost.
     let turn = Promise.resolve();
     let endTurn = () => {};
     writer.clickhouse.watch = {
@@ -222,7 +191,7 @@ export async function losePart({ rig, engine }: StarvedRig, seed: number): Promi
       },
     };
     await rig.publishMessages(`test-part-${seed}`, MESSAGES);
-    await rig.caughtUp(WAIT_MAX_MS);
+    await rig.caughtUp();
     return { 'parts lost': lost };
   });
 }
@@ -237,7 +206,6 @@ async function loseYoungestPart({ rig, engine }: StarvedRig): Promise<void> {
   await engine.start();
 }
 
-/** Changes the writer's password while it runs, and changes it back. */
 export async function rotatePassword({ rig, engine }: StarvedRig, seed: number): Promise<Reached> {
   await neverMerge(rig);
   return await withWriter(rig, async (writer) => {

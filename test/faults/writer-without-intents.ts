@@ -1,8 +1,4 @@
-/**
- * The event writer without intents, as the control of the kill tests. It stores rows twice, which proves that the tests
- * would notice. Nothing else differs, now or later: it runs main.ts itself, with another consumer under the name of the
- * adapter.
- */
+/** The event writer without intents, which stores rows twice: the control of the kill tests. */
 import { registerHooks } from 'node:module';
 
 const MAIN = new URL('../../services/event-writer/src/main.ts', import.meta.url).href;

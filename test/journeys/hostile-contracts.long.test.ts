@@ -1,49 +1,30 @@
-/** Contracts that try to keep a chain's history, or the descriptions of honest tokens, from others: from a node to the chain API. */
-import { execFile } from 'node:child_process';
-import { promisify } from 'node:util';
+/** Contracts that try to keep a chain's history, or the descriptions of honest tokens, from others. */
 import { TOPICS } from '@playline/contracts';
-import {
-  bareEnvironment,
-  type HttpProcess,
-  openHttpProcess,
-  openOwnStores,
-  openRedisDatabase,
-  openServiceProcesses,
-  until,
-} from '@playline/testkit';
-import { CONTRACT_ABIS, openTestChain, type TestChain } from '@playline/testkit/chain';
-import { type Address, encodeFunctionData, type Hash } from 'viem';
+import { type HttpProcess, openHttpProcess, openServiceProcesses, until } from '@playline/testkit';
+import type { Address, Hash } from 'viem';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { CHAIN_ID, type ChainStores, call, DEPTH, MAIN, NAME, openChainStores } from './chain-stores.ts';
 
-const MAIN = (service: string) => new URL(`../../services/${service}/src/main.ts`, import.meta.url).pathname;
-/** Number of latest blocks that are not final: two epochs of two. */
-const DEPTH = 4;
-const NAME = 'demo-chain';
 const PARTITIONS = 2;
 /** `ConsecutiveTransfer(uint256,uint256,address,address)` of EIP-2309. */
 const CONSECUTIVE_TRANSFER = '0xdeaa91b6123d068f5821d0fb0678463d1a8a6079fe8af5de3ce5e896dcf9133d';
 
-let chain: TestChain;
-let own: Awaited<ReturnType<typeof openOwnStores>>;
-let redis: Awaited<ReturnType<typeof openRedisDatabase>>;
+let stores: ChainStores;
+let chain: ChainStores['chain'];
 let services: ReturnType<typeof openServiceProcesses>[];
 let api: HttpProcess;
-let chainNodes: string;
 
 beforeAll(async () => {
-  chain = await openTestChain();
-  own = await openOwnStores({ partitions: PARTITIONS });
-  redis = await openRedisDatabase();
-  const served = { name: NAME, id: 'eip155:31337' };
-  chainNodes = JSON.stringify([{ ...served, urls: [chain.rpc], pollMs: 100 }]);
-  const environment = { ...own.environment, CHAIN_NODES: chainNodes, REDIS_URL: redis.url, LOG_LEVEL: 'error' };
+  stores = await openChainStores({ partitions: PARTITIONS });
+  chain = stores.chain;
+  const environment = { ...stores.environment, LOG_LEVEL: 'error' };
   services = [
     openServiceProcesses(MAIN('chain-indexer'), environment),
-    openServiceProcesses(MAIN('activity-writer'), { ...environment, CONSUMER_GROUP: `${own.prefix}writer` }),
+    openServiceProcesses(MAIN('activity-writer'), { ...environment, CONSUMER_GROUP: `${stores.prefix}writer` }),
   ];
   api = await openHttpProcess(MAIN('chain-api'), {
     ...environment,
-    CHAINS: JSON.stringify([served]),
+    CHAINS: JSON.stringify([{ name: NAME, id: CHAIN_ID }]),
     CURSOR_KEYS: `1=${'ab'.repeat(32)}`,
     RATE_LIMIT_CALLS: '1000000',
     ACTIVITY_PARTITIONS: String(PARTITIONS),
@@ -52,13 +33,11 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await api?.close();
-  await Promise.all([...(services ?? []).map((each) => each.close()), chain?.close()]);
-  await Promise.all([redis?.close(), own?.close()]);
+  await Promise.all((services ?? []).map((each) => each.close()));
+  await stores?.close();
 });
 
 const word = (value: bigint | number | Address): Hash => `0x${BigInt(value).toString(16).padStart(64, '0')}`;
-const call = (contract: keyof typeof CONTRACT_ABIS, functionName: string, args: readonly unknown[]): Hash =>
-  encodeFunctionData({ abi: CONTRACT_ABIS[contract], functionName, args } as never);
 const get = (path: string) => fetch(`${api.url}/v1/chains/${NAME}${path}`);
 
 /** Gives the next block a time so many seconds after the latest one. */
@@ -73,19 +52,11 @@ async function historyOf(contract: Address): Promise<readonly unknown[]> {
   return ((await answer.json()) as { result: unknown[] }).result;
 }
 
-async function operate(...args: readonly string[]): Promise<string> {
-  const env = { ...bareEnvironment(), ...own.environment, CHAIN_NODES: chainNodes };
-  const done = promisify(execFile)(process.execPath, [MAIN('operator'), ...args], { env });
-  const { stdout, stderr } = await done.catch((fault: { stdout: string; stderr: string }) => fault);
-  return stdout + stderr;
-}
-
 it('a transfer one block after a transaction that reports 200,000 tokens is served within 10 s, and the tokens are named', async () => {
   const [player] = chain.accounts as readonly [Address];
   const [hostile, erc20] = [await chain.deploy('log-emitter'), (await chain.deployDemo(player)).erc20 as Address];
   const log = { topics: [CONSECUTIVE_TRANSFER, word(0), word(0), word(player)], data: word(4_999) };
   const mint = () => chain.send({ to: erc20, data: call('demo-erc20', 'mint', [player, 5n]) });
-  /** Milliseconds from a final block to its transfer in the history. */
   const served = async (count: number) => {
     const startedMs = performance.now();
     await chain.mine(DEPTH);
@@ -103,9 +74,10 @@ it('a transfer one block after a transaction that reports 200,000 tokens is serv
   const laterMs = await served(3);
   expect(laterMs, `${usualMs} ms without such a block`).toBeLessThan(usualMs + 10_000);
   const named = `${NAME} ${hostile.toLowerCase()}: 190000 tokens (ids 0 to 4999) of 38 logs in block ${block}`;
-  const deadLetters = await operate('dead-deadLetters', 'list', '--topic', TOPICS.activities.name, '--json');
-  expect(deadLetters).toContain(named.slice(0, 80));
-  expect(await operate('chain', 'verify', '--chain', NAME)).toContain(
+  const deadLetters = await stores.operate('dead-letters', 'list', '--topic', TOPICS.activities.name, '--json');
+  expect(deadLetters.out).toContain(named.slice(0, 80));
+  const verified = await stores.operate('chain', 'verify', '--chain', NAME);
+  expect(verified.out + verified.err).toContain(
     `block ${block}, log 2: 5000 tokens of ${hostile.toLowerCase()} (ids 0 to 4999) are not in the history`,
   );
 });
@@ -146,17 +118,12 @@ it('an honest token is described within a minute although hostile ones move in t
   };
   const word32 = (text: string) => `0x${Buffer.from(text).toString('hex').padEnd(64, '0')}` as Hash;
   for (const name of ['Honest', 'Fair']) {
-    const [hostile, honest] = [
-      await chain.deploy('hostile-erc20'),
-      await chain.deploy('old-erc20', [word32(name), word32('HON')]),
-    ];
-    for (const to of [hostile, honest])
-      await chain.client.sendTransaction({
-        account: player,
-        to,
-        chain: null,
-        data: call(to === hostile ? 'hostile-erc20' : 'old-erc20', 'mint', [player, 1n]),
-      });
+    const hostile = await chain.deploy('hostile-erc20');
+    const honest = await chain.deploy('old-erc20', [word32(name), word32('HON')]);
+    for (const [to, contract] of [[hostile, 'hostile-erc20'] as const, [honest, 'old-erc20'] as const]) {
+      const data = call(contract, 'mint', [player, 1n]);
+      await chain.client.sendTransaction({ account: player, to, chain: null, data });
+    }
     await chain.mine(DEPTH + 1);
     await until('the honest token is described', async () => (await toName(honest)) === name, 60_000);
     await until('the hostile token has no name', async () => (await toName(hostile)) === null, 60_000);

@@ -1,68 +1,38 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { type ActivityRow, createReadActivities, toActivityRow } from '@playline/chain';
 import { createRpcNode } from '@playline/chain/rpc';
 import { activityCodec, FRAME_BYTES, TOPICS, tokenCodec } from '@playline/contracts';
 import { readTopic } from '@playline/stream/kafka';
-import {
-  bareEnvironment,
-  openOwnStores,
-  openRedisDatabase,
-  openServiceProcesses,
-  testStores,
-  until,
-} from '@playline/testkit';
-import { CONTRACT_ABIS, openTestChain, type TestChain } from '@playline/testkit/chain';
-import { type Address, encodeFunctionData, type Hash, parseEther, stringToHex } from 'viem';
+import { openServiceProcesses, testStores, until } from '@playline/testkit';
+import { type Address, parseEther, stringToHex } from 'viem';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type ChainStores, call, DEPTH, MAIN, NAME, openChainStores } from './chain-stores.ts';
 
-const MAIN = (service: string) => new URL(`../../services/${service}/src/main.ts`, import.meta.url).pathname;
-const OPERATOR = MAIN('operator');
-/** Number of latest blocks that are not final: two epochs of two. */
-const DEPTH = 4;
-const NAME = 'demo-chain';
-
-let chain: TestChain;
-let own: Awaited<ReturnType<typeof openOwnStores>>;
-let redis: Awaited<ReturnType<typeof openRedisDatabase>>;
+let stores: ChainStores;
+let chain: ChainStores['chain'];
 let indexers: ReturnType<typeof openServiceProcesses>;
 let writers: ReturnType<typeof openServiceProcesses>;
-let chains: string;
 
 beforeAll(async () => {
-  chain = await openTestChain();
-  own = await openOwnStores();
-  redis = await openRedisDatabase();
-  chains = JSON.stringify([{ name: NAME, id: 'eip155:31337', urls: [chain.rpc], pollMs: 100, rangeBlocks: 50 }]);
-  indexers = openServiceProcesses(MAIN('chain-indexer'), {
-    ...own.environment,
-    CHAIN_NODES: chains,
-    LOG_LEVEL: 'warn',
-  });
-  writers = openServiceProcesses(MAIN('activity-writer'), {
-    ...own.environment,
-    REDIS_URL: redis.url,
-    CONSUMER_GROUP: `${own.prefix}writer`,
-    LOG_LEVEL: 'warn',
-  });
+  stores = await openChainStores({ node: { rangeBlocks: 50 } });
+  chain = stores.chain;
+  const environment = { ...stores.environment, LOG_LEVEL: 'warn' };
+  indexers = openServiceProcesses(MAIN('chain-indexer'), environment);
+  writers = openServiceProcesses(MAIN('activity-writer'), { ...environment, CONSUMER_GROUP: `${stores.prefix}writer` });
 });
 afterAll(async () => {
-  await Promise.all([indexers?.close(), writers?.close(), chain?.close()]);
-  await Promise.all([redis?.close(), own?.close()]);
+  await Promise.all([indexers?.close(), writers?.close()]);
+  await stores?.close();
 });
 
 const POSITION = { updatedAt: 0, partition: 0, offset: 0, loggedAtMs: 0 };
 const valuesOf = async (name: string) =>
-  (await readTopic({ brokers: testStores().kafka, topic: own.prefix + name })).map(({ value }) => value!);
+  (await readTopic({ brokers: testStores().kafka, topic: stores.prefix + name })).map(({ value }) => value!);
 const published = async (): Promise<ActivityRow[]> =>
   (await valuesOf(TOPICS.activities.name))
     .filter((value) => value !== null)
     .map((value) => toActivityRow(activityCodec.decode(value.subarray(FRAME_BYTES)), POSITION));
 const shown = (rows: readonly ActivityRow[]): Record<string, unknown>[] =>
   rows.map(({ type, details }) => ({ type, ...(JSON.parse(details) as Record<string, unknown>) }));
-
-const call = (contract: keyof typeof CONTRACT_ABIS, functionName: string, args: readonly unknown[]): Hash =>
-  encodeFunctionData({ abi: CONTRACT_ABIS[contract], functionName, args } as never);
 
 /** Activities of all final blocks, computed from fresh queries of the chain, block by block. */
 async function freshIndex(): Promise<string[]> {
@@ -75,17 +45,10 @@ async function freshIndex(): Promise<string[]> {
   return all.flatMap(({ reading }) => reading.records.map((record) => toActivityRow(record, POSITION).id));
 }
 
-async function operate(...args: readonly string[]): Promise<{ code: number; out: string }> {
-  const child = spawn(process.execPath, [OPERATOR, ...args], {
-    env: { ...bareEnvironment(), ...own.environment, CHAIN_NODES: chains },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
-  let out = '';
-  for (const stream of [child.stdout, child.stderr]) stream.on('data', (text) => (out += text));
-  const [code] = await once(child, 'exit');
-  return { code, out };
+async function chainCommand(...args: readonly string[]): Promise<{ code: number; out: string }> {
+  const { code, out, err } = await stores.operate('chain', ...args);
+  return { code, out: out + err };
 }
-const chainCommand = (...args: readonly string[]) => operate('chain', ...args);
 
 async function untilIndexed(): Promise<string[]> {
   const expected = await freshIndex();
@@ -125,9 +88,8 @@ describe('the index of a chain, from a real node,', () => {
         { type: 'burn', from, amount: '1', asset: erc721('8') },
       ]),
     );
-    expect(
-      shown(rows).filter(({ asset }) => (asset as { contract_address: string }).contract_address === many),
-    ).toHaveLength(2);
+    const ofMany = shown(rows).filter(({ asset }) => (asset as { contract_address: string }).contract_address === many);
+    expect(ofMany).toHaveLength(2);
     expect(rows.slice(-3).map(({ details }) => JSON.parse(details).asset.token_id)).toEqual(['0', '1', '2']);
     const tokens = (await valuesOf(TOPICS.tokens.name)).map((value) => tokenCodec.decode(value.subarray(FRAME_BYTES)));
     expect(tokens.map(({ name, symbol, decimals }) => [name, symbol, decimals])).toContainEqual(['Early', 'ERL', null]);
@@ -163,22 +125,13 @@ describe('the index of a chain, from a real node,', () => {
     expect(before.code, before.out).toBe(1);
     expect(before.out).toContain('is not in the history');
     const count = (await published()).length;
-    const early = await chainCommand(
-      'backfill',
-      '--chain',
-      NAME,
-      '--from',
-      '0',
-      '--to',
-      String(indexed),
-      '--writer-group',
-      `${own.prefix}writer`,
-    );
+    const backfill = ['backfill', '--chain', NAME, '--from', '0', '--to'];
+    const early = await chainCommand(...backfill, String(indexed), '--writer-group', `${stores.prefix}writer`);
     expect(early.code, early.out).toBe(0);
     expect((await published()).length).toBe(count);
     await writers.start();
     await until('the history is written', async () => (await chainCommand('verify', '--chain', NAME)).code === 0);
-    const beyond = await chainCommand('backfill', '--chain', NAME, '--from', '0', '--to', String(indexed + 100));
+    const beyond = await chainCommand(...backfill, String(indexed + 100));
     expect(beyond.code).toBe(2);
     expect(beyond.out).not.toContain(chain.rpc);
   });

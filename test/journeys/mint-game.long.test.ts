@@ -1,23 +1,20 @@
 /** A game that mints on a stack with a chain, and what an operator does about a failed asset. */
-import { execFile } from 'node:child_process';
 import { randomBytes, randomUUID } from 'node:crypto';
 import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { FRAME_BYTES, frameRecord, mintRequestCodec, mintStateCodec, TOPICS, toSignerKey } from '@playline/contracts';
 import { ADMIN, callRpc, ROLES } from '@playline/infra/chain';
-import { CHECKOUT, type Stack, startStack } from '@playline/infra/local';
+import { type Stack, startStack } from '@playline/infra/local';
 import { createSchemaRegistry, openProducer, readTopic } from '@playline/stream/kafka';
-import { bareEnvironment, testStackFolder, until } from '@playline/testkit';
+import { testStackFolder, until } from '@playline/testkit';
 import { CONTRACT_ABIS } from '@playline/testkit/chain';
 import { type Address, createPublicClient, encodeFunctionData, http } from 'viem';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { query } from './stack.ts';
+import { OPERATOR, query, runProgram } from './stack.ts';
 
 const START_MS = 240_000;
 /** Time for a game, or for a handful of assets that become final one after the other. */
 const GAME_MS = 280_000;
-/** Some blocks of a second each, on a busy machine. */
-const FINAL_MS = 120_000;
 const OWNER = `0x${'12'.repeat(20)}`;
 const toBytes = (hex: string) => Buffer.from(hex.slice(2), 'hex');
 const root = testStackFolder('mint-game');
@@ -34,18 +31,6 @@ afterAll(async () => {
   await stack?.stop();
   rmSync(root, { recursive: true, force: true });
 }, START_MS);
-
-/** Runs a program of the checkout, as `npm run` does for this stack. */
-function runProgram(main: string, ...args: string[]): Promise<{ code: number | null; out: string; err: string }> {
-  return new Promise((done) => {
-    const child = execFile(
-      process.execPath,
-      [join(CHECKOUT, main), ...args],
-      { env: bareEnvironment(), cwd: root },
-      (_, out, err) => done({ code: child.exitCode, out, err }),
-    );
-  });
-}
 
 const chainOf = () => stack.file.chain!;
 const contract = () => chainOf().contracts.erc721;
@@ -64,17 +49,15 @@ async function requestMint(tokenId: string, owner: string): Promise<string> {
   return referenceId;
 }
 
-const ended = (referenceId: string) =>
-  until(
-    `${referenceId} has come to its end`,
-    async () => {
-      const answer = await fetch(`${mintsUrl()}/${referenceId}`, { headers: headers() });
-      const { result } = (await answer.json()) as { result: { status: string; error: { message: string } | null }[] };
-      if (result[0]?.status === 'pending') throw new Error('it is pending');
-      return result[0]!;
-    },
-    FINAL_MS,
-  );
+const ended = (referenceId: string) => {
+  const readResult = async () => {
+    const answer = await fetch(`${mintsUrl()}/${referenceId}`, { headers: headers() });
+    const { result } = (await answer.json()) as { result: { status: string; error: { message: string } | null }[] };
+    if (result[0]?.status === 'pending') throw new Error('it is pending');
+    return result[0]!;
+  };
+  return until(`${referenceId} has ended`, readResult, 120_000);
+};
 
 async function sendAsAdmin(functionName: 'burn' | 'grantRole' | 'revokeRole', args: readonly unknown[]): Promise<void> {
   const { rpc } = chainOf();
@@ -96,7 +79,7 @@ const ownerOf = (tokenId: string) =>
 
 const retry = (referenceId: string) => {
   const request = ['--chain', 'demo-chain', '--contract', contract(), '--reference', referenceId];
-  return runProgram('services/operator/src/main.ts', 'mints', 'retry', ...request);
+  return runProgram(OPERATOR, ['mints', 'retry', ...request], { cwd: root });
 };
 
 /** Puts a request on the log, as the chain API does. */
@@ -110,25 +93,18 @@ async function publish(request: Parameters<typeof mintRequestCodec.encode>[0]): 
   await producer.close();
 }
 
-describe('a game that mints', () => {
-  it('ends with one token or one clear failure for each reference id, and all sources agree about it', {
-    timeout: GAME_MS,
-  }, async () => {
-    const { code, out, err } = await runProgram(
-      'test/simulate/main.ts',
-      ...['--mint', '--assets', '60', '--rate', '0', '--seed', '5', '--json'],
-    );
+describe('a game that mints', { timeout: GAME_MS }, () => {
+  it('ends with one token or one clear failure for each reference id, and all sources agree about it', async () => {
+    const game = ['--mint', '--assets', '60', '--rate', '0', '--seed', '5', '--json'];
+    const { code, out, err } = await runProgram('test/simulate/main.ts', game, { cwd: root });
     const result = JSON.parse(out || 'null');
     expect(result?.differences, err).toEqual([]);
     expect(code).toBe(0);
     expect(result.ended.succeeded).toBeGreaterThan(30);
     expect(result.ended.failed).toBeGreaterThan(3);
     expect(result.ended.succeeded + result.ended.failed + result.assets.again).toBe(result.assets.accepted);
-    expect(result.found).toMatchObject({
-      tokens: result.ended.succeeded,
-      activities: result.ended.succeeded,
-      attempts: result.assets.accepted,
-    });
+    const { succeeded } = result.ended;
+    expect(result.found).toMatchObject({ tokens: succeeded, activities: succeeded, attempts: result.assets.accepted });
     expect(result.assets.waitedForRole).toBeGreaterThan(0);
     expect(result.assets.again).toBeGreaterThan(0);
     expect(result.assets.conflicts).toBeGreaterThan(5);
@@ -136,10 +112,8 @@ describe('a game that mints', () => {
   });
 });
 
-describe('the command `mints retry`', () => {
-  it('mints one token for a failed asset, once the cause of the failure is gone', {
-    timeout: GAME_MS,
-  }, async () => {
+describe('the command `mints retry`', { timeout: GAME_MS }, () => {
+  it('mints one token for a failed asset, once the cause of the failure is gone', { timeout: GAME_MS }, async () => {
     expect(await ended(await requestMint('5', ADMIN))).toMatchObject({ status: 'succeeded' });
     const failed = await requestMint('5', OWNER);
     expect(await ended(failed)).toMatchObject({ status: 'failed', error: { message: 'TokenAlreadyMinted(5)' } });
@@ -149,7 +123,7 @@ describe('the command `mints retry`', () => {
     expect(runs.map(({ code }) => code)).toContain(0);
     for (const { code, out, err } of runs)
       if (code === 0) expect(out).toContain(`${failed}: accepted again`);
-      else expect(err).toMatch(/it is pending|taken|claimed/);
+      else expect(err).toMatch(/this one is pending|taken|claimed/);
     expect(await ended(failed)).toMatchObject({ status: 'succeeded', error: null });
     expect((await ownerOf('5')).toLowerCase()).toBe(OWNER);
     const attempts = await until('the rows have both attempts', async () => {
@@ -162,17 +136,21 @@ describe('the command `mints retry`', () => {
     });
     expect(attempts).toEqual(['failed', 'succeeded']);
     const { code, err } = await retry(failed);
-    expect([code, err]).toEqual([1, expect.stringContaining('it has succeeded and is token 5: only what has failed')]);
+    expect([code, err]).toEqual([
+      1,
+      expect.stringContaining('only a failed asset can be retried: this one is token 5'),
+    ]);
   });
 
-  it('is refused for a pending asset, whose mint is not affected', {
-    timeout: GAME_MS,
-  }, async () => {
+  it('is refused for a pending asset, whose mint is not affected', { timeout: GAME_MS }, async () => {
     const role = [ROLES.MINTER_ROLE, chainOf().signer] as const;
     await sendAsAdmin('revokeRole', role);
     const pending = await requestMint('6', OWNER);
     const { code, err } = await retry(pending);
-    expect([code, err]).toEqual([1, expect.stringContaining('it is pending: only what has failed is accepted again')]);
+    expect([code, err]).toEqual([
+      1,
+      expect.stringContaining('only a failed asset can be retried: this one is pending'),
+    ]);
     await sendAsAdmin('grantRole', role);
     expect(await ended(pending)).toMatchObject({ status: 'succeeded' });
   });
@@ -183,10 +161,8 @@ describe('the command `mints retry`', () => {
   });
 });
 
-describe('a mint request on the log', () => {
-  it('of the demo project becomes a token of the demo contract, and only the minter has the keys that open sealed keys', {
-    timeout: GAME_MS,
-  }, async () => {
+describe('a mint request on the log', { timeout: GAME_MS }, () => {
+  it('of the demo project becomes a token of the demo contract, and only the minter has the keys that open sealed keys', async () => {
     const { kafka, chain } = stack.file;
     const { contracts, signer } = chain!;
     await publish({
@@ -198,7 +174,7 @@ describe('a mint request on the log', () => {
       projectId: 'demo',
       environmentId: 'demo-development',
       metadata: null,
-      ownerAddress: toBytes(`0x${'12'.repeat(20)}`),
+      ownerAddress: toBytes(OWNER),
       tokenId: '7777',
       amount: null,
       requestedAt: Date.now(),

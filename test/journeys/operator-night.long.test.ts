@@ -1,10 +1,8 @@
 /** What an operator does at night, with commands alone, on a stack that was started with every setting changed. */
-import { spawn } from 'node:child_process';
-import { randomUUID } from 'node:crypto';
 import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { CHECKOUT, freePorts, readStackFile, type StackFile, stackPathsOf } from '@playline/infra/local';
-import { bareEnvironment, testStackFolder, until } from '@playline/testkit';
+import { freePorts, readStackFile, type StackFile, stackPathsOf } from '@playline/infra/local';
+import { testStackFolder, until } from '@playline/testkit';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { configSchema as activityWriterSettings } from '../../services/activity-writer/src/config.ts';
@@ -15,9 +13,8 @@ import { configSchema as writerSettings } from '../../services/event-writer/src/
 import { configSchema as gatewaySettings } from '../../services/gateway/src/config.ts';
 import { configSchema as linkerSettings } from '../../services/identity-linker/src/config.ts';
 import { configSchema as portalSettings } from '../../services/portal/src/config.ts';
-import { query, trackMessage } from './stack.ts';
+import { query, runProgram, trackMessage } from './stack.ts';
 
-/** Time for two starts on a busy machine. */
 const NIGHT_MS = 300_000;
 const root = testStackFolder('night');
 const paths = stackPathsOf(join(root, '.playline'));
@@ -99,32 +96,15 @@ const OWN: Record<string, string> = {
 /** Settings of logins and certificates, which are optional. */
 const OPTIONAL_OF_STORES = /_(TLS_(CA_FILE|CERT_FILE|KEY_FILE|SERVER_NAME)|SASL_\w+|USERNAME|PASSWORD)$/;
 
-const PORTS = [
-  'GATEWAY',
-  'KAFKA',
-  'CONTROLLER',
-  'REGISTRY',
-  'REDIS',
-  'CLICKHOUSE',
-  'GATEWAY_ADMIN',
-  'EVENT_WRITER_ADMIN',
-  'ERASER_ADMIN',
-];
+const STORE_PORTS = ['KAFKA', 'CONTROLLER', 'REGISTRY', 'REDIS', 'CLICKHOUSE'];
+const PORTS = [...STORE_PORTS, 'GATEWAY', 'GATEWAY_ADMIN', 'EVENT_WRITER_ADMIN', 'ERASER_ADMIN'];
 let ports: Record<string, string> = {};
 
-interface Ran {
-  readonly code: number | null;
-  readonly out: string;
-}
-
 /** Runs a command as `npm run` does. */
-function run(args: readonly string[], environment: Record<string, string> = {}): Promise<Ran> {
-  const env = { ...bareEnvironment(), HOME: process.env.HOME, PLAYLINE_ROOT: root, ...environment };
-  const bootstrap = join(CHECKOUT, 'infra', 'local', 'bootstrap.mjs');
-  const child = spawn(process.execPath, [bootstrap, ...args], { env, stdio: ['ignore', 'pipe', 'pipe'] });
-  let out = '';
-  for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk) => (out += chunk));
-  return new Promise((done) => child.once('close', (code) => done({ code, out })));
+async function run(args: readonly string[], environment: Record<string, string> = {}) {
+  const env = { HOME: process.env.HOME ?? '', PLAYLINE_ROOT: root, ...environment };
+  const { code, out, err } = await runProgram('infra/local/bootstrap.mjs', args, { env });
+  return { code, out: out + err };
 }
 
 const up = () => run(['up'], { ...SETTINGS, ...OWN, ...ports });
@@ -140,17 +120,11 @@ async function post(message: object): Promise<number> {
   return answer.status;
 }
 
-const identify = (anonymousId: string) =>
-  post({
-    type: 'identify',
-    messageId: randomUUID(),
-    eventTimestamp: new Date().toISOString(),
-    anonymousId,
-    userId: `user-of-${anonymousId}`,
-    identityType: 'steam',
-  });
+const identify = (anonymousId: string) => {
+  const user = { userId: `user-of-${anonymousId}`, identityType: 'steam' };
+  return post(trackMessage({ type: 'identify', eventName: undefined, anonymousId, ...user }));
+};
 
-/** Number of stored link decisions. */
 async function countLinks(): Promise<number> {
   const [row] = await query<{ n: string }>(stack().clickhouse, 'SELECT toString(count()) AS n FROM identity_links');
   return Number(row?.n);
@@ -177,23 +151,20 @@ afterAll(async () => {
   rmSync(root, { recursive: true, force: true });
 }, NIGHT_MS);
 
-describe('the settings in this test', () => {
-  it('include every setting that a service has', () => {
-    const ofEvents = [gatewaySettings, linkerSettings, writerSettings, eraserSettings];
-    const known = [...ofEvents, activityWriterSettings, indexerSettings, chainSettings, portalSettings].flatMap(
-      ({ shape }) => Object.keys(shape),
-    );
-    const tried = new Set([...Object.keys(SETTINGS), ...Object.keys(OWN)]);
-    expect(known.filter((name) => !tried.has(name) && !OPTIONAL_OF_STORES.test(name))).toEqual([]);
-  });
+it('the settings in this test include every setting that a service has', () => {
+  const ofEvents = [gatewaySettings, linkerSettings, writerSettings, eraserSettings];
+  const known = [...ofEvents, activityWriterSettings, indexerSettings, chainSettings, portalSettings].flatMap(
+    ({ shape }) => Object.keys(shape),
+  );
+  const tried = new Set([...Object.keys(SETTINGS), ...Object.keys(OWN)]);
+  expect(known.filter((name) => !tried.has(name) && !OPTIONAL_OF_STORES.test(name))).toEqual([]);
 });
 
 describe('a night of an operator', { timeout: NIGHT_MS }, () => {
   it('begins with a stack that was started with every setting changed, and serves under the changed names', async () => {
     const started = await up();
-    expect(started.out).toContain(
-      `left out, since the stack decides them itself: ${Object.keys(OWN).sort().join(', ')}`,
-    );
+    const ignored = Object.keys(OWN).sort().join(', ');
+    expect(started.out).toContain(`ignored, because the stack sets them itself: ${ignored}`);
     expect(started.out).toContain('all 14 processes serve');
     expect(started.code).toBe(0);
     expect(new URL(stack().gateway!).port).toBe(ports.PLAYLINE_GATEWAY_PORT);
@@ -226,12 +197,12 @@ describe('a night of an operator', { timeout: NIGHT_MS }, () => {
     expect(status!.code).toBe(1);
     expect(status!.out).toMatch(/^gateway +does not serve +\d+ (s|min) +0 +- +\d+\n +why: it does not answer$/m);
     expect(status!.out).toMatch(/^event-writer +does not serve +\d+ (s|min) +0 +\d+ +\d+$/m);
-    expect(status!.out).toMatch(/^redis +degraded .*\n +why: it takes no writes: OOM/m);
+    expect(status!.out).toMatch(/^redis +degraded .*\n +why: it refuses writes: OOM/m);
     expect(status!.out).toMatch(/^identity-linker .*\n +why: not ready: graph; Redis takes no writes \(OOM\)/m);
     for (const result of [doctor!, again!]) {
       expect(result.code).toBe(1);
       // Six when the activity writer has noticed too. It writes to Redis only when it has something to publish.
-      expect(result.out).toMatch(/[56] of 14 processes: .*gateway does not serve, .*\(why: `npm run status`\)/);
+      expect(result.out).toMatch(/[56] of 14 processes: .*gateway does not serve, .*\(details: `npm run status`\)/);
     }
     expect(verify!.code).toBe(3);
     expect(verify!.out).toContain('event-writer does not serve');
@@ -242,10 +213,9 @@ describe('a night of an operator', { timeout: NIGHT_MS }, () => {
     await run(['down']);
     rmSync(join(paths.state, 'data', 'redis'), { recursive: true });
     const started = await up();
-    expect(started.out).toContain('wait until you run `npm run rebuild`');
-    expect(started.out).toContain(
-      '3 of 14 processes: gateway cannot do all, identity-linker does not serve, eraser does not serve',
-    );
+    expect(started.out).toContain('identities, consents and erasures wait. Run `npm run rebuild`');
+    const waiting = '3 of 14 processes: gateway is degraded, identity-linker does not serve, eraser does not serve';
+    expect(started.out).toContain(waiting);
     expect(started.code).toBe(1);
     expect(await resolveFirst()).toMatchObject({ code: 3, out: expect.stringContaining('npm run rebuild') });
     expect(await post(trackMessage({ anonymousId: 'during' }))).toBe(200);

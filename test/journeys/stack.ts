@@ -1,42 +1,35 @@
 import { execFile } from 'node:child_process';
 import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
-import {
-  CHECKOUT,
-  createStackFetch,
-  type KeyPair,
-  type Stack,
-  type StackFile,
-  type StackOptions,
-  startStack,
-} from '@playline/infra/local';
+import { CHECKOUT, createStackFetch, type StackFile, type StackOptions, startStack } from '@playline/infra/local';
 import { bareEnvironment, smallMessage, testStackFolder, until } from '@playline/testkit';
 
-const run = promisify(execFile);
-
-/**
- * A whole separate pipeline: every store and every service as a process, in a folder that is removed after the test.
- */
-export interface JourneyStack {
-  stack: Stack;
-  /** The current stack file. Process ids change when a process is restarted. */
-  file(): StackFile;
-  keys: { production: KeyPair; development: KeyPair };
-  /** The analysts' account. The stack file has the operator's. */
-  analyst: StackFile['clickhouse'];
-  /** Rows of a query in the stack's database, as objects. */
-  query<T>(sql: string): Promise<T[]>;
-  post(messages: unknown[], headers?: Record<string, string>): Promise<{ status: number; body: unknown }>;
-  /** Folder with all data and logs of the stack. */
-  folder: string;
-  /** Runs a command of the operator on this stack. @returns what it printed @throws Error when it fails */
-  operate(...args: string[]): Promise<string>;
-  /** Stops everything and removes the folder. */
-  close(): Promise<void>;
+export interface Ran {
+  readonly code: number;
+  readonly out: string;
+  readonly err: string;
 }
 
-export async function startJourneyStack(options: StackOptions = {}): Promise<JourneyStack> {
+/** Runs a program of the checkout, with no other settings than `env`. */
+export function runProgram(
+  main: string,
+  args: readonly string[],
+  { cwd = CHECKOUT, env = {} }: { cwd?: string; env?: Record<string, string> } = {},
+): Promise<Ran> {
+  const options = { cwd, env: { ...bareEnvironment(), ...env }, maxBuffer: 2 ** 28 };
+  return new Promise((done) => {
+    execFile(process.execPath, [join(CHECKOUT, main), ...args], options, (error, out, err) =>
+      done({ code: error === null ? 0 : Number(error.code ?? 1), out, err }),
+    );
+  });
+}
+
+export const OPERATOR = 'services/operator/src/main.ts';
+
+export type JourneyStack = Awaited<ReturnType<typeof startJourneyStack>>;
+
+/** Starts a whole separate pipeline in a folder that `close` removes. */
+export async function startJourneyStack(options: StackOptions = {}) {
   const root = testStackFolder('journey');
   // Commands expect the stack's records in a folder of this name.
   const folder = join(root, '.playline');
@@ -45,32 +38,33 @@ export async function startJourneyStack(options: StackOptions = {}): Promise<Jou
   const file = (): StackFile => read('stack.json');
   const { keys, clickhouse } = file();
   if (keys === undefined) throw new Error('the stack has no demo keys');
+  const common = { 'content-type': 'application/json', 'x-service-publishable-key': keys.production.publishable };
   return {
     stack,
     folder,
+    /** The current stack file. Process ids change when a process is restarted. */
     file,
-    operate: async (...args) => {
-      const program = join(CHECKOUT, 'services/operator/src/main.ts');
-      return (await run(process.execPath, [program, ...args], { env: bareEnvironment(), cwd: root })).stdout;
+    /** Runs a command of the operator on this stack. @returns what it printed @throws Error when it fails */
+    operate: async (...args: string[]) => {
+      const { code, out, err } = await runProgram(OPERATOR, args, { cwd: root });
+      if (code !== 0) throw new Error(`${args.join(' ')} ended with ${code}: ${err}`);
+      return out;
     },
     close: async () => {
       await stack.stop();
       rmSync(root, { recursive: true, force: true });
     },
     keys,
+    /** The analysts' account. The stack file has the operator's. */
     analyst: { ...clickhouse, user: 'analyst', password: read('secrets.json').analystPassword },
-    query: (sql) => query(file().clickhouse, sql, file().security?.caFile),
-    post: async (messages, headers = {}) => {
+    query: <T>(sql: string): Promise<T[]> => query(file().clickhouse, sql, file().security?.caFile),
+    post: async (messages: unknown[], headers: Record<string, string> = {}) => {
       const response = await fetch(`${file().gateway}/v1/audience/messages`, {
         method: 'POST',
-        headers: {
-          'content-type': 'application/json',
-          'x-service-publishable-key': keys.production.publishable,
-          ...headers,
-        },
+        headers: { ...common, ...headers },
         body: JSON.stringify({ messages }),
       });
-      return { status: response.status, body: await response.json() };
+      return { status: response.status, body: (await response.json()) as unknown };
     },
   };
 }
@@ -87,33 +81,19 @@ export async function query<T>(engine: Engine, sql: string, caFile?: string): Pr
   const response = await send(url, { method: 'POST', headers, body: sql });
   const text = await response.text();
   if (!response.ok) throw new Error(text);
-  return text === ''
-    ? []
-    : text
-        .trimEnd()
-        .split('\n')
-        .map((line) => JSON.parse(line) as T);
+  const lines = text.split('\n').filter((line) => line !== '');
+  return lines.map((line) => JSON.parse(line) as T);
 }
 
 /** Waits until the exact view has all of these messages. @returns how often the table and the view have them */
-export async function stored(
-  stack: JourneyStack,
-  messageIds: readonly string[],
-): Promise<{ raw: number; exact: number }> {
+export async function stored(stack: JourneyStack, messageIds: readonly string[]) {
   const ids = messageIds.map((id) => `'${id}'`).join();
   const count = async (table: string) => {
-    const [row] = await stack.query<{ n: string }>(
-      `SELECT toString(count()) AS n FROM ${table} WHERE message_id IN (${ids})`,
-    );
-    return Number(row?.n);
+    const sql = `SELECT toString(count()) AS n FROM ${table} WHERE message_id IN (${ids})`;
+    return Number((await stack.query<{ n: string }>(sql))[0]?.n);
   };
-  await until(
-    `${messageIds.length} messages are in events_exact`,
-    async () => {
-      return (await count('events_exact')) >= messageIds.length;
-    },
-    60_000,
-  );
+  const isComplete = async () => (await count('events_exact')) >= messageIds.length;
+  await until(`${messageIds.length} messages are in events_exact`, isComplete);
   return { raw: await count('events'), exact: await count('events_exact') };
 }
 

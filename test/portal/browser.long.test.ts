@@ -1,6 +1,7 @@
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { FAINT_TEXT, TOO_WIDE } from '../docs/pages/probes.ts';
+import { VIEWPORTS } from '../docs/pages/visit-docs.ts';
 import {
   closeContexts,
   openTab,
@@ -10,7 +11,6 @@ import {
   TALL_ROWS,
   type Tab,
   takePicture,
-  VIEWPORTS,
   type Walk,
   walkThrough,
 } from './browser.ts';

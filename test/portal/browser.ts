@@ -5,10 +5,7 @@ import type { Browser, BrowserContext, CDPSession, Page } from 'playwright-core'
 import { openBrowser } from '../../packages/audience-client/src/test/open-browser.ts';
 import { createSessionCookie } from '../../services/portal/src/frame/cookies.ts';
 import type { TestPortal } from '../../services/portal/src/test/open-portal.ts';
-import { LOOKS, type Look } from '../docs/pages/visit-docs.ts';
-
-type Viewport = Look;
-export const VIEWPORTS = LOOKS;
+import { VIEWPORTS, type Viewport } from '../docs/pages/visit-docs.ts';
 
 const SECRET = Buffer.alloc(32, 1);
 const SCREEN_HEIGHT = 900;

@@ -5,33 +5,24 @@ import { createHttpApp, openHttpServer, type Route } from '@playline/http';
 import { onTestFinished } from 'vitest';
 import { createLibrarySource } from '../../../packages/api-docs/src/test/library.ts';
 
-/** A request as the library received it. */
 export interface Received {
   readonly method: string;
-  /** The request target, percent-encoded. */
   readonly target: string;
   readonly headers: IncomingHttpHeaders;
   readonly body: string;
 }
 
-/**
- * A service whose interface has features that the gateway's lacks: parameters in paths, bounds, cursors, optional keys.
- */
-export interface Library {
-  readonly url: string;
+export type Library = Awaited<ReturnType<typeof openLibrary>>;
+
+interface State {
   readonly received: Received[];
   /** The number of the page in its next answer. Its cursors lead to the numbers before and after. */
   pageNumber: number;
-  /** True to make the next requests fail. */
   fails: boolean;
-  /** Called after each test. */
-  close(): Promise<void>;
 }
 
-type State = Omit<Library, 'url' | 'close'>;
-
-/** Opens a library on a free port, and closes it after the test. */
-export async function openLibrary(): Promise<Library> {
+/** Opens a service with features that the gateway lacks: parameters in paths, bounds, cursors, optional keys. */
+export async function openLibrary() {
   const library: State = { received: [], pageNumber: 7, fails: false };
   const app = createHttpApp({
     routes: [...createLibraryRoutes(library), ...createDocsRoutes(() => createLibrarySource())],
@@ -40,7 +31,7 @@ export async function openLibrary(): Promise<Library> {
   });
   const server = await openHttpServer({ app, host: '127.0.0.1', port: 0 });
   onTestFinished(server.close);
-  return Object.assign(library, { url: `http://127.0.0.1:${server.port}`, close: server.close });
+  return Object.assign(library, { url: `http://127.0.0.1:${server.port}` });
 }
 
 function createLibraryRoutes(library: State): Route[] {

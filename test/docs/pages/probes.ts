@@ -1,3 +1,16 @@
+import type { Page } from 'playwright-core';
+import { expect } from 'vitest';
+
+/** Expects that a page fits the screen and has readable contrast, with its examples folded and unfolded. */
+export async function expectReadable(page: Page, path: string): Promise<void> {
+  for (const state of ['folded', 'unfolded']) {
+    if (state === 'unfolded')
+      await page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })");
+    expect(await page.evaluate(TOO_WIDE), `${path} ${state}: wider than the screen`).toEqual([]);
+    expect(await page.evaluate(FAINT_TEXT), `${path} ${state}: contrast below 4.5`).toEqual([]);
+  }
+}
+
 /** Runs in a page: names of elements that are wider than the screen. */
 export const TOO_WIDE = `(() => {
   const width = document.documentElement.clientWidth;
@@ -8,8 +21,8 @@ export const TOO_WIDE = `(() => {
 })()`;
 
 /**
- * Runs in a page: visible texts whose contrast with their background is below 4.5, as WCAG 2.2 (1.4.3) requires for
- * text of any size. Backgrounds of the pages are single colours.
+ * Runs in a page: visible texts whose contrast with their single-colour background is below 4.5, the minimum of
+ * WCAG 2.2 (1.4.3) for text of any size.
  */
 export const FAINT_TEXT = `(() => {
   const channels = (color) => (color.match(/[\\d.]+/g) ?? []).map(Number);

@@ -4,47 +4,28 @@ import { type Reached, tally } from '../world/reached.ts';
 import type { Scenario, Trial } from '../world/trial.ts';
 import { createHostileBodies, createMixedBodies, type HostileBody } from './hostile-bodies.ts';
 
-/** Number of the worst bodies sent concurrently. */
-const CONCURRENT = 4;
-
-interface Answer {
-  accepted?: number;
-  rejected?: number;
-  rejections?: unknown[];
-  code?: unknown;
-  message?: unknown;
-  link?: unknown;
-  trace_id?: unknown;
-}
-
 /** Asserts that a body that is no batch gets the error envelope, and that a batch is answered message by message. */
 function checkAnswer({ name, status, stored, batch }: HostileBody, attempt: Attempt): void {
   assert.equal(attempt.status, status, `${name}: ${attempt.text}`);
-  const answer = JSON.parse(attempt.text) as Answer;
-  if (batch !== undefined) {
-    const { accepted, rejected, rejections } = answer;
-    assert.deepEqual([accepted, rejected, rejections?.length], [stored.length, ...batch], `${name}: ${attempt.text}`);
-    return;
-  }
-  const kinds = [answer.code, answer.message, answer.link, answer.trace_id].map((field) => typeof field);
-  assert.deepEqual(kinds, ['string', 'string', 'string', 'string'], `${name}: ${attempt.text}`);
+  const answer = JSON.parse(attempt.text) as Record<string, unknown> & { rejections?: unknown[] };
+  const kinds = ['code', 'message', 'link', 'trace_id'].map((field) => typeof answer[field]);
+  const found = batch === undefined ? kinds : [answer.accepted, answer.rejected, answer.rejections?.length];
+  const expected = batch === undefined ? Array(4).fill('string') : [stored.length, ...batch];
+  assert.deepEqual(found, expected, `${name}: ${attempt.text}`);
 }
 
-async function send(trial: Trial, url: string, hostile: HostileBody): Promise<void> {
-  const { ledger, key } = trial;
-  const { body, headers, method, path, stored } = hostile;
-  const attempt = await post({ url, key, body, headers, method, path });
+async function send({ ledger, key }: Trial, url: string, hostile: HostileBody): Promise<void> {
+  const attempt = await post({ ...hostile, url, key });
   checkAnswer(hostile, attempt);
-  if (stored.length > 0) ledger.note(stored, attempt);
+  if (hostile.stored.length > 0) ledger.note(hostile.stored, attempt);
 }
 
-/** Sends bodies among valid traffic, several concurrently. @returns number of answers, by status */
 async function sendAll(trial: Trial, bodies: readonly HostileBody[]): Promise<Reached> {
   const gateway = await trial.start('gateway');
   const traffic = trial.openTraffic([gateway]);
   await traffic.flows(5);
-  for (let sent = 0; sent < bodies.length; sent += CONCURRENT)
-    await Promise.all(bodies.slice(sent, sent + CONCURRENT).map((body) => send(trial, gateway.url, body)));
+  for (let sent = 0; sent < bodies.length; sent += 4)
+    await Promise.all(bodies.slice(sent, sent + 4).map((body) => send(trial, gateway.url, body)));
   await traffic.flows(5);
   await traffic.close();
   assert.ok(gateway.isAlive, 'the gateway must not exit');

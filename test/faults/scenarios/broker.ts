@@ -10,13 +10,6 @@ import { watchOutage } from './outage.ts';
 /** An outage lasts up to this long after the first refusal. */
 const FURTHER_MAX_MS = 3_000;
 
-async function openLoadedGateway(trial: Trial) {
-  const gateway = await trial.start('gateway');
-  const traffic = trial.openTraffic([gateway]);
-  await traffic.flows(trial.random.integer(5, 30));
-  return { gateway, traffic };
-}
-
 async function expectRecovery(gateway: ServiceProcess): Promise<void> {
   await waitFor('the gateway is ready again', () => gateway.isReady());
   assert.ok(gateway.isAlive, 'the gateway recovers without being started again');
@@ -47,30 +40,38 @@ export const brokerAbsent: Scenario = {
   },
 };
 
+async function tryOutage(trial: Trial, away: () => Promise<void>, comeBack: () => Promise<void>): Promise<Reached> {
+  const { random, ledger } = trial;
+  const gateway = await trial.start('gateway');
+  const traffic = trial.openTraffic([gateway]);
+  await traffic.flows(random.integer(5, 30));
+  let reached: Reached;
+  try {
+    await away();
+    const outage = watchOutage(gateway, ledger);
+    await outage.refused();
+    await delay(random.integer(0, FURTHER_MAX_MS));
+    reached = outage.check();
+  } finally {
+    await comeBack();
+  }
+  await traffic.flows(10);
+  await expectRecovery(gateway);
+  await traffic.close();
+  return reached;
+}
+
 export const brokerStopped: Scenario = {
   fault: 1,
-  title:
-    'a gateway answers 500 or 429 within 3 s when its broker is paused during batches, and no 2xx until the broker continues',
+  title: 'a gateway whose broker is paused answers 500 or 429 within 3 s, and no 2xx until the broker continues',
   tried: 'broker SIGSTOP under load, SIGCONT',
   run: async (trial) => {
-    const { world, random, ledger } = trial;
-    const { gateway, traffic } = await openLoadedGateway(trial);
-    const broker = await world.storePid('kafka');
-    process.kill(broker, 'SIGSTOP');
-    let reached: Reached;
-    try {
+    const broker = await trial.world.storePid('kafka');
+    const stop = async () => {
+      process.kill(broker, 'SIGSTOP');
       await waitFor('the broker is stopped', () => isStopped(broker));
-      const outage = watchOutage(gateway, ledger);
-      await outage.refused();
-      await delay(random.integer(0, FURTHER_MAX_MS));
-      reached = outage.check();
-    } finally {
-      process.kill(broker, 'SIGCONT');
-    }
-    await traffic.flows(10);
-    await expectRecovery(gateway);
-    await traffic.close();
-    return reached;
+    };
+    return await tryOutage(trial, stop, async () => void process.kill(broker, 'SIGCONT'));
   },
 };
 
@@ -79,21 +80,14 @@ export const brokerKilled: Scenario = {
   title: 'nothing acknowledged is lost when a broker is killed during batches and comes back',
   tried: 'broker SIGKILL under load, started again',
   run: async (trial) => {
-    const { world, random, ledger } = trial;
-    const { gateway, traffic } = await openLoadedGateway(trial);
-    const broker = await world.storePid('kafka');
-    // The wire hides the restart of the broker, so that the test decides when it is back. The stack starts it again at
-    // once.
-    await world.wires.kafka.set(random.pick(['refuse', 'freeze'] as const));
-    process.kill(broker, 'SIGKILL');
-    await waitFor('the broker is gone', () => world.stack.file.processes.kafka !== broker);
-    const outage = watchOutage(gateway, ledger);
-    await outage.refused();
-    const reached = { kills: 1, ...outage.check() };
-    await world.wires.kafka.set('open');
-    await traffic.flows(10);
-    await expectRecovery(gateway);
-    await traffic.close();
-    return reached;
+    const { stack, wires } = trial.world;
+    const broker = await trial.world.storePid('kafka');
+    // The stack restarts the broker. The wire hides that until the trial sets it to open.
+    const kill = async () => {
+      await wires.kafka.set(trial.random.pick(['refuse', 'freeze'] as const));
+      process.kill(broker, 'SIGKILL');
+      await waitFor('the broker is gone', () => stack.file.processes.kafka !== broker);
+    };
+    return { kills: 1, ...(await tryOutage(trial, kill, () => wires.kafka.set('open'))) };
   },
 };

@@ -1,24 +1,17 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { Agent } from 'node:http';
-import { connect, type Socket } from 'node:net';
+import { connect } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { smallMessage } from '@playline/testkit';
+import { countRecords } from '../world/end-check.ts';
 import { metricsOf, sumOf } from '../world/metrics.ts';
 import { type Attempt, post } from '../world/post.ts';
 import type { ServiceProcess } from '../world/service-process.ts';
 import type { Scenario, Trial } from '../world/trial.ts';
 import { waitFor } from '../world/wait.ts';
-import { countRecords } from './log-growth.ts';
 
-/** A deadline that no request meets, so that any refusal has another reason. */
 const PATIENT = { PUBLISH_DEADLINE_MS: '20000' };
-
-/** Enough clients that one of them always has a batch in flight at the gateway that stops. */
-const CLIENTS = 12;
-
-/** Number of held batches. Together with the drain they must fit into one deadline of the gateway. */
-const HELD_MAX = 3;
 
 /** Number of batches that a gateway has read and passed to the broker since it started. */
 const countRead = async (gateway: ServiceProcess) => sumOf(await metricsOf(gateway), 'playline_gateway_batches_total');
@@ -27,7 +20,7 @@ const countRead = async (gateway: ServiceProcess) => sumOf(await metricsOf(gatew
 async function holdBatches({ random, ledger, key }: Trial, gateway: ServiceProcess): Promise<Promise<Attempt>[]> {
   const agent = new Agent({ keepAlive: true });
   const before = await countRead(gateway);
-  const batches = Array.from({ length: random.integer(1, HELD_MAX) }, () =>
+  const batches = Array.from({ length: random.integer(1, 3) }, () =>
     Array.from({ length: random.integer(1, 20) }, () => smallMessage('track', { messageId: ledger.newId() })),
   );
   const open = batches.map(async (messages) => {
@@ -38,14 +31,6 @@ async function holdBatches({ random, ledger, key }: Trial, gateway: ServiceProce
   });
   await waitFor('the gateway holds the batches', async () => (await countRead(gateway)) === before + batches.length);
   return open;
-}
-
-/** A connection that has sent nothing yet. */
-async function openIdle({ url }: ServiceProcess): Promise<{ socket: Socket; ended: Promise<unknown> }> {
-  const socket = connect(Number(new URL(url).port), '127.0.0.1');
-  socket.on('error', () => {}).resume();
-  await once(socket, 'connect');
-  return { socket, ended: once(socket, 'close') };
 }
 
 export const drainWithHeldAnswers: Scenario = {
@@ -59,10 +44,13 @@ export const drainWithHeldAnswers: Scenario = {
     await traffic.flows(random.integer(1, 10));
     await traffic.close();
     await world.wires.kafka.set('hold-answers');
-    const idle = await openIdle(gateway);
+    const idle = connect(Number(new URL(gateway.url).port), '127.0.0.1');
+    idle.on('error', () => {}).resume();
+    await once(idle, 'connect');
+    const idleEnded = once(idle, 'close');
     const open = await holdBatches(trial, gateway);
     gateway.signal('SIGTERM');
-    await idle.ended;
+    await idleEnded;
     await waitFor('new connections are refused', async () => {
       const { status, text } = await post({ url: gateway.url, key: trial.key, body: '' });
       return status === 0 && text.includes('ECONNREFUSED');
@@ -79,15 +67,15 @@ export const drainWithHeldAnswers: Scenario = {
 
 export const drainUnderLoad: Scenario = {
   fault: 12,
-  title:
-    'a gateway that gets SIGTERM under load answers every batch that it has published, and the others accept the rest',
+  title: 'a gateway that gets SIGTERM under load answers every batch that it has published',
   tried: 'gateway SIGTERM at a random moment under load',
   run: async (trial) => {
     const { world, random, ledger } = trial;
     const before = await countRecords(world);
     const stays = await trial.start('gateway', PATIENT);
     const goes = await trial.start('gateway', PATIENT);
-    const traffic = trial.openTraffic([stays, goes], { clients: CLIENTS, restMaxMs: 5 });
+    // Enough clients that one of them always has a batch in flight at the gateway that stops.
+    const traffic = trial.openTraffic([stays, goes], { clients: 12, restMaxMs: 5 });
     await traffic.flows(random.integer(10, 60));
     await delay(random.integer(0, 50));
     goes.signal('SIGTERM');
@@ -96,8 +84,7 @@ export const drainUnderLoad: Scenario = {
     await traffic.close();
     const refused = ledger.attempts.filter(({ status }) => status !== 200 && status !== 0);
     assert.deepEqual(refused, [], 'a gateway that drains refuses by its port, never by a status');
-    // Equal numbers prove that no client resent a stored batch. A copy would mean that a batch was published but not
-    // answered.
+    // A copy would mean that a batch was published but not answered.
     assert.equal((await countRecords(world)) - before, ledger.sent, 'records, and messages that were sent');
     // Only a draining gateway closes a connection after an answer.
     const drained = ledger.attempts.filter(({ status, connection }) => status === 200 && connection === 'close');

@@ -1,14 +1,13 @@
 import assert from 'node:assert/strict';
 import { setTimeout as delay } from 'node:timers/promises';
+import { countRecords } from '../world/end-check.ts';
 import type { Attempt } from '../world/post.ts';
 import type { Scenario } from '../world/trial.ts';
 import { waitFor } from '../world/wait.ts';
-import { countRecords } from './log-growth.ts';
 
 export const gatewayKilledBeforeAnswer: Scenario = {
   fault: 2,
-  title:
-    'every message is one row when its gateway is killed before the broker’s answer arrives, and the client resends',
+  title: 'every message is one row when its gateway is killed before the broker’s answer, and the client resends',
   tried: 'gateway SIGKILL between acknowledgement and answer',
   run: async (trial) => {
     const { world, random, ledger } = trial;
@@ -39,8 +38,7 @@ export const gatewayKilledBeforeAnswer: Scenario = {
 
 export const gatewayKilledUnderLoad: Scenario = {
   fault: 2,
-  title:
-    'gateways killed at any moment under load: every batch that was answered with 200 is stored, each message once',
+  title: 'gateways are killed under load: every batch that was answered with 200 is stored, each message once',
   tried: 'gateway SIGKILL at random moments, client resends',
   run: async (trial) => {
     const { random, ledger } = trial;

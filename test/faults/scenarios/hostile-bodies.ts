@@ -12,7 +12,6 @@ export interface HostileBody {
   readonly method?: 'GET' | 'POST';
   readonly path?: string;
   readonly status: number;
-  /** Ids of the messages that must be accepted. */
   readonly stored: readonly string[];
   /** Expected number of rejected messages and of entries in the answer; absent for a body that is no batch. */
   readonly batch?: readonly [rejected: number, entries: number];
@@ -22,17 +21,12 @@ const nested = (levels: number) => JSON.parse('{"a":'.repeat(levels) + 0 + '}'.r
 const bodyOf = (messages: readonly object[]) => JSON.stringify({ messages });
 const ids = (messages: readonly SmallMessage[]) => messages.map(({ messageId }) => messageId);
 
-/** Bodies of which nothing is stored. */
 function refusedBodies({ ledger, key }: Trial): HostileBody[] {
   const names = { keyHeader: KEY_HEADER, publishableKey: key, secretKey: null };
   const probes = createProbes({ run: ledger.run, ledger: ledger.outcomes, ...names });
-  const rejected = (name: string, body: string): HostileBody => ({
-    name,
-    body,
-    status: 400,
-    stored: [],
-    batch: [1, 1],
-  });
+  const rejected = (name: string, body: string): HostileBody => {
+    return { name, body, status: 400, stored: [], batch: [1, 1] };
+  };
   const text = bodyOf([smallMessage('track')]);
   return [
     ...probes.map(({ toBody, ...probe }) => ({ ...probe, body: toBody(), stored: [] })),
@@ -42,7 +36,6 @@ function refusedBodies({ ledger, key }: Trial): HostileBody[] {
   ];
 }
 
-/** Unusual bodies that are valid. */
 function storedBodies({ ledger }: Trial): HostileBody[] {
   const withProperties = (name: string, properties: string): HostileBody => {
     const messageId = ledger.newId();
@@ -62,14 +55,12 @@ function storedBodies({ ledger }: Trial): HostileBody[] {
 const valid = ({ ledger }: Trial, count: number) =>
   Array.from({ length: count }, () => smallMessage('track', { messageId: ledger.newId(), anonymousId: 'visitor' }));
 
-/** One message is too large; the others are stored. */
 function hugeBody(trial: Trial): HostileBody {
   const huge = smallMessage('track', { properties: { x: 'x'.repeat(64 * 1024) } });
   const few = valid(trial, 3);
   return { name: 'one huge message', body: bodyOf([huge, ...few]), status: 200, stored: ids(few), batch: [1, 1] };
 }
 
-/** Two messages with the same id, and one invalid message among a hundred. The others are stored. */
 export function createMixedBodies(trial: Trial): HostileBody[] {
   const twin = smallMessage('track');
   const ninetyNine = valid(trial, 99);

@@ -15,7 +15,6 @@ import { partitionsMove } from './rebalance.ts';
 import { redisGoesBack } from './redis-goes-back.ts';
 import { limitStoreAway, registryAndLimitStoreAway, registryAway } from './stores-away.ts';
 
-/** Faults between client and log, and of moving partitions. */
 export const GATEWAY_SCENARIOS: readonly Scenario[] = [
   brokerAbsent,
   brokerStopped,
@@ -30,7 +29,6 @@ export const GATEWAY_SCENARIOS: readonly Scenario[] = [
   brokerKilled,
 ];
 
-/** Faults of stores and services after the log. */
 export const LINKER_SCENARIOS: readonly Scenario[] = [
   engineKilled,
   redisAwayFromLinker,
@@ -42,13 +40,11 @@ export const LINKER_SCENARIOS: readonly Scenario[] = [
   logShortenedUnseen,
 ];
 
-/** Faults of a cluster of several brokers. */
 export const CLUSTER_SCENARIOS: readonly Scenario[] = [leaderReplacedWhileWaiting, leadersMove];
 
 /** Not part of every test run, because they take long or others cover them. `npm run faults` includes them. */
 const FURTHER_SCENARIOS: readonly Scenario[] = [memoryBounded, registryAway, limitStoreAway, refusedConsentArrivesLate];
 
-/** Every fault that is tried on a running pipeline, in the order of the list. */
 export const SCENARIOS: readonly Scenario[] = [
   ...GATEWAY_SCENARIOS,
   ...LINKER_SCENARIOS,

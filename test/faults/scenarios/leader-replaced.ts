@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { openProducer } from '@playline/stream/kafka';
+import { openProducer, readTopic } from '@playline/stream/kafka';
 import kafkajs from 'kafkajs';
 import { openBrokers } from '../world/brokers.ts';
 import { isStopped } from '../world/service-process.ts';
@@ -7,10 +7,7 @@ import type { Scenario, Trial } from '../world/trial.ts';
 import { waitFor } from '../world/wait.ts';
 import { BROKERS } from './leaders.ts';
 
-/**
- * Shorter than the time after which brokers drop a stopped follower. So the producer gives the first record up while
- * the leader still waits.
- */
+/** The producer gives the first record up before brokers drop a stopped follower, while the leader still waits. */
 const DELIVERY_TIMEOUT_MS = 1_000;
 
 /** Creates a topic of one partition. `leader` leads it, `heir` is in sync, and the leader will wait for `straggler`. */
@@ -32,17 +29,9 @@ async function createTopic({ world, seed, random }: Trial) {
   return { topic, leader, heir, straggler };
 }
 
-async function readAll({ world }: Trial, topic: string): Promise<string[]> {
-  const values: string[] = [];
-  const [{ end = 0 } = {}] = await world.log.bounds(topic);
-  for await (const { value } of world.log.read({ topic, partition: 0, start: 0, end })) values.push(String(value));
-  return values;
-}
-
 /**
- * The leader has appended a record and waits for a stopped follower. Then the producer gives up, and another
- * replica, which has the record, becomes the leader. The old leader answers NOT_LEADER_OR_FOLLOWER. The next record
- * must not be confused with that one.
+ * The leader has appended a record and waits for a stopped follower. The producer gives up, and another replica, which
+ * has the record, becomes the leader. The next record must not be confused with that one.
  */
 async function replaceLeader(trial: Trial) {
   const { topic, leader, heir, straggler } = await createTopic(trial);
@@ -67,7 +56,8 @@ async function replaceLeader(trial: Trial) {
       process.kill(pid, 'SIGCONT');
     }
     const sent = await waitFor('the next record is acknowledged', () => send('after'));
-    const values = await readAll(trial, topic);
+    const records = await readTopic({ brokers: trial.world.stack.file.kafka, topic });
+    const values = records.map(({ value }) => String(value));
     assert.equal(values[sent.offset], 'after', `acknowledged at offset ${sent.offset}, the log holds ${values}`);
     // The fault takes effect when the new leader has a record for which the old one returned an error.
     return { 'records refused behind their append': values.filter((value) => value === 'given up').length };
@@ -80,8 +70,7 @@ async function replaceLeader(trial: Trial) {
 export const leaderReplacedWhileWaiting: Scenario = {
   fault: 15,
   brokers: BROKERS,
-  title:
-    'a record that the producer gave up, but that a replaced leader had appended, is never confused with the next record',
+  title: 'a record that was given up but appended by a replaced leader is never confused with the next record',
   tried: 'three brokers: a leader is replaced while a record waits for a replica, and no client for the record',
   run: replaceLeader,
 };

@@ -2,9 +2,10 @@ import assert from 'node:assert/strict';
 import { randomBytes, randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { TOPICS } from '@playline/contracts';
-import { createIdentityKeyer, type People } from '@playline/people';
+import { createIdentityKeyer } from '@playline/people';
 import { openRedisPeople } from '@playline/people/redis';
 import { Redis } from 'ioredis';
+import { deliver } from '../linker-persons.ts';
 import { rowsOf } from '../world/clickhouse.ts';
 import { endsOf, settle } from '../world/end-check.ts';
 import { metricsOf, sumOf } from '../world/metrics.ts';
@@ -34,16 +35,10 @@ async function keepRedis({ world }: Trial): Promise<() => Promise<void>> {
   };
 }
 
-/** Accounts of a trial, linked by alias messages. */
-interface Accounts {
-  readonly people: People;
-  keyOf(account: string): Buffer;
-  alias(from: string, to: string): Promise<void>;
-  /** Person keys in Redis. */
-  roots(): Promise<string[]>;
-}
+type Accounts = Awaited<ReturnType<typeof openAccounts>>;
 
-async function openAccounts({ world, environmentId, ledger, key }: Trial, gateway: ServiceProcess): Promise<Accounts> {
+/** Accounts of a trial, linked by alias messages. `roots` returns their person keys in Redis. */
+async function openAccounts({ world, environmentId, ledger, key }: Trial, gateway: ServiceProcess) {
   const keyOf = createIdentityKeyer(Buffer.from(environmentOf('identity-linker', world).IDENTITY_PEPPER!, 'hex'));
   const people = await openRedisPeople({ url: world.stack.file.redis });
   const linked = new Set<string>();
@@ -51,16 +46,10 @@ async function openAccounts({ world, environmentId, ledger, key }: Trial, gatewa
   return {
     people,
     keyOf: keyOfAccount,
-    async alias(fromId, toId) {
+    async alias(fromId: string, toId: string) {
       for (const account of [fromId, toId]) linked.add(account);
-      const messageId = ledger.newId();
       const ids = { fromId, fromType: 'steam', toId, toType: 'steam' };
-      const message = { type: 'alias', messageId, surface: 'web', eventTimestamp: new Date().toISOString(), ...ids };
-      await waitFor('a link is accepted', async () => {
-        const attempt = await post({ url: gateway.url, key, body: JSON.stringify({ messages: [message] }) });
-        ledger.note([messageId], attempt);
-        return attempt.status === 200;
-      });
+      await deliver({ ledger, gateway, key }, [{ type: 'alias', ...ids }]);
     },
     async roots() {
       const roots = await people.graph.rootsOf(environmentId, [...linked].map(keyOfAccount));
@@ -89,7 +78,6 @@ async function awaitLinks(trial: Trial, accounts: Accounts, before: readonly str
   });
 }
 
-/** Loses the release of a hold and the published decisions after it. */
 async function loseRelease(trial: Trial, accounts: Accounts): Promise<Reached> {
   const { world, random, environmentId } = trial;
   const { guards } = accounts.people;
@@ -113,7 +101,6 @@ async function loseRelease(trial: Trial, accounts: Accounts): Promise<Reached> {
   return { rewinds: (await rewindsOf(trial)) - before, 'links lost': 3 * groups.length };
 }
 
-/** Loses links, after which no further link comes. */
 async function loseQuietLinks(trial: Trial, accounts: Accounts): Promise<Reached> {
   const { world, random } = trial;
   const before = await rewindsOf(trial);
@@ -132,8 +119,7 @@ async function loseQuietLinks(trial: Trial, accounts: Accounts): Promise<Reached
 
 export const redisLosesLastWrites: Scenario = {
   fault: 6,
-  title:
-    'links that Redis lost are as in ClickHouse again, although a hold is back or no further link comes, and linkers are not ready until then',
+  title: 'links that Redis lost are as in ClickHouse again, and linkers are not ready until then',
   tried:
     'Redis loses its last writes: the release of a hold with published decisions, then links of partitions without further links',
   run: async (trial) => {
@@ -147,14 +133,12 @@ export const redisLosesLastWrites: Scenario = {
 };
 
 const CONSENT_PATH = '/v1/audience/tracking-consent';
-/** A producer gives up after 20 s, so a change that is in doubt cannot arrive later than that. */
+/** Longer than the 20 s after which a producer gives up a change. */
 const IN_DOUBT_MS = 22_000;
 
-async function putConsent(gateway: ServiceProcess, key: string, change: Readonly<Record<string, string>>) {
-  const headers = { 'content-type': 'application/json', [KEY_HEADER]: key, connection: 'close' };
-  const answer = await fetch(gateway.url + CONSENT_PATH, { method: 'PUT', headers, body: JSON.stringify(change) });
-  await answer.arrayBuffer();
-  return answer.status;
+async function putConsent({ url }: ServiceProcess, key: string, change: Readonly<Record<string, string>>) {
+  const body = JSON.stringify(change);
+  return (await post({ url, key, body, method: 'PUT', path: CONSENT_PATH, headers: { connection: 'close' } })).status;
 }
 
 async function getConsent(gateway: ServiceProcess, key: string, anonymousId: string): Promise<string> {

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Ledger } from '../world/ledger.ts';
-import type { Attempt } from '../world/post.ts';
 import { type Reached, toSeconds } from '../world/reached.ts';
 import type { ServiceProcess } from '../world/service-process.ts';
 import { waitFor } from '../world/wait.ts';
@@ -10,27 +9,8 @@ import { waitFor } from '../world/wait.ts';
 const FIRST_REFUSAL_MAX_MS = 3_000;
 const POLL_EVERY_MS = 100;
 
-/** Observes a gateway from outside while it has no broker. */
-export interface Outage {
-  /** Resolves when a request has been refused. */
-  refused(): Promise<void>;
-  /**
-   * Call it before the broker may answer again.
-   * @returns number of refused requests, time of the first one, and duration of the outage
-   * @throws AssertionError when the gateway broke a promise
-   */
-  check(): Reached;
-}
-
-/** How late this machine is: the delay of an idle request and a timer. */
-interface Lateness {
-  /** The worst delay so far, including a round that has not ended. */
-  worstMs(): number;
-  /** Ends the rounds. @throws the error of a request that was not answered */
-  end(): void;
-}
-
-function watchLateness({ adminUrl }: ServiceProcess): Lateness {
+/** Watches how late this machine is: the worst delay of an idle request and a timer. */
+function watchLateness({ adminUrl }: ServiceProcess) {
   let over = false;
   const faults: unknown[] = [];
   let worstMs = 0;
@@ -60,38 +40,26 @@ function watchLateness({ adminUrl }: ServiceProcess): Lateness {
  * Watches requests that begin from now on. No broker can have acknowledged any of them.
  * @param ledger the ledger that the traffic writes
  */
-export function watchOutage(gateway: ServiceProcess, ledger: Ledger): Outage {
+export function watchOutage(gateway: ServiceProcess, ledger: Ledger) {
   const beganAt = performance.now();
   const late = watchLateness(gateway);
   const refusals = () => ledger.attempts.filter(({ endedAt, status }) => endedAt > beganAt && status !== 200);
   return {
     refused: async () => void (await waitFor('a request is refused', () => refusals().length > 0)),
-    check: () => {
+    /** Call it before the broker may answer again. @throws AssertionError when the gateway broke a promise */
+    check: (): Reached => {
       const lateMs = late.worstMs();
       assert.ok(gateway.isAlive, 'the gateway must not exit');
       late.end();
-      checkStatuses(ledger.attempts.filter((attempt) => attempt.beganAt > beganAt));
-      const firstMs = checkFirst(refusals(), { beganAt, lateMs });
-      const awayMs = performance.now() - beganAt;
-      return {
-        'requests refused': refusals().length,
-        'first refusal ms': firstMs,
-        'broker away s': toSeconds(awayMs),
-      };
+      const attempts = ledger.attempts.filter((attempt) => attempt.beganAt > beganAt);
+      const statuses = [...new Set(attempts.map(({ status }) => status))].sort();
+      const areKnown = statuses.every((status) => status === 500 || status === 429);
+      assert.ok(areKnown, `while no broker could acknowledge, requests were answered ${statuses}`);
+      const firstMs = Math.round(Math.min(...refusals().map(({ endedAt }) => endedAt)) - beganAt);
+      const allowedMs = Math.round(FIRST_REFUSAL_MAX_MS + lateMs);
+      assert.ok(firstMs <= allowedMs, `the first refusal arrived after ${firstMs} ms; ${allowedMs} are allowed here`);
+      const awayS = toSeconds(performance.now() - beganAt);
+      return { 'requests refused': refusals().length, 'first refusal ms': firstMs, 'broker away s': awayS };
     },
   };
-}
-
-function checkStatuses(attempts: readonly Attempt[]): void {
-  const statuses = [...new Set(attempts.map(({ status }) => status))].sort();
-  const known = attempts.every(({ status }) => status === 500 || status === 429);
-  assert.ok(known, `while no broker could acknowledge, requests were answered ${statuses}`);
-}
-
-function checkFirst(refusals: readonly Attempt[], { beganAt, lateMs }: { beganAt: number; lateMs: number }): number {
-  const first = Math.min(...refusals.map(({ endedAt }) => endedAt));
-  const tookMs = Math.round(first - beganAt);
-  const allowedMs = Math.round(FIRST_REFUSAL_MAX_MS + lateMs);
-  assert.ok(tookMs <= allowedMs, `the first refusal arrived after ${tookMs} ms; ${allowedMs} are allowed here`);
-  return tookMs;
 }

@@ -3,10 +3,6 @@ import { tally } from '../world/reached.ts';
 import type { ServiceName, ServiceProcess } from '../world/service-process.ts';
 import type { Scenario } from '../world/trial.ts';
 
-/** One of each service must stay, so that work continues while partitions move. */
-const PROCESSES_MIN = 1;
-const PROCESSES_MAX = 3;
-
 export const partitionsMove: Scenario = {
   fault: 11,
   title: 'every record is one row when linkers and writers come and go under load, with two gateways',
@@ -31,7 +27,8 @@ export const partitionsMove: Scenario = {
       await delay(random.integer(0, 400));
       const service: ServiceName = random.pick(['identity-linker', 'event-writer']);
       const own = running.filter((child) => child.service === service);
-      const joins = own.length <= PROCESSES_MIN || (own.length < PROCESSES_MAX && random.chance(0.5));
+      // One of each service must stay, so that work continues while partitions move.
+      const joins = own.length <= 1 || (own.length < 3 && random.chance(0.5));
       if (!joins) await leave(random.pick(own));
       else {
         moves.push('joined');

@@ -7,28 +7,14 @@ import {
   Writer,
 } from '@platformatic/kafka';
 
-/** Leader and in-sync replicas of a partition, as one broker knows them. */
 export interface PartitionState {
   readonly partition: number;
-  /** -1 when there is none. */
   readonly leader: number;
   readonly replicas: readonly number[];
   readonly inSync: readonly number[];
 }
 
-/**
- * Sends requests to single brokers of a cluster, because others may be stopped. Ids count from 1 in the order of the
- * addresses.
- */
-export interface Brokers {
-  /** State of each partition as the broker `broker` knows it. */
-  partitionsOf(topic: string, broker: number): Promise<PartitionState[]>;
-  /** Makes this replica of each partition the preferred leader. Elects no leader. */
-  prefer(topic: string, leaders: ReadonlyMap<number, number>): Promise<void>;
-  /** Elects the preferred leader of each partition. The old leader loses leadership and keeps running. */
-  elect(topic: string, partitions: readonly number[]): Promise<void>;
-  close(): Promise<void>;
-}
+export type Brokers = ReturnType<typeof openBrokers>;
 
 /** A running broker answers in milliseconds. A request that times out is repeated. */
 const REQUEST_TIMEOUT_MS = 2_000;
@@ -39,16 +25,8 @@ const CONTROLLER = 1;
 type Metadata = ReturnType<typeof metadataV12.parseResponse>;
 
 function toConnect(addresses: readonly string[]) {
-  const clients = addresses.map(
-    (address) =>
-      new Base({
-        clientId: 'faults',
-        bootstrapBrokers: [address],
-        requestTimeout: REQUEST_TIMEOUT_MS,
-        connectTimeout: REQUEST_TIMEOUT_MS,
-        retries: 0,
-      }),
-  );
+  const bounds = { requestTimeout: REQUEST_TIMEOUT_MS, connectTimeout: REQUEST_TIMEOUT_MS, retries: 0 };
+  const clients = addresses.map((address) => new Base({ clientId: 'faults', bootstrapBrokers: [address], ...bounds }));
   const connect = (id: number) =>
     new Promise<Connection>((resolve, reject) => {
       const [host = '', port = ''] = addresses[id - 1]?.split(':') ?? [];
@@ -103,8 +81,11 @@ function electPreferred(connection: Connection, topic: string, partitions: reado
   });
 }
 
-/** @param addresses of all brokers, the controller's first */
-export function openBrokers(addresses: readonly string[]): Brokers {
+/**
+ * Sends requests to single brokers of a cluster, because others may be stopped. Ids count from 1.
+ * @param addresses of all brokers, the controller's first
+ */
+export function openBrokers(addresses: readonly string[]) {
   const { connect, close } = toConnect(addresses);
   const partitionsOf = async (topic: string, broker: number) => {
     const { topics } = await fetchMetadata(await connect(broker), topic);
@@ -118,7 +99,8 @@ export function openBrokers(addresses: readonly string[]): Brokers {
   return {
     partitionsOf,
     close,
-    async prefer(topic, leaders) {
+    /** Makes this replica of each partition the preferred leader. Elects no leader. */
+    async prefer(topic: string, leaders: ReadonlyMap<number, number>) {
       const states = await partitionsOf(topic, CONTROLLER);
       const partitions = states.flatMap(({ partition, replicas }) => {
         const leader = leaders.get(partition);
@@ -128,7 +110,8 @@ export function openBrokers(addresses: readonly string[]): Brokers {
       const topics = [{ name: topic, partitions }];
       await alterPartitionReassignmentsV1.api.async(await connect(CONTROLLER), REQUEST_TIMEOUT_MS, true, topics);
     },
-    async elect(topic, partitions) {
+    /** Elects the preferred leader of each partition. The old leader keeps running. */
+    async elect(topic: string, partitions: readonly number[]) {
       const code = await electPreferred(await connect(CONTROLLER), topic, partitions);
       if (code !== 0) throw new Error(`leaders were not elected: error ${code}`);
     },

@@ -6,10 +6,8 @@ export interface Engine {
   database: string;
 }
 
-/** A query that takes longer hangs. */
 const ANSWER_MAX_MS = 30_000;
 
-/** @returns the result as text. @throws Error with ClickHouse's message */
 export async function query(engine: Engine, sql: string): Promise<string> {
   const url = new URL(engine.url);
   url.searchParams.set('database', engine.database);
@@ -21,13 +19,12 @@ export async function query(engine: Engine, sql: string): Promise<string> {
   return text;
 }
 
-/** Rows as lists of text, in the order of the columns. */
 export async function rowsOf(engine: Engine, sql: string): Promise<string[][]> {
   const text = await query(engine, `${sql} FORMAT TSV`);
   return text === ''
     ? []
     : text
-        .trimEnd()
+        .replace(/\n$/, '')
         .split('\n')
         .map((line) => line.split('\t'));
 }

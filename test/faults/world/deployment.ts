@@ -7,31 +7,18 @@ import { applyTopics, dropTopics } from '@playline/infra/kafka';
 import type { Stack } from '@playline/infra/local';
 import { openRedisPeople } from '@playline/people/redis';
 import { Redis } from 'ioredis';
-import { query, type Engine } from './clickhouse.ts';
+import { type Engine, query } from './clickhouse.ts';
 import { waitFor } from './wait.ts';
 
-const KEY_PREFIX = 'svcapik';
+/** Topics, tables and environments with keys. Seeds share a deployment until one of them fails. */
+export type Deployment = Awaited<ReturnType<typeof openDeployment>>;
 
-/** Topics, tables and environments with keys, for the services. Seeds share a deployment until one of them fails. */
-export interface Deployment {
-  readonly topicPrefix: string;
-  readonly engine: Engine;
-  /** Creates an environment. @returns its publishable key */
-  addEnvironment(environmentId: string): Promise<string>;
-  /** Deletes the topics and the tables. Anything else in the stack's folder does not matter. */
-  close(): Promise<void>;
-  /** Only closes connections, for stores that end too. */
-  leave(): Promise<void>;
-}
-
-/** Three for each topic: each member of a group and each broker of a cluster has one, and the broker few to make. */
+/** One for each member of a group and each broker of a cluster. */
 const PARTITIONS = 3;
 
-/** Makes a database with every table. Tests have a quicker way than the SQL files, one after the other. */
 export type MakeTables = (engine: Engine) => Promise<unknown>;
 
-/** Creates a deployment directly on the stores, not through the wires. */
-export async function openDeployment(stack: Stack, makeTables: MakeTables = applySql): Promise<Deployment> {
+export async function openDeployment(stack: Stack, makeTables: MakeTables = applySql) {
   const name = randomBytes(4).toString('hex');
   const { kafka, registry, redis, clickhouse } = stack.file;
   const engine = { ...clickhouse, database: `playline_test_${name}` };
@@ -48,16 +35,15 @@ export async function openDeployment(stack: Stack, makeTables: MakeTables = appl
   return {
     topicPrefix: topics.prefix,
     engine,
-    addEnvironment: async (environmentId) => {
-      const owner = {
-        projectId: 'test-faults',
-        environmentId,
-        environment: 'production',
-        kind: 'publishable',
-      } as const;
-      return (await createKey({ store: createUnloggedStore(keys), prefix: KEY_PREFIX }, owner)).key;
+    /** @returns a key of a new or known environment */
+    addEnvironment: async (environmentId: string, kind: 'publishable' | 'secret' = 'publishable') => {
+      const project = { projectId: 'test-faults', environment: 'production' } as const;
+      const owner = { ...project, environmentId, kind };
+      return (await createKey({ store: createUnloggedStore(keys), prefix: 'svcapik' }, owner)).key;
     },
+    /** Closes connections, for stores that end too. */
     leave: () => keys.close(),
+    /** Deletes the topics and the tables. */
     close: async () => {
       await keys.close();
       // The next deployment has other topics and tables, and would find persons in Redis that it never linked.

@@ -10,10 +10,6 @@ import { BrokenPromise, type SeedEnd } from './report.ts';
 import { waitFor } from './wait.ts';
 import type { World } from './world.ts';
 
-/** Final counts of a trial. In `published`, a resent message counts again. */
-export type EndState = Omit<SeedEnd, 'reached'>;
-
-/** A killed writer is replaced only after its session, and a killed store must start first. */
 const SETTLE_MAX_MS = 90_000;
 
 const GROUPS = [
@@ -21,12 +17,16 @@ const GROUPS = [
   ['event-writer', [TOPICS.messages.name, TOPICS.identityDecisions.name, TOPICS.consents.name, TOPICS.rejections.name]],
 ] as const;
 
-/** Offsets by partition. */
 export type Ends = ReadonlyMap<number, number>;
 
 export async function endsOf(world: World, topic: string): Promise<Ends> {
   const bounds = await world.log.bounds(world.deployment.topicPrefix + topic);
   return new Map(bounds.map(({ partition, end }) => [partition, end]));
+}
+
+/** Number of records that a topic has ever received. Queries the broker directly, not through the wire. */
+export async function countRecords(world: World, topic: string = TOPICS.messages.name): Promise<number> {
+  return [...(await endsOf(world, topic)).values()].reduce((sum, end) => sum + end, 0);
 }
 
 async function lagOf(world: World): Promise<number> {
@@ -40,7 +40,6 @@ async function lagOf(world: World): Promise<number> {
   return lag;
 }
 
-/** Waits until the linkers and the writers have committed everything. */
 export async function settle(world: World): Promise<void> {
   // Twice, because the linker's last decisions may be published after the first check of their topic.
   for (let pass = 0; pass < 2; pass++)
@@ -50,26 +49,25 @@ export async function settle(world: World): Promise<void> {
 interface EndCheck {
   readonly ledger: Ledger;
   readonly environmentId: string;
-  /** Ends of the log before the trial. */
   readonly from: Ends;
   readonly scenario: { readonly replacesLog?: true };
 }
 
 /**
- * Asserts what must hold after every fault, once the services have caught up: every acknowledged message is in the
- * exact view, the view has no message twice and none that was not sent, and each record published since `from` is one
- * row or was folded into one as a copy.
+ * Asserts what must hold after every fault: every acknowledged message is in the exact view, the view has no message
+ * twice and none that was not sent, and each record published since `from` is one row or was folded as a copy.
  */
-export async function checkEnd(world: World, { ledger, environmentId, from, scenario }: EndCheck): Promise<EndState> {
+export async function checkEnd(
+  world: World,
+  { ledger, environmentId, from, scenario }: EndCheck,
+): Promise<Omit<SeedEnd, 'reached'>> {
   await settle(world);
   await checkNoDeadLetters(world);
   const { engine } = world.deployment;
   const differences = createDifferences<GameDifferenceKind>();
   const reader = createEventReader(engine, environmentId, ledger.run);
-  const { exact, rowsOf: rowsBySequence } = await compareMessages(
-    { reader, run: ledger.run, ledger: ledger.outcomes },
-    differences,
-  );
+  const sent = { reader, run: ledger.run, ledger: ledger.outcomes };
+  const { exact, rowsOf: rowsBySequence } = await compareMessages(sent, differences);
   if (differences.total > 0) {
     const kinds = differences.byKind();
     const countOf = (kind: GameDifferenceKind) => kinds.find((each) => each.kind === kind)?.count ?? 0;
@@ -106,8 +104,6 @@ async function checkRows(world: World, { from, exact }: { from: Ends; exact: num
   return { published, rows: Number(rows) };
 }
 
-/** Number of ids in an error message. Enough to find out what became of them. */
-const NAMED_MAX = 10;
 /** Offset of the sequence number in the bytes of a message id. */
 const SEQUENCE_AT = 12;
 
@@ -123,15 +119,13 @@ async function checkLogged(world: World, { from, rowsBySequence }: { from: Ends;
       const { messageId } = decode(value!.subarray(FRAME_BYTES));
       if (rowsBySequence[messageId.readUInt32BE(SEQUENCE_AT)] !== 1) missing.push(messageId.toString('hex'));
     }
-  const text = `${missing.length} in the log and not in the exact view: ${missing.slice(0, NAMED_MAX).join(' ')}`;
+  const text = `${missing.length} in the log and not in the exact view: ${missing.slice(0, 10).join(' ')}`;
   if (missing.length > 0) throw new BrokenPromise(text, { lost: missing.length, doubled: 0 });
   const [[rows = ''] = []] = await rowsOf(world.deployment.engine, 'SELECT count() FROM events');
   return { published, rows: Number(rows) };
 }
 
 async function checkNoDeadLetters(world: World): Promise<void> {
-  for (const name of Object.values(TOPICS).map((topic) => deadLetterTopicOf(topic.name))) {
-    const deadLetters = [...(await endsOf(world, name)).values()].reduce((sum, end) => sum + end, 0);
-    assert.equal(deadLetters, 0, `dead letters in ${name}`);
-  }
+  for (const name of Object.values(TOPICS).map((topic) => deadLetterTopicOf(topic.name)))
+    assert.equal(await countRecords(world, name), 0, `dead letters in ${name}`);
 }

@@ -1,8 +1,4 @@
-/**
- * Sum of a metric over its label sets.
- * @param text the metrics of a service
- * @param label counts only label sets that contain it
- */
+/** Sum of a metric over its label sets. @param label counts only label sets that contain it */
 export function sumOf(text: string, name: string, label = ''): number {
   const lines = text
     .split('\n')
@@ -10,7 +6,6 @@ export function sumOf(text: string, name: string, label = ''): number {
   return lines.reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(' '))), 0);
 }
 
-/** Fetches the metrics of a process. @param adminUrl address of its admin listener */
 export async function metricsOf({ adminUrl }: { adminUrl: string }): Promise<string> {
   return await (await fetch(`${adminUrl}/metrics`, { headers: { connection: 'close' } })).text();
 }

@@ -1,23 +1,18 @@
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
-import { CHECKOUT } from '@playline/infra/paths';
+import { CHECKOUT } from '@playline/infra/local';
 import { bareEnvironment } from '@playline/testkit';
 import type { World } from './world.ts';
 
-/** Options of one run of a command. */
 export interface OperateOptions {
-  /** Further settings, besides those of log and tables. */
   readonly settings?: Readonly<Record<string, string>>;
   /** The command is ended after this time in milliseconds; 0: never. */
   readonly maxMs?: number;
 }
 
-/** Generous: the command reads a log that took seconds to write. */
 const RUN_MAX_MS = 60_000;
 
-/** Result of a command of the operator. */
 export interface Operated {
-  /** Exit code, or the signal that ended it. */
   readonly code: number | string;
   readonly stdout: string;
   readonly stderr: string;
@@ -50,4 +45,13 @@ export function operate(
       resolve({ code: error === null ? 0 : (error.code ?? error.signal ?? 1), stdout, stderr }),
     );
   });
+}
+
+/** Runs the operator's `verify`. @throws Error with its table unless it ends with 0 and nothing was stored twice */
+export async function verify(world: World): Promise<void> {
+  const settings = { REDIS_URL: world.stack.file.redis };
+  const args = ['verify', '--group', world.groupOf('event-writer')];
+  const { code, stdout, stderr } = await operate(world, args, { settings });
+  if (code !== 0 || stdout.includes('more than one raw row'))
+    throw new Error(`verify ended with ${code}:\n${stdout}${stderr}`);
 }

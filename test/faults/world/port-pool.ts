@@ -2,20 +2,12 @@ import { join } from 'node:path';
 import { claimPorts, stackPathsOf } from '@playline/infra/local';
 
 /** Ports that no other process takes even while nothing listens on them. */
-export interface PortPool {
-  take(): number;
-  giveBack(port: number): void;
-  close(): void;
-}
+export type PortPool = Awaited<ReturnType<typeof openPortPool>>;
 
-/** Four for wires, and two for each of a dozen processes. */
 const PORTS = 36;
 
-/**
- * Reserves a block of ports for this world, below the ephemeral ports. An ephemeral port could be taken while a store
- * is down, or a client could even connect to itself there.
- */
-export async function openPortPool(folder: string): Promise<PortPool> {
+/** Reserves ports below the ephemeral ports, because an ephemeral port could be taken while a store is down. */
+export async function openPortPool(folder: string) {
   const names = Array.from({ length: PORTS }, (_, index) => `faults-${index}`);
   const { ports, guard } = await claimPorts(names, { paths: stackPathsOf(join(folder, 'ports')), environment: {} });
   const free = Object.values(ports);
@@ -25,7 +17,7 @@ export async function openPortPool(folder: string): Promise<PortPool> {
       if (port === undefined) throw new Error(`all ${PORTS} ports of the world are taken`);
       return port;
     },
-    giveBack: (port) => void free.push(port),
+    giveBack: (port: number) => void free.push(port),
     close: () => guard.close(),
   };
 }

@@ -2,9 +2,7 @@ import type { Agent } from 'node:http';
 import { sendRequest } from '../../simulate/delivery.ts';
 import { MESSAGES_PATH } from '../../simulate/game/sender.ts';
 
-/** Outcome of one request. */
 export interface Attempt {
-  /** Milliseconds of this process's clock (`performance.now`). */
   readonly beganAt: number;
   readonly endedAt: number;
   /** HTTP status; 0 when no complete response arrived. */

@@ -1,9 +1,6 @@
 /**
- * The results of a seed by name, such as `{ kills: 2, 'away s': 6.1 }`.
- *
- * A name that ends with a unit (` ms`, ` s`, ` MiB`) is a duration or a size, and the greatest of all seeds is
- * reported. Every other value counts how often something took effect, and seeds are added up. A count of 0 means that
- * this part of the fault did not take effect. What a seed did not choose has no name.
+ * The results of a seed by name, such as `{ kills: 2, 'away s': 6.1 }`. Of names with a unit (` ms`, ` s`, ` MiB`) the
+ * greatest is reported. All others are counts and added up; 0 means that this part of the fault did not take effect.
  */
 export type Reached = Readonly<Record<string, number>>;
 
@@ -15,7 +12,6 @@ export function hasStruck(reached: Reached): boolean {
   return counts.length > 0 && counts.every(([, count]) => count > 0);
 }
 
-/** The results of two seeds together. */
 export function addReached(one: Reached, other: Reached): Reached {
   const sum = { ...one };
   for (const [name, value] of Object.entries(other)) {
@@ -25,15 +21,12 @@ export function addReached(one: Reached, other: Reached): Reached {
   return sum;
 }
 
-/** Counts equal names. */
 export function tally(names: readonly string[]): Reached {
   return names.reduce<Reached>((sum, name) => addReached(sum, { [name]: 1 }), {});
 }
 
-/** Seconds, to the tenth. */
 export const toSeconds = (ms: number): number => Math.round(ms / 100) / 10;
 
-/** One cell of a table. */
 export function toText(reached: Reached): string {
   const texts = Object.entries(reached).map(([name, value]) => {
     const { what, unit } = MEASURE.exec(name)?.groups ?? {};

@@ -1,29 +1,22 @@
 import { toTable as formatTable } from '../../measure.ts';
 import { addReached, hasStruck, type Reached, toText } from './reached.ts';
 
-/** A seed that does not count as done, and the reason. */
 interface Exception {
   readonly seed: number;
   readonly text: string;
 }
 
-/** Results of one fault. */
 export interface Row {
   readonly fault: number;
   readonly tried: string;
-  /** Number of seeds to try. */
   readonly requested: number;
-  /**
-   * Number of seeds in which the fault took effect and all promises held. All numbers below, except the last two, are
-   * about these seeds.
-   */
+  /** Number of seeds in which the fault took effect and all promises held. The next five are about these seeds. */
   done: number;
   reached: Reached;
   sent: number;
   acknowledged: number;
   published: number;
   rows: number;
-  /** In seeds that failed. */
   lost: number;
   doubled: number;
   /** Seeds in which all promises held but the fault did not take effect. They prove nothing. */
@@ -31,31 +24,30 @@ export interface Row {
   readonly failures: Exception[];
 }
 
-/** Final counts of one seed. */
+export interface FaultTrial {
+  readonly row: Row;
+  trySeed(seed: number): Promise<string>;
+  close(): Promise<void>;
+}
+
 export type SeedEnd = Pick<Row, 'reached' | 'sent' | 'acknowledged' | 'published' | 'rows'>;
 
 /** Thrown when an acknowledged message is missing, or something is stored twice. */
 export class BrokenPromise extends Error {
   override readonly name = 'BrokenPromise';
-  readonly lost: number;
-  readonly doubled: number;
+  readonly counts: { lost: number; doubled: number };
   constructor(text: string, counts: { lost: number; doubled: number }) {
     super(text);
-    this.lost = counts.lost;
-    this.doubled = counts.doubled;
+    this.counts = counts;
   }
 }
 
-/** A row before the first seed. */
 export function createRow({ fault, tried }: Pick<Row, 'fault' | 'tried'>, requested: number): Row {
   const counts = { sent: 0, acknowledged: 0, published: 0, rows: 0, lost: 0, doubled: 0 };
   return { fault, tried, requested, done: 0, reached: {}, ...counts, notReached: [], failures: [] };
 }
 
-/**
- * Notes a seed in which all promises held: as done when the fault took effect, else as not reached.
- * @returns its results in text
- */
+/** Notes a seed in which all promises held: as done when the fault took effect, else as not reached. */
 export function addSeed(row: Row, seed: number, end: SeedEnd): string {
   const text = toText(end.reached);
   if (!hasStruck(end.reached)) {
@@ -64,20 +56,29 @@ export function addSeed(row: Row, seed: number, end: SeedEnd): string {
   }
   row.done += 1;
   row.reached = addReached(row.reached, end.reached);
-  row.sent += end.sent;
-  row.acknowledged += end.acknowledged;
-  row.published += end.published;
-  row.rows += end.rows;
+  for (const name of ['sent', 'acknowledged', 'published', 'rows'] as const) row[name] += end[name];
   return `done: ${text}`;
 }
 
-/** Notes a failed seed, with what was lost or doubled if that was counted. */
 export function addFailure(row: Row, seed: number, error: unknown): void {
   row.failures.push({ seed, text: error instanceof Error ? error.message : String(error) });
   const broken = error instanceof Error && error.cause instanceof BrokenPromise ? error.cause : error;
   if (!(broken instanceof BrokenPromise)) return;
-  row.lost += broken.lost;
-  row.doubled += broken.doubled;
+  row.lost += broken.counts.lost;
+  row.doubled += broken.counts.doubled;
+}
+
+/** Tries a seed of a fault. @param run returns what took effect, and throws when a promise is broken */
+export async function tryAlone(row: Row, seed: number, run: () => Promise<SeedEnd>): Promise<string> {
+  try {
+    return addSeed(row, seed, await run());
+  } catch (error) {
+    addFailure(row, seed, error);
+    const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
+    // The error of a trial names the fault and the seed itself.
+    if (error instanceof Error && error.message.startsWith('fault ')) return error.message;
+    return `fault ${row.fault}, FAULT_SEED=${seed} (${row.tried}): ${text}`;
+  }
 }
 
 const begunOf = ({ done, notReached, failures }: Row) => done + notReached.length + failures.length;

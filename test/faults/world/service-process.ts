@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync, mkdirSync, openSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { CHECKOUT } from '@playline/infra/paths';
+import { CHECKOUT } from '@playline/infra/local';
 import { bareEnvironment } from '@playline/testkit';
 import { type ServiceEntry, serviceOf } from '../../../infra/local/services.ts';
 import { waitFor } from './wait.ts';
@@ -9,27 +9,7 @@ import { waitFor } from './wait.ts';
 export type ServiceName = 'gateway' | 'identity-linker' | 'event-writer' | 'eraser';
 
 /** One process of a service, controlled by signals. */
-export interface ServiceProcess {
-  readonly service: ServiceName;
-  /** Unique among the processes of the world. It is also the name of its log. */
-  readonly name: string;
-  readonly pid: number;
-  /** Address of its public listener; '' for a service that has none. */
-  readonly url: string;
-  readonly adminUrl: string;
-  readonly logFile: string;
-  readonly isAlive: boolean;
-  /** Exit code, or the signal that ended it. */
-  readonly exited: Promise<number | NodeJS.Signals>;
-  signal(signal: NodeJS.Signals): void;
-  /** Resident memory in bytes, as the kernel counts it. */
-  residentBytes(): number;
-  isReady(): Promise<boolean>;
-  /** @throws Error with the end of its log when it exits or takes too long */
-  whenReady(maxMs?: number): Promise<void>;
-  /** Sends SIGTERM, and SIGKILL when that has no effect. Resolves when it has ended. */
-  close(): Promise<void>;
-}
+export type ServiceProcess = Awaited<ReturnType<typeof openServiceProcess>>;
 
 export interface ServiceStart {
   service: ServiceName;
@@ -37,25 +17,17 @@ export interface ServiceStart {
   /** Its whole environment, except for PATH and its ports. */
   environment: Record<string, string>;
   logFile: string;
-  /** Ports of its public listener, if it has one, and of its admin listener. */
   ports: { http: number; admin: number };
 }
 
 /** A service allows itself 25 s to drain. */
 const CLOSE_MAX_MS = 28_000;
-/** A process starts in a second on an idle machine. This is for a busy one. */
 const READY_MAX_MS = 90_000;
-const LOG_CHARACTERS_MAX = 2_000;
 /** Children to kill when this process ends for any reason. */
 const running = new Set<ChildProcess>();
 process.on('exit', () => {
   for (const child of running) child.kill('SIGKILL');
 });
-
-/** The last lines of a process's log. */
-export function endOf(logFile: string): string {
-  return readFileSync(logFile, 'utf8').slice(-LOG_CHARACTERS_MAX);
-}
 
 function spawnLogged({ service, environment, logFile }: ServiceStart, ports: Record<string, string>): ChildProcess {
   mkdirSync(dirname(logFile), { recursive: true });
@@ -63,33 +35,20 @@ function spawnLogged({ service, environment, logFile }: ServiceStart, ports: Rec
   // With the same options of Node and of the allocator as in a stack, so that the same process is tested.
   const entry: ServiceEntry = serviceOf(service);
   const own = { ...bareEnvironment(), ADMIN_HOST: '127.0.0.1', HTTP_HOST: '127.0.0.1' };
-  const child = spawn(
-    process.execPath,
-    [...(entry.nodeOptions ?? []), join(CHECKOUT, 'services', service, 'src', 'main.ts')],
-    {
-      cwd: CHECKOUT,
-      env: { ...own, ...entry.environment, ...environment, ...ports },
-      stdio: ['ignore', log, log],
-    },
-  );
+  const env = { ...own, ...entry.environment, ...environment, ...ports };
+  const args = [...(entry.nodeOptions ?? []), join(CHECKOUT, 'services', service, 'src', 'main.ts')];
+  const child = spawn(process.execPath, args, { cwd: CHECKOUT, env, stdio: ['ignore', log, log] });
   closeSync(log);
   running.add(child);
   return child;
 }
 
-async function answers(url: string): Promise<boolean> {
-  const response = await fetch(url, { headers: { connection: 'close' }, signal: AbortSignal.timeout(3_000) });
-  await response.arrayBuffer();
-  return response.ok;
-}
-
 /** Starts a process. It exists immediately, and is ready when `whenReady` resolves. */
-export async function openServiceProcess(start: ServiceStart): Promise<ServiceProcess> {
-  const { service, name, logFile } = start;
-  const { http, admin } = start.ports;
+export async function openServiceProcess(start: ServiceStart) {
+  const { service, name, logFile, ports } = start;
+  const { http, admin } = ports;
   const child = spawnLogged(start, { HTTP_PORT: String(http), ADMIN_PORT: String(admin) });
-  const { pid } = child;
-  if (pid === undefined) throw new Error(`${name} could not be started`);
+  if (child.pid === undefined) throw new Error(`${name} could not be started`);
   const exited = new Promise<number | NodeJS.Signals>((resolve) =>
     child.once('exit', (code, signal) => {
       running.delete(child);
@@ -97,25 +56,36 @@ export async function openServiceProcess(start: ServiceStart): Promise<ServicePr
     }),
   );
   const adminUrl = `http://127.0.0.1:${admin}`;
-  const isReady = () => answers(`${adminUrl}/readyz`).catch(() => false);
+  const isReady = async () => {
+    try {
+      const init = { headers: { connection: 'close' }, signal: AbortSignal.timeout(3_000) };
+      const response = await fetch(`${adminUrl}/readyz`, init);
+      await response.arrayBuffer();
+      return response.ok;
+    } catch {
+      return false;
+    }
+  };
   return {
     service,
     name,
-    pid,
     url: service === 'gateway' ? `http://127.0.0.1:${http}` : '',
     adminUrl,
     logFile,
     exited,
-    get isAlive() {
+    get isAlive(): boolean {
       return running.has(child);
     },
-    signal: (signal) => void child.kill(signal),
-    residentBytes: () => residentBytesOf(pid),
+    signal: (signal: NodeJS.Signals) => void child.kill(signal),
+    residentBytes: () => Number(/^VmRSS:\s+(\d+) kB$/m.exec(statusOf(child.pid!))?.[1]) * 1024,
     isReady,
-    whenReady: async (maxMs = READY_MAX_MS) => {
-      await waitFor(`${name} is ready`, async () => (await isReady()) || !running.has(child), maxMs);
-      if (!running.has(child)) throw new Error(`${name} ended (${await exited}):\n${endOf(logFile)}`);
+    /** @throws Error with the end of its log when it exits or takes too long */
+    whenReady: async () => {
+      await waitFor(`${name} is ready`, async () => (await isReady()) || !running.has(child), READY_MAX_MS);
+      if (!running.has(child))
+        throw new Error(`${name} ended (${await exited}):\n${readFileSync(logFile, 'utf8').slice(-2_000)}`);
     },
+    /** Sends SIGTERM, and SIGKILL when that has no effect. Resolves when it has ended. */
     close: async () => {
       if (!running.has(child)) return;
       child.kill('SIGTERM');
@@ -127,10 +97,6 @@ export async function openServiceProcess(start: ServiceStart): Promise<ServicePr
   };
 }
 
-function residentBytesOf(pid: number): number {
-  const [, kib] = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];
-  return Number(kib) * 1024;
-}
+const statusOf = (pid: number) => readFileSync(`/proc/${pid}/status`, 'utf8');
 
-/** Whether the kernel reports the process as stopped. */
-export const isStopped = (pid: number): boolean => /^State:\s+T/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));
+export const isStopped = (pid: number): boolean => /^State:\s+T/m.test(statusOf(pid));

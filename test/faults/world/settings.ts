@@ -5,10 +5,6 @@ import type { Deployment } from './deployment.ts';
 import type { ServiceName } from './service-process.ts';
 import type { Wires } from './wires.ts';
 
-/** Short, so that a killed or frozen member is replaced soon, but long enough for heartbeats on a busy machine. */
-const SESSION_TIMEOUT_MS = 2_000;
-/** Makes many small blocks, so that a fault often hits between intent, insert and commit. */
-const BLOCK_AGE_MAX_MS = 100;
 /** The same in every process of a world, because identity keys must agree. */
 const PEPPER = randomBytes(32).toString('hex');
 
@@ -19,7 +15,7 @@ export function environmentOf(
 ): Record<string, string> {
   const through = (address: string, port: number) => address.replace(/:\d+(?=\/|$)/, `:${port}`);
   const { engine, topicPrefix } = deployment;
-  const environment: Record<string, string> = {
+  return {
     LOG_LEVEL: 'info',
     KAFKA_BROKERS: stack.kafkaFront === null ? stack.file.kafka.join(',') : `127.0.0.1:${wires.kafka.port}`,
     SCHEMA_REGISTRY_URL: through(stack.file.registry, wires.registry.port),
@@ -31,16 +27,16 @@ export function environmentOf(
     IDENTITY_PEPPER: PEPPER,
     TOPIC_PREFIX: topicPrefix,
     CONSUMER_GROUP: groupOf(service, deployment),
-    SESSION_TIMEOUT_MS: String(SESSION_TIMEOUT_MS),
-    BLOCK_AGE_MAX_MS: String(BLOCK_AGE_MAX_MS),
+    // A killed or frozen member is replaced soon, but heartbeats arrive in time on a busy machine.
+    SESSION_TIMEOUT_MS: '2000',
+    // Many small blocks, so that a fault often hits between intent, insert and commit.
+    BLOCK_AGE_MAX_MS: '100',
     ...SMALL_BLOCKS,
     KAFKAJS_NO_PARTITIONER_WARNING: '1',
     // Rate limits have their own tests. Here they would only hide the effect of store faults.
     RATE_LIMIT_MESSAGES_PER_S: '200000',
     RATE_LIMIT_BURST: '10000000',
   };
-  return environment;
 }
 
-/** Consumer group of a service. A new deployment has new groups, so it begins at the beginning. */
 export const groupOf = (service: ServiceName, deployment: Deployment): string => `${deployment.topicPrefix}${service}`;

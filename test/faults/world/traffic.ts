@@ -4,7 +4,7 @@ import { createRandom, type Random } from '@playline/testkit/random';
 import { type Batch, createTraffic } from '../../simulate/game/traffic.ts';
 import { toMessageId } from '../../simulate/run.ts';
 import type { Ledger } from './ledger.ts';
-import { type Attempt, post } from './post.ts';
+import { post } from './post.ts';
 import type { ServiceProcess } from './service-process.ts';
 import { waitFor } from './wait.ts';
 
@@ -14,39 +14,23 @@ export interface TrafficOptions {
   key: string;
   /** Gateways to send to. Some may be down, because a client cannot know. */
   gateways: readonly Pick<ServiceProcess, 'url'>[];
-  /** Number of clients. Each sends one batch after another. */
   clients?: number;
   batchMax?: number;
   /** Length of the longest filler of an event; by default it has none. */
   fillMax?: number;
-  /** Longest pause of a client between two batches. */
   restMaxMs?: number;
-}
-
-/** Clients that send batches until they are stopped. Each batch is resent until a 2xx. */
-export interface Traffic {
-  /** Resolves when this many more batches have been acknowledged. */
-  flows(batches: number, maxMs?: number): Promise<void>;
-  /** Sends to these gateways from the next attempt on. */
-  redirect(gateways: readonly Pick<ServiceProcess, 'url'>[]): void;
-  /** Sends no further batch. Resolves when every batch in flight is acknowledged. @throws Error when one is not */
-  close(maxMs?: number): Promise<void>;
-  /** Stops immediately, also with batches in flight. For a trial that has failed. */
-  abort(): void;
 }
 
 /** Few, so that the same identities recur on all partitions. */
 const PLAYERS = 40;
-/** Short enough for a test, but no flood. */
-const RESEND_MIN_MS = 50;
-const RESEND_MAX_MS = 200;
 /** A killed broker takes up to fifteen seconds to come back, and longer on a busy machine. */
 const CLOSE_MAX_MS = 90_000;
 
 /** Statuses after which clients resend the same ids. 0 means no answer. */
 const isResent = (status: number) => status === 0 || status === 429 || status >= 500;
 
-class RunningTraffic implements Traffic {
+/** Clients that send batches until they are stopped. Each batch is resent until a 2xx. */
+export class Traffic {
   readonly #options: TrafficOptions;
   readonly #agent = new Agent({ keepAlive: true });
   readonly #clients: Promise<void>[];
@@ -72,8 +56,8 @@ class RunningTraffic implements Traffic {
     const { batchMax = 12, restMaxMs = 60, fillMax = 0, ledger } = this.#options;
     const random = createRandom(seed);
     const run = { ...ledger.run, seed };
-    const players = { players: PLAYERS, brokenShare: 0, batchMax, fillMax };
-    const traffic = createTraffic({ run, ledger: ledger.outcomes, ...players });
+    const game = { run, ledger: ledger.outcomes, players: PLAYERS, brokenShare: 0, batchMax, fillMax };
+    const traffic = createTraffic(game);
     while (!this.#stopping) {
       await this.#deliver(traffic.next(Date.now()), random);
       await delay(random.integer(0, restMaxMs));
@@ -85,7 +69,7 @@ class RunningTraffic implements Traffic {
     for (const { sequence } of sound) ledger.outcomes.set(sequence, 'unknown');
     const ids = sound.map(({ sequence }) => toMessageId(ledger.run, sequence));
     for (;;) {
-      const attempt: Attempt = await post({ url: random.pick(this.#gateways).url, key, body, agent: this.#agent });
+      const attempt = await post({ url: random.pick(this.#gateways).url, key, body, agent: this.#agent });
       ledger.note(ids, attempt);
       if (this.#aborted) return;
       if (!isResent(attempt.status)) {
@@ -93,44 +77,36 @@ class RunningTraffic implements Traffic {
         this.#acknowledged += 1;
         return;
       }
-      await delay(random.integer(RESEND_MIN_MS, RESEND_MAX_MS));
+      await delay(random.integer(50, 200));
     }
   }
 
-  #check(): void {
-    if (this.#fault !== null) throw this.#fault;
-  }
-
-  async flows(batches: number, maxMs = CLOSE_MAX_MS): Promise<void> {
+  /** Resolves when this many more batches have been acknowledged. */
+  async flows(batches: number): Promise<void> {
     const goal = this.#acknowledged + batches;
-    await waitFor(
-      `${batches} more batches are acknowledged`,
-      () => this.#fault !== null || this.#acknowledged >= goal,
-      maxMs,
-    );
-    this.#check();
+    const isDone = () => this.#fault !== null || this.#acknowledged >= goal;
+    await waitFor(`${batches} more batches are acknowledged`, isDone);
+    if (this.#fault !== null) throw this.#fault;
   }
 
   redirect(gateways: TrafficOptions['gateways']): void {
     this.#gateways = gateways;
   }
 
+  /** Stops immediately, also with batches in flight. For a trial that has failed. */
   abort(): void {
     this.#stopping = true;
     this.#aborted = true;
     this.#agent.destroy();
   }
 
-  async close(maxMs = CLOSE_MAX_MS): Promise<void> {
+  /** Sends no further batch. Resolves when every batch in flight is acknowledged. @throws Error when one is not */
+  async close(): Promise<void> {
     this.#stopping = true;
-    const late = delay(maxMs, 'late', { ref: false });
+    const late = delay(CLOSE_MAX_MS, 'late', { ref: false });
     const end = await Promise.race([Promise.all(this.#clients), late]);
     this.#agent.destroy();
-    this.#check();
-    if (end === 'late') throw new Error(`batches were still not acknowledged after ${maxMs} ms`);
+    if (this.#fault !== null) throw this.#fault;
+    if (end === 'late') throw new Error(`batches were still not acknowledged after ${CLOSE_MAX_MS} ms`);
   }
-}
-
-export function openTraffic(options: TrafficOptions): Traffic {
-  return new RunningTraffic(options);
 }

@@ -1,55 +1,27 @@
 import { TOPICS } from '@playline/contracts';
-import { createRandom, type Random } from '@playline/testkit/random';
+import { createRandom } from '@playline/testkit/random';
 import { query } from './clickhouse.ts';
 import { checkEnd, endsOf } from './end-check.ts';
-import { createLedger, type Ledger } from './ledger.ts';
+import { createLedger } from './ledger.ts';
 import type { Reached } from './reached.ts';
 import type { SeedEnd } from './report.ts';
 import type { ServiceName, ServiceProcess } from './service-process.ts';
-import { openTraffic, type Traffic, type TrafficOptions } from './traffic.ts';
+import { Traffic, type TrafficOptions } from './traffic.ts';
 import type { Crew, World } from './world.ts';
 
-/** One run of one scenario with one seed. */
-export interface Trial {
-  readonly world: World;
-  readonly seed: number;
-  /** Chooses the moments of faults. The traffic has separate generators with the same seed. */
-  readonly random: Random;
-  readonly ledger: Ledger;
-  readonly environmentId: string;
-  /** Publishable key of the environment. */
-  readonly key: string;
-  /** The processes when the trial began. */
-  readonly crew: readonly ServiceProcess[];
-  /** Starts a further process, waits until it is ready, and ends it with the trial. */
-  start(service: ServiceName, settings?: Record<string, string>): Promise<ServiceProcess>;
-  /** Starts a further process without waiting until it is ready. */
-  launch(service: ServiceName, settings?: Record<string, string>): Promise<ServiceProcess>;
-  /** Opens traffic to these gateways from the trial's seed. A second call sends other messages. */
-  openTraffic(gateways: readonly ServiceProcess[], options?: Partial<TrafficOptions>): Traffic;
-}
+export type Trial = Awaited<ReturnType<typeof openTrial>>;
 
-/** A fault that the pipeline must survive. */
 export interface Scenario {
-  /** Its number in the list of faults. */
   readonly fault: number;
   /** The guarantee, as a sentence. */
   readonly title: string;
-  /** The fault in short, for the table. */
   readonly tried: string;
-  /** Number of brokers that it needs; default: one. */
   readonly brokers?: number;
   /** Number of processes of the consuming services; default: one each. */
   readonly crew?: Crew;
-  /**
-   * True when the log is replaced. Rows of the old log then have offsets of the new one, so rows cannot be compared
-   * with the log.
-   */
+  /** True when the log is replaced, so that offsets of rows cannot be compared with the log. */
   readonly replacesLog?: true;
-  /**
-   * Causes the fault. Repairs what it broke and ends its traffic. The caller runs the end check.
-   * @returns the results. A count of 0 means that the fault did not take effect
-   */
+  /** Causes the fault, repairs what it broke and ends its traffic. @returns what took effect; a 0: it did not */
   run(trial: Trial): Promise<Reached>;
 }
 
@@ -58,14 +30,11 @@ const CREW: Crew = { linkers: 1, writers: 1 };
 const SEED_STEP = 1_000_003;
 let trials = 0;
 
-/**
- * Runs a scenario with a seed and checks the end state.
- * @throws Error naming the seed. The deployment may then be damaged; see `World.renew`
- */
+/** Runs a scenario and checks the end state. @throws Error naming the seed; the deployment may then be damaged */
 export async function runTrial(world: World, scenario: Scenario, seed: number): Promise<SeedEnd> {
   const opened: Opened = { processes: [], traffics: [] };
   try {
-    const trial = await openTrial(world, { scenario, seed, opened });
+    const trial = await openTrial(world, seed, { crew: scenario.crew ?? CREW, opened });
     const from = await endsOf(world, TOPICS.messages.name);
     // Without merges, raw rows can be compared with the log, because copies stay.
     await query(world.deployment.engine, 'SYSTEM STOP MERGES events');
@@ -85,17 +54,14 @@ export async function runTrial(world: World, scenario: Scenario, seed: number): 
   }
 }
 
-/** What a trial has opened and must close. */
 interface Opened {
   readonly processes: ServiceProcess[];
   readonly traffics: Traffic[];
 }
 
-async function openTrial(
-  world: World,
-  { scenario, seed, opened }: { scenario: Scenario; seed: number; opened: Opened },
-): Promise<Trial> {
-  const crew = await world.setCrew(scenario.crew ?? CREW);
+/** Opens a run of one scenario with one seed. @param opened what the caller closes */
+async function openTrial(world: World, seed: number, { crew: wanted, opened }: { crew: Crew; opened: Opened }) {
+  const crew = await world.setCrew(wanted);
   const environmentId = `test-faults-${++trials}`;
   const key = await world.deployment.addEnvironment(environmentId);
   const ledger = createLedger(seed);
@@ -107,25 +73,23 @@ async function openTrial(
   return {
     world,
     seed,
+    /** Chooses the moments of faults. The traffic has separate generators with the same seed. */
     random: createRandom(seed),
     ledger,
     environmentId,
     key,
     crew,
     launch,
-    start: async (service, settings) => {
+    /** Starts a further process, waits until it is ready, and ends it with the trial. */
+    start: async (service: ServiceName, settings?: Record<string, string>) => {
       const child = await launch(service, settings);
       await child.whenReady();
       return child;
     },
-    openTraffic: (gateways, options = {}) => {
-      const traffic = openTraffic({
-        seed: seed + SEED_STEP * opened.traffics.length,
-        ledger,
-        key,
-        gateways,
-        ...options,
-      });
+    /** Opens traffic to these gateways from the trial's seed. A second call sends other messages. */
+    openTraffic: (gateways: readonly ServiceProcess[], options: Partial<TrafficOptions> = {}) => {
+      const own = seed + SEED_STEP * opened.traffics.length;
+      const traffic = new Traffic({ seed: own, ledger, key, gateways, ...options });
       opened.traffics.push(traffic);
       return traffic;
     },

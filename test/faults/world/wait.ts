@@ -1,12 +1,8 @@
 import { until } from '@playline/testkit';
 
-/** Longer than elsewhere, because a trial runs many processes on a possibly busy machine. */
 const WAIT_MAX_MS = 90_000;
 
-/**
- * Waits until a condition returns a truthy value, and returns that. Like `until`, with a longer default.
- * @throws Error with `what` and the last error when `maxMs` is over
- */
+/** Like `until`, with a longer default. */
 export function waitFor<T>(
   what: string,
   condition: () => Promise<T> | T,

@@ -1,6 +1,5 @@
 import { once } from 'node:events';
 import { connect, createServer, type Server, type Socket } from 'node:net';
-import { createRequestWatch, type RequestWatch } from './request-watch.ts';
 
 /**
  * - open: everything passes
@@ -9,24 +8,6 @@ import { createRequestWatch, type RequestWatch } from './request-watch.ts';
  * - hold-answers: requests reach the store, but no answer passes until another mode is set
  */
 export type WireMode = 'open' | 'refuse' | 'freeze' | 'hold-answers';
-
-/** A TCP proxy between the services and one store. Loopback only. */
-export interface Wire {
-  /** Where the services connect. */
-  readonly port: number;
-  readonly mode: WireMode;
-  set(mode: WireMode): Promise<void>;
-  /** Resets all existing connections; new ones are accepted. */
-  cut(): void;
-  /** Resolves when matching bytes have been passed to the store. They are matched as latin1, percent-decoded. */
-  sees(match: RegExp): Promise<void>;
-  /**
-   * Passes the next matching HTTP request on, drops the whole answer and resets the connection: the work is done, but
-   * the client gets no answer. Resolves when that has happened.
-   */
-  loseAnswer(match: RegExp): Promise<void>;
-  close(): Promise<void>;
-}
 
 /** One direction of one connection. */
 interface Pipe {
@@ -41,14 +22,43 @@ interface Pair {
   /** Towards the store. */
   up: Pipe;
   down: Pipe;
-  watch: RequestWatch;
+  /** Present while the answer is dropped: what was dropped until now. */
+  lost?: string;
+  onLost(): void;
+}
+
+/** Long enough for the longest statement of the services with its settings. */
+const HEAD_BYTES_MAX = 64 * 1024;
+const CHUNKED_END = '0\r\n\r\n';
+
+/** A chunk as text to match. The first line of an HTTP request has the statement, percent-encoded. */
+function textOf(chunk: Buffer): string {
+  const text = chunk.subarray(0, HEAD_BYTES_MAX).toString('latin1');
+  if (!text.startsWith('POST ') && !text.startsWith('GET ')) return text;
+  const line = text.split('\r\n', 1)[0]!;
+  try {
+    return decodeURIComponent(line.replaceAll('+', ' '));
+  } catch {
+    return line;
+  }
+}
+
+/** Whether an HTTP/1.1 answer is complete. */
+function isWholeAnswer(text: string): boolean {
+  const split = text.indexOf('\r\n\r\n');
+  if (split < 0) return false;
+  const body = text.slice(split + 4);
+  const length = /\r\ncontent-length: *(\d+)/.exec(text.slice(0, split).toLowerCase())?.[1];
+  if (length !== undefined) return body.length >= Number(length);
+  return body === CHUNKED_END || body.endsWith(`\r\n${CHUNKED_END}`);
 }
 
 const flow = (pipe: Pipe) => (pipe.held || pipe.full ? pipe.from.pause() : pipe.from.resume());
 
-function pump(pipe: Pipe, to: Socket, onChunk: (chunk: Buffer) => boolean): void {
+/** @param passes called with each chunk; false drops it */
+function pump(pipe: Pipe, to: Socket, passes: (chunk: Buffer) => boolean): void {
   pipe.from.on('data', (chunk) => {
-    if (!onChunk(chunk)) return;
+    if (!passes(chunk)) return;
     pipe.full = !to.write(chunk);
     if (pipe.full) flow(pipe);
   });
@@ -59,12 +69,13 @@ function pump(pipe: Pipe, to: Socket, onChunk: (chunk: Buffer) => boolean): void
   pipe.from.on('end', () => to.end());
 }
 
-class LoopbackWire implements Wire {
+/** A TCP proxy between the services and one store. Loopback only. */
+export class Wire {
   readonly port: number;
-  mode: WireMode = 'open';
   readonly #targetPort: () => number;
   readonly #pairs = new Set<Pair>();
   readonly #watches = new Set<{ match: RegExp; seen: () => void; loses: boolean }>();
+  #mode: WireMode = 'open';
   #server: Server | null = null;
 
   constructor(port: number, targetPort: () => number) {
@@ -72,7 +83,7 @@ class LoopbackWire implements Wire {
     this.#targetPort = targetPort;
   }
 
-  async listen(): Promise<void> {
+  async #listen(): Promise<void> {
     const server = createServer({ allowHalfOpen: true }, (near) => this.#accept(near));
     server.listen(this.port, '127.0.0.1');
     await once(server, 'listening');
@@ -83,25 +94,27 @@ class LoopbackWire implements Wire {
     const far = connect({ port: this.#targetPort(), host: '127.0.0.1', allowHalfOpen: true, noDelay: true });
     near.setNoDelay(true);
     const pipe = (from: Socket): Pipe => ({ from, held: false, full: false });
-    const pair: Pair = { near, far, up: pipe(near), down: pipe(far), watch: createRequestWatch() };
+    const pair: Pair = { near, far, up: pipe(near), down: pipe(far), onLost: () => {} };
     this.#pairs.add(pair);
-    const end = (other: Socket) => {
-      this.#pairs.delete(pair);
-      other.destroy();
-    };
-    for (const [socket, other] of [
-      [near, far],
-      [far, near],
-    ] as const)
-      socket.on('error', () => {}).on('close', () => end(other));
+    const end = (socket: Socket, other: Socket) =>
+      socket
+        .on('error', () => {})
+        .on('close', () => {
+          this.#pairs.delete(pair);
+          other.destroy();
+        });
+    end(near, far);
+    end(far, near);
     pump(pair.up, far, (chunk) => {
       this.#inspect(pair, chunk);
       return true;
     });
     pump(pair.down, near, (chunk) => {
-      if (!pair.watch.isLosing) return true;
-      pair.watch.swallow(chunk);
-      if (pair.watch.isLost) near.resetAndDestroy();
+      if (pair.lost === undefined) return true;
+      const wasWhole = isWholeAnswer(pair.lost);
+      pair.lost += chunk.toString('latin1');
+      if (isWholeAnswer(pair.lost)) near.resetAndDestroy();
+      if (isWholeAnswer(pair.lost) && !wasWhole) pair.onLost();
       return false;
     });
     this.#hold(pair);
@@ -109,50 +122,51 @@ class LoopbackWire implements Wire {
 
   #inspect(pair: Pair, chunk: Buffer): void {
     if (this.#watches.size === 0) return;
-    const text = pair.watch.textOf(chunk);
+    const text = textOf(chunk);
     for (const watch of this.#watches) {
       if (!watch.match.test(text)) continue;
       this.#watches.delete(watch);
-      if (watch.loses) pair.watch.lose(watch.seen);
+      if (watch.loses) Object.assign(pair, { lost: '', onLost: watch.seen });
       else setImmediate(watch.seen);
     }
   }
 
   #hold(pair: Pair): void {
-    pair.up.held = this.mode === 'freeze';
-    pair.down.held = this.mode !== 'open';
+    pair.up.held = this.#mode === 'freeze';
+    pair.down.held = this.#mode !== 'open';
     flow(pair.up);
     flow(pair.down);
   }
 
   async set(mode: WireMode): Promise<void> {
-    this.mode = mode;
+    this.#mode = mode;
     if (mode === 'refuse') {
-      this.cut();
+      for (const { near, far } of this.#pairs) {
+        near.resetAndDestroy();
+        far.resetAndDestroy();
+      }
       const server = this.#server;
       this.#server = null;
       if (server !== null) await new Promise((done) => server.close(done));
       return;
     }
     for (const pair of this.#pairs) this.#hold(pair);
-    if (this.#server === null) await this.listen();
-  }
-
-  cut(): void {
-    for (const { near, far } of this.#pairs) {
-      near.resetAndDestroy();
-      far.resetAndDestroy();
-    }
+    if (this.#server === null) await this.#listen();
   }
 
   #watch(match: RegExp, loses: boolean): Promise<void> {
     return new Promise((seen) => void this.#watches.add({ match, seen, loses }));
   }
 
+  /** Resolves when matching bytes have been passed to the store. They are matched as latin1, percent-decoded. */
   sees(match: RegExp): Promise<void> {
     return this.#watch(match, false);
   }
 
+  /**
+   * Passes the next matching HTTP request on, drops the whole answer and resets the connection: the work is done, but
+   * the client gets no answer. Resolves when that has happened.
+   */
   loseAnswer(match: RegExp): Promise<void> {
     return this.#watch(match, true);
   }
@@ -167,7 +181,7 @@ class LoopbackWire implements Wire {
  * @param targetPort returns the store's port on loopback; called for each connection
  */
 export async function openWire(port: number, targetPort: () => number): Promise<Wire> {
-  const wire = new LoopbackWire(port, targetPort);
-  await wire.listen();
+  const wire = new Wire(port, targetPort);
+  await wire.set('open');
   return wire;
 }

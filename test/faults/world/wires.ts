@@ -1,35 +1,26 @@
 import type { PortPool } from './port-pool.ts';
 import { openWire, type Wire } from './wire.ts';
 
+const STORES = ['kafka', 'redis', 'clickhouse', 'registry'] as const;
+export type Store = (typeof STORES)[number];
+
 /** A wire before each store. */
-export interface Wires {
-  readonly kafka: Wire;
-  readonly redis: Wire;
-  readonly clickhouse: Wire;
-  readonly registry: Wire;
+export interface Wires extends Readonly<Record<Store, Wire>> {
   /** Sets every wire to `open`. */
   openAll(): Promise<void>;
   close(): Promise<void>;
 }
 
-export type Store = 'kafka' | 'redis' | 'clickhouse' | 'registry';
-
 /** @param portOf returns the port of a store; called for each connection, so the wires may exist first */
 export async function openWires(pool: PortPool, portOf: (store: Store) => number): Promise<Wires> {
-  const open = (store: Store) => openWire(pool.take(), () => portOf(store));
-  const [kafka, redis, clickhouse, registry] = await Promise.all([
-    open('kafka'),
-    open('redis'),
-    open('clickhouse'),
-    open('registry'),
-  ]);
-  const all = [kafka, redis, clickhouse, registry];
+  const opened = await Promise.all(
+    STORES.map(async (store) => [store, await openWire(pool.take(), () => portOf(store))] as const),
+  );
+  const onAll = async (action: (wire: Wire) => Promise<void>) =>
+    void (await Promise.all(opened.map(([, wire]) => action(wire))));
   return {
-    kafka,
-    redis,
-    clickhouse,
-    registry,
-    openAll: async () => void (await Promise.all(all.map((wire) => wire.set('open')))),
-    close: async () => void (await Promise.all(all.map((wire) => wire.close()))),
+    ...(Object.fromEntries(opened) as Record<Store, Wire>),
+    openAll: () => onAll((wire) => wire.set('open')),
+    close: () => onAll((wire) => wire.close()),
   };
 }

@@ -1,7 +1,6 @@
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Stack, stackPathsOf, startStack, sweepStacks } from '@playline/infra/local';
-import type { LogReader } from '@playline/stream';
 import { openLogReader } from '@playline/stream/kafka';
 import { type Deployment, type MakeTables, openDeployment } from './deployment.ts';
 import { openPortPool, type PortPool } from './port-pool.ts';
@@ -10,37 +9,9 @@ import { environmentOf, groupOf } from './settings.ts';
 import { waitFor } from './wait.ts';
 import { openWires, type Store, type Wires } from './wires.ts';
 
-/** Number of processes of each consuming service, besides those that a trial starts itself. */
 export interface Crew {
   linkers: number;
   writers: number;
-}
-
-/** Separate real stores, each behind a wire, and processes of services. */
-export interface World {
-  readonly stack: Stack;
-  readonly wires: Wires;
-  /** The current one; `renew` creates another. */
-  readonly deployment: Deployment;
-  /** Reads the log directly from the broker, not through the wire. */
-  readonly log: LogReader;
-  readonly folder: string;
-  /** Starts a process of a service. The caller closes it; at the latest the world does. */
-  start(service: ServiceName, settings?: Record<string, string>): Promise<ServiceProcess>;
-  /**
-   * Sets the number of processes of the crew: starts missing or dead ones, ends surplus ones. Resolves when all are
-   * ready.
-   */
-  setCrew(crew: Crew): Promise<readonly ServiceProcess[]>;
-  /** Consumer group of a service. */
-  groupOf(service: ServiceName): string;
-  /** Process id of a store. Waits for it while the stack restarts it. */
-  storePid(store: Store): Promise<number>;
-  /** Process id of a broker by its id, from 1 on. Waits for it while the stack restarts it. */
-  brokerPid(id: number): Promise<number>;
-  /** Creates new topics, tables and groups, after a failed seed. Ends the crew. */
-  renew(): Promise<void>;
-  close(): Promise<void>;
 }
 
 const portIn = (address: string) => Number(/:(\d+)(?:\/|$)/.exec(address.replace(/^\w+:\/\//, ''))?.[1]);
@@ -60,50 +31,50 @@ interface Parts {
   readonly makeTables: MakeTables | undefined;
 }
 
-class RunningWorld implements World {
+/** Separate real stores, each behind a wire, and processes of services. */
+export class World {
   readonly stack: Stack;
   readonly wires: Wires;
-  readonly log: LogReader;
   readonly folder: string;
+  /** Reads the log directly from the broker, not through the wire. */
+  readonly log;
+  /** The current one; `renew` creates another. */
   deployment: Deployment;
-  readonly #ports: PortPool;
-  readonly #makeTables: MakeTables | undefined;
+  readonly #parts: Parts;
   readonly #processes = new Set<ServiceProcess>();
   #crew: ServiceProcess[] = [];
   #started = 0;
 
   constructor(parts: Parts) {
+    this.#parts = parts;
     this.stack = parts.stack;
     this.wires = parts.wires;
-    this.#ports = parts.ports;
-    this.#makeTables = parts.makeTables;
     this.folder = parts.folder;
     this.deployment = parts.deployment;
     this.log = openLogReader({ brokers: parts.stack.file.kafka, clientId: 'faults' });
   }
 
+  /** Starts a process of a service. The caller closes it; at the latest the world does. */
   async start(service: ServiceName, settings: Record<string, string> = {}): Promise<ServiceProcess> {
     const name = `${service}-${++this.#started}`;
     const environment = { ...environmentOf(service, this), ...settings };
     const logFile = join(this.folder, 'logs', `${name}.log`);
-    const ports = { http: this.#ports.take(), admin: this.#ports.take() };
+    const pool = this.#parts.ports;
+    const ports = { http: pool.take(), admin: pool.take() };
     const child = await openServiceProcess({ service, name, environment, logFile, ports });
     this.#processes.add(child);
     void child.exited.then(() => {
       this.#processes.delete(child);
-      for (const port of Object.values(ports)) this.#ports.giveBack(port);
+      for (const port of Object.values(ports)) pool.giveBack(port);
     });
     return child;
   }
 
+  /** Starts missing or dead processes of the crew and ends surplus ones. Resolves when all are ready. */
   async setCrew({ linkers, writers }: Crew): Promise<readonly ServiceProcess[]> {
-    const wanted: [ServiceName, number][] = [
-      ['identity-linker', linkers],
-      ['event-writer', writers],
-    ];
     const kept: ServiceProcess[] = [];
     const ended: ServiceProcess[] = [];
-    for (const [service, count] of wanted) {
+    for (const [service, count] of [['identity-linker', linkers] as const, ['event-writer', writers] as const]) {
       const alive = this.#crew.filter((child) => child.service === service && child.isAlive);
       kept.push(...alive.slice(0, count));
       ended.push(...alive.slice(count));
@@ -118,41 +89,40 @@ class RunningWorld implements World {
     return groupOf(service, this.deployment);
   }
 
-  storePid(store: Store): Promise<number> {
-    return waitFor(`${store} has a process`, () => this.stack.file.processes[store] ?? null);
-  }
-
-  brokerPid(id: number): Promise<number> {
-    const name = id === 1 ? 'kafka' : `kafka-${id}`;
+  /** Process id of a store. Waits for it while the stack restarts it. */
+  storePid(name: Store | `kafka-${number}`): Promise<number> {
     return waitFor(`${name} has a process`, () => this.stack.file.processes[name] ?? null);
   }
 
+  brokerPid(id: number): Promise<number> {
+    return this.storePid(id === 1 ? 'kafka' : `kafka-${id}`);
+  }
+
   async #closeProcesses(): Promise<void> {
+    await this.wires.openAll();
     await Promise.all([...this.#processes].map((child) => child.close()));
     this.#crew = [];
   }
 
+  /** Creates new topics, tables and groups, after a failed seed. Ends the crew. */
   async renew(): Promise<void> {
-    await this.wires.openAll();
     await this.#closeProcesses();
     await this.deployment.close();
-    this.deployment = await openDeployment(this.stack, this.#makeTables);
+    this.deployment = await openDeployment(this.stack, this.#parts.makeTables);
   }
 
   async close(): Promise<void> {
-    await this.wires.openAll();
     await this.#closeProcesses();
     await this.log.close();
     await this.deployment.leave();
     await this.wires.close();
     await this.stack.stop();
-    this.#ports.close();
+    this.#parts.ports.close();
     rmSync(this.folder, { recursive: true, force: true });
   }
 }
 
 export interface WorldOptions {
-  /** Called with progress messages. */
   report?: (line: string) => void;
   /** Number of brokers; default: one. Several brokers have no wire. */
   brokers?: number;
@@ -160,7 +130,6 @@ export interface WorldOptions {
   makeTables?: MakeTables;
 }
 
-/** Starts a world in a new folder. */
 export async function openWorld({ report = () => {}, brokers = 1, makeTables }: WorldOptions = {}): Promise<World> {
   const parent = join(stackPathsOf().state, 'test');
   mkdirSync(parent, { recursive: true });
@@ -173,7 +142,7 @@ export async function openWorld({ report = () => {}, brokers = 1, makeTables }: 
     const kafka = brokers === 1 ? { kafkaFrontPort: wires.kafka.port } : { kafkaBrokers: brokers };
     stack = await startStack({ directory: folder, services: [], report, ...kafka });
     const deployment = await openDeployment(stack, makeTables);
-    return new RunningWorld({ stack, wires, ports, folder, deployment, makeTables });
+    return new World({ stack, wires, ports, folder, deployment, makeTables });
   } catch (error) {
     await stack?.stop();
     await wires.close();

@@ -20,7 +20,7 @@ import { openServiceProcess, type ServiceName, type ServiceProcess } from '../..
 import { checkRefusal, type Refusal, type Settings, type Store } from './check-refusal.ts';
 import { openTlsGate, type TlsGate } from './tls-gate.ts';
 
-/** The user whose password a test first gets wrong and then corrects. */
+/** The user whose password tests get wrong. */
 const TENANT = 'tenant';
 const folder = testStackFolder('refusals');
 const authority = createAuthority(join(folder, 'tls'), 'authority of a Playline stack');
@@ -35,7 +35,6 @@ const flaws: Record<'authority' | 'host', CertificateFiles> = {
 let stack: Stack;
 const gates = {} as Record<Store, TlsGate>;
 let base: Settings;
-/** Where services reach each store through its gate. */
 const gated = {} as Record<Store, Settings>;
 
 /** An address of the stack, with the gate's port instead. */
@@ -96,14 +95,12 @@ afterAll(async () => {
 async function start(service: ServiceName, settings: Settings): Promise<ServiceProcess> {
   const [http = 0, admin = 0] = await freePorts(2);
   const name = `${service}-${randomUUID().slice(0, 8)}`;
-  const environment = { ...base, CONSUMER_GROUP: name, ...settings };
-  const { CONSUMER_GROUP: _, ...others } = environment;
+  const group: Settings = service === 'gateway' ? {} : { CONSUMER_GROUP: name };
+  const environment = { ...base, ...group, ...settings };
   const logFile = join(folder, 'logs', `${name}.log`);
-  const given = service === 'gateway' ? others : environment;
-  return openServiceProcess({ service, name, environment: given, logFile, ports: { http, admin } });
+  return openServiceProcess({ service, name, environment, logFile, ports: { http, admin } });
 }
 
-/** Starts services that reach only that store through its gate, and checks how it refuses them. */
 async function expectRefusal(refusal: Refusal): Promise<void> {
   const { store, services, settings = {} } = refusal;
   const processes = await Promise.all(services.map((service) => start(service, { ...gated[store], ...settings })));
@@ -117,37 +114,45 @@ async function expectRefusal(refusal: Refusal): Promise<void> {
 
 const PREFIX = { Kafka: 'KAFKA', Redis: 'REDIS', ClickHouse: 'CLICKHOUSE', 'the schema registry': 'SCHEMA_REGISTRY' };
 
-/**
- * Two tests at a time: one of Kafka, which has most of them, and one of another store. Tests of one store use its gate,
- * so they run one after the other.
- */
+/** Tests of one store use its gate, so they run one after the other. Those of Kafka run beside those of the others. */
 const beside = { concurrent: true } as const;
 const inTurn = { concurrent: false } as const;
 
 function certificateTests(store: Store, services: readonly ServiceName[]): void {
-  const show = (files: CertificateFiles) => gates[store].show(files);
-
-  it(
-    'with a certificate of an untrusted authority is reported in one sentence, and used once it has a valid one',
+  const prefix = `${store} cannot be used: .*`;
+  it.each([
+    [
+      'of an untrusted authority',
+      flaws.authority,
+      `^.*${prefix}not signed by an authority.*${PREFIX[store]}_TLS_CA_FILE`,
+    ],
+    ['for another host name', flaws.host, `${prefix}another host name.*${PREFIX[store]}_TLS`],
+  ])(
+    `${store} with a certificate %s is reported in one sentence, and used once it is valid`,
     inTurn,
-    async () => {
-      show(flaws.authority);
-      const sentence = new RegExp(
-        `^.*${store} cannot be used: .*not signed by an authority.*${PREFIX[store]}_TLS_CA_FILE`,
-      );
-      await expectRefusal({ store, services, sentence, repair: () => show(good) });
+    async (_, flaw, text) => {
+      gates[store].show(flaw);
+      await expectRefusal({ store, services, sentence: new RegExp(text), repair: () => gates[store].show(good) });
     },
   );
+}
 
-  it(
-    'with a certificate for another host name is reported in one sentence, and used once it has a valid one',
-    inTurn,
-    async () => {
-      show(flaws.host);
-      const sentence = new RegExp(`${store} cannot be used: .*another host name.*${PREFIX[store]}_TLS`);
-      await expectRefusal({ store, services, sentence, repair: () => show(good) });
-    },
-  );
+interface LoginTest extends Pick<Refusal, 'store' | 'services' | 'sentence'> {
+  /** What the title calls the login. */
+  login?: string;
+  settings(wrong: string): Settings;
+  /** Makes the wrong password the right one. Absent: the test does not wait for recovery. */
+  accept?(wrong: string): Promise<void> | void;
+}
+
+function loginTest({ store, services, sentence, login = 'login', settings, accept }: LoginTest): void {
+  const end = accept === undefined ? '' : ', and used once the password is corrected';
+  it(`${store} with a wrong ${login} is reported in one sentence${end}`, inTurn, async () => {
+    const wrong = `wrong-${randomUUID()}`;
+    const secrets = [wrong, Buffer.from(wrong).toString('base64'), Buffer.from(`playline:${wrong}`).toString('base64')];
+    const repair = accept === undefined ? {} : { repair: () => accept(wrong) };
+    await expectRefusal({ store, services, sentence, settings: settings(wrong), secrets, ...repair });
+  });
 }
 
 describe('Kafka', beside, () => {
@@ -158,85 +163,68 @@ describe('Kafka', beside, () => {
     services: ['gateway', 'event-writer'],
     sentence: /Kafka cannot be used: it refuses the login .*KAFKA_SASL_USERNAME and KAFKA_SASL_PASSWORD/,
   } as const;
+  const setPassword = (password: string) => setScramPassword(stack.inside.kafka[0]!, { username: TENANT, password });
 
-  it.each(['SCRAM-SHA-256', 'SCRAM-SHA-512'] as const)(
-    'with a wrong login by %s is reported in one sentence, and used once the password is corrected',
-    inTurn,
-    async (mechanism) => {
-      const [wrong, right] = [`wrong-${randomUUID()}`, `right-${randomUUID()}`];
-      const [inside = ''] = stack.inside.kafka;
-      await setScramPassword(inside, { username: TENANT, password: right });
-      await expectRefusal({
-        ...ofKafka,
-        settings: { KAFKA_SASL_MECHANISM: mechanism, KAFKA_SASL_USERNAME: TENANT, KAFKA_SASL_PASSWORD: wrong },
-        secrets: [wrong, right, Buffer.from(wrong).toString('base64')],
-        repair: () => setScramPassword(inside, { username: TENANT, password: wrong }),
-      });
-    },
-  );
+  beforeAll(() => setPassword(`right-${randomUUID()}`));
+  for (const mechanism of ['SCRAM-SHA-256', 'SCRAM-SHA-512'])
+    loginTest({
+      ...ofKafka,
+      login: `login by ${mechanism}`,
+      settings: (wrong) => {
+        return { KAFKA_SASL_MECHANISM: mechanism, KAFKA_SASL_USERNAME: TENANT, KAFKA_SASL_PASSWORD: wrong };
+      },
+      accept: setPassword,
+    });
 
-  it(
-    'with a wrong login by PLAIN, where users are part of a broker’s settings, is reported in one sentence',
-    inTurn,
-    async () => {
-      const wrong = `wrong-${randomUUID()}`;
-      await expectRefusal({
-        ...ofKafka,
-        settings: { KAFKA_SASL_MECHANISM: 'PLAIN', KAFKA_SASL_PASSWORD: wrong },
-        secrets: [wrong, Buffer.from(wrong).toString('base64')],
-      });
-    },
-  );
+  // Users of PLAIN are part of a broker's settings.
+  loginTest({
+    ...ofKafka,
+    login: 'login by PLAIN',
+    settings: (wrong) => ({ KAFKA_SASL_MECHANISM: 'PLAIN', KAFKA_SASL_PASSWORD: wrong }),
+  });
 
-  it('with a mechanism that no client here supports is rejected when the service starts', inTurn, async () => {
+  it('Kafka with a mechanism that no client supports is rejected when the service starts', inTurn, async () => {
     const service = await start('gateway', { KAFKA_SASL_MECHANISM: 'GSSAPI' });
     expect(await service.exited).toBe(1);
     expect(readFileSync(service.logFile, 'utf8')).toMatch(/KAFKA_SASL_MECHANISM: .*SCRAM-SHA-512/);
   });
 });
 
-describe('another store:', beside, () => {
+describe('other stores', beside, () => {
   describe('Redis', inTurn, () => {
     certificateTests('Redis', ['gateway']);
 
-    it('with a wrong login is reported in one sentence, and used once the password is corrected', inTurn, async () => {
-      const [wrong, right] = [`wrong-${randomUUID()}`, `right-${randomUUID()}`];
+    const setPassword = async (password: string) => {
       const admin = new Redis(stack.file.redis, { tls: { ca: readFileSync(authority.certificate) } });
-      const setPassword = async (password: string) =>
-        void (await admin.call('ACL', 'SETUSER', TENANT, 'on', 'resetpass', `>${password}`, '~*', '&*', '+@all'));
-      await setPassword(right);
-      await expectRefusal({
-        store: 'Redis',
-        services: ['gateway'],
-        sentence: /Redis cannot be used: it refuses the login \(WRONGPASS\): correct user and password in REDIS_URL/,
-        settings: { REDIS_URL: through(stack.file.redis, 'Redis', { user: TENANT, password: wrong }) },
-        secrets: [wrong, right],
-        repair: () => setPassword(wrong),
-      });
+      await admin.call('ACL', 'SETUSER', TENANT, 'on', 'resetpass', `>${password}`, '~*', '&*', '+@all');
       admin.disconnect();
+    };
+    beforeAll(() => setPassword(`right-${randomUUID()}`));
+    loginTest({
+      store: 'Redis',
+      services: ['gateway'],
+      sentence: /Redis cannot be used: it refuses the login \(WRONGPASS\): correct user and password in REDIS_URL/,
+      settings: (password) => ({ REDIS_URL: through(stack.file.redis, 'Redis', { user: TENANT, password }) }),
+      accept: setPassword,
     });
   });
 
   describe('ClickHouse', inTurn, () => {
     certificateTests('ClickHouse', ['event-writer']);
 
-    it('with a wrong login is reported in one sentence, and used once the password is corrected', inTurn, async () => {
-      const wrong = `wrong-${randomUUID()}`;
-      const users = join(folder, 'etc', 'clickhouse', 'users.d', 'tenant.xml');
-      const tenant = `<password>${wrong}</password><networks><ip>::/0</ip></networks><profile>service</profile><quota>default</quota><grants><query>GRANT ALL ON playline*.*</query></grants>`;
-      await expectRefusal({
-        store: 'ClickHouse',
-        services: ['event-writer'],
-        sentence:
-          /ClickHouse cannot be used: it refuses the login \(516\): correct CLICKHOUSE_USER and CLICKHOUSE_PASSWORD/,
-        settings: { CLICKHOUSE_USER: TENANT, CLICKHOUSE_PASSWORD: wrong },
-        secrets: [wrong],
-        repair: () => {
-          // ClickHouse reads its users when it starts. The stack restarts it.
-          writeFileSync(users, `<clickhouse><users><${TENANT}>${tenant}</${TENANT}></users></clickhouse>`);
-          process.kill(stack.file.processes.clickhouse!, 'SIGKILL');
-        },
-      });
+    loginTest({
+      store: 'ClickHouse',
+      services: ['event-writer'],
+      sentence:
+        /ClickHouse cannot be used: it refuses the login \(516\): correct CLICKHOUSE_USER and CLICKHOUSE_PASSWORD/,
+      settings: (wrong) => ({ CLICKHOUSE_USER: TENANT, CLICKHOUSE_PASSWORD: wrong }),
+      accept: (wrong) => {
+        // ClickHouse reads its users when it starts. The stack restarts it.
+        const tenant = `<password>${wrong}</password><networks><ip>::/0</ip></networks><profile>service</profile><quota>default</quota><grants><query>GRANT ALL ON playline*.*</query></grants>`;
+        const users = join(folder, 'etc', 'clickhouse', 'users.d', 'tenant.xml');
+        writeFileSync(users, `<clickhouse><users><${TENANT}>${tenant}</${TENANT}></users></clickhouse>`);
+        process.kill(stack.file.processes.clickhouse!, 'SIGKILL');
+      },
     });
   });
 
@@ -247,21 +235,16 @@ describe('another store:', beside, () => {
 
 // After the others: with the password that it takes from then on, no other service can use it.
 describe('the schema registry, in the end', inTurn, () => {
-  it('with a wrong login is reported in one sentence, and used once the password is corrected', async () => {
-    const wrong = `wrong-${randomUUID()}`;
-    const path = join(folder, 'etc', 'registry-relay.json');
-    const settings = JSON.parse(readFileSync(path, 'utf8'));
-    await expectRefusal({
-      store: 'the schema registry',
-      services: ['gateway'],
-      sentence:
-        /the schema registry cannot be used: it refuses the login \(HTTP 401\): correct SCHEMA_REGISTRY_USERNAME/,
-      settings: { SCHEMA_REGISTRY_PASSWORD: wrong },
-      secrets: [wrong, Buffer.from(`playline:${wrong}`).toString('base64')],
-      repair: () => {
-        writeFileSync(path, JSON.stringify({ ...settings, login: { ...settings.login, password: wrong } }));
-        process.kill(stack.file.processes['registry-relay']!, 'SIGKILL');
-      },
-    });
+  loginTest({
+    store: 'the schema registry',
+    services: ['gateway'],
+    sentence: /the schema registry cannot be used: it refuses the login \(HTTP 401\): correct SCHEMA_REGISTRY_USERNAME/,
+    settings: (wrong) => ({ SCHEMA_REGISTRY_PASSWORD: wrong }),
+    accept: (password) => {
+      const path = join(folder, 'etc', 'registry-relay.json');
+      const settings = JSON.parse(readFileSync(path, 'utf8'));
+      writeFileSync(path, JSON.stringify({ ...settings, login: { ...settings.login, password } }));
+      process.kill(stack.file.processes['registry-relay']!, 'SIGKILL');
+    },
   });
 });

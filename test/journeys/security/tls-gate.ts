@@ -4,17 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { connect, createServer, type TLSSocket } from 'node:tls';
 import type { CertificateFiles } from '@playline/infra/local';
 
-/** A TLS endpoint before one store, with the certificate that a test wants. It counts connections. Loopback only. */
-export interface TlsGate {
-  readonly port: number;
-  /** Connections since it was opened, including those that fail in the handshake. */
-  readonly knocks: number;
-  /** Uses another certificate from now on, and closes existing connections. */
-  show(files: CertificateFiles): void;
-  /** Sets the target of connections. Until then they are closed immediately. */
-  leadTo(target: { port: number; caFile: string }): void;
-  close(): Promise<void>;
-}
+export type TlsGate = Awaited<ReturnType<typeof openTlsGate>>;
 
 const HOST = '127.0.0.1';
 
@@ -22,7 +12,8 @@ function contextOf({ certificate, key }: CertificateFiles): { cert: Buffer; key:
   return { cert: readFileSync(certificate), key: readFileSync(key) };
 }
 
-export async function openTlsGate(files: CertificateFiles): Promise<TlsGate> {
+/** A TLS endpoint before one store, with the certificate that a test wants. Loopback only. */
+export async function openTlsGate(files: CertificateFiles) {
   let knocks = 0;
   let target: { port: number; caFile: string } | null = null;
   const open = new Set<TLSSocket>();
@@ -49,14 +40,16 @@ export async function openTlsGate(files: CertificateFiles): Promise<TlsGate> {
   };
   return {
     port: (server.address() as AddressInfo).port,
-    get knocks() {
+    /** Connections since it was opened, including those that fail in the handshake. */
+    get knocks(): number {
       return knocks;
     },
-    show(next) {
+    /** Uses another certificate from now on, and closes existing connections. */
+    show(next: CertificateFiles) {
       server.setSecureContext(contextOf(next));
       cut();
     },
-    leadTo(next) {
+    leadTo(next: { port: number; caFile: string }) {
       target = next;
     },
     close: async () => {

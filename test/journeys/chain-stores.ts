@@ -1,0 +1,35 @@
+/** What the journeys of a chain share: a real node, separate stores, and the commands on both. */
+import { openOwnStores, openRedisDatabase } from '@playline/testkit';
+import { CONTRACT_ABIS, openTestChain } from '@playline/testkit/chain';
+import { encodeFunctionData, type Hash } from 'viem';
+import { OPERATOR, type Ran, runProgram } from './stack.ts';
+
+export const MAIN = (service: string) => new URL(`../../services/${service}/src/main.ts`, import.meta.url).pathname;
+/** Number of latest blocks that are not final: two epochs of two. */
+export const DEPTH = 4;
+export const NAME = 'demo-chain';
+export const CHAIN_ID = 'eip155:31337';
+
+export type ChainStores = Awaited<ReturnType<typeof openChainStores>>;
+
+/** @param options.partitions of each topic @param options.node settings of the chain in CHAIN_NODES */
+export async function openChainStores(options: { partitions?: number; node?: object } = {}) {
+  const chain = await openTestChain();
+  const own = await openOwnStores(options.partitions === undefined ? {} : { partitions: options.partitions });
+  const redis = await openRedisDatabase();
+  const node = { name: NAME, id: CHAIN_ID, urls: [chain.rpc], pollMs: 100, ...options.node };
+  const environment = { ...own.environment, CHAIN_NODES: JSON.stringify([node]) };
+  return {
+    chain,
+    prefix: own.prefix,
+    environment: { ...environment, REDIS_URL: redis.url },
+    operate: (...args: readonly string[]): Promise<Ran> => runProgram(OPERATOR, args, { env: environment }),
+    close: async () => {
+      await chain.close();
+      await Promise.all([redis.close(), own.close()]);
+    },
+  };
+}
+
+export const call = (contract: keyof typeof CONTRACT_ABIS, functionName: string, args: readonly unknown[]): Hash =>
+  encodeFunctionData({ abi: CONTRACT_ABIS[contract], functionName, args } as never);
