@@ -150,7 +150,9 @@ const FORBIDDEN: readonly [RegExp, string][] = [
 /** Committed text is about the project only, and the lock file installs from the registry that the machine uses. */
 export function checkTexts(tree: Tree): string[] {
   const lock = tree.get('package-lock.json') ?? '';
-  const locked = /"resolved": "https?:/.test(lock) ? ['package-lock.json names a registry: lock with the settings of .npmrc'] : [];
+  const locked = /"resolved": "https?:/.test(lock)
+    ? ['package-lock.json names a registry: lock with the settings of .npmrc']
+    : [];
   const found = [...tree]
     .filter(([path]) => !['package-lock.json', 'LICENSE'].includes(path))
     .flatMap(([path, text]) =>
