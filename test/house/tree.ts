@@ -5,7 +5,7 @@ import { join } from 'node:path';
 /** The repository as text. Keys are paths from the top with `/`, values are file contents. */
 export type Tree = ReadonlyMap<string, string>;
 
-/** Reads the files that Git tracks or would track, except for binary files. */
+/** Reads the files that Git tracks or would track; binary files count as empty. */
 export function readTree(root: string): Tree {
   const listed = execFileSync('git', ['ls-files', '-z', '--cached', '--others', '--exclude-standard'], {
     cwd: root,
@@ -15,7 +15,7 @@ export function readTree(root: string): Tree {
   });
   const paths = listed.split('\0').filter((path) => path !== '' && existsSync(join(root, path)));
   const texts = paths.map((path) => [path, readFileSync(join(root, path), 'utf8')] as const);
-  return new Map(texts.filter(([, text]) => !text.includes('\0')));
+  return new Map(texts.map(([path, text]) => [path, text.includes('\0') ? '' : text]));
 }
 
 /** The names and files of the `exports` of a folder's package.json; an empty record when there are none. */
