@@ -13,7 +13,7 @@ const RUN_MAX_MS = 60_000 + FAULTS * 40_000;
 
 const GUARANTEES: readonly (readonly [string, Promised])[] = [
   ['a follower has the last version of every activity that passes the filters, and nothing else', 'complete'],
-  ['a reader at the end has everything up to the watermark, and nothing is added behind it', 'at the end'],
+  ['a reader at the end has everything up to the watermark, and nothing is added before it', 'at the end'],
   ['is given in strictly growing order, so no version twice', 'in order'],
   ['shows nothing above the watermark', 'below the watermark'],
   ['the tables have every row up to a watermark when it is published', 'stable watermarks'],

@@ -75,7 +75,7 @@ it.each([
   ['a comma as decimal sign', '2026-11-21T08:13:36,5Z'],
   ['a year of five digits', '12026-11-21T08:13:36Z'],
   ['text around it', ' 2026-11-21T08:13:36Z'],
-  ['a line break behind it', '2026-11-21T08:13:36Z\n'],
+  ['a line break after it', '2026-11-21T08:13:36Z\n'],
   ['a number of milliseconds', '1790000000000'],
   ['nothing', ''],
 ])('parseTimestamp refuses %s', (_, text) => {

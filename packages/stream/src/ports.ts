@@ -1,4 +1,4 @@
-/** The ports of the stream: what services publish and consume, whatever log is behind it. */
+/** The ports of the stream: what services publish and consume, on any kind of log. */
 import type { LogMark } from './partitions/log-mark.ts';
 
 export type { LogMark } from './partitions/log-mark.ts';

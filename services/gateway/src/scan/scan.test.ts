@@ -109,7 +109,7 @@ it.each([
   ],
   ['a required field null', bodyWith({ messageId: null })],
   ['an id with a space in front', bodyWith({ userId: ' u' })],
-  ['an id with a space behind it', bodyWith({ userId: 'u\u3000' })],
+  ['an id with a space after it', bodyWith({ userId: 'u\u3000' })],
   ['a blank id', bodyWith({ anonymousId: '\u00a0' })],
   ['an id with escapes', bodyWith({ anonymousId: 'a"b' })],
   ['a lone surrogate', bodyWith({ eventName: '\ud800' })],

@@ -34,7 +34,7 @@ async function pass(
 it('nothing counts as final from a node with another final block', async () => {
   const other = new MemoryNode(new MemoryChain(CONTRACTS), { depth: DEPTH });
   const fork = { isHeard: false };
-  // One address with two nodes behind it. The client cannot choose between them.
+  // One address that leads to two nodes. The client cannot choose between them.
   const world = createWorld((node) => [
     withOthers(node, () => ({
       receiptOf: (hash) => (fork.isHeard ? other : node).receiptOf(hash),

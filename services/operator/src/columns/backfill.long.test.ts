@@ -84,7 +84,7 @@ it('the column backfill does not block a deletion: a person is erased while it r
       const adding = fixture.run(COINS);
       await until('a month is requested', async () => (await current()).includes('MATERIALIZE COLUMN'));
       const erasing = erase();
-      await until('the deletion waits behind it', async () => (await current()).includes('_row_exists'));
+      await until('the deletion waits for it', async () => (await current()).includes('_row_exists'));
       return { adding, erasing };
     });
     await erasing;
@@ -115,7 +115,7 @@ it('the column backfill waits behind an unfinished deletion, and reports it', as
   await fixture.drop('coins');
 });
 
-it('the column backfill is cancelled when the engine cannot do it, so that no deletion waits behind it; no value is shown', async () => {
+it('the column backfill is cancelled when the engine cannot do it, so that no deletion waits for it; no value is shown', async () => {
   await fixture.run(COINS);
   await fixture.query(`ALTER TABLE events MODIFY COLUMN property_coins DEFAULT throwIf(length(properties) > 0)`);
   await fixture.query("ALTER TABLE events CLEAR COLUMN property_coins IN PARTITION '2026-06-01'");

@@ -111,7 +111,7 @@ it('a 404 of the documentation names the page that was probably meant, and repea
 });
 
 it.each(['/docs', '/docs/errors', '/docs/errors/VALIDATION_ERROR'])(
-  'a 404 of the documentation does not come for %s with a slash behind it, which leads to the page without',
+  'a 404 of the documentation does not come for %s with a slash after it, which leads to the page without',
   async (path) => {
     const { url } = await openGateway();
     const answer = await fetch(`${url}${path}/`);
