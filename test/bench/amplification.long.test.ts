@@ -2,11 +2,7 @@ import type { OutgoingRecord } from '@playline/stream';
 import { until } from '@playline/testkit';
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import {
-  BATCH_HEAD_BYTES,
-  encodeBatch,
-  recordBytesMax,
-} from '../../packages/stream/src/kafka/producer/record-batch.ts';
+import { BATCH_HEAD_BYTES, encodeBatch, RecordSizes } from '../../packages/stream/src/kafka/producer/record-batch.ts';
 import { toPartition } from '../../packages/stream/src/murmur2.ts';
 import { KEY_HEADER, MESSAGES, openGateway, type TestGateway } from '../../services/gateway/src/test/open-gateway.ts';
 import {
@@ -29,7 +25,8 @@ function batchBytesOf(records: readonly OutgoingRecord[]): number {
     return `${topic} ${key === null ? 0 : toPartition(key, PARTITIONS)}`;
   });
   return [...batches.values()].reduce((sum, batch) => {
-    const target = Buffer.alloc(batch.reduce((bytes, record) => bytes + recordBytesMax(record), BATCH_HEAD_BYTES));
+    const sizes = new RecordSizes();
+    const target = Buffer.alloc(batch.reduce((bytes, record) => bytes + sizes.bytesMaxOf(record), BATCH_HEAD_BYTES));
     return sum + encodeBatch(target, 0, batch);
   }, 0);
 }

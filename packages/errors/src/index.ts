@@ -1,11 +1,8 @@
 /** The catalogue of public errors, from which envelopes and the pages of codes are made. */
 export interface ErrorEntry {
   readonly status: number;
-  /** Default text, when a case has no better one. */
   readonly message: string;
-  /** Why a caller gets this code. */
   readonly cause: string;
-  /** What a caller can do about it. */
   readonly fix: string;
   /** True when the same request may succeed later. Clients repeat a request only for these codes. */
   readonly retry: boolean;
@@ -113,14 +110,11 @@ export interface PublicErrorOptions {
   /** Public text; default: the catalogue's. */
   message?: string;
   details?: ErrorDetails | null;
-  /** Whole seconds for the `Retry-After` of a 429; default 1. */
+  /** Whole seconds for the `Retry-After` of a 429; default 1, because capacity is usually free again then. */
   retryAfterS?: number;
   /** For the log, never for the caller. */
   cause?: unknown;
 }
-
-/** Capacity is usually free again within a second. */
-const RETRY_AFTER_S = 1;
 
 /** A failure with a public part (code, message, details) and an internal cause that never leaves the process. */
 export class PublicError extends Error {
@@ -134,7 +128,7 @@ export class PublicError extends Error {
     super(options.message ?? ERRORS[code].message, { cause: options.cause });
     this.code = code;
     this.details = options.details ?? null;
-    this.retryAfterS = code === 'TOO_MANY_REQUESTS_ERROR' ? Math.ceil(options.retryAfterS ?? RETRY_AFTER_S) : null;
+    this.retryAfterS = code === 'TOO_MANY_REQUESTS_ERROR' ? Math.ceil(options.retryAfterS ?? 1) : null;
   }
 
   get status(): number {
@@ -146,7 +140,6 @@ export class PublicError extends Error {
   }
 }
 
-/** 400 with the field's name. */
 export function invalidField(field: string, message: string): PublicError {
   return new PublicError('VALIDATION_ERROR', { message, details: { field } });
 }
@@ -160,17 +153,10 @@ export interface ErrorEnvelope {
   readonly details: ErrorDetails | null;
 }
 
-export interface EnvelopeContext {
-  /** 32 lower-case hex characters. */
-  traceId: string;
-  /** Address of the page that explains a code. */
-  link: (code: ErrorCode) => string;
-}
-
 /** The response of any fault. Faults that are not a PublicError become INTERNAL_SERVER_ERROR, without their message. */
 export function toEnvelope(
   error: unknown,
-  context: EnvelopeContext,
+  context: { traceId: string; link: (code: ErrorCode) => string },
 ): { readonly status: number; readonly body: ErrorEnvelope } {
   const known = error instanceof PublicError ? error : new PublicError('INTERNAL_SERVER_ERROR');
   // The message of a 500 is for the operator.

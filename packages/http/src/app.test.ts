@@ -3,18 +3,10 @@ import { BlockList, isIPv6 } from 'node:net';
 import { PublicError } from '@playline/errors';
 import { createLogger, createMetrics } from '@playline/runtime';
 import fc from 'fast-check';
-import { afterEach, expect, it } from 'vitest';
-import {
-  createClientAddress,
-  createFaultLog,
-  createHttpApp,
-  createRequestDurations,
-  type Route,
-  toNetwork,
-} from './app.ts';
+import { expect, it } from 'vitest';
+import { createClientAddress, createFaultLog, createRequestDurations, type Route, toNetwork } from './app.ts';
 import { corsHeaders } from './exchange.ts';
-import { type HttpServer, openHttpServer } from './server.ts';
-import { expectEnvelope, json, open, post, sendRaw } from './test/open-server.ts';
+import { expectEnvelope, json, open, post, sendRaw, serve } from './test/open-server.ts';
 
 it('an answer names no software', async () => {
   const { url } = await open();
@@ -174,16 +166,11 @@ it.each([
 });
 
 it('CORS has no headers for an unknown path of a service that pages may not call', async () => {
-  const app = createHttpApp({ link: (code) => code, routes: [] });
-  const server = await openHttpServer({ app, host: '127.0.0.1', port: 0 });
+  const { url } = await serve({});
   const headers = { origin: 'https://game.test', 'access-control-request-method': 'GET' };
-  const answer = await fetch(`http://127.0.0.1:${server.port}/none`, { method: 'OPTIONS', headers });
+  const answer = await fetch(`${url}/none`, { method: 'OPTIONS', headers });
   expect([answer.status, answer.headers.get('access-control-allow-origin')]).toEqual([404, null]);
-  await server.close();
 });
-
-const servers: HttpServer[] = [];
-afterEach(() => Promise.all(servers.splice(0).map((server) => server.close())));
 
 /** A server whose routes answer with their parameters. */
 async function openRoutes(hot: boolean): Promise<string> {
@@ -193,13 +180,8 @@ async function openRoutes(hot: boolean): Promise<string> {
     hot,
     handle: (exchange, params) => exchange.answer(200, JSON.stringify({ path, params })),
   });
-  const app = createHttpApp({
-    routes: ['/v1/chains/:chain/history', '/v1/chains/:chain/tokens/:address', '/v1/all'].map(toRoute),
-    link: () => 'https://docs.test',
-  });
-  const server = await openHttpServer({ app, host: '127.0.0.1', port: 0 });
-  servers.push(server);
-  return `http://127.0.0.1:${server.port}`;
+  const paths = ['/v1/chains/:chain/history', '/v1/chains/:chain/tokens/:address', '/v1/all'];
+  return (await serve({ routes: paths.map(toRoute) })).url;
 }
 
 const PATHS = [
@@ -303,11 +285,8 @@ it('requests are timed by declared route, method and status, never by the values
     handle: (exchange) => exchange.answer(200, '1'),
   };
   const onAnswer = createRequestDurations(metrics);
-  const app = createHttpApp({ link: (code) => code, routes: [route], onAnswer });
-  const server = await openHttpServer({ app, host: '127.0.0.1', port: 0 });
-  for (const path of ['/v1/items/a', '/v1/items/b%20c', '/v1/nothing'])
-    await (await fetch(`http://127.0.0.1:${server.port}${path}`)).text();
-  await server.close();
+  const { url } = await serve({ routes: [route], onAnswer });
+  for (const path of ['/v1/items/a', '/v1/items/b%20c', '/v1/nothing']) await (await fetch(url + path)).text();
   const counts = (await metrics.text()).match(/(?<=^playline_http_request_duration_seconds_count).*$/gm);
   expect(counts).toEqual([
     '{service="test",route="/v1/items/:id",method="GET",status="200"} 2',

@@ -11,9 +11,7 @@ export interface Route {
   readonly path: string;
   /** Bypasses Express, which would cost a fifth of a small request. */
   readonly hot?: boolean;
-  /** Browsers of any origin may call it. */
   readonly cors?: boolean;
-  /** A thrown error becomes an envelope. */
   handle(exchange: Exchange, params: Readonly<Record<string, string | string[]>>): void | Promise<void>;
 }
 
@@ -27,12 +25,10 @@ export interface HttpAppOptions {
   onFault?: ServerContext['onFault'];
 }
 
-/** A server without its port. */
 export interface HttpApp {
   readonly listener: RequestListener;
   readonly context: ServerContext;
   readonly routes: readonly Pick<Route, 'method' | 'path'>[];
-  /** The latest exchange of a connection. */
   exchangeOf(socket: Socket): Exchange | undefined;
 }
 
@@ -63,7 +59,6 @@ export function createHttpApp(options: HttpAppOptions): HttpApp {
     const usual = normalisePath(given);
     const isUsual = usual === given || !corsPaths.has(usual) || ownFolders.some((folder) => given.startsWith(folder));
     const path = isUsual ? given : usual;
-    // The router and routes with a query read it again.
     request.url = query === -1 ? path : path + url.slice(query);
     const allowsAnyOrigin = corsPaths.has(path);
     const exchange = new Exchange(frame, { request, response }, allowsAnyOrigin ? cors.answer : NO_HEADERS);
@@ -73,7 +68,6 @@ export function createHttpApp(options: HttpAppOptions): HttpApp {
     const hot = findHot(request.method, path);
     if (hot !== null) return void run(hot.route, exchange, hot.params);
     const ofUnknown = isForPages && !allowsAnyOrigin && !otherPaths.has(path) ? cors.answer : NO_HEADERS;
-    // Express answers OPTIONS without an envelope.
     if (request.method !== 'OPTIONS') return cold(exchange, response, ofUnknown);
     const isPreflight = ofUnknown.length > 0 && request.headers['access-control-request-method'] !== undefined;
     if (allowsAnyOrigin || isPreflight) exchange.answerEmpty(204, [...ofUnknown, ...cors.preflight]);
@@ -113,35 +107,23 @@ function createExpressApp(
   };
 }
 
-/** The router reports invalid percent-encoding as a URIError. */
 function toPublic(error: unknown): unknown {
   if (!(error instanceof URIError)) return error;
   return new PublicError('VALIDATION_ERROR', { message: 'The path is not valid percent-encoding.', cause: error });
 }
 
-interface FoundRoute {
-  readonly route: Route;
-  readonly params: Readonly<Record<string, string>>;
-}
-
-/** Null when Express must decide. */
-type FindHot = (method: string | undefined, path: string) => FoundRoute | null;
-
-const NO_PARAMS = {};
 const NAME_MARK = ':';
 /** Without percent-encoding (RFC 3986, 2.3). */
 const PLAIN = /^[\w.~-]+$/;
 
-function createFindHot(routes: readonly Route[]): FindHot {
+/** Creates a function that finds the hot route of a request; null when Express must decide. */
+function createFindHot(routes: readonly Route[]) {
   const hot = routes.filter((route) => route.hot);
   const isNamed = ({ path }: Route) => path.includes(NAME_MARK);
   const named = hot.filter(isNamed).map((route) => ({ route, segments: route.path.split('/') }));
-  const whole = new Map(
-    hot
-      .filter((route) => !isNamed(route))
-      .map((route) => [`${route.method} ${route.path}`, { route, params: NO_PARAMS }]),
-  );
-  return (method, path) => {
+  const fixed = hot.filter((route) => !isNamed(route));
+  const whole = new Map(fixed.map((route) => [`${route.method} ${route.path}`, { route, params: {} }]));
+  return (method: string | undefined, path: string) => {
     const found = whole.get(`${method} ${path}`);
     if (found !== undefined) return found;
     if (named.length === 0) return null;
@@ -186,7 +168,6 @@ function validateHead(request: IncomingMessage): PublicError | null {
   return HOST_VALUE.test(host) ? null : invalid('The host header is not a name or an address.', HOST);
 }
 
-/** Path and query, without scheme and host. */
 function targetOf(request: IncomingMessage): string {
   const url = request.url ?? '';
   if (url.startsWith(SLASH)) return url;
@@ -218,10 +199,7 @@ function invalid(message: string, header?: string): PublicError {
 /** The address under which a request is counted; '' when the connection is closed. */
 export type ClientAddressOf = (request: IncomingMessage) => string;
 
-/**
- * Each trusted proxy appends its caller to `X-Forwarded-For`: with n proxies, the client is the n-th entry from the
- * right. Falls back to the address of the connection.
- */
+/** With n trusted proxies, the client is the n-th entry from the right of `X-Forwarded-For`, else the connection. */
 export function createClientAddress(trustedProxies: number): ClientAddressOf {
   return ({ headers, socket }) => {
     const own = toNetwork(socket.remoteAddress ?? '') ?? '';
@@ -257,10 +235,7 @@ function withoutPort(entry: string): string {
 /** From one round trip on an idle network to the longest deadline of a request. */
 const DURATION_BUCKETS_S = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 
-/**
- * Creates the `onAnswer` that times requests from their head to the start of their response, by route, method and
- * status. Requests that no route matches share the route `unmatched`; what was no request at all has the method `none`.
- */
+/** Times requests to the start of their response. What no route matches is `unmatched`, what is no request `none`. */
 export function createRequestDurations(metrics: Pick<Metrics, 'histogram'>): ServerContext['onAnswer'] {
   const durations = metrics.histogram(
     'playline_http_request_duration_seconds',
@@ -282,8 +257,6 @@ export function createRequestDurations(metrics: Pick<Metrics, 'histogram'>): Ser
   };
 }
 
-export type LogFault = (exchange: Pick<Exchange, 'traceId'>, error: unknown) => void;
-
 export interface FaultLogParts {
   logger: Pick<Logger, 'error'>;
   /** Calls `run` once, after one interval. */
@@ -296,18 +269,14 @@ const KINDS_MAX = 50;
 const OTHERS = 'others';
 const KIND_CHARACTERS_MAX = 200;
 
-/** Faults of one kind since its last log line. */
 interface UnreportedFaults {
   count: number;
   traceId: string;
   message: string;
 }
 
-/**
- * Logs failed requests: the first fault of a kind with its stack, further ones as one line per interval with their
- * number, until an interval passes without one.
- */
-export function createFaultLog({ logger, afterInterval = afterIntervalMs }: FaultLogParts): LogFault {
+/** Logs the first fault of a kind with its stack, further ones as one line per interval with their number. */
+export function createFaultLog({ logger, afterInterval = afterIntervalMs }: FaultLogParts) {
   const kinds = new Map<string, UnreportedFaults>();
   const report = (kind: string) => {
     const { count, traceId, message } = kinds.get(kind) as UnreportedFaults;
@@ -316,12 +285,14 @@ export function createFaultLog({ logger, afterInterval = afterIntervalMs }: Faul
     kinds.set(kind, { count: 0, traceId, message });
     afterInterval(() => report(kind));
   };
-  return ({ traceId }, error) => {
-    const cause = causeOf(error);
-    const kind = kindOf(cause);
+  return ({ traceId }: Pick<Exchange, 'traceId'>, error: unknown): void => {
+    const cause = error instanceof Error && error.cause !== undefined ? error.cause : error;
+    const message = cause instanceof Error ? cause.message : String(cause);
+    const type = cause instanceof Error ? cause.name : typeof cause;
+    // Messages that differ in numbers only (bytes, ports, times) are of one kind.
+    const kind = `${type} ${message}`.slice(0, KIND_CHARACTERS_MAX).replace(/\d+/g, '#');
     const name = kinds.has(kind) || kinds.size < KINDS_MAX ? kind : OTHERS;
     const untold = kinds.get(name);
-    const message = messageOf(cause);
     if (untold !== undefined) return void kinds.set(name, { count: untold.count + 1, traceId, message });
     kinds.set(name, { count: 0, traceId, message });
     afterInterval(() => report(name));
@@ -331,18 +302,4 @@ export function createFaultLog({ logger, afterInterval = afterIntervalMs }: Faul
 
 function afterIntervalMs(run: () => void): void {
   setTimeout(run, INTERVAL_MS).unref();
-}
-
-function causeOf(error: unknown): unknown {
-  return error instanceof Error && error.cause !== undefined ? error.cause : error;
-}
-
-/** Messages that differ in numbers only (bytes, ports, times) are of one kind. */
-function kindOf(cause: unknown): string {
-  const name = cause instanceof Error ? cause.name : typeof cause;
-  return `${name} ${messageOf(cause)}`.slice(0, KIND_CHARACTERS_MAX).replace(/\d+/g, '#');
-}
-
-function messageOf(cause: unknown): string {
-  return cause instanceof Error ? cause.message : String(cause);
 }

@@ -1,11 +1,7 @@
 import { PublicError } from '@playline/errors';
 
-/** The bytes of one request in memory. */
 export interface Reservation {
-  /**
-   * Raises the count.
-   * @throws PublicError TOO_MANY_REQUESTS_ERROR when no memory is left
-   */
+  /** @throws PublicError TOO_MANY_REQUESTS_ERROR when no memory is left */
   grow(bytes: number): void;
   /** Sets the count to bytes that are in memory already, even beyond the bound. */
   resize(bytes: number): void;
@@ -15,7 +11,6 @@ export interface Reservation {
   onEvicted: ((fault: PublicError) => void) | null;
 }
 
-/** Bounds the memory of the bodies of one process. */
 export interface BytesInFlight {
   readonly held: number;
   /**
@@ -38,15 +33,11 @@ const WANTS_MS = 3000;
 /** A quarter of a listener's connections: each request takes memory besides its body. */
 const OWNER_REQUESTS_MAX = 1024;
 
-class Owner {
+interface Owner {
   readonly name: string;
-  held = 0;
+  held: number;
   /** In order of admission. */
-  readonly reservations = new Set<ActiveReservation>();
-
-  constructor(name: string) {
-    this.name = name;
-  }
+  readonly reservations: Set<ActiveReservation>;
 }
 
 class Shares implements BytesInFlight {
@@ -67,7 +58,7 @@ class Shares implements BytesInFlight {
     if (this.#wants.size > 0) this.#wants.delete(name);
     let owner = this.#owners.get(name);
     if (owner === undefined) {
-      owner = new Owner(name);
+      owner = { name, held: 0, reservations: new Set() };
       this.#owners.set(name, owner);
     }
     if (owner.reservations.size >= OWNER_REQUESTS_MAX)

@@ -1,18 +1,14 @@
 /** Most milliseconds that a deadline fires late. */
 export const DEADLINE_STEP_MS = 50;
 
-export interface Deadline {
-  cancel(): void;
-}
-
-class Wait implements Deadline {
+export class Deadline {
   readonly dueAt: number;
   /** Null once cancelled, so that it does not keep a request in memory. */
   onExpired: (() => void) | null;
 
-  constructor(dueAt: number, onLate: () => void) {
+  constructor(dueAt: number, onExpired: () => void) {
     this.dueAt = dueAt;
-    this.onExpired = onLate;
+    this.onExpired = onExpired;
   }
 
   cancel(): void {
@@ -20,32 +16,28 @@ class Wait implements Deadline {
   }
 }
 
-/**
- * Many short deadlines, few of which fire, on one timer: 1.04 times the throughput of a timer for each at batches of
- * one.
- */
+/** Many short deadlines on one timer: 1.04 times the throughput of a timer for each at batches of one. */
 export class Deadlines {
-  #waits: Wait[] = [];
+  #open: Deadline[] = [];
   #timer: NodeJS.Timeout | null = null;
 
   /** Calls `onExpired` once, at most `DEADLINE_STEP_MS` late, unless cancelled. */
-  add(afterMs: number, onLate: () => void): Deadline {
-    // Monotonic.
-    const wait = new Wait(performance.now() + afterMs, onLate);
-    this.#waits.push(wait);
+  add(afterMs: number, onExpired: () => void): Deadline {
+    const deadline = new Deadline(performance.now() + afterMs, onExpired);
+    this.#open.push(deadline);
     this.#timer ??= setInterval(() => this.#check(), DEADLINE_STEP_MS);
-    return wait;
+    return deadline;
   }
 
   #check() {
     const now = performance.now();
-    const late = this.#waits.filter(({ onExpired: onLate, dueAt }) => onLate !== null && dueAt <= now);
-    this.#waits = this.#waits.filter(({ onExpired: onLate, dueAt }) => onLate !== null && dueAt > now);
-    if (this.#waits.length === 0 && this.#timer !== null) {
+    const late = this.#open.filter(({ onExpired, dueAt }) => onExpired !== null && dueAt <= now);
+    this.#open = this.#open.filter(({ onExpired, dueAt }) => onExpired !== null && dueAt > now);
+    if (this.#open.length === 0 && this.#timer !== null) {
       clearInterval(this.#timer);
       this.#timer = null;
     }
     // Read again each time: a callback may cancel another deadline.
-    for (const wait of late) wait.onExpired?.();
+    for (const deadline of late) deadline.onExpired?.();
   }
 }

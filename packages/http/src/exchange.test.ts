@@ -2,30 +2,25 @@ import { connect, type Socket } from 'node:net';
 import { until } from '@playline/testkit';
 import { codePoint } from '@playline/testkit/code-point';
 import fc from 'fast-check';
-import { afterEach, expect, it } from 'vitest';
-import { createHttpApp } from './app.ts';
+import { expect, it } from 'vitest';
 import { corsHeaders, type Exchange, parseQuery, restrictOrigin, singleValueOf } from './exchange.ts';
-import { type HttpServer, openHttpServer } from './server.ts';
+import { serve } from './test/open-server.ts';
 
 /** More than the kernel keeps for a connection on both of its ends. */
-const LARGE_BYTES = 64 << 20;
+const LARGE_BYTES = 24 << 20;
 const large = JSON.stringify('x'.repeat(LARGE_BYTES));
-let server: HttpServer | undefined;
-afterEach(() => server?.close());
 
 /** A server with one request in flight, its answers counted. */
 async function openWithCaller(answerMaxMs?: number) {
   const inFlight: Exchange[] = [];
   const statuses: number[] = [];
-  const app = createHttpApp({
+  const { port } = await serve({
     publishableKeyHeader: 'x-key',
-    link: (code) => code,
-    ...(answerMaxMs === undefined ? {} : { answerMaxMs }),
+    answerMaxMs,
     onAnswer: (_exchange, status) => statuses.push(status),
     routes: [{ method: 'GET', path: '/held', hot: true, handle: (exchange) => void inFlight.push(exchange) }],
   });
-  server = await openHttpServer({ app, host: '127.0.0.1', port: 0 });
-  const caller = connect(server.port, '127.0.0.1');
+  const caller = connect(port, '127.0.0.1');
   caller.on('error', () => {});
   caller.write('GET /held HTTP/1.1\r\nhost: a\r\n\r\n');
   await until('the request is in flight', () => inFlight.length === 1);

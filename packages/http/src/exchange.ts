@@ -3,9 +3,7 @@ import type { Writable } from 'node:stream';
 import { type ErrorCode, invalidField, PublicError, toEnvelope } from '@playline/errors';
 import { type Trace, traceOf } from './trace.ts';
 
-/** What all exchanges of one server share. */
 export interface ServerContext {
-  /** Address of the page of a code. */
   readonly link: (code: ErrorCode) => string;
   /** During a graceful close each answer ends its connection. */
   draining: boolean;
@@ -77,7 +75,6 @@ export class Exchange implements Trace {
     this.#headers = restrictOrigin(this.#headers, origin);
   }
 
-  /** Sends JSON text. */
   answer(status: number, json: string, headers: HeaderList = []): void {
     this.#sendText(status, ['content-type', 'application/json', ...headers], json);
   }
@@ -108,16 +105,8 @@ export class Exchange implements Trace {
     const response = this.#response;
     if (response.destroyed || response.headersSent) return null;
     this.#frame.onAnswer(this, 200);
-    const list = [
-      'x-trace-id',
-      this.traceId,
-      ...this.#headers,
-      ...this.lateHeaders(),
-      'content-type',
-      type,
-      ...headers,
-    ];
-    response.writeHead(200, list as string[]);
+    const common = ['x-trace-id', this.traceId, ...this.#headers, ...this.lateHeaders()];
+    response.writeHead(200, [...common, 'content-type', type, ...headers] as string[]);
     response.flushHeaders();
     if (options.isFile === true) return response;
     if (this.#frame.draining) response.end();
@@ -199,7 +188,6 @@ function watchDisconnect(request: IncomingMessage, response: ServerResponse): Ab
   };
   if (response.destroyed || socket.readableEnded) leave();
   else {
-    if (socket.readableEnded) leave();
     socket.once('end', leave);
     response.once('close', close);
   }
@@ -213,11 +201,6 @@ export function notFound(): PublicError {
 /** Chromium's maximum. Contract, "CORS". */
 const PREFLIGHT_MAX_AGE_S = 7200;
 
-interface CorsHeaders {
-  readonly answer: HeaderList;
-  readonly preflight: HeaderList;
-}
-
 /** Restricts the headers to pages of one origin, or of none. */
 export function restrictOrigin(answer: HeaderList, origin: string | null): HeaderList {
   if (answer.length === 0) return answer;
@@ -229,7 +212,7 @@ export function restrictOrigin(answer: HeaderList, origin: string | null): Heade
 }
 
 /** Any origin, no credentials: contract, "CORS". */
-export function corsHeaders(publishableKeyHeader: string | undefined): CorsHeaders {
+export function corsHeaders(publishableKeyHeader: string | undefined): Record<'answer' | 'preflight', HeaderList> {
   const keyHeader = publishableKeyHeader === undefined ? [] : [publishableKeyHeader];
   const allowed = ['content-type', 'content-encoding', ...keyHeader, 'traceparent'].join(', ');
   const origin = ['access-control-allow-origin', '*'];
@@ -246,7 +229,6 @@ export function corsHeaders(publishableKeyHeader: string | undefined): CorsHeade
   };
 }
 
-/** As long as a request may take to arrive. */
 export const ANSWER_MAX_MS = 30_000;
 
 /**
@@ -280,7 +262,6 @@ function discardBody(request: IncomingMessage): void {
   request.resume();
 }
 
-/** The values of each parameter, in order. */
 export type Query = ReadonlyMap<string, readonly string[]>;
 
 /** RFC 3986: other characters must be percent-encoded. */
@@ -305,10 +286,7 @@ export function parseQuery(target: string): Query {
   return query;
 }
 
-/**
- * Undefined when absent.
- * @throws PublicError VALIDATION_ERROR when it is repeated
- */
+/** @throws PublicError VALIDATION_ERROR when it is repeated */
 export function singleValueOf(query: Query, name: string): string | undefined {
   const values = query.get(name) ?? [];
   if (values.length > 1) throw invalidField(name, `${name} is given more than once`);

@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
@@ -49,7 +50,15 @@ async function open(connectionsMax?: number) {
     for (const socket of dialled.splice(0)) socket.destroy();
     await server.close();
   });
-  return { port: server.port, received };
+  const closed: string[] = [];
+  /** Notes the name when the connection is closed. */
+  const connectAs = async (name: string, request: string) => {
+    const socket = dial(server.port).on('close', () => closed.push(name));
+    await once(socket, 'connect');
+    if (request !== '') await new Promise((resolve) => socket.write(request, resolve));
+    return socket;
+  };
+  return { port: server.port, received, closed, connectAs };
 }
 
 /** Connections of the test, which are destroyed after it. */
@@ -109,15 +118,7 @@ it('a body that no handler reads takes little more than what Node reads, also in
 }, 30_000);
 
 it('beyond the bound a new connection replaces an idle one, and never one with a request in progress', async () => {
-  const { port, received } = await open(10);
-  const closed: string[] = [];
-  const connectAs = async (name: string, request: string) => {
-    const socket = dial(port);
-    socket.on('close', () => closed.push(name));
-    await new Promise((resolve) => socket.once('connect', resolve));
-    socket.write(request);
-    return socket;
-  };
+  const { received, closed, connectAs } = await open(10);
   const busy = 'POST /none HTTP/1.1\r\nhost: a\r\ncontent-length: 0\r\n\r\n';
   for (let at = 0; at < 5; at++) await connectAs('busy', busy);
   await until('they are served', () => received.requests.length === 5);
@@ -136,37 +137,23 @@ it('beyond the bound a new connection replaces an idle one, and never one with a
 }, 30_000);
 
 it('beyond the bound a new connection replaces one whose body is still arriving, if none is idle', async () => {
-  const { port, received } = await open(4);
-  const closed: string[] = [];
+  const { received, closed, connectAs } = await open(4);
   const post = (path: string, bytes: number) =>
     `POST /${path} HTTP/1.1\r\nhost: a\r\n${TYPE}content-length: ${bytes}\r\n\r\n`;
-  const connectAs = (name: string, request: string) => {
-    const socket = dial(port);
-    socket.on('close', () => closed.push(name));
-    socket.write(request);
-  };
-  connectAs('whole', post('none', 0));
+  await connectAs('whole', post('none', 0));
   await until('it is served', () => received.requests.length === 1);
   for (let at = 1; at < 4; at++) {
-    connectAs(`slow ${at}`, `${post('read', 10)}1`);
+    await connectAs(`slow ${at}`, `${post('read', 10)}1`);
     await until('its body arrives', () => received.bytes === at);
   }
-  connectAs('new', post('none', 0));
+  await connectAs('new', post('none', 0));
   await until('it is served', () => received.requests.length === 2);
   await until('one is closed', () => closed.length > 0);
   expect(closed).toEqual(['slow 1']);
 }, 30_000);
 
 it('beyond the bound a connection that has just come is not replaced before older ones that began a request', async () => {
-  const { port, received } = await open(4);
-  const closed: string[] = [];
-  const connectAs = async (name: string, request: string) => {
-    const socket = dial(port);
-    socket.on('close', () => closed.push(name));
-    await new Promise((resolve) => socket.once('connect', resolve));
-    if (request !== '') await new Promise((resolve) => socket.write(request, resolve));
-    return socket;
-  };
+  const { received, closed, connectAs } = await open(4);
   for (let at = 0; at < 4; at++) await connectAs(`unfinished ${at}`, 'POST /none HTTP/1.1\r\n');
   const last = await connectAs('new', '');
   await connectAs('unfinished 4', 'POST /none HTTP/1.1\r\n');

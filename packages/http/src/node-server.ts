@@ -11,24 +11,18 @@ import type { Socket } from 'node:net';
 export interface NodeServerOptions extends ServerOptions {
   readonly listener: RequestListener;
   readonly connectionsMax: number;
-  /** Called for bytes that are no request. */
   readonly onBroken: (error: Error & { code?: string }, socket: Socket) => void;
 }
 
-export interface NodeServer {
-  readonly server: Server;
-  /** Oldest first. */
-  readonly connections: ReadonlySet<Socket>;
-}
-
 /** Creates Node's server with bounded connections, pipelining and memory of unread body bytes. */
-export function createNodeServer({ listener, connectionsMax, onBroken, ...options }: NodeServerOptions): NodeServer {
+export function createNodeServer({ listener, connectionsMax, onBroken, ...options }: NodeServerOptions) {
   const server = createServer({ ...options, IncomingMessage: PackedRequest }, listener);
   const onPaused = limitPipelining(server);
   server.on('clientError', (error: Error & { code?: string }, socket) => {
     if (error.code === PAUSED) onPaused(error, socket as Socket);
     else onBroken(error, socket as Socket);
   });
+  /** Oldest first. */
   const connections = new Set<Socket>();
   server.on('connection', (socket) => {
     if (connections.size >= connectionsMax) (replaceableOf(connections) ?? socket).destroy();
@@ -102,7 +96,6 @@ const HPE_PAUSED = 21;
 const PAUSED = 'HPE_PAUSED';
 const NOTHING = Buffer.alloc(0);
 
-/** Members of Node's parser and sockets that its types lack. */
 interface NodeParser {
   /** Called for each request with parsed headers; its result goes to llhttp. */
   onIncoming(request: IncomingMessage, keepAlive: boolean): number;
@@ -110,7 +103,6 @@ interface NodeParser {
 }
 type PipelinedSocket = Socket & {
   parser: NodeParser | null;
-  /** The answer that is sent now, or next. */
   _httpMessage?: ServerResponse | null;
   /** Node paused the connection, because answers are not read. */
   _paused: boolean;

@@ -1,4 +1,5 @@
 import { connect } from 'node:net';
+import { text } from 'node:stream/consumers';
 import { until } from '@playline/testkit';
 import { expect, it } from 'vitest';
 import { open, sendRaw, sendRawAndEnd } from './test/open-server.ts';
@@ -50,14 +51,9 @@ it('a connection gives answers in the order of its requests, although broken byt
   const { port, reading } = await open();
   const socket = connect(port, '127.0.0.1', () => socket.write(SIZED.slice(0, -1)));
   await until('the first body is read', () => reading() === 1);
-  let text = '';
-  socket.on('data', (chunk) => {
-    text += chunk;
-  });
-  const ended = new Promise((resolve) => socket.on('end', resolve));
+  const received = text(socket);
   socket.write(`}GET /none HTTP/1.1\r\nhost: a\r\n\r\n\0 no request\r\n\r\n`);
-  await ended;
-  expect(statusesOf(text)).toEqual([200, 404, 400]);
+  expect(statusesOf(await received)).toEqual([200, 404, 400]);
 });
 
 it.each([
@@ -67,9 +63,9 @@ it.each([
   ['trailers', `${CHUNKED}2\r\n{}\r\n0\r\nx: ${'a'.repeat(17_000)}\r\n\r\n`],
 ])('headers over the limit are refused with 431 and the limit in the message: %s', async (_name, bytes) => {
   const { port } = await open();
-  const text = await sendRaw(port, bytes);
-  expect(text).toMatch(/^HTTP\/1\.1 431 Request Header Fields Too Large\r\n/);
-  expect(envelopeOf(text)).toEqual({
+  const answer = await sendRaw(port, bytes);
+  expect(answer).toMatch(/^HTTP\/1\.1 431 Request Header Fields Too Large\r\n/);
+  expect(envelopeOf(answer)).toEqual({
     message: 'Path and headers are larger than 16384 bytes, or there are more than 1000 headers.',
     link: 'https://docs.test/errors/VALIDATION_ERROR',
     trace_id: expect.stringMatching(/^[0-9a-f]{32}$/),
@@ -139,18 +135,18 @@ it.each(REQUESTS)(
   'a request has one answer: that is served or a clear 4xx: %s',
   async (_name, bytes, status, details) => {
     const { port } = await open();
-    const text = await sendRawAndEnd(port, bytes);
-    expect(statusesOf(text)).toEqual([status]);
+    const answer = await sendRawAndEnd(port, bytes);
+    expect(statusesOf(answer)).toEqual([status]);
     if (status === 400)
-      expect(envelopeOf(text)).toMatchObject({ code: 'VALIDATION_ERROR', trace_id: expect.any(String) });
-    if (details !== undefined) expect(envelopeOf(text)).toMatchObject({ details });
+      expect(envelopeOf(answer)).toMatchObject({ code: 'VALIDATION_ERROR', trace_id: expect.any(String) });
+    if (details !== undefined) expect(envelopeOf(answer)).toMatchObject({ details });
   },
 );
 
 it('a request has one answer: after 100 Continue, when it expects that', async () => {
   const { port } = await open();
-  const text = await sendRawAndEnd(port, SIZED.replace('\r\n', '\r\nexpect: 100-continue\r\n'));
-  expect(statusesOf(text)).toEqual([100, 200]);
+  const answer = await sendRawAndEnd(port, SIZED.replace('\r\n', '\r\nexpect: 100-continue\r\n'));
+  expect(statusesOf(answer)).toEqual([100, 200]);
 });
 
 it('an absolute target is what its path is, to pages of other origins too', async () => {

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import { connect } from 'node:net';
 import { brotliCompressSync, constants, deflateRawSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib';
@@ -9,6 +10,20 @@ import { createHttpApp } from './app.ts';
 import { planFormBody, planJsonBody, type UseBodyOptions, useBody } from './read-body.ts';
 import { openHttpServer } from './server.ts';
 import { expectEnvelope, json, LIMIT, open, post, sendRaw } from './test/open-server.ts';
+
+const HEAD = 'POST /v1/echo HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\n';
+const NEXT = 'GET /v1/items/9 HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n';
+
+/** Sends the head and the beginning of a body, then more every `everyMs`. @returns the beginning of the answer */
+async function answerTo(port: number, sent: string, more = '', everyMs = 60_000): Promise<string> {
+  const socket = connect(port, '127.0.0.1');
+  socket.write(HEAD + sent);
+  const drip = setInterval(() => socket.write(more), everyMs);
+  const [chunk] = await once(socket, 'data');
+  clearInterval(drip);
+  socket.destroy();
+  return String(chunk);
+}
 
 /** A bomb is as small by this, and made in a tenth of the time. */
 const quickBrotliSync = (bytes: Buffer) =>
@@ -60,11 +75,11 @@ it.each([
   ['zstd', zstdCompressSync],
 ])('a body that is a %s bomb is refused with the limit named and never inflated', async (encoding, compress) => {
   const { url } = await open();
-  const bomb = compress(Buffer.alloc(256 * 1024 * 1024));
+  const bomb = compress(Buffer.alloc(64 * 1024 * 1024));
   const before = process.memoryUsage.rss();
   const answer = await post(url, bomb, { ...json, 'content-encoding': encoding });
   await expectEnvelope(answer, 'VALIDATION_ERROR', { limitBytes: LIMIT });
-  expect(process.memoryUsage.rss() - before).toBeLessThan(100 * 1024 * 1024);
+  expect(process.memoryUsage.rss() - before).toBeLessThan(32 * 1024 * 1024);
 });
 
 it.each([
@@ -85,7 +100,7 @@ it.each([
   ['gzip', gzipSync],
   ['deflate', deflateSync],
   ['deflate', deflateRawSync],
-  ['br', brotliCompressSync],
+  ['br', quickBrotliSync],
   ['zstd', zstdCompressSync],
 ])(
   'a body that continues after the end of its %s is refused, since nothing would read the rest',
@@ -96,7 +111,11 @@ it.each([
       const whole = compress(body);
       const headers = { ...json, 'content-encoding': encoding };
       expect((await post(url, whole, headers)).status).toBe(200);
-      for (const rest of [Buffer.alloc(1), Buffer.from('[4]'), ...(encoding === 'gzip' ? [] : [compress('[4]')])]) {
+      for (const rest of [
+        Buffer.alloc(1),
+        Buffer.from('[4]'),
+        ...(encoding === 'gzip' ? [] : [compress(Buffer.from('[4]'))]),
+      ]) {
         const answer = await post(url, Buffer.concat([whole, rest]), headers);
         await expectEnvelope(answer, 'VALIDATION_ERROR', { header: 'content-encoding' });
       }
@@ -113,20 +132,16 @@ it('a body of several gzip members is read whole', async () => {
 
 it('a body with a declared length above the limit gets its answer although the caller sends all its bytes first', async () => {
   const { port } = await open();
-  const head = `POST /v1/echo HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: ${4 * LIMIT}\r\n\r\n`;
-  const next = 'GET /v1/items/9 HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n';
-  const text = await sendRaw(port, head, Buffer.alloc(4 * LIMIT), next);
+  const text = await sendRaw(port, `${HEAD}content-length: ${4 * LIMIT}\r\n\r\n`, Buffer.alloc(4 * LIMIT), NEXT);
   expect(text).toContain(`"details":{"limitBytes":${LIMIT}}`);
   expect(text.indexOf('{"id":"9"}')).toBeGreaterThan(0);
 });
 
 it('a body in chunks that exceed the limit gets its answer, and the connection lives on', async () => {
   const { port } = await open();
-  const head =
-    'POST /v1/echo HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n';
+  const head = `${HEAD}transfer-encoding: chunked\r\n\r\n`;
   const chunk = Buffer.concat([Buffer.from('40000\r\n'), Buffer.alloc(0x40000), Buffer.from('\r\n')]);
-  const next = 'GET /v1/items/9 HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n';
-  const text = await sendRaw(port, head, ...Array.from({ length: 8 }, () => chunk), '0\r\n\r\n', next);
+  const text = await sendRaw(port, head, ...Array.from({ length: 8 }, () => chunk), '0\r\n\r\n', NEXT);
   expect(text).toContain(`"details":{"limitBytes":${LIMIT}}`);
   expect(text).toContain('{"id":"9"}');
 });
@@ -134,8 +149,7 @@ it('a body in chunks that exceed the limit gets its answer, and the connection l
 it('a body refused before it is read does not end the connection', async () => {
   const { port } = await open();
   const head = `POST /v1/refuse HTTP/1.1\r\nhost: a\r\ncontent-length: ${2 * LIMIT}\r\n\r\n`;
-  const next = 'GET /v1/items/9 HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n';
-  const text = await sendRaw(port, head, Buffer.alloc(2 * LIMIT), next);
+  const text = await sendRaw(port, head, Buffer.alloc(2 * LIMIT), NEXT);
   expect(text).toMatch(/^HTTP\/1\.1 429 /);
   expect(text).toContain('\r\nretry-after: 1\r\n');
   expect(text).toContain('{"id":"9"}');
@@ -158,58 +172,28 @@ it('a body that continues for ever after its refusal is cut off', async () => {
 
 it('a body that comes too slowly is answered 500, since a resend may succeed', async () => {
   const { port, faults } = await open(50);
-  const head = 'POST /v1/echo HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: 10\r\n\r\n{';
-  const text = await new Promise<string>((resolve) => {
-    const socket = connect(port, '127.0.0.1', () => socket.write(head));
-    socket.on('data', (chunk) => {
-      resolve(chunk.toString());
-      socket.destroy();
-    });
-  });
+  const text = await answerTo(port, 'content-length: 10\r\n\r\n{');
   expect(text).toMatch(/^HTTP\/1\.1 500 /);
   expect(String((faults[0] as Error).cause)).toContain('body too slow');
 });
 
 it('a body that stops after its beginning is given up long before the most time for a body', async () => {
   const { port } = await open(4000);
-  const head = 'POST /v1/echo HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: 100000\r\n\r\n';
   const startAt = performance.now();
-  const text = await new Promise<string>((resolve) => {
-    const socket = connect(port, '127.0.0.1', () => socket.write(head + ' '.repeat(99_000)));
-    const drip = setInterval(() => socket.write(' '), 20);
-    socket.on('data', (chunk) => {
-      resolve(chunk.toString());
-      clearInterval(drip);
-      socket.destroy();
-    });
-  });
+  const text = await answerTo(port, `content-length: 100000\r\n\r\n${' '.repeat(99_000)}`, ' ', 20);
   expect(text).toMatch(/^HTTP\/1\.1 500 /);
   expect(performance.now() - startAt).toBeLessThan(3000);
 });
 
 it('a body that comes slowly at a steady pace is read to its end', async () => {
   const { port } = await open(4000);
-  const head = 'POST /v1/echo HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: 2800\r\n\r\n';
-  const text = await new Promise<string>((resolve) => {
-    const socket = connect(port, '127.0.0.1', () => socket.write(head));
-    let parts = 0;
-    const send = setInterval(() => {
-      if (++parts > 28) clearInterval(send);
-      else socket.write(' '.repeat(100));
-    }, 100);
-    socket.on('data', (chunk) => {
-      resolve(chunk.toString());
-      clearInterval(send);
-      socket.destroy();
-    });
-  });
+  const text = await answerTo(port, 'content-length: 2800\r\n\r\n', ' '.repeat(100), 100);
   expect(text).toMatch(/^HTTP\/1\.1 200 /);
 });
 
 it('a body whose caller ends its side half-way is given up immediately', async () => {
   const { port, reading } = await open(60_000);
-  const head = 'POST /v1/echo HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: 10\r\n\r\n{';
-  const socket = connect(port, '127.0.0.1', () => socket.write(head));
+  const socket = connect(port, '127.0.0.1', () => socket.write(`${HEAD}content-length: 10\r\n\r\n{`));
   await until('the body is being read', () => reading() === 1);
   socket.end();
   await until('it is given up', () => reading() === 0, 5_000);
@@ -217,11 +201,9 @@ it('a body whose caller ends its side half-way is given up immediately', async (
 
 it('a body whose caller hangs up is no fault', async () => {
   const { port, url, faults } = await open();
-  const head = 'POST /v1/echo HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: 10\r\n\r\n{';
-  await new Promise<void>((resolve) => {
-    const socket = connect(port, '127.0.0.1', () => socket.write(head, () => socket.destroy()));
-    socket.on('close', () => resolve());
-  });
+  const socket = connect(port, '127.0.0.1');
+  socket.write(`${HEAD}content-length: 10\r\n\r\n{`, () => socket.destroy());
+  await once(socket, 'close');
   expect((await fetch(`${url}/v1/items/1`)).status).toBe(200);
   expect(faults).toEqual([]);
 });
@@ -235,7 +217,7 @@ it.each([
     return planJsonBody({ headers } as unknown as IncomingMessage, limit);
   };
   const full = randomBytes(limit);
-  for (const compress of [gzipSync, deflateSync, deflateRawSync, brotliCompressSync, zstdCompressSync])
+  for (const compress of [gzipSync, deflateSync, deflateRawSync, quickBrotliSync, zstdCompressSync])
     expect(() => planOf(compress(full).length)).not.toThrow();
   expect(() => planOf(most)).toThrow(PublicError);
 });
@@ -297,7 +279,7 @@ it('bodies of one packet warn of no listeners, however many they are', async () 
   const warned = vi.fn();
   process.on('warning', warned);
   const { port } = await open();
-  const one = `POST /v1/echo HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: 2\r\n`;
+  const one = `${HEAD}content-length: 2\r\n`;
   const answers = await sendRaw(port, `${one}\r\n[]`.repeat(40), `${one}connection: close\r\n\r\n[]`);
   await new Promise(setImmediate);
   process.off('warning', warned);

@@ -14,15 +14,11 @@ import { type Deadline, Deadlines } from './deadlines.ts';
 import { ClientDisconnected } from './exchange.ts';
 import { SMALL_BYTES } from './node-server.ts';
 
-/** What the headers announce. */
 export interface BodyPlan {
   /** After decompression. */
   readonly bytesMax: number;
-  /** As sent. */
   readonly rawBytesMax: number;
-  /** Null for chunks. */
   readonly declaredBytes: number | null;
-  /** Null without compression. */
   readonly coding: Coding | null;
 }
 
@@ -83,14 +79,9 @@ function decodedMax(raw: Buffer, { hasSignature, expansionMax }: Coding, bytesMa
   return raw.length > 0 && hasSignature(raw) ? Math.min(bytesMax, raw.length * expansionMax) : raw.length;
 }
 
-interface BodyType {
-  readonly name: string;
-  readonly pattern: RegExp;
-}
-
 /** `application/*+json` names other formats. */
-const JSON_BODY: BodyType = { name: 'application/json', pattern: /^application\/json[ \t]*(?:;|$)/i };
-const FORM_BODY: BodyType = {
+const JSON_BODY = { name: 'application/json', pattern: /^application\/json[ \t]*(?:;|$)/i };
+const FORM_BODY = {
   name: 'application/x-www-form-urlencoded',
   pattern: /^application\/x-www-form-urlencoded[ \t]*(?:;|$)/i,
 };
@@ -110,7 +101,7 @@ export function planFormBody(request: IncomingMessage, bytesMax: number): BodyPl
   return planBody(request, bytesMax, FORM_BODY);
 }
 
-function planBody(request: IncomingMessage, bytesMax: number, { name, pattern }: BodyType): BodyPlan {
+function planBody(request: IncomingMessage, bytesMax: number, { name, pattern }: typeof JSON_BODY): BodyPlan {
   const type = request.headers['content-type'];
   if (type === undefined || !pattern.test(type)) throw wrongHeader('content-type', `The body must be ${name}.`);
   if (type.length > name.length) {
@@ -193,11 +184,7 @@ const PACE_BYTES_MIN = 512;
 
 const deadlines = new Deadlines();
 
-/**
- * Reads and decompresses a body.
- * @throws PublicError VALIDATION_ERROR (too large, broken encoding), INTERNAL_SERVER_ERROR (too slow, because clients
- *   drop a batch on a 4xx), ClientDisconnected
- */
+/** @throws PublicError VALIDATION_ERROR, or INTERNAL_SERVER_ERROR when it is too slow; ClientDisconnected */
 export function readBody(request: IncomingMessage, plan: BodyPlan, options: ReadBodyOptions = {}): Promise<Buffer> {
   return readRaw(request, plan, { ...options, use: (chunks) => decodeBody(chunks.join(), plan) });
 }
@@ -254,7 +241,6 @@ class Chunks {
     this.#end += chunk.copy(this.#page, this.#end);
   }
 
-  /** In a buffer of its own. */
   join(): Buffer {
     this.#listPage();
     return this.#buffers.length === 1 ? (this.#buffers[0] as Buffer) : Buffer.concat(this.#buffers);
@@ -341,10 +327,10 @@ function readRaw<T>(request: IncomingMessage, plan: BodyPlan, options: ReadRawOp
 }
 
 /** Calls back when a body takes too long or arrives too slowly. */
-function watchPace(bodyMaxMs: number, chunks: Chunks, onSlow: () => void): Pick<Deadline, 'cancel'> {
+function watchPace(bodyMaxMs: number, chunks: Chunks, onSlow: () => void) {
   let before = 0;
   let checks = 0;
-  const wait = () => deadlines.add(bodyMaxMs / PACE_CHECKS, check);
+  const wait = (): Deadline => deadlines.add(bodyMaxMs / PACE_CHECKS, check);
   const check = () => {
     const isTooSlow = ++checks > 1 && chunks.bytes - before < Math.max(PACE_BYTES_MIN, before * PACE_SHARE);
     if (checks === PACE_CHECKS || isTooSlow) return onSlow();

@@ -1,22 +1,22 @@
 import { once } from 'node:events';
 import { Agent, request } from 'node:http';
 import { connect, createServer, type Socket } from 'node:net';
+import { text } from 'node:stream/consumers';
 import { createMetrics, VERSION } from '@playline/runtime';
 import { until } from '@playline/testkit';
-import { afterEach, expect, it, onTestFinished } from 'vitest';
+import { expect, it, onTestFinished } from 'vitest';
 import { createHttpApp } from './app.ts';
 import type { Exchange } from './exchange.ts';
 import { type AdminServerOptions, answerBrokenRequest, openAdminServer, openHttpServer } from './server.ts';
+import { serve } from './test/open-server.ts';
 
 /** A server whose requests stay in flight until the test answers them. */
 async function open() {
   const inFlight: Exchange[] = [];
-  const app = createHttpApp({
+  const { server } = await serve({
     publishableKeyHeader: 'x-key',
-    link: (code) => code,
     routes: [{ method: 'GET', path: '/held', hot: true, handle: (exchange) => void inFlight.push(exchange) }],
   });
-  const server = await openHttpServer({ app, host: '127.0.0.1', port: 0 });
   return { server, inFlight };
 }
 
@@ -70,42 +70,34 @@ it('closes once, however often it is called', async () => {
 it('gives a whole request its own answer, although broken bytes follow it on the connection', async () => {
   const { server, inFlight } = await open();
   const socket = connect(server.port, '127.0.0.1', () => socket.write('GET /held HTTP/1.1\r\nhost: a\r\n\r\n'));
-  let text = '';
+  let received = '';
   socket.on('data', (chunk) => {
-    text += chunk;
+    received += chunk;
   });
   await until('the request is in flight', () => inFlight.length === 1);
   socket.write('\u0000 no request\r\n\r\n');
   await until('the broken bytes are read', () => inFlight[0]?.request.socket.bytesRead === socket.bytesWritten);
   inFlight[0]?.answer(200, '{"own":true}');
-  await until('the answer is here', () => text !== '');
-  expect(text).toMatch(/^HTTP\/1\.1 200 /);
-  expect(text.match(/HTTP\/1\.1/g)).toHaveLength(1);
+  await until('the answer is here', () => received !== '');
+  expect(received).toMatch(/^HTTP\/1\.1 200 /);
+  expect(received.match(/HTTP\/1\.1/g)).toHaveLength(1);
   socket.destroy();
-  await server.close();
 });
 
 it('answers a whole request whose caller has ended its half of the connection', async () => {
   const { server, inFlight } = await open();
   const socket = connect({ port: server.port, host: '127.0.0.1', allowHalfOpen: true });
-  let text = '';
-  socket.on('data', (chunk) => {
-    text += chunk;
-  });
-  const ended = new Promise((resolve) => socket.on('end', resolve));
+  const received = text(socket);
   socket.end('GET /held HTTP/1.1\r\nhost: a\r\n\r\n');
   await until('the half-close is seen', () => inFlight[0]?.request.socket.readableEnded);
   inFlight[0]?.answer(200, '{"own":true}');
-  await ended;
-  expect(text).toMatch(/^HTTP\/1\.1 200 .*\{"own":true\}$/s);
-  await server.close();
+  expect(await received).toMatch(/^HTTP\/1\.1 200 .*\{"own":true\}$/s);
 });
 
 it('refuses to start on a port that is taken', async () => {
   const { server } = await open();
   const app = createHttpApp({ publishableKeyHeader: 'x-key', link: (code) => code, routes: [] });
   await expect(openHttpServer({ app, host: '127.0.0.1', port: server.port })).rejects.toThrow('EADDRINUSE');
-  await server.close();
 });
 
 it('ends answers without an end when it closes, and has sent what was written, without delay', async () => {
@@ -160,89 +152,64 @@ it('broken bytes get one answer, which the caller can still read, in however man
   await once(server, 'listening');
   onTestFinished(() => void server.close());
   const { port } = server.address() as { port: number };
-  const caller = connect(port, '127.0.0.1').setEncoding('latin1');
-  let text = '';
-  caller.on('data', (chunk) => {
-    text += chunk;
-  });
-  await once(caller, 'end');
-  expect(text).toMatch(/^HTTP\/1\.1 400 /);
+  expect(await text(connect(port, '127.0.0.1'))).toMatch(/^HTTP\/1\.1 400 /);
   expect([statuses, atServer?.destroyed]).toEqual([[400], false]);
 });
-
-let close = async (): Promise<void> => {};
-afterEach(() => close());
 
 async function openAdmin(
   ready: AdminServerOptions['ready'],
   reasons?: AdminServerOptions['reasons'],
   degraded?: AdminServerOptions['degraded'],
-): Promise<string> {
+) {
   const metrics = createMetrics('test');
   metrics.counter('seen_total', 'seen').inc(2);
   const server = await openAdminServer({ host: '127.0.0.1', port: 0, ready, reasons, degraded, metrics });
-  close = async () => server.close();
-  return `http://127.0.0.1:${server.port}`;
+  onTestFinished(() => server.close());
+  const url = `http://127.0.0.1:${server.port}`;
+  const readyz = async () => {
+    const answer = await fetch(`${url}/readyz`);
+    return [answer.status, await answer.json()];
+  };
+  return { url, readyz };
 }
 
+const READY = { ready: true, version: VERSION, notReady: [] };
+const notReady = (...names: string[]) => ({ ready: false, version: VERSION, notReady: names });
+
 it('openAdminServer is alive although nothing is ready', async () => {
-  const url = await openAdmin(() => false);
+  const { url } = await openAdmin(() => false);
   expect((await fetch(`${url}/livez`)).status).toBe(200);
 });
 
 it('openAdminServer gives the reason why a store cannot be used while it is not ready, and none once it is', async () => {
   let isReady = false;
-  const url = await openAdmin(
-    () => ({ broker: isReady }),
-    () => ({ Kafka: 'Kafka does not answer' }),
-  );
-  const answer = async () => (await fetch(`${url}/readyz`)).json();
-  expect(await answer()).toEqual({
-    ready: false,
-    version: VERSION,
-    notReady: ['broker'],
-    reasons: { Kafka: 'Kafka does not answer' },
-  });
+  const reasons = { Kafka: 'Kafka does not answer' };
+  const ready = () => ({ broker: isReady });
+  const { readyz } = await openAdmin(ready, () => reasons);
+  expect(await readyz()).toEqual([503, { ...notReady('broker'), reasons }]);
   isReady = true;
-  expect(await answer()).toEqual({ ready: true, version: VERSION, notReady: [] });
+  expect(await readyz()).toEqual([200, READY]);
 });
 
 it('openAdminServer stays ready without what it can do without, and names it with the reason', async () => {
   let isWhole = false;
-  const url = await openAdmin(
-    () => true,
-    () => ({ Redis: 'Redis takes no writes (OOM)' }),
-    { consents: () => isWhole },
-  );
-  const answer = await fetch(`${url}/readyz`);
-  expect([answer.status, await answer.json()]).toEqual([
-    200,
-    {
-      ready: true,
-      version: VERSION,
-      notReady: [],
-      degraded: ['consents'],
-      reasons: { Redis: 'Redis takes no writes (OOM)' },
-    },
-  ]);
+  const reasons = { Redis: 'Redis takes no writes (OOM)' };
+  const degraded = { consents: () => isWhole };
+  const ready = () => true;
+  const { readyz } = await openAdmin(ready, () => reasons, degraded);
+  expect(await readyz()).toEqual([200, { ...READY, degraded: ['consents'], reasons }]);
   isWhole = true;
-  expect(await (await fetch(`${url}/readyz`)).json()).toEqual({ ready: true, version: VERSION, notReady: [] });
+  expect(await readyz()).toEqual([200, READY]);
 });
 
 it('openAdminServer is not ready when the check throws or never answers', async () => {
   const throwing = await openAdmin(() => Promise.reject(new Error('internal text')));
-  const answer = await fetch(`${throwing}/readyz`);
-  expect([answer.status, await answer.json()]).toEqual([
-    503,
-    { ready: false, version: VERSION, notReady: ['service'] },
-  ]);
-  await close();
   const hanging = await openAdmin(() => new Promise(() => {}));
-  expect((await fetch(`${hanging}/readyz`)).status).toBe(503);
+  for (const { readyz } of [throwing, hanging]) expect(await readyz()).toEqual([503, notReady('service')]);
 });
 
 it('openAdminServer names the check that never answers, and the one that throws, among those that pass', async () => {
-  const url = await openAdmin({
+  const { readyz } = await openAdmin({
     consumer: () => true,
     store: () => new Promise(() => {}),
     broker: async () => true,
@@ -251,23 +218,18 @@ it('openAdminServer names the check that never answers, and the one that throws,
     },
     schemas: async () => false,
   });
-  const answer = await fetch(`${url}/readyz`);
-  expect([answer.status, await answer.json()]).toEqual([
-    503,
-    { ready: false, version: VERSION, notReady: ['store', 'keys', 'schemas'] },
-  ]);
-  await close();
+  expect(await readyz()).toEqual([503, notReady('store', 'keys', 'schemas')]);
   const fine = await openAdmin({ consumer: () => true, broker: async () => true });
-  expect(await (await fetch(`${fine}/readyz`)).json()).toEqual({ ready: true, version: VERSION, notReady: [] });
+  expect(await fine.readyz()).toEqual([200, READY]);
 });
 
 it('openAdminServer gives the metrics as Prometheus text', async () => {
-  const url = await openAdmin(() => true);
+  const { url } = await openAdmin(() => true);
   expect(await (await fetch(`${url}/metrics`)).text()).toContain('seen_total{service="test"} 2');
 });
 
 it('openAdminServer answers 404 for anything else', async () => {
-  const url = await openAdmin(() => true);
+  const { url } = await openAdmin(() => true);
   expect((await fetch(`${url}/`)).status).toBe(404);
   expect((await fetch(`${url}/livez`, { method: 'POST' })).status).toBe(404);
 });

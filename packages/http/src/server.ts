@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { PublicError, toEnvelope } from '@playline/errors';
@@ -57,7 +58,6 @@ export async function openHttpServer(options: HttpServerOptions): Promise<HttpSe
     requestTimeout: REQUEST_MAX_MS,
     connectionsCheckingInterval: Math.min(CHECK_INTERVAL_MS, headersMaxMs),
     maxHeaderSize: HEADER_BYTES_MAX,
-    // The app answers with its envelope.
     requireHostHeader: false,
   });
   const { connections } = created;
@@ -92,14 +92,9 @@ export async function openHttpServer(options: HttpServerOptions): Promise<HttpSe
   };
 }
 
-function listen(server: Server, host: string, port: number): Promise<void> {
-  return new Promise((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(port, host, () => {
-      server.off('error', reject);
-      resolve();
-    });
-  });
+async function listen(server: Server, host: string, port: number): Promise<void> {
+  server.listen(port, host);
+  await once(server, 'listening');
 }
 
 function closeWithin(server: Server, boundMs: number): Promise<void> {
@@ -118,15 +113,12 @@ function closeWithin(server: Server, boundMs: number): Promise<void> {
 const HEADER_BYTES_MAX = 16 * 1024;
 /** Otherwise 16 KiB could be thousands of header objects. */
 const HEADER_LINES_MAX = 1000;
-/** Milliseconds to read the answer to a broken request. */
 const LINGER_MS = 1000;
-/** RFC 6585. */
 const HEADERS_TOO_LARGE = 431;
 
 /** Node's code for headers or a request that took too long. */
 const LATE = 'ERR_HTTP_REQUEST_TIMEOUT';
 
-/** `status` if it is not that of the code. */
 interface Refusal {
   readonly fault: PublicError;
   readonly status?: number;
@@ -140,10 +132,7 @@ export function answerBrokenRequest(app: HttpApp, error: Error & { code?: string
   const isGone = error.code === 'ECONNRESET' || error.code === 'EPIPE';
   if (reportedFault.has(socket) && !isGone) return;
   reportedFault.add(socket);
-  if (!socket.writable || isGone) {
-    socket.destroy();
-    return;
-  }
+  if (!socket.writable || isGone) return void socket.destroy();
   const { fault, status } = refusalOf(error);
   const exchange = app.exchangeOf(socket);
   if (exchange === undefined) {
@@ -214,10 +203,8 @@ export async function settleWithin<T>(deadlineMs: number, work: Promise<T>): Pro
   }
 }
 
-/** For the whole service, or for each dependency by name. */
 export type Readiness = boolean | Readonly<Record<string, boolean>>;
 
-/** By the name that `/readyz` reports. */
 export type ReadinessChecks = Readonly<Record<string, () => boolean | Promise<boolean>>>;
 
 export interface AdminServerOptions {
@@ -266,7 +253,6 @@ export async function openAdminServer(options: AdminServerOptions): Promise<Clos
     close: () =>
       new Promise((resolve) => {
         server.close(() => resolve());
-        // Probes retry.
         server.closeAllConnections();
       }),
   };
@@ -301,7 +287,6 @@ async function runChecks(checks: ReadinessChecks): Promise<Readiness> {
   return Object.fromEntries(await Promise.all(results));
 }
 
-/** False when it throws or hangs. */
 async function runCheck<T>(check: () => T | Promise<T>, boundMs: number): Promise<T | false> {
   return waitAtMost(boundMs, Promise.resolve().then(check), () => false as const).catch(() => false as const);
 }

@@ -15,7 +15,6 @@ const TRACEPARENT_LENGTH = 55;
 /** The flag that every version keeps. */
 const SAMPLED = 1;
 
-/** A trace id and a parent id. */
 const BYTES_PER_TRACE = 24;
 /** One call of the random source serves this many requests. */
 const TRACES_PER_FILL = 256;

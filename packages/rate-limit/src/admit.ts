@@ -14,7 +14,6 @@ export function unitMs({ perSecond }: RatePolicy): number {
   return 1000 / perSecond;
 }
 
-/** What a caller has left, in whole numbers. */
 export interface RateStatus {
   /** False when less than one unit is left. */
   readonly allowed: boolean;
@@ -24,7 +23,6 @@ export interface RateStatus {
   readonly waitS: number;
 }
 
-/** Clocks and rates are fractions. */
 export const ROUNDING_TOLERANCE = 1e-6;
 
 /** The status of a bucket that is full after `backlogMs`. */
@@ -49,13 +47,11 @@ export function limitField({ name }: LimitPolicy, { remaining, waitS }: RateStat
   return `"${name}";r=${remaining};t=${waitS}`;
 }
 
-/** A limit as the header fields report it. */
 export interface ReportedLimit {
   readonly policy: LimitPolicy;
   status(): RateStatus;
 }
 
-/** A caller's usage of a limit. */
 export interface Account extends ReportedLimit {
   charge(units: number): void;
 }
@@ -64,7 +60,6 @@ export interface LateHeaders {
   lateHeaders: () => readonly (string | number)[];
 }
 
-/** Called with the name of the limit, to count refusals. */
 export type OnRefused = (limit: string) => void;
 
 /** Adds the caller's limit, as it is when the answer is sent. */

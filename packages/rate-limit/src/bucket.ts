@@ -31,7 +31,6 @@ export class Bucket {
     this.#fullAt = Math.max(this.#fullAt, this.#now()) + units * unitMs(this.policy);
   }
 
-  /** Replaces the backlog. */
   setBacklog(backlogMs: number): void {
     this.#fullAt = this.#now() + backlogMs;
   }
@@ -39,24 +38,17 @@ export class Bucket {
 
 export interface LocalLimiterOptions {
   policy: RatePolicy;
-  /** Most buckets in memory. */
   entriesMax?: number;
   now?: Clock;
 }
 
-/** Buckets of one policy in this process. */
-export interface LocalLimiter {
-  readonly policy: RatePolicy;
-  /** Buckets in memory. */
-  readonly size: number;
-  bucket(id: string): Bucket;
-}
+export type LocalLimiter = ReturnType<typeof createLocalLimiter>;
 
 /** 10 MB. */
 const ENTRIES_MAX = 50_000;
 
-/** Drops the least recently used bucket when full; it is most likely a full one. */
-export function createLocalLimiter(options: LocalLimiterOptions): LocalLimiter {
+/** Buckets of one policy in this process. Drops the least recently used bucket when full; it is most likely a full one. */
+export function createLocalLimiter(options: LocalLimiterOptions) {
   const { policy, entriesMax = ENTRIES_MAX, now = () => performance.now() } = options;
   const buckets = new LRUCache<string, Bucket>({ max: entriesMax });
   return {
@@ -64,7 +56,7 @@ export function createLocalLimiter(options: LocalLimiterOptions): LocalLimiter {
     get size() {
       return buckets.size;
     },
-    bucket: (id) => {
+    bucket: (id: string) => {
       const known = buckets.get(id);
       if (known !== undefined) return known;
       const bucket = new Bucket(policy, now);

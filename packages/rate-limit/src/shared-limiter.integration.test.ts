@@ -1,11 +1,10 @@
 import { randomBytes } from 'node:crypto';
-import { testStores, until } from '@playline/testkit';
+import { openWire, testStores, until } from '@playline/testkit';
 import fc from 'fast-check';
 import { Redis } from 'ioredis';
 import { afterAll, afterEach, expect, it } from 'vitest';
 import { openSharedLimiter } from './index.ts';
 import { openRedisBalances, type RedisBalances } from './redis/index.ts';
-import { type OwnRedis, openOwnRedis } from './test/own-redis.ts';
 
 const url = testStores().redis;
 const namespace = `test-${randomBytes(4).toString('hex')}:`;
@@ -77,20 +76,22 @@ it('buckets in Redis are gone once they are full, and are not written by a query
 
 const policy = { name: 'messages', perSecond: 1000, burst: 2000 };
 
-it.each(['stopped', 'frozen'] as const)(
+it.each(['cut', 'hangs'] as const)(
   'a Redis that goes away (%s) leaves the limit to the process, and has it back within a second of its return',
   async (how) => {
-    const own: OwnRedis = use(await openOwnRedis());
-    const limiter = use(openSharedLimiter({ balances: await openConnected(own.url) }));
-    const bucket = limiter.bucket('key', policy);
-    await own.disconnect(how);
+    const address = new URL(url);
+    const wire = use(await openWire(Number(address.port)));
+    address.port = String(wire.port);
+    const limiter = use(openSharedLimiter({ balances: await openConnected(address.href) }));
+    const bucket = limiter.bucket(how, policy);
+    wire.mode = how;
     await until('the limit is local', async () => {
       if ((await bucket.admit()).allowed) bucket.charge(1);
       return !limiter.shared;
     });
     bucket.charge(5000);
     expect(await bucket.admit()).toMatchObject({ allowed: false, remaining: 0 });
-    await own.reconnect();
+    wire.mode = 'open';
     await until(
       'the limit is shared',
       () => {

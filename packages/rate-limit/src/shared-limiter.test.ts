@@ -66,7 +66,7 @@ it('several processes together never exceed burst, rate and the stated bound in 
         await world.close();
       },
     ),
-    { numRuns: 150 },
+    { numRuns: 100 },
   );
 });
 

@@ -11,11 +11,7 @@ export interface Charge {
 }
 
 export interface SharedBalances {
-  /**
-   * Charges every id once, also below zero.
-   * @returns the milliseconds until each bucket is full
-   * @throws when the store does not answer; the charges may have been made
-   */
+  /** @returns the milliseconds until each bucket is full @throws when the store does not answer; it may have charged */
   charge(charges: readonly Charge[]): Promise<number[]>;
 }
 
@@ -25,7 +21,6 @@ export interface SharedLimiterOptions {
   onShared?: (shared: boolean, fault: unknown) => void;
   now?: Clock;
   entriesMax?: number;
-  /** Beyond this a settlement has failed. */
   settleMaxMs?: number;
 }
 
@@ -43,7 +38,6 @@ export interface SharedLimiter {
 const SETTLE_INTERVAL_MS = 50;
 /** A healthy Redis answers in a millisecond. */
 const SETTLE_MAX_MS = 250;
-/** Half a millisecond of Redis. */
 const BUCKETS_PER_SETTLEMENT_MAX = 500;
 const ENTRIES_MAX = 10_000;
 
@@ -88,7 +82,6 @@ class Settlements {
     else this.#timer ??= setTimeout(() => void this.#settle(), SETTLE_INTERVAL_MS);
   }
 
-  /** Waits until enough is settled, or the shared buckets are away. */
   async settled(bucket: SharedBucket): Promise<void> {
     while (this.shared && bucket.isFull) await this.#settle();
   }
@@ -175,7 +168,6 @@ export class SharedBucket {
     return this.#sent + this.#unsent >= this.#unsettledMax;
   }
 
-  /** A settlement should start now. */
   get isUrgent(): boolean {
     return this.#unsent * 2 >= this.#unsettledMax;
   }
@@ -195,7 +187,6 @@ export class SharedBucket {
     this.#owner.onCharge(this);
   }
 
-  /** Starts a settlement. */
   toCharge(): Charge {
     this.#sent = this.#unsent;
     this.#unsent = 0;

@@ -5,7 +5,6 @@ import type { Clock } from './bucket.ts';
 export interface WindowPolicy {
   /** Name in the header fields. */
   readonly name: string;
-  /** At least 1. */
   readonly calls: number;
   readonly windowS: number;
 }
@@ -45,7 +44,6 @@ export class CallWindow implements Account {
     for (let call = 0; call < calls; call++) this.#calls.push(now);
   }
 
-  /** The caller can then be dropped. */
   get isEmpty(): boolean {
     this.#forget(this.#now());
     return this.#calls.length === 0;
@@ -66,21 +64,15 @@ export interface WindowLimiterOptions {
   now?: Clock;
 }
 
-/** Windows in this process. */
-export interface WindowLimiter {
-  readonly size: number;
-  /** `policy` is ignored for a known id. */
-  window(id: string, policy: WindowPolicy): CallWindow;
-}
+export type WindowLimiter = ReturnType<typeof createWindowLimiter>;
 
-/** For many callers with few calls. */
 const ENTRIES_MAX = 50_000;
 
 /**
  * Callers are ordered by their last request; the first are dropped once their window is empty, or when the limiter is
  * full.
  */
-export function createWindowLimiter(options: WindowLimiterOptions = {}): WindowLimiter {
+export function createWindowLimiter(options: WindowLimiterOptions = {}) {
   const { entriesMax = ENTRIES_MAX, now = () => performance.now() } = options;
   const windows = new Map<string, CallWindow>();
   const dropIdle = () => {
@@ -93,7 +85,8 @@ export function createWindowLimiter(options: WindowLimiterOptions = {}): WindowL
     get size() {
       return windows.size;
     },
-    window: (id, policy) => {
+    /** `policy` is ignored for a known id. */
+    window: (id: string, policy: WindowPolicy) => {
       const window = windows.get(id) ?? new CallWindow(policy, now);
       windows.delete(id);
       dropIdle();

@@ -11,7 +11,6 @@ export type ServiceState = 'starting' | 'running' | 'draining' | 'stopped';
 
 export interface Service {
   readonly state: ServiceState;
-  /** Closes all parts in reverse order. A second call waits for the first. */
   stop(): Promise<void>;
 }
 

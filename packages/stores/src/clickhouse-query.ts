@@ -6,9 +6,9 @@ export interface ClickHouseAccount {
   readonly user: string;
   readonly password: string;
   readonly database: string;
-  /** Needed for a private certificate authority. */
   readonly fetch?: StoreFetch;
   readonly tls?: TlsOptions;
+  /** Called with every fault, as the client threw it. */
   readonly onFault?: (fault: unknown) => void;
 }
 
@@ -95,7 +95,6 @@ function isOfClosedConnection(fault: unknown): boolean {
   return CLOSED.has(cause?.code ?? '');
 }
 
-/** For accounts that may change settings. */
 const OPEN_SETTINGS = { max_query_size: String(QUERY_BYTES_MAX), output_format_json_quote_64bit_integers: '1' };
 
 /** @throws Error of the network, ClickHouseFault */
@@ -140,9 +139,7 @@ async function* readLines(response: Response): AsyncGenerator<string> {
 export interface SentColumn {
   readonly name: string;
   readonly type: string;
-  /** Default: the value itself. */
   readonly as?: string;
-  /** Name in the table, if it differs. */
   readonly column?: string;
 }
 
@@ -150,7 +147,6 @@ export interface RowColumn<Row> extends SentColumn {
   readonly from: (row: Row) => unknown;
 }
 
-/** The insert statement of one kind of rows, and the line of a row. */
 export interface SentTable<Row> {
   readonly statement: string;
   readonly toLine: (row: Row) => string;
@@ -164,7 +160,6 @@ export const millisColumn = (name: string) => timeColumn(name, 'fromUnixTimestam
 /** A time, sent in epoch microseconds. */
 export const microsColumn = (name: string) => timeColumn(name, 'fromUnixTimestamp64Micro');
 
-/** The digits after `0x`. */
 export const digitsOf = (text: string | null | undefined): string | null => text?.slice(2) ?? null;
 
 /** The insert statement of JSON lines, which are sent in the body. @param tail a clause after the source */

@@ -1,22 +1,13 @@
 import { Agent } from 'node:https';
 import { Readable } from 'node:stream';
-import type { ConnectionOptions } from 'node:tls';
 import { type ClickHouseClient, ClickHouseLogLevel, type ClickHouseSettings, createClient } from '@clickhouse/client';
+import type { ClickHouseAccount } from './clickhouse-query.ts';
 import { createConnectGate } from './connection-faults.ts';
 import { toStoreFault } from './store-fault.ts';
 
 export { type ClickHouseClient, type ClickHouseSettings, parseError } from '@clickhouse/client';
 
-export interface ClickHouseTarget {
-  readonly url: string;
-  readonly user: string;
-  readonly password: string;
-  readonly database: string;
-  /** For `https://`: trusted authority, client certificate, and the name in the server's certificate. */
-  readonly tls?: Pick<ConnectionOptions, 'ca' | 'cert' | 'key' | 'servername'>;
-  /** Called with every fault, as the client threw it. */
-  readonly onFault?: (fault: unknown) => void;
-}
+export type ClickHouseTarget = Omit<ClickHouseAccount, 'fetch'>;
 
 export interface ClickHouseLimits {
   readonly executionMaxS: number;
@@ -55,7 +46,6 @@ export interface Block {
   readonly settings?: ClickHouseSettings;
 }
 
-/** Connects with the first call. */
 export function openClickHouse(target: ClickHouseTarget, limits: ClickHouseLimits): ClickHouse {
   const { url, onFault } = target;
   const gate = createConnectGate('ClickHouse');

@@ -1,12 +1,6 @@
 import { explainConnection, type StoreName } from './explain-fault.ts';
 
-/** Accepts the log lines; a service's logger fits. */
-export interface FaultLog {
-  warn(fields: object, message: string): void;
-}
-
 export interface ConnectionFaults {
-  /** The listener for all clients of one store: call it with every fault. */
   listenerOf(store: StoreName): (fault: unknown) => void;
   /** Wraps a check of a store: a success clears its reason. */
   clearingOnSuccess(store: StoreName, holds: () => Promise<boolean>): () => Promise<boolean>;
@@ -18,6 +12,8 @@ export interface ConnectionFaults {
 const REPEAT_MS = 60_000;
 /** Longer than the longest wait between two attempts. */
 const FRESH_MS = 30_000;
+
+type Log = { warn(fields: object, message: string): void };
 
 interface Known {
   readonly message: string;
@@ -31,7 +27,7 @@ interface Known {
  * A store that is only away appears in `reasons` alone, because its clients log that.
  * @param nowMs a clock that never goes back
  */
-export function createConnectionFaults(log: FaultLog, nowMs: () => number = () => performance.now()): ConnectionFaults {
+export function createConnectionFaults(log: Log, nowMs: () => number = () => performance.now()): ConnectionFaults {
   const stores = new Map<StoreName, Map<string, Known>>();
   const report = (store: StoreName, fault: unknown) => {
     const { message, isRefusal } = explainConnection(store, fault);
@@ -70,23 +66,18 @@ export function createConnectionFaults(log: FaultLog, nowMs: () => number = () =
 const REFUSED_WAIT_MAX_MS = 5_000;
 const WAIT_MIN_MS = 50;
 
-export interface ReconnectPace {
-  failed(fault: unknown): void;
-  /** Milliseconds before the attempt of this number, counted from 1 since the last success. */
-  waitMs(attempt: number): number;
-}
-
 /**
  * Waits little while a store is away, and up to five seconds while it refuses the client (TLS or login).
  * @param awayMaxMs longest wait while the store is away
  */
-export function createReconnectPace(store: StoreName, awayMaxMs: number): ReconnectPace {
+export function createReconnectPace(store: StoreName, awayMaxMs: number) {
   let isRefused = false;
   return {
-    failed(fault) {
+    failed(fault: unknown): void {
       ({ isRefusal: isRefused } = explainConnection(store, fault));
     },
-    waitMs(attempt) {
+    /** Milliseconds before the attempt of this number, counted from 1 since the last success. */
+    waitMs(attempt: number): number {
       if (!isRefused) return Math.min(WAIT_MIN_MS * attempt, awayMaxMs);
       // The exponent is bounded, because the wait must not overflow.
       return Math.min(WAIT_MIN_MS * 2 ** Math.min(attempt, 10), REFUSED_WAIT_MAX_MS);
@@ -94,35 +85,30 @@ export function createReconnectPace(store: StoreName, awayMaxMs: number): Reconn
   };
 }
 
-/** Callers have their own waits. */
-const AWAY_WAIT_MS = 0;
-
-/** Limits the attempts of clients that connect with every call: after a refusal, calls fail until a wait has passed. */
-export interface ConnectGate {
-  /** The current refusal of an address (`host:port`); null when it may be connected to. */
-  refusalOf(address: string): Error | null;
-  /** Call it after every attempt, with null after a success. */
-  settled(address: string, fault: Error | null): void;
-}
-
 interface Refusal {
-  readonly pace: ReconnectPace;
+  readonly pace: ReturnType<typeof createReconnectPace>;
   attempts: number;
   fault: Error;
   untilMs: number;
 }
 
-/** @param nowMs a clock that never goes back */
-export function createConnectGate(store: StoreName, nowMs: () => number = () => performance.now()): ConnectGate {
+/**
+ * Limits the attempts of clients that connect with every call: after a refusal, calls fail until a wait has passed.
+ * @param nowMs a clock that never goes back
+ */
+export function createConnectGate(store: StoreName, nowMs: () => number = () => performance.now()) {
   const refusals = new Map<string, Refusal>();
   return {
-    refusalOf(address) {
+    /** The current refusal of an address (`host:port`); null when it may be connected to. */
+    refusalOf(address: string): Error | null {
       const refusal = refusals.get(address);
       return refusal !== undefined && nowMs() < refusal.untilMs ? refusal.fault : null;
     },
-    settled(address, fault) {
+    /** Call it after every attempt, with null after a success. */
+    settled(address: string, fault: Error | null): void {
       if (fault === null || !explainConnection(store, fault).isRefusal) return void refusals.delete(address);
-      const pace = createReconnectPace(store, AWAY_WAIT_MS);
+      // While the store is away, callers have their own waits.
+      const pace = createReconnectPace(store, 0);
       const refusal = refusals.get(address) ?? { pace, attempts: 0, fault, untilMs: 0 };
       refusals.set(address, refusal);
       // Concurrent attempts count as one.

@@ -1,4 +1,3 @@
-/** Explains why a store cannot be used, with the setting to correct. */
 export type StoreName = 'Kafka' | 'ClickHouse' | 'Redis' | 'the schema registry';
 
 export interface ConnectionFault {
@@ -53,7 +52,6 @@ const LOGIN_CODES = new Set(['192', '194', '516']);
 /** Of ClickHouse: the account lacks a grant. */
 const DENIED_CODES = new Set(['497']);
 const LOGIN_STATUS = new Set([401, 403]);
-/** Limits a fault that is its own cause. */
 const DEPTH_MAX = 8;
 
 interface Part {
@@ -66,7 +64,6 @@ interface Part {
   readonly status: number | null;
 }
 
-/** A fault and all its causes, the outermost first. */
 function partsOf(fault: unknown, depth = 0): Part[] {
   if (typeof fault !== 'object' || fault === null || depth > DEPTH_MAX) return [];
   const of = fault as Record<string, unknown>;
@@ -137,7 +134,6 @@ const WRITE_REFUSALS: Readonly<Record<string, string>> = {
   NOREPLICAS: 'too few of its replicas are in sync: repair them',
 };
 
-/** For a Redis that answers but refuses writes; null for any other fault. */
 function explainUnusable(store: StoreName, parts: readonly Part[]): string | null {
   if (store !== 'Redis') return null;
   for (const { name, message } of parts) {

@@ -3,4 +3,3 @@ export * from './connection-faults.ts';
 export * from './explain-fault.ts';
 export * from './store-fault.ts';
 export * from './store-fetch.ts';
-export * from './waits.ts';

@@ -1,20 +1,12 @@
-import { createServer } from 'node:net';
+import { freePorts } from '@playline/infra/ports';
 import { testStores, until } from '@playline/testkit';
 import { expect, it, onTestFinished } from 'vitest';
 import { openRedis } from './redis.ts';
 
-/** A port without a listener. */
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as { port: number };
-  await new Promise((resolve) => void server.close(resolve));
-  return port;
-}
-
 it('a command fails immediately while Redis is away, and the client keeps connecting', async () => {
   const faults: Error[] = [];
-  const url = `redis://127.0.0.1:${await freePort()}`;
+  const [port] = await freePorts(1);
+  const url = `redis://127.0.0.1:${port}`;
   const { redis, opened, ready, close } = openRedis(
     { url, onFault: (fault) => faults.push(fault) },
     { reconnectMaxMs: 60 },

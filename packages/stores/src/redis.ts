@@ -1,15 +1,14 @@
 import { createHash } from 'node:crypto';
-import type { ConnectionOptions } from 'node:tls';
 import { Redis, ReplyError } from 'ioredis';
 import { createReconnectPace } from './connection-faults.ts';
+import type { TlsOptions } from './store-fetch.ts';
 
 export type { Redis };
 
 export interface RedisClientOptions {
-  /** With its password: `redis://:password@host:port/database` */
   url: string;
-  /** For `rediss://`: trusted authority, client certificate, and the name in the server's certificate. */
-  tls?: Pick<ConnectionOptions, 'ca' | 'cert' | 'key' | 'servername'>;
+  /** For `rediss://`. */
+  tls?: TlsOptions;
   /** Called with every fault of the connection; it reconnects by itself. */
   onFault?: (fault: Error) => void;
 }
@@ -20,14 +19,11 @@ export interface RedisAdapterOptions extends RedisClientOptions {
 }
 
 export interface RedisLimits {
-  /** Limit of an attempt to connect. Default: 2 s. */
   readonly connectMaxMs?: number;
-  /** Longest wait before the next attempt. Default: 500 ms. */
   readonly reconnectMaxMs?: number;
   readonly commandTimeoutMs?: number;
   /** A silent connection is replaced after this time, while a command waits. */
   readonly silenceMaxMs?: number;
-  /** Sends commands of the same moment together. */
   readonly enableAutoPipelining?: boolean;
 }
 

@@ -14,10 +14,7 @@ export class StoreFault extends Error {
   }
 }
 
-/**
- * Faults that no retry ends. Unknown tables are among them although a migration may be running: a writer that starts before
- * its tables exist must not be ready. A paused partition is retried, so a wrong entry costs minutes.
- */
+/** Unknown tables too, although a migration may run: a writer that starts before its tables exist must not be ready. */
 const FINAL_CODES: ReadonlyMap<number, string> = new Map([
   // The schema differs: column, table, database, number of columns, type.
   [8, 'THERE_IS_NO_COLUMN'],

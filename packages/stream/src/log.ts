@@ -4,7 +4,6 @@ import { toPartition } from './murmur2.ts';
 import type { Finding, OffsetDecision } from './partitions/offset-decision.ts';
 import type { LogMark, StreamRecord } from './ports.ts';
 
-/** Current bounds of a partition: `start` inclusive, `end` exclusive. Offsets in between may have no record. */
 export interface LogBounds {
   readonly partition: number;
   readonly start: number;

@@ -1,4 +1,3 @@
-/** The ports of the stream: what services publish and consume, on any kind of log. */
 import type { LogMark } from './partitions/log-mark.ts';
 
 export type { LogMark } from './partitions/log-mark.ts';
@@ -36,10 +35,7 @@ export interface SendForOffsetOptions {
 export interface Producer {
   /** Bytes handed to `send` that are neither acknowledged nor failed yet. The caller must bound them. */
   readonly bytesHeld: number;
-  /**
-   * Publishes all records or reports a fault; `done` is called exactly once. Without a promise for each record or call,
-   * because this is the hot path.
-   */
+  /** `done` is called exactly once. No promise for each record or call, because this is the hot path. */
   send(records: readonly OutgoingRecord[], done: (fault: Error | null) => void): void;
   /**
    * Publishes one record, in order with those of `send`, and returns its offset. Not for the hot path.
@@ -122,14 +118,12 @@ export interface BlockOrigin {
   readonly basis: string | null;
 }
 
-/** What a block adds to commits. */
 export interface BlockTrace {
   /** What its rows depend on besides the records; passed in when the block is built again. */
   readonly basis: string;
   readonly carries: string;
 }
 
-/** A temporary fault: the partition waits and the same work is retried. */
 export class RetryableFault extends Error {
   override readonly name: string = 'RetryableFault';
 }

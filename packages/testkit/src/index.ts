@@ -1,11 +1,8 @@
 export * from './bare-environment.ts';
 export * from './clickhouse-target.ts';
-export * from './clock/open-wall-clock.ts';
 export * from './message-record.ts';
 export * from './own-database.ts';
-export * from './runs.ts';
 export * from './service-processes.ts';
 export { testStackFolder } from './stack-folder.ts';
 export * from './stores.ts';
 export * from './until.ts';
-export * from './wire.ts';

@@ -95,7 +95,6 @@ export interface OwnStores {
   schemaIdOf(topic: string): number;
   /** Queries the database. @throws Error with the message of ClickHouse */
   query(sql: string): Promise<string>;
-  /** Sets the number of partitions of every topic. */
   addPartitions(count: number): Promise<void>;
   close(): Promise<void>;
 }
@@ -140,14 +139,12 @@ export async function openOwnStores({
   };
 }
 
-/** An empty numbered database of the shared Redis, for tests that need a whole database. */
 export interface RedisDatabase {
   readonly url: string;
   readonly client: Redis;
   close(): Promise<void>;
 }
 
-/** The default of Redis; the first is shared. */
 const DATABASES = 16;
 /** Longer than any test run; claims of killed runs expire. */
 const CLAIM_MS = 3_600_000;

@@ -1,5 +1,10 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { freePorts } from '@playline/infra/ports';
 import { bareEnvironment } from './bare-environment.ts';
 import { until } from './until.ts';
@@ -101,4 +106,128 @@ export async function openHttpProcess(
       return (await ended)[0];
     },
   };
+}
+
+const MODULE = new URL('clock/set-by-signal.ts', import.meta.url).href;
+
+export interface WallClock {
+  readonly environment: Readonly<Record<string, string>>;
+  set(child: ChildProcess, shiftMs: number): Promise<void>;
+  close(): void;
+}
+
+/** A wall clock that a test can shift. The monotonic clock is unchanged. */
+export function openWallClock(): WallClock {
+  const folder = mkdtempSync(join(tmpdir(), 'test-clock-'));
+  const file = join(folder, 'shift');
+  return {
+    environment: { NODE_OPTIONS: `--import=${MODULE}`, PLAYLINE_TEST_CLOCK: file },
+    set: async (child, shiftMs) => {
+      writeFileSync(file, String(shiftMs));
+      child.kill('SIGUSR2');
+      await until('the clock is set', () => readFileSync(`${file}.set`, 'utf8') === String(shiftMs));
+    },
+    close: () => rmSync(folder, { recursive: true }),
+  };
+}
+
+/**
+ * - open: everything passes
+ * - hangs: connections are accepted, and bytes are dropped in both directions
+ * - mute: bytes from clients pass, and bytes from the store are dropped
+ * - cut: existing and new connections are closed
+ */
+export type WireMode = 'open' | 'hangs' | 'mute' | 'cut';
+
+/** A TCP proxy between a process and a store. */
+export interface Wire {
+  readonly port: number;
+  mode: WireMode;
+  /** Becomes mute when a client sends this text; earlier requests are still answered. */
+  muteAt(text: string): void;
+  close(): Promise<void>;
+}
+
+/** @param target port on this machine */
+export async function openWire(target: number): Promise<Wire> {
+  const sockets = new Set<Socket>();
+  let mode: WireMode = 'open';
+  let awaited: string | null = null;
+  const server = createServer((near) => {
+    if (mode === 'cut') return near.destroy();
+    const far = connect(target, '127.0.0.1');
+    for (const socket of [near, far]) {
+      sockets.add(socket);
+      socket.on('error', () => {});
+      socket.on('close', () => {
+        near.destroy();
+        far.destroy();
+        sockets.delete(socket);
+      });
+    }
+    let passed = '';
+    near.on('data', (bytes) => {
+      // The text may be split across chunks.
+      if (awaited !== null) passed = passed.slice(-awaited.length) + bytes.toString('latin1');
+      if (awaited !== null && passed.includes(awaited)) [mode, awaited] = ['mute', null];
+      if (mode !== 'hangs') far.write(bytes);
+    });
+    far.on('data', (bytes) => mode === 'open' && near.write(bytes));
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const cutAll = () => {
+    for (const socket of sockets) socket.destroy();
+  };
+  return {
+    port: (server.address() as AddressInfo).port,
+    get mode() {
+      return mode;
+    },
+    set mode(next) {
+      // Connections that lost bytes cannot continue.
+      if (next === 'open' || next === 'cut') cutAll();
+      mode = next;
+    },
+    muteAt(text) {
+      awaited = text;
+    },
+    close: async () => {
+      cutAll();
+      server.close();
+      await once(server, 'close');
+    },
+  };
+}
+
+const PATIENCE_MS = 60_000;
+const PAUSE_MS = 25;
+
+/** Requests with one key, sent in sequence until one is refused. */
+export interface RefusedLoad {
+  /** Time of the last 200 by `performance.now`; 0 before the first. */
+  takenAt(): number;
+  /** Resolves on a refusal. Rejects on any other status, or without a refusal within a minute. */
+  readonly refused: Promise<void>;
+}
+
+/**
+ * Sends at most 40 requests a second, so that a key stays cached while it is revoked.
+ * @param send sends a request and returns its status @param refusal status of a refusal
+ */
+export function sendUntilRefused(send: () => Promise<number>, refusal: number): RefusedLoad {
+  let takenAt = 0;
+  const statuses = new Set<number>();
+  const run = async () => {
+    const end = performance.now() + PATIENCE_MS;
+    do {
+      const status = await send();
+      statuses.add(status);
+      if (status === 200) takenAt = performance.now();
+      if (status === refusal) break;
+      await delay(PAUSE_MS);
+    } while (performance.now() < end);
+    const received = [...statuses].join(', ');
+    if (received !== `200, ${refusal}`) throw new Error(`expected 200 until ${refusal}, received ${received}`);
+  };
+  return { takenAt: () => takenAt, refused: run() };
 }

@@ -36,3 +36,7 @@ function toText(fault: unknown): string {
   const cause = fault instanceof Error ? fault.cause : undefined;
   return cause === undefined ? String(fault) : `${fault}: ${toText(cause)}`;
 }
+
+/** Runs of a property: few in `npm test`, many in `npm run test:all`. */
+export const runsOf = ({ quick, all }: { quick: number; all: number }): number =>
+  process.env.PLAYLINE_TEST_ALL === undefined ? quick : all;

@@ -21,11 +21,8 @@ afterAll(async () => {
   await stores.close();
 });
 
-it.each([
-  ['back', -HOUR_MS],
-  ['forward', HOUR_MS],
-])('a writer still stores each message once when the wall clock is set %s by an hour', async (way, shiftMs) => {
-  const environmentId = `test-clock-${way}`;
+it('a writer still stores each message once when the wall clock is set back and forward by an hour', async () => {
+  const environmentId = 'test-clock';
   const clock = openWallClock();
   const writer = await stores.startWriter('clock', { ...clock.environment, BLOCK_AGE_MAX_MS: '250' });
   let sent = 0;
@@ -41,16 +38,18 @@ it.each([
   const isStored = async () => (await stored()).ids === sent;
   await publish();
   await until('the first event', isStored);
-  await clock.set(writer, shiftMs);
-  const endMs = performance.now() + WATCHED_MS;
-  // Nothing is published here, because a commit would count as a heartbeat.
-  while (performance.now() < endMs) {
-    const { groups } = await admin.describeGroups([`${stores.prefix}clock`]);
-    expect(groups[0]).toMatchObject({ state: 'Stable', members: [expect.anything()] });
-  }
-  for (let count = 0; count < 5; count++) {
-    await publish();
-    await until('the event', isStored, 10_000);
+  for (const shiftMs of [-HOUR_MS, HOUR_MS]) {
+    await clock.set(writer, shiftMs);
+    const endMs = performance.now() + WATCHED_MS;
+    // Nothing is published here, because a commit would count as a heartbeat.
+    while (performance.now() < endMs) {
+      const { groups } = await admin.describeGroups([`${stores.prefix}clock`]);
+      expect(groups[0]).toMatchObject({ state: 'Stable', members: [expect.anything()] });
+    }
+    for (let count = 0; count < 5; count++) {
+      await publish();
+      await until('the event', isStored, 10_000);
+    }
   }
   expect(await stored()).toEqual({ rows: sent, ids: sent });
   expect(await stores.stop(writer, 'SIGTERM')).toBe(0);

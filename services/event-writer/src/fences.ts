@@ -1,21 +1,14 @@
 import type { FenceQuery } from '@playline/contracts';
 import { type ErasureRecords, type FenceSet, openFenceSet } from '@playline/erasure';
 import type { RowHead } from '@playline/events';
-import type { Closable, Logger } from '@playline/runtime';
+import type { Logger } from '@playline/runtime';
 import { RetryableFault } from '@playline/stream';
 
-export interface Fences extends Closable {
-  readonly set: FenceSet;
-  /** Why nothing can be written now; empty while the set is fresh. */
-  reasons(): Readonly<Record<string, string>>;
-}
-
-/** At most one log line in this time reports that fences cannot be read. */
 const LOG_INTERVAL_MS = 60_000;
 const UNREADABLE = 'the fences of erased people cannot be read';
 
 /** Opens the fences of erased people and reports why they cannot be read. Without them nothing is written. */
-export function openFences(records: Pick<ErasureRecords, 'readFences'>, logger: Logger): Fences {
+export function openFences(records: Pick<ErasureRecords, 'readFences'>, logger: Logger) {
   let why = 'the first reading is not finished';
   let loggedMs = Number.NEGATIVE_INFINITY;
   const onFault = (error: unknown) => {
@@ -25,6 +18,7 @@ export function openFences(records: Pick<ErasureRecords, 'readFences'>, logger: 
     logger.warn({ error }, `${UNREADABLE}: nothing is written from five seconds after the last reading`);
   };
   const set = openFenceSet({ records, onFault });
+  /** Why nothing can be written now; empty while the set is fresh. */
   const reasons = (): Readonly<Record<string, string>> => (set.loaded ? {} : { fences: `${UNREADABLE}: ${why}` });
   return { set, reasons, close: () => set.close() };
 }

@@ -100,14 +100,9 @@ const accessKey: AccessKeyRecord = {
 };
 
 /** The name of a block of one record. */
-const nameOf = (topic: string, over: Partial<BlockName> = {}): BlockName => ({
-  topic,
-  partition: 0,
-  start: 0,
-  end: 1,
-  transformVersion: 1,
-  ...over,
-});
+const nameOf = (topic: string, over: Partial<BlockName> = {}): BlockName => {
+  return { topic, partition: 0, start: 0, end: 1, transformVersion: 1, ...over };
+};
 
 async function createTestPipeline(fences = NO_FENCES) {
   const store = createMemoryEventStore();
@@ -119,24 +114,28 @@ async function createTestPipeline(fences = NO_FENCES) {
   const options = { store, schemas, fences, deadLetters, metrics: createMetrics('test') };
   const pipeline = createPipeline({ ...options, topicPrefix: 'test.', blockBytesMax: 1_000 });
   await pipeline.prefetch();
-  return { store, pipeline };
+  /** Writes a block of one record. @returns its number of rows */
+  const write = async (topic: string, value: Buffer, over: Partial<BlockName> = {}) => {
+    const block = pipeline.sink.openBlock(topic, 0);
+    expect(block.add(recordOf(topic, value, over.start ?? 0))).toEqual({ kind: 'ok' });
+    const { rows } = block;
+    await block.write(nameOf(topic, over), signal);
+    block.release();
+    return rows;
+  };
+  return { store, pipeline, write };
 }
 
 it('a block is named by topic, partition, offsets, time, table and version of the transform', async () => {
-  const { store, pipeline } = await createTestPipeline();
-  const block = pipeline.sink.openBlock(MESSAGES, 0);
-  expect(block.add(recordOf(MESSAGES, messageValue(), 10))).toEqual({ kind: 'ok' });
-  const name = nameOf(MESSAGES, { partition: 3, start: 10, end: 20, transformVersion: 4, firstTimestampMs: 7 });
-  await block.write(name, signal);
+  const { store, write } = await createTestPipeline();
+  const name = { partition: 3, start: 10, end: 20, transformVersion: 4, firstTimestampMs: 7 };
+  await write(MESSAGES, messageValue(), name);
   expect(store.blocks).toMatchObject([{ table: 'events', token: `${MESSAGES}|3|10|19|7|events|4` }]);
 });
 
 it('a decision is written into two tables, each under its own token', async () => {
-  const { store, pipeline } = await createTestPipeline();
-  const block = pipeline.sink.openBlock(DECISIONS, 0);
-  expect(block.add(recordOf(DECISIONS, decisionValue()))).toEqual({ kind: 'ok' });
-  expect(block.rows).toBe(2);
-  await block.write(nameOf(DECISIONS), signal);
+  const { store, write } = await createTestPipeline();
+  expect(await write(DECISIONS, decisionValue())).toBe(2);
   expect(store.blocks.map(({ token }) => token)).toEqual([
     `${DECISIONS}|0|0|0|0|identity_links|1`,
     `${DECISIONS}|0|0|0|0|identity_overrides|1`,
@@ -154,19 +153,14 @@ it.each([
   [CONSENTS, consentValue(), 'consent_log'],
   [REJECTIONS, rejectionValue(), 'message_rejections'],
 ])('a record of %s is written into its table under its token', async (topic, value, table) => {
-  const { store, pipeline } = await createTestPipeline();
-  const block = pipeline.sink.openBlock(topic, 0);
-  expect(block.add(recordOf(topic, value))).toEqual({ kind: 'ok' });
-  expect(block.rows).toBe(1);
-  await block.write(nameOf(topic), signal);
+  const { store, write } = await createTestPipeline();
+  expect(await write(topic, value)).toBe(1);
   expect(store.blocks.map(({ token }) => token)).toEqual([`${topic}|0|0|0|0|${table}|1`]);
 });
 
 it('rejections are written while the fences are not loaded, because no fence applies to them', async () => {
-  const { store, pipeline } = await createTestPipeline(NOT_LOADED);
-  const block = pipeline.sink.openBlock(REJECTIONS, 0);
-  expect(block.add(recordOf(REJECTIONS, rejectionValue()))).toEqual({ kind: 'ok' });
-  await block.write(nameOf(REJECTIONS), signal);
+  const { store, write } = await createTestPipeline(NOT_LOADED);
+  await write(REJECTIONS, rejectionValue());
   expect(store.blocks).toHaveLength(1);
 });
 
@@ -185,13 +179,8 @@ it('the same bytes are written again after a temporary fault, and a permanent fa
 });
 
 it('the rows of a recreated topic are stored besides those of the old one at the same offsets', async () => {
-  const { store, pipeline } = await createTestPipeline();
-  for (const firstTimestampMs of [1_000, 2_000, 2_000]) {
-    const block = pipeline.sink.openBlock(MESSAGES, 0);
-    block.add(recordOf(MESSAGES, messageValue()));
-    await block.write(nameOf(MESSAGES, { firstTimestampMs }), signal);
-    block.release();
-  }
+  const { store, write } = await createTestPipeline();
+  for (const firstTimestampMs of [1_000, 2_000, 2_000]) await write(MESSAGES, messageValue(), { firstTimestampMs });
   expect(store.blocks.map(({ token }) => token)).toEqual([
     `${MESSAGES}|0|0|0|1000|events|1`,
     `${MESSAGES}|0|0|0|2000|events|1`,
@@ -249,11 +238,9 @@ it('messages, decisions and consents about a fenced identity are dropped', async
 it('an event of another user on the device of an erased person is stored without the id of the device', async () => {
   const device = Buffer.alloc(16, 9);
   const fences: FenceSet = { ...NO_FENCES, mayHold: () => true, isFenced: ({ key }) => key.equals(device) };
-  const { store, pipeline } = await createTestPipeline(fences);
-  const block = pipeline.sink.openBlock(MESSAGES, 0);
-  const value = messageValue({ anonymousKey: device, anonymousId: 'device-1', userId: 'user-1', userKey: OWNER });
-  expect(block.add(recordOf(MESSAGES, value))).toEqual({ kind: 'ok' });
-  await block.write(nameOf(MESSAGES), signal);
+  const { store, write } = await createTestPipeline(fences);
+  const ofDevice = { anonymousKey: device, anonymousId: 'device-1', userId: 'user-1', userKey: OWNER };
+  await write(MESSAGES, messageValue(ofDevice));
   const bytes = store.blocks[0]!.rows;
   expect(bytes.includes('user-1')).toBe(true);
   expect(bytes.includes('device-1')).toBe(false);
@@ -273,21 +260,14 @@ it('nothing is stored while the fences are not loaded, and records that were rea
 });
 
 it('the next block has an empty buffer', async () => {
-  const { store, pipeline } = await createTestPipeline();
-  for (const start of [0, 1]) {
-    const block = pipeline.sink.openBlock(MESSAGES, 0);
-    block.add(recordOf(MESSAGES, messageValue(), start));
-    await block.write(nameOf(MESSAGES, { start, end: start + 1 }), signal);
-    block.release();
-  }
+  const { store, write } = await createTestPipeline();
+  for (const start of [0, 1]) await write(MESSAGES, messageValue(), { start, end: start + 1 });
   expect(new Set(store.blocks.map(({ rows }) => rows.length)).size).toBe(1);
 });
 
 it('the audit entry of a key record is derived, also while the fences are not loaded', async () => {
-  const { store, pipeline } = await createTestPipeline(NOT_LOADED);
-  const block = pipeline.sink.openBlock(KEYS, 0);
-  expect(block.add(recordOf(KEYS, frameRecord(4, accessKeyCodec.encode(accessKey))))).toEqual({ kind: 'ok' });
-  await block.write(nameOf(KEYS), signal);
+  const { store, write } = await createTestPipeline(NOT_LOADED);
+  await write(KEYS, frameRecord(4, accessKeyCodec.encode(accessKey)));
   expect(store.blocks.map(({ token }) => token)).toEqual([`${KEYS}|0|0|0|0|audit_log|1`]);
   const bytes = store.blocks[0]!.rows;
   expect([bytes.includes('key.create'), bytes.includes('HASH')]).toEqual([true, false]);

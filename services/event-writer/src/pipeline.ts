@@ -57,7 +57,6 @@ import {
   OK,
 } from './steps/block-step.ts';
 
-/** Raised when the same record gives other rows. */
 const TRANSFORM_VERSION = 1;
 
 export interface PipelineOptions {
@@ -71,9 +70,7 @@ export interface PipelineOptions {
   blockBytesMax: number;
 }
 
-/** The whole flow: which topics are read and how their records are stored. */
 export interface Pipeline {
-  /** Topics about players. */
   readonly topics: readonly string[];
   /** Topics about operators. They have their own consumer group, so that they cannot delay the others. */
   readonly auditTopics: readonly string[];
@@ -134,7 +131,6 @@ export function createPipeline(options: PipelineOptions): Pipeline {
   };
 }
 
-/** Topics whose records show who changed access to the service. */
 const auditStepsOf = (parts: BlockParts): [topic: Topic, step: BlockStep][] => [
   [TOPICS.projects, createWriteRecords(projectCodec, projectAuditRows, parts)],
   [TOPICS.accessKeys, createWriteRecords(accessKeyCodec, keyAuditRows, parts)],
@@ -191,9 +187,8 @@ interface DeferringOptions {
 const STEP = 'write';
 
 /**
- * Creates a block that also takes records which cannot be read yet, because the registry is slow or the fences are not
- * loaded. `add` must not wait, and the record must not become a dead letter. So it is kept, and read when the block is
- * written, where waiting is allowed. Its offset is committed after that, so no record is skipped.
+ * Also takes records that cannot be read yet, because the registry is slow or the fences are not loaded: `add` must not
+ * wait, and no dead letter may result. They are read when the block is written, before their offsets are committed.
  */
 export function createDeferringBlock(inner: BlockBuilder, options: DeferringOptions): BlockBuilder {
   const deferred: StreamRecord[] = [];

@@ -32,7 +32,6 @@ type Running = [user: string, queryIdHex: string, elapsedS: number, settings: st
 type Limits = [user: string, names: string[], seconds: number];
 
 export interface QueryLimitsOptions {
-  /** May read running queries and stop them. */
   readonly account: ClickHouseAccount;
   readonly logger: Logger;
   readonly metrics: Metrics;

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { type ConsentRecord, consentCodec, type RejectionRecord, rejectionCodec, TOPICS } from '@playline/contracts';
 import { testStores, until } from '@playline/testkit';
 import { Kafka, logLevel } from 'kafkajs';
-import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { openRealStores, type RealStores } from './test/open-stores.ts';
 
 const RECEIVED_MS = 1_790_000_000_000;
@@ -12,16 +12,18 @@ const kafka = new Kafka({ clientId: 'test', brokers: testStores().kafka, logLeve
 let stores: RealStores;
 beforeAll(async () => {
   stores = await openRealStores([TOPICS.consents.name, TOPICS.rejections.name]);
-  for (const table of ['consent_log', 'message_rejections']) await stores.query(`SYSTEM STOP MERGES ${table}`);
+  await stores.startWriter('records');
 });
-afterEach(() => stores.killWriters());
-afterAll(() => stores.close());
+afterAll(async () => {
+  await stores.killWriters();
+  await stores.close();
+});
 
 const consentRecord = (identityKey: Buffer, status: ConsentRecord['status'], source = 'banner') => {
   const record = { environmentId: ENVIRONMENT, identityKey, status, source, receivedAt: RECEIVED_MS, traceId: 'trace' };
   return stores.outgoing(TOPICS.consents, consentCodec, record, Buffer.concat([Buffer.from(ENVIRONMENT), identityKey]));
 };
-const rejectionRecord = (over: Partial<RejectionRecord> = {}) => {
+const rejectionRecord = (traceId: string) => {
   const record: RejectionRecord = {
     environmentId: ENVIRONMENT,
     code: 'INVALID_FORMAT',
@@ -30,8 +32,7 @@ const rejectionRecord = (over: Partial<RejectionRecord> = {}) => {
     library: 'playline-unity',
     libraryVersion: '2.0.1',
     receivedAt: Date.now(),
-    traceId: randomBytes(16).toString('hex'),
-    ...over,
+    traceId,
   };
   return stores.outgoing(TOPICS.rejections, rejectionCodec, record, Buffer.from(ENVIRONMENT));
 };
@@ -39,7 +40,6 @@ const ofIdentity = (key: Buffer) =>
   `WHERE environment_id = '${ENVIRONMENT}' AND identity_key = unhex('${key.toString('hex')}')`;
 
 it('the event writer stores every change of a consent with the time of the log, and shows the latest', async () => {
-  const writer = await stores.startWriter('consents');
   const [identity, other] = [randomBytes(16), randomBytes(16)];
   await stores.publish([consentRecord(identity, 'full'), consentRecord(other, 'anonymous')]);
   await until('two consents', async () => (await stores.rowsOf('SELECT 1 FROM consents_current')).length === 2);
@@ -63,14 +63,12 @@ it('the event writer stores every change of a consent with the time of the log, 
   expect(latest).toMatchObject(expected);
   // The broker uses this machine's clock; one second covers the resolution of the clocks.
   expect(Number(latest?.logged)).toBeGreaterThan(before - 1_000);
-  expect(await stores.stop(writer, 'SIGTERM')).toBe(0);
 });
 
 it('the event writer makes rejections searchable, and makes dead letters of invalid records', async () => {
-  const writer = await stores.startWriter('rejections');
   const traceId = randomBytes(16).toString('hex');
   const topic = stores.prefix + TOPICS.rejections.name;
-  await stores.publish([rejectionRecord({ traceId }), { topic, key: null, value: Buffer.from('no frame') }]);
+  await stores.publish([rejectionRecord(traceId), { topic, key: null, value: Buffer.from('no frame') }]);
   const rows = await until('the rejection', async () => {
     const columns = 'environment_id, code, field, surface, library, library_version';
     const found = await stores.rowsOf(`SELECT ${columns} FROM message_rejections WHERE trace_id = '${traceId}'`);
@@ -93,27 +91,4 @@ it('the event writer makes rejections searchable, and makes dead letters of inva
     return offsets.reduce((sum, { high }) => sum + Number(high), 0) === 1;
   });
   await admin.disconnect();
-  expect(await stores.stop(writer, 'SIGTERM')).toBe(0);
 });
-
-it('the event writer loses and duplicates no consent or rejection when it is killed again and again', async () => {
-  const [count, size] = [20, 100];
-  const batches = Array.from({ length: count }, () => [
-    ...Array.from({ length: size }, () => consentRecord(randomBytes(16), 'full', 'killed')),
-    ...Array.from({ length: size }, () => rejectionRecord({ code: 'KILLED' })),
-  ]);
-  const countOf = async (table: string, where: string) => {
-    const records = 'toUInt32(uniqExact(kafka_partition, kafka_offset)) AS records';
-    const query = `SELECT toUInt32(count()) AS rows, ${records} FROM ${table} WHERE ${where}`;
-    return (await stores.rowsOf<{ rows: number; records: number }>(query))[0]!;
-  };
-  const consents = () => countOf('consent_log', "source = 'killed'");
-  const rejections = () => countOf('message_rejections', "code = 'KILLED'");
-  const settings = { BLOCK_ROWS_MAX: '50', BLOCK_AGE_MAX_MS: '20' };
-  const all = count * size;
-  const stored = async () => (await consents()).records + (await rejections()).records;
-  expect(await stores.killRepeatedly({ group: 'killed', kills: 2, settings, batches, stored, all: 2 * all })).toBe(0);
-  expect(await consents()).toEqual({ rows: all, records: all });
-  expect(await rejections()).toEqual({ rows: all, records: all });
-  // Three starts and two session timeouts take long on a busy machine.
-}, 180_000);

@@ -18,7 +18,6 @@ const uniqueTypes = z
   .transform((text) => text.split(',').map((type) => type.trim()))
   .pipe(z.array(z.enum(IDENTITY_TYPES)));
 
-/** Settings of the identity linker, by the names of their environment variables. */
 export const configSchema = z.object({
   ...processSettings,
   ADMIN_PORT: processSettings.ADMIN_PORT.default(8082),

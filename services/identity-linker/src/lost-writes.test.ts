@@ -4,7 +4,7 @@ import type { Producer } from '@playline/stream';
 import { until } from '@playline/testkit';
 import { runsOf } from '@playline/testkit/runs';
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { type Bench, createBench, DECISIONS, LINKS } from './test/linker-bench.ts';
 import { createParts, stepOf, toFact, toOutgoing, toText } from './test/linking.ts';
 
@@ -66,85 +66,83 @@ function createLossyProducer(bench: Bench) {
 const allCommitted = (bench: Bench) =>
   until('all facts are committed', () => bench.committed() === bench.log.records(LINKS).length);
 
-describe('a linker after a loss of Redis writes', () => {
-  it('the linker applies a logged decision that follows the decision of a later fact', async () => {
+it('the linker applies a logged decision that follows the decision of a later fact', async () => {
+  const bench = await createBench();
+  const lose = bench.people.snapshot();
+  const lossy = createLossyProducer(bench);
+  const { linker } = await bench.open({ producer: lossy.producer, parkedPace });
+  lossy.loseNext();
+  await bench.put([toAlias('a', 'b'), toAlias('c', 'd')]);
+  await allCommitted(bench);
+  expect(bench.decisions().map(({ offset }) => offset)).toEqual([1, 0, 1]);
+  lose();
+  await bench.people.rebuild.mintEpoch();
+  await until('the links are back', async () => await linker.ready.links!());
+  await linker.close();
+  await expectOneAnswer(bench);
+  expect(bench.log.records(LINKS)).toHaveLength(2);
+});
+
+it('the linker is not ready until the lost links of a quiet partition are restored', async () => {
+  const bench = await createBench();
+  const lose = bench.people.snapshot();
+  const { linker } = await bench.open();
+  await bench.put([toAlias('a', 'b'), toAlias('b', 'c')]);
+  await allCommitted(bench);
+  const isReady = async () => await linker.ready.links!();
+  expect(await isReady()).toBe(true);
+  lose();
+  await bench.people.rebuild.mintEpoch();
+  expect(await isReady()).toBe(false);
+  await until('the links are back', isReady);
+  await linker.close();
+  await expectOneAnswer(bench);
+  expect(new Set(await graphPersons(bench)).size).toBe(2);
+});
+
+it('no step gets two decisions, after any links, unlinks, holds and losses', async () => {
+  const id = fc.constantFrom(...IDS);
+  const action = fc.oneof(
+    { weight: 5, arbitrary: fc.tuple(fc.constant('link' as const), id, id) },
+    { weight: 1, arbitrary: fc.tuple(fc.constant('unlink' as const), id, id) },
+    { weight: 2, arbitrary: fc.tuple(fc.constantFrom('hold' as const, 'release' as const), id, id) },
+    { weight: 2, arbitrary: fc.tuple(fc.constantFrom('keep' as const, 'lose' as const, 'settle' as const), id, id) },
+    { weight: 1, arbitrary: fc.tuple(fc.constant('lose a record' as const), id, id) },
+  );
+  const property = fc.asyncProperty(fc.array(action, { minLength: 3, maxLength: 14 }), async (actions) => {
     const bench = await createBench();
-    const lose = bench.people.snapshot();
     const lossy = createLossyProducer(bench);
     const { linker } = await bench.open({ producer: lossy.producer, parkedPace });
-    lossy.loseNext();
-    await bench.put([toAlias('a', 'b'), toAlias('c', 'd')]);
+    let lose = bench.people.snapshot();
+    let receivedAt = 2_000;
+    const unlinked = (of: string) =>
+      toUnlinkFact({
+        environmentId: 'test',
+        messageId: Buffer.alloc(16, 4),
+        traceId: 'f'.repeat(32),
+        receivedAt: receivedAt++,
+        unlink: [{ key: keyOf(of), kind: 'untyped' }],
+      });
+    for (const [kind, one, other] of actions) {
+      if (kind === 'link') await bench.put([toAlias(one, other)]);
+      if (kind === 'unlink') await bench.put([toOutgoing(LINKS, unlinked(one))]);
+      if (kind === 'hold') await bench.hold(keyOf(one));
+      if (kind === 'release') await bench.release(keyOf(one));
+      if (kind === 'lose a record') lossy.loseNext();
+      if (kind === 'keep') lose = bench.people.snapshot();
+      if (kind === 'settle') await new Promise((resolve) => setImmediate(resolve));
+      if (kind !== 'lose') continue;
+      lose();
+      await bench.people.rebuild.mintEpoch();
+    }
+    for (const one of IDS) await bench.release(keyOf(one));
+    // The graph refuses what follows on a loss.
+    await bench.put([toAlias('a', 'a')]);
     await allCommitted(bench);
-    expect(bench.decisions().map(({ offset }) => offset)).toEqual([1, 0, 1]);
-    lose();
-    await bench.people.rebuild.mintEpoch();
-    await until('the links are back', async () => await linker.ready.links!());
+    await until('nothing is missing', async () => await linker.ready.links!());
+    await allCommitted(bench);
     await linker.close();
     await expectOneAnswer(bench);
-    expect(bench.log.records(LINKS)).toHaveLength(2);
   });
-
-  it('the linker is not ready until the lost links of a quiet partition are restored', async () => {
-    const bench = await createBench();
-    const lose = bench.people.snapshot();
-    const { linker } = await bench.open();
-    await bench.put([toAlias('a', 'b'), toAlias('b', 'c')]);
-    await allCommitted(bench);
-    const isReady = async () => await linker.ready.links!();
-    expect(await isReady()).toBe(true);
-    lose();
-    await bench.people.rebuild.mintEpoch();
-    expect(await isReady()).toBe(false);
-    await until('the links are back', isReady);
-    await linker.close();
-    await expectOneAnswer(bench);
-    expect(new Set(await graphPersons(bench)).size).toBe(2);
-  });
-
-  it('no step gets two decisions, after any links, unlinks, holds and losses', async () => {
-    const id = fc.constantFrom(...IDS);
-    const action = fc.oneof(
-      { weight: 5, arbitrary: fc.tuple(fc.constant('link' as const), id, id) },
-      { weight: 1, arbitrary: fc.tuple(fc.constant('unlink' as const), id, id) },
-      { weight: 2, arbitrary: fc.tuple(fc.constantFrom('hold' as const, 'release' as const), id, id) },
-      { weight: 2, arbitrary: fc.tuple(fc.constantFrom('keep' as const, 'lose' as const, 'settle' as const), id, id) },
-      { weight: 1, arbitrary: fc.tuple(fc.constant('lose a record' as const), id, id) },
-    );
-    const property = fc.asyncProperty(fc.array(action, { minLength: 3, maxLength: 14 }), async (actions) => {
-      const bench = await createBench();
-      const lossy = createLossyProducer(bench);
-      const { linker } = await bench.open({ producer: lossy.producer, parkedPace });
-      let lose = bench.people.snapshot();
-      let receivedAt = 2_000;
-      const unlinked = (of: string) =>
-        toUnlinkFact({
-          environmentId: 'test',
-          messageId: Buffer.alloc(16, 4),
-          traceId: 'f'.repeat(32),
-          receivedAt: receivedAt++,
-          unlink: [{ key: keyOf(of), kind: 'untyped' }],
-        });
-      for (const [kind, one, other] of actions) {
-        if (kind === 'link') await bench.put([toAlias(one, other)]);
-        if (kind === 'unlink') await bench.put([toOutgoing(LINKS, unlinked(one))]);
-        if (kind === 'hold') await bench.hold(keyOf(one));
-        if (kind === 'release') await bench.release(keyOf(one));
-        if (kind === 'lose a record') lossy.loseNext();
-        if (kind === 'keep') lose = bench.people.snapshot();
-        if (kind === 'settle') await new Promise((resolve) => setImmediate(resolve));
-        if (kind !== 'lose') continue;
-        lose();
-        await bench.people.rebuild.mintEpoch();
-      }
-      for (const one of IDS) await bench.release(keyOf(one));
-      // The graph refuses what follows on a loss.
-      await bench.put([toAlias('a', 'a')]);
-      await allCommitted(bench);
-      await until('nothing is missing', async () => await linker.ready.links!());
-      await allCommitted(bench);
-      await linker.close();
-      await expectOneAnswer(bench);
-    });
-    await fc.assert(property, { numRuns: runsOf({ quick: 20, all: 60 }) });
-  }, 60_000);
-});
+  await fc.assert(property, { numRuns: runsOf({ quick: 20, all: 60 }) });
+}, 60_000);

@@ -1,22 +1,34 @@
 import type { IdentityLinkRecord } from '@playline/contracts';
 import { createIdentityKeyer } from '@playline/people';
-import { openWire, testStores, until, type Wire } from '@playline/testkit';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { type LinkerProcess, startProcess } from './test/linker-process.ts';
+import { openServiceProcesses, openWire, type ServiceProcess, testStores, until, type Wire } from '@playline/testkit';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
 import { stepOf, toFact, toText } from './test/linking.ts';
 import { openRealStores, type RealStores } from './test/open-real-stores.ts';
 
+const MAIN = new URL('main.ts', import.meta.url).pathname;
 // The partitions of a killed linker are reassigned only when its session has ended.
 const WAIT_MS = 40_000;
 
 let stores: RealStores;
 let wire: Wire;
 let environmentId: string;
-const linkers: LinkerProcess[] = [];
+let linkers: ReturnType<typeof openServiceProcesses>;
 let published = 0;
 
 beforeAll(async () => {
   stores = await openRealStores();
+  const { kafka, registry, redis } = testStores();
+  linkers = openServiceProcesses(MAIN, {
+    LOG_LEVEL: 'error',
+    KAFKA_BROKERS: kafka.join(),
+    SCHEMA_REGISTRY_URL: registry,
+    REDIS_URL: redis,
+    IDENTITY_PEPPER: '05'.repeat(32),
+    TOPIC_PREFIX: stores.topicPrefix,
+    CONSUMER_GROUP: stores.group,
+    // Short, because partitions of a killed linker wait for it, but long enough for heartbeats on a busy machine.
+    SESSION_TIMEOUT_MS: '3000',
+  });
   wire = await openWire(Number(new URL(testStores().redis).port));
 });
 afterAll(async () => {
@@ -27,21 +39,13 @@ beforeEach(() => {
   environmentId = stores.createEnvironmentId();
   wire.mode = 'open';
 });
-afterEach(async () => {
-  await Promise.all(linkers.splice(0).map((linker) => linker.stop('SIGKILL')));
-});
-
-async function open(environment: Record<string, string> = {}): Promise<LinkerProcess> {
-  const linker = await startProcess(stores, environment);
-  linkers.push(linker);
-  return linker;
-}
+afterEach(() => linkers.close());
 
 /** A linker that talks to Redis over the wire. */
-function openWired(): Promise<LinkerProcess> {
+function openWired(): Promise<ServiceProcess> {
   const url = new URL(testStores().redis);
   url.port = String(wire.port);
-  return open({ REDIS_URL: url.href });
+  return linkers.start({ REDIS_URL: url.href });
 }
 
 async function publish(facts: Partial<IdentityLinkRecord>[]): Promise<void> {
@@ -66,73 +70,69 @@ async function expectWhole(count: number): Promise<void> {
   expect(versions).toEqual([...versions].sort((a, b) => a - b));
 }
 
-describe('the linker on real stores', () => {
-  it('the linker decides and publishes every fact in order, commits, and exits with 0 on SIGTERM', async () => {
-    const linker = await open();
-    await until('it is ready', async () => (await fetch(`${linker.adminUrl}/readyz`)).ok, WAIT_MS);
-    await publish(people(30));
-    await committed();
-    expect(await linker.stop()).toBe(0);
-    await expectWhole(30);
-    const keyOf = createIdentityKeyer(Buffer.alloc(32, 5));
-    const members = await stores.people.graph.membersOf(environmentId, keyOf(environmentId, 'steam', 'u0'));
-    // Five devices, the typed id and the untyped one.
-    expect(members).toHaveLength(7);
-    expect((await decisions()).at(-1)!.root).toEqual(
-      await stores.people.graph.rootOf(environmentId, keyOf(environmentId, 'anonymous', 'a29')),
-    );
-  });
+it('the linker decides and publishes every fact in order, commits, and exits with 0 on SIGTERM', async () => {
+  const linker = await linkers.start();
+  await publish(people(30));
+  await committed();
+  expect(await linker.stop('SIGTERM')).toBe(0);
+  await expectWhole(30);
+  const keyOf = createIdentityKeyer(Buffer.alloc(32, 5));
+  const members = await stores.people.graph.membersOf(environmentId, keyOf(environmentId, 'steam', 'u0'));
+  // Five devices, the typed id and the untyped one.
+  expect(members).toHaveLength(7);
+  expect((await decisions()).at(-1)!.root).toEqual(
+    await stores.people.graph.rootOf(environmentId, keyOf(environmentId, 'anonymous', 'a29')),
+  );
+});
 
-  it('a linker killed at any moment loses no decision and makes no contradictory one', async () => {
-    for (const [round, at] of [3, 40].entries()) {
-      const linker = await open();
-      const load = people(60 * (round + 1)).slice(60 * round);
-      const decided = (await decisions()).length;
-      await publish(load);
-      await until('some are decided', async () => (await decisions()).length >= decided + at, WAIT_MS);
-      await linker.stop('SIGKILL');
-    }
-    await open();
-    await committed();
-    await expectWhole(120);
-  });
-
-  it('facts wait while Redis is away, and /readyz reports it', async () => {
-    const linker = await openWired();
-    await until('it is ready', async () => (await fetch(`${linker.adminUrl}/readyz`)).ok, WAIT_MS);
-    wire.mode = 'cut';
-    await publish(people(5));
-    const notReady = async () => (await (await fetch(`${linker.adminUrl}/readyz`)).json()) as { notReady: string[] };
-    await until('/readyz reports it', async () => (await notReady()).notReady.includes('graph'));
-    expect(await decisions()).toEqual([]);
-    wire.mode = 'open';
-    await committed();
-    await expectWhole(5);
-  });
-
-  it('a linker killed while facts wait for an erasure loses no fact', async () => {
-    // This test must be the last: facts on their rounds count as committed too.
-    const keyOf = createIdentityKeyer(Buffer.alloc(32, 5));
-    const key = keyOf(environmentId, 'steam', 'u0');
-    const name = { environmentId, erasureId: key };
-    await stores.people.guards.putHold({ ...name, keys: [key], cutoffMs: 999, lapsesAtMs: null });
-    const linker = await open();
-    const load = people(21);
-    const isHeld = ({ toId }: Partial<IdentityLinkRecord>) => toId === 'u0';
+it('a linker killed at any moment loses no decision and makes no contradictory one', async () => {
+  for (const [round, at] of [3, 40].entries()) {
+    const linker = await linkers.start();
+    const load = people(60 * (round + 1)).slice(60 * round);
+    const decided = (await decisions()).length;
     await publish(load);
-    const decided = async () => new Set((await decisions()).map(stepOf)).size;
-    await until(
-      'the others are decided',
-      async () => (await decided()) === 2 * load.filter((one) => !isHeld(one)).length,
-      WAIT_MS,
-    );
+    await until('some are decided', async () => (await decisions()).length >= decided + at, WAIT_MS);
     await linker.stop('SIGKILL');
-    await open();
-    await stores.people.guards.releaseHold(name);
-    await until('all are decided', async () => (await decided()) >= 2 * load.length, WAIT_MS);
-    const members = await stores.people.graph.membersOf(environmentId, key);
-    // Its devices, the typed id and the untyped one.
-    expect(members).toHaveLength(load.filter(isHeld).length + 2);
-    await until('all is committed', async () => (await stores.countCommitted()) >= published, WAIT_MS);
-  });
+  }
+  await linkers.start();
+  await committed();
+  await expectWhole(120);
+});
+
+it('facts wait while Redis is away, and /readyz reports it', async () => {
+  const linker = await openWired();
+  wire.mode = 'cut';
+  await publish(people(5));
+  const notReady = async () => (await (await fetch(`${linker.admin}/readyz`)).json()) as { notReady: string[] };
+  await until('/readyz reports it', async () => (await notReady()).notReady.includes('graph'));
+  expect(await decisions()).toEqual([]);
+  wire.mode = 'open';
+  await committed();
+  await expectWhole(5);
+});
+
+it('a linker killed while facts wait for an erasure loses no fact', async () => {
+  // This test must be the last: facts on their rounds count as committed too.
+  const keyOf = createIdentityKeyer(Buffer.alloc(32, 5));
+  const key = keyOf(environmentId, 'steam', 'u0');
+  const name = { environmentId, erasureId: key };
+  await stores.people.guards.putHold({ ...name, keys: [key], cutoffMs: 999, lapsesAtMs: null });
+  const linker = await linkers.start();
+  const load = people(21);
+  const isHeld = ({ toId }: Partial<IdentityLinkRecord>) => toId === 'u0';
+  await publish(load);
+  const decided = async () => new Set((await decisions()).map(stepOf)).size;
+  await until(
+    'the others are decided',
+    async () => (await decided()) === 2 * load.filter((one) => !isHeld(one)).length,
+    WAIT_MS,
+  );
+  await linker.stop('SIGKILL');
+  await linkers.start();
+  await stores.people.guards.releaseHold(name);
+  await until('all are decided', async () => (await decided()) >= 2 * load.length, WAIT_MS);
+  const members = await stores.people.graph.membersOf(environmentId, key);
+  // Its devices, the typed id and the untyped one.
+  expect(members).toHaveLength(load.filter(isHeld).length + 2);
+  await until('all is committed', async () => (await stores.countCommitted()) >= published, WAIT_MS);
 });

@@ -1,4 +1,3 @@
-/** Starts the identity linker. */
 import { identityDecisionCodec, schemaSubjectOf, TOPICS } from '@playline/contracts';
 import { openAdminServer } from '@playline/http';
 import { createIdentityKeyer, createIsBlocked, DEFAULT_LIMITS, GATHERING } from '@playline/people';

@@ -1,8 +1,7 @@
-/** The identity linker: decides link facts, and keeps those that wait for erasures. */
 import type { IdentityLinkRecord } from '@playline/contracts';
 import type { ReadinessChecks } from '@playline/http';
 import { type Applied, createGraphFact, GraphBehindFault, type LinkSourcePartition, namedBy } from '@playline/people';
-import { type Closable, type Metrics, watchWrites } from '@playline/runtime';
+import { type Metrics, watchWrites } from '@playline/runtime';
 import type { AssignedPartition, BatchHandler, BatchPosition, Consumer } from '@playline/stream';
 import { type ApplyFacts, createApplyFacts } from './steps/apply-facts.ts';
 import type { LinkerParts } from './steps/decide-facts.ts';
@@ -13,12 +12,6 @@ import { type ParkedFact, ParkedFacts } from './steps/parked-facts.ts';
 import { ParkedTopic, type ParkedTopicFact } from './steps/parked-topic.ts';
 import { createPublish } from './steps/publish.ts';
 import { isLeftMark } from './steps/waiting-fact.ts';
-
-export interface Linker extends Closable {
-  readonly ready: ReadinessChecks;
-  /** Why partitions are stopped or wait, by `topic/partition`. */
-  blockers(): Readonly<Record<string, string>>;
-}
 
 /** A larger batch would take long to repeat after a fault. */
 const BATCH_RECORDS_MAX = 4_000;
@@ -49,8 +42,7 @@ function createBatchHandler(parts: LinkerParts, facts: ApplyFacts): BatchHandler
   };
 }
 
-/** Opens one consumer of links and one of parked facts. */
-export async function openLinker(parts: LinkerParts): Promise<Linker> {
+export async function openLinker(parts: LinkerParts) {
   const { people, producer, metrics, logger } = parts;
   watchWrites(metrics, () => people.takesWrites());
   const rewinds = metrics.counter('playline_identity_rewinds_total', 'Times that the graph had lost applied facts');
@@ -76,8 +68,9 @@ export async function openLinker(parts: LinkerParts): Promise<Linker> {
       // The consumer checks only once a second.
       links: async () => facts.missing().size === 0 && !(await facts.hasLost().catch(() => true)),
       broker: () => producer.ready(),
-    },
-    blockers: () => {
+    } satisfies ReadinessChecks,
+    /** Why partitions are stopped or wait, by `topic/partition`. */
+    blockers: (): Readonly<Record<string, string>> => {
       const missing = [...facts.missing()].map(([partition, reason]) => [`${parts.linkTopic}/${partition}`, reason]);
       return Object.fromEntries([...missing, ...consumer.blockers(), ...parkedConsumer.blockers()]);
     },
@@ -295,7 +288,6 @@ function toParked(found: DecodedBatch['found'], applied: readonly Applied[], toG
   });
 }
 
-/** Keeps a value for each assignment of a partition, by its signal. */
 function createByAssignment<T>(open: (position: BatchPosition) => T) {
   const assignments = new Map<AbortSignal, T>();
   return {
@@ -308,7 +300,6 @@ function createByAssignment<T>(open: (position: BatchPosition) => T) {
       }
       return known;
     },
-    /** Values of the partitions that this process owns. */
     all: (): readonly T[] => [...assignments.values()],
   };
 }

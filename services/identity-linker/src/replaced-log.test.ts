@@ -1,82 +1,71 @@
 import { openMemoryPeople } from '@playline/people/memory';
-import { createLogger } from '@playline/runtime';
 import { until } from '@playline/testkit';
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { createBench, LINKS } from './test/linker-bench.ts';
-import { type fromDecision, toFact, toOutgoing, withOutcomes } from './test/linking.ts';
+import { type fromDecision, openLines, toFact, toOutgoing, withOutcomes } from './test/linking.ts';
 
-describe('a linker with contradicting log and graph', () => {
-  it('a log that lost applied facts is refused', async () => {
-    const bench = await createBench();
-    const lines: string[] = [];
-    const logger = createLogger(
-      { service: 'test', level: 'error' },
-      { write: (line: string) => void lines.push(line) },
-    );
-    // Applied and not committed, as after a power failure in which the log loses more than Redis.
-    let kill = () => {};
-    const people = withOutcomes(bench.people, ['kill after'], () => kill());
-    const first = await bench.open({ people });
-    kill = first.kill;
-    await bench.put(['a', 'b', 'c'].map((fromId) => toOutgoing(LINKS, toFact({ fromId }))));
-    const { partition } = bench.log.records(LINKS)[0]!;
-    const source = { generation: 0, partition };
-    await until('all are applied', async () => (await bench.graph.lastApplied(source)) === 2);
-    bench.log.truncate(LINKS, partition, 1);
-    const lost = ['new b', 'new c', 'new d'].map((fromId) => toOutgoing(LINKS, toFact({ fromId })));
-    await bench.put(lost);
-    const second = await bench.open({ logger });
-    await until('the partition stops', () => lines.length > 0);
-    expect(second.linker.ready.consumer!()).toBe(false);
-    expect(lines.join('')).toContain('LINK_TOPIC_GENERATION to 1');
-    await second.linker.close();
-    const third = await bench.open({ generation: 1 });
-    const isDecided = ({ generation, aKey }: ReturnType<typeof fromDecision>) => (generation === 1 ? [aKey] : []);
-    await until('every fact of the new log', () => bench.decisions().flatMap(isDecided).length === 4);
-    await third.linker.close();
-  });
+it('a log that lost applied facts is refused', async () => {
+  const bench = await createBench();
+  const { logger, lines } = openLines('error');
+  // Applied and not committed, as after a power failure in which the log loses more than Redis.
+  let kill = () => {};
+  const people = withOutcomes(bench.people, ['kill after'], () => kill());
+  const first = await bench.open({ people });
+  kill = first.kill;
+  await bench.put(['a', 'b', 'c'].map((fromId) => toOutgoing(LINKS, toFact({ fromId }))));
+  const { partition } = bench.log.records(LINKS)[0]!;
+  const source = { generation: 0, partition };
+  await until('all are applied', async () => (await bench.graph.lastApplied(source)) === 2);
+  bench.log.truncate(LINKS, partition, 1);
+  const lost = ['new b', 'new c', 'new d'].map((fromId) => toOutgoing(LINKS, toFact({ fromId })));
+  await bench.put(lost);
+  const second = await bench.open({ logger });
+  await until('the partition stops', () => lines.length > 0);
+  expect(second.linker.ready.consumer!()).toBe(false);
+  expect(lines.join('')).toContain('LINK_TOPIC_GENERATION to 1');
+  await second.linker.close();
+  const third = await bench.open({ generation: 1 });
+  const isDecided = ({ generation, aKey }: ReturnType<typeof fromDecision>) => (generation === 1 ? [aKey] : []);
+  await until('every fact of the new log', () => bench.decisions().flatMap(isDecided).length === 4);
+  await third.linker.close();
+});
 
-  it('undecided facts are not skipped until an operator accepts it', async () => {
-    const bench = await createBench();
-    const put = (fromId: string) => bench.put([toOutgoing(LINKS, toFact({ fromId }))]);
-    await put('a');
-    const first = await bench.open();
-    await until('the first is committed', () => bench.committed() === 1);
-    await first.linker.close();
-    for (const fromId of ['b', 'c', 'd']) await put(fromId);
-    const { partition } = bench.log.records(LINKS)[0]!;
-    bench.log.expire(LINKS, partition, 3);
-    const second = await bench.open();
-    await put('e');
-    await until('the partition stops', () => second.linker.ready.consumer!() === false);
-    expect(bench.decisions()).toHaveLength(1);
-    bench.log.decide({ topic: LINKS, partition, from: 3 });
-    await until('what is left is decided', () => bench.decisions().length === 3);
-    expect(bench.decisions().map(({ offset }) => offset)).toEqual([0, 3, 4]);
-    expect(second.linker.ready.consumer!()).toBe(true);
-    await second.linker.close();
-  });
+it('undecided facts are not skipped until an operator accepts it', async () => {
+  const bench = await createBench();
+  const put = (fromId: string) => bench.put([toOutgoing(LINKS, toFact({ fromId }))]);
+  await put('a');
+  const first = await bench.open();
+  await until('the first is committed', () => bench.committed() === 1);
+  await first.linker.close();
+  for (const fromId of ['b', 'c', 'd']) await put(fromId);
+  const { partition } = bench.log.records(LINKS)[0]!;
+  bench.log.expire(LINKS, partition, 3);
+  const second = await bench.open();
+  await put('e');
+  await until('the partition stops', () => second.linker.ready.consumer!() === false);
+  expect(bench.decisions()).toHaveLength(1);
+  bench.log.decide({ topic: LINKS, partition, from: 3 });
+  await until('what is left is decided', () => bench.decisions().length === 3);
+  expect(bench.decisions().map(({ offset }) => offset)).toEqual([0, 3, 4]);
+  expect(second.linker.ready.consumer!()).toBe(true);
+  await second.linker.close();
+});
 
-  it('a graph older than the start of the log is refused', async () => {
-    const bench = await createBench();
-    const lines: string[] = [];
-    const logger = createLogger(
-      { service: 'test', level: 'error' },
-      { write: (line: string) => void lines.push(line) },
-    );
-    for (const fromId of ['a', 'b', 'c', 'd']) await bench.put([toOutgoing(LINKS, toFact({ fromId }))]);
-    const first = await bench.open();
-    await until('all are committed', () => bench.committed() === 4);
-    await first.linker.close();
-    const { partition } = bench.log.records(LINKS)[0]!;
-    const restored = openMemoryPeople();
-    await restored.rebuild.loadApplied({ generation: 0, partition }, 0);
-    await restored.rebuild.mintEpoch();
-    bench.log.expire(LINKS, partition, 3);
-    const second = await bench.open({ people: restored, logger });
-    await until('the partition stops', () => lines.length > 0);
-    expect(second.linker.ready.consumer!()).toBe(false);
-    expect(lines.join('')).toContain('npm run rebuild');
-    await second.linker.close();
-  });
+it('a graph older than the start of the log is refused', async () => {
+  const bench = await createBench();
+  const { logger, lines } = openLines('error');
+  for (const fromId of ['a', 'b', 'c', 'd']) await bench.put([toOutgoing(LINKS, toFact({ fromId }))]);
+  const first = await bench.open();
+  await until('all are committed', () => bench.committed() === 4);
+  await first.linker.close();
+  const { partition } = bench.log.records(LINKS)[0]!;
+  const restored = openMemoryPeople();
+  await restored.rebuild.loadApplied({ generation: 0, partition }, 0);
+  await restored.rebuild.mintEpoch();
+  bench.log.expire(LINKS, partition, 3);
+  const second = await bench.open({ people: restored, logger });
+  await until('the partition stops', () => lines.length > 0);
+  expect(second.linker.ready.consumer!()).toBe(false);
+  expect(lines.join('')).toContain('npm run rebuild');
+  await second.linker.close();
 });

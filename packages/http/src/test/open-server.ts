@@ -1,35 +1,29 @@
 import { connect } from 'node:net';
+import { text } from 'node:stream/consumers';
 import { ERRORS, type ErrorCode, PublicError } from '@playline/errors';
 import { expect, onTestFinished } from 'vitest';
-import { createHttpApp, type Route } from '../app.ts';
+import { createHttpApp, type HttpAppOptions } from '../app.ts';
 import { planJsonBody, readBody } from '../read-body.ts';
 import { openHttpServer } from '../server.ts';
 
 export const LIMIT = 1024 * 1024;
 
-export interface TestServer {
-  url: string;
-  port: number;
-  faults: unknown[];
-  /** Statuses of all answers, as counted. */
-  statuses: number[];
-  /** Bodies that are being read now. */
-  reading(): number;
+/** Serves an app on a free port until the end of the test. */
+export async function serve(options: Partial<HttpAppOptions>, limits: { headersMaxMs?: number | undefined } = {}) {
+  const app = createHttpApp({ link: (code) => code, routes: [], ...options });
+  const server = await openHttpServer({ app, host: '127.0.0.1', port: 0, ...limits });
+  onTestFinished(server.close);
+  return { server, port: server.port, url: `http://127.0.0.1:${server.port}` };
 }
 
-/** Answers that nothing has changed. */
-const SAME: Route = {
-  method: 'GET',
-  path: '/v1/same',
-  handle: (exchange) => exchange.answerEmpty(304, ['etag', '"1"']),
-};
-
 /** A server on a free port with one route of each kind; it closes after the test. */
-export async function open(bodyMaxMs = 10_000, headersMaxMs?: number): Promise<TestServer> {
+export async function open(bodyMaxMs = 10_000, headersMaxMs?: number) {
   const faults: unknown[] = [];
+  /** Of all answers, as counted. */
   const statuses: number[] = [];
+  /** Bodies that are being read now. */
   let reading = 0;
-  const app = createHttpApp({
+  const options: HttpAppOptions = {
     publishableKeyHeader: 'x-service-publishable-key',
     link: (code) => `https://docs.test/errors/${code}`,
     onAnswer: (_exchange, status) => statuses.push(status),
@@ -59,7 +53,7 @@ export async function open(bodyMaxMs = 10_000, headersMaxMs?: number): Promise<T
         path: '/v1/items/:id',
         handle: (exchange, { id }) => exchange.answer(200, JSON.stringify({ id })),
       },
-      SAME,
+      { method: 'GET', path: '/v1/same', handle: (exchange) => exchange.answerEmpty(304, ['etag', '"1"']) },
       {
         method: 'DELETE',
         path: '/v1/broken',
@@ -68,10 +62,8 @@ export async function open(bodyMaxMs = 10_000, headersMaxMs?: number): Promise<T
         },
       },
     ],
-  });
-  const server = await openHttpServer({ app, host: '127.0.0.1', port: 0, headersMaxMs });
-  onTestFinished(server.close);
-  return { url: `http://127.0.0.1:${server.port}`, port: server.port, faults, statuses, reading: () => reading };
+  };
+  return { ...(await serve(options, { headersMaxMs })), faults, statuses, reading: () => reading };
 }
 
 export const json = { 'content-type': 'application/json' };
@@ -93,33 +85,14 @@ export async function expectEnvelope(answer: Response, code: ErrorCode, details:
   expect(body.trace_id).toMatch(/^[0-9a-f]{32}$/);
 }
 
-/**
- * Sends bytes as they are, then ends its half of the connection.
- * @returns everything that comes until the other half ends
- */
+/** Sends bytes, then ends its half of the connection. @returns everything that comes until the other half ends */
 export function sendRawAndEnd(port: number, bytes: string): Promise<string> {
-  return new Promise((resolve, reject) => {
-    let text = '';
-    const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true }, () => socket.end(bytes, 'latin1'));
-    socket.on('data', (chunk) => {
-      text += chunk;
-    });
-    socket.on('end', () => resolve(text));
-    socket.on('error', reject);
-  });
+  return text(connect({ port, host: '127.0.0.1', allowHalfOpen: true }).end(bytes, 'latin1'));
 }
 
-/** Sends bytes as they are and gives back everything that comes until the connection ends. */
+/** Sends bytes. @returns everything that comes until the connection ends */
 export function sendRaw(port: number, ...parts: (string | Buffer)[]): Promise<string> {
-  return new Promise((resolve, reject) => {
-    let text = '';
-    const socket = connect(port, '127.0.0.1', () => {
-      for (const part of parts) socket.write(part);
-    });
-    socket.on('data', (chunk) => {
-      text += chunk;
-    });
-    socket.on('end', () => resolve(text));
-    socket.on('error', reject);
-  });
+  const socket = connect(port, '127.0.0.1');
+  for (const part of parts) socket.write(part);
+  return text(socket);
 }

@@ -1,4 +1,3 @@
-/** The adapter of the stream for Kafka brokers. */
 import { BlockPartition } from '../partitions/block-partition.ts';
 import type { WhenExpired } from '../partitions/guarded-partition.ts';
 import type { IntentPolicy } from '../partitions/intent.ts';

@@ -1,6 +1,3 @@
-/** Constants of Kafka's protocol. */
-
-/** Replica id of an ordinary client. */
 export const NO_REPLICA = -1;
 /** The sender does not know the leader's epoch. */
 export const NO_EPOCH = -1;

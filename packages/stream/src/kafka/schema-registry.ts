@@ -1,10 +1,8 @@
-/** The only client of the schema registry. */
 import { createRequire } from 'node:module';
 import type library from '@kafkajs/confluent-schema-registry/dist/api/index.js';
 import { createConnectGate, explainConnection, type StoreFetch } from '@playline/stores';
 import { type SchemaRegistry, UnregisteredSchemaFault } from '../ports.ts';
 
-/** Requests are rare, and a slow start is better than a failed one. */
 const REQUEST_TIMEOUT_MS = 10_000;
 
 const INCOMPATIBLE = 409;
@@ -167,7 +165,6 @@ export function createRegistryAdmin({ url, fetch: send = fetch }: RegistryAddres
       return answer.id;
     },
     async remove(subject) {
-      // Missing in the library's client.
       await exchange(address, { path: `/subjects/${encodeURIComponent(subject)}`, method: 'DELETE' });
     },
   };

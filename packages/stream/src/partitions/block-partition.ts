@@ -14,7 +14,6 @@ import { ALARM_HOURS, hoursLeft, type RetryStep } from './stream-metrics.ts';
 /** One block is written while the next is filled; with more waiting, fetching only costs memory. */
 const BLOCKS_WAITING_MAX = 2;
 const TRANSFORM_STEP = 'transform';
-/** A healthy insert takes tens of milliseconds. */
 const WRITE_SLOW_MS = 5_000;
 
 /**
@@ -201,7 +200,6 @@ export class BlockPartition implements PartitionWorker {
     this.#options.log.pause();
   }
 
-  /** Writes until no block waits or the ownership ends. */
   async #work(): Promise<void> {
     do {
       try {

@@ -5,7 +5,6 @@ import type { LogMark } from './log-mark.ts';
 
 export interface Block {
   readonly start: number;
-  /** Exclusive; set when the block is cut. */
   end: number;
   readonly builder: BlockBuilder;
   /** Time of its first record, or from its intent; null while it has neither. */
@@ -27,7 +26,6 @@ export interface Block {
   /** With a label for metrics and the log, which quotes nothing of the record. */
   readonly deadLetters: (DeadLetter & { readonly label: string })[];
   deadLetterBytes: number;
-  /** How many of its records had each outcome, for the counters. */
   readonly outcomes: Map<string, { kind: Outcome['kind']; reason: string; count: number }>;
 }
 
@@ -77,7 +75,6 @@ export async function settleBlock(block: Block, carried: BlockOrigin['carried'])
   block.trace = trace;
 }
 
-/** The coordinator has accepted the block's intent, for the first time or again. */
 export function markNamed(block: Block, namedAtMs: number): void {
   block.namedAtMs = namedAtMs;
   block.confirmedAt = performance.now();

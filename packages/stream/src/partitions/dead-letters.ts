@@ -2,7 +2,6 @@
 import type { OutgoingRecord, Producer, StreamRecord } from '../ports.ts';
 import { sendAll } from '../ports.ts';
 
-/** The dead-letter topic of a topic, both by their names on the broker. */
 export function deadLetterTopicOf(topic: string): string {
   return `${topic}.dead`;
 }
@@ -14,7 +13,6 @@ export interface DeadLetter {
 
 /** Long reasons quote their input, which the dead letter contains anyway. */
 const REASON_CHARACTERS_MAX = 500;
-/** W3C trace context. */
 const TRACE_HEADERS = ['traceparent', 'tracestate'];
 
 /** Header of a marker in a dead-letter topic: the offset of a dead letter in the same partition that was replayed or dropped. */

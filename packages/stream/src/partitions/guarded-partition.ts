@@ -6,11 +6,9 @@ import { type Finding, isDecisionFor, type OffsetDecision, toFindingText } from 
 import { OwnedPartition } from './owned-partition.ts';
 import type { PartitionWorker, Reports } from './partition-worker.ts';
 
-/** Soon enough for an operator, and rare enough for the coordinator. */
 const DECISION_POLL_MS = 2_000;
 const RETRY_WAIT_MS = 200;
 
-/** A partition's commit, and how the log compares with it. */
 export interface ExaminedPartition {
   readonly log: LogPartition;
   readonly finding: Finding;
@@ -25,7 +23,6 @@ export type WhenExpired = 'skip' | 'stop';
 export interface GuardedPartitionOptions extends Reports {
   readonly groupId: string;
   readonly whenExpired: WhenExpired;
-  /** A worker that loses its partition has this long to finish the current block. */
   readonly drainBudgetMs: number;
   openWorker(log: LogPartition): PartitionWorker;
   examine(): Promise<ExaminedPartition>;
@@ -145,7 +142,6 @@ export class GuardedPartition {
     return { ...log, batchAt };
   }
 
-  /** Pauses reading while `work` runs, and repeats it while brokers do not answer. */
   async #suspend(work: () => Promise<void>): Promise<void> {
     this.log.pause();
     if (this.#examining) return;

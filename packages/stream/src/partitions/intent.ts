@@ -1,4 +1,3 @@
-/** What is stored beside committed offsets. */
 import { fromMark, type LogMark, parseMark } from './log-mark.ts';
 
 /** The end of a block, committed before the block is written; part of the metadata of a committed offset. */
@@ -102,20 +101,7 @@ export interface IntentPolicy {
   readonly toText: (note: CommitNote) => string;
 }
 
-/** Stores everything, as in every deployment. */
 export const KEEP_INTENTS: IntentPolicy = { parse: parseMetadata, toText: toMetadata };
-
-/** How far a group has read, according to its commit. */
-export interface ReadSoFar {
-  readonly committed: number;
-  /** True when another tool made the commit: then it is unknown what was read. */
-  readonly isForeign: boolean;
-  /** Exclusive end of what was read: of the block under way, else what is committed. */
-  readonly end: number;
-  readonly mark: LogMark | null;
-  /** Exclusive end of the offsets that may have rows, of this log or an earlier one. */
-  readonly triedTo: number;
-}
 
 /** Whether another tool made the commit. Consumers of every release store a note; tools store nothing or another text. */
 function isForeignMetadata(metadata: string | null): boolean {
@@ -129,10 +115,11 @@ function isForeignMetadata(metadata: string | null): boolean {
 }
 
 /**
- * A commit in an unknown format states nothing about the log.
+ * How far a group has read, according to its commit. A commit in an unknown format states nothing about the log.
  * @param metadata null when the group has committed nothing; empty when the commit has none
+ * @returns exclusive ends: `end` of what was read, `triedTo` of the offsets that may have rows, of this log or an earlier one
  */
-export function parseRead(committed: number, metadata: string | null): ReadSoFar {
+export function parseRead(committed: number, metadata: string | null) {
   const isForeign = isForeignMetadata(metadata);
   try {
     const { intent, mark, triedTo } = parseMetadata(metadata, committed);

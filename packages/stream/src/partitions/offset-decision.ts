@@ -15,17 +15,13 @@ export type Finding =
   /** The log has other records at offsets that were read: it was shortened and has grown again, or was replaced. */
   | { readonly kind: 'exchanged'; readonly end: number };
 
-interface LogState {
-  readonly start: number;
-  readonly end: number;
-  /** The batch that now contains the mark's first offset; null when none does. */
-  readonly found: LogMark | null;
-}
-
-/** Compares a commit with the log. The group has read up to `read.end`, whose last batch was `read.mark`. */
+/**
+ * Compares a commit with the log. The group has read up to `read.end`, whose last batch was `read.mark`; `found` is the
+ * batch that now contains the first offset of that batch.
+ */
 export function compareWithLog(
   read: { committed: number; end: number; mark: LogMark | null; isForeign?: boolean },
-  { start, end, found }: LogState,
+  { start, end, found }: { start: number; end: number; found: LogMark | null },
 ): Finding {
   if (read.isForeign === true) return { kind: 'foreign', end };
   if (read.end > end) return { kind: 'shortened', end };

@@ -14,7 +14,6 @@ export interface OwnedPartitionOptions extends Reports {
   readonly waits?: { readonly attempt: Waits; readonly pause: Waits } | undefined;
 }
 
-/** Clients of Kafka mark faults that no retry can help. */
 const isFinal = (fault: unknown) => fault instanceof Error && (fault as { retriable?: boolean }).retriable === false;
 
 /** A partition assigned to this process: commits its offsets, and reports why it is blocked or paused. */
@@ -33,7 +32,6 @@ export class OwnedPartition {
     this.#pauseWaitMs = this.#pauseWaits.minMs;
   }
 
-  /** Why the partition makes no progress; null when nothing blocks it. */
   get blocker(): string | null {
     return this.#blocker;
   }
@@ -91,7 +89,6 @@ export class OwnedPartition {
     log.pause();
   }
 
-  /** Pauses the partition, and resolves when the work should be tried again. */
   async pauseForRetry(offset: number, error: unknown): Promise<void> {
     this.pause(offset, error);
     const waitMs = this.#pauseWaitMs;

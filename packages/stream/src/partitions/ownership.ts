@@ -1,6 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** Thrown out of work when its partition is no longer assigned here. */
 export class OwnershipOver extends Error {
   override readonly name = 'OwnershipOver';
 }

@@ -3,7 +3,6 @@ import type { StreamRecord } from '../ports.ts';
 import type { LogMark } from './log-mark.ts';
 import type { BlockReading, StreamMetrics } from './stream-metrics.ts';
 
-/** What a consumer runs for each partition that is assigned to it. */
 export interface PartitionWorker extends BlockReading {
   readonly next: number;
   /** The offset after everything that is done and committed. */
@@ -26,7 +25,6 @@ export interface PartitionWorker extends BlockReading {
   end(): void;
 }
 
-/** Blockers by `topic/partition`; empty when all partitions work. */
 export function blockersOf(
   partitions: Iterable<{ readonly log: { topic: string; partition: number }; readonly worker: PartitionWorker }>,
 ): Map<string, string> {

@@ -10,7 +10,6 @@ import { retryLogOf } from './retry-log.ts';
 
 /** Enough to pipeline a store's calls, few enough to repeat after a fault. */
 const BATCH_RECORDS_MAX = 1_000;
-/** Fetching pauses when this many batches wait. */
 const BATCHES_WAITING_MAX = 4;
 
 /**

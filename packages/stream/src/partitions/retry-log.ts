@@ -1,4 +1,3 @@
-/** Logs failed attempts that are retried, without a line for each. */
 import type { Logger } from '@playline/runtime';
 
 /** First and longest time between two lines about the same attempts; it doubles in between. */
@@ -82,7 +81,6 @@ export class RetryLog {
 
 const logs = new WeakMap<Logger, RetryLog>();
 
-/** The log of retries that belongs to a logger; null when nothing is logged. */
 export function retryLogOf(logger: Logger | undefined): RetryLog | null {
   if (logger === undefined) return null;
   const log = logs.get(logger) ?? new RetryLog(logger);

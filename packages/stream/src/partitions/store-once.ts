@@ -1,4 +1,3 @@
-/** Stores the rows of a block once, in a store that drops an insert whose token it has seen. */
 import { randomUUID } from 'node:crypto';
 import type { Metrics } from '@playline/runtime';
 import { StoreFault } from '@playline/stores';
@@ -41,7 +40,7 @@ export interface StoreOnceOptions {
 }
 
 /** After this many refusals of one token (about three seconds), its size is the cause. Halving too early costs little. */
-export const REFUSALS_MAX = 5;
+const REFUSALS_MAX = 5;
 
 /**
  * Stores the rows of a block once, whatever earlier attempts did. Call it until it resolves. Of a block that was tried
@@ -125,8 +124,7 @@ function insertNamed({ rows, notes }: StoreOnceOptions, selected: readonly numbe
   return countRefusal(notes, token, () => rows.insert(selected, token));
 }
 
-/** Runs an insert under a token and counts a refusal for its size. @throws what the insert throws */
-export async function countRefusal(notes: TokenNotes, token: string, insert: () => Promise<void>): Promise<void> {
+async function countRefusal(notes: TokenNotes, token: string, insert: () => Promise<void>): Promise<void> {
   try {
     await insert();
   } catch (fault) {
@@ -164,18 +162,13 @@ export async function storeFolding(options: StoreFoldingOptions): Promise<void> 
   }
 }
 
-/** Measures calls of a store of rows, and converts its faults to those of block consumers. */
-export interface StoreCalls {
-  /** Runs an insert. @param rows counted when the store has acknowledged them */
-  insert(table: string, rows: number, work: () => Promise<void>): Promise<void>;
-  query<T>(table: string, work: () => Promise<T>): Promise<T>;
-}
+export type StoreCalls = ReturnType<typeof createStoreCalls>;
 
 /** From a small block on an idle engine to one that waits for merges. */
 const INSERT_SECONDS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 
-/** Counts rows, inserts, their duration and their faults by table. */
-export function createStoreCalls(metrics: Metrics): StoreCalls {
+/** Counts rows, inserts, their duration and their faults by table, and converts faults to those of block consumers. */
+export function createStoreCalls(metrics: Metrics) {
   const rowsTotal = metrics.counter('playline_store_rows_total', 'Rows acknowledged by the store', ['table']);
   const insertsTotal = metrics.counter('playline_store_inserts_total', 'Inserts acknowledged by the store', ['table']);
   const seconds = metrics.histogram('playline_store_insert_duration_seconds', 'Time of acknowledged inserts', {
@@ -186,7 +179,7 @@ export function createStoreCalls(metrics: Metrics): StoreCalls {
     'table',
     'code',
   ]);
-  const query: StoreCalls['query'] = async (table, work) => {
+  const query = async <T>(table: string, work: () => Promise<T>): Promise<T> => {
     try {
       return await work();
     } catch (error) {
@@ -197,7 +190,8 @@ export function createStoreCalls(metrics: Metrics): StoreCalls {
   };
   return {
     query,
-    insert: (table, rows, work) =>
+    /** Runs an insert. @param rows counted when the store has acknowledged them */
+    insert: (table: string, rows: number, work: () => Promise<void>): Promise<void> =>
       query(table, async () => {
         const stop = seconds.startTimer({ table });
         await work();

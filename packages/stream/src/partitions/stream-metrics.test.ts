@@ -1,9 +1,5 @@
 import { createMetrics } from '@playline/runtime';
-import { until } from '@playline/testkit';
 import { afterEach, expect, it, vi } from 'vitest';
-import { createMemoryLog } from '../test/memory/index.ts';
-import { send } from '../test/producer-contract.ts';
-import { createTokenSink, TokenStore } from '../test/token-store.ts';
 import { createStreamMetrics, type PartitionReading } from './stream-metrics.ts';
 
 afterEach(() => void vi.useRealTimers());
@@ -52,25 +48,6 @@ it('the write age metric has the oldest write of a topic, and no topics without 
   });
   watch({ readings: () => [{ topic: 'records', partition: 0, lag: 0 }] });
   expect(await read(metrics, 'playline_stream_oldest_write_seconds')).toEqual(['{topic="slow"} 7', '{topic="calm"} 0']);
-});
-
-it('the lag metric has a backlog while there is one, 0 when everything is stored, and nothing after the close', async () => {
-  const metrics = createMetrics('test');
-  const log = createMemoryLog({ partitions: 1 });
-  const producer = log.openProducer();
-  const store = new TokenStore();
-  const gate = Promise.withResolvers<void>();
-  store.onWrite = (_name, moment) => (moment === 'before' ? gate.promise : undefined);
-  const limits = { rowsMax: 2, bytesMax: 1_000, ageMaxMs: 1 };
-  const consumer = log.openBlockConsumer({ topics: ['topic'], sink: createTokenSink(store), limits, metrics });
-  for (const text of ['a', 'b', 'c', 'd', 'e'])
-    await send(producer, [{ topic: 'topic', key: null, value: Buffer.from(text) }]);
-  await until('the backlog', async () => (await read(metrics, 'playline_stream_lag_records'))[0]?.endsWith(' 5'));
-  gate.resolve();
-  await consumer.idle();
-  expect(await read(metrics, 'playline_stream_lag_records')).toEqual(['{topic="topic",partition="0"} 0']);
-  await consumer.close();
-  expect(await read(metrics, 'playline_stream_lag_records')).toEqual([]);
 });
 
 it('the retention metric has the seconds until retention may delete what waits, of the partition with the fewest', async () => {

@@ -13,13 +13,11 @@ export interface BlockReading {
 export interface PartitionReading extends BlockReading {
   readonly topic: string;
   readonly partition: number;
-  /** Unprocessed records before the end of the log. */
   readonly lag: number;
   /** How long the log keeps records; null when that is unknown, and when it keeps them for ever. */
   readonly retentionMs?: number | null;
 }
 
-/** A running consumer, as its metrics see it. */
 export interface ReadingSource {
   /** Updates what `readings` returns, within a bound; never throws. */
   refresh?(): Promise<void>;

@@ -47,7 +47,6 @@ export interface TestChainOptions {
   readonly blockMs?: number;
 }
 
-/** A node of one test, which can be killed and restarted with its saved state. */
 export interface TestChain {
   /** `http://127.0.0.1:port`, also for `ws://`; `restart` keeps it. */
   readonly rpc: string;

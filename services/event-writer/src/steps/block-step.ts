@@ -56,14 +56,12 @@ export function createWriteRows({ store, calls }: { store: EventStore; calls: St
   };
 }
 
-/** How the records of one topic are turned into blocks. */
 export interface BlockStep {
   openBlock(): BlockBuilder;
   /** Requests this release's schema of the subject in advance, so that first records need not wait. Never throws. */
   prefetch(subject: string): Promise<void>;
 }
 
-/** Parts shared by the steps of all topics. */
 export interface BlockParts {
   schemas: SchemaRegistry;
   checkFences: CheckFences;
@@ -71,7 +69,6 @@ export interface BlockParts {
   pool: BufferPool;
 }
 
-/** A record whose value has a Confluent frame. */
 type FramedRecord = StreamRecord & { readonly value: Buffer };
 
 export const OK: Outcome = { kind: 'ok' };
@@ -142,17 +139,7 @@ class RowsBlock<R> implements BlockBuilder {
   }
 }
 
-/** Readers of records, one for each schema id, for callers that cannot wait. */
-interface BlockReaders<R> {
-  /**
-   * The reader of a schema id.
-   * @throws RetryableFault while the schema is being requested, or while the registry is not reachable
-   * @throws UnreadableSchemaError when the registry does not know the id, or no reader can be built from the schema
-   */
-  readerOf(id: number): R;
-  /** Requests this release's schema in advance. Never throws. */
-  prefetch(subject: string, schema: string): Promise<void>;
-}
+type BlockReaders<R> = ReturnType<typeof createBlockReaders<R>>;
 
 /** No record of this schema can be read, so it becomes a dead letter. */
 export class UnreadableSchemaError extends Error {
@@ -164,14 +151,15 @@ export class UnreadableSchemaError extends Error {
  * with an unknown id causes a RetryableFault until the registry has answered. It is never a dead letter only because
  * the registry is down.
  */
-export function createBlockReaders<R>(options: {
-  registry: SchemaRegistry;
-  createReader(schema: string): R;
-}): BlockReaders<R> {
+export function createBlockReaders<R>(options: { registry: SchemaRegistry; createReader(schema: string): R }) {
   const { registry, createReader } = options;
   const readers = createSchemaReaders({ createReader, schemaOf: registry.schemaOf });
   return {
-    readerOf(id) {
+    /**
+     * @throws RetryableFault while the schema is being requested, or while the registry is not reachable
+     * @throws UnreadableSchemaError when the registry does not know the id, or no reader can be built from the schema
+     */
+    readerOf(id: number): R {
       const found = readers.known(id);
       if (found?.kind === 'readable') return found.reader;
       if (found?.kind === 'unreadable') throw new UnreadableSchemaError(found.reason);
@@ -179,7 +167,8 @@ export function createBlockReaders<R>(options: {
       readers.fetch(id).catch(() => {});
       throw new RetryableFault(`schema ${id} is being requested`);
     },
-    async prefetch(subject, schema) {
+    /** Requests this release's schema in advance. Never throws. */
+    async prefetch(subject: string, schema: string): Promise<void> {
       try {
         await readers.fetch(await registry.idOf(subject, schema));
       } catch {
@@ -189,11 +178,7 @@ export function createBlockReaders<R>(options: {
   };
 }
 
-/** Output buffers for reuse. New ones of 8 MB every second would keep the garbage collector busy. */
-interface BufferPool {
-  take(): RowBuffer;
-  give(buffer: RowBuffer): void;
-}
+type BufferPool = ReturnType<typeof createBufferPool>;
 
 /** A block ends with the row that exceeds its limit, so there is capacity for twice the largest message. */
 const LAST_ROW_BYTES = 64 * 1024;
@@ -203,15 +188,14 @@ const KEPT_MAX = 24;
 const KEPT_GROWTH_MAX = 4;
 
 /**
- * Buffers have the capacity of a whole block from the start. Untouched parts take no memory, and a buffer that grows by
- * doubling would copy its content about once.
- * @param blockBytesMax limit of a block's rows
+ * Output buffers for reuse: new ones of 8 MB every second would keep the garbage collector busy. They have the capacity of
+ * a whole block from the start, because growing by doubling would copy their content about once.
  */
-export function createBufferPool(blockBytesMax: number): BufferPool {
+export function createBufferPool(blockBytesMax: number) {
   const free: RowBuffer[] = [];
   return {
     take: () => free.pop() ?? new RowBuffer(blockBytesMax + LAST_ROW_BYTES),
-    give(buffer) {
+    give(buffer: RowBuffer): void {
       if (free.length >= KEPT_MAX || buffer.bytes.length > KEPT_GROWTH_MAX * blockBytesMax) return;
       buffer.clear();
       free.push(buffer);

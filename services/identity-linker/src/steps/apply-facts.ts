@@ -1,4 +1,3 @@
-/** Applies facts to the identity graph. */
 import type { IdentityLinkRecord } from '@playline/contracts';
 import {
   type Applied,
@@ -16,7 +15,6 @@ export interface PositionedFact {
 }
 
 export interface ApplyOptions {
-  /** Last offset of the batch. */
   readonly through: number;
   /** Mark of the log's batch that contains this offset. */
   readonly mark: LogMark | null;

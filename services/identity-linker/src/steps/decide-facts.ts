@@ -1,4 +1,3 @@
-/** Decides the facts of a batch and publishes the decisions. */
 import { frameRecord, identityDecisionCodec, type SchemaSource } from '@playline/contracts';
 import {
   type Applied,
@@ -43,18 +42,16 @@ export interface LinkerParts {
   logger: Logger;
 }
 
-/**
- * Resolves with the result of each fact when all decisions and dead letters are acknowledged.
- * @throws RetryableFault, GraphBehindFault; nothing of the batch is running then
- */
-export type DecideFacts = (batch: DecodedBatch, position: BatchPosition) => Promise<readonly Applied[]>;
-
 /** While the graph decides facts, the decisions about earlier ones are published. */
-export function createDecideFacts(parts: LinkerParts, facts: ApplyFacts): DecideFacts {
+export function createDecideFacts(parts: LinkerParts, facts: ApplyFacts) {
   const { generation, decisionTopic } = parts;
   const publish = createPublish(parts.producer);
   const outbox = createTrimOutbox(parts.people.graph);
-  return async ({ found, deadLetters }, position) => {
+  /**
+   * Resolves with the result of each fact when all decisions and dead letters are acknowledged.
+   * @throws RetryableFault, GraphBehindFault; nothing of the batch is running then
+   */
+  return async ({ found, deadLetters }: DecodedBatch, position: BatchPosition): Promise<readonly Applied[]> => {
     const { partition, start, end, committed, mark } = position;
     const source = { generation, partition };
     const target = { topic: decisionTopic, schemaId: await fetchSchemaId(parts), source };

@@ -1,4 +1,3 @@
-/** Reads link facts from records. */
 import {
   createRecordReader,
   IDENTITY_KINDS,
@@ -25,7 +24,6 @@ export interface Found {
   readonly record: StreamRecord;
 }
 
-/** Facts in order, and a dead letter for each other record. */
 export interface DecodedBatch {
   readonly found: readonly Found[];
   readonly deadLetters: readonly OutgoingRecord[];

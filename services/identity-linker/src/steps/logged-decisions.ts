@@ -1,4 +1,3 @@
-/** Reads decisions from the log that the graph has lost. */
 import {
   createRecordReader,
   type IdentityDecisionRecord,
@@ -165,7 +164,6 @@ class DecisionReader {
 interface DecidedSteps {
   /** Number of decided steps of the fact at an offset. */
   stepsOf(offset: number): number;
-  /** Offset of the last decided fact, by environment. */
   readonly lastOf: ReadonlyMap<string, number>;
 }
 

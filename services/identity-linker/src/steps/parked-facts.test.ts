@@ -1,5 +1,5 @@
 import type { OutgoingRecord, StreamRecord } from '@playline/stream';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { PARKED_PACE, type ParkedFact, ParkedFacts } from './parked-facts.ts';
 
 beforeEach(() => void vi.useFakeTimers());
@@ -47,162 +47,158 @@ function createBench(pace = PARKED_PACE) {
   return { parked, rounds, names, answers, left, slow, end: () => controller.abort() };
 }
 
-describe('ParkedFacts', () => {
-  it('the facts of a person return together and in order after 0.5, 1, 2, 4 and 4 seconds', async () => {
-    const { parked, names } = createBench();
-    const times: number[] = [];
-    let known = 0;
-    parked.add([toFact('a', 1), toFact('a', 2)]);
-    for (let ms = 0; ms <= 11_500; ms += 100) {
-      if (names().length > known) {
-        known = names().length;
-        times.push(ms);
-        // They return immediately, because the hold remains.
-        parked.add([toFact('a', 10 * known), toFact('a', 10 * known + 1)]);
-      }
-      await vi.advanceTimersByTimeAsync(100);
+it('the facts of a person return together and in order after 0.5, 1, 2, 4 and 4 seconds', async () => {
+  const { parked, names } = createBench();
+  const times: number[] = [];
+  let known = 0;
+  parked.add([toFact('a', 1), toFact('a', 2)]);
+  for (let ms = 0; ms <= 11_500; ms += 100) {
+    if (names().length > known) {
+      known = names().length;
+      times.push(ms);
+      // They return immediately, because the hold remains.
+      parked.add([toFact('a', 10 * known), toFact('a', 10 * known + 1)]);
     }
-    expect(times).toEqual([500, 1_500, 3_500, 7_500, 11_500]);
-    expect(new Set(names())).toEqual(new Set(['aa']));
-  });
+    await vi.advanceTimersByTimeAsync(100);
+  }
+  expect(times).toEqual([500, 1_500, 3_500, 7_500, 11_500]);
+  expect(new Set(names())).toEqual(new Set(['aa']));
+});
 
-  it('persons have separate rounds, which new facts join', async () => {
-    const { parked, names } = createBench();
-    parked.add([toFact('a', 1)]);
-    await vi.advanceTimersByTimeAsync(500);
-    parked.add([toFact('b', 2), toFact('a', 3)]);
-    await vi.advanceTimersByTimeAsync(500);
-    expect(names()).toEqual(['a', 'b']);
-    parked.add([toFact('a', 4)]);
-    await vi.advanceTimersByTimeAsync(500);
-    expect(names()).toEqual(['a', 'b', 'aa']);
-  });
+it('persons have separate rounds, which new facts join', async () => {
+  const { parked, names } = createBench();
+  parked.add([toFact('a', 1)]);
+  await vi.advanceTimersByTimeAsync(500);
+  parked.add([toFact('b', 2), toFact('a', 3)]);
+  await vi.advanceTimersByTimeAsync(500);
+  expect(names()).toEqual(['a', 'b']);
+  parked.add([toFact('a', 4)]);
+  await vi.advanceTimersByTimeAsync(500);
+  expect(names()).toEqual(['a', 'b', 'aa']);
+});
 
-  it('facts return in the order of their first offsets', async () => {
-    const { parked, rounds, names } = createBench();
-    const first = toFact('a', 1);
-    parked.add([first, toFact('a', 2)]);
-    await vi.advanceTimersByTimeAsync(500);
-    const copies = rounds[0]!.records.map(({ headers = {} }, at) => ({
-      ...first,
-      record: { ...first.record, offset: 4 + at, headers },
-    }));
-    parked.add([toFact('a', 3), ...copies]);
-    expect(parked.firstWaiting()).toBe(3);
-    await vi.advanceTimersByTimeAsync(1_000);
-    expect(names()).toEqual(['aa', 'aaa']);
-    expect(rounds[1]!.records.map(({ headers }) => headers!['first-offset'])).toEqual(['1', '2', '3']);
-  });
+it('facts return in the order of their first offsets', async () => {
+  const { parked, rounds, names } = createBench();
+  const first = toFact('a', 1);
+  parked.add([first, toFact('a', 2)]);
+  await vi.advanceTimersByTimeAsync(500);
+  const copies = rounds[0]!.records.map(({ headers = {} }, at) => ({
+    ...first,
+    record: { ...first.record, offset: 4 + at, headers },
+  }));
+  parked.add([toFact('a', 3), ...copies]);
+  expect(parked.firstWaiting()).toBe(3);
+  await vi.advanceTimersByTimeAsync(1_000);
+  expect(names()).toEqual(['aa', 'aaa']);
+  expect(rounds[1]!.records.map(({ headers }) => headers!['first-offset'])).toEqual(['1', '2', '3']);
+});
 
-  it('rounds start again with half a second when a person had no facts left', async () => {
-    const { parked, names } = createBench();
-    parked.add([toFact('a', 1)]);
-    await vi.advanceTimersByTimeAsync(1_500);
-    expect(names()).toEqual(['a']);
-    parked.add([toFact('a', 2)]);
-    await vi.advanceTimersByTimeAsync(500);
-    expect(names()).toEqual(['a', 'a']);
-  });
+it('rounds start again with half a second when a person had no facts left', async () => {
+  const { parked, names } = createBench();
+  parked.add([toFact('a', 1)]);
+  await vi.advanceTimersByTimeAsync(1_500);
+  expect(names()).toEqual(['a']);
+  parked.add([toFact('a', 2)]);
+  await vi.advanceTimersByTimeAsync(500);
+  expect(names()).toEqual(['a', 'a']);
+});
 
-  it('after a minute of rounds all facts of a person move to the parked topic', async () => {
-    const { parked, rounds, names, left } = createBench();
-    const back = (offset: number) => {
-      const [{ headers = {} }] = rounds.at(-1)!.records as [OutgoingRecord];
-      const { record, ...fact } = toFact('a', offset);
-      return { ...fact, record: { ...record, headers } };
-    };
-    parked.add([toFact('a', 1)]);
-    const parkedAtMs = Date.now();
-    await vi.advanceTimersByTimeAsync(500);
-    while (rounds.at(-1)!.records[0]!.topic === 'links') {
-      const known = rounds.length;
-      // It returns immediately, and a new owner of the partition continues to count.
-      if (parked.firstWaiting() === null) parked.add([back(known + 1)]);
-      if (known === 17) parked.add([toFact('a', 100), toFact('b', 101)]);
-      while (rounds.length === known) await vi.advanceTimersByTimeAsync(100);
-    }
-    expect(Date.now() - parkedAtMs).toBe(63_500);
-    const moved = rounds.findIndex(({ records }) => records[0]!.topic === 'parked');
-    expect([moved, names()[moved]]).toEqual([18, 'aa']);
-    const headers = rounds[moved]!.records.map(({ headers }) =>
-      [headers!['first-offset'], headers!.rounds].map(String),
-    );
-    expect(headers).toEqual([
-      ['1', 'undefined'],
-      ['100', 'undefined'],
-    ]);
-    expect(left).toEqual([null]);
-    parked.add([back(200)]);
-    await vi.advanceTimersByTimeAsync(4_000);
-    expect(rounds.at(-1)!.records[0]).toMatchObject({ topic: 'links', headers: { rounds: '1', 'first-offset': '1' } });
-  });
+it('after a minute of rounds all facts of a person move to the parked topic', async () => {
+  const { parked, rounds, names, left } = createBench();
+  const back = (offset: number) => {
+    const [{ headers = {} }] = rounds.at(-1)!.records as [OutgoingRecord];
+    const { record, ...fact } = toFact('a', offset);
+    return { ...fact, record: { ...record, headers } };
+  };
+  parked.add([toFact('a', 1)]);
+  const parkedAtMs = Date.now();
+  await vi.advanceTimersByTimeAsync(500);
+  while (rounds.at(-1)!.records[0]!.topic === 'links') {
+    const known = rounds.length;
+    // It returns immediately, and a new owner of the partition continues to count.
+    if (parked.firstWaiting() === null) parked.add([back(known + 1)]);
+    if (known === 17) parked.add([toFact('a', 100), toFact('b', 101)]);
+    while (rounds.length === known) await vi.advanceTimersByTimeAsync(100);
+  }
+  expect(Date.now() - parkedAtMs).toBe(63_500);
+  const moved = rounds.findIndex(({ records }) => records[0]!.topic === 'parked');
+  expect([moved, names()[moved]]).toEqual([18, 'aa']);
+  const headers = rounds[moved]!.records.map(({ headers }) => [headers!['first-offset'], headers!.rounds].map(String));
+  expect(headers).toEqual([
+    ['1', 'undefined'],
+    ['100', 'undefined'],
+  ]);
+  expect(left).toEqual([null]);
+  parked.add([back(200)]);
+  await vi.advanceTimersByTimeAsync(4_000);
+  expect(rounds.at(-1)!.records[0]).toMatchObject({ topic: 'links', headers: { rounds: '1', 'first-offset': '1' } });
+});
 
-  it('the commit stays before the first fact that is not acknowledged', async () => {
-    const { parked, answers, slow } = createBench();
-    slow();
-    expect(parked.firstWaiting()).toBeNull();
-    parked.add([toFact('a', 7), toFact('b', 8), toFact('a', 9)]);
-    expect(parked.firstWaiting()).toBe(7);
-    await vi.advanceTimersByTimeAsync(500);
-    expect(parked.firstWaiting()).toBe(7);
-    answers[0]!.resolve();
-    await vi.advanceTimersByTimeAsync(0);
-    expect(parked.firstWaiting()).toBe(8);
-    const settled = parked.settled();
-    answers[1]!.resolve();
-    await settled;
-    expect(parked.firstWaiting()).toBeNull();
-  });
+it('the commit stays before the first fact that is not acknowledged', async () => {
+  const { parked, answers, slow } = createBench();
+  slow();
+  expect(parked.firstWaiting()).toBeNull();
+  parked.add([toFact('a', 7), toFact('b', 8), toFact('a', 9)]);
+  expect(parked.firstWaiting()).toBe(7);
+  await vi.advanceTimersByTimeAsync(500);
+  expect(parked.firstWaiting()).toBe(7);
+  answers[0]!.resolve();
+  await vi.advanceTimersByTimeAsync(0);
+  expect(parked.firstWaiting()).toBe(8);
+  const settled = parked.settled();
+  answers[1]!.resolve();
+  await settled;
+  expect(parked.firstWaiting()).toBeNull();
+});
 
-  it('unacknowledged facts are published again before later ones', async () => {
-    const { parked, names, answers, slow } = createBench();
-    slow();
-    parked.add([toFact('a', 1)]);
-    await vi.advanceTimersByTimeAsync(500);
-    parked.add([toFact('a', 2)]);
-    answers[0]!.reject(new Error('no broker'));
-    await parked.settled();
-    expect(parked.firstWaiting()).toBe(1);
-    await vi.advanceTimersByTimeAsync(1_000);
-    expect(names()).toEqual(['a', 'aa']);
-  });
+it('unacknowledged facts are published again before later ones', async () => {
+  const { parked, names, answers, slow } = createBench();
+  slow();
+  parked.add([toFact('a', 1)]);
+  await vi.advanceTimersByTimeAsync(500);
+  parked.add([toFact('a', 2)]);
+  answers[0]!.reject(new Error('no broker'));
+  await parked.settled();
+  expect(parked.firstWaiting()).toBe(1);
+  await vi.advanceTimersByTimeAsync(1_000);
+  expect(names()).toEqual(['a', 'aa']);
+});
 
-  it('the oldest facts return early when memory is short', async () => {
-    const { parked, names } = createBench({ ...PARKED_PACE, waitingBytesMax: 4_000 });
-    parked.add([toFact('a', 1, 1_000), toFact('b', 2, 1_000)]);
-    expect(names()).toEqual([]);
-    parked.add([toFact('c', 3, 1_000), toFact('a', 4, 1_000)]);
-    expect(names()).toEqual(['aa']);
-    await parked.settled();
-    expect(parked.firstWaiting()).toBe(2);
-  });
+it('the oldest facts return early when memory is short', async () => {
+  const { parked, names } = createBench({ ...PARKED_PACE, waitingBytesMax: 4_000 });
+  parked.add([toFact('a', 1, 1_000), toFact('b', 2, 1_000)]);
+  expect(names()).toEqual([]);
+  parked.add([toFact('c', 3, 1_000), toFact('a', 4, 1_000)]);
+  expect(names()).toEqual(['aa']);
+  await parked.settled();
+  expect(parked.firstWaiting()).toBe(2);
+});
 
-  it('facts keep only their own bytes in memory', async () => {
-    const { parked, rounds } = createBench();
-    const fetched = Buffer.alloc(1_000_000, 'x');
-    const fact = toFact('a', 1);
-    parked.add([{ ...fact, record: { ...fact.record, value: fetched.subarray(10, 20) } }]);
-    fetched.fill('y');
-    await vi.advanceTimersByTimeAsync(500);
-    const [record] = rounds[0]!.records;
-    expect(record!.value.toString()).toBe('x'.repeat(10));
-    expect(record).toMatchObject({ topic: 'links', key: Buffer.from('env') });
-    expect(record!.headers).toEqual({
-      name: Buffer.from('text'),
-      other: Buffer.from('bytes'),
-      'first-offset': '1',
-      'identity-keys': fact.keys[0],
-      rounds: '1',
-    });
+it('facts keep only their own bytes in memory', async () => {
+  const { parked, rounds } = createBench();
+  const fetched = Buffer.alloc(1_000_000, 'x');
+  const fact = toFact('a', 1);
+  parked.add([{ ...fact, record: { ...fact.record, value: fetched.subarray(10, 20) } }]);
+  fetched.fill('y');
+  await vi.advanceTimersByTimeAsync(500);
+  const [record] = rounds[0]!.records;
+  expect(record!.value.toString()).toBe('x'.repeat(10));
+  expect(record).toMatchObject({ topic: 'links', key: Buffer.from('env') });
+  expect(record!.headers).toEqual({
+    name: Buffer.from('text'),
+    other: Buffer.from('bytes'),
+    'first-offset': '1',
+    'identity-keys': fact.keys[0],
+    rounds: '1',
   });
+});
 
-  it('facts of a revoked partition are not published', async () => {
-    const { parked, names, end } = createBench();
-    parked.add([toFact('a', 1)]);
-    end();
-    parked.add([toFact('a', 2)]);
-    await vi.advanceTimersByTimeAsync(10_000);
-    expect(names()).toEqual([]);
-    expect(vi.getTimerCount()).toBe(0);
-  });
+it('facts of a revoked partition are not published', async () => {
+  const { parked, names, end } = createBench();
+  parked.add([toFact('a', 1)]);
+  end();
+  parked.add([toFact('a', 2)]);
+  await vi.advanceTimersByTimeAsync(10_000);
+  expect(names()).toEqual([]);
+  expect(vi.getTimerCount()).toBe(0);
 });

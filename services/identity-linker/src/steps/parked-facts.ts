@@ -1,13 +1,10 @@
-/** Facts that wait for erasures in rounds through the link topic. */
 import type { StreamRecord } from '@playline/stream';
 import type { Publish } from './publish.ts';
 import { sumBytes, toRecords, toWaiting, type WaitingFact } from './waiting-fact.ts';
 
-/** A fact and the person whose hold it waits for. */
 export interface ParkedFact {
   readonly person: string;
   readonly record: StreamRecord;
-  /** Keys of all its identities. */
   readonly keys: readonly Buffer[];
 }
 
@@ -119,9 +116,7 @@ export class ParkedFacts {
     person.waiting = [];
     this.#waitingBytes -= sumBytes(person.leaving);
     person.roundAfterMs = Math.min(2 * person.roundAfterMs, this.#pace.roundAfterMaxMs);
-    const rounds = person.leaving
-      .map((fact) => fact.rounds)
-      .reduce((most, each) => Math.max(most, each), Number.NEGATIVE_INFINITY);
+    const rounds = person.leaving.reduce((most, fact) => Math.max(most, fact.rounds), 0);
     const isLong = rounds >= this.#pace.roundsMax;
     const { topic } = person.leaving[0]!.outgoing;
     try {

@@ -1,5 +1,5 @@
 import type { OutgoingRecord } from '@playline/stream';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { PARKED_TOPIC_PACE, ParkedTopic, type ParkedTopicFact } from './parked-topic.ts';
 
 beforeEach(() => void vi.useFakeTimers());
@@ -91,162 +91,160 @@ function createBench(pace = PARKED_TOPIC_PACE) {
   };
 }
 
-describe('ParkedTopic', () => {
-  it('one identity of each person is checked every second, and nothing is written while all are held', async () => {
-    const { add, held, checked, written } = createBench();
-    held.set('a', 5).set('b', 5);
-    await add({ person: 'a', offset: 1 }, { person: 'a', offset: 2 }, { person: 'b', offset: 3 });
-    await vi.advanceTimersByTimeAsync(1_000);
-    expect(checked).toEqual([['device 1', 'a', 'device 2', 'device 3', 'b']]);
-    await vi.advanceTimersByTimeAsync(10_000);
-    expect(checked).toHaveLength(11);
-    expect(new Set(checked.slice(1).map((names) => names.join()))).toEqual(new Set(['a,b']));
-    expect(written()).toEqual([]);
-  });
+it('one identity of each person is checked every second, and nothing is written while all are held', async () => {
+  const { add, held, checked, written } = createBench();
+  held.set('a', 5).set('b', 5);
+  await add({ person: 'a', offset: 1 }, { person: 'a', offset: 2 }, { person: 'b', offset: 3 });
+  await vi.advanceTimersByTimeAsync(1_000);
+  expect(checked).toEqual([['device 1', 'a', 'device 2', 'device 3', 'b']]);
+  await vi.advanceTimersByTimeAsync(10_000);
+  expect(checked).toHaveLength(11);
+  expect(new Set(checked.slice(1).map((names) => names.join()))).toEqual(new Set(['a,b']));
+  expect(written()).toEqual([]);
+});
 
-  it('the facts of a released person are published in order, and no others', async () => {
-    const { topic, add, held, sent, written, left } = createBench();
-    held.set('a', 5).set('b', 5);
-    await add({ person: 'a', offset: 1, first: 8 }, { person: 'b', offset: 2 }, { person: 'a', offset: 3, first: 4 });
-    await vi.advanceTimersByTimeAsync(5_000);
-    expect(topic.count()).toBe(3);
-    held.delete('a');
-    await vi.advanceTimersByTimeAsync(1_000);
-    expect(written()).toEqual(['links a4 a8']);
-    expect(sent[0]!.records[0]).toMatchObject({ key: Buffer.from('env') });
-    expect(String(sent[0]!.records[0]!.headers!['first-offset'])).toBe('4');
-    expect([left, topic.firstWaiting(), topic.count()]).toEqual([[2], 2, 1]);
-    held.delete('b');
-    await vi.advanceTimersByTimeAsync(1_000);
-    expect([written().at(-1), topic.firstWaiting(), vi.getTimerCount()]).toEqual(['links b2', null, 0]);
-  });
+it('the facts of a released person are published in order, and no others', async () => {
+  const { topic, add, held, sent, written, left } = createBench();
+  held.set('a', 5).set('b', 5);
+  await add({ person: 'a', offset: 1, first: 8 }, { person: 'b', offset: 2 }, { person: 'a', offset: 3, first: 4 });
+  await vi.advanceTimersByTimeAsync(5_000);
+  expect(topic.count()).toBe(3);
+  held.delete('a');
+  await vi.advanceTimersByTimeAsync(1_000);
+  expect(written()).toEqual(['links a4 a8']);
+  expect(sent[0]!.records[0]).toMatchObject({ key: Buffer.from('env') });
+  expect(String(sent[0]!.records[0]!.headers!['first-offset'])).toBe('4');
+  expect([left, topic.firstWaiting(), topic.count()]).toEqual([[2], 2, 1]);
+  held.delete('b');
+  await vi.advanceTimersByTimeAsync(1_000);
+  expect([written().at(-1), topic.firstWaiting(), vi.getTimerCount()]).toEqual(['links b2', null, 0]);
+});
 
-  it('facts that leave before an earlier one are marked', async () => {
-    const { add, held, marks } = createBench();
-    held.set('a', 5).set('b', 5).set('c', 5);
-    await add({ person: 'a', offset: 1 }, { person: 'b', offset: 2 }, { person: 'a', offset: 3 });
-    await add({ person: 'c', offset: 4 }, { person: 'a', offset: 5 });
-    held.delete('a');
-    await vi.advanceTimersByTimeAsync(1_000);
-    // The commit itself shows that the first one has left.
-    expect(marks).toEqual([{ offsets: [3, 5], behind: 1 }]);
-    held.delete('b');
-    held.delete('c');
-    await vi.advanceTimersByTimeAsync(1_000);
-    expect(marks).toHaveLength(1);
-  });
+it('facts that leave before an earlier one are marked', async () => {
+  const { add, held, marks } = createBench();
+  held.set('a', 5).set('b', 5).set('c', 5);
+  await add({ person: 'a', offset: 1 }, { person: 'b', offset: 2 }, { person: 'a', offset: 3 });
+  await add({ person: 'c', offset: 4 }, { person: 'a', offset: 5 });
+  held.delete('a');
+  await vi.advanceTimersByTimeAsync(1_000);
+  // The commit itself shows that the first one has left.
+  expect(marks).toEqual([{ offsets: [3, 5], behind: 1 }]);
+  held.delete('b');
+  held.delete('c');
+  await vi.advanceTimersByTimeAsync(1_000);
+  expect(marks).toHaveLength(1);
+});
 
-  it('a fact waits for all its persons whose cut-off is earlier', async () => {
-    const { add, held, written } = createBench();
-    held.set('a', 5).set('b', 15);
-    await add(
-      { person: 'a', offset: 1, keys: ['a', 'b'] },
-      { person: 'a', offset: 2, keys: ['a', 'b'], receivedAt: 20 },
-      { person: 'b', offset: 3, keys: ['b'] },
-    );
-    await vi.advanceTimersByTimeAsync(1_000);
-    expect(written()).toEqual(['links b3']);
-    held.delete('a');
-    await vi.advanceTimersByTimeAsync(1_000);
-    expect(written().slice(1)).toEqual(['links a1']);
-    held.delete('b');
-    await vi.advanceTimersByTimeAsync(1_000);
-    expect(written().slice(2)).toEqual(['links a2']);
-  });
+it('a fact waits for all its persons whose cut-off is earlier', async () => {
+  const { add, held, written } = createBench();
+  held.set('a', 5).set('b', 15);
+  await add(
+    { person: 'a', offset: 1, keys: ['a', 'b'] },
+    { person: 'a', offset: 2, keys: ['a', 'b'], receivedAt: 20 },
+    { person: 'b', offset: 3, keys: ['b'] },
+  );
+  await vi.advanceTimersByTimeAsync(1_000);
+  expect(written()).toEqual(['links b3']);
+  held.delete('a');
+  await vi.advanceTimersByTimeAsync(1_000);
+  expect(written().slice(1)).toEqual(['links a1']);
+  held.delete('b');
+  await vi.advanceTimersByTimeAsync(1_000);
+  expect(written().slice(2)).toEqual(['links a2']);
+});
 
-  it('facts and the commit wait for the acknowledgement', async () => {
-    const { topic, add, written, broken, faults, left } = createBench();
-    broken.log = true;
-    await add({ person: 'a', offset: 7 }, { person: 'a', offset: 9 });
-    await vi.advanceTimersByTimeAsync(2_000);
-    expect(written()).toEqual(['links a7 a9', 'links a7 a9']);
-    expect([topic.firstWaiting(), left, faults.length]).toEqual([7, [], 2]);
-    broken.log = false;
-    await vi.advanceTimersByTimeAsync(1_000);
-    expect([topic.firstWaiting(), left]).toEqual([null, [null]]);
-  });
+it('facts and the commit wait for the acknowledgement', async () => {
+  const { topic, add, written, broken, faults, left } = createBench();
+  broken.log = true;
+  await add({ person: 'a', offset: 7 }, { person: 'a', offset: 9 });
+  await vi.advanceTimersByTimeAsync(2_000);
+  expect(written()).toEqual(['links a7 a9', 'links a7 a9']);
+  expect([topic.firstWaiting(), left, faults.length]).toEqual([7, [], 2]);
+  broken.log = false;
+  await vi.advanceTimersByTimeAsync(1_000);
+  expect([topic.firstWaiting(), left]).toEqual([null, [null]]);
+});
 
-  it('all facts are rewritten once a day, also while Redis is away', async () => {
-    // A check every second would be some 180,000 checks in two days.
-    const { topic, add, held, sent, written, broken } = createBench({ ...PARKED_TOPIC_PACE, checkEveryMs: 10_000 });
-    held.set('a', 5);
-    await add({ person: 'a', offset: 1, first: 6 });
-    await vi.advanceTimersByTimeAsync(12 * HOUR_MS);
-    await add({ person: 'a', offset: 2, first: 3 });
-    broken.guards = true;
-    await vi.advanceTimersByTimeAsync(12 * HOUR_MS - 60_000);
-    expect(written()).toEqual([]);
-    await vi.advanceTimersByTimeAsync(120_000);
-    expect(written()).toEqual(['parked a3 a6']);
-    // They stay here until they have come back.
-    expect(topic.count()).toBe(2);
-    expect(String(sent[0]!.records[1]!.headers!['first-offset'])).toBe('6');
-    await add({ person: 'a', offset: 3, first: 3 }, { person: 'a', offset: 4, first: 6 });
-    expect([topic.count(), topic.firstWaiting()]).toEqual([2, 3]);
-    await vi.advanceTimersByTimeAsync(23 * HOUR_MS);
-    expect(written()).toHaveLength(1);
-    await vi.advanceTimersByTimeAsync(2 * HOUR_MS);
-    expect(written().slice(1)).toEqual(['parked a3 a6']);
-  });
+it('all facts are rewritten once a day, also while Redis is away', async () => {
+  // A check every second would be some 180,000 checks in two days.
+  const { topic, add, held, sent, written, broken } = createBench({ ...PARKED_TOPIC_PACE, checkEveryMs: 10_000 });
+  held.set('a', 5);
+  await add({ person: 'a', offset: 1, first: 6 });
+  await vi.advanceTimersByTimeAsync(12 * HOUR_MS);
+  await add({ person: 'a', offset: 2, first: 3 });
+  broken.guards = true;
+  await vi.advanceTimersByTimeAsync(12 * HOUR_MS - 60_000);
+  expect(written()).toEqual([]);
+  await vi.advanceTimersByTimeAsync(120_000);
+  expect(written()).toEqual(['parked a3 a6']);
+  // They stay here until they have come back.
+  expect(topic.count()).toBe(2);
+  expect(String(sent[0]!.records[1]!.headers!['first-offset'])).toBe('6');
+  await add({ person: 'a', offset: 3, first: 3 }, { person: 'a', offset: 4, first: 6 });
+  expect([topic.count(), topic.firstWaiting()]).toEqual([2, 3]);
+  await vi.advanceTimersByTimeAsync(23 * HOUR_MS);
+  expect(written()).toHaveLength(1);
+  await vi.advanceTimersByTimeAsync(2 * HOUR_MS);
+  expect(written().slice(1)).toEqual(['parked a3 a6']);
+});
 
-  it('the later of two copies is kept, even if it returns before its acknowledgement', async () => {
-    const { topic, add, held, written, onPublish } = createBench({ ...PARKED_TOPIC_PACE, renewAfterMs: 5_000 });
-    held.set('a', 5);
-    await add({ person: 'a', offset: 1 }, { person: 'a', offset: 2 }, { person: 'a', offset: 3, first: 1 });
-    expect([topic.count(), topic.firstWaiting()]).toEqual([2, 2]);
-    onPublish.run = () => void add({ person: 'a', offset: 4, first: 1 }, { person: 'a', offset: 5, first: 2 });
-    await vi.advanceTimersByTimeAsync(7_000);
-    expect(written()).toEqual(['parked a1 a2']);
-    expect([topic.count(), topic.firstWaiting()]).toEqual([2, 4]);
-    held.delete('a');
-    await vi.advanceTimersByTimeAsync(1_000);
-    expect(written().slice(1)).toEqual(['links a1 a2']);
-  });
+it('the later of two copies is kept, even if it returns before its acknowledgement', async () => {
+  const { topic, add, held, written, onPublish } = createBench({ ...PARKED_TOPIC_PACE, renewAfterMs: 5_000 });
+  held.set('a', 5);
+  await add({ person: 'a', offset: 1 }, { person: 'a', offset: 2 }, { person: 'a', offset: 3, first: 1 });
+  expect([topic.count(), topic.firstWaiting()]).toEqual([2, 2]);
+  onPublish.run = () => void add({ person: 'a', offset: 4, first: 1 }, { person: 'a', offset: 5, first: 2 });
+  await vi.advanceTimersByTimeAsync(7_000);
+  expect(written()).toEqual(['parked a1 a2']);
+  expect([topic.count(), topic.firstWaiting()]).toEqual([2, 4]);
+  held.delete('a');
+  await vi.advanceTimersByTimeAsync(1_000);
+  expect(written().slice(1)).toEqual(['links a1 a2']);
+});
 
-  it('memory is bounded, and the oldest facts move to the end every half a minute', async () => {
-    const { topic, add, held, written } = createBench({ ...PARKED_TOPIC_PACE, waitingBytesMax: 8_000 });
-    held.set('a', 5);
-    let taken = 0;
-    const feed = async () => {
-      for (let offset = 1; offset <= 8; offset++) {
-        await add({ person: offset === 8 ? 'b' : 'a', offset, text: KB });
-        taken = offset;
-      }
-    };
-    void feed();
-    await vi.advanceTimersByTimeAsync(29_500);
-    expect([taken, topic.count(), written()]).toEqual([5, 6, []]);
-    await vi.advanceTimersByTimeAsync(1_000);
-    // Half of the memory is free again, and the waiting facts were checked.
-    expect(written()).toEqual(['parked a1 a2 a3 a4']);
-    await vi.advanceTimersByTimeAsync(1_000);
-    expect(written().slice(1)).toEqual(['links b8']);
-    expect([taken, topic.firstWaiting()]).toEqual([8, 5]);
-  });
+it('memory is bounded, and the oldest facts move to the end every half a minute', async () => {
+  const { topic, add, held, written } = createBench({ ...PARKED_TOPIC_PACE, waitingBytesMax: 8_000 });
+  held.set('a', 5);
+  let taken = 0;
+  const feed = async () => {
+    for (let offset = 1; offset <= 8; offset++) {
+      await add({ person: offset === 8 ? 'b' : 'a', offset, text: KB });
+      taken = offset;
+    }
+  };
+  void feed();
+  await vi.advanceTimersByTimeAsync(29_500);
+  expect([taken, topic.count(), written()]).toEqual([5, 6, []]);
+  await vi.advanceTimersByTimeAsync(1_000);
+  // Half of the memory is free again, and the waiting facts were checked.
+  expect(written()).toEqual(['parked a1 a2 a3 a4']);
+  await vi.advanceTimersByTimeAsync(1_000);
+  expect(written().slice(1)).toEqual(['links b8']);
+  expect([taken, topic.firstWaiting()]).toEqual([8, 5]);
+});
 
-  it('moved facts that return before their acknowledgement are kept', async () => {
-    const { topic, add, held, written, onPublish } = createBench({ ...PARKED_TOPIC_PACE, waitingBytesMax: 2_000 });
-    held.set('a', 5);
-    void add({ person: 'a', offset: 1, text: KB }, { person: 'a', offset: 2, text: KB });
-    onPublish.run = () => void add({ person: 'a', offset: 3, first: 1, text: KB });
-    await vi.advanceTimersByTimeAsync(30_500);
-    expect(written()).toEqual(['parked a1 a2']);
-    expect([topic.count(), topic.firstWaiting()]).toEqual([1, 3]);
-  });
+it('moved facts that return before their acknowledgement are kept', async () => {
+  const { topic, add, held, written, onPublish } = createBench({ ...PARKED_TOPIC_PACE, waitingBytesMax: 2_000 });
+  held.set('a', 5);
+  void add({ person: 'a', offset: 1, text: KB }, { person: 'a', offset: 2, text: KB });
+  onPublish.run = () => void add({ person: 'a', offset: 3, first: 1, text: KB });
+  await vi.advanceTimersByTimeAsync(30_500);
+  expect(written()).toEqual(['parked a1 a2']);
+  expect([topic.count(), topic.firstWaiting()]).toEqual([1, 3]);
+});
 
-  it('facts of a revoked partition are not published', async () => {
-    const { add, topic, held, written, end } = createBench({ ...PARKED_TOPIC_PACE, waitingBytesMax: 1_000 });
-    held.set('a', 5);
-    let isTaken = false;
-    void add({ person: 'a', offset: 1, text: KB }).then(() => {
-      isTaken = true;
-    });
-    await vi.advanceTimersByTimeAsync(1_000);
-    expect(isTaken).toBe(false);
-    end();
-    held.delete('a');
-    await add({ person: 'a', offset: 2 });
-    await vi.advanceTimersByTimeAsync(60_000);
-    expect([isTaken, written(), topic.count(), vi.getTimerCount()]).toEqual([true, [], 0, 0]);
+it('facts of a revoked partition are not published', async () => {
+  const { add, topic, held, written, end } = createBench({ ...PARKED_TOPIC_PACE, waitingBytesMax: 1_000 });
+  held.set('a', 5);
+  let isTaken = false;
+  void add({ person: 'a', offset: 1, text: KB }).then(() => {
+    isTaken = true;
   });
+  await vi.advanceTimersByTimeAsync(1_000);
+  expect(isTaken).toBe(false);
+  end();
+  held.delete('a');
+  await add({ person: 'a', offset: 2 });
+  await vi.advanceTimersByTimeAsync(60_000);
+  expect([isTaken, written(), topic.count(), vi.getTimerCount()]).toEqual([true, [], 0, 0]);
 });

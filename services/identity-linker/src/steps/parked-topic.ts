@@ -1,11 +1,9 @@
-/** Facts that wait for long erasures in the parked topic. */
 import { TOPICS } from '@playline/contracts';
 import type { ErasureGuards } from '@playline/people';
 import type { StreamRecord } from '@playline/stream';
 import type { Publish } from './publish.ts';
 import { toLeftMark, toRecords, toWaiting, type WaitingFact } from './waiting-fact.ts';
 
-/** A fact of the parked topic with its identities. */
 export interface ParkedTopicFact {
   readonly record: StreamRecord;
   readonly environmentId: string;
@@ -23,7 +21,6 @@ export interface ParkedTopicPace {
   readonly renewAfterMs: number;
   /** Memory of a partition above which the oldest facts move to the end of the log. */
   readonly waitingBytesMax: number;
-  /** Least time between two such moves. */
   readonly turnEveryMs: number;
 }
 
@@ -53,7 +50,6 @@ interface WaitingParkedFact extends WaitingFact, HeldFact {
   writtenAtMs: number;
 }
 
-/** Memory of a key as text. */
 const KEY_BYTES = 48;
 
 /** Facts of an assigned partition. An offset is committed only when its fact is acknowledged elsewhere. */

@@ -1,6 +1,6 @@
 import { type OutgoingRecord, RetryableFault } from '@playline/stream';
 import { until } from '@playline/testkit';
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { createPublication, type Publish } from './publish.ts';
 
 const record = (name: string): OutgoingRecord => ({ topic: 't', key: null, value: Buffer.from(name) });
@@ -16,33 +16,31 @@ function createLog() {
   return { publish, sends, names: () => sends.map(({ names }) => names) };
 }
 
-describe('Publication', () => {
-  it('records are published when those before them are acknowledged', async () => {
-    const log = createLog();
-    const publication = createPublication(log.publish);
-    for (const name of ['a', 'b', 'c']) publication.add([record(name)]);
-    expect(log.names()).toEqual(['a']);
-    log.sends[0]!.settle.resolve();
-    await until('the rest is handed over', () => log.sends.length === 2);
-    expect(log.names()).toEqual(['a', 'b,c']);
-    const done = publication.done();
-    log.sends[1]!.settle.resolve();
-    await done;
-    publication.add([record('d')]);
-    expect(log.names()).toEqual(['a', 'b,c', 'd']);
-    log.sends[2]!.settle.resolve();
-    await publication.done();
-  });
+it('records are published when those before them are acknowledged', async () => {
+  const log = createLog();
+  const publication = createPublication(log.publish);
+  for (const name of ['a', 'b', 'c']) publication.add([record(name)]);
+  expect(log.names()).toEqual(['a']);
+  log.sends[0]!.settle.resolve();
+  await until('the rest is handed over', () => log.sends.length === 2);
+  expect(log.names()).toEqual(['a', 'b,c']);
+  const done = publication.done();
+  log.sends[1]!.settle.resolve();
+  await done;
+  publication.add([record('d')]);
+  expect(log.names()).toEqual(['a', 'b,c', 'd']);
+  log.sends[2]!.settle.resolve();
+  await publication.done();
+});
 
-  it('nothing is published after unacknowledged records, and the fault is reported', async () => {
-    const log = createLog();
-    const publication = createPublication(log.publish);
-    publication.add([record('a')]);
-    publication.add([record('b')]);
-    log.sends[0]!.settle.reject(new RetryableFault('no broker'));
-    await expect(publication.done()).rejects.toThrow('no broker');
-    publication.add([record('c')]);
-    await expect(publication.done()).rejects.toThrow('no broker');
-    expect(log.names()).toEqual(['a']);
-  });
+it('nothing is published after unacknowledged records, and the fault is reported', async () => {
+  const log = createLog();
+  const publication = createPublication(log.publish);
+  publication.add([record('a')]);
+  publication.add([record('b')]);
+  log.sends[0]!.settle.reject(new RetryableFault('no broker'));
+  await expect(publication.done()).rejects.toThrow('no broker');
+  publication.add([record('c')]);
+  await expect(publication.done()).rejects.toThrow('no broker');
+  expect(log.names()).toEqual(['a']);
 });

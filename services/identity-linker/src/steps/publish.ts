@@ -1,4 +1,3 @@
-/** Publishes records in order. */
 import { type OutgoingRecord, type Producer, RetryableFault, sendAll } from '@playline/stream';
 
 /** Resolves when all records are acknowledged. @throws RetryableFault when any is not */

@@ -1,4 +1,3 @@
-/** Waiting facts as records of the link topic and the parked topic. */
 import { IDENTITY_KEY_BYTES, WAITING_HEADERS, WAITING_OFFSET_BYTES } from '@playline/contracts';
 import type { OutgoingRecord, StreamRecord } from '@playline/stream';
 
@@ -16,7 +15,6 @@ export interface WaitingFact {
 
 const { firstOffset: FIRST_OFFSET, identityKeys: IDENTITY_KEYS } = WAITING_HEADERS;
 const ROUNDS = 'rounds';
-/** Memory of the objects around a fact's bytes. */
 const FACT_OVERHEAD_BYTES = 300;
 
 /**

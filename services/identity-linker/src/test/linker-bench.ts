@@ -71,19 +71,8 @@ export async function createBench(people = openMemoryPeople(), epoch = true) {
     onTestFinished(() => linker.close());
     return { linker, kill };
   };
-  return {
-    people,
-    graph: people.graph,
-    hold,
-    release,
-    log,
-    producer,
-    put,
-    decisions,
-    committed,
-    parkedCommitted,
-    open,
-  };
+  const { graph } = people;
+  return { people, graph, hold, release, log, producer, put, decisions, committed, parkedCommitted, open };
 }
 
 export type Bench = Awaited<ReturnType<typeof createBench>>;

@@ -140,3 +140,12 @@ export function createParts(): Pick<
     logger: createLogger({ service: 'identity-linker', level: 'silent' }),
   };
 }
+
+/** A logger whose lines can be read. */
+export function openLines(level: 'warn' | 'error') {
+  const lines: string[] = [];
+  return {
+    lines,
+    logger: createLogger({ service: 'test', level }, { write: (line: string) => void lines.push(line) }),
+  };
+}

@@ -1,55 +1,39 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { createMetrics } from '@playline/runtime';
 import { until } from '@playline/testkit';
-import { afterAll, beforeAll, expect, it } from 'vitest';
-import type { Producer } from '../../ports.ts';
+import { expect, it } from 'vitest';
 import { consumerContract } from '../../test/consumer-contract.ts';
 import { send } from '../../test/producer-contract.ts';
 import { createTokenSink, TokenStore } from '../../test/token-store.ts';
 import { type BlockConsumerOptions, openBlockConsumer, openRecordConsumer } from '../index.ts';
 import { openAtomicPublisher } from '../log/open-atomic-publisher.ts';
 import { openProducer } from '../producer/open-producer.ts';
-import { type KafkaFixture, openKafkaFixture } from '../test/kafka-fixture.ts';
+import { useKafka } from '../test/kafka-fixture.ts';
 
 /** Short, so that a test that leaves a member behind does not wait for it. */
 const SESSION_TIMEOUT_MS = 3_000;
 
+const { fixture, producer } = await useKafka();
+const { brokers } = fixture;
+
 consumerContract('kafka', async () => {
-  const fixture = await openKafkaFixture();
-  const { brokers } = fixture;
-  const producer = await openProducer({ brokers, clientId: 'test' });
   const shared = { brokers, sessionTimeoutMs: SESSION_TIMEOUT_MS };
   return {
+    ...fixture,
     producer,
-    read: fixture.read,
-    createTopic: fixture.createTopic,
     committed: async (groupId, topic) => {
       const committed = await fixture.committed(groupId, topic);
       return new Map(committed.map(({ partition, offset }) => [partition, offset]));
     },
     openBlockConsumer: (options) => openBlockConsumer({ ...shared, ...options, deadLetters: producer }),
     openRecordConsumer: (options) => openRecordConsumer({ ...shared, ...options }),
-    close: async () => {
-      await producer.close();
-      await fixture.close();
-    },
+    close: async () => {},
   };
-});
-
-let fixture: KafkaFixture;
-let producer: Producer;
-beforeAll(async () => {
-  fixture = await openKafkaFixture();
-  producer = await openProducer({ brokers: fixture.brokers, clientId: 'test' });
-});
-afterAll(async () => {
-  await producer.close();
-  await fixture.close();
 });
 
 const openWriter = (topic: string, store: TokenStore, over: Partial<BlockConsumerOptions> = {}) =>
   openBlockConsumer({
-    brokers: fixture.brokers,
+    brokers,
     groupId: `${topic}-group`,
     topics: [topic],
     sink: createTokenSink(store),
@@ -94,7 +78,7 @@ it('a consumer starts while no broker answers, and is not ready', async () => {
 
 it('a consumer reports the lag of a paused partition, and none when everything before a marker is stored', async () => {
   const topic = await fixture.createTopic({ partitions: 1 });
-  const publisher = await openAtomicPublisher({ brokers: fixture.brokers, name: `${topic}-publisher` });
+  const publisher = await openAtomicPublisher({ brokers, name: `${topic}-publisher` });
   const publish = () => publisher.publish([{ topic, key: null, value: Buffer.from('row'), headers: {} }]);
   const store = new TokenStore();
   const gate = Promise.withResolvers<void>();
@@ -125,7 +109,6 @@ it('a consumer reports the lag of a paused partition, and none when everything b
 });
 
 it('a consumer reads an added partition within ten seconds', async () => {
-  const { brokers } = fixture;
   const topic = await fixture.createTopic({ partitions: 1 });
   const read: number[] = [];
   const consumer = await openRecordConsumer({

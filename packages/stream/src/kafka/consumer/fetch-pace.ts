@@ -7,15 +7,12 @@ import type { FetchedBatch } from './kafkajs-overrides.ts';
 
 /** While every partition is paused, the fetch loop and the heartbeat sleep this long. */
 export const BUSY_WAIT_MS = 150;
-/** A member is idle when nothing was fetched or paused for this long. */
 const AT_REST_AFTER_MS = 500;
 const ASLEEP_AFTER_MS = 4_000;
-/** After a rebalance another one often follows. */
 const ASLEEP_AFTER_JOIN_MS = 10_000;
 /** At most this part of the session, so that three heartbeats fit into it. */
 const ASLEEP_WAIT_MS = 3_000;
 const ASLEEP_SESSION_PART = 0.3;
-/** The fetch returns just after the heartbeat is due. */
 const BEHIND_HEARTBEAT_MS = 20;
 /** Index of kafkajs's connection for fetches to each broker. */
 const FETCH_CONNECTION = 1;

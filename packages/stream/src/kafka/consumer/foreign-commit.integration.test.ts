@@ -1,27 +1,14 @@
 import { until } from '@playline/testkit';
-import { afterAll, beforeAll, expect, it } from 'vitest';
-import type { GroupOffsets } from '../../log.ts';
-import type { Producer } from '../../ports.ts';
-import { send } from '../../test/producer-contract.ts';
+import { afterAll, expect, it } from 'vitest';
+import { sendNumbered } from '../../test/producer-contract.ts';
 import { createTokenSink, TokenStore } from '../../test/token-store.ts';
 import { openBlockConsumer } from '../index.ts';
 import { openGroupOffsets } from '../log/open-group-offsets.ts';
-import { openProducer } from '../producer/open-producer.ts';
-import { type KafkaFixture, openKafkaFixture } from '../test/kafka-fixture.ts';
+import { useKafka } from '../test/kafka-fixture.ts';
 
-let fixture: KafkaFixture;
-let producer: Producer;
-let offsets: GroupOffsets;
-beforeAll(async () => {
-  fixture = await openKafkaFixture();
-  producer = await openProducer({ brokers: fixture.brokers, clientId: 'test' });
-  offsets = openGroupOffsets({ brokers: fixture.brokers, clientId: 'test' });
-});
-afterAll(async () => {
-  await offsets.close();
-  await producer.close();
-  await fixture.close();
-});
+const { fixture, producer } = await useKafka();
+const offsets = openGroupOffsets({ brokers: fixture.brokers, clientId: 'test' });
+afterAll(() => offsets.close());
 
 /** A topic whose first 50 records a group has stored and committed; `unread` more follow. */
 async function openBench(unread: number) {
@@ -39,11 +26,7 @@ async function openBench(unread: number) {
       sessionTimeoutMs: 3_000,
       limits: { rowsMax: 20, bytesMax: 1_000_000, ageMaxMs: 50 },
     });
-  const fill = (count: number) =>
-    send(
-      producer,
-      Array.from({ length: count }, (_, index) => ({ topic, key: null, value: Buffer.from(`${index}`) })),
-    );
+  const fill = (count: number) => sendNumbered(producer, { topic, text: 'row', count });
   const committed = async () => (await fixture.committed(groupId, topic))[0]!.offset;
   await fill(50);
   const first = await open();

@@ -6,7 +6,6 @@ import { compareWithLog, type Finding } from '../../partitions/offset-decision.t
 import type { ConsumerGroup } from './kafkajs-overrides.ts';
 import type { LogView } from './log-view.ts';
 
-/** Each of these errors means that the partition may belong to another member. */
 const FENCES = new Set(['ILLEGAL_GENERATION', 'UNKNOWN_MEMBER_ID', 'REBALANCE_IN_PROGRESS', 'FENCED_INSTANCE_ID']);
 const RETRY_WAIT_MS = 200;
 

@@ -4,7 +4,7 @@ import { createRequire } from 'node:module';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import fc from 'fast-check';
 import type { ISocketFactoryArgs } from 'kafkajs';
-import { expect, it, vi } from 'vitest';
+import { afterEach, expect, it, vi } from 'vitest';
 import { FetchOver } from './fetch-pace.ts';
 import { type ConsumerGroup, createSocketFactory, onMembership, ResponseReader } from './kafkajs-overrides.ts';
 
@@ -14,44 +14,45 @@ it('the overrides of kafkajs are checked against version 2.2.4', () => {
   expect(require('kafkajs/package.json').version).toBe('2.2.4');
 });
 
+const RequestQueue = require('kafkajs/src/network/requestQueue');
+const LOGGER = { debug: () => {}, info: () => {}, error: () => {}, warn: () => {} };
+afterEach(() => void vi.useRealTimers());
+
+const openQueue = (options: object) =>
+  new RequestQueue({
+    maxInFlightRequests: 1,
+    requestTimeout: 1_000,
+    clientId: 'test',
+    broker: 'test',
+    logger: LOGGER,
+    ...options,
+  });
+
 it('a request queue of kafkajs has a timer only while a request waits', () => {
   vi.useFakeTimers();
-  try {
-    const RequestQueue = require('kafkajs/src/network/requestQueue');
-    const quiet = () => {};
-    const queue = new RequestQueue({
-      maxInFlightRequests: 1,
-      requestTimeout: 1_000,
-      enforceRequestTimeout: false,
-      clientId: 'test',
-      broker: 'test',
-      logger: { debug: quiet, error: quiet, warn: quiet, info: quiet },
+  const queue = openQueue({ enforceRequestTimeout: false });
+  queue.checkPendingRequests();
+  expect(vi.getTimerCount()).toBe(0);
+  const sent: number[] = [];
+  const push = (correlationId: number) =>
+    queue.push({
+      entry: { correlationId, reject: () => {}, resolve: () => {} },
+      expectResponse: true,
+      requestTimeout: null,
+      sendRequest: () => sent.push(correlationId),
     });
-    queue.checkPendingRequests();
-    expect(vi.getTimerCount()).toBe(0);
-    const sent: number[] = [];
-    const push = (correlationId: number) =>
-      queue.push({
-        entry: { correlationId, reject: quiet, resolve: quiet },
-        expectResponse: true,
-        requestTimeout: null,
-        sendRequest: () => sent.push(correlationId),
-      });
-    queue.maybeThrottle(50);
-    push(1);
-    expect(sent).toEqual([]);
-    vi.advanceTimersByTime(60);
-    expect(sent).toEqual([1]);
-    push(2);
-    queue.fulfillRequest({ correlationId: 1, payload: Buffer.alloc(0), size: 0 });
-    vi.advanceTimersByTime(20);
-    expect(sent).toEqual([1, 2]);
-    queue.fulfillRequest({ correlationId: 2, payload: Buffer.alloc(0), size: 0 });
-    vi.advanceTimersByTime(20);
-    expect(vi.getTimerCount()).toBe(0);
-  } finally {
-    vi.useRealTimers();
-  }
+  queue.maybeThrottle(50);
+  push(1);
+  expect(sent).toEqual([]);
+  vi.advanceTimersByTime(60);
+  expect(sent).toEqual([1]);
+  push(2);
+  queue.fulfillRequest({ correlationId: 1, payload: Buffer.alloc(0), size: 0 });
+  vi.advanceTimersByTime(20);
+  expect(sent).toEqual([1, 2]);
+  queue.fulfillRequest({ correlationId: 2, payload: Buffer.alloc(0), size: 0 });
+  vi.advanceTimersByTime(20);
+  expect(vi.getTimerCount()).toBe(0);
 });
 
 type Hooks = Parameters<typeof onMembership>[1];
@@ -265,3 +266,96 @@ async function connectTo(onPeer: (peer: Socket) => void): Promise<{ socket: Sock
   };
   return { socket, close };
 }
+
+const SHIFTS = [
+  ['back', -3_600_000],
+  ['forward', 3_600_000],
+] as const;
+
+it.each(SHIFTS)('heartbeats keep their interval when the wall clock is set %s by an hour', async (_, shiftMs) => {
+  vi.useFakeTimers();
+  const logger = { namespace: () => logger, ...LOGGER };
+  const sent: number[] = [];
+  const group = new ConsumerGroupClass({
+    logger,
+    cluster: {},
+    instrumentationEmitter: { emit: () => {} },
+    retry: { retries: 0 },
+    topics: [],
+    topicConfigurations: {},
+    assigners: [],
+  });
+  Object.assign(group, { memberId: 'm', generationId: 1 });
+  group.coordinator = { heartbeat: async () => void sent.push(performance.now()) };
+  const beat = async (forMs: number) => {
+    for (let passedMs = 0; passedMs < forMs; passedMs += 100) {
+      await group.heartbeat({ interval: 1_000 });
+      await vi.advanceTimersByTimeAsync(100);
+    }
+  };
+  await beat(3_000);
+  vi.setSystemTime(Date.now() + shiftMs);
+  await beat(10_000);
+  const gaps = sent.slice(1).map((at, before) => at - sent[before]!);
+  expect(Math.max(...gaps)).toBeLessThanOrEqual(1_200);
+  expect(sent.length).toBeGreaterThanOrEqual(10);
+});
+
+it.each(SHIFTS)('a request times out on time when the wall clock is set %s by an hour', async (_, shiftMs) => {
+  vi.useFakeTimers();
+  const queue = openQueue({ enforceRequestTimeout: true });
+  const lateAt: number[] = [];
+  const startMs = performance.now();
+  queue.inflight.set(1, {
+    requestTimeout: 1_000,
+    sentAt: Date.now(),
+    timeoutRequest: () => {
+      lateAt.push(performance.now() - startMs);
+      queue.inflight.clear();
+    },
+  });
+  queue.scheduleRequestTimeoutCheck();
+  vi.setSystemTime(Date.now() + shiftMs);
+  await vi.advanceTimersByTimeAsync(5_000);
+  queue.destroy();
+  expect(lateAt).toHaveLength(1);
+  expect(lateAt[0]).toBeGreaterThanOrEqual(1_000);
+  expect(lateAt[0]).toBeLessThanOrEqual(1_300);
+});
+
+it('a connection has a timer only for the first request that can be late', async () => {
+  vi.useFakeTimers();
+  const queue = openQueue({ enforceRequestTimeout: true, maxInFlightRequests: null });
+  const ended: string[] = [];
+  const push = (correlationId: number, requestTimeout: number) =>
+    queue.push({
+      entry: {
+        apiName: 'Fetch',
+        apiKey: 1,
+        apiVersion: 13,
+        correlationId,
+        resolve: () => ended.push(`${correlationId} answered`),
+        reject: ({ name }: Error) => ended.push(`${correlationId} ${name}`),
+      },
+      expectResponse: true,
+      requestTimeout,
+      sendRequest: () => {},
+    });
+  queue.scheduleRequestTimeoutCheck();
+  expect(vi.getTimerCount()).toBe(0);
+  push(1, 5_000);
+  push(2, 1_000);
+  push(3, 1_000);
+  await vi.advanceTimersByTimeAsync(500);
+  queue.fulfillRequest({ correlationId: 2, payload: Buffer.alloc(0), size: 0 });
+  await vi.advanceTimersByTimeAsync(499);
+  expect(ended).toEqual(['2 answered']);
+  expect(vi.getTimerCount()).toBe(1);
+  await vi.advanceTimersByTimeAsync(2);
+  expect(ended).toEqual(['2 answered', '3 KafkaJSRequestTimeoutError']);
+  await vi.advanceTimersByTimeAsync(3_900);
+  expect(ended).toHaveLength(2);
+  await vi.advanceTimersByTimeAsync(200);
+  expect(ended[2]).toBe('1 KafkaJSRequestTimeoutError');
+  expect(vi.getTimerCount()).toBe(0);
+});

@@ -8,9 +8,9 @@ import { FetchOver } from './fetch-pace.ts';
 import type { FetchedRecords } from './record-decoding.ts';
 
 /**
- * Changes of kafkajs 2.2.4: a timer only while a request waits; hooks around `joinAndSync`, which also rejoins when the
+ * Changes of kafkajs 2.2.4: timers only while a request waits; hooks around `joinAndSync`, which also rejoins when the
  * group has expelled the member; offsets out of range are left to the owner; hooks around each fetch; responses are read
- * without a copy per chunk. Contract tests fail when the pinned source differs.
+ * without a copy per chunk; no wall clock. Contract tests fail when the pinned source differs.
  */
 
 const require = createRequire(import.meta.url);
@@ -20,10 +20,27 @@ const JOIN_AGAIN_MS = 200;
 /** As in kafkajs. */
 const PENDING_CHECK_MS = 10;
 
+interface TimedRequest {
+  readonly requestTimeout: number;
+  timeoutRequest(): void;
+}
+
 interface RequestQueue {
   throttleCheckTimeoutId: NodeJS.Timeout | null;
   pending: unknown[];
+  readonly enforceRequestTimeout: boolean;
+  readonly inflight: ReadonlyMap<number, TimedRequest>;
+  requestTimeoutIntervalId: NodeJS.Timeout | null | undefined;
   checkPendingRequests(): void;
+  scheduleCheckPendingRequests(): void;
+  sendSocketRequest(request: TimedRequest): void;
+  scheduleRequestTimeoutCheck(): void;
+  destroy(): void;
+}
+
+interface Heartbeating {
+  lastRequest: number;
+  heartbeat(options: { interval: number }): Promise<void>;
 }
 
 export interface Coordinator {
@@ -32,21 +49,19 @@ export interface Coordinator {
   }>;
 }
 
-/** The offsets of one generation. Commits through it are refused when the generation is over. */
-export interface GenerationOffsets {
-  commitOffsets(offsets: {
-    topics: { topic: string; partitions: { partition: number; offset: string; metadata: string }[] }[];
-  }): Promise<void>;
-  resolveOffset(position: { topic: string; partition: number; offset: string }): void;
-}
-
 /** The used members of kafkajs's ConsumerGroup. */
 export interface ConsumerGroup {
   readonly cluster: object;
   readonly memberId: string | null;
   readonly generationId: number | null;
   maxWaitTime: number;
-  readonly offsetManager: GenerationOffsets;
+  /** Of one generation. Commits through it are refused when the generation is over. */
+  readonly offsetManager: {
+    commitOffsets(offsets: {
+      topics: { topic: string; partitions: { partition: number; offset: string; metadata: string }[] }[];
+    }): Promise<void>;
+    resolveOffset(position: { topic: string; partition: number; offset: string }): void;
+  };
   assigned(): { topic: string; partitions: number[] }[];
   paused(): readonly object[];
   pause(partitions: { topic: string; partitions: number[] }[]): void;
@@ -54,7 +69,6 @@ export interface ConsumerGroup {
   joinAndSync(): Promise<void>;
 }
 
-/** The used members of kafkajs's batch. */
 export interface FetchedBatch {
   readonly topic: string;
   readonly partition: number;
@@ -91,9 +105,7 @@ export function onMembership(cluster: Cluster, membership: MembershipHooks): voi
   hooks.set(cluster, membership);
 }
 
-const queuePrototype = require('kafkajs/src/network/requestQueue').prototype as RequestQueue & {
-  scheduleCheckPendingRequests(): void;
-};
+const queuePrototype = require('kafkajs/src/network/requestQueue').prototype as RequestQueue;
 
 queuePrototype.scheduleCheckPendingRequests = function schedule(this: RequestQueue) {
   if (this.throttleCheckTimeoutId !== null || this.pending.length === 0) return;
@@ -104,8 +116,10 @@ queuePrototype.scheduleCheckPendingRequests = function schedule(this: RequestQue
   }, PENDING_CHECK_MS);
 };
 
-const groupPrototype = require('kafkajs/src/consumer/consumerGroup').prototype as ConsumerGroup & Fetching;
-const { joinAndSync: originalJoin, fetch: originalFetch } = groupPrototype;
+const groupPrototype = require('kafkajs/src/consumer/consumerGroup').prototype as ConsumerGroup &
+  Fetching &
+  Heartbeating;
+const { joinAndSync: originalJoin, fetch: originalFetch, heartbeat: originalHeartbeat } = groupPrototype;
 const { recoverFromOffsetOutOfRange: originalRecovery, recoverFromFetch: originalFetchRecovery } = groupPrototype;
 
 /** Repeats a failed join when the group has expelled the member. kafkajs handles other failed joins. */
@@ -155,7 +169,6 @@ groupPrototype.recoverFromFetch = async function recover(this: ConsumerGroup & F
 const READ_BYTES = 256 * 1024;
 /** As in kafkajs. */
 const KEEP_ALIVE_DELAY_MS = 60_000;
-/** A response begins with its number of bytes. */
 const SIZE_BYTES = 4;
 /** Sixty-four times what one fetch requests. */
 const RESPONSE_BYTES_MAX = 256 * 1024 * 1024;
@@ -190,7 +203,6 @@ export class ResponseReader {
     }
   }
 
-  /** Begins a response when its size is known, or completes it. */
   #turn(): void {
     if (this.#response === null) {
       const bytes = this.#size.readInt32BE(0);
@@ -233,9 +245,7 @@ export function createSocketFactory(onFault?: (fault: Error) => void): ISocketFa
 }
 
 /** The host name for TLS. An IP address must not be sent. */
-function toServerName(host: string): { servername?: string } {
-  return isIP(host) === 0 ? { servername: host } : {};
-}
+const toServerName = (host: string): { servername?: string } => (isIP(host) === 0 ? { servername: host } : {});
 
 interface Connection {
   chunks: Buffer[];
@@ -247,4 +257,69 @@ const { processData } = prototype;
 prototype.processData = function (bytes) {
   if (this.chunks.length === 1 && this.chunks[0]!.length === 0) this.chunks = [];
   processData.call(this, bytes);
+};
+
+// The wall clock is replaced where kafkajs measures durations by it. If the clock is set back by an hour, kafkajs sends no
+// heartbeat for an hour; if it is set forward, all requests in flight fail.
+
+/** Monotonic time of the last heartbeat, and the value that kafkajs noted for it. */
+const heartbeats = new WeakMap<Heartbeating, { lastRequest: number; atMs: number }>();
+
+groupPrototype.heartbeat = async function heartbeat(this: Heartbeating, options: { interval: number }) {
+  const known = heartbeats.get(this);
+  if (known === undefined || known.lastRequest !== this.lastRequest) note(this);
+  // Makes the heartbeat due: kafkajs compares this value with the wall clock.
+  else if (performance.now() - known.atMs >= options.interval) this.lastRequest = 0;
+  const before = this.lastRequest;
+  await originalHeartbeat.call(this, options);
+  if (this.lastRequest !== before) note(this);
+};
+
+function note(group: Heartbeating): void {
+  heartbeats.set(group, { lastRequest: group.lastRequest, atMs: performance.now() });
+}
+
+const { sendSocketRequest, destroy } = queuePrototype;
+/** Monotonic times at which each request was sent, and at which each queue checks next. */
+const sentAtMs = new WeakMap<TimedRequest, number>();
+const checkAtMs = new WeakMap<RequestQueue, number>();
+
+/** A timer only for the first request that can be late; kafkajs checks every connection ten times a second. */
+function awaitLate(queue: RequestQueue): void {
+  const nowMs = performance.now();
+  let dueMs = Number.POSITIVE_INFINITY;
+  for (const request of queue.inflight.values()) {
+    const sentMs = sentAtMs.get(request) ?? nowMs;
+    sentAtMs.set(request, sentMs);
+    dueMs = Math.min(dueMs, sentMs + request.requestTimeout);
+  }
+  clearTimeout(queue.requestTimeoutIntervalId ?? undefined);
+  queue.requestTimeoutIntervalId = null;
+  checkAtMs.set(queue, dueMs);
+  if (dueMs === Number.POSITIVE_INFINITY) return;
+  queue.requestTimeoutIntervalId = setTimeout(() => endLate(queue), Math.max(1, Math.ceil(dueMs - nowMs)));
+}
+
+function endLate(queue: RequestQueue): void {
+  const nowMs = performance.now();
+  for (const request of [...queue.inflight.values()])
+    if (nowMs - (sentAtMs.get(request) ?? nowMs) >= request.requestTimeout) request.timeoutRequest();
+  awaitLate(queue);
+}
+
+queuePrototype.scheduleRequestTimeoutCheck = function schedule(this: RequestQueue) {
+  if (this.enforceRequestTimeout) awaitLate(this);
+};
+
+queuePrototype.sendSocketRequest = function send(this: RequestQueue, request: TimedRequest) {
+  sentAtMs.set(request, performance.now());
+  sendSocketRequest.call(this, request);
+  const dueMs = performance.now() + request.requestTimeout;
+  if (this.enforceRequestTimeout && dueMs < (checkAtMs.get(this) ?? Number.POSITIVE_INFINITY)) awaitLate(this);
+};
+
+queuePrototype.destroy = function end(this: RequestQueue) {
+  destroy.call(this);
+  this.requestTimeoutIntervalId = null;
+  checkAtMs.delete(this);
 };

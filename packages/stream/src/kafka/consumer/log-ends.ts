@@ -1,4 +1,3 @@
-/** Log ends and added partitions, over the connections of a consumer. */
 import { waitAtMost } from '@playline/stores';
 import type { Cluster } from 'kafkajs';
 

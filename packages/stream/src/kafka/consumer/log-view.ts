@@ -8,7 +8,6 @@ import type { FetchedRecords } from './record-decoding.ts';
 import { type FetchRequest, fetchByTopicId } from './topic-id-wire.ts';
 
 export interface LogView {
-  /** The first offset of each partition, or the end of its log. */
   offsets(of: { topic: string; partitions: readonly number[]; first: boolean }): Promise<Map<number, number>>;
   coordinator(groupId: string): Promise<Coordinator>;
   /**
@@ -16,14 +15,12 @@ export interface LogView {
    * @throws Error while the partition has no leader
    */
   topicId(at: { topic: string; partition: number }): Promise<string | null>;
-  /** Fetches this partition only from the topic with this id from now on. */
   pin(at: { topic: string; partition: number }, topicId: string | null): void;
   /**
    * The batch that contains an offset; null when the log has none there.
    * @throws TopicGone when the topic with this id is gone; another fault while the leader does not answer
    */
   batchAt(at: BatchLocation): Promise<LogMark | null>;
-  /** The last decision about a partition of a group; null when there is none. */
   decision(groupId: string, at: { topic: string; partition: number }): Promise<OffsetDecision | null>;
   refresh(): Promise<void>;
 }

@@ -1,4 +1,3 @@
-import '../kafkajs-clock.ts';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger, Metrics } from '@playline/runtime';
 import { waitAtMost } from '@playline/stores';
@@ -27,11 +26,9 @@ import { type FetchedRecord, toStreamRecord } from './record-decoding.ts';
 
 export interface GroupOptions extends BrokerTarget {
   groupId: string;
-  /** Names on the broker. */
   topics: readonly string[];
   /** A member that is silent for this long loses its partitions. A shutdown may take half as long. */
   sessionTimeoutMs: number;
-  /** Default: the group's id. */
   clientId?: string;
   logger?: Logger;
   metrics?: Metrics;
@@ -39,7 +36,6 @@ export interface GroupOptions extends BrokerTarget {
 
 /** Members have half a session to finish their work; a member that hangs delays the others this long. */
 const REBALANCE_TIMEOUT_MIN_MS = 20_000;
-/** Members learn of a rebalance from a heartbeat. */
 const HEARTBEAT_MAX_MS = 1_000;
 /**
  * Responses are decoded as a whole, and small ones are collected cheaply: 1 and 4 MiB take 4.1 µs of CPU a record and
@@ -49,7 +45,6 @@ const PARTITION_FETCH_BYTES_MAX = 1024 * 1024;
 const FETCH_BYTES_MAX = 4 * 1024 * 1024;
 const RETRY_WAIT_MIN_MS = 100;
 const RETRY_WAIT_MAX_MS = 2_000;
-/** A broker may come back after an hour. */
 const RETRIES = 1_000_000;
 /** The first connection is retried here, so that closing the consumer ends it. */
 const CONNECT_RETRIES = 5;
@@ -61,7 +56,6 @@ const DISCONNECT_TIMEOUT_MS = 3_000;
 export interface PartitionedOptions extends GroupOptions {
   streamMetrics: StreamMetrics;
   whenExpired: WhenExpired;
-  /** Creates the worker of an assigned partition, which is read from `worker.next` on. */
   openWorker(log: LogPartition, retention: TopicRetention): PartitionWorker;
 }
 
@@ -80,7 +74,6 @@ export class PartitionedConsumer implements Consumer {
   #member = false;
   #closing = false;
   #cluster: Cluster | null = null;
-  /** Updates the ends of assigned partitions; set by the first join. */
   #refreshEnds: (() => Promise<void>) | null = null;
   #checkPartitions: (() => Promise<void>) | null = null;
 
@@ -124,7 +117,6 @@ export class PartitionedConsumer implements Consumer {
     });
   }
 
-  /** Paused partitions are not fetched, so their ends are requested. */
   async refresh(): Promise<void> {
     await this.#refreshEnds?.();
   }
@@ -350,19 +342,16 @@ interface SettingsBroker {
   }>;
 }
 
-interface TopicRetention {
-  /** Milliseconds; null while it is unknown, and for a topic whose records are kept for ever. */
-  retentionMsOf(topic: string): number | null;
-  /** Reads it again after ten minutes, over the connections of the consumer. Never throws. */
-  refresh(cluster: Pick<Cluster, 'findControllerBroker'>): Promise<void>;
-}
+type TopicRetention = ReturnType<typeof createTopicRetention>;
 
-export function createTopicRetention(topics: readonly string[]): TopicRetention {
+export function createTopicRetention(topics: readonly string[]) {
   const known = new Map<string, number>();
   let requestedAtMs = Number.NEGATIVE_INFINITY;
   return {
-    retentionMsOf: (topic) => known.get(topic) ?? null,
-    async refresh(cluster) {
+    /** Milliseconds; null while it is unknown, and for a topic whose records are kept for ever. */
+    retentionMsOf: (topic: string): number | null => known.get(topic) ?? null,
+    /** Reads it again after ten minutes, over the connections of the consumer. Never throws. */
+    async refresh(cluster: Pick<Cluster, 'findControllerBroker'>): Promise<void> {
       if (performance.now() - requestedAtMs < RETENTION_INTERVAL_MS) return;
       requestedAtMs = performance.now();
       try {

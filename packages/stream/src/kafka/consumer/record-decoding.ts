@@ -17,13 +17,11 @@ type HeaderValue = Buffer | null;
 /** A repeated name has all its values, as in kafkajs. */
 type FetchedHeaders = Readonly<Record<string, HeaderValue | HeaderValue[]>>;
 
-/** Lets kafkajs drop markers and aborted records. */
 interface BatchContext {
   readonly producerId: string;
   readonly inTransaction: boolean;
 }
 
-/** A record as kafkajs's `Batch` accepts it. */
 export interface FetchedRecord {
   readonly offset: number;
   readonly timestamp: number;
@@ -228,10 +226,8 @@ const original = require.resolve('kafkajs/src/protocol/requests/fetch/v4/decodeM
 const decodeOlder: DecodeMessages = require(original);
 const WireDecoder: new (bytes: Buffer) => FetchDecoder = require('kafkajs/src/protocol/decoder');
 
-/** Whether the range begins with a batch of the current format. */
 const isDecodedHere = (range: Buffer) => range.length >= AT.records && range[AT.magic] === BATCH_MAGIC;
 
-/** The records of a fetched range of batches, whatever their format. */
 export async function readFetched(range: Buffer): Promise<readonly unknown[]> {
   if (isDecodedHere(range)) return await readRecords(range);
   const length = Buffer.alloc(LENGTH_BYTES);

@@ -1,28 +1,15 @@
 import { createLogger, createMetrics } from '@playline/runtime';
 import { until } from '@playline/testkit';
-import { afterAll, beforeAll, expect, it } from 'vitest';
-import { parseMetadata } from '../../partitions/intent.ts';
-import { decisionGroupOf, toDecisionMetadata } from '../../partitions/offset-decision.ts';
-import type { Producer } from '../../ports.ts';
+import { expect, it } from 'vitest';
 import { sendNumbered } from '../../test/producer-contract.ts';
 import { createTokenSink, TokenStore } from '../../test/token-store.ts';
-import { openBlockConsumer, openRecordConsumer } from '../index.ts';
-import { openProducer } from '../producer/open-producer.ts';
-import { type KafkaFixture, openKafkaFixture } from '../test/kafka-fixture.ts';
+import { openBlockConsumer } from '../index.ts';
+import { useKafka } from '../test/kafka-fixture.ts';
 
 const SESSION_TIMEOUT_MS = 3_000;
 const BEFORE = 60;
 
-let fixture: KafkaFixture;
-let producer: Producer;
-beforeAll(async () => {
-  fixture = await openKafkaFixture();
-  producer = await openProducer({ brokers: fixture.brokers, clientId: 'test' });
-});
-afterAll(async () => {
-  await producer.close();
-  await fixture.close();
-});
+const { fixture, producer } = await useKafka();
 
 const fill = (topic: string, text: string, count: number) => sendNumbered(producer, { topic, text, count });
 
@@ -32,10 +19,13 @@ function openStore(topic: string) {
   const logger = createLogger({ service: 'test', level: 'warn' }, { write: (line: string) => void lines.push(line) });
   const metrics = createMetrics('test');
   const groupId = `${topic}-group`;
-  const shared = { brokers: fixture.brokers, groupId, topics: [topic], sessionTimeoutMs: SESSION_TIMEOUT_MS, logger };
   const open = () =>
     openBlockConsumer({
-      ...shared,
+      brokers: fixture.brokers,
+      groupId,
+      topics: [topic],
+      sessionTimeoutMs: SESSION_TIMEOUT_MS,
+      logger,
       metrics,
       sink: createTokenSink(store),
       deadLetters: producer,
@@ -49,7 +39,7 @@ function openStore(topic: string) {
     expect(line).toMatch(reason);
     expect(line).toContain(`npm run offsets -- accept --group ${groupId} --topic ${topic} --partition 0`);
   };
-  return { shared, groupId, store, metrics, open, committed, newRows, expectPause };
+  return { groupId, store, metrics, open, committed, newRows, expectPause };
 }
 
 /** All records are read and committed, then the topic is recreated with `after` new records and the old commit. */
@@ -84,22 +74,6 @@ it.each([
   expectPause(reason);
 });
 
-it('a replaced log is read after a decision by the members of the group, and none of its rows counts as stored', async () => {
-  const { topic, open, newRows, committed, groupId } = await replaceLog(BEFORE);
-  const consumer = await open();
-  await until('a paused partition', async () => !consumer.ready() && consumer.lag().size > 0);
-  const { metadata } = (await committed())!;
-  const forCommit = { committed: BEFORE, mark: parseMetadata(metadata, BEFORE).mark };
-  const decision = { from: 0, forCommit, decidedAtMs: Date.now(), replaced: [{ start: 0, end: BEFORE }] };
-  const at = { topic, offset: 0, metadata: toDecisionMetadata(decision) };
-  await fixture.commit(decisionGroupOf(groupId), at);
-  await until('every new row', () => newRows().length >= BEFORE);
-  await until('the commit', async () => (await committed())?.offset === BEFORE);
-  expect(consumer.ready()).toBe(true);
-  await consumer.close();
-  expect(newRows().sort()).toEqual(Array.from({ length: BEFORE }, (_, i) => `new ${i}`).sort());
-});
-
 it('a log that loses its beginning while it is read costs only the deleted records', async () => {
   const topic = await fixture.createTopic({ partitions: 1 });
   const { store, open, metrics, committed } = openStore(topic);
@@ -123,13 +97,6 @@ it('a log that loses its beginning while it is read costs only the deleted recor
   expect((await committed())?.metadata).toContain('"m":');
 });
 
-/** Recreates a topic past the member's offset, so that no batch of the new log is older or overlaps. */
-async function recreateTopic(topic: string) {
-  await fixture.recreateTopic(topic);
-  await fill(topic, 'new', BEFORE);
-  await fill(topic, 'new and later', 40);
-}
-
 it('a topic that is recreated while a writer does not fetch it is not read', async () => {
   const topic = await fixture.createTopic({ partitions: 1 });
   const { store, open, newRows, expectPause } = openStore(topic);
@@ -138,33 +105,12 @@ it('a topic that is recreated while a writer does not fetch it is not read', asy
   await fill(topic, 'old', BEFORE);
   const consumer = await open();
   await until('waiting blocks', () => [...consumer.lag().values()].some((lag) => lag === BEFORE));
-  await recreateTopic(topic);
+  // Past the member's offset, so that no batch of the new log is older or overlaps.
+  await fixture.recreateTopic(topic);
+  await fill(topic, 'new', BEFORE + 40);
   gate.resolve();
   await until('the pause', () => !consumer.ready() || newRows().length > 0);
   await consumer.close();
   expect(newRows()).toEqual([]);
-  expectPause(/it lost its end and has grown again, or was replaced/);
-});
-
-it('a topic that is recreated while a record consumer does not fetch it is not delivered', async () => {
-  const topic = await fixture.createTopic({ partitions: 1 });
-  const { shared, expectPause } = openStore(topic);
-  const gate = Promise.withResolvers<void>();
-  const seen: string[] = [];
-  await fill(topic, 'old', BEFORE);
-  const consumer = await openRecordConsumer({
-    ...shared,
-    batchRecordsMax: 5,
-    onBatch: async (records) => {
-      await gate.promise;
-      seen.push(...records.map(({ value }) => `${value}`));
-    },
-  });
-  await until('waiting batches', () => [...consumer.lag().values()].some((lag) => lag === BEFORE));
-  await recreateTopic(topic);
-  gate.resolve();
-  await until('the pause', () => !consumer.ready() || seen.some((text) => text.startsWith('new')));
-  await consumer.close();
-  expect(seen.filter((text) => text.startsWith('new'))).toEqual([]);
   expectPause(/it lost its end and has grown again, or was replaced/);
 });

@@ -215,7 +215,7 @@ it('a response has every committed record and no aborted one, however transactio
     leaveOutAborted(fetched);
     expect(readOffsets(fetched, from)).toEqual(expected);
   });
-  fc.assert(property, { numRuns: 500 });
+  fc.assert(property, { numRuns: 200 });
 });
 
 it('kafkajs without the override delivers other records of overlapping transactions', () => {

@@ -8,19 +8,18 @@ import { type FetchedRecord, readFetched } from './record-decoding.ts';
 
 const require = createRequire(import.meta.url);
 
-export const METADATA = { key: 3, version: 12 };
-export const FETCH = { key: 1, version: 13 };
+const METADATA = { key: 3, version: 12 };
+const FETCH = { key: 1, version: 13 };
 
 const NO_ID = '0'.repeat(32);
 const NO_OFFSET = -1;
 /** The broker has no topic with that id, or its topic of that name has another id. */
 const GONE = new Set([100, 103]);
 
-export interface RequestedPartition {
+interface RequestedPartition {
   readonly partition: number;
   readonly fetchOffset: string;
   readonly maxBytes: number;
-  /** 32 hexadecimal digits. */
   readonly topicId?: string | undefined;
 }
 
@@ -52,7 +51,6 @@ export interface FetchResponse {
   readonly responses: { topicName: string; partitions: FetchedPartition[] }[];
 }
 
-/** The used members of kafkajs's encoder. */
 interface Encoder {
   writeInt8(value: number): Encoder;
   writeInt32(value: number): Encoder;
@@ -62,7 +60,6 @@ interface Encoder {
   writeBuffer(value: Buffer): Encoder;
 }
 
-/** The used members of kafkajs's decoder. */
 interface Decoder {
   offset: number;
   readonly buffer: Buffer;
@@ -156,7 +153,6 @@ export function encodeFetch(request: FetchRequest): unknown {
         .writeUVarInt(NO_TAGS);
     encoder.writeUVarInt(NO_TAGS);
   }
-  // No forgotten topics: those belong to fetch sessions.
   return encoder
     .writeUVarInt(0 + 1)
     .writeUVarIntString(request.rackId ?? '')
@@ -226,20 +222,7 @@ interface Broker {
   disconnect(): Promise<void>;
 }
 
-interface Brokers {
-  findBroker(at: { nodeId: string }): Promise<Broker>;
-}
-
-/** Pinned topic ids of a consumer. */
-interface TopicIds {
-  /** The current id of a topic; null when the broker reports no ids. @throws Error while there is no such topic */
-  fetchId(topic: string, broker: unknown): Promise<string | null>;
-  /** Fetches this partition only from the topic with this id from now on. */
-  pin(at: { topic: string; partition: number }, topicId: string | null): void;
-}
-
-const knows = (broker: Broker, { key, version }: { key: number; version: number }) =>
-  (broker.versions?.[key]?.maxVersion ?? 0) >= version;
+const knows = ({ versions }: Broker, { key, version }: typeof FETCH) => (versions?.[key]?.maxVersion ?? 0) >= version;
 
 async function send<T>(broker: Broker, protocol: Parameters<Broker['connectionPool']['send']>[0]): Promise<T> {
   try {
@@ -250,11 +233,7 @@ async function send<T>(broker: Broker, protocol: Parameters<Broker['connectionPo
   }
 }
 
-const headOf = ({ key, version }: { key: number; version: number }, apiName: string) => ({
-  apiKey: key,
-  apiVersion: version,
-  apiName,
-});
+const headOf = ({ key, version }: typeof FETCH, apiName: string) => ({ apiKey: key, apiVersion: version, apiName });
 
 async function fetchTopicId(broker: Broker, topic: string): Promise<string | null> {
   if (!knows(broker, METADATA)) return null;
@@ -271,20 +250,21 @@ async function fetchByIds(broker: Broker, request: FetchRequest): Promise<FetchR
   });
 }
 
-const changedClusters = new WeakMap<object, TopicIds>();
+const changedClusters = new WeakMap<object, ReturnType<typeof changeCluster>>();
 
 /**
  * Makes every fetch of a cluster name topics by id (Fetch 13, KIP-516). A recreated topic has the same name, offsets and
  * leader epoch, so a fetch by name would continue in it. Brokers before 3.1 are fetched by name.
  */
-export function fetchByTopicId(cluster: Cluster): TopicIds {
+export function fetchByTopicId(cluster: Cluster) {
   const topicIds = changedClusters.get(cluster) ?? changeCluster(cluster);
   changedClusters.set(cluster, topicIds);
   return topicIds;
 }
 
-function changeCluster(cluster: Cluster): TopicIds {
-  const brokers = cluster as unknown as Brokers;
+/** Holds the pinned topic ids of a consumer. */
+function changeCluster(cluster: Cluster) {
+  const brokers = cluster as unknown as { findBroker(at: { nodeId: string }): Promise<Broker> };
   const pinned = new Map<string, string>();
   const changed = new WeakSet<Broker>();
   const findBroker = brokers.findBroker.bind(brokers);
@@ -317,18 +297,19 @@ function changeCluster(cluster: Cluster): TopicIds {
     return broker;
   };
   return {
-    fetchId: (topic, broker) => fetchTopicId(broker as Broker, topic),
-    pin({ topic, partition }, topicId) {
+    /** The current id of a topic; null when the broker reports no ids. @throws Error while there is no such topic */
+    fetchId: (topic: string, broker: unknown) => fetchTopicId(broker as Broker, topic),
+    /** Fetches this partition only from the topic with this id from now on. */
+    pin({ topic, partition }: { topic: string; partition: number }, topicId: string | null): void {
       if (topicId === null) pinned.delete(`${topic}/${partition}`);
       else pinned.set(`${topic}/${partition}`, topicId);
     },
   };
 }
 
+/** Aborted transactions in any order, and records of format 2; older formats have no transactions. */
 export interface FetchedTransactions {
-  /** Aborted transactions with records in this answer, in any order. */
   abortedTransactions: { producerId: string; firstOffset: string }[] | null;
-  /** Records of format 2; older formats have no transactions. */
   readonly messages: readonly unknown[];
 }
 

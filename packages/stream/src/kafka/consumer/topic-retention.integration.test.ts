@@ -1,73 +1,38 @@
 import { createMetrics } from '@playline/runtime';
 import { until } from '@playline/testkit';
-import { type Admin, type Cluster, ConfigResourceTypes, Kafka, logLevel, PartitionAssigners } from 'kafkajs';
+import { ConfigResourceTypes, Kafka, logLevel } from 'kafkajs';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it, vi } from 'vitest';
 import { createTokenSink, TokenStore } from '../../test/token-store.ts';
 import { openBlockConsumer } from '../index.ts';
-import { openProducer } from '../producer/open-producer.ts';
-import { type KafkaFixture, openKafkaFixture } from '../test/kafka-fixture.ts';
+import { useKafka } from '../test/kafka-fixture.ts';
 import { createTopicRetention } from './partitioned-consumer.ts';
 
 const HOUR_MS = 3_600_000;
 const INTERVAL_MS = 600_000;
 
-let fixture: KafkaFixture;
-let kafka: Kafka;
-let admin: Admin;
-beforeAll(async () => {
-  fixture = await openKafkaFixture();
-  kafka = new Kafka({ brokers: fixture.brokers, clientId: 'test', logLevel: logLevel.NOTHING });
-  admin = kafka.admin();
-  await admin.connect();
-});
-afterAll(async () => {
-  await admin.disconnect();
-  await fixture.close();
-});
+const { fixture, producer } = await useKafka();
+const kafka = new Kafka({ brokers: fixture.brokers, clientId: 'test', logLevel: logLevel.NOTHING });
+const admin = kafka.admin();
+beforeAll(() => admin.connect());
+afterAll(() => admin.disconnect());
 beforeEach(() => void vi.useFakeTimers({ toFake: ['performance'] }));
 afterEach(() => void vi.useRealTimers());
 
-const keepFor = async (topic: string, retentionMs: number) => {
-  const configEntries = [{ name: 'retention.ms', value: String(retentionMs) }];
-  const resources = [{ type: ConfigResourceTypes.TOPIC, name: topic, configEntries }];
-  await admin.alterConfigs({ validateOnly: false, resources });
-  await until(`${topic} is kept for ${retentionMs} ms`, async () => {
-    const described = [{ type: ConfigResourceTypes.TOPIC, name: topic, configNames: ['retention.ms'] }];
-    const { resources: found } = await admin.describeConfigs({ resources: described, includeSynonyms: false });
-    return found[0]?.configEntries[0]?.configValue === String(retentionMs);
-  });
-};
-
-/** A cluster as a consumer gets it from kafkajs. */
-async function openCluster(): Promise<{ cluster: Cluster; close(): Promise<void> }> {
-  const given: Cluster[] = [];
-  const consumer = kafka.consumer({
-    groupId: 'retention-test',
-    partitionAssigners: [
-      (config) => {
-        given.push(config.cluster);
-        return PartitionAssigners.roundRobin(config);
-      },
-    ],
-  });
-  await consumer.connect();
-  // Finds the controller, as a join does.
-  await (given[0] as Cluster & { refreshMetadata(): Promise<void> }).refreshMetadata();
-  return { cluster: given[0]!, close: () => consumer.disconnect() };
-}
-
 it('the retention of topics is read in one request, again after ten minutes, and kept while no broker answers', async () => {
-  const [short, kept] = [await fixture.createTopic({ partitions: 1 }), await fixture.createTopic({ partitions: 1 })];
-  await keepFor(short, 5 * HOUR_MS);
-  await keepFor(kept, 7 * HOUR_MS);
-  const { cluster, close } = await openCluster();
-  const retention = createTopicRetention([short, kept]);
-  const known = () => [short, kept].map((topic) => retention.retentionMsOf(topic));
+  const requests: string[][] = [];
+  let values = [5 * HOUR_MS, 7 * HOUR_MS];
+  const describeConfigs = async ({ resources }: { resources: { name: string }[] }) => {
+    requests.push(resources.map(({ name }) => name));
+    const entryOf = (at: number) => ({ configName: 'retention.ms', configValue: String(values[at]) });
+    return { resources: resources.map(({ name }, at) => ({ resourceName: name, configEntries: [entryOf(at)] })) };
+  };
+  const cluster = { findControllerBroker: async () => ({ describeConfigs }) as never };
+  const retention = createTopicRetention(['short', 'kept']);
+  const known = () => ['short', 'kept'].map((topic) => retention.retentionMsOf(topic));
   expect(known()).toEqual([null, null]);
   await retention.refresh(cluster);
   expect(known()).toEqual([5 * HOUR_MS, 7 * HOUR_MS]);
-  await keepFor(short, 6 * HOUR_MS);
-  await keepFor(kept, -1);
+  values = [6 * HOUR_MS, -1];
   vi.advanceTimersByTime(INTERVAL_MS - 1);
   await retention.refresh(cluster);
   expect(known()).toEqual([5 * HOUR_MS, 7 * HOUR_MS]);
@@ -78,13 +43,14 @@ it('the retention of topics is read in one request, again after ten minutes, and
   // After a fault the next refresh does not wait.
   await retention.refresh(cluster);
   expect(known()).toEqual([6 * HOUR_MS, null]);
-  await close();
+  expect(requests).toEqual(Array(2).fill(['short', 'kept']));
 });
 
 it('a consumer reports the retention of its topic', async () => {
   const topic = await fixture.createTopic({ partitions: 1 });
-  await keepFor(topic, 36 * HOUR_MS);
-  const producer = await openProducer({ brokers: fixture.brokers, clientId: 'test' });
+  const configEntries = [{ name: 'retention.ms', value: String(36 * HOUR_MS) }];
+  const resources = [{ type: ConfigResourceTypes.TOPIC, name: topic, configEntries }];
+  await admin.alterConfigs({ validateOnly: false, resources });
   const metrics = createMetrics('test');
   const consumer = await openBlockConsumer({
     brokers: fixture.brokers,
@@ -99,5 +65,4 @@ it('a consumer reports the retention of its topic', async () => {
   const line = `playline_stream_retention_left_seconds{topic="${topic}",service="test"} 129600`;
   await until('the retention', async () => (await metrics.text()).split('\n').includes(line));
   await consumer.close();
-  await producer.close();
 });

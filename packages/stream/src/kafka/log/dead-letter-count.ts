@@ -34,13 +34,6 @@ interface CountedPartition {
   readonly open: Set<number>;
 }
 
-interface DeadLetterCounter {
-  /** Reads new records. @throws Error of the log: the last counts stay */
-  refresh(): Promise<void>;
-  /** By source topic; topics that were never read are absent. */
-  counts(): ReadonlyMap<string, number>;
-}
-
 const settledOffsetOf = ({ headers }: StreamRecord): number | null =>
   headers[SETTLED_OFFSET] === undefined ? null : Number(String(headers[SETTLED_OFFSET]));
 
@@ -48,11 +41,7 @@ const countOpen = (partitions: ReadonlyMap<number, CountedPartition>): number =>
   [...partitions.values()].reduce((count, { open }) => count + open.size, 0);
 
 /** @param topics source topics, not the dead-letter topics themselves */
-export function createDeadLetterCounter(
-  log: LogReader,
-  topics: readonly string[],
-  openMax = OPEN_MAX,
-): DeadLetterCounter {
+export function createDeadLetterCounter(log: LogReader, topics: readonly string[], openMax = OPEN_MAX) {
   const known = new Map<string, Map<number, CountedPartition>>();
   const readNew = async (topic: string, partitions: Map<number, CountedPartition>) => {
     const deadTopic = deadLetterTopicOf(topic);
@@ -76,24 +65,26 @@ export function createDeadLetterCounter(
     known.set(topic, partitions);
   };
   return {
-    async refresh() {
+    /** Reads new records. @throws Error of the log: the last counts stay */
+    async refresh(): Promise<void> {
       for (const topic of topics) await readNew(topic, known.get(topic) ?? new Map());
     },
+    /** By source topic; topics that were never read are absent. */
     counts: () => new Map([...known].map(([topic, partitions]) => [topic, countOpen(partitions)])),
   };
 }
 
 /** Every process of a service reports the same number. While the log does not answer, the last number is reported. */
-export function reportDeadLetterCounts(counter: DeadLetterCounter, metrics: Metrics): void {
+export function reportDeadLetterCounts(counter: ReturnType<typeof createDeadLetterCounter>, metrics: Metrics) {
   let reading: Promise<void> | null = null;
   let readAtMs = Number.NEGATIVE_INFINITY;
   const read = async () => {
     if (reading === null && performance.now() - readAtMs >= REFRESH_EVERY_MS) {
       readAtMs = performance.now();
-      const refreshed = counter.refresh().catch(() => {});
-      reading = refreshed.then(() => {
+      const end = () => {
         reading = null;
-      });
+      };
+      reading = counter.refresh().then(end, end);
     }
     await reading;
   };

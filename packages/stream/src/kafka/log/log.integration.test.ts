@@ -1,24 +1,16 @@
 import { until } from '@playline/testkit';
-import { afterAll, beforeAll, expect, it } from 'vitest';
-import type { LogReader, TransactionRecord } from '../../log.ts';
+import { afterAll, expect, it } from 'vitest';
+import type { TransactionRecord } from '../../log.ts';
 import type { StreamRecord } from '../../ports.ts';
 import { send } from '../../test/producer-contract.ts';
-import { openProducer } from '../producer/open-producer.ts';
-import { type KafkaFixture, openKafkaFixture } from '../test/kafka-fixture.ts';
+import { useKafka } from '../test/kafka-fixture.ts';
 import { openAtomicPublisher } from './open-atomic-publisher.ts';
-import { openLogReader } from './open-log-reader.ts';
+import { openLogReader, readTopic } from './open-log-reader.ts';
 
-let fixture: KafkaFixture;
-let reader: LogReader;
-
-beforeAll(async () => {
-  fixture = await openKafkaFixture();
-  reader = openLogReader({ brokers: fixture.brokers, clientId: 'test' });
-});
-afterAll(async () => {
-  await reader.close();
-  await fixture.close();
-});
+const { fixture, producer } = await useKafka();
+const { brokers } = fixture;
+const reader = openLogReader({ brokers, clientId: 'test' });
+afterAll(() => reader.close());
 
 async function readAll(range: { topic: string; partition: number; start: number; end: number }) {
   const records: StreamRecord[] = [];
@@ -37,7 +29,6 @@ const toRecord = (topic: string, text: string, partition = 0): TransactionRecord
 
 it('the log reader returns exactly the requested offsets, with key, value, headers and time', async () => {
   const topic = await fixture.createTopic({ partitions: 2 });
-  const producer = await openProducer({ brokers: fixture.brokers, clientId: 'test' });
   const value = Buffer.alloc(30_000, 'x');
   const before = Date.now();
   for (let batch = 0; batch < 6; batch++)
@@ -45,7 +36,6 @@ it('the log reader returns exactly the requested offsets, with key, value, heade
       producer,
       Array.from({ length: 20 }, (_, i) => ({ topic, key: Buffer.from('k'), value, headers: { n: `${batch}/${i}` } })),
     );
-  await producer.close();
   const [partition] = (await reader.bounds(topic)).filter(({ end }) => end > 0);
   expect(partition).toMatchObject({ start: 0, end: 120 });
   const found = await readAll({ topic, partition: partition!.partition, start: 7, end: 113 });
@@ -64,7 +54,7 @@ it('the log reader ends at the end of the log, and returns nothing for an absent
 
 it('the log reader returns the bounds of several topics together, and none of a deleted topic', async () => {
   const topics = [await fixture.createTopic({ partitions: 3 }), await fixture.createTopic({ partitions: 2 })] as const;
-  const publisher = await openAtomicPublisher({ brokers: fixture.brokers, name: `${topics[0]}-publisher` });
+  const publisher = await openAtomicPublisher({ brokers, name: `${topics[0]}-publisher` });
   await publisher.publish([toRecord(topics[0], 'a', 2), toRecord(topics[1], 'b', 1)]);
   await publisher.close();
   const boundsOf = () => Promise.all([...topics, `${topics[0]}-absent`].map((topic) => reader.bounds(topic)));
@@ -79,7 +69,6 @@ it('the log reader returns the bounds of several topics together, and none of a 
 it('an atomic publisher publishes to several topics atomically, and fences its previous publisher', async () => {
   const [one, other] = [await fixture.createTopic({ partitions: 2 }), await fixture.createTopic({ partitions: 1 })];
   const name = `${one}-publisher`;
-  const { brokers } = fixture;
   const stuck = Promise.withResolvers<void>();
   const sent = Promise.withResolvers<void>();
   const beforeCommit = () => {
@@ -111,7 +100,7 @@ it('an atomic publisher publishes to several topics atomically, and fences its p
 
 it('an atomic publisher publishes more than one batch may hold, and records without a value', async () => {
   const topic = await fixture.createTopic({ partitions: 1 });
-  const publisher = await openAtomicPublisher({ brokers: fixture.brokers, name: `${topic}-publisher` });
+  const publisher = await openAtomicPublisher({ brokers, name: `${topic}-publisher` });
   const large = 'x'.repeat(60_000);
   const records = Array.from({ length: 40 }, (_, at) => toRecord(topic, `${at} ${large}`));
   await publisher.publish([...records, { ...toRecord(topic, ''), key: Buffer.from('gone'), value: null }]);
@@ -124,4 +113,27 @@ it('an atomic publisher publishes more than one batch may hold, and records with
   for await (const record of reader.read({ topic, partition: 0, start: 0, end, isWhole: true })) found.push(record);
   expect(found.slice(0, -1).map(({ value }) => String(value))).toEqual(records.map(({ value }) => String(value)));
   expect(found.at(-1)).toMatchObject({ key: Buffer.from('gone'), value: null });
+});
+
+it('readTopic reads every partition to its end in the order of the log, and from its start each time', async () => {
+  const topic = await fixture.createTopic({ partitions: 3 });
+  expect(await readTopic({ brokers, topic })).toEqual([]);
+  const texts = Array.from({ length: 200 }, (_, i) => `${i % 7}-${String(i).padStart(3, '0')}`);
+  await send(
+    producer,
+    texts.map((text) => ({ topic, key: Buffer.from(text.slice(0, 1)), value: Buffer.from(text) })),
+  );
+  for (let round = 0; round < 2; round++) {
+    const records = await readTopic({ brokers, topic });
+    expect(records.map(({ value }) => String(value)).toSorted()).toEqual(texts.toSorted());
+    for (let key = 0; key < 7; key++) {
+      const own = records.filter((record) => String(record.key) === String(key)).map(({ value }) => String(value));
+      expect(own).toEqual(own.toSorted());
+    }
+  }
+});
+
+it('readTopic fails for an absent topic, and while no broker answers', async () => {
+  await expect(readTopic({ brokers, topic: 'absent' })).rejects.toThrow('no topic absent');
+  await expect(readTopic({ brokers: ['127.0.0.1:1'], topic: 'any' })).rejects.toThrow();
 });

@@ -30,7 +30,6 @@ const createPartitioner =
 
 /** The records of a send for one partition are one batch, and brokers refuse batches of more than 1 MiB. */
 const SEND_BYTES_MAX = 900 * 1024;
-/** Bytes of a record besides its key, value and headers. */
 const RECORD_OVERHEAD_BYTES = 100;
 
 const sizeOf = ({ key, value }: TransactionRecord) => (key?.length ?? 0) + (value?.length ?? 0) + RECORD_OVERHEAD_BYTES;
@@ -80,9 +79,8 @@ async function openTransaction(producer: Producer, records: readonly Transaction
  * @throws Error when the brokers do not answer
  */
 export async function openAtomicPublisher(options: AtomicPublisherOptions): Promise<AtomicPublisher> {
-  // Most processes open no publisher.
   const { Kafka, logLevel } = await import('kafkajs');
-  await Promise.all([import('../consumer/kafkajs-overrides.ts'), import('../kafkajs-clock.ts')]);
+  await import('../consumer/kafkajs-overrides.ts');
   const kafka = new Kafka({
     clientId: options.name,
     brokers: [...options.brokers],

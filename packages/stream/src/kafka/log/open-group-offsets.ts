@@ -15,7 +15,6 @@ import { NO_EPOCH, NO_REPLICA, ONE_BATCH_BYTES, READ_UNCOMMITTED } from '../prot
 import { connect, connectToLeader, type LogReaderOptions, openAdmin } from './open-admin.ts';
 import { openLogReader, sendFetch } from './open-log-reader.ts';
 
-/** Generation id of a commit from outside the group. */
 const NO_GENERATION = -1;
 const KEY_TYPE_GROUP = 0;
 /** Ten seconds in all: more than a newly elected leader needs. */
@@ -83,7 +82,6 @@ async function readEpochEnd(admin: Admin, { topic, partition }: PartitionName, l
   return end < 0 ? null : end;
 }
 
-/** Commits for a group without members, from outside the group. */
 async function commitFromOutside(admin: Admin, group: string, { topic, partition, offset, metadata }: Commit) {
   const [coordinator] = await admin.findCoordinator({ keyType: KEY_TYPE_GROUP, keys: [group] });
   if (coordinator === undefined) throw new Error(`No broker stores the offsets of group ${group}.`);

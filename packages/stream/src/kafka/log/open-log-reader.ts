@@ -1,4 +1,3 @@
-/** Reads ranges of the log without a group, from Kafka brokers. */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { LogBounds, LogReader, LogSection } from '../../log.ts';
 import type { StreamRecord } from '../../ports.ts';
@@ -67,7 +66,6 @@ class Reader {
     }
   }
 
-  /** Fetches from the leader, and retries until it answers. */
   async #fetch(range: LogSection) {
     for (let attempt = 1; ; attempt++) {
       try {
@@ -154,7 +152,6 @@ export function batchCalls<T>(
 }
 
 export interface ReadTopicOptions extends BrokerTarget {
-  /** Name on the broker. */
   topic: string;
 }
 
@@ -180,7 +177,6 @@ const BOUNDS_ATTEMPTS = 11;
 const BOUNDS_ATTEMPT_WAIT_MS = 200;
 
 type Metadata = Awaited<ReturnType<Admin['metadata']>>;
-/** By topic and partition. */
 type Offsets = Map<string, number>;
 
 /** Whether a retry cannot help. One fault of the client may have several below it. */

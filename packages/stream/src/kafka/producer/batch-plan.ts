@@ -10,9 +10,7 @@ export interface Shipment {
   readonly dueAt: number;
   /** No attempt begins after this time of the same clock; infinite for most. */
   readonly attemptsUntil: number;
-  /** Records before this one are in a batch already. */
   taken: number;
-  /** Number of records that are neither acknowledged nor failed. */
   open: number;
   fault: Error | null;
   /** Null after the call. */
@@ -84,19 +82,16 @@ export function takeBatches(
   return plan.batches;
 }
 
-/** Whether no attempt for a shipment may begin. */
 function isOver({ attemptsUntil }: Shipment): boolean {
   return attemptsUntil !== Number.POSITIVE_INFINITY && attemptsUntil <= performance.now();
 }
 
-/** The earliest time of its records. */
 export function attemptsUntilOf({ owners }: Batch): number {
   let until = Number.POSITIVE_INFINITY;
   for (const { shipment } of owners) until = Math.min(until, shipment.attemptsUntil);
   return until;
 }
 
-/** Collects the batches of one request. */
 class RequestPlan {
   readonly batches: Batch[] = [];
   readonly #topics = new Map<string, Batch[]>();

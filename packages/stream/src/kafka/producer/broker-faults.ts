@@ -49,15 +49,14 @@ const REFUSED = new Set([17, 21, 29, 31, 32, 35, 42, 43, 44, 76, 87]);
  * @param base from the response; negative numbers mean unknown
  */
 export function toVerdict(code: number, base: { offset: number; loggedAtMs: number } | null = null): Verdict {
-  if (code === NO_ERROR) return { kind: 'stored', base: base === null || base.offset < 0 ? null : toBase(base) };
+  if (code === NO_ERROR) {
+    const loggedAtMs = base === null || base.loggedAtMs < 0 ? null : base.loggedAtMs;
+    return { kind: 'stored', base: base === null || base.offset < 0 ? null : { offset: base.offset, loggedAtMs } };
+  }
   const name = protocolErrorsCodesById[code] ?? `ERROR_${code}`;
   if (TOO_LARGE.has(code)) return { kind: 'tooLarge', code: name };
   if (IDENTITY.has(code)) return { kind: 'identity', code: name };
   if (REFUSED.has(code)) return { kind: 'refused', code: name };
   // Retried until the delivery time-out: an unknown code may be temporary.
   return { kind: 'retry', ambiguous: true, code: name };
-}
-
-function toBase({ offset, loggedAtMs }: { offset: number; loggedAtMs: number }): BatchBase {
-  return { offset, loggedAtMs: loggedAtMs < 0 ? null : loggedAtMs };
 }

@@ -30,7 +30,6 @@ const HANGING_MS = 2_000;
 /** A probe is sent after this time without an acknowledgement. */
 const PROVEN_MS = 5_000;
 const EXPIRY_CHECK_MS = 250;
-/** A broker may not know a new topic yet. */
 const TOPIC_ATTEMPTS = 5;
 const TOPIC_WAIT_MS = 200;
 
@@ -45,14 +44,9 @@ export interface ProducerOptions extends BrokerTarget {
   logger?: Logger;
 }
 
-interface DeliveryOptions {
-  readonly onStored?: Shipment['onStored'];
-  readonly attemptsMaxMs?: number | undefined;
-}
-
 /** Opens an idempotent producer with acks=all and one send in flight. Resolves while no broker answers; see `ready`. */
 export async function openProducer(options: ProducerOptions): Promise<Producer> {
-  return new KafkaProducer(options, openKafkaWire(options));
+  return new KafkaProducer(options, new KafkaWire(options));
 }
 
 class KafkaProducer implements Producer {
@@ -63,7 +57,6 @@ class KafkaProducer implements Producer {
   readonly #topics: Set<string>;
   /** Topics to request before the next send, and how often the cluster did not know them. */
   readonly #missing = new Map<string, number>();
-  /** Set while shipments are open. */
   #expiry: NodeJS.Timeout | null = null;
   /** In order of arrival. Some records of the first one may be in flight. */
   #queue: Shipment[] = [];
@@ -101,7 +94,7 @@ class KafkaProducer implements Producer {
   #accept(
     records: readonly PublishedRecord[],
     done: NonNullable<Shipment['done']>,
-    { onStored, attemptsMaxMs = Number.POSITIVE_INFINITY }: DeliveryOptions = {},
+    { onStored, attemptsMaxMs = Number.POSITIVE_INFINITY }: Pick<Shipment, 'onStored'> & SendForOffsetOptions = {},
   ) {
     if (this.#closing) return void queueMicrotask(() => done(new ProduceFault('CLOSED', 'the producer is closing')));
     if (records.length === 0) return void queueMicrotask(() => done(null));
@@ -136,7 +129,6 @@ class KafkaProducer implements Producer {
     setImmediate(() => void this.#run());
   }
 
-  /** Sends until the queue is empty. */
   async #run() {
     while (this.#queue.length > 0) {
       this.#runningSince = performance.now();
@@ -213,10 +205,7 @@ class KafkaProducer implements Producer {
     this.#expiry = null;
   }
 
-  /**
-   * False while a send hangs. True after a recent acknowledgement, else when the leaders of all partitions return offsets,
-   * which a broker that does not lead yet refuses.
-   */
+  /** False while a send hangs. True after a recent acknowledgement, else when all leaders return offsets. */
   async ready(): Promise<boolean> {
     const now = performance.now();
     if (this.#closing || (this.#running && now - this.#runningSince > HANGING_MS)) return false;
@@ -250,12 +239,6 @@ const NO_LEADER = -1;
 
 type ProduceResponse = ReturnType<typeof produceV9.parseResponse>;
 
-interface KafkaWire extends Wire {
-  /** Requests the log ends of these topics. Rejects unless all leaders return them. */
-  probe(topics: readonly string[]): Promise<void>;
-  close(): Promise<void>;
-}
-
 function toVerdicts(batches: readonly EncodedBatch[], response: ProduceResponse): Verdict[] {
   const verdicts = new Map<string, Verdict>();
   for (const topic of response.responses)
@@ -270,14 +253,16 @@ function toVerdicts(batches: readonly EncodedBatch[], response: ProduceResponse)
 }
 
 /** Metadata of the cluster, and connections to its brokers. */
-class Cluster {
-  readonly client: Base;
-  brokers = new Map<number, { host: string; port: number }>();
+class KafkaWire implements Wire {
+  readonly #client: Base;
+  readonly #onLogTime: ProducerOptions['onLogTime'];
+  #brokers = new Map<number, { host: string; port: number }>();
   /** By topic and partition. Unchanged when a refresh fails. */
-  readonly leaders = new Map<string, number[]>();
+  readonly #leaders = new Map<string, number[]>();
 
   constructor(options: ProducerOptions) {
-    this.client = new Base({
+    this.#onLogTime = options.onLogTime;
+    this.#client = new Base({
       clientId: options.clientId,
       bootstrapBrokers: [...options.brokers],
       ...toPlatformaticSecurity(options),
@@ -287,107 +272,102 @@ class Cluster {
       retries: 1,
       retryDelay: 100,
     });
-    guardConnections(this.client, options.onFault);
+    guardConnections(this.#client, options.onFault);
   }
 
-  async connect(node: number): Promise<Connection> {
-    const broker = this.brokers.get(node);
+  partitionCount(topic: string): number {
+    return this.#leaders.get(topic)?.length ?? 0;
+  }
+
+  leaderOf(topic: string, partition: number): number {
+    return this.#leaders.get(topic)?.[partition] ?? NO_LEADER;
+  }
+
+  /** One request per topic, because an unknown topic or one without a leader fails a whole request. */
+  async refresh(topics: Iterable<string>): Promise<string[]> {
+    const absent: string[] = [];
+    for (const topic of [...topics])
+      await this.#refreshTopic(topic).catch((fault: Error) => {
+        // The client also throws a `UserError` when only one side uses TLS.
+        if (fault instanceof UserError && !explainConnection('Kafka', fault).isRefusal) absent.push(topic);
+      });
+    return absent;
+  }
+
+  async newProducerId() {
+    if (this.#brokers.size === 0) await this.#refreshBrokers();
+    const nodes = [...this.#brokers.keys()];
+    const node = nodes[Math.floor(Math.random() * nodes.length)]!;
+    return await initProducerIdV4.api.async(await this.#connect(node), null, 0, -1n, -1);
+  }
+
+  async produce(node: number, batches: readonly EncodedBatch[]): Promise<Verdict[]> {
+    const verdicts = await this.#produceTo(node, batches);
+    for (const verdict of verdicts)
+      if (verdict.kind === 'stored' && verdict.base?.loggedAtMs != null) this.#onLogTime?.(verdict.base.loggedAtMs);
+    return verdicts;
+  }
+
+  /** Requests the log ends of these topics. Rejects unless all leaders return them. */
+  async probe(topics: readonly string[]): Promise<void> {
+    for (const topic of topics) await this.#refreshTopic(topic);
+    if (topics.length === 0) await this.#refreshBrokers();
+    const all = topics.flatMap((topic) =>
+      (this.#leaders.get(topic) ?? []).map((leader, partition) => ({ leader, topic, partition })),
+    );
+    await Promise.all([...groupByLeader(all)].map(([node, byTopic]) => this.#requestEnds(node, byTopic)));
+  }
+
+  close(): Promise<void> {
+    return this.#client.close();
+  }
+
+  async #connect(node: number): Promise<Connection> {
+    const broker = this.#brokers.get(node);
     if (broker === undefined) throw new Error(`Broker ${node} is not in the metadata.`);
-    return await connect(this.client, broker);
+    return await connect(this.#client, broker);
   }
 
-  async refreshBrokers() {
-    this.brokers = (await this.client.metadata({ topics: [], forceUpdate: true })).brokers;
+  async #refreshBrokers() {
+    this.#brokers = (await this.#client.metadata({ topics: [], forceUpdate: true })).brokers;
   }
 
-  async refreshTopic(topic: string) {
-    const { brokers, topics } = await this.client.metadata({ topics: [topic], forceUpdate: true });
-    this.brokers = brokers;
+  async #refreshTopic(topic: string) {
+    const { brokers, topics } = await this.#client.metadata({ topics: [topic], forceUpdate: true });
+    this.#brokers = brokers;
     const leaders = topics.get(topic)?.partitions.map(({ leader }) => (brokers.has(leader) ? leader : NO_LEADER));
-    if (leaders !== undefined) this.leaders.set(topic, leaders);
+    if (leaders !== undefined) this.#leaders.set(topic, leaders);
   }
-}
 
-/** One request per topic, because an unknown topic or one without a leader fails a whole request. */
-async function refreshTopics(cluster: Cluster, topics: readonly string[]): Promise<string[]> {
-  const absent: string[] = [];
-  for (const topic of topics)
-    await cluster.refreshTopic(topic).catch((fault: Error) => {
-      // The client also throws a `UserError` when only one side uses TLS.
-      if (fault instanceof UserError && !explainConnection('Kafka', fault).isRefusal) absent.push(topic);
+  async #produceTo(node: number, batches: readonly EncodedBatch[]): Promise<Verdict[]> {
+    const retry = (ambiguous: boolean, code: string): Verdict[] =>
+      batches.map(() => ({ kind: 'retry', ambiguous, code }));
+    const connection = await this.#connect(node).catch(() => null);
+    // Connecting may have taken too long.
+    const now = performance.now();
+    if (connection === null || batches.some(({ attemptsUntil }) => attemptsUntil <= now))
+      return retry(false, 'NO_CONNECTION');
+    return await new Promise((resolve) => {
+      const request = () => toProduceRequest(batches);
+      const settle = (fault: (Error & { response?: ProduceResponse }) | null, response?: ProduceResponse) => {
+        // The client throws for a response with error codes.
+        const given = fault === null ? response : fault.response;
+        resolve(given?.responses === undefined ? retry(true, 'NO_ANSWER') : toVerdicts(batches, given));
+      };
+      connection.send(PRODUCE_KEY, PRODUCE_VERSION, request, produceV9.parseResponse, true, true, settle);
     });
-  return absent;
-}
-
-async function initProducer(cluster: Cluster) {
-  if (cluster.brokers.size === 0) await cluster.refreshBrokers();
-  const nodes = [...cluster.brokers.keys()];
-  const node = nodes[Math.floor(Math.random() * nodes.length)]!;
-  const response = await initProducerIdV4.api.async(await cluster.connect(node), null, 0, -1n, -1);
-  return { producerId: response.producerId, producerEpoch: response.producerEpoch };
-}
-
-async function produceTo(cluster: Cluster, node: number, batches: readonly EncodedBatch[]): Promise<Verdict[]> {
-  const retry = (ambiguous: boolean, code: string): Verdict[] =>
-    batches.map(() => ({ kind: 'retry', ambiguous, code }));
-  let connection: Connection;
-  try {
-    connection = await cluster.connect(node);
-  } catch {
-    return retry(false, 'NO_CONNECTION');
   }
-  // Connecting may have taken too long.
-  const now = performance.now();
-  if (batches.some(({ attemptsUntil }) => attemptsUntil <= now)) return retry(false, 'NO_CONNECTION');
-  return await new Promise((resolve) => {
-    const request = () => toProduceRequest(batches);
-    const settle = (fault: (Error & { response?: ProduceResponse }) | null, response?: ProduceResponse) => {
-      // The client throws for a response with error codes.
-      const given = fault === null ? response : fault.response;
-      resolve(given?.responses === undefined ? retry(true, 'NO_ANSWER') : toVerdicts(batches, given));
-    };
-    connection.send(PRODUCE_KEY, PRODUCE_VERSION, request, produceV9.parseResponse, true, true, settle);
-  });
-}
 
-async function requestEnds(cluster: Cluster, node: number, topics: Map<string, number[]>) {
-  const requests = [...topics].map(([name, partitions]) => ({
-    name,
-    partitions: partitions.map((at) => ({ partitionIndex: at, currentLeaderEpoch: NO_EPOCH, timestamp: LATEST })),
-  }));
-  await listOffsetsV7.api.async(await cluster.connect(node), NO_LEADER, 0, requests);
-}
-
-async function probeLeaders(cluster: Cluster, topics: readonly string[]) {
-  for (const topic of topics) await cluster.refreshTopic(topic);
-  if (topics.length === 0) await cluster.refreshBrokers();
-  const all = topics.flatMap((topic) =>
-    (cluster.leaders.get(topic) ?? []).map((leader, partition) => ({ leader, topic, partition })),
-  );
-  await Promise.all([...groupByLeader(all)].map(([node, byTopic]) => requestEnds(cluster, node, byTopic)));
-}
-
-function openKafkaWire(options: ProducerOptions): KafkaWire {
-  const cluster = new Cluster(options);
-  const { onLogTime } = options;
-  return {
-    partitionCount: (topic) => cluster.leaders.get(topic)?.length ?? 0,
-    leaderOf: (topic, partition) => cluster.leaders.get(topic)?.[partition] ?? NO_LEADER,
-    refresh: (topics) => refreshTopics(cluster, [...topics]),
-    newProducerId: () => initProducer(cluster),
-    produce: async (node, batches) => {
-      const verdicts = await produceTo(cluster, node, batches);
-      for (const verdict of verdicts)
-        if (verdict.kind === 'stored' && verdict.base?.loggedAtMs != null) onLogTime?.(verdict.base.loggedAtMs);
-      return verdicts;
-    },
-    probe: (topics) => probeLeaders(cluster, topics),
-    close: () => cluster.client.close(),
-  };
+  async #requestEnds(node: number, topics: Map<string, number[]>) {
+    const requests = [...topics].map(([name, partitions]) => ({
+      name,
+      partitions: partitions.map((at) => ({ partitionIndex: at, currentLeaderEpoch: NO_EPOCH, timestamp: LATEST })),
+    }));
+    await listOffsetsV7.api.async(await this.#connect(node), NO_LEADER, 0, requests);
+  }
 }
 
 const ACKS_ALL = -1;
-/** Shorter than the time-out of a request. */
 const REPLICATION_TIMEOUT_MS = 4_000;
 
 /**

@@ -3,7 +3,6 @@ import type { PublishedRecord } from '../../ports.ts';
 import { crc32c } from '../broker-client.ts';
 import { BATCH_HEAD as AT, BATCH_MAGIC } from '../protocol.ts';
 
-/** Bytes of a record batch (format 2) before its first record. */
 export const BATCH_HEAD_BYTES: number = AT.records;
 /** Most framing bytes of a record: six varints of up to five bytes, and the attributes. */
 const RECORD_FRAME_BYTES_MAX = 31;
@@ -22,13 +21,6 @@ export interface BatchIdentity {
 
 type Headers = PublishedRecord['headers'];
 
-/** An upper bound for the bytes of a record inside a batch. */
-export function recordBytesMax(record: PublishedRecord): number {
-  return (
-    RECORD_FRAME_BYTES_MAX + (record.key?.length ?? 0) + (record.value?.length ?? 0) + headersBytesMax(record.headers)
-  );
-}
-
 function headersBytesMax(headers: Headers): number {
   let bytes = 0;
   for (const name in headers) {
@@ -38,7 +30,7 @@ function headersBytesMax(headers: Headers): number {
   return bytes;
 }
 
-/** `recordBytesMax` with a cache: consecutive records usually share their headers. */
+/** Upper bounds for the bytes of records inside a batch. With a cache: consecutive records usually share their headers. */
 export class RecordSizes {
   #headers: Headers;
   #headersBytesMax = 0;
@@ -65,7 +57,6 @@ function varintBytes(n: number): number {
   return n < 134_217_728 ? 4 : 5;
 }
 
-/** Writes the zigzag varint of a non-negative number below 2^30. */
 function writeVarint(target: Buffer, at: number, n: number): number {
   let rest = n * 2;
   let offset = at;
@@ -77,7 +68,6 @@ function writeVarint(target: Buffer, at: number, n: number): number {
   return offset;
 }
 
-/** Zigzag varint of -1: the length of null. */
 const VARINT_MINUS_ONE = 1;
 
 function encodeHeaders(headers: Headers): Buffer {
@@ -139,7 +129,7 @@ class RecordWriter {
 
 /**
  * Writes one uncompressed record batch, except for the fields that `stampBatch` sets.
- * @param target must have space after `at` for `BATCH_HEAD_BYTES` and `recordBytesMax` of every record
+ * @param target must have space after `at` for `BATCH_HEAD_BYTES` and `bytesMaxOf` every record
  * @returns the end of the batch
  */
 export function encodeBatch(target: Buffer, at: number, records: readonly PublishedRecord[]): number {

@@ -149,7 +149,7 @@ it('the sender neither loses nor doubles an acknowledged record, whatever is ref
       expect(outcome.acknowledged.length + outcome.failed.length).toBe(plan.sends.flat().reduce((a, b) => a + b, 0));
     },
   );
-  await fc.assert(property, { numRuns: runsOf({ quick: 300, all: 1_000 }) });
+  await fc.assert(property, { numRuns: runsOf({ quick: 150, all: 1_000 }) });
 });
 
 it('the sender returns the offset of each lone record, also when only a repetition was answered', async () => {

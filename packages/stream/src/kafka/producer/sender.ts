@@ -1,9 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { attemptsUntilOf, type Batch, type Shipment } from './batch-plan.ts';
 import { type BatchBase, ProduceFault, type Verdict } from './broker-faults.ts';
-import { encodeBatch, stampBatch } from './record-batch.ts';
+import { type BatchIdentity, encodeBatch, stampBatch } from './record-batch.ts';
 
-/** Encoded records of one partition, ready to send. */
 export interface EncodedBatch {
   readonly topic: string;
   readonly partition: number;
@@ -15,35 +14,27 @@ export interface EncodedBatch {
 
 /** The cluster as the sender sees it. Tests simulate one that loses responses. */
 export interface Wire {
-  /** 0 when the topic is not known yet. */
   partitionCount(topic: string): number;
-  /** Id of the leader, or -1. */
   leaderOf(topic: string, partition: number): number;
   /** Refreshes the metadata of topics. @returns the topics that do not exist */
   refresh(topics: Iterable<string>): Promise<string[]>;
   /** An unused producer id with its first epoch. */
-  newProducerId(): Promise<{ producerId: bigint; producerEpoch: number }>;
+  newProducerId(): Promise<Identity>;
   /** Sends batches to their leader. Never rejects: returns one verdict for each, `retry` without a response. */
   produce(node: number, batches: readonly EncodedBatch[]): Promise<Verdict[]>;
 }
 
-/** Waits between attempts of one send. */
 const RETRY_WAIT_MIN_MS = 50;
 const RETRY_WAIT_MAX_MS = 1_000;
 /** Sequence numbers wrap around, as in brokers. */
 const SEQUENCE_END = 2 ** 31;
-/** The last epoch of a producer id. */
 const EPOCH_LAST = 32_766;
 /** How often a batch may get a new producer id before it fails. */
 const IDENTITY_CHANGES_MAX = 3;
 const ARENA_BYTES_MIN = 256 * 1024;
 
-interface Identity {
-  producerId: bigint;
-  producerEpoch: number;
-}
+type Identity = Omit<BatchIdentity, 'sequence'>;
 
-/** A batch that is being sent. */
 interface Flight {
   readonly batch: Batch;
   readonly bytes: Buffer;
@@ -184,7 +175,6 @@ export class Sender {
     return byNode;
   }
 
-  /** @returns whether the flight made progress */
   #apply(flights: Flight[], flight: Flight, verdict: Verdict): boolean {
     if (verdict.kind === 'retry') {
       flight.ambiguous ||= verdict.ambiguous;

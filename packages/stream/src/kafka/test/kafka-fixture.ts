@@ -3,8 +3,10 @@ import { Admin, type Connection, kGetConnection, offsetCommitV8 } from '@platfor
 import { patchKafkaTimer } from '@playline/infra/kafka';
 import { testStores, until } from '@playline/testkit';
 import { Kafka, type Admin as KafkajsAdmin, logLevel } from 'kafkajs';
+import { afterAll } from 'vitest';
 import type { StreamRecord } from '../../ports.ts';
 import { readTopic } from '../log/open-log-reader.ts';
+import { openProducer } from '../producer/open-producer.ts';
 
 process.env.KAFKAJS_NO_PARTITIONER_WARNING = '1';
 
@@ -112,4 +114,15 @@ export async function openKafkaFixture(): Promise<KafkaFixture> {
       await admin.disconnect();
     },
   };
+}
+
+/** A fixture with a producer for all tests of a file. */
+export async function useKafka() {
+  const fixture = await openKafkaFixture();
+  const producer = await openProducer({ brokers: fixture.brokers, clientId: 'test' });
+  afterAll(async () => {
+    await producer.close();
+    await fixture.close();
+  });
+  return { fixture, producer };
 }

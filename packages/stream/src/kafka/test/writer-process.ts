@@ -4,20 +4,18 @@
  * once it is a member of its group.
  */
 import { setTimeout as delay } from 'node:timers/promises';
+import { type ClickHouseAccount, sendStatement } from '@playline/stores';
 import type { BlockBuilder, BlockName } from '../../ports.ts';
 import { RetryableFault } from '../../ports.ts';
-import { NO_INTENTS } from '../../test/no-intents.ts';
 import { openBlockConsumer } from '../index.ts';
 import { openProducer } from '../producer/open-producer.ts';
-import { type ClickHouseAddress, queryClickHouse } from './clickhouse-table.ts';
 
 export interface WriterProcessSettings {
   brokers: string[];
   topic: string;
   groupId: string;
   table: string;
-  clickhouse: ClickHouseAddress;
-  withoutIntents: boolean;
+  clickhouse: Omit<ClickHouseAccount, 'database'>;
   sessionTimeoutMs: number;
 }
 
@@ -43,13 +41,14 @@ function openBlock(): BlockBuilder {
     async write({ topic, partition, start, end }: BlockName) {
       const token = `${topic}|${partition}|${start}|${end - 1}`;
       await jitter();
-      const insert = queryClickHouse(settings.clickhouse, `INSERT INTO ${settings.table} FORMAT TSV`, {
-        settings: { async_insert: '0', insert_deduplicate: '1', insert_deduplication_token: token },
-        body: lines,
-      });
-      await insert.catch((fault: Error) => {
-        throw new RetryableFault(fault.message);
-      });
+      const query = `INSERT INTO ${settings.table} FORMAT TSV`;
+      const once = { async_insert: '0', insert_deduplicate: '1', insert_deduplication_token: token };
+      const request = { body: lines, settings: { query, ...once }, deadlineMs: 60_000 };
+      await sendStatement({ ...settings.clickhouse, database: 'default' }, request)
+        .then((response) => response.text())
+        .catch((fault: Error) => {
+          throw new RetryableFault(fault.message);
+        });
       await jitter();
     },
     release() {},
@@ -66,7 +65,6 @@ const consumer = await openBlockConsumer({
   limits: { rowsMax: 100 + Math.floor(Math.random() * 300), bytesMax: 1_000_000, ageMaxMs: 100 + Math.random() * 200 },
   deadLetters,
   sessionTimeoutMs: settings.sessionTimeoutMs,
-  ...(settings.withoutIntents && { intents: NO_INTENTS }),
 });
 const announce = setInterval(() => {
   if (!consumer.ready()) return;

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { codePoint } from './code-point.ts';
+import { codePoint } from './messages.ts';
 
 it('codePoint generates and shrinks single code points, and no surrogates', () => {
   fc.assert(

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect, it } from 'vitest';
-import { answerWithin, pause, pauseOrThrow, waitAtMost } from './waits.ts';
+import { answerWithin, pause, pauseOrThrow, waitAtMost } from './store-fetch.ts';
 
 const never = new Promise<string>(() => {});
 
