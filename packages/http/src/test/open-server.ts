@@ -4,12 +4,15 @@ import { ERRORS, type ErrorCode, PublicError } from '@playline/errors';
 import { expect, onTestFinished } from 'vitest';
 import { createHttpApp, type HttpAppOptions } from '../app.ts';
 import { planJsonBody, readBody } from '../read-body.ts';
-import { openHttpServer } from '../server.ts';
+import { type HttpServerOptions, openHttpServer } from '../server.ts';
 
 export const LIMIT = 1024 * 1024;
 
 /** Serves an app on a free port until the end of the test. */
-export async function serve(options: Partial<HttpAppOptions>, limits: { headersMaxMs?: number | undefined } = {}) {
+export async function serve(
+  options: Partial<HttpAppOptions>,
+  limits: Pick<HttpServerOptions, 'headersMaxMs' | 'connectionsMax'> = {},
+) {
   const app = createHttpApp({ link: (code) => code, routes: [], ...options });
   const server = await openHttpServer({ app, host: '127.0.0.1', port: 0, ...limits });
   onTestFinished(server.close);
