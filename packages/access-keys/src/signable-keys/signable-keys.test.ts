@@ -1,4 +1,8 @@
+import { spawn } from 'node:child_process';
 import { generateKeyPairSync } from 'node:crypto';
+import { EventEmitter } from 'node:events';
+import { PassThrough } from 'node:stream';
+import { text } from 'node:stream/consumers';
 import { CompactEncrypt, compactDecrypt } from 'jose';
 import {
   encodeFunctionData,
@@ -11,12 +15,12 @@ import {
   toHex,
 } from 'viem';
 import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts';
-import { describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { createRecordStore } from '../records/record-store.ts';
 import { createSigner, parseSignerKeys, resealSignableKey, SealRefused } from '../signer/index.ts';
 import { createMemoryRecordLog, createMemoryRecords } from '../test/memory-records.ts';
-import { makeSealedPair } from './make-pair.ts';
-import { parseSealHeader, parseSignerPublicKey } from './seal.ts';
+import { makeSealedPair, type PairRequest } from './make-pair.ts';
+import { parseSealHeader, parseSignerPublicKey, SEAL_ALGORITHMS } from './seal.ts';
 import {
   CONTRACT_ROLES,
   createSignableKey,
@@ -47,13 +51,53 @@ const CALL = {
 };
 const production = { projectId: 'p', environmentId: 'p-production' };
 
-async function setUp() {
+vi.mock('node:child_process', { spy: true });
+
+/** Child processes that make no keys and end after `released`. */
+function useFakeProcesses(released: Promise<void> = Promise.resolve()) {
+  const running = { now: 0, most: 0 };
+  const make = async (child: EventEmitter, { stdin, stdout, stderr }: Record<string, PassThrough>) => {
+    running.most = Math.max(running.most, ++running.now);
+    const { signerKey, environmentId } = JSON.parse(await text(stdin!)) as PairRequest;
+    await released;
+    const address = privateKeyToAddress(generatePrivateKey()).toLowerCase();
+    const header = { ...SEAL_ALGORITHMS, kid: signerKey.kid, environmentId, address };
+    stdout!.end(
+      JSON.stringify({ address, sealed: `${Buffer.from(JSON.stringify(header)).toString('base64url')}....` }),
+    );
+    stderr!.end();
+    running.now--;
+    child.emit('close', 0);
+  };
+  const start = () => {
+    const streams = { stdin: new PassThrough(), stdout: new PassThrough(), stderr: new PassThrough() };
+    const child = Object.assign(new EventEmitter(), streams);
+    void make(child, streams);
+    return child as unknown as ReturnType<typeof spawn>;
+  };
+  vi.mocked(spawn).mockImplementation(start);
+  onTestFinished(() => void vi.mocked(spawn).mockReset());
+  return running;
+}
+
+const signerKeys = makeSignerKeys();
+let made: SignableKeyRecord;
+const createStore = () => {
   const [view, log] = [createMemoryRecords(SIGNABLE_KEYS), createMemoryRecordLog<SignableKeyRecord>()];
-  const store = createRecordStore({ view, log }, { changedBy: 'ada', requestId: 'r-1' });
-  const signerKeys = makeSignerKeys();
+  return { log, store: createRecordStore({ view, log }, { changedBy: 'ada', requestId: 'r-1' }) };
+};
+// Once, because each takes a process.
+beforeAll(async () => {
+  const { log, store } = createStore();
+  made = await createSignableKey({ store, signerKey: signerKeys.signerKey }, { ...production, name: 'Minter' });
+  expect(log.appended).toEqual([made]);
+});
+
+async function setUp() {
+  const { log, store } = createStore();
+  const record = (await store.change(() => made))!;
   const context = { store, signerKey: signerKeys.signerKey };
-  const record = await createSignableKey(context, { ...production, name: 'Minter' });
-  return { log, store, context, record, ...signerKeys, signer: createSigner({ privateKeys: [signerKeys.key] }) };
+  return { log, context, store, record, ...signerKeys, signer: createSigner({ privateKeys: [signerKeys.key] }) };
 }
 
 /** Seals any bytes, as anybody with the public key can. */
@@ -64,10 +108,9 @@ function seal(bytes: Uint8Array, { kid, ...publicKey }: ReturnType<typeof parseS
 
 describe('a signable key', () => {
   it('is an address with a sealed text that only the signer opens', async () => {
-    const { record, signerKey, key, log } = await setUp();
+    const { record, signerKey, key } = await setUp();
     expect(record).toMatchObject({ ...production, name: 'Minter', state: 'live', revision: 1, changedBy: 'ada' });
     expect(record.address).toMatch(/^0x[0-9a-f]{40}$/);
-    expect(log.appended).toEqual([record]);
     const { environmentId } = production;
     expect(parseSealHeader(record.sealed)).toEqual({ kid: signerKey.kid, environmentId, address: record.address });
     const { plaintext } = await compactDecrypt(record.sealed, key.privateKey);
@@ -85,14 +128,19 @@ describe('a signable key', () => {
 
   it('is created two at a time with eight waiting, and further callers are refused', async () => {
     const { context, log } = await setUp();
+    const released = Promise.withResolvers<void>();
+    const running = useFakeProcesses(released.promise);
     const make = (at: number) => createSignableKey(context, { ...production, name: `Key ${at}` });
-    const all = await Promise.allSettled(Array.from({ length: 12 }, (_, at) => make(at)));
-    const refused = all.filter((each) => each.status === 'rejected').map(({ reason }) => reason);
+    const making = Promise.allSettled(Array.from({ length: 12 }, (_, at) => make(at)));
+    await vi.waitFor(() => expect(running.now).toBe(2));
+    released.resolve();
+    const refused = (await making).filter((each) => each.status === 'rejected').map(({ reason }) => reason);
     expect(refused).toHaveLength(2);
     for (const reason of refused) expect(reason).toMatchObject({ code: 'TOO_MANY_REQUESTS_ERROR', retryAfterS: 3 });
+    expect(running.most).toBe(2);
     expect(log.appended).toHaveLength(11);
     expect(await make(12)).toMatchObject({ name: 'Key 12' });
-  }, 120_000);
+  });
 
   it('signs a transaction, always the same bytes, from which address, call and hash are recovered', async () => {
     const { record, signer } = await setUp();
@@ -115,6 +163,7 @@ describe('a signable key', () => {
 
   it('has a name that no other key of its environment has', async () => {
     const { context } = await setUp();
+    useFakeProcesses();
     const again = createSignableKey(context, { ...production, name: ' Minter' });
     await expect(again).rejects.toMatchObject({ code: 'CONFLICT_ERROR' });
     const other = { projectId: 'p', environmentId: 'p-development', name: 'Minter' };
