@@ -82,9 +82,6 @@ export const WORLDS = {
     ],
   },
   // The last consent was accepted before the cut-off, but its gateway is late.
-  'consents are given': {
-    sent: [consent(1, 's'), hold(0), request(0), consent(2, 's'), consent(1, 's')],
-    wishes: ONE,
-  },
+  'consents are given': { sent: [consent(1, 's'), hold(0), request(0), consent(2, 's'), consent(1, 's')], wishes: ONE },
 } satisfies Record<string, World>;
 export type WorldName = keyof typeof WORLDS;

@@ -45,9 +45,7 @@ export function createEraserMetrics(metrics: Metrics, waiting: WaitingSource) {
   metrics.collectedGauge(
     'playline_eraser_deferred_requests',
     'Erasures that cannot be resolved and are retried alone',
-    {
-      collect: (gauge) => gauge.set(aside.size),
-    },
+    { collect: (gauge) => gauge.set(aside.size) },
   );
   return {
     /** Ids of requests that cannot be resolved. */

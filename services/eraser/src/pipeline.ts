@@ -93,11 +93,7 @@ export async function openEraser(parts: EraserParts): Promise<Eraser> {
     },
   });
   return {
-    ready: {
-      consumer: () => consumer.ready(),
-      people: () => people.ready(),
-      broker: () => parts.producer.ready(),
-    },
+    ready: { consumer: () => consumer.ready(), people: () => people.ready(), broker: () => parts.producer.ready() },
     blockers: () => Object.fromEntries(consumer.blockers()),
     async close() {
       await Promise.all(Object.values(workers).map((each) => each.close()));

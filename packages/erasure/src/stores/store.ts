@@ -205,10 +205,7 @@ export const SYSTEM_STORES: readonly ErasureStore[] = [
   inMemory('query_cache', 'results, for a minute, of queries that request it'),
   inMemory('asynchronous_inserts', 'queued inserts, which Playline does not use'),
   inMemory('distributed_ddl_queue', 'statements that create and alter tables'),
-  {
-    name: 'mutations',
-    clearing: { by: 'kept', reason: 'the last hundred mutations of a table, which name batches' },
-  },
+  { name: 'mutations', clearing: { by: 'kept', reason: 'the last hundred mutations of a table, which name batches' } },
   withoutPersonalData('projections', 'queries of the schema'),
   withoutPersonalData('dashboards', 'queries that come with ClickHouse'),
 ];

@@ -242,10 +242,7 @@ describe('removeFromDisk', () => {
     await expect(run({ rows: stuck })).rejects.toMatchObject({ code: 'REPLACED' });
     expect(await physicalOf(id)).toBeNull();
     expect(await rows.readBatches()).toEqual([]);
-    const going = {
-      ...rows,
-      countReplaced: async (untilMs: number) => (left-- > 0 ? 7 : rows.countReplaced(untilMs)),
-    };
+    const going = { ...rows, countReplaced: async (untilMs: number) => (left-- > 0 ? 7 : rows.countReplaced(untilMs)) };
     await run({ rows: going, onReplaced: (files) => void waits.push(files) });
     expect(waits.slice(0, 3)).toEqual([7, 7, 7]);
     expect(await physicalOf(id)).toBe(NOW);

@@ -92,10 +92,7 @@ async function scrubBatch({ rows, signal, onSurvivors }: ScrubOptions, batches: 
     if (pass === PASSES_MAX)
       throw new StoreFault(
         `Rows of erased people arrive as fast as they are deleted: ${PASSES_MAX} passes found some`,
-        {
-          kind: 'passing',
-          code: 'SURVIVORS',
-        },
+        { kind: 'passing', code: 'SURVIVORS' },
       );
     const sweep = rows.sweep(batch, signal).catch((fault: unknown) => {
       // A mutation may continue, and needs its targets.

@@ -113,12 +113,7 @@ export function fromDecisionRecord(record: IdentityDecisionRecord): StepDecision
   if (reason === RULING_REASONS.block) return { ...step, link: 'block', outcome, stayed: null };
   if (unlink === null) return { ...step, link, outcome, stayed: null };
   if (outcome !== 'linked') return { ...step, link: 'unlink', outcome, stayed: null };
-  return {
-    ...step,
-    link: 'unlink',
-    outcome: 'unlinked',
-    stayed: { root: unlink.stayedRoot, members: unlink.stayed },
-  };
+  return { ...step, link: 'unlink', outcome: 'unlinked', stayed: { root: unlink.stayedRoot, members: unlink.stayed } };
 }
 
 const REFUSALS: Readonly<Record<string, string>> = {
