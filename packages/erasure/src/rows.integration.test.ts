@@ -33,21 +33,22 @@ describe.each([
   const sweepRest = async () => {
     while ((await harness.rows.findSurvivors(batch)).length > 0) await harness.rows.sweep(batch);
   };
+  interface Arranged {
+    readonly targets: readonly ErasureTarget[];
+    readonly check: (found: FoundRows[]) => Promise<unknown>;
+  }
+  const whenSwept = (targets: Arranged['targets'], check: Arranged['check']): Arranged => ({ targets, check });
   /** A test of the one sweep in which all have their targets, because each sweep changes every table. */
-  const itSweeps = <A extends { readonly targets: readonly ErasureTarget[] }>(
-    title: string,
-    arrange: () => Promise<A>,
-    check: (arranged: A, found: FoundRows[]) => Promise<void>,
-  ) => {
-    let arranged: A;
+  const itSweeps = (title: string, arrange: () => Promise<Arranged>) => {
+    let arranged: Arranged;
     arranging.push(async () => {
       arranged = await arrange();
       return arranged.targets;
     });
-    it(title, () => {
+    it(title, async () => {
       const isOwn = ({ environmentId, key }: FoundRows) =>
         arranged.targets.some((target) => target.environmentId === environmentId || target.key.equals(key));
-      return check(arranged, found.filter(isOwn));
+      await arranged.check(found.filter(isOwn));
     });
   };
 
@@ -60,31 +61,27 @@ describe.each([
     return (await harness.read(table, environmentId, [column])).map(([name]) => name).sort();
   };
 
-  itSweeps(
-    'a sweep deletes the rows of a person from every table, and no other row',
-    async () => {
-      const environmentId = newEnvironment();
-      const { event, link, override, consent } = createRowsOf(environmentId);
-      const [erased, bystander] = [newKey(), newKey()];
-      await add(
-        'events',
-        event({ name: 'erased', identity_key: erased }),
-        event({ name: 'other', identity_key: bystander }),
-      );
-      await add('events', event({ name: 'anonymous' }));
-      for (const side of ['from_key', 'to_key'])
-        await add('events', event({ name: 'alias', identity_key: bystander, [side]: erased }));
-      const elsewhere = newEnvironment();
-      await add('events', createRowsOf(elsewhere).event({ name: 'same key', identity_key: erased }));
-      await add('identity_links', link({ name: 'as a', a_key: erased }), link({ name: 'as b', b_key: erased }));
-      await add('identity_links', link({ name: 'other', a_key: bystander }));
-      await add('identity_overrides', override({ name: 'erased', identity_key: erased }));
-      await add('identity_overrides', override({ name: 'other', identity_key: bystander }));
-      await add('consent_log', consent({ name: 'erased', identity_key: erased }));
-      await add('consent_log', consent({ name: 'other', identity_key: bystander }));
-      return { environmentId, elsewhere, erased, targets: [{ environmentId, key: erased, cutoffMs: T }] };
-    },
-    async ({ environmentId, elsewhere, erased }, found) => {
+  itSweeps('a sweep deletes the rows of a person from every table, and no other row', async () => {
+    const environmentId = newEnvironment();
+    const { event, link, override, consent } = createRowsOf(environmentId);
+    const [erased, bystander] = [newKey(), newKey()];
+    await add(
+      'events',
+      event({ name: 'erased', identity_key: erased }),
+      event({ name: 'other', identity_key: bystander }),
+    );
+    await add('events', event({ name: 'anonymous' }));
+    for (const side of ['from_key', 'to_key'])
+      await add('events', event({ name: 'alias', identity_key: bystander, [side]: erased }));
+    const elsewhere = newEnvironment();
+    await add('events', createRowsOf(elsewhere).event({ name: 'same key', identity_key: erased }));
+    await add('identity_links', link({ name: 'as a', a_key: erased }), link({ name: 'as b', b_key: erased }));
+    await add('identity_links', link({ name: 'other', a_key: bystander }));
+    await add('identity_overrides', override({ name: 'erased', identity_key: erased }));
+    await add('identity_overrides', override({ name: 'other', identity_key: bystander }));
+    await add('consent_log', consent({ name: 'erased', identity_key: erased }));
+    await add('consent_log', consent({ name: 'other', identity_key: bystander }));
+    return whenSwept([{ environmentId, key: erased, cutoffMs: T }], async (found) => {
       expect(found.map(({ table, column, as, rows }) => `${rows} ${as} by ${table}.${column}`).sort()).toEqual([
         '1 own by consent_log.identity_key',
         '1 own by events.from_key',
@@ -100,59 +97,51 @@ describe.each([
       expect(await namesIn('identity_links', environmentId)).toEqual(['other']);
       expect(await namesIn('identity_overrides', environmentId)).toEqual(['other']);
       expect(await namesIn('consent_log', environmentId)).toEqual(['other']);
-    },
-  );
+    });
+  });
 
-  itSweeps(
-    'a sweep deletes rows that happened or were received up to the cut-off',
-    async () => {
-      const environmentId = newEnvironment();
-      const { event } = createRowsOf(environmentId);
-      const key = newKey();
-      const at = (name: string, event_time: number, received_at: number) =>
-        event({ name, identity_key: key, event_time, received_at });
-      await add(
-        'events',
-        at('at T', T, T),
-        at('offline, sent an hour later', BEFORE, T + 3_600_000),
-        at('clock of the client ahead', T + 3_600_000, T),
-        at('returned', AFTER, AFTER),
-      );
-      return { environmentId, targets: [{ environmentId, key, cutoffMs: T }] };
-    },
-    async ({ environmentId }) => expect(await namesIn('events', environmentId)).toEqual(['returned']),
-  );
+  itSweeps('a sweep deletes rows that happened or were received up to the cut-off', async () => {
+    const environmentId = newEnvironment();
+    const { event } = createRowsOf(environmentId);
+    const key = newKey();
+    const at = (name: string, event_time: number, received_at: number) =>
+      event({ name, identity_key: key, event_time, received_at });
+    await add(
+      'events',
+      at('at T', T, T),
+      at('offline, sent an hour later', BEFORE, T + 3_600_000),
+      at('clock of the client ahead', T + 3_600_000, T),
+      at('returned', AFTER, AFTER),
+    );
+    return whenSwept([{ environmentId, key, cutoffMs: T }], async () =>
+      expect(await namesIn('events', environmentId)).toEqual(['returned']),
+    );
+  });
 
-  itSweeps(
-    'each identity of a batch has its own cut-off, and the latest one applies',
-    async () => {
-      const environmentId = newEnvironment();
-      const { event } = createRowsOf(environmentId);
-      const [early, late] = [newKey(), newKey()];
-      const between = { event_time: T + 500, received_at: T + 500 };
-      await add('events', event({ name: 'early', identity_key: early, ...between }));
-      await add('events', event({ name: 'late', identity_key: late, ...between }));
-      // Requested twice: the later cut-off applies.
-      const twice = { environmentId, key: late };
-      const earlier = { environmentId, key: early, cutoffMs: T };
-      return { environmentId, targets: [earlier, { ...twice, cutoffMs: T + 1_000 }, { ...twice, cutoffMs: T }] };
-    },
-    async ({ environmentId }) => expect(await namesIn('events', environmentId)).toEqual(['early']),
-  );
+  itSweeps('each identity of a batch has its own cut-off, and the latest one applies', async () => {
+    const environmentId = newEnvironment();
+    const { event } = createRowsOf(environmentId);
+    const [early, late] = [newKey(), newKey()];
+    const between = { event_time: T + 500, received_at: T + 500 };
+    await add('events', event({ name: 'early', identity_key: early, ...between }));
+    await add('events', event({ name: 'late', identity_key: late, ...between }));
+    // Requested twice: the later cut-off applies.
+    const twice = { environmentId, key: late };
+    const earlier = { environmentId, key: early, cutoffMs: T };
+    return whenSwept([earlier, { ...twice, cutoffMs: T + 1_000 }, { ...twice, cutoffMs: T }], async () =>
+      expect(await namesIn('events', environmentId)).toEqual(['early']),
+    );
+  });
 
-  itSweeps(
-    'a sweep blanks an erased id in rows of other people up to the cut-off',
-    async () => {
-      const environmentId = newEnvironment();
-      const { event, link } = createRowsOf(environmentId);
-      const [device, user] = [newKey(), newKey()];
-      const shared = { identity_key: user, user_key: user, anonymous_key: device, anonymous_id: 'the-device' };
-      await add('events', event({ name: 'before', ...shared }));
-      await add('events', event({ name: 'after', ...shared, event_time: AFTER, received_at: AFTER }));
-      await add('identity_links', link({ name: 'of two others', person_key: device }));
-      return { environmentId, device, user, targets: [{ environmentId, key: device, cutoffMs: T }] };
-    },
-    async ({ environmentId, device, user }, found) => {
+  itSweeps('a sweep blanks an erased id in rows of other people up to the cut-off', async () => {
+    const environmentId = newEnvironment();
+    const { event, link } = createRowsOf(environmentId);
+    const [device, user] = [newKey(), newKey()];
+    const shared = { identity_key: user, user_key: user, anonymous_key: device, anonymous_id: 'the-device' };
+    await add('events', event({ name: 'before', ...shared }));
+    await add('events', event({ name: 'after', ...shared, event_time: AFTER, received_at: AFTER }));
+    await add('identity_links', link({ name: 'of two others', person_key: device }));
+    return whenSwept([{ environmentId, key: device, cutoffMs: T }], async (found) => {
       expect(found.map(({ table, column, as }) => `${as} ${table}.${column}`).sort()).toEqual([
         'carried events.anonymous_key',
         'carried identity_links.person_key',
@@ -168,71 +157,62 @@ describe.each([
         'the-device',
       ]);
       expect(await harness.read('identity_links', environmentId, ['person_key'])).toEqual([[ZERO]]);
-    },
-  );
+    });
+  });
 
-  itSweeps(
-    'a carried id is blanked up to its own cut-off when the owner has an earlier one',
-    async () => {
-      const environmentId = newEnvironment();
-      const [device, user] = [newKey(), newKey()];
-      const both = { identity_key: user, anonymous_key: device, anonymous_id: 'the-device' };
-      const between = { event_time: T + 500, received_at: T + 500 };
-      await add('events', createRowsOf(environmentId).event({ name: 'between', ...both, ...between }));
-      const targets = [
-        { environmentId, key: user, cutoffMs: T },
-        { environmentId, key: device, cutoffMs: T + 1_000 },
-      ];
-      return { environmentId, targets };
-    },
-    async ({ environmentId }) => {
+  itSweeps('a carried id is blanked up to its own cut-off when the owner has an earlier one', async () => {
+    const environmentId = newEnvironment();
+    const [device, user] = [newKey(), newKey()];
+    const both = { identity_key: user, anonymous_key: device, anonymous_id: 'the-device' };
+    const between = { event_time: T + 500, received_at: T + 500 };
+    await add('events', createRowsOf(environmentId).event({ name: 'between', ...both, ...between }));
+    const targets = [
+      { environmentId, key: user, cutoffMs: T },
+      { environmentId, key: device, cutoffMs: T + 1_000 },
+    ];
+    return whenSwept(targets, async () => {
       expect(await harness.read('events', environmentId, ['trace_id', 'anonymous_id'])).toEqual([['between', '']]);
-    },
-  );
+    });
+  });
 
-  itSweeps(
-    'a sweep stores what it found, and which rows name a person twice',
-    async () => {
-      const environmentId = newEnvironment();
-      const { event, link } = createRowsOf(environmentId);
-      const [one, two] = [newKey(), newKey()].sort(Buffer.compare) as [Buffer, Buffer];
-      await add('events', event({ name: 'alias', identity_key: one, from_key: two, to_key: one }));
-      await add('events', event({ name: 'own', identity_key: two }));
-      await add('identity_links', link({ name: 'link', a_key: two, b_key: one }), link({ name: 'half', a_key: one }));
-      return { environmentId, one, two, targets: [one, two].map((key) => ({ environmentId, key, cutoffMs: T })) };
-    },
-    async ({ environmentId, one, two }) => {
-      const [before, after] = noted as [NotedRows, NotedRows];
-      expect(before).toEqual({ found: [], shared: [] });
-      const show = ({ table, column, key, rows }: FoundRows) => `${rows} ${table}.${column} ${key.toString('hex')}`;
-      expect(after.found.map(show).sort()).toEqual(found.map(show).sort());
-      const shared = after.shared.filter((rows) => rows.environmentId === environmentId);
-      expect(shared.sort((a, b) => a.table.localeCompare(b.table))).toEqual([
-        { table: 'events', environmentId, keys: [one, one, two], rows: 1 },
-        { table: 'identity_links', environmentId, keys: [one, two], rows: 1 },
-      ]);
-    },
-  );
+  itSweeps('a sweep stores what it found, and which rows name a person twice', async () => {
+    const environmentId = newEnvironment();
+    const { event, link } = createRowsOf(environmentId);
+    const [one, two] = [newKey(), newKey()].sort(Buffer.compare) as [Buffer, Buffer];
+    await add('events', event({ name: 'alias', identity_key: one, from_key: two, to_key: one }));
+    await add('events', event({ name: 'own', identity_key: two }));
+    await add('identity_links', link({ name: 'link', a_key: two, b_key: one }), link({ name: 'half', a_key: one }));
+    return whenSwept(
+      [one, two].map((key) => ({ environmentId, key, cutoffMs: T })),
+      async () => {
+        const [before, after] = noted as [NotedRows, NotedRows];
+        expect(before).toEqual({ found: [], shared: [] });
+        const show = ({ table, column, key, rows }: FoundRows) => `${rows} ${table}.${column} ${key.toString('hex')}`;
+        expect(after.found.map(show).sort()).toEqual(found.map(show).sort());
+        const shared = after.shared.filter((rows) => rows.environmentId === environmentId);
+        expect(shared.sort((a, b) => a.table.localeCompare(b.table))).toEqual([
+          { table: 'events', environmentId, keys: [one, one, two], rows: 1 },
+          { table: 'identity_links', environmentId, keys: [one, two], rows: 1 },
+        ]);
+      },
+    );
+  });
 
-  itSweeps(
-    'later consents are returned with their positions',
-    async () => {
-      const environmentId = newEnvironment();
-      const { consent } = createRowsOf(environmentId);
-      const [key, other] = [newKey(), newKey()];
-      const at = (kafka_offset: number) => ({ kafka_partition: 3, kafka_offset, logged_at: AFTER + 2 });
-      await add('consent_log', consent({ name: 'old', identity_key: key, ...at(1) }));
-      await add('consent_log', consent({ name: 'new', identity_key: key, ...at(2), received_at: AFTER }));
-      await add('consent_log', consent({ name: 'other', identity_key: other, ...at(3) }));
-      return { environmentId, key, targets: [{ environmentId, key, cutoffMs: T }] };
-    },
-    async ({ environmentId, key }) => {
+  itSweeps('later consents are returned with their positions', async () => {
+    const environmentId = newEnvironment();
+    const { consent } = createRowsOf(environmentId);
+    const [key, other] = [newKey(), newKey()];
+    const at = (kafka_offset: number) => ({ kafka_partition: 3, kafka_offset, logged_at: AFTER + 2 });
+    await add('consent_log', consent({ name: 'old', identity_key: key, ...at(1) }));
+    await add('consent_log', consent({ name: 'new', identity_key: key, ...at(2), received_at: AFTER }));
+    await add('consent_log', consent({ name: 'other', identity_key: other, ...at(3) }));
+    return whenSwept([{ environmentId, key, cutoffMs: T }], async () => {
       const position = { partition: 3, offset: 2, loggedAtMs: AFTER + 2 };
       expect(await harness.rows.findConsents(batch)).toEqual([
         { environmentId, identityKey: key, status: 'full', receivedAt: AFTER, position },
       ]);
-    },
-  );
+    });
+  });
 
   it('unlinks up to the cut-off are returned with their sides', async () => {
     const environmentId = newEnvironment();
@@ -250,25 +230,21 @@ describe.each([
     ]);
   });
 
-  itSweeps(
-    'rulings about an erased id are kept, and are no later links',
-    async () => {
-      const environmentId = newEnvironment();
-      const { link } = createRowsOf(environmentId);
-      const key = newKey();
-      const ruling = { a_key: key, b_key: key, person_key: key, link: 'alias', outcome: 'unchanged' };
-      await add('identity_links', link({ name: 'blocked', ...ruling, reason: 'operator_blocked' }));
-      await add('identity_links', link({ name: 'allowed', ...ruling, reason: 'operator_allowed' }));
-      await add('identity_links', link({ name: 'held', a_key: key, outcome: 'refused', reason: 'suspect' }));
-      return { environmentId, targets: [{ environmentId, key, cutoffMs: T }] };
-    },
-    async ({ environmentId }, found) => {
+  itSweeps('rulings about an erased id are kept, and are no later links', async () => {
+    const environmentId = newEnvironment();
+    const { link } = createRowsOf(environmentId);
+    const key = newKey();
+    const ruling = { a_key: key, b_key: key, person_key: key, link: 'alias', outcome: 'unchanged' };
+    await add('identity_links', link({ name: 'blocked', ...ruling, reason: 'operator_blocked' }));
+    await add('identity_links', link({ name: 'allowed', ...ruling, reason: 'operator_allowed' }));
+    await add('identity_links', link({ name: 'held', a_key: key, outcome: 'refused', reason: 'suspect' }));
+    return whenSwept([{ environmentId, key, cutoffMs: T }], async (found) => {
       expect(found.map(({ rows, column }) => `${rows} by ${column}`)).toEqual(['1 by a_key']);
       expect(await namesIn('identity_links', environmentId)).toEqual(['allowed', 'blocked']);
       const later = await harness.rows.findLaterLinks(batch);
       expect(later.filter((link) => link.environmentId === environmentId)).toEqual([]);
-    },
-  );
+    });
+  });
 
   it('links up to the cut-off and first offsets of later links are returned, refused links are not', async () => {
     const environmentId = newEnvironment();
@@ -305,21 +281,17 @@ describe.each([
     ]);
   });
 
-  itSweeps(
-    'rows inserted after a sweep are survivors, and the next sweep deletes and stores only them',
-    async () => {
-      const environmentId = newEnvironment();
-      const key = newKey();
-      return { environmentId, key, targets: [{ environmentId, key, cutoffMs: T }] };
-    },
-    async ({ environmentId, key }) => {
+  itSweeps('rows inserted after a sweep are survivors, and the next sweep deletes and stores only them', async () => {
+    const environmentId = newEnvironment();
+    const key = newKey();
+    return whenSwept([{ environmentId, key, cutoffMs: T }], async () => {
       await add('events', createRowsOf(environmentId).event({ name: 'zombie', identity_key: key }));
       expect(await harness.rows.findSurvivors(batch)).toMatchObject([{ table: 'events', rows: 1 }]);
       await harness.rows.sweep(batch);
       expect(await harness.rows.readNoted(batch)).toMatchObject({ found: [{ environmentId, rows: 1 }], shared: [] });
       await sweepRest();
-    },
-  );
+    });
+  });
 
   it('a batch without targets or with a zero key is a fault, not a count of zero', async () => {
     const environmentId = newEnvironment();

@@ -3,8 +3,7 @@ import { expect } from 'vitest';
 import { metricsOf, sumOf } from '../../faults/world/metrics.ts';
 import { asVisitor } from '../people.ts';
 import type { ErasureRig } from '../rig.ts';
-import { MOMENTS } from './moments.ts';
-import { createScene } from './scene.ts';
+import { createScene, MOMENTS } from './scene.ts';
 
 /** All steps except the last. At the last step the test drops the reply of the receipt's insert instead. */
 const CUT_AT = Object.values(MOMENTS).slice(0, -1);

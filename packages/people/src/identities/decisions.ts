@@ -1,8 +1,6 @@
-/** Decisions about link facts, and their records. */
 import { type IdentityDecisionRecord, type IdentityKind, type IdentityLinkRecord, ZERO_KEY } from '@playline/contracts';
 import type { GraphFact, GraphStep } from './steps.ts';
 
-/** Why a link was refused. */
 export const REFUSAL_REASONS = [
   /** One of the ids is a value that many people send. */
   'blocked',
