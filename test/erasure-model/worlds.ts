@@ -19,6 +19,7 @@ const USUAL = [
 const LINKS = [event(1, 'd'), event(1, 'b'), link(1, 's', 'd'), hold(0), request(0), link(2, 'd', 'b')] as const;
 const EVENTS = [event(1, 's'), event(1, 'b'), hold(0), request(0), event(2, 's')] as const;
 const READ_TWICE = [event(1, 'd'), link(1, 's', 'd'), hold(0), request(0), link(2, 'd', 'b')] as const;
+const OTHERS = [event(1, 'd'), event(1, 'b'), event(1, 'c'), link(1, 's', 'd')] as const;
 
 /** The situations that the protocol must survive. */
 export const WORLDS = {
@@ -45,18 +46,7 @@ export const WORLDS = {
   },
   // `b` is linked between the two cut-offs and belongs to the second erasure. `c` is linked after both.
   'two erasures of one person': {
-    sent: [
-      event(1, 'd'),
-      event(1, 'b'),
-      event(1, 'c'),
-      link(1, 's', 'd'),
-      hold(0),
-      request(0),
-      link(2, 'd', 'b'),
-      hold(1),
-      request(1),
-      link(3, 's', 'c'),
-    ],
+    sent: [...OTHERS, hold(0), request(0), link(2, 'd', 'b'), hold(1), request(1), link(3, 's', 'c')],
     wishes: [
       { subject: 's', cutoff: 1 },
       { subject: 'd', cutoff: 2 },
@@ -64,27 +54,13 @@ export const WORLDS = {
   },
   // `s` and `b` are joined through `d`, which the first erasure removes from the graph.
   'the same request comes twice': {
-    sent: [
-      event(1, 'd'),
-      event(1, 'b'),
-      event(1, 'c'),
-      link(1, 's', 'd'),
-      hold(0),
-      hold(1),
-      request(0),
-      request(1),
-      link(2, 'd', 'b'),
-      link(3, 's', 'c'),
-    ],
+    sent: [...OTHERS, hold(0), hold(1), request(0), request(1), link(2, 'd', 'b'), link(3, 's', 'c')],
     wishes: [
       { subject: 's', cutoff: 1 },
       { subject: 's', cutoff: 2 },
     ],
   },
   // The last consent was accepted before the cut-off, but its gateway is late.
-  'consents are given': {
-    sent: [consent(1, 's'), hold(0), request(0), consent(2, 's'), consent(1, 's')],
-    wishes: ONE,
-  },
+  'consents are given': { sent: [consent(1, 's'), hold(0), request(0), consent(2, 's'), consent(1, 's')], wishes: ONE },
 } satisfies Record<string, World>;
 export type WorldName = keyof typeof WORLDS;

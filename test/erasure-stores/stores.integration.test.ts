@@ -49,17 +49,6 @@ it('an unregistered table, materialized view or column of identities is reported
   }
 });
 
-it('a column that an operator adds for a property of events is registered by its prefix, and only in that table', async () => {
-  await query('ALTER TABLE events ADD COLUMN property_friend_id String');
-  await query('ALTER TABLE consent_log ADD COLUMN property_friend_id String');
-  try {
-    const gaps = findTableGaps(await readColumns(), TABLES).filter((gap) => gap.includes('property_'));
-    expect(gaps).toEqual([expect.stringMatching(/^column consent_log\.property_friend_id is not registered/)]);
-  } finally {
-    for (const table of ['events', 'consent_log']) await query(`ALTER TABLE ${table} DROP COLUMN property_friend_id`);
-  }
-});
-
 it('no swept table has a projection, because a delete would be refused or would rewrite the projection', async () => {
   const swept = SWEPT_TABLES.map(({ name }) => `'${name}'`).join();
   const projections = `SELECT table, name FROM system.projections WHERE database = currentDatabase() AND table IN (${swept})`;

@@ -1,9 +1,12 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { until } from '@playline/testkit';
 import { asVisitor, createPerson, track } from './people.ts';
 import type { ErasureRig } from './rig.ts';
 
 const BATCH = 20;
 const PEOPLE = 10;
+/** Leaves most of the processor to the erasure. */
+const PAUSE_MS = 100;
 
 /** People who play during the whole test and are not erased. */
 export interface Others {
@@ -25,6 +28,7 @@ export function openOthers(rig: ErasureRig): Others {
       const messages = Array.from({ length: BATCH }, (_, at) => track(asVisitor(people[at % PEOPLE]!)));
       await rig.send(messages);
       sent.push(...messages.map(({ messageId }) => messageId));
+      await delay(PAUSE_MS);
     }
   };
   const running = run();

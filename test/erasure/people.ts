@@ -41,13 +41,7 @@ export const identify = (person: Person, fields: object = {}): Message =>
   messageOf('identify', { ...asVisitor(person), ...asPlayer(person), ...fields });
 /** Links the Steam account with the player. */
 export const alias = (person: Person, fields: object = {}): Message =>
-  messageOf('alias', {
-    fromId: person.steamId,
-    fromType: 'steam',
-    toId: person.userId,
-    toType: 'passport',
-    ...fields,
-  });
+  messageOf('alias', { fromId: person.steamId, fromType: 'steam', toId: person.userId, toType: 'passport', ...fields });
 
 /** Messages of every type, with the token in every free-form field of the contract. */
 export function messagesWith(person: Person): Message[] {

@@ -1,14 +1,14 @@
 import { randomBytes } from 'node:crypto';
 import { TOPICS } from '@playline/contracts';
-import type { ErasureReceipt, ErasureRecords, ErasureRows } from '@playline/erasure';
+import type { ErasureReceipt } from '@playline/erasure';
 import { openErasureRecords, openErasureRows } from '@playline/erasure/clickhouse';
-import { createIdentityKeyer, type IdentityKeyer, type People } from '@playline/people';
+import { createIdentityKeyer } from '@playline/people';
 import { openRedisPeople } from '@playline/people/redis';
 import { createTables, until } from '@playline/testkit';
 import { Redis } from 'ioredis';
-import { type LogAccess, openLogAccess } from '../../services/operator/src/test/log-access.ts';
+import { openLogAccess } from '../../services/operator/src/test/log-access.ts';
 import { rowsOf } from '../faults/world/clickhouse.ts';
-import { type Operated, operate as runOperator } from '../faults/world/operate.ts';
+import { operate as runOperator } from '../faults/world/operate.ts';
 import type { ServiceName, ServiceProcess } from '../faults/world/service-process.ts';
 import { openWorld, type World } from '../faults/world/world.ts';
 
@@ -21,39 +21,9 @@ export const ERASED_WITHIN_MS = 100_000;
 const SESSION_TIMEOUT_MS = 6_000;
 
 /** Real stores and a process of each service, all in a separate folder. */
-export interface ErasureRig {
-  readonly world: World;
-  readonly log: LogAccess;
-  readonly redis: Redis;
-  readonly people: People;
-  readonly rows: ErasureRows;
-  readonly records: ErasureRecords;
-  readonly keyer: IdentityKeyer;
-  /** The running processes. A test that ends one stores its successor here. */
-  readonly running: Record<ServiceName, ServiceProcess>;
-  /** The full name of a topic, with the prefix of this rig. */
-  topic(name: string): string;
-  /** Settings of every process of this rig, including those of its world. */
-  settingsWith(more: Record<string, string>): Record<string, string>;
-  /** Starts one more process of a service; resolves when it is ready. */
-  start(service: ServiceName, settings?: Record<string, string>): Promise<ServiceProcess>;
-  /** Sends a request to the gateway. `secret`: with the secret key. */
-  request(path: string, init?: RequestInit, secret?: boolean): Promise<Response>;
-  /** Sends messages, again after a 500. Expects that all are accepted. */
-  send(messages: readonly object[]): Promise<void>;
-  /** Requests an erasure. @returns its id */
-  erase(subject: Readonly<Record<string, string>>): Promise<Buffer>;
-  /** The receipt, or null. */
-  receiptOf(erasureId: Buffer): Promise<ErasureReceipt | null>;
-  query(sql: string): Promise<string[][]>;
-  /** Runs a command of the operator. */
-  operate(...args: string[]): Promise<Operated>;
-  /** Runs a command of the operator. @throws Error with its output unless it ends with 0 */
-  operateWell(...args: string[]): Promise<string>;
-  close(): Promise<void>;
-}
+export type ErasureRig = Awaited<ReturnType<typeof openErasureRig>>;
 
-export async function openErasureRig(): Promise<ErasureRig> {
+export async function openErasureRig() {
   const world = await openWorld({ makeTables: createTables });
   try {
     return await openOn(world);
@@ -63,7 +33,7 @@ export async function openErasureRig(): Promise<ErasureRig> {
   }
 }
 
-async function openOn(world: World): Promise<ErasureRig> {
+async function openOn(world: World) {
   const { engine, topicPrefix } = world.deployment;
   const operate = createOperate(world);
   const operateWell = async (...args: string[]) => {
@@ -80,7 +50,7 @@ async function openOn(world: World): Promise<ErasureRig> {
   });
   const [rows, records] = [openErasureRows(engine), openErasureRecords(engine)];
   const settingsWith = (more: Record<string, string>) => ({ ...settingsOf(world), ...more });
-  const start: ErasureRig['start'] = async (service, settings = {}) => {
+  const start = async (service: ServiceName, settings: Record<string, string> = {}) => {
     const started = await world.start(service, settingsWith(settings));
     await started.whenReady();
     return started;
@@ -90,7 +60,8 @@ async function openOn(world: World): Promise<ErasureRig> {
   for (const kind of ['publishable', 'secret'] as const) keys[kind] = await makeKey(operateWell, kind);
   const services = ['gateway', 'identity-linker', 'event-writer', 'eraser'] as const;
   const started = await Promise.all(services.map((service) => start(service)));
-  const running = Object.fromEntries(started.map((each) => [each.service, each])) as ErasureRig['running'];
+  const processes = started.map((each) => [each.service, each] as const);
+  const running = Object.fromEntries(processes) as Record<ServiceName, ServiceProcess>;
   const request = createRequest(() => running.gateway, keys);
   return {
     world,
@@ -99,18 +70,21 @@ async function openOn(world: World): Promise<ErasureRig> {
     people,
     rows,
     records,
+    /** A test that ends a process stores its successor here. */
     running,
+    /** Settings of every process of this rig, including those of its world. */
     settingsWith,
+    /** Starts one more process of a service; resolves when it is ready. */
     start,
     request,
     operate,
     operateWell,
     keyer: createIdentityKeyer(PEPPER),
-    topic: (name) => topicPrefix + name,
-    send: (messages) => send(request, messages),
-    erase: (subject) => erase(request, subject),
-    receiptOf: (erasureId) => records.readReceipt(erasureId),
-    query: (sql) => rowsOf(engine, sql),
+    topic: (name: string) => topicPrefix + name,
+    send: (messages: readonly object[]) => send(request, messages),
+    erase: (subject: Readonly<Record<string, string>>) => erase(request, subject),
+    receiptOf: (erasureId: Buffer) => records.readReceipt(erasureId),
+    query: (sql: string) => rowsOf(engine, sql),
     async close() {
       redis.disconnect();
       await people.close();
@@ -133,29 +107,28 @@ function settingsOf(world: World): Record<string, string> {
   };
 }
 
-async function makeKey(operateWell: ErasureRig['operateWell'], kind: string): Promise<string> {
+async function makeKey(operateWell: (...args: string[]) => Promise<string>, kind: string): Promise<string> {
   const args = ['--project', PROJECT, '--environment', 'production', '--kind', kind, '--json'];
   return (JSON.parse(await operateWell('keys', 'create', ...args)) as { key: string }).key;
 }
 
-function createOperate(world: World): ErasureRig['operate'] {
+function createOperate(world: World) {
   const settings = { REDIS_URL: world.stack.file.redis, IDENTITY_PEPPER: PEPPER.toString('hex') };
-  return (...args) => runOperator(world, args, { settings, maxMs: 0 });
+  return (...args: string[]) => runOperator(world, args, { settings, maxMs: 0 });
 }
 
-function createRequest(
-  gateway: () => ServiceProcess,
-  keys: { publishable: string; secret: string },
-): ErasureRig['request'] {
-  return async (path, init = {}, secret = false) => {
+function createRequest(gateway: () => ServiceProcess, keys: { publishable: string; secret: string }) {
+  return async (path: string, init: RequestInit = {}, secret = false) => {
     const key = secret ? { 'x-service-api-key': keys.secret } : { 'x-service-publishable-key': keys.publishable };
     const headers = { 'content-type': 'application/json', ...key, ...init.headers };
     return await fetch(`${gateway().url}/v1/audience/${path}`, { ...init, headers });
   };
 }
 
-/** Sends the same messages again after a 500, as clients must. */
-async function send(request: ErasureRig['request'], messages: readonly object[]): Promise<void> {
+type Request = ReturnType<typeof createRequest>;
+
+/** Sends the same messages again after a 500, as clients must. Expects that all are accepted. */
+async function send(request: Request, messages: readonly object[]): Promise<void> {
   const post = async () => {
     const answer = await request('messages', { method: 'POST', body: JSON.stringify({ messages }) });
     return answer.status === 500 ? null : answer;
@@ -166,7 +139,8 @@ async function send(request: ErasureRig['request'], messages: readonly object[])
     throw new Error(`${answer.status}: ${JSON.stringify(body).slice(0, 2_000)}`);
 }
 
-async function erase(request: ErasureRig['request'], subject: Readonly<Record<string, string>>): Promise<Buffer> {
+/** @returns the erasure's id */
+async function erase(request: Request, subject: Readonly<Record<string, string>>): Promise<Buffer> {
   const answer = await request(`data?${new URLSearchParams(subject)}`, { method: 'DELETE' }, true);
   const id = answer.headers.get('x-erasure-id');
   if (answer.status !== 202 || id === null) throw new Error(`${answer.status}: ${await answer.text()}`);

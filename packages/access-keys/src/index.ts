@@ -1,30 +1,14 @@
+import { ACCOUNTS } from './accounts/account.ts';
+import { COLLECTIONS } from './collections/collection.ts';
+import { ACCESS_KEYS } from './keys/access-key.ts';
+import { PROJECTS } from './projects/project.ts';
+import { RATE_LIMIT_KEYS } from './rate-limit-keys/rate-limit-key.ts';
+import type { Change, RecordKind } from './records/record-log.ts';
+import { SIGNABLE_KEYS } from './signable-keys/signable-key.ts';
+
 export * from './accounts/account.ts';
 export { type AccountContext, invalidLink } from './accounts/context.ts';
-export {
-  acceptFirstLink,
-  acceptInvitation,
-  createFirstAdministrator,
-  disableAccount,
-  enableAccount,
-  FIRST_LINK_LIFETIME_S,
-  findInvited,
-  findJoinable,
-  INVITATION_MS,
-  type Invitation,
-  type Invited,
-  invite,
-  isFirstLink,
-  issueFirstLink,
-  type Joining,
-  joinInvitation,
-  type NewCredentials,
-  type NewPerson,
-  removeAccount,
-  resetAccess,
-  revokeInvitation,
-  setAdministrator,
-  setRole,
-} from './accounts/invitations.ts';
+export * from './accounts/invitations.ts';
 export { normalizeLogin, toLogin, toPersonName, toReturnPath } from './accounts/login.ts';
 export type { OneTimeTexts, PurposeAndText } from './accounts/one-time-texts.ts';
 export * from './accounts/open-id.ts';
@@ -40,7 +24,6 @@ export * from './keys/key-lookup.ts';
 export * from './keys/key-text.ts';
 export * from './projects/project.ts';
 export * from './rate-limit-keys/rate-limit-key.ts';
-export * from './record-kinds.ts';
 export * from './records/pass-over.ts';
 export * from './records/record-copy.ts';
 export * from './records/record-log.ts';
@@ -51,3 +34,7 @@ export * from './signable-keys/make-pair.ts';
 export * from './signable-keys/seal.ts';
 export * from './signable-keys/signable-key.ts';
 export * from './usage/key-usage.ts';
+
+const KINDS = [ACCESS_KEYS, RATE_LIMIT_KEYS, PROJECTS, ACCOUNTS, COLLECTIONS, SIGNABLE_KEYS];
+/** Gateways keep the view of each kind in sync, and a rebuild restores it. Records stay within their own kind. */
+export const RECORD_KINDS = KINDS as unknown as readonly RecordKind<Change>[];

@@ -3,11 +3,8 @@ import { PublicError } from '@playline/errors';
 
 export interface TurnLimits {
   readonly concurrentMax: number;
-  /** Most callers that wait. */
   readonly waitingMax: number;
-  /** Message for further callers. */
   readonly full: string;
-  /** Seconds after which those may retry. */
   readonly retryAfterS: number;
 }
 

@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { expect, it } from 'vitest';
-import { createFences, readCutoffs, readFenceSet } from './fences.ts';
+import { raiseFences, readCutoffs, readFenceSet } from './fences.ts';
 import type { StoredFence } from './records.ts';
+import type { ErasureTarget } from './rows.ts';
 import { openMemoryErasureRecords } from './test/memory/records.ts';
 
 const fence = { environmentId: 'env', key: randomBytes(16), cutoffMs: 7, erasureId: randomBytes(16) };
@@ -14,12 +15,12 @@ it('a fence is written to ClickHouse before Redis, and to neither when ClickHous
     await putFences(put);
     seen.push('clickhouse');
   };
-  const fences = createFences(records, { fence: async (cutoffs) => void seen.push(`guard ${cutoffs[0]!.cutoffMs}`) });
-  await fences.raise([fence]);
+  const guard = { fence: async (cutoffs: readonly ErasureTarget[]) => void seen.push(`guard ${cutoffs[0]!.cutoffMs}`) };
+  await raiseFences(records, guard, [fence]);
   expect(seen).toEqual(['clickhouse', 'guard 7']);
   for await (const stored of records.readFences()) expect(stored).toMatchObject(fence);
   records.putFences = () => Promise.reject(new Error('away'));
-  await expect(fences.raise([fence])).rejects.toThrow('away');
+  await expect(raiseFences(records, guard, [fence])).rejects.toThrow('away');
   expect(seen).toHaveLength(2);
 });
 

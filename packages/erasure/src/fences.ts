@@ -1,34 +1,25 @@
-/** Sets, enforces and loads the fences of erased people. */
 import type { FenceQuery } from '@playline/contracts';
 import { inBatches, pause } from '@playline/stores';
 import type { ErasureFence, ErasureRecords } from './records.ts';
 import type { ErasureTarget } from './rows.ts';
 
 /** The store of links and consents; `ErasureGuards` of `@playline/people` fits. */
-export interface FenceGuard {
-  fence(cutoffs: readonly ErasureTarget[]): Promise<void>;
-}
-
-/** The same store, which also removes what a fence should have refused. */
 export interface FenceEnforcer {
+  /** Sets fences, and removes what they should have refused. */
   enforce(cutoffs: readonly ErasureTarget[]): Promise<{ readonly links: number; readonly consents: number }>;
 }
 
-export interface Fences {
-  /**
-   * Sets fences in ClickHouse, from which lost fences of Redis are restored, then in Redis. May be repeated.
-   * @throws StoreFault, or a fault of the guard
-   */
-  raise(fences: readonly ErasureFence[]): Promise<void>;
-}
-
-export function createFences(records: Pick<ErasureRecords, 'putFences'>, guard: FenceGuard): Fences {
-  return {
-    async raise(fences) {
-      await records.putFences(fences);
-      await guard.fence(fences);
-    },
-  };
+/**
+ * Sets fences in ClickHouse, from which lost fences of Redis are restored, then in Redis. May be repeated.
+ * @throws StoreFault, or a fault of the guard
+ */
+export async function raiseFences(
+  records: Pick<ErasureRecords, 'putFences'>,
+  guard: { fence(cutoffs: readonly ErasureTarget[]): Promise<void> },
+  fences: readonly ErasureFence[],
+): Promise<void> {
+  await records.putFences(fences);
+  await guard.fence(fences);
 }
 
 /** Takes Redis some milliseconds. */
@@ -94,14 +85,15 @@ const STALLED_MS = 2_000;
  */
 const REREAD_ALL_MS = 600_000;
 
-export interface FenceSetOptions {
+/**
+ * Opens the set and refreshes it in the background. Resolves before the first refresh: check `loaded`.
+ * @param options.onFault called for every failed refresh; the next one follows
+ */
+export function openFenceSet(options: {
   readonly records: Pick<ErasureRecords, 'readFences'>;
-  /** Called for every failed refresh; the next one follows. */
   readonly onFault: (fault: unknown) => void;
-}
-
-/** Opens the set and refreshes it in the background. Resolves before the first refresh: check `loaded`. */
-export function openFenceSet({ records, onFault }: FenceSetOptions): FenceSet & { close(): Promise<void> } {
+}): FenceSet & { close(): Promise<void> } {
+  const { records, onFault } = options;
   const fences = new FenceIndex();
   const stop = new AbortController();
   const refresh = createRefresh(records, fences, stop.signal);
@@ -149,7 +141,7 @@ export function openFenceSet({ records, onFault }: FenceSetOptions): FenceSet & 
 }
 
 /** @returns a function that adds new fences, and returns the time of its request by `performance.now()` */
-function createRefresh(records: FenceSetOptions['records'], fences: FenceIndex, stop: AbortSignal) {
+function createRefresh(records: Pick<ErasureRecords, 'readFences'>, fences: FenceIndex, stop: AbortSignal) {
   let knownParts: ReadonlySet<string> = new Set();
   let reloadedMs = Number.NEGATIVE_INFINITY;
   return async (): Promise<number> => {

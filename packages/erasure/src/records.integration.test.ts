@@ -204,7 +204,7 @@ describe.each([
       return other.requestedAt - one.requestedAt || Buffer.compare(other.erasureId, one.erasureId);
     });
     for (const state of [undefined, ...ERASURE_STATES])
-      for (const erasuresMax of [1, 4, 100]) {
+      for (const erasuresMax of [3, 100]) {
         const wanted = put.filter(({ receipt }) => state === undefined || stateOf(receipt) === state);
         const listed: Erasure[] = [];
         for (;;) {

@@ -6,13 +6,11 @@ export interface ErasureFence {
   readonly environmentId: string;
   /** 16 bytes. */
   readonly key: Buffer;
-  /** Epoch milliseconds. */
   readonly cutoffMs: number;
   /** 16 bytes: the erasure that fenced it. */
   readonly erasureId: Buffer;
 }
 
-/** A fence in the store. */
 export interface StoredFence extends ErasureFence {
   /** Epoch milliseconds by the store's clock. */
   readonly fencedAtMs: number;
@@ -21,7 +19,6 @@ export interface StoredFence extends ErasureFence {
 }
 
 export interface FenceReading {
-  /** Parts to skip. */
   readonly knownParts?: ReadonlySet<string>;
   readonly signal?: AbortSignal;
 }
@@ -91,7 +88,6 @@ export interface ErasureProgress {
   readonly batchId: Buffer;
   readonly erasureId: Buffer;
   readonly environmentId: string;
-  /** Epoch milliseconds. */
   readonly cutoffAt: number;
   /** Every identity of the person. */
   readonly closureKeys: readonly Buffer[];

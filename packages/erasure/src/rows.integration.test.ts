@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { ErasureTarget, FoundRows } from './rows.ts';
+import type { ErasureTarget, FoundRows, NotedRows } from './rows.ts';
 import type { MemoryRow } from './test/memory/rows.ts';
 import { openClickHouseHarness, openMemoryHarness, type RowsHarness } from './test/open-rows.ts';
-import { AFTER, BEFORE, createRowsOf, newBatch, newEnvironment, newKey, sweepAll, T } from './test/people.ts';
+import { AFTER, BEFORE, createRowsOf, newBatch, newEnvironment, newKey, T } from './test/people.ts';
 
 const ZERO = '00'.repeat(16);
 
@@ -12,10 +12,45 @@ describe.each([
   ['clickhouse', openClickHouseHarness],
 ])('erasure rows in %s', (_name, open: () => Promise<RowsHarness>) => {
   let harness: RowsHarness;
+  /** The batch of all tests with `itSweeps`. */
+  const batch = newBatch();
+  const arranging: (() => Promise<readonly ErasureTarget[]>)[] = [];
+  let found: FoundRows[];
+  let noted: NotedRows[];
   beforeAll(async () => {
     harness = await open();
+    const { rows } = harness;
+    const targets = (await Promise.all(arranging.map((arrange) => arrange()))).flat();
+    noted = [await rows.readNoted(batch)];
+    await rows.putTargets(batch, targets);
+    found = await rows.sweep(batch);
+    noted.push(await rows.readNoted(batch));
+    await sweepRest();
   });
   afterAll(() => harness.close());
+
+  /** Merges may move rows during a sweep. */
+  const sweepRest = async () => {
+    while ((await harness.rows.findSurvivors(batch)).length > 0) await harness.rows.sweep(batch);
+  };
+  interface Arranged {
+    readonly targets: readonly ErasureTarget[];
+    readonly check: (found: FoundRows[]) => Promise<unknown>;
+  }
+  const whenSwept = (targets: Arranged['targets'], check: Arranged['check']): Arranged => ({ targets, check });
+  /** A test of the one sweep in which all have their targets, because each sweep changes every table. */
+  const itSweeps = (title: string, arrange: () => Promise<Arranged>) => {
+    let arranged: Arranged;
+    arranging.push(async () => {
+      arranged = await arrange();
+      return arranged.targets;
+    });
+    it(title, async () => {
+      const isOwn = ({ environmentId, key }: FoundRows) =>
+        arranged.targets.some((target) => target.environmentId === environmentId || target.key.equals(key));
+      await arranged.check(found.filter(isOwn));
+    });
+  };
 
   const add = async (table: string, ...rows: MemoryRow[]) => {
     for (const row of rows) await harness.add(table, row);
@@ -25,13 +60,8 @@ describe.each([
     const column = table === 'identity_overrides' ? 'kind' : 'trace_id';
     return (await harness.read(table, environmentId, [column])).map(([name]) => name).sort();
   };
-  const erase = async (...targets: ErasureTarget[]): Promise<{ batch: Buffer; found: FoundRows[] }> => {
-    const batch = newBatch();
-    await harness.rows.putTargets(batch, targets);
-    return { batch, found: await sweepAll(harness.rows, batch) };
-  };
 
-  it('a sweep deletes the rows of a person from every table, and no other row', async () => {
+  itSweeps('a sweep deletes the rows of a person from every table, and no other row', async () => {
     const environmentId = newEnvironment();
     const { event, link, override, consent } = createRowsOf(environmentId);
     const [erased, bystander] = [newKey(), newKey()];
@@ -51,27 +81,26 @@ describe.each([
     await add('identity_overrides', override({ name: 'other', identity_key: bystander }));
     await add('consent_log', consent({ name: 'erased', identity_key: erased }));
     await add('consent_log', consent({ name: 'other', identity_key: bystander }));
-
-    const { batch, found } = await erase({ environmentId, key: erased, cutoffMs: T });
-    expect(found.map(({ table, column, as, rows }) => `${rows} ${as} by ${table}.${column}`).sort()).toEqual([
-      '1 own by consent_log.identity_key',
-      '1 own by events.from_key',
-      '1 own by events.identity_key',
-      '1 own by events.to_key',
-      '1 own by identity_links.a_key',
-      '1 own by identity_links.b_key',
-      '1 own by identity_overrides.identity_key',
-    ]);
-    expect(found.every((rows) => rows.key.equals(erased) && rows.environmentId === environmentId)).toBe(true);
-    expect(await namesIn('events', environmentId)).toEqual(['anonymous', 'other']);
-    expect(await namesIn('events', elsewhere)).toEqual(['same key']);
-    expect(await namesIn('identity_links', environmentId)).toEqual(['other']);
-    expect(await namesIn('identity_overrides', environmentId)).toEqual(['other']);
-    expect(await namesIn('consent_log', environmentId)).toEqual(['other']);
-    expect(await harness.rows.findSurvivors(batch)).toEqual([]);
+    return whenSwept([{ environmentId, key: erased, cutoffMs: T }], async (found) => {
+      expect(found.map(({ table, column, as, rows }) => `${rows} ${as} by ${table}.${column}`).sort()).toEqual([
+        '1 own by consent_log.identity_key',
+        '1 own by events.from_key',
+        '1 own by events.identity_key',
+        '1 own by events.to_key',
+        '1 own by identity_links.a_key',
+        '1 own by identity_links.b_key',
+        '1 own by identity_overrides.identity_key',
+      ]);
+      expect(found.every((rows) => rows.key.equals(erased) && rows.environmentId === environmentId)).toBe(true);
+      expect(await namesIn('events', environmentId)).toEqual(['anonymous', 'other']);
+      expect(await namesIn('events', elsewhere)).toEqual(['same key']);
+      expect(await namesIn('identity_links', environmentId)).toEqual(['other']);
+      expect(await namesIn('identity_overrides', environmentId)).toEqual(['other']);
+      expect(await namesIn('consent_log', environmentId)).toEqual(['other']);
+    });
   });
 
-  it('a sweep deletes rows that happened or were received up to the cut-off', async () => {
+  itSweeps('a sweep deletes rows that happened or were received up to the cut-off', async () => {
     const environmentId = newEnvironment();
     const { event } = createRowsOf(environmentId);
     const key = newKey();
@@ -84,11 +113,12 @@ describe.each([
       at('clock of the client ahead', T + 3_600_000, T),
       at('returned', AFTER, AFTER),
     );
-    await erase({ environmentId, key, cutoffMs: T });
-    expect(await namesIn('events', environmentId)).toEqual(['returned']);
+    return whenSwept([{ environmentId, key, cutoffMs: T }], async () =>
+      expect(await namesIn('events', environmentId)).toEqual(['returned']),
+    );
   });
 
-  it('each identity of a batch has its own cut-off, and the latest one applies', async () => {
+  itSweeps('each identity of a batch has its own cut-off, and the latest one applies', async () => {
     const environmentId = newEnvironment();
     const { event } = createRowsOf(environmentId);
     const [early, late] = [newKey(), newKey()];
@@ -97,15 +127,13 @@ describe.each([
     await add('events', event({ name: 'late', identity_key: late, ...between }));
     // Requested twice: the later cut-off applies.
     const twice = { environmentId, key: late };
-    await erase(
-      { environmentId, key: early, cutoffMs: T },
-      { ...twice, cutoffMs: T + 1_000 },
-      { ...twice, cutoffMs: T },
+    const earlier = { environmentId, key: early, cutoffMs: T };
+    return whenSwept([earlier, { ...twice, cutoffMs: T + 1_000 }, { ...twice, cutoffMs: T }], async () =>
+      expect(await namesIn('events', environmentId)).toEqual(['early']),
     );
-    expect(await namesIn('events', environmentId)).toEqual(['early']);
   });
 
-  it('a sweep blanks an erased id in rows of other people up to the cut-off', async () => {
+  itSweeps('a sweep blanks an erased id in rows of other people up to the cut-off', async () => {
     const environmentId = newEnvironment();
     const { event, link } = createRowsOf(environmentId);
     const [device, user] = [newKey(), newKey()];
@@ -113,20 +141,26 @@ describe.each([
     await add('events', event({ name: 'before', ...shared }));
     await add('events', event({ name: 'after', ...shared, event_time: AFTER, received_at: AFTER }));
     await add('identity_links', link({ name: 'of two others', person_key: device }));
-    const { batch, found } = await erase({ environmentId, key: device, cutoffMs: T });
-    expect(found.map(({ table, column, as }) => `${as} ${table}.${column}`).sort()).toEqual([
-      'carried events.anonymous_key',
-      'carried identity_links.person_key',
-    ]);
-    const columns = ['trace_id', 'identity_key', 'user_key', 'anonymous_key', 'anonymous_id'];
-    const [after, before] = (await harness.read('events', environmentId, columns)).sort();
-    expect(before).toEqual(['before', user.toString('hex'), user.toString('hex'), ZERO, '']);
-    expect(after).toEqual(['after', user.toString('hex'), user.toString('hex'), device.toString('hex'), 'the-device']);
-    expect(await harness.read('identity_links', environmentId, ['person_key'])).toEqual([[ZERO]]);
-    expect(await harness.rows.findSurvivors(batch)).toEqual([]);
+    return whenSwept([{ environmentId, key: device, cutoffMs: T }], async (found) => {
+      expect(found.map(({ table, column, as }) => `${as} ${table}.${column}`).sort()).toEqual([
+        'carried events.anonymous_key',
+        'carried identity_links.person_key',
+      ]);
+      const columns = ['trace_id', 'identity_key', 'user_key', 'anonymous_key', 'anonymous_id'];
+      const [after, before] = (await harness.read('events', environmentId, columns)).sort();
+      expect(before).toEqual(['before', user.toString('hex'), user.toString('hex'), ZERO, '']);
+      expect(after).toEqual([
+        'after',
+        user.toString('hex'),
+        user.toString('hex'),
+        device.toString('hex'),
+        'the-device',
+      ]);
+      expect(await harness.read('identity_links', environmentId, ['person_key'])).toEqual([[ZERO]]);
+    });
   });
 
-  it('a carried id is blanked up to its own cut-off when the owner has an earlier one', async () => {
+  itSweeps('a carried id is blanked up to its own cut-off when the owner has an earlier one', async () => {
     const environmentId = newEnvironment();
     const [device, user] = [newKey(), newKey()];
     const both = { identity_key: user, anonymous_key: device, anonymous_id: 'the-device' };
@@ -136,38 +170,35 @@ describe.each([
       { environmentId, key: user, cutoffMs: T },
       { environmentId, key: device, cutoffMs: T + 1_000 },
     ];
-    const { batch } = await erase(...targets);
-    expect(await harness.read('events', environmentId, ['trace_id', 'anonymous_id'])).toEqual([['between', '']]);
-    expect(await harness.rows.findSurvivors(batch)).toEqual([]);
+    return whenSwept(targets, async () => {
+      expect(await harness.read('events', environmentId, ['trace_id', 'anonymous_id'])).toEqual([['between', '']]);
+    });
   });
 
-  it('a sweep stores which found rows name a person twice, and the next sweep replaces this', async () => {
+  itSweeps('a sweep stores what it found, and which rows name a person twice', async () => {
     const environmentId = newEnvironment();
     const { event, link } = createRowsOf(environmentId);
     const [one, two] = [newKey(), newKey()].sort(Buffer.compare) as [Buffer, Buffer];
     await add('events', event({ name: 'alias', identity_key: one, from_key: two, to_key: one }));
     await add('events', event({ name: 'own', identity_key: two }));
     await add('identity_links', link({ name: 'link', a_key: two, b_key: one }), link({ name: 'half', a_key: one }));
-    const batch = newBatch();
-    expect(await harness.rows.readNoted(batch)).toEqual({ found: [], shared: [] });
-    await harness.rows.putTargets(
-      batch,
+    return whenSwept(
       [one, two].map((key) => ({ environmentId, key, cutoffMs: T })),
+      async () => {
+        const [before, after] = noted as [NotedRows, NotedRows];
+        expect(before).toEqual({ found: [], shared: [] });
+        const show = ({ table, column, key, rows }: FoundRows) => `${rows} ${table}.${column} ${key.toString('hex')}`;
+        expect(after.found.map(show).sort()).toEqual(found.map(show).sort());
+        const shared = after.shared.filter((rows) => rows.environmentId === environmentId);
+        expect(shared.sort((a, b) => a.table.localeCompare(b.table))).toEqual([
+          { table: 'events', environmentId, keys: [one, one, two], rows: 1 },
+          { table: 'identity_links', environmentId, keys: [one, two], rows: 1 },
+        ]);
+      },
     );
-    const found = await harness.rows.sweep(batch);
-    const noted = await harness.rows.readNoted(batch);
-    const show = ({ table, column, key, rows }: FoundRows) => `${rows} ${table}.${column} ${key.toString('hex')}`;
-    expect(noted.found.map(show).sort()).toEqual(found.map(show).sort());
-    expect([...noted.shared].sort((a, b) => a.table.localeCompare(b.table))).toEqual([
-      { table: 'events', environmentId, keys: [one, one, two], rows: 1 },
-      { table: 'identity_links', environmentId, keys: [one, two], rows: 1 },
-    ]);
-    await sweepAll(harness.rows, batch);
-    await harness.rows.sweep(batch);
-    expect(await harness.rows.readNoted(batch)).toEqual({ found: [], shared: [] });
   });
 
-  it('later consents are returned with their positions', async () => {
+  itSweeps('later consents are returned with their positions', async () => {
     const environmentId = newEnvironment();
     const { consent } = createRowsOf(environmentId);
     const [key, other] = [newKey(), newKey()];
@@ -175,11 +206,12 @@ describe.each([
     await add('consent_log', consent({ name: 'old', identity_key: key, ...at(1) }));
     await add('consent_log', consent({ name: 'new', identity_key: key, ...at(2), received_at: AFTER }));
     await add('consent_log', consent({ name: 'other', identity_key: other, ...at(3) }));
-    const { batch } = await erase({ environmentId, key, cutoffMs: T });
-    const position = { partition: 3, offset: 2, loggedAtMs: AFTER + 2 };
-    expect(await harness.rows.findConsents(batch)).toEqual([
-      { environmentId, identityKey: key, status: 'full', receivedAt: AFTER, position },
-    ]);
+    return whenSwept([{ environmentId, key, cutoffMs: T }], async () => {
+      const position = { partition: 3, offset: 2, loggedAtMs: AFTER + 2 };
+      expect(await harness.rows.findConsents(batch)).toEqual([
+        { environmentId, identityKey: key, status: 'full', receivedAt: AFTER, position },
+      ]);
+    });
   });
 
   it('unlinks up to the cut-off are returned with their sides', async () => {
@@ -198,7 +230,7 @@ describe.each([
     ]);
   });
 
-  it('rulings about an erased id are kept, and are no later links', async () => {
+  itSweeps('rulings about an erased id are kept, and are no later links', async () => {
     const environmentId = newEnvironment();
     const { link } = createRowsOf(environmentId);
     const key = newKey();
@@ -206,11 +238,12 @@ describe.each([
     await add('identity_links', link({ name: 'blocked', ...ruling, reason: 'operator_blocked' }));
     await add('identity_links', link({ name: 'allowed', ...ruling, reason: 'operator_allowed' }));
     await add('identity_links', link({ name: 'held', a_key: key, outcome: 'refused', reason: 'suspect' }));
-    const { batch, found } = await erase({ environmentId, key, cutoffMs: T });
-    expect(found.map(({ rows, column }) => `${rows} by ${column}`)).toEqual(['1 by a_key']);
-    expect(await namesIn('identity_links', environmentId)).toEqual(['allowed', 'blocked']);
-    expect(await harness.rows.findSurvivors(batch)).toEqual([]);
-    expect(await harness.rows.findLaterLinks(batch)).toEqual([]);
+    return whenSwept([{ environmentId, key, cutoffMs: T }], async (found) => {
+      expect(found.map(({ rows, column }) => `${rows} by ${column}`)).toEqual(['1 by a_key']);
+      expect(await namesIn('identity_links', environmentId)).toEqual(['allowed', 'blocked']);
+      const later = await harness.rows.findLaterLinks(batch);
+      expect(later.filter((link) => link.environmentId === environmentId)).toEqual([]);
+    });
   });
 
   it('links up to the cut-off and first offsets of later links are returned, refused links are not', async () => {
@@ -248,21 +281,22 @@ describe.each([
     ]);
   });
 
-  it('rows inserted after a sweep are survivors, and the next sweep deletes them', async () => {
+  itSweeps('rows inserted after a sweep are survivors, and the next sweep deletes and stores only them', async () => {
     const environmentId = newEnvironment();
-    const { event } = createRowsOf(environmentId);
     const key = newKey();
-    const { batch } = await erase({ environmentId, key, cutoffMs: T });
-    await add('events', event({ name: 'zombie', identity_key: key }));
-    expect(await harness.rows.findSurvivors(batch)).toMatchObject([{ table: 'events', rows: 1 }]);
-    await sweepAll(harness.rows, batch);
-    expect(await harness.rows.findSurvivors(batch)).toEqual([]);
+    return whenSwept([{ environmentId, key, cutoffMs: T }], async () => {
+      await add('events', createRowsOf(environmentId).event({ name: 'zombie', identity_key: key }));
+      expect(await harness.rows.findSurvivors(batch)).toMatchObject([{ table: 'events', rows: 1 }]);
+      await harness.rows.sweep(batch);
+      expect(await harness.rows.readNoted(batch)).toMatchObject({ found: [{ environmentId, rows: 1 }], shared: [] });
+      await sweepRest();
+    });
   });
 
   it('a batch without targets or with a zero key is a fault, not a count of zero', async () => {
     const environmentId = newEnvironment();
-    const key = newKey();
-    const { batch } = await erase({ environmentId, key, cutoffMs: T });
+    const [batch, key] = [newBatch(), newKey()];
+    await harness.rows.putTargets(batch, [{ environmentId, key, cutoffMs: T }]);
     const zero = { environmentId, key: Buffer.alloc(16), cutoffMs: T };
     await expect(harness.rows.putTargets(newBatch(), [zero])).rejects.toThrow('not zero');
     const has = async () => (await harness.rows.readBatches()).some((each) => each.equals(batch));

@@ -5,7 +5,6 @@ export interface ErasureTarget {
   readonly environmentId: string;
   /** 16 bytes, not the zero key. */
   readonly key: Buffer;
-  /** Epoch milliseconds. */
   readonly cutoffMs: number;
 }
 

@@ -98,7 +98,7 @@ describe.each([
       for (const change of changes)
         expect(await stores[0].consents.apply({ ...identity, ...change })).toBe('superseded');
     });
-    await fc.assert(property, { numRuns: 60 });
+    await fc.assert(property, { numRuns: 50 });
   });
 
   it('changes of a fenced identity are refused up to the cut-off', async () => {

@@ -62,7 +62,6 @@ export interface ConsentStore {
 
 /** Sync of the store with its log. A run lasts from a start or promotion of Redis to the next one. */
 export interface ConsentSyncState {
-  /** Identifies the current run. */
   readonly run: string;
   /** False until the log of the last run was caught up with. */
   readonly isCurrent: boolean;
@@ -85,7 +84,6 @@ export function isLater(position: ConsentPosition, stored: ConsentPosition): boo
   return position.partition > stored.partition;
 }
 
-/** A record of the topic. */
 export interface ConsentBytes {
   readonly offset: number;
   /** Epoch milliseconds by the clock of the log. */

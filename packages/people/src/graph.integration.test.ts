@@ -59,12 +59,6 @@ describe.each([
     expect(await rootOf('custom:y')).toBe(root);
   });
 
-  it('an identity without links has no entry', async () => {
-    expect(await identify('anonymous:a', 'untyped:null')).toEqual(['refused: blocked']);
-    expect(await rootOf('anonymous:a')).toBeNull();
-    expect(await graph.membersOf(scenario.environmentId, scenario.keyOf('anonymous:a'))).toEqual([]);
-  });
-
   const rules: [string, [from: Name | undefined, to: Name, outcomes: string[]][]][] = [
     [
       'an existing link is unchanged',

@@ -53,11 +53,9 @@ export interface UnlinkSide {
   /** Offset of the unlink in the link topic. */
   readonly generation: number;
   readonly offset: number;
-  /** Epoch milliseconds. */
   readonly unlinkedAt: number;
 }
 
-/** Offset of a decided fact. */
 export interface DecidedFact extends LinkSourcePartition {
   readonly environmentId: string;
   readonly offset: number;

@@ -11,13 +11,11 @@ export interface ErasureHold {
   readonly erasureId: Buffer;
   /** Identity keys, 16 bytes each. */
   readonly keys: readonly Buffer[];
-  /** Epoch milliseconds. */
   readonly cutoffMs: number;
   /** Epoch milliseconds from which the hold may be dropped; null once the erasure's request is on the topic. */
   readonly lapsesAtMs: number | null;
 }
 
-/** A hold without its keys. */
 export type StoredHold = Omit<ErasureHold, 'environmentId' | 'keys'>;
 
 export type HoldName = Pick<ErasureHold, 'environmentId' | 'erasureId'>;
@@ -81,7 +79,6 @@ export interface Enforced {
 
 /** A run lasts from a start or promotion of Redis to the next one. */
 export interface FenceStatus {
-  /** Identifies the current run. */
   readonly run: string;
   /** False until all fences were set in this run. */
   readonly isComplete: boolean;

@@ -71,7 +71,6 @@ export interface IdentityInEnvironment {
   readonly key: Buffer;
 }
 
-/** The current person of an identity. */
 export interface Person {
   /** For an identity that is not linked: its own key. */
   readonly personKey: Buffer;
@@ -119,14 +118,12 @@ export function keysOf({ personKey, members }: PersonMembers): Buffer[] {
   return members.length === 0 ? [personKey] : members.map(({ key }) => key);
 }
 
-/** The two sides of a split. */
 export interface PersonSplit {
   readonly personKey: Buffer;
   readonly leaving: readonly Member[];
   readonly staying: readonly Member[];
 }
 
-/** Why a person cannot be split. */
 export const SPLIT_BLOCKERS = {
   strangers: 'The identities are not of one person. Name identities of one person.',
   alone: 'The identity is a person of its own already, so there is nothing to split.',

@@ -365,7 +365,7 @@ it('any program of links, unlinks, holds, erasures and rebuilds leaves the same 
       for (const step of commands) await run.run(step);
       await run.compare();
     }),
-    { numRuns: runsOf({ quick: 150, all: 1_200 }) },
+    { numRuns: runsOf({ quick: 100, all: 600 }) },
   );
 }, 180_000);
 
@@ -381,6 +381,6 @@ it('a store that has lost its last writes has the people of the log again after 
       }
       await run.compare();
     }),
-    { numRuns: runsOf({ quick: 80, all: 400 }) },
+    { numRuns: runsOf({ quick: 50, all: 200 }) },
   );
 }, 180_000);

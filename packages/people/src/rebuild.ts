@@ -1,4 +1,3 @@
-/** Rebuilds the identity graph from ClickHouse and the log. */
 import type { IdentityDecisionRecord } from '@playline/contracts';
 import { inBatches } from '@playline/stores';
 import type { ApplyOutcome, LoggedConsent } from './consents.ts';
@@ -40,7 +39,6 @@ export interface PeopleRebuild {
   digest(environmentId: string): Promise<string>;
 }
 
-/** An identity and its person. */
 export type LinkedIdentity = Pick<Override, 'environmentId' | 'key' | 'root'>;
 
 /** An override with the version of its decision. The greatest version of an identity applies. */
@@ -68,7 +66,6 @@ export interface GraphSources {
   readonly note?: GraphNote;
 }
 
-/** Numbers of restored rows. */
 export interface RebuiltGraph {
   /** Identities from the table. */
   readonly fromTable: number;

@@ -3,7 +3,6 @@ import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { DEFAULT_LIMITS, type IdentityGraph } from './graph.ts';
 import type { StepDecision } from './identities/decisions.ts';
 import type { People } from './people.ts';
-import { rebuildGraph, toDecidedFact, toOverrides, toUnlinkSides } from './rebuild.ts';
 import { openMemoryPeople } from './test/memory/index.ts';
 import { createScenario, describeValue, type FactOptions, type Name, type Scenario } from './test/scenario.ts';
 import { openTestPeople } from './test/test-people.ts';
@@ -116,17 +115,6 @@ describe.each([
     expect(await alias('steam:1', 'custom:3', NOW - 1)).toEqual(['linked']);
   });
 
-  it('a redelivered unlink gets its recorded decision, and a copy splits nothing', async () => {
-    await alias('steam:1', 'epic:2');
-    const fact = scenario.position({ link: 'unlink', to: 'steam:1', receivedAt: NOW + 10 });
-    const block = { generation: 0, partition: 0, after: fact.offset - 1, through: fact.offset, facts: [fact] };
-    const first = await graph.apply(block);
-    await alias('steam:1', 'epic:2', NOW + 11);
-    expect(describeValue(await graph.apply({ ...block, after: fact.offset }))).toEqual(describeValue(first));
-    expect(await unlink('steam:1', [], NOW + 10)).toEqual(['unchanged']);
-    expect(await membersOf('steam:1')).toEqual(hexesOf('steam:1', 'epic:2'));
-  });
-
   it('an unlink of an erased identity is refused, and an erasure forgets its sides', async () => {
     const { environmentId } = scenario;
     await alias('steam:1', 'epic:2');
@@ -173,41 +161,5 @@ describe.each([
     const sizes = [0, 3, 5, 89, 90, 100, 159, 160].map(async (at) => (await membersOf(names[at]!)).length);
     // email:x moved with the first three, because it was linked to one of each.
     expect(await Promise.all(sizes)).toEqual([89, 92, 89, 89, 92, 60, 60, 92]);
-  });
-
-  it('a rebuilt graph keeps persons split when facts are delivered again', async () => {
-    const options: FactOptions[] = [
-      { link: 'alias', from: 'passport:1', to: 'epic:2', receivedAt: NOW },
-      // Refused while passport:1 belongs to the person; it would be accepted after that one is split off.
-      { link: 'alias', from: 'passport:3', to: 'epic:2', receivedAt: NOW },
-      // Later than the unlink by its clock, but before it in the log.
-      { link: 'alias', from: 'passport:1', to: 'epic:2', receivedAt: NOW + 90 },
-      { link: 'unlink', to: 'passport:1', receivedAt: NOW + 10 },
-      // Without effect; later links must stay.
-      { link: 'unlink', to: 'passport:1', receivedAt: NOW + 11 },
-      { link: 'alias', from: 'steam:4', to: 'passport:1', receivedAt: NOW + 12 },
-    ];
-    const facts = options.map(scenario.position);
-    const block = { generation: 0, partition: 0, after: -1, through: facts.at(-1)!.offset, facts };
-    const applied = await graph.apply(block);
-    const log = applied.flatMap((one, at) =>
-      one.kind === 'decided' ? scenario.toRecords(facts[at]!, one.decisions) : [],
-    );
-    const digest = await people.rebuild.digest(scenario.environmentId);
-    const rebuilt = await open();
-    await rebuildGraph(rebuilt, {
-      fences: [],
-      applied: [],
-      later: log.flatMap((one) => [...toOverrides(one, BigInt(one.offset)), ...toUnlinkSides(one), toDecidedFact(one)]),
-      stored: [],
-      unlinks: [],
-      decided: [],
-    });
-    await rebuilt.rebuild.mintEpoch();
-    expect(await rebuilt.rebuild.digest(scenario.environmentId)).toBe(digest);
-    const again = await rebuilt.graph.apply(block);
-    expect(again.map(({ kind }) => kind)).toEqual(['done', 'done', 'done', 'done', 'done', 'done']);
-    expect(await rebuilt.rebuild.digest(scenario.environmentId)).toBe(digest);
-    await rebuilt.close();
   });
 });

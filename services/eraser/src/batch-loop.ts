@@ -12,9 +12,7 @@ export interface BatchLoopParts extends BatchParts {
   readonly logger: Logger;
   /** How long requests are collected, from the first one on. */
   readonly windowMs: number;
-  /** Most requests of one batch. */
   readonly batchRequestsMax: number;
-  /** Called after each poll for requests. */
   readonly onPoll: () => void;
   readonly startBatch: () => (receipts: readonly ErasureReceipt[]) => void;
   readonly onFault: (fault: unknown) => void;
@@ -105,12 +103,9 @@ async function runNext(parts: BatchLoopParts, state: LoopState, signal: AbortSig
 function openLane(
   parts: BatchLoopParts,
   state: LoopState,
-  {
-    begun,
-    unfinished,
-    signal,
-  }: { begun: readonly Batch[]; unfinished: readonly ErasureRequest[]; signal: AbortSignal },
+  work: { begun: readonly Batch[]; unfinished: readonly ErasureRequest[]; signal: AbortSignal },
 ): void {
+  const { begun, unfinished, signal } = work;
   if (state.lane !== null) return;
   const left = new Set(unfinished.map(toId));
   for (const id of state.heavy) if (!left.has(id)) state.heavy.delete(id);

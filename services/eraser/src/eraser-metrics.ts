@@ -1,4 +1,3 @@
-/** Metrics of the eraser. */
 import type { ErasureReceipt } from '@playline/erasure';
 import type { Metrics } from '@playline/runtime';
 import { waitAtMost } from '@playline/stores';
@@ -42,13 +41,8 @@ export function createEraserMetrics(metrics: Metrics, waiting: WaitingSource) {
   const putBack = metrics.counter('playline_eraser_links_put_back_total', 'Later links that were published again');
   const fenceRestores = metrics.counter('playline_eraser_fence_restores_total', 'Restores of fences in Redis');
   const aside = new Set<string>();
-  metrics.collectedGauge(
-    'playline_eraser_deferred_requests',
-    'Erasures that cannot be resolved and are retried alone',
-    {
-      collect: (gauge) => gauge.set(aside.size),
-    },
-  );
+  const help = 'Erasures that cannot be resolved and are retried alone';
+  metrics.collectedGauge('playline_eraser_deferred_requests', help, { collect: (gauge) => gauge.set(aside.size) });
   return {
     /** Ids of requests that cannot be resolved. */
     aside,
@@ -85,11 +79,8 @@ function watchWaiting(metrics: Metrics, source: WaitingSource): void {
   gauge('playline_eraser_oldest_unverified_seconds', 'Age of the oldest erasure without a receipt', ({ oldestAt }) =>
     secondsBetween(oldestAt, source.wallClockMs()),
   );
-  gauge(
-    'playline_eraser_holds_over_an_hour',
-    'Holds of erasures accepted more than an hour ago',
-    ({ holdsOverAnHour }) => holdsOverAnHour,
-  );
+  const help = 'Holds of erasures accepted more than an hour ago';
+  gauge('playline_eraser_holds_over_an_hour', help, ({ holdsOverAnHour }) => holdsOverAnHour);
 }
 
 /** One read for all gauges. While a store does not answer, the last result is used. */

@@ -1,4 +1,3 @@
-/** Starts the eraser. */
 import { TOPICS } from '@playline/contracts';
 import { openErasureRecords, openErasureRows } from '@playline/erasure/clickhouse';
 import { openAdminServer } from '@playline/http';

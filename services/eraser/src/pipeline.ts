@@ -93,11 +93,7 @@ export async function openEraser(parts: EraserParts): Promise<Eraser> {
     },
   });
   return {
-    ready: {
-      consumer: () => consumer.ready(),
-      people: () => people.ready(),
-      broker: () => parts.producer.ready(),
-    },
+    ready: { consumer: () => consumer.ready(), people: () => people.ready(), broker: () => parts.producer.ready() },
     blockers: () => Object.fromEntries(consumer.blockers()),
     async close() {
       await Promise.all(Object.values(workers).map((each) => each.close()));
@@ -295,12 +291,8 @@ function toRanges(links: readonly FactLocation[]): { partition: number; offsets:
 
 function toOutgoing({ topic, key, value, headers, offset }: StreamRecord): OutgoingRecord {
   const kept = Object.entries(headers).filter((header): header is [string, string | Buffer] => header[1] !== undefined);
-  return {
-    topic,
-    key,
-    value: value!,
-    headers: { [WAITING_HEADERS.firstOffset]: String(offset), ...Object.fromEntries(kept) },
-  };
+  const first = { [WAITING_HEADERS.firstOffset]: String(offset) };
+  return { topic, key, value: value!, headers: { ...first, ...Object.fromEntries(kept) } };
 }
 
 interface IntakeParts {
@@ -338,13 +330,8 @@ async function takeAll({ people: { guards }, records }: IntakeParts, requests: r
     const { environmentId, erasureId, subjectKeys, memberKeys, cutoffAt: cutoffMs } = request;
     // An existing hold may cover the whole closure.
     if (await guards.confirmHold({ environmentId, erasureId })) continue;
-    await guards.putHold({
-      environmentId,
-      erasureId,
-      keys: [...subjectKeys, ...memberKeys],
-      cutoffMs,
-      lapsesAtMs: null,
-    });
+    const keys = [...subjectKeys, ...memberKeys];
+    await guards.putHold({ environmentId, erasureId, keys, cutoffMs, lapsesAtMs: null });
   }
   await records.addRequests(requests);
   // Read after the hold: the release follows a later receipt.

@@ -7,8 +7,7 @@ import { openWire } from '../../faults/world/wire.ts';
 import { expectErased, expectNoHold, expectNothing } from '../checks.ts';
 import { asVisitor, rowsAbout, stored } from '../people.ts';
 import type { ErasureRig } from '../rig.ts';
-import { MOMENTS } from './moments.ts';
-import { createScene, isLinked, messagesOf } from './scene.ts';
+import { createScene, isLinked, MOMENTS, messagesOf } from './scene.ts';
 
 const KILLED_AT = Object.values(MOMENTS);
 /** Metrics that show that an eraser's work has ended: done, failed, or handed over to another process. */

@@ -14,11 +14,10 @@ import {
   track,
 } from '../people.ts';
 import type { ErasureRig } from '../rig.ts';
-import { caughtUp, createScene, fenced, fencedForSeconds, requestedForSeconds } from './scene.ts';
+import { createScene, fenced, fencedForSeconds, requestedForSeconds } from './scene.ts';
 
-/** Longer than an undisturbed erasure takes to its fences, and from there to its receipt. */
+/** Longer than an undisturbed erasure takes to its fences. */
 const UNFENCED_S = 6;
-const UNFINISHED_S = 12;
 
 export async function eraserWaitsForPausedServices(rig: ErasureRig): Promise<void> {
   const scene = await createScene(rig);
@@ -50,25 +49,6 @@ export async function eraserWaitsForPausedServices(rig: ErasureRig): Promise<voi
   await expectNothing(rig, other.keys, cutoffAt);
   expect((await rowsAbout(rig, other)).events).toEqual([]);
   await expectNothingInRedis(rig, other.keys);
-}
-
-export async function eraserWaitsForPausedWriter(rig: ErasureRig): Promise<void> {
-  const scene = await createScene(rig);
-  rig.running['event-writer'].signal('SIGSTOP');
-  const waiting = [track(asPlayer(scene.person)), track(asVisitor(scene.person))];
-  await rig.send(waiting);
-  const erasureId = await rig.erase(asVisitor(scene.person));
-  await fenced(rig, scene.person.keys);
-  await until(
-    'the eraser has had time to continue',
-    async () => ((await fencedForSeconds(rig, scene.person.keys)) ?? 0) > UNFINISHED_S,
-  );
-  expect(await rig.receiptOf(erasureId)).toBeNull();
-  rig.running['event-writer'].signal('SIGCONT');
-  await scene.ends(erasureId);
-  await caughtUp(rig, TOPICS.messages.name, rig.world.groupOf('event-writer'));
-  await scene.ends(erasureId);
-  expect((await rowsAbout(rig, scene.person)).events).toEqual([]);
 }
 
 export async function linksAroundTheRequest(rig: ErasureRig): Promise<void> {

@@ -1,4 +1,3 @@
-// Accounts of people, and how they are found.
 import { type AccountRecord, accountCodec, TOPICS } from '@playline/contracts';
 import type { RecordKind } from '../records/record-log.ts';
 import { normalizeLogin } from './login.ts';

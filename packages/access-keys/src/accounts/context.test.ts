@@ -106,9 +106,9 @@ describe('any sequence of changes of accounts', () => {
           before = after;
         }
       }),
-      { numRuns: 300 },
+      { numRuns: 100 },
     );
     // The rule was applied in these runs.
-    expect(kept).toBeGreaterThan(20);
+    expect(kept).toBeGreaterThan(5);
   });
 });

@@ -1,7 +1,6 @@
 // Changes of accounts: permissions, and rules that every change must keep.
 import { PublicError } from '@playline/errors';
 import type { Content, RecordStore } from '../records/record-store.ts';
-import { toDone } from '../records/record-store.ts';
 import { ViewFault } from '../records/record-view.ts';
 import { type AccountRecord, isRemoved } from './account.ts';
 import { type Action, mayDo } from './roles.ts';
@@ -16,11 +15,6 @@ export interface AccountContext {
   readonly wallClockMs?: () => number;
 }
 
-export interface AccountsAtTime {
-  readonly accounts: readonly AccountRecord[];
-  readonly nowAt: number;
-}
-
 export const nowOf = ({ wallClockMs = Date.now }: AccountContext): number => wallClockMs();
 
 /**
@@ -31,11 +25,11 @@ export const nowOf = ({ wallClockMs = Date.now }: AccountContext): number => wal
 export async function changeAccount(
   context: AccountContext,
   id: string,
-  decide: (account: AccountRecord, at: AccountsAtTime) => Content<AccountRecord>,
+  decide: (account: AccountRecord, accounts: readonly AccountRecord[]) => Content<AccountRecord>,
 ): Promise<AccountRecord> {
   const changing = context.store.change((accounts) => {
     const account = findAccount(accounts, id);
-    const next = decide(account, { accounts, nowAt: nowOf(context) });
+    const next = decide(account, accounts);
     assertNotLast(accounts, account, next);
     return withoutSessions(account, next);
   });
@@ -45,16 +39,13 @@ export async function changeAccount(
     throw fault;
   });
   await context.sessions.endAll(id);
-  return toDone(changed);
+  return changed;
 }
 
 /** The change that ends all earlier sessions of the account, even if the process dies before it removes them. */
-export function withoutSessions(
-  { revision }: Pick<AccountRecord, 'revision'>,
-  next: Content<AccountRecord>,
-): Content<AccountRecord> {
+export const withoutSessions = ({ revision }: AccountRecord, next: Content<AccountRecord>) => {
   return { ...next, sessionsFrom: revision + 1 };
-}
+};
 
 /** @throws PublicError RESOURCE_NOT_FOUND */
 export function findAccount(accounts: readonly AccountRecord[], id: string): AccountRecord {

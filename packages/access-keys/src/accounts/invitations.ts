@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { PublicError } from '@playline/errors';
 import type { ReceivedRecord, RecordLogReader } from '../records/record-log.ts';
-import { type Content, toDone } from '../records/record-store.ts';
+import type { Content } from '../records/record-store.ts';
 import { isLater } from '../records/record-view.ts';
 import {
   type AccountRecord,
@@ -14,7 +14,6 @@ import {
 } from './account.ts';
 import {
   type AccountContext,
-  type AccountsAtTime,
   assertAllowed,
   changeAccount,
   conflict,
@@ -68,13 +67,12 @@ export async function createFirstAdministrator(
   context: AccountContext,
   { id, ...person }: NewPerson & { readonly id?: string },
 ): Promise<AccountRecord> {
-  const made = await context.store.change((accounts) => {
+  return context.store.change((accounts) => {
     if (hasAdministrator(accounts)) throw hasAdministratorAlready();
     const blank = { ...toBlank('', nowOf(context)), isAdministrator: true };
     if (accounts.some((each) => each.id === id)) throw conflict('This account already exists.');
     return toLive(id === undefined ? blank : { ...blank, id }, person, accounts);
   });
-  return toDone(made);
 }
 
 /**
@@ -86,12 +84,12 @@ export async function invite(context: AccountContext, wanted: Invitation): Promi
   assertRoles(wanted.roles);
   const name = toPersonName(wanted.name);
   const text = createToken();
-  const made = await context.store.change((accounts) => {
+  const account = await context.store.change((accounts) => {
     assertMayInvite(context, accounts, wanted);
     const { isAdministrator, roles } = wanted;
     return { ...toBlank(name, nowOf(context)), isAdministrator, roles: [...roles], invitation: openFor(text, context) };
   });
-  return { account: toDone(made), text };
+  return { account, text };
 }
 
 /** The account of a link; null for an invalid link, and while the owner of another account is accepting it. */
@@ -109,20 +107,19 @@ export async function acceptInvitation(
   context: AccountContext,
   { text, person }: { readonly text: string; readonly person: NewPerson },
 ): Promise<AccountRecord> {
-  const changed = await context.store.change((accounts) => {
+  const accepted = await context.store.change((accounts) => {
     const account = findInvited(accounts, text, nowOf(context));
     if (account === null || account.state === 'disabled') throw invalidLink();
     const login = account.login === '' ? person.login : account.login;
     return withoutSessions(account, toLive(account, { ...person, login }, accounts));
   });
-  const account = toDone(changed);
-  await context.sessions.endAll(account.id);
-  return account;
+  await context.sessions.endAll(accepted.id);
+  return accepted;
 }
 
 /** @throws PublicError AUTHENTICATION_ERROR unless the acting account could have invited, CONFLICT_ERROR when it was accepted */
 export function revokeInvitation(context: AccountContext, id: string): Promise<AccountRecord> {
-  return changeAccount(context, id, (account, { accounts }) => {
+  return changeAccount(context, id, (account, accounts) => {
     assertMayInvite(context, accounts, account);
     if (account.state !== 'invited') throw conflict('The invitation was accepted. Change the account instead.');
     return toRemoved(account);
@@ -144,13 +141,13 @@ export async function resetAccess(context: AccountContext, id: string): Promise<
 }
 
 /** Keeps the id, because records of the account's actions contain it. */
-export function toRemoved(account: AccountRecord): Content<AccountRecord> {
+function toRemoved(account: AccountRecord): Content<AccountRecord> {
   const erased = { name: '', login: '', isAdministrator: false, roles: [], invitation: null };
   return { ...account, ...erased, state: 'disabled', passwordHash: null, passkeys: [], openId: null };
 }
 
 /** @throws PublicError VALIDATION_ERROR for two roles in one project */
-export function assertRoles(roles: readonly ProjectRole[]): void {
+function assertRoles(roles: readonly ProjectRole[]): void {
   if (new Set(roles.map(({ projectId }) => projectId)).size < roles.length)
     throw invalid('A person has one role per project.');
 }
@@ -185,7 +182,7 @@ function toBlank(name: string, createdAt: number): Content<AccountRecord> {
 function toLive(
   account: Content<AccountRecord>,
   person: NewPerson,
-  accounts: AccountsAtTime['accounts'],
+  accounts: readonly AccountRecord[],
 ): Content<AccountRecord> {
   const { passwordHash, passkey, openId = null } = person;
   if (passwordHash === null && passkey === null && openId === null) throw invalid('Set a password or a passkey.');
@@ -263,7 +260,6 @@ export async function acceptFirstLink(
   }
 }
 
-/** The last record of each account. */
 async function readLog(log: RecordLogReader<AccountRecord>): Promise<AccountRecord[]> {
   const last = new Map<string, ReceivedRecord<AccountRecord>>();
   for (const range of await log.bounds())
@@ -277,7 +273,7 @@ export function setRole(
   context: AccountContext,
   { accountId, projectId, role }: { accountId: string; projectId: string; role: Role | null },
 ): Promise<AccountRecord> {
-  return changeAccount(context, accountId, (account, { accounts }) => {
+  return changeAccount(context, accountId, (account, accounts) => {
     assertAllowed(context, accounts, { action: 'members.change', projectId });
     // Otherwise an owner could find out which ids are accounts.
     if (roleIn(account, projectId) === null)
@@ -293,7 +289,7 @@ export function setAdministrator(
   context: AccountContext,
   { accountId, isAdministrator }: { accountId: string; isAdministrator: boolean },
 ): Promise<AccountRecord> {
-  return changeAccount(context, accountId, (account, { accounts }) => {
+  return changeAccount(context, accountId, (account, accounts) => {
     assertAllowed(context, accounts, { action: 'accounts.change', projectId: null });
     return { ...account, isAdministrator };
   });
@@ -301,7 +297,7 @@ export function setAdministrator(
 
 /** Keeps the rights of the account for `enableAccount`. @throws PublicError as `setRole` */
 export function disableAccount(context: AccountContext, accountId: string): Promise<AccountRecord> {
-  return changeAccount(context, accountId, (account, { accounts }) => {
+  return changeAccount(context, accountId, (account, accounts) => {
     assertAllowed(context, accounts, { action: 'accounts.change', projectId: null });
     if (account.state === 'invited') throw conflict('The invitation was not accepted. Revoke it instead.');
     // An open link would let the person back in later.
@@ -311,7 +307,7 @@ export function disableAccount(context: AccountContext, accountId: string): Prom
 
 /** @throws PublicError as `setRole` */
 export function enableAccount(context: AccountContext, accountId: string): Promise<AccountRecord> {
-  return changeAccount(context, accountId, (account, { accounts }) => {
+  return changeAccount(context, accountId, (account, accounts) => {
     assertAllowed(context, accounts, { action: 'accounts.change', projectId: null });
     if (account.state !== 'disabled') throw conflict('The account is not disabled.');
     return { ...account, state: 'live' };
@@ -320,7 +316,7 @@ export function enableAccount(context: AccountContext, accountId: string): Promi
 
 /** Erases name, login and credentials; keeps the id. @throws PublicError as `setRole` */
 export function removeAccount(context: AccountContext, accountId: string): Promise<AccountRecord> {
-  return changeAccount(context, accountId, (account, { accounts }) => {
+  return changeAccount(context, accountId, (account, accounts) => {
     assertAllowed(context, accounts, { action: 'accounts.remove', projectId: null });
     return toRemoved(account);
   });
@@ -358,14 +354,14 @@ export async function joinInvitation(context: AccountContext, joining: Joining):
     invitedId = invited.id;
     return { ...invited, invitation: { ...invited.invitation, takenBy: accountId } };
   });
-  const joined = await changeAccount(context, accountId, (account, { accounts }) => {
+  const joined = await changeAccount(context, accountId, (account, accounts) => {
     const invited = findAccount(accounts, invitedId);
     if (account.state !== 'live' || invited.invitation?.takenBy !== accountId) throw invalidLink();
     const isAdministrator = account.isAdministrator || invited.isAdministrator;
     return { ...account, isAdministrator, roles: mergeRoles(account.roles, invited.roles) };
   });
   await context.store.change((accounts) => toRemoved(findAccount(accounts, invitedId)));
-  return toDone(joined);
+  return joined;
 }
 
 function mergeRoles(own: readonly ProjectRole[], given: readonly ProjectRole[]): ProjectRole[] {

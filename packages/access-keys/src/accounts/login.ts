@@ -1,4 +1,3 @@
-// Rules of logins, names and return paths.
 import { invalidField } from '@playline/errors';
 
 const LOGIN_CHARACTERS_MIN = 3;

@@ -1,4 +1,3 @@
-// Sign-in by OpenID Connect.
 import { PublicError } from '@playline/errors';
 import type { AccountRecord } from './account.ts';
 import { createToken, hashToken, type OneTimeTexts } from './one-time-texts.ts';
@@ -24,7 +23,6 @@ export interface OpenIdProof {
 }
 
 export interface OpenIdProvider {
-  /** Shown to people. */
   readonly label: string;
   /** Origins of redirects and requests, the issuer's first. */
   readonly origins: readonly string[];
@@ -64,24 +62,7 @@ export interface OpenIdSignInRequest {
   readonly isFresh: boolean;
 }
 
-export interface OpenIdSignIn {
-  readonly label: string;
-  readonly origins: readonly string[];
-  /**
-   * @returns the address to open, and a text for the browser to keep, which proves that the same browser returns
-   * @throws ProviderUnavailable
-   */
-  begin(request: OpenIdSignInRequest): Promise<{ readonly location: URL; readonly browserText: string }>;
-  /**
-   * Uses the sign-in up.
-   * @param callback `url`: of the requested page; `browserText`: what the browser has kept, or null
-   * @throws PublicError UNAUTHORISED_REQUEST when anything is invalid, expired or of another browser; ProviderUnavailable
-   */
-  finish(callback: {
-    readonly url: URL;
-    readonly browserText: string | null;
-  }): Promise<OpenIdSignInRequest & { readonly proof: OpenIdProof }>;
-}
+export type OpenIdSignIn = ReturnType<typeof createOpenIdSignIn>;
 
 interface OpenIdSignInParts {
   readonly provider: OpenIdProvider;
@@ -101,11 +82,15 @@ interface StartedSignIn {
 }
 
 /** A sign-in is started and finished once, in one browser, within ten minutes. */
-export function createOpenIdSignIn({ provider, oneTimeTexts, redirectUri }: OpenIdSignInParts): OpenIdSignIn {
+export function createOpenIdSignIn({ provider, oneTimeTexts, redirectUri }: OpenIdSignInParts) {
   return {
     label: provider.label,
     origins: provider.origins,
-    begin: async ({ errand, secret, isFresh }) => {
+    /**
+     * @returns the address to open, and a text for the browser to keep, which proves that the same browser returns
+     * @throws ProviderUnavailable
+     */
+    begin: async ({ errand, secret, isFresh }: OpenIdSignInRequest) => {
       const browserText = `${createToken()}.${secret}`;
       const [verifier, nonce] = [createToken(), createToken()];
       const started: StartedSignIn = { verifier, nonce, isFresh, errand, browser: hashToken(browserText) };
@@ -113,7 +98,11 @@ export function createOpenIdSignIn({ provider, oneTimeTexts, redirectUri }: Open
       const state = await oneTimeTexts.issue({ purpose: PURPOSE, value, lifetimeS: OPEN_ID_LIFETIME_S });
       return { location: await provider.authorization({ state, nonce, verifier, isFresh, redirectUri }), browserText };
     },
-    finish: async ({ url, browserText }) => {
+    /**
+     * Uses the sign-in up. @param callback `url`: of the requested page; `browserText`: what the browser has kept
+     * @throws PublicError UNAUTHORISED_REQUEST when anything is invalid, expired or of another browser; ProviderUnavailable
+     */
+    finish: async ({ url, browserText }: { readonly url: URL; readonly browserText: string | null }) => {
       const states = url.searchParams.getAll('state');
       const [state = ''] = states.length === 1 ? states : [];
       // Taken before it is checked, so that a response can never be used again.

@@ -1,9 +1,6 @@
-// The port of passkeys.
 import type { Passkey } from './account.ts';
 
-/** Owner of a new passkey. */
 export interface PasskeyOwner {
-  /** Of the account. */
   readonly id: string;
   /** Shown by the device when it offers a choice. */
   readonly login: string;

@@ -1,4 +1,3 @@
-// Hashes and rules of passwords.
 import crypto, { randomBytes, timingSafeEqual } from 'node:crypto';
 import { promisify } from 'node:util';
 import { invalidField } from '@playline/errors';
@@ -41,15 +40,9 @@ export interface Passwords {
   verify(kept: string | null, password: string): Promise<boolean>;
 }
 
-export interface PasswordsOptions {
-  /** Not allowed as a password. */
-  readonly productName: string;
-  /** For tests. */
-  readonly costs?: Costs;
-}
-
-/** The password hashing of this process. */
-export function createPasswords({ productName, costs: usual = COSTS }: PasswordsOptions): Passwords {
+/** The password hashing of this process. @param options.productName not allowed as a password */
+export function createPasswords(options: { readonly productName: string; readonly costs?: Costs }): Passwords {
+  const { productName, costs: usual = COSTS } = options;
   const inTurn = createTurns(TURNS);
   return {
     hash: async ({ password, login }) => {
@@ -88,13 +81,8 @@ const toAlphanumeric = (text: string): string =>
     .toLowerCase()
     .replace(/[^\p{L}\p{N}]/gu, '');
 
-interface Derivation {
-  readonly salt: Buffer;
-  readonly costs: Costs;
-  readonly tagBytes: number;
-}
-
-function derive(password: string, { salt, costs, tagBytes }: Derivation): Promise<Buffer> {
+function derive(password: string, given: { salt: Buffer; costs: Costs; tagBytes: number }): Promise<Buffer> {
+  const { salt, costs, tagBytes } = given;
   // Read from the module, so that a Node without argon2 fails only here.
   const argon2 = promisify(crypto.argon2);
   return argon2('argon2id', { message: password, nonce: salt, tagLength: tagBytes, ...costs });

@@ -1,4 +1,3 @@
-// The rights of roles.
 import type { AccountRecord, ProjectRole } from '@playline/contracts';
 
 /** An owner has all rights of a developer, a developer all of an analyst. */

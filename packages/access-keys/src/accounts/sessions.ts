@@ -1,4 +1,3 @@
-// The port of sessions.
 import type { AccountRecord } from '@playline/contracts';
 import type { OneTimeTexts } from './one-time-texts.ts';
 
@@ -61,17 +60,12 @@ export interface Sessions {
 export interface SessionStores {
   readonly sessions: Sessions;
   readonly oneTimeTexts: OneTimeTexts;
-  /** True when the stores answer. */
   ready(): Promise<boolean>;
   close(): Promise<void>;
 }
 
-export function toSession(
-  id: string,
-  { accountId, userAgent, address, ...also }: NewSession,
-  nowAt: number,
-): SessionRecord {
-  const { accountRevision = 0, signedInAt = nowAt } = also;
+export function toSession(id: string, wanted: NewSession, nowAt: number): SessionRecord {
+  const { accountId, userAgent, address, accountRevision = 0, signedInAt = nowAt } = wanted;
   const cut = userAgent.slice(0, USER_AGENT_CHARACTERS_MAX);
   const times = { createdAt: nowAt, seenAt: nowAt, signedInAt: Math.min(signedInAt, nowAt) };
   return { id, accountId, accountRevision, ...times, userAgent: cut, address };

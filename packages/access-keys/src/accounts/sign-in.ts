@@ -1,7 +1,5 @@
-// Signing in, and changes of a person's own credentials.
 import { isIPv6 } from 'node:net';
 import { PublicError } from '@playline/errors';
-import { toDone } from '../records/record-store.ts';
 import { type AccountRecord, findByLogin, findByPasskey, type Passkey } from './account.ts';
 import { type AccountContext, assertSelf, changeAccount, conflict, findAccount, forbidden } from './context.ts';
 import { assertNewOpenId, assertNewPasskey } from './invitations.ts';
@@ -51,51 +49,47 @@ export interface SignedIn extends CreatedSession {
   readonly account: AccountRecord;
 }
 
-export interface SignIn {
-  /**
-   * @throws PublicError UNAUTHORISED_REQUEST for an unknown login, a wrong password and an account that is not live, with
-   * the same text and cost; TOO_MANY_REQUESTS_ERROR above the limits
-   */
-  byPassword(wanted: SignInContext & { readonly login: string; readonly password: string }): Promise<SignedIn>;
-  /** Options for a browser to use a passkey. @throws PublicError TOO_MANY_REQUESTS_ERROR above the limit */
-  passkeyRequest(from: Pick<SignInContext, 'address'>): Promise<object>;
-  /** @param wanted `response`: JSON of the browser. @throws PublicError as `byPassword` */
-  byPasskey(wanted: SignInContext & { readonly response: unknown }): Promise<SignedIn>;
-  /** @throws PublicError UNAUTHORISED_REQUEST, with the same text, without a live account of this identity */
-  byOpenId(wanted: SignInContext & { readonly proof: OpenIdProof }): Promise<SignedIn>;
-  /** Options for a browser to create a passkey for an account, which need not exist. */
-  passkeyCreation(owner: PasskeyOwner): Promise<object>;
-  /** The created passkey and its owner. @throws PublicError VALIDATION_ERROR when it is invalid or older than 5 minutes */
-  readPasskey(wanted: { readonly response: unknown; readonly name: string }): Promise<NewPasskey>;
+interface OfPassword extends SignInContext {
+  readonly login: string;
+  readonly password: string;
 }
+interface OfPasskey extends SignInContext {
+  /** JSON of the browser. */
+  readonly response: unknown;
+}
+interface OfOpenId extends SignInContext {
+  readonly proof: OpenIdProof;
+}
+type NamedResponse = Pick<OfPasskey, 'response'> & { readonly name: string };
 
-export interface NewPasskey {
-  readonly ownerId: string;
-  readonly passkey: Passkey;
-}
+export type SignIn = ReturnType<typeof createSignIn>;
 
 /** Each sign-in starts a new session and ends the previous one of the browser. */
-export function createSignIn(parts: SignInParts): SignIn {
+export function createSignIn(parts: SignInParts) {
   const { oneTimeTexts, passkeys } = parts;
   const challengeFor = (purpose: string, value: string) =>
     oneTimeTexts.issue({ purpose, value, lifetimeS: CHALLENGE_LIFETIME_S });
   return {
-    byPassword: (wanted) => signInByPassword(parts, wanted),
-    passkeyRequest: async ({ address }) => {
+    byPassword: (wanted: OfPassword) => signInByPassword(parts, wanted),
+    /** Options for a browser to use a passkey. @throws PublicError TOO_MANY_REQUESTS_ERROR above the limit */
+    passkeyRequest: async ({ address }: Pick<SignInContext, 'address'>): Promise<object> => {
       await assertFewTries(parts, `request ${toNetwork(address)}`, REQUESTS_MAX);
       return passkeys.request(await challengeFor(FOR_SIGN_IN, ''));
     },
-    byPasskey: (wanted) => signInByPasskey(parts, wanted),
-    byOpenId: (wanted) => signInByOpenId(parts, wanted),
-    passkeyCreation: async (owner) => passkeys.creation(owner, await challengeFor(FOR_CREATION, owner.id)),
-    readPasskey: (wanted) => readPasskey(parts, wanted),
+    byPasskey: (wanted: OfPasskey) => signInByPasskey(parts, wanted),
+    byOpenId: (wanted: OfOpenId) => signInByOpenId(parts, wanted),
+    /** Options for a browser to create a passkey for an account, which need not exist. */
+    passkeyCreation: async (owner: PasskeyOwner): Promise<object> =>
+      passkeys.creation(owner, await challengeFor(FOR_CREATION, owner.id)),
+    readPasskey: (wanted: NamedResponse) => readPasskey(parts, wanted),
   };
 }
 
-async function signInByPassword(
-  parts: SignInParts,
-  { login, password, ...from }: SignInContext & { readonly login: string; readonly password: string },
-): Promise<SignedIn> {
+/**
+ * @throws PublicError UNAUTHORISED_REQUEST for an unknown login, a wrong password and an account that is not live, with
+ * the same text and cost; TOO_MANY_REQUESTS_ERROR above the limits
+ */
+async function signInByPassword(parts: SignInParts, { login, password, ...from }: OfPassword): Promise<SignedIn> {
   const account = findByLogin(await parts.accounts(), login);
   const tries = await countTries(parts, from, { login, accountId: account?.id ?? '' });
   const isRight = await parts.passwords.verify(account?.passwordHash ?? null, password);
@@ -127,10 +121,8 @@ async function countTries(
   return [here, everywhere];
 }
 
-async function signInByPasskey(
-  parts: SignInParts,
-  { response: sent, ...from }: SignInContext & { readonly response: unknown },
-): Promise<SignedIn> {
+/** @throws PublicError as `signInByPassword` */
+async function signInByPasskey(parts: SignInParts, { response: sent, ...from }: OfPasskey): Promise<SignedIn> {
   await assertFewTries(parts, `address ${toNetwork(from.address)}`, ADDRESS_TRIES_MAX);
   const wrong = refused('The passkey is unknown, or the page was open for too long. Try again.');
   const response = parsePasskeyResponse(sent);
@@ -145,10 +137,8 @@ async function signInByPasskey(
   return begin(parts, account, from);
 }
 
-async function signInByOpenId(
-  parts: SignInParts,
-  { proof, ...from }: SignInContext & { readonly proof: OpenIdProof },
-): Promise<SignedIn> {
+/** @throws PublicError UNAUTHORISED_REQUEST, with the same text, without a live account of this identity */
+async function signInByOpenId(parts: SignInParts, { proof, ...from }: OfOpenId): Promise<SignedIn> {
   const account = findByOpenId(await parts.accounts(), proof.openId);
   if (account === null || account.state !== 'live')
     throw refused(
@@ -160,10 +150,11 @@ async function signInByOpenId(
 /** Without a time from the provider the sign-in counts as old. */
 export const signedInAtOf = ({ authenticatedAt }: OpenIdProof): number => authenticatedAt ?? 0;
 
+/** The created passkey and its owner. @throws PublicError VALIDATION_ERROR when it is invalid or older than 5 minutes */
 async function readPasskey(
   { oneTimeTexts, passkeys, wallClockMs = Date.now }: SignInParts,
-  { response: sent, name }: { readonly response: unknown; readonly name: string },
-): Promise<NewPasskey> {
+  { response: sent, name }: NamedResponse,
+) {
   const given = toPersonName(name);
   const wrong = new PublicError('VALIDATION_ERROR', {
     message: 'The passkey was not created, or the page was open for too long. Try again.',
@@ -283,8 +274,7 @@ export async function renameAccount(
 ): Promise<AccountRecord> {
   const given = toPersonName(name);
   assertSelf(context, accountId);
-  const changed = await context.store.change((accounts) => ({ ...findLive(accounts, accountId), name: given }));
-  return toDone(changed);
+  return context.store.change((accounts) => ({ ...findLive(accounts, accountId), name: given }));
 }
 
 /**
@@ -312,7 +302,7 @@ async function changeOwn(
   change: (account: AccountRecord, accounts: readonly AccountRecord[]) => AccountRecord,
 ): Promise<AccountRecord> {
   assertSelf(context, accountId);
-  return changeAccount(context, accountId, (_, { accounts }) => {
+  return changeAccount(context, accountId, (_, accounts) => {
     const next = change(findLive(accounts, accountId), accounts);
     if (next.passwordHash === null && next.passkeys.length === 0 && next.openId === null)
       throw conflict('This is the last way to sign in. Add a password or a passkey first.');

@@ -1,4 +1,3 @@
-// The audit log.
 import { randomUUID } from 'node:crypto';
 import { type AuditEntryRecord, auditEntryCodec, frameRecord } from '@playline/contracts';
 

@@ -10,7 +10,7 @@ import {
 import { PublicError } from '@playline/errors';
 import type { RecordCopy } from '../records/record-copy.ts';
 import type { RecordKind } from '../records/record-log.ts';
-import { type Content, type RecordStore, toDone, toName } from '../records/record-store.ts';
+import { type Content, type RecordStore, toName } from '../records/record-store.ts';
 
 export type { CollectionRecord } from '@playline/contracts';
 
@@ -48,7 +48,6 @@ const CLOCKS_APART_MS = 2_000;
 
 /** A request of a project for one of its collections. */
 export interface RequestedOf extends Contract, Pick<CollectionRecord, 'projectId'> {
-  /** Epoch milliseconds. */
   readonly requestedAt: number;
 }
 
@@ -87,7 +86,6 @@ interface Owner {
   readonly environmentId: string;
 }
 
-/** A collection of a project. */
 export interface CollectionName extends Contract {
   readonly projectId: string;
 }
@@ -101,12 +99,11 @@ export async function linkCollection(
   assertServed(contract, servedChains);
   const [id, name] = [collectionIdOf(contract), toName(wanted.name, 'a collection')];
   const { projectId, environmentId } = wanted;
-  const linked = await store.change((records) => {
+  return store.change((records) => {
     const current = records.find((record) => record.id === id);
     if (current?.state === 'linked') throw current.projectId === projectId ? linkedHere() : linkedElsewhere();
     return { ...contract, id, projectId, environmentId, name, state: 'linked', createdAt: Date.now() };
   });
-  return toDone(linked);
 }
 
 /** @throws PublicError as `linkCollection`, RESOURCE_NOT_FOUND when the project does not have it */
@@ -152,14 +149,13 @@ export async function moveCollection(
 ): Promise<CollectionRecord> {
   const contract = parseContract(wanted);
   assertServed(contract, servedChains);
-  const moved = await store.change((records) => {
+  return store.change((records) => {
     const record = records.find(({ id }) => id === collectionIdOf(contract));
     if (record === undefined)
       throw new PublicError('RESOURCE_NOT_FOUND', { message: 'No project has linked this contract. Link it instead.' });
     if (record.state === 'linked' && record.environmentId === environmentId) throw linkedHere();
     return { ...record, projectId, environmentId, state: 'linked' };
   });
-  return toDone(moved);
 }
 
 /** @throws PublicError VALIDATION_ERROR for a chain that is not served, where nothing would be minted or indexed */
@@ -176,13 +172,12 @@ async function changeOwn(
   change: (record: CollectionRecord) => Content<CollectionRecord>,
 ): Promise<CollectionRecord> {
   const id = collectionIdOf(parseContract(wanted));
-  const changed = await store.change((records) => {
+  return store.change((records) => {
     const record = records.find((each) => each.id === id);
     // Only linking reveals that another project has the contract.
     if (record !== undefined && record.projectId === projectId) return change(record);
     throw new PublicError('RESOURCE_NOT_FOUND', { message: 'This project has no such collection. Link it first.' });
   });
-  return toDone(changed);
 }
 
 const conflict = (message: string) => new PublicError('CONFLICT_ERROR', { message });

@@ -1,9 +1,8 @@
-// Keys of environments.
 import { randomUUID } from 'node:crypto';
 import { type AccessKeyRecord, accessKeyCodec, TOPICS } from '@playline/contracts';
 import { invalidField, PublicError } from '@playline/errors';
 import type { RecordKind } from '../records/record-log.ts';
-import { type Content, type RecordStore, toDone } from '../records/record-store.ts';
+import type { Content, RecordStore } from '../records/record-store.ts';
 import { createKeyText, endsOfKey, hashKey, type KeyEnvironment, type KeyKind } from './key-text.ts';
 
 export type { AccessKeyRecord } from '@playline/contracts';
@@ -16,7 +15,6 @@ export const ACCESS_KEYS: RecordKind<AccessKeyRecord> = {
   idOf: ({ id }) => id,
 };
 
-/** A live or ended key. */
 export interface KeyRecord {
   readonly keyId: string;
   readonly projectId: string;
@@ -108,7 +106,7 @@ export async function createKey({ store, prefix }: KeyContext, wanted: NewKey): 
       action: 'create',
     };
   });
-  return { record: newestOf(toDone(record)), key };
+  return { record: newestOf(record), key };
 }
 
 /** Ends a key and creates its successor. @throws PublicError RESOURCE_NOT_FOUND without a key, CONFLICT_ERROR when it was just replaced */
@@ -168,13 +166,12 @@ async function changeLive(
     const message = 'The environment has no live key of this kind.';
     throw new PublicError('RESOURCE_NOT_FOUND', { message, details: { environmentId, kind } });
   }
-  const changed = await store.change((records) => {
+  return store.change((records) => {
     const present = records.find(({ id }) => id === toKeysId(environmentId, kind));
     if (present === undefined || present.live === null || present.live.keyId !== expected.keyId)
       throw conflict(wanted, 'The key was just replaced. Reload and try again.');
     return change(present, present.live);
   });
-  return toDone(changed);
 }
 
 function end(store: KeyContext['store'], present: AccessKeyRecord, live: Live): AccessKeyRecord {

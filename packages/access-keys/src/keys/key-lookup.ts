@@ -63,14 +63,11 @@ export function openKeyLookup<R extends Change, K extends AnyKey>(options: KeyLo
     return key;
   };
   const refreshed = async (text: string): Promise<K | null> => {
-    const fault: unknown = await copy.refresh().then(
-      () => null,
-      (cause: unknown) => cause,
-    );
+    const fault: unknown = await copy.refresh().catch((cause: unknown) => cause);
     const key = known(text);
     if (key?.revokedAt === null && copy.isTrusted) return key;
     if (key !== undefined && key.revokedAt !== null) return null;
-    if (key === undefined && fault === null) return null;
+    if (key === undefined && fault === undefined) return null;
     throw new KeyStoreFault(`${options.view.kind.name} cannot be read from Redis`, { cause: fault });
   };
   return {
@@ -98,7 +95,6 @@ export const openKeys = (options: Omit<KeyLookupOptions<AccessKeyRecord, KeyReco
 
 export interface KeyVerifierOptions {
   readonly keys: Pick<KeyLookup<KeyRecord>, 'find' | 'isEmpty'>;
-  /** ACCESS_KEY_PREFIX. */
   readonly prefix: string;
   readonly kind: KeyKind;
 }

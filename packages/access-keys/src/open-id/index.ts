@@ -1,4 +1,3 @@
-// The OpenID Connect adapter, by `openid-client`.
 import type { CustomFetch } from 'openid-client';
 import * as client from 'openid-client';
 import { type OpenIdProof, type OpenIdProvider, type OpenIdRequest, ProviderUnavailable } from '../accounts/open-id.ts';
@@ -8,13 +7,11 @@ export interface OpenIdProviderOptions {
   readonly issuer: URL;
   readonly clientId: string;
   readonly clientSecret: string;
-  /** Shown to people. */
   readonly label: string;
   /** Further origins of the provider. */
   readonly alsoAt: readonly string[];
   /** Called with a code that contains nothing of the response. */
   readonly onFault: (code: string) => void;
-  /** Of one request. */
   readonly timeoutMs?: number;
 }
 

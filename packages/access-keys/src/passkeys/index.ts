@@ -1,13 +1,5 @@
-// The passkey adapter, by `@simplewebauthn/server`.
 import type { AuthenticationResponseJSON, RegistrationResponseJSON } from '@simplewebauthn/server';
 import type { Passkeys } from '../accounts/passkeys.ts';
-
-export interface PasskeysOptions {
-  /** Shown by devices. */
-  readonly name: string;
-  /** Of the portal. Passkeys are bound to its host name, which cannot be an IP address. */
-  readonly origin: string;
-}
 
 /** EdDSA, ES256 and RS256. The library's default list causes a warning of Node. */
 const supportedAlgorithmIDs = [-8, -7, -257];
@@ -17,8 +9,11 @@ const PROMPT_MS = 5 * 60_000;
 /** Loaded at the first use, which saves a tenth of the CPU of a start. */
 const library = () => import('@simplewebauthn/server');
 
-/** No attestation, optional user verification, and discoverable credentials, which need no login. */
-export function createPasskeys({ name, origin }: PasskeysOptions): Passkeys {
+/**
+ * No attestation, optional user verification, and discoverable credentials, which need no login. Passkeys are bound to
+ * the host name of the origin, which cannot be an IP address. @param of.name shown by devices
+ */
+export function createPasskeys({ name, origin }: { readonly name: string; readonly origin: string }): Passkeys {
   const rpID = new URL(origin).hostname;
   const expected = { expectedOrigin: origin, expectedRPID: rpID, requireUserVerification: false };
   return {

@@ -1,4 +1,3 @@
-// Projects and their environments.
 import { randomInt } from 'node:crypto';
 import {
   type MessageRate,
@@ -10,7 +9,7 @@ import {
 import { PublicError } from '@playline/errors';
 import type { KeyEnvironment } from '../keys/key-text.ts';
 import type { RecordKind } from '../records/record-log.ts';
-import { type Content, type RecordStore, toDone, toName } from '../records/record-store.ts';
+import { type Content, type RecordStore, toName } from '../records/record-store.ts';
 
 export type { MessageRate, ProjectEnvironment, ProjectRecord } from '@playline/contracts';
 
@@ -62,7 +61,6 @@ export interface NewProject {
   readonly environments: readonly NewEnvironment[];
 }
 
-/** Default of a new project. */
 export const USUAL_ENVIRONMENTS: readonly NewEnvironment[] = [
   { name: 'production', kind: 'production' },
   { name: 'development', kind: 'development' },
@@ -82,11 +80,10 @@ export async function createProject({ store }: ProjectContext, wanted: NewProjec
   const id = wanted.id ?? createOpaqueId();
   assertId(id);
   const name = toProjectName(wanted.name);
-  const made = await store.change((projects) => {
+  return store.change((projects) => {
     if (projects.some((project) => project.id === id)) throw conflict(`A project has or had the id ${id}.`, { id });
     return makeProject({ id, name, environments: wanted.environments }, projects);
   });
-  return toDone(made);
 }
 
 function makeProject(
@@ -161,13 +158,12 @@ async function changeProject(
   idOrName: string,
   change: (record: ProjectRecord, projects: readonly ProjectRecord[]) => Content<ProjectRecord>,
 ): Promise<ProjectRecord> {
-  const changed = await store.change((projects) => {
+  return store.change((projects) => {
     const record = findProject(projects, idOrName);
     if (record === null) throw notFound(`The project ${idOrName} does not exist.`, { project: idOrName });
     if (record.state === 'archived') throw conflict(`The project ${record.id} is archived.`, { project: record.id });
     return change(record, projects);
   });
-  return toDone(changed);
 }
 
 function makeEnvironment(

@@ -2,10 +2,10 @@
 import { randomUUID } from 'node:crypto';
 import { type RateLimitKeyRecord, rateLimitKeyCodec, TOPICS } from '@playline/contracts';
 import { PublicError } from '@playline/errors';
-import { type KeyLookup, type KeyLookupOptions, openKeyLookup } from '../keys/key-lookup.ts';
+import { type KeyLookupOptions, openKeyLookup } from '../keys/key-lookup.ts';
 import { createRateLimitKeyText, endsOfKey, hashKey, isRateLimitKeyText } from '../keys/key-text.ts';
 import type { RecordKind } from '../records/record-log.ts';
-import { type RecordStore, toDone } from '../records/record-store.ts';
+import type { RecordStore } from '../records/record-store.ts';
 
 export type { RateLimitKeyRecord } from '@playline/contracts';
 
@@ -33,25 +33,19 @@ export const PARTNER_CHARACTERS_MAX = 200;
 export const isGoodAt = ({ revokedAt, expiresAt }: RateLimitKeyRecord, atMs: number): boolean =>
   revokedAt === null && (expiresAt === null || atMs < expiresAt);
 
-export interface RateLimitKeyFinderOptions
-  extends Omit<KeyLookupOptions<RateLimitKeyRecord, RateLimitKeyRecord>, 'keysOf'> {
-  /** ACCESS_KEY_PREFIX. */
+interface RateLimitKeyFinderOptions extends Omit<KeyLookupOptions<RateLimitKeyRecord, RateLimitKeyRecord>, 'keysOf'> {
   readonly prefix: string;
   /** For the expiry of keys. */
   readonly wallClockMs?: () => number;
 }
 
-export interface RateLimitKeyFinder extends Pick<KeyLookup<RateLimitKeyRecord>, 'refresh' | 'close'> {
-  /** Null for malformed, unknown, ended and expired keys. @throws KeyStoreFault when the store cannot answer */
-  find(text: string): Promise<RateLimitKeyRecord | null>;
-}
-
-export function openRateLimitKeyFinder(options: RateLimitKeyFinderOptions): RateLimitKeyFinder {
+export function openRateLimitKeyFinder(options: RateLimitKeyFinderOptions) {
   const { prefix, wallClockMs = Date.now } = options;
   const lookup = openKeyLookup({ ...options, keysOf: (record) => [record] });
   const isWellFormed = (text: string) => isRateLimitKeyText(prefix, text);
   return {
-    find: async (text) => {
+    /** Null for malformed, unknown, ended and expired keys. @throws KeyStoreFault when the store cannot answer */
+    find: async (text: string) => {
       const key = await lookup.find(text, isWellFormed);
       return key !== null && isGoodAt(key, wallClockMs()) ? key : null;
     },
@@ -62,7 +56,6 @@ export function openRateLimitKeyFinder(options: RateLimitKeyFinderOptions): Rate
 
 export interface RateLimitKeyContext {
   readonly store: RecordStore<RateLimitKeyRecord>;
-  /** ACCESS_KEY_PREFIX. */
   readonly prefix: string;
 }
 
@@ -79,7 +72,7 @@ export async function createRateLimitKey(
 ): Promise<CreatedRateLimitKey> {
   const { key, text } = makeText(prefix);
   const made = { ...wanted, ...text, keyId: randomUUID(), createdAt: Date.now(), revokedAt: null };
-  return { record: toDone(await store.change(() => made)), key };
+  return { record: await store.change(() => made), key };
 }
 
 /**
@@ -92,7 +85,7 @@ export async function refreshRateLimitKey(
 ): Promise<CreatedRateLimitKey> {
   const { key, text } = makeText(prefix);
   const record = await store.change((records) => ({ ...findLive(records, keyId), ...plan, ...text }));
-  return { record: toDone(record), key };
+  return { record, key };
 }
 
 /** Permanent. @throws PublicError as `refreshRateLimitKey` */
@@ -100,7 +93,7 @@ export async function revokeRateLimitKey(
   { store }: Pick<RateLimitKeyContext, 'store'>,
   keyId: string,
 ): Promise<RateLimitKeyRecord> {
-  return toDone(await store.change((records) => ({ ...findLive(records, keyId), revokedAt: Date.now() })));
+  return store.change((records) => ({ ...findLive(records, keyId), revokedAt: Date.now() }));
 }
 
 function makeText(prefix: string) {

@@ -1,4 +1,3 @@
-// Skips an unreadable record of an access topic.
 import { frameRecord, type SchemaSource } from '@playline/contracts';
 import type { AuditLog } from '../audit/audit-log.ts';
 import {
@@ -12,7 +11,6 @@ import {
 import type { Author } from './record-store.ts';
 import type { RecordView } from './record-view.ts';
 
-/** An access topic as bytes. */
 export interface AccessLogBytes {
   bounds(): Promise<readonly LogRange[]>;
   read(range: LogRange): AsyncIterable<LoggedBytes>;

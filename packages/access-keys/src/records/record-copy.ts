@@ -1,4 +1,3 @@
-// Records of one kind in the memory of a process.
 import { setTimeout as delay } from 'node:timers/promises';
 import { answerWithin } from '@playline/stores';
 import type { Change } from './record-log.ts';
@@ -97,7 +96,6 @@ export function openRecordCopy<R extends Change>(options: RecordCopyOptions<R>):
   };
 }
 
-/** Least time between two reads. */
 const PACE_MS = 5;
 
 /** Joins callers to the next run of `work` that has not started. One run at a time. */
@@ -134,7 +132,6 @@ interface Round {
   readonly waiting: Set<() => void>;
 }
 
-/** By interval. */
 const rounds = new Map<number, Round>();
 
 function openRound(everyMs: number): Round {

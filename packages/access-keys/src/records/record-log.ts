@@ -1,13 +1,10 @@
 // Logs of records: compacted topics in which the last record of an id applies.
 import { createRecordReader, frameRecord, type RecordCodec, type SchemaSource } from '@playline/contracts';
 
-/** Metadata of every record. */
 export interface Change {
   /** From 1 for each id. */
   readonly revision: number;
-  /** Epoch milliseconds. */
   readonly changedAt: number;
-  /** Such as an account. */
   readonly changedBy: string;
   /** Of the request or command. */
   readonly requestId: string;
@@ -47,7 +44,6 @@ export interface RecordLog<R> extends RecordLogReader<R> {
   append(record: R): Promise<Omit<ReceivedRecord<R>, 'record'>>;
 }
 
-/** A record as bytes. */
 export interface LoggedBytes {
   readonly partition: number;
   readonly offset: number;
@@ -108,10 +104,8 @@ export function createLogDecoder<R>(
 
 export interface RecordLogReaderParts<R extends Change> {
   readonly kind: RecordKind<R>;
-  /** Records may be of other releases. */
   readonly schemaOf: SchemaSource;
   bounds(): Promise<readonly LogRange[]>;
-  /** Bytes of the topic. */
   read(range: LogRange): AsyncIterable<LoggedBytes>;
 }
 

@@ -1,4 +1,3 @@
-// Changes records: log first, then view.
 import { type ErrorDetails, PublicError } from '@playline/errors';
 import type { Change, LogRange, ReceivedRecord, RecordKind, RecordLog } from './record-log.ts';
 import { Overtaken, ViewFault } from './record-view.ts';
@@ -10,7 +9,6 @@ export type Author = Pick<Change, 'changedBy' | 'requestId'>;
 export type Content<R extends Change> = Omit<R, keyof Change>;
 
 export interface RecordStore<R extends Change> {
-  /** Of all changes of this store. */
   readonly author: Author;
   /** As in the log. */
   readAll(): Promise<readonly R[]>;
@@ -19,7 +17,7 @@ export interface RecordStore<R extends Change> {
    * @throws what `decide` throws; ViewFault when the log has the change and the view may not; Overtaken when another
    * process has changed the record. Except for ViewFault, nothing was changed
    */
-  change(decide: (records: readonly R[]) => Content<R> | null): Promise<R | null>;
+  change<C extends Content<R> | null>(decide: (records: readonly R[]) => C): Promise<C extends null ? null : R>;
 }
 
 /** The view is synced from the log before each decision. */
@@ -40,13 +38,14 @@ export function createRecordStore<R extends Change>(pair: RecordPair<R, RecordLo
         await syncInTurn(pair);
         const records = await readView();
         const content = decide(records);
-        if (content === null) return null;
+        // The type of the result follows from that of `decide`.
+        if (content === null) return null as never;
         const record = stamp(content, { kind, records, author });
         // The log first, so that the view can always be rebuilt from it.
         const received = { record, ...(await log.append(record)) };
         const winner = await findWinner({ kind, log, bounds }, received);
         await applyToView(pair, winner === null ? received : await appendAgain(log, winner, record.revision));
-        if (winner === null) return record;
+        if (winner === null) return record as never;
         throw new Overtaken(`another process has just changed one of ${kind.name}: check it and try again`);
       }),
   };
@@ -99,12 +98,6 @@ function stamp<R extends Change>(
   const unnumbered = { ...content, ...author, revision: 1, changedAt: Date.now() } as unknown as R;
   const present = records.find((record) => kind.idOf(record) === kind.idOf(unnumbered));
   return { ...unnumbered, revision: (present?.revision ?? 0) + 1 };
-}
-
-/** @param record of `RecordStore.change` */
-export function toDone<R>(record: R | null): R {
-  if (record === null) throw new Error('nothing was changed');
-  return record;
 }
 
 const NAME_CHARACTERS_MAX = 200;

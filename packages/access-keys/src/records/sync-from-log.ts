@@ -1,4 +1,3 @@
-// Keeps views in sync with their logs.
 import type { Change, LogRange, ReceivedRecord, RecordLogReader } from './record-log.ts';
 import { isLater, LogLost, type OffsetMove, type RecordView } from './record-view.ts';
 

@@ -1,4 +1,3 @@
-// Connections to the Redis of access records and sessions.
 import { openRedis, type RedisAdapterOptions, type RedisConnection } from '@playline/stores/redis';
 
 export interface RedisAccessOptions extends RedisAdapterOptions {

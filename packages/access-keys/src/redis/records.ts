@@ -7,7 +7,6 @@ import { IncompleteViewFault, type RecordView, type ViewUpdate } from '../record
 import { openConnection, type RedisAccessOptions } from './connection.ts';
 
 export interface RedisRecordView<R extends Change> extends RecordView<R> {
-  /** True when Redis answers. */
   ready(): Promise<boolean>;
   close(): Promise<void>;
 }
@@ -96,17 +95,13 @@ function createRecordView<R extends Change>(kind: RecordKind<R>, redis: Redis, n
     complete: `${records}:complete`,
     turn: `${records}:turn`,
   };
-  const put = async ({
-    changes,
-    moves,
-    completeIn,
-    ...rest
-  }: ViewUpdate<R> & { removed?: readonly ReceivedRecord<R>[] }) => {
+  const put = async (update: ViewUpdate<R> & { removed?: readonly ReceivedRecord<R>[] }) => {
+    const { changes, moves, completeIn, removed } = update;
     const given = {
       version: randomUUID(),
       run: completeIn ?? '',
-      isRestored: rest.removed !== undefined,
-      removed: (rest.removed ?? []).map((each) => ({ id: kind.idOf(each.record), ...orderOf(each) })),
+      isRestored: removed !== undefined,
+      removed: (removed ?? []).map((each) => ({ id: kind.idOf(each.record), ...orderOf(each) })),
       changes: changes.map((each) => ({ id: kind.idOf(each.record), ...orderOf(each), text: toText(each) })),
       moves: moves.map(({ partition, from, to }) => ({
         partition: String(partition),

@@ -13,11 +13,7 @@ import {
 } from '../usage/key-usage.ts';
 import { openConnection, type RedisAccessOptions } from './connection.ts';
 
-export interface RedisKeyUsage extends KeyUsage {
-  /** True when Redis answers. */
-  ready(): Promise<boolean>;
-  close(): Promise<void>;
-}
+export type RedisKeyUsage = Awaited<ReturnType<typeof openRedisKeyUsage>>;
 
 /** Bounds a script to a few milliseconds. */
 const KEYS_PER_CALL = 500;
@@ -53,13 +49,10 @@ redis.call('EXPIRE', KEYS[2], ARGV[2])
 return 1`;
 
 /** Waits a second for Redis, then opens without it. */
-export async function openRedisKeyUsage({
-  wallClockMs = Date.now,
-  ...options
-}: RedisAccessOptions & { readonly wallClockMs?: () => number }): Promise<RedisKeyUsage> {
+export async function openRedisKeyUsage(options: RedisAccessOptions & { readonly wallClockMs?: () => number }) {
   const { redis, ready, close } = await openConnection(options);
   const names = createUsageNames(options.namespace ?? '');
-  return { ...createKeyUsage(redis, names, wallClockMs), ready, close };
+  return { ...createKeyUsage(redis, names, options.wallClockMs ?? Date.now), ready, close };
 }
 
 function createUsageNames(namespace: string) {

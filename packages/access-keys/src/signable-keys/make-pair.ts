@@ -1,4 +1,3 @@
-// Makes sealed key pairs in child processes.
 import { spawn } from 'node:child_process';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';

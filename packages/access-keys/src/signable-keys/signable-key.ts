@@ -1,8 +1,7 @@
-// Signable keys: addresses whose private keys only the signing process can open.
 import { parseAddress, type SignableKeyRecord, signableKeyCodec, TOPICS } from '@playline/contracts';
 import { PublicError } from '@playline/errors';
 import type { RecordKind } from '../records/record-log.ts';
-import { type RecordStore, toDone, toName } from '../records/record-store.ts';
+import { type RecordStore, toName } from '../records/record-store.ts';
 import { makeSealedPair } from './make-pair.ts';
 import { ADDRESS, type SignerPublicKey } from './seal.ts';
 
@@ -58,12 +57,11 @@ export async function createSignableKey(
 ): Promise<SignableKeyRecord> {
   const name = toName(wanted.name, 'a signable key');
   const pair = await makeSealedPair({ signerKey, environmentId });
-  const made = await store.change((records) => {
+  return store.change((records) => {
     if (records.some((record) => record.environmentId === environmentId && record.name === name))
       throw conflict('Another signable key of this environment has this name. Choose another name.');
     return { ...pair, projectId, environmentId, name, state: 'live', createdAt: Date.now() };
   });
-  return toDone(made);
 }
 
 /** The signer refuses a disabled key; its address keeps its roles. @throws PublicError RESOURCE_NOT_FOUND, CONFLICT_ERROR */
@@ -79,20 +77,15 @@ async function setState(
   { projectId, environmentId, key }: SignableKeyName,
   state: SignableKeyRecord['state'],
 ): Promise<SignableKeyRecord> {
-  const changed = await store.change((records) => {
+  return store.change((records) => {
     const own = records.filter((each) => each.projectId === projectId && each.environmentId === environmentId);
     const record = own.find((each) => each.address === parseAddress(key)) ?? own.find((each) => each.name === key);
-    if (record === undefined)
-      throw new PublicError('RESOURCE_NOT_FOUND', {
-        message: 'This environment has no such signable key. Choose one of its list.',
-      });
+    const message = 'This environment has no such signable key. Choose one of its list.';
+    if (record === undefined) throw new PublicError('RESOURCE_NOT_FOUND', { message });
     if (record.state === state)
-      throw conflict(
-        state === 'live' ? 'The signable key is already enabled.' : 'The signable key is already disabled.',
-      );
+      throw conflict(`The signable key is already ${state === 'live' ? 'enabled' : 'disabled'}.`);
     return { ...record, state };
   });
-  return toDone(changed);
 }
 
 const conflict = (message: string) => new PublicError('CONFLICT_ERROR', { message });
@@ -113,7 +106,6 @@ export interface GrantCall {
   readonly role: ContractRole;
   /** `grantRole(bytes32,address)` */
   readonly signature: string;
-  /** The contract. */
   readonly to: string;
   /** Calldata, hexadecimal. */
   readonly data: string;

@@ -113,10 +113,10 @@ async function openSealed(record: SignableKeyRecord, keys: readonly SignerPrivat
   if (mismatch !== null) throw refused(mismatch);
   const key = keys.find(({ publicKey }) => publicKey.kid === header.kid);
   if (key === undefined) throw refused('this signer does not have its key');
-  const plaintext = await decrypt(record.sealed, key.privateKey);
-  if (plaintext === null || addressOf(plaintext) !== record.address)
+  const opened = await compactDecrypt(record.sealed, key.privateKey, ALLOWED).catch(() => null);
+  if (opened === null || addressOf(opened.plaintext) !== record.address)
     throw refused('the sealed text is not the private key of the address');
-  return plaintext;
+  return opened.plaintext;
 }
 
 function readHeader(sealed: string, refused: (reason: string) => SealRefused) {
@@ -127,16 +127,8 @@ function readHeader(sealed: string, refused: (reason: string) => SealRefused) {
   }
 }
 
-async function decrypt(sealed: string, key: KeyObject): Promise<Uint8Array | null> {
-  const allowed = {
-    keyManagementAlgorithms: [SEAL_ALGORITHMS.alg],
-    contentEncryptionAlgorithms: [SEAL_ALGORITHMS.enc],
-  };
-  return compactDecrypt(sealed, key, allowed).then(
-    ({ plaintext }) => plaintext,
-    () => null,
-  );
-}
+const { alg, enc } = SEAL_ALGORITHMS;
+const ALLOWED = { keyManagementAlgorithms: [alg], contentEncryptionAlgorithms: [enc] };
 
 const toAccount = (bytes: Uint8Array) => privateKeyToAccount(`0x${Buffer.from(bytes).toString('hex')}`);
 
@@ -172,18 +164,15 @@ export async function resealSignableKey(
   { store, signer }: { readonly store: RecordStore<SignableKeyRecord>; readonly signer: Pick<Signer, 'reseal'> },
   record: SignableKeyRecord,
 ): Promise<ResealOutcome> {
-  let sealed: string | null;
-  try {
-    sealed = await signer.reseal(record);
-  } catch (error) {
-    if (error instanceof SealRefused) return { kind: 'refused', reason: error.message };
+  const sealed = await signer.reseal(record).catch((error: unknown) => {
+    if (error instanceof SealRefused) return error;
     throw error;
-  }
+  });
+  if (sealed instanceof SealRefused) return { kind: 'refused', reason: sealed.message };
   if (sealed === null) return { kind: 'newest' };
-  const text = sealed;
   const changed = await store.change((records) => {
     const current = records.find(({ address }) => address === record.address);
-    return current?.sealed === record.sealed ? { ...current, sealed: text } : null;
+    return current?.sealed === record.sealed ? { ...current, sealed } : null;
   });
   return { kind: changed === null ? 'changed' : 'resealed' };
 }

@@ -9,7 +9,6 @@ export const HOUR_MINUTES = 60;
 
 /** A request that was refused although its key is valid. */
 export interface Refusal {
-  /** Epoch milliseconds. */
   readonly at: number;
   /** Code of the answer, such as TOO_MANY_REQUESTS_ERROR; nothing that a client has sent. */
   readonly reason: string;
@@ -21,7 +20,6 @@ export interface KeyCounts {
   /** Requests, including refused ones. */
   readonly uses: number;
   readonly refusals: number;
-  /** Epoch milliseconds. */
   readonly lastUsedAt: number;
   readonly lastRefusal: Refusal | null;
 }
@@ -80,15 +78,8 @@ export function minutesUpTo(instantMs: number, minutes: number): number[] {
   return Array.from({ length: minutes }, (_, index) => last - (minutes - 1 - index) * MINUTE_MS);
 }
 
-export interface EnvironmentRate {
-  /** Accepted messages. */
-  readonly perSecond: number;
-  /** From 0 to 1; 0 without messages. */
-  readonly rejectedShare: number;
-}
-
-/** Over complete minutes, without the present one. */
-export function toEnvironmentRate(minutes: readonly EnvironmentMinute[]): EnvironmentRate {
+/** Accepted messages per second and the share of rejected ones, over complete minutes, without the present one. */
+export function toEnvironmentRate(minutes: readonly EnvironmentMinute[]) {
   const whole = minutes.slice(0, -1);
   const accepted = whole.reduce((sum, minute) => sum + minute.accepted, 0);
   const rejected = whole.reduce((sum, minute) => sum + minute.rejected, 0);
@@ -107,7 +98,6 @@ export interface CountedKey {
 
 /** Costs one map look-up per request. */
 export interface UsageCounter {
-  /** A served request. */
   used(key: CountedKey, accepted: number, rejected: number): void;
   /** A refused request. @param refusal.rejected number of its messages, if they were read */
   refused(
@@ -121,9 +111,7 @@ export interface UsageCounter {
 /** Bounds memory: about 200 bytes per key. */
 const KEYS_MAX = 10_000;
 
-interface Entry {
-  readonly keyId: string;
-  readonly environmentId: string | null;
+interface Entry extends CountedKey {
   uses: number;
   refusals: number;
   accepted: number;
@@ -132,15 +120,8 @@ interface Entry {
   lastRefusal: Refusal | null;
 }
 
-export interface UsageCounterOptions {
-  readonly keysMax?: number;
-  readonly wallClockMs?: () => number;
-}
-
-export function createUsageCounter({
-  keysMax = KEYS_MAX,
-  wallClockMs = Date.now,
-}: UsageCounterOptions = {}): UsageCounter {
+export function createUsageCounter(options: { keysMax?: number; wallClockMs?: () => number } = {}): UsageCounter {
+  const { keysMax = KEYS_MAX, wallClockMs = Date.now } = options;
   let entries = new Map<string, Entry>();
   let lost = 0;
   let sinceAt = wallClockMs();
@@ -150,16 +131,8 @@ export function createUsageCounter({
       lost++;
       return null;
     }
-    const entry: Entry = {
-      keyId,
-      environmentId,
-      uses: 0,
-      refusals: 0,
-      accepted: 0,
-      rejected: 0,
-      lastUsedAt: 0,
-      lastRefusal: null,
-    };
+    const counts = { uses: 0, refusals: 0, accepted: 0, rejected: 0 };
+    const entry: Entry = { keyId, environmentId, ...counts, lastUsedAt: 0, lastRefusal: null };
     entries.set(keyId, entry);
     return entry;
   };
@@ -193,13 +166,9 @@ export function createUsageCounter({
   };
 }
 
-const toKeyCounts = ({ keyId, uses, refusals, lastUsedAt, lastRefusal }: Entry): KeyCounts => ({
-  keyId,
-  uses,
-  refusals,
-  lastUsedAt,
-  lastRefusal,
-});
+const toKeyCounts = ({ keyId, uses, refusals, lastUsedAt, lastRefusal }: Entry): KeyCounts => {
+  return { keyId, uses, refusals, lastUsedAt, lastRefusal };
+};
 
 /** An environment has several keys. */
 function toEnvironments(entries: readonly Entry[]): EnvironmentCounts[] {

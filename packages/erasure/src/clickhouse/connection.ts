@@ -39,7 +39,6 @@ const READING: ClickHouseSettings = {
   use_query_cache: 0,
 };
 
-/** Connects with the first call. */
 export function openConnection(target: ClickHouseTarget): Connection {
   const limits = { executionMaxS: EXECUTION_MAX_S, connectionsMax: CONNECTIONS_MAX };
   const { client, call, read, ready, close } = openClickHouse(target, limits);

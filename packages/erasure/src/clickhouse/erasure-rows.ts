@@ -1,4 +1,3 @@
-/** Finds, deletes and counts rows of erased people in ClickHouse. */
 import { pauseOrThrow, StoreFault, toErrorSummary } from '@playline/stores';
 import type { ClickHouseSettings, ClickHouseTarget } from '@playline/stores/clickhouse';
 import type { ErasureRows, FoundRows } from '../rows.ts';
@@ -6,7 +5,7 @@ import { DERIVED_TABLES, differencesOf } from '../stores/derived.ts';
 import type { DerivedTable, SweptTable } from '../stores/store.ts';
 import { ERASED_TABLES, SWEPT_TABLES } from '../stores/tables.ts';
 import { type Connection, INSERTING, openConnection } from './connection.ts';
-import { createPredicates, NO_KEY, toIdText } from './predicates.ts';
+import { createPredicates, isTarget, NO_KEY, targetsOf, toIdText } from './predicates.ts';
 import { createErasureQueries, type FoundRow, toFound } from './queries.ts';
 import { assertTargets, dropTargets, putTargets, withTargetsCopy } from './targets.ts';
 
@@ -166,10 +165,6 @@ async function readOne<T>(connection: Connection, query: string, params: Record<
 /** Later than any time that the contract allows. */
 const FAR = '2299-12-31 00:00:00';
 
-const targetsOf = (batchId: Buffer) => `erasure_targets WHERE batch_id = '${toIdText(batchId)}'`;
-const ofTargets = (batchId: Buffer) =>
-  `(environment_id, identity_key) IN (SELECT environment_id, identity_key FROM ${targetsOf(batchId)})`;
-
 /**
  * Deletes the batch's derived rows and derives them again from the remaining events. Running inserts, which write an
  * event and its derived row in no fixed order, are awaited before (so that a failed wait deletes nothing) and after.
@@ -182,11 +177,9 @@ async function sweepDerived({ connection, batchId }: Batch, wait: MutationWait):
     wait.signal?.throwIfAborted();
     try {
       for (const { name } of DERIVED_TABLES) {
-        const where = ofTargets(batchId);
-        const { rows } = await readOne<{ rows: number }>(
-          connection,
-          `SELECT count() AS rows FROM ${name} WHERE ${where}`,
-        );
+        const where = isTarget('identity_key', batchId);
+        const count = `SELECT count() AS rows FROM ${name} WHERE ${where}`;
+        const { rows } = await readOne<{ rows: number }>(connection, count);
         if (rows === 0) continue;
         const mutation = { table: name, statement: `DELETE FROM ${name} WHERE ${where}`, mark: toIdText(batchId) };
         await runMutation(connection, mutation, { ...wait, signal: undefined });
@@ -206,7 +199,7 @@ async function sweepDerived({ connection, batchId }: Batch, wait: MutationWait):
 async function derivedOf({ clearing }: DerivedTable, { connection, batchId }: Batch): Promise<string> {
   const query = `SELECT toString(min(cutoff_at)) AS since FROM ${targetsOf(batchId)}`;
   const { since } = await readOne<{ since: string }>(connection, query);
-  return `${clearing.view}(since = '${since}', until = '${FAR}') WHERE ${ofTargets(batchId)}`;
+  return `${clearing.view}(since = '${since}', until = '${FAR}') WHERE ${isTarget('identity_key', batchId)}`;
 }
 
 /** Finds derived rows without events, and rows that events imply and that are missing. Sweeping repairs both. */
@@ -222,7 +215,7 @@ async function findDerivedSurvivors(batch: Batch): Promise<FoundRows[]> {
 async function findDerivedOnDisk(batch: Batch): Promise<FoundRows[]> {
   const found = await findDerivedSurvivors(batch);
   for (const { name } of DERIVED_TABLES) {
-    const masked = `${name} WHERE ${ofTargets(batch.batchId)} AND NOT _row_exists`;
+    const masked = `${name} WHERE ${isTarget('identity_key', batch.batchId)} AND NOT _row_exists`;
     for (const each of await countByIdentity(batch, name, masked, ON_DISK)) found.push(each);
   }
   return found;
@@ -231,7 +224,7 @@ async function findDerivedOnDisk(batch: Batch): Promise<FoundRows[]> {
 async function findDifferent(batch: Batch): Promise<FoundRows[]> {
   const found: FoundRows[] = [];
   for (const table of DERIVED_TABLES) {
-    const stored = `${table.name} WHERE ${ofTargets(batch.batchId)}`;
+    const stored = `${table.name} WHERE ${isTarget('identity_key', batch.batchId)}`;
     const different = differencesOf(table, { stored, derived: await derivedOf(table, batch) });
     for (const each of await countByIdentity(batch, table.name, `(${different})`, {})) found.push(each);
   }
@@ -323,9 +316,8 @@ async function awaitEnd(
     const failed = unfinished.find(({ latest_fail_reason }) => latest_fail_reason !== '');
     if (failed !== undefined) {
       const ids = unfinished.map(({ mutation_id }) => `'${mutation_id}'`).join(', ');
-      await connection.run(
-        `KILL MUTATION WHERE database = currentDatabase() AND table = '${table}' AND mutation_id IN (${ids})`,
-      );
+      const failing = `database = currentDatabase() AND table = '${table}' AND mutation_id IN (${ids})`;
+      await connection.run(`KILL MUTATION WHERE ${failing}`);
       throw toFault(toErrorSummary(failed.latest_fail_reason), 'MUTATION_FAILED');
     }
     if (performance.now() > end) throw toFault(`not done within ${deadlineMs} ms`, 'MUTATION_WAIT');

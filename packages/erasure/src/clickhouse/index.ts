@@ -1,4 +1,3 @@
-/** Records of erasures in ClickHouse. */
 import { fromUuidText } from '@playline/contracts';
 import type { ClickHouseTarget } from '@playline/stores/clickhouse';
 import type {

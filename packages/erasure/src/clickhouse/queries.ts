@@ -1,5 +1,3 @@
-/** Queries of an erasure about stored rows, besides the counts. */
-
 import type {
   ErasureRows,
   FactLocation,
@@ -13,7 +11,7 @@ import type {
 } from '../rows.ts';
 import { RULINGS, SWEPT_TABLES } from '../stores/tables.ts';
 import type { Connection } from './connection.ts';
-import { createPredicates, toIdText } from './predicates.ts';
+import { createPredicates, isTarget, targetsOf, toIdText } from './predicates.ts';
 import { assertTargets } from './targets.ts';
 
 const fromHex = (text: string) => Buffer.from(text, 'hex');
@@ -122,10 +120,7 @@ async function findLaterLinks(connection: Connection, batchId: Buffer): Promise<
   );
 }
 
-const targetsOf = (batchId: Buffer) => `erasure_targets WHERE batch_id = '${toIdText(batchId)}'`;
 const latestCutoff = (batchId: Buffer) => `(SELECT max(cutoff_at) FROM ${targetsOf(batchId)})`;
-const isTarget = (column: string, batchId: Buffer) =>
-  `(environment_id, ${column}) IN (SELECT environment_id, identity_key FROM ${targetsOf(batchId)})`;
 
 /** Selects decisions that linked an identity of the batch with another one, or found it linked. */
 function touches(batchId: Buffer): string {

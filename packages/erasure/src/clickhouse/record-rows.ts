@@ -2,7 +2,7 @@
 import { fromUuidText } from '@playline/contracts';
 import type { SentColumn } from '@playline/stores';
 import type { ErasureFence, ErasureProgress, ErasureReceipt, ErasureRequest, FoundLink } from '../records.ts';
-import { toIdText } from './predicates.ts';
+import { assertKey, toIdText } from './predicates.ts';
 
 const toHex = (key: Buffer) => key.toString('hex');
 const fromHex = (text: string) => Buffer.from(text, 'hex');
@@ -138,14 +138,8 @@ export const FENCE_COLUMNS: readonly SentColumn[] = [
   { name: 'erasure_id', type: 'UUID' },
 ];
 
-/** @throws RangeError for the zero key, whose fence would refuse everyone without an id of a kind */
-export function toFenceRow({ environmentId, key, cutoffMs, erasureId }: ErasureFence): object {
-  if (key.length !== 16 || key.every((byte) => byte === 0))
-    throw new RangeError('an identity key has 16 bytes and is not zero');
-  return {
-    environment_id: environmentId,
-    identity_key: toHex(key),
-    cutoff_at: cutoffMs,
-    erasure_id: toIdText(erasureId),
-  };
+/** @throws RangeError for the zero key */
+export function toFenceRow({ environmentId, key, cutoffMs: cutoff_at, erasureId }: ErasureFence): object {
+  assertKey(key);
+  return { environment_id: environmentId, identity_key: toHex(key), cutoff_at, erasure_id: toIdText(erasureId) };
 }

@@ -4,7 +4,7 @@ import type { ErasureTarget } from '../rows.ts';
 import { SWEPT_TABLES } from '../stores/tables.ts';
 import { newSearchId } from '../upkeep/batches.ts';
 import { type Connection, INSERTING } from './connection.ts';
-import { toIdText } from './predicates.ts';
+import { assertKey, targetsOf, toIdText } from './predicates.ts';
 
 const TARGET_COLUMNS: readonly SentColumn[] = [
   { name: 'batch_id', type: 'UUID', as: 'batch_id' },
@@ -13,15 +13,10 @@ const TARGET_COLUMNS: readonly SentColumn[] = [
   { name: 'cutoff_at', type: 'Int64', as: "fromUnixTimestamp64Milli(cutoff_at, 'UTC')" },
 ];
 
-export async function putTargets(
-  connection: Connection,
-  batchId: Buffer,
-  targets: readonly ErasureTarget[],
-): Promise<void> {
+export async function putTargets(connection: Connection, batchId: Buffer, targets: readonly ErasureTarget[]) {
   const batch_id = toIdText(batchId);
   const rows = targets.map(({ environmentId: environment_id, key, cutoffMs: cutoff_at }) => {
-    if (key.length !== 16 || key.every((byte) => byte === 0))
-      throw new RangeError('an identity key has 16 bytes and is not zero');
+    assertKey(key);
     return { batch_id, environment_id, identity_key: key.toString('hex'), cutoff_at };
   });
   await connection.insert('erasure_targets', TARGET_COLUMNS, { rows });
@@ -41,9 +36,7 @@ export async function dropTargets(connection: Connection, batchId: Buffer): Prom
  */
 export async function assertTargets(connection: Connection, batchId: Buffer): Promise<void> {
   const id = toIdText(batchId);
-  const rows = await connection.read<{ targets: number }>(
-    `SELECT count() AS targets FROM erasure_targets WHERE batch_id = '${id}'`,
-  );
+  const rows = await connection.read<{ targets: number }>(`SELECT count() AS targets FROM ${targetsOf(batchId)}`);
   if (rows[0] !== undefined && rows[0].targets > 0) return;
   throw new StoreFault(`Batch ${id} has no targets, so nothing was searched`, { kind: 'final', code: 'NO_TARGETS' });
 }
@@ -71,7 +64,7 @@ export function withTargetsCopy<T>(
     await connection.run(
       `INSERT INTO erasure_targets (batch_id, environment_id, identity_key, cutoff_at)
        SELECT '${toIdText(copyId)}', environment_id, identity_key, cutoff_at
-       FROM erasure_targets WHERE batch_id = '${toIdText(batchId)}'`,
+       FROM ${targetsOf(batchId)}`,
       INSERTING,
     );
     await assertTargets(connection, copyId);

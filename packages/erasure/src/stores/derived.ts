@@ -14,11 +14,7 @@ export const DERIVED_TABLES: readonly DerivedTable[] = [
       keys: ['environment_id', 'identity_key', 'day', 'event_name'],
       values: [],
     },
-    columns: columnsOf({
-      [ENVIRONMENT]: 'environment_id',
-      [OWNER]: 'identity_key',
-      [WITH_ROW]: 'day event_name test',
-    }),
+    columns: columnsOf({ [ENVIRONMENT]: 'environment_id', [OWNER]: 'identity_key', [WITH_ROW]: 'day event_name test' }),
   },
   {
     name: 'identities',

@@ -38,9 +38,7 @@ export type Clearing =
   | Derivation
   /** Deleted by key, by the scripts that own the layout. */
   | { readonly by: 'script'; readonly script: string }
-  /** Expires within this time. */
   | { readonly by: 'ttl'; readonly windowMs: number; readonly reason: string }
-  /** Kept on purpose. */
   | { readonly by: 'kept'; readonly reason: string }
   | { readonly by: 'no personal data'; readonly reason: string };
 
@@ -50,7 +48,6 @@ export interface ErasureStore {
   readonly clearing: Clearing;
 }
 
-/** A table of ClickHouse. */
 export interface TableStore extends ErasureStore {
   /** Meaning of each column. A swept table lists only columns that resemble identities and that its sweep omits. */
   readonly columns: Readonly<Record<string, string>>;
@@ -72,7 +69,6 @@ export const columnsOf = (namesByMeaning: Readonly<Record<string, string>>): Rec
     Object.entries(namesByMeaning).flatMap(([meaning, names]) => names.split(' ').map((name) => [name, meaning])),
   );
 
-/** A store without personal data. */
 export const withoutPersonalData = (name: string, reason: string): ErasureStore => ({
   name,
   clearing: { by: 'no personal data', reason },
@@ -205,10 +201,7 @@ export const SYSTEM_STORES: readonly ErasureStore[] = [
   inMemory('query_cache', 'results, for a minute, of queries that request it'),
   inMemory('asynchronous_inserts', 'queued inserts, which Playline does not use'),
   inMemory('distributed_ddl_queue', 'statements that create and alter tables'),
-  {
-    name: 'mutations',
-    clearing: { by: 'kept', reason: 'the last hundred mutations of a table, which name batches' },
-  },
+  { name: 'mutations', clearing: { by: 'kept', reason: 'the last hundred mutations of a table, which name batches' } },
   withoutPersonalData('projections', 'queries of the schema'),
   withoutPersonalData('dashboards', 'queries that come with ClickHouse'),
 ];

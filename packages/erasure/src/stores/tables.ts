@@ -1,4 +1,3 @@
-/** The tables of ClickHouse in the registry of stores. */
 import { DERIVED_TABLES } from './derived.ts';
 import { columnsOf, type DerivedTable, type SweptTable, type TableStore } from './store.ts';
 

@@ -26,7 +26,7 @@ export function searchTimeOf(batchId: Buffer): number | null {
   return batchId.subarray(0, TAG.length).equals(TAG) ? batchId.readUIntBE(TAG.length, TIME_BYTES) : null;
 }
 
-export interface StaleBatches {
+interface StaleBatches {
   readonly rows: Pick<ErasureRows, 'readBatches' | 'dropTargets'>;
   readonly wallClockMs: () => number;
   /**
@@ -112,14 +112,11 @@ export async function withTargets<T>(
   work: (batches: TargetBatches) => Promise<T>,
 ): Promise<T> {
   const batches = new TargetBatches(options);
-  let result: T;
-  try {
-    result = await work(batches);
-  } catch (fault) {
-    // The fault of `work` is thrown. What cannot be dropped here is dropped later as stale.
+  const result = await work(batches).catch(async (fault: unknown) => {
+    // What cannot be dropped here is dropped later as stale.
     await batches.drop().catch(() => {});
     throw fault;
-  }
+  });
   await batches.drop();
   return result;
 }

@@ -89,14 +89,10 @@ async function scrubBatch({ rows, signal, onSurvivors }: ScrubOptions, batches: 
     if (pass === 1) found = survivors;
     if (survivors.length === 0) return { found, swept };
     onSurvivors?.(survivors, pass);
-    if (pass === PASSES_MAX)
-      throw new StoreFault(
-        `Rows of erased people arrive as fast as they are deleted: ${PASSES_MAX} passes found some`,
-        {
-          kind: 'passing',
-          code: 'SURVIVORS',
-        },
-      );
+    if (pass === PASSES_MAX) {
+      const message = `Rows of erased people arrive as fast as they are deleted: ${PASSES_MAX} passes found some`;
+      throw new StoreFault(message, { kind: 'passing', code: 'SURVIVORS' });
+    }
     const sweep = rows.sweep(batch, signal).catch((fault: unknown) => {
       // A mutation may continue, and needs its targets.
       batches.keep(batch);
@@ -238,7 +234,6 @@ async function awaitReplaced(
   }
 }
 
-/** @returns the number of marked receipts */
 async function mark({ records, wallClockMs }: RemovalOptions, covered: ReadonlySet<string>): Promise<number> {
   const physicallyErasedAt = wallClockMs();
   // Read again, because `logExpiredAt` of some may have been set.

@@ -1,4 +1,3 @@
-/** Verifies receipts, and records the expiry of their logs. */
 import { createHash } from 'node:crypto';
 import { StoreFault } from '@playline/stores';
 import type { ErasureReceipt, ErasureRecords, ErasureRequest } from '../records.ts';
@@ -182,7 +181,7 @@ export interface PartitionBounds {
   readonly end: number;
 }
 
-export interface ExpiredLogsOptions {
+interface ExpiredLogsOptions {
   readonly records: Pick<ErasureRecords, 'readOpenReceipts' | 'putReceipts'>;
   /** Returns no partition of a missing topic. */
   readonly log: { bounds(topic: string): Promise<readonly PartitionBounds[]> };
@@ -190,24 +189,12 @@ export interface ExpiredLogsOptions {
   readonly wallClockMs: () => number;
 }
 
-export interface ExpiredLogs {
-  /** Receipts that got `logExpiredAt`. */
-  readonly noted: number;
-  /** Receipts whose log has not expired. */
-  readonly waiting: number;
-}
-
 /**
  * Sets `logExpiredAt` of receipts once `logExpiresAt` has passed, which covers late records, and every partition starts
  * at or after its end in `logEnds`. For a partition that is missing or ends earlier only the time counts.
- * @throws StoreFault, or a fault of the log
+ * @returns numbers of receipts: those that got `logExpiredAt`, and those whose log has not expired
  */
-export async function noteExpiredLogs({
-  records,
-  log,
-  topicPrefix,
-  wallClockMs,
-}: ExpiredLogsOptions): Promise<ExpiredLogs> {
+export async function noteExpiredLogs({ records, log, topicPrefix, wallClockMs }: ExpiredLogsOptions) {
   const receipts = (await records.readOpenReceipts()).filter(({ logExpiredAt }) => logExpiredAt === null);
   const logExpiredAt = wallClockMs();
   const due = receipts.filter(({ logExpiresAt }) => logExpiredAt >= logExpiresAt);

@@ -1,8 +1,6 @@
-/** Decisions about link facts, and their records. */
 import { type IdentityDecisionRecord, type IdentityKind, type IdentityLinkRecord, ZERO_KEY } from '@playline/contracts';
 import type { GraphFact, GraphStep } from './steps.ts';
 
-/** Why a link was refused. */
 export const REFUSAL_REASONS = [
   /** One of the ids is a value that many people send. */
   'blocked',
@@ -113,12 +111,7 @@ export function fromDecisionRecord(record: IdentityDecisionRecord): StepDecision
   if (reason === RULING_REASONS.block) return { ...step, link: 'block', outcome, stayed: null };
   if (unlink === null) return { ...step, link, outcome, stayed: null };
   if (outcome !== 'linked') return { ...step, link: 'unlink', outcome, stayed: null };
-  return {
-    ...step,
-    link: 'unlink',
-    outcome: 'unlinked',
-    stayed: { root: unlink.stayedRoot, members: unlink.stayed },
-  };
+  return { ...step, link: 'unlink', outcome: 'unlinked', stayed: { root: unlink.stayedRoot, members: unlink.stayed } };
 }
 
 const REFUSALS: Readonly<Record<string, string>> = {

@@ -1,4 +1,3 @@
-/** Link facts of messages, unlinks and rulings. */
 import {
   IDENTITY_KINDS,
   type IdentityKind,

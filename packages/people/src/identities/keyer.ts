@@ -1,4 +1,3 @@
-/** Keyed hashes of identities, with a cache. */
 import { hash, randomInt } from 'node:crypto';
 import { IDENTITY_KEY_BYTES, type IdentityKind } from '@playline/contracts';
 
@@ -11,7 +10,6 @@ const SLOTS = SETS * WAYS;
 /** Keys that share one buffer: small buffers would each keep a much larger one alive. */
 const SLAB_KEYS = 1_024;
 
-/** Multiplier of FNV-1a. */
 const FNV_PRIME = 0x01000193;
 
 /** Continues a hash over more bytes. It selects the set; texts are compared byte by byte. */

@@ -35,7 +35,6 @@ const DIGESTS = ['md5', 'sha1', 'sha256'].flatMap((algorithm) =>
   ['', 'null', 'undefined'].map((text) => hash(algorithm, text, 'hex')),
 );
 
-/** Alphanumeric characters. */
 const bare = (text: string): string => text.replaceAll(/[^\p{L}\p{N}]/gu, '');
 const CONSTANTS = new Set([...DEVICE_CONSTANTS, ...DIGESTS].map(bare));
 const MEANINGFUL = new Set([...NOTHING, ...FIELDS].map(bare));
@@ -59,7 +58,6 @@ const EMAIL = new RegExp(`^([^@]+)@([^@]+?)(?:\\.(?:${DOMAINS.join('|')}))?$`);
 /** A prefix of a missing id: `user-`. */
 const PREFIX_ALONE = /^([a-z]+)[-_:./#]+$/;
 const PERCENT = /%[0-9a-f]{2}/;
-/** Invisible characters. */
 const INVISIBLE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
 const CLOSERS = new Map([
   ['"', '"'],

@@ -1,10 +1,8 @@
-/** The steps in which a link fact is decided. */
 import { IDENTITY_TYPES, type IdentityKind, type IdentityLinkRecord } from '@playline/contracts';
 import { type Ruling, rulingOf } from './facts.ts';
 import type { IdentityKeyer } from './keyer.ts';
 import type { IsBlocked } from './placeholders.ts';
 
-/** A link of two identities that the graph decides. */
 export interface GraphStep {
   readonly link: 'identify' | 'alias' | 'same_id' | Ruling['verdict'];
   readonly aKey: Buffer;

@@ -1,4 +1,3 @@
-/** The identity graph in Redis. */
 import type { Redis } from '@playline/stores/redis';
 import {
   type Applied,

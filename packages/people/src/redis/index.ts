@@ -1,4 +1,3 @@
-/** The store of people in Redis. */
 import { createHash, randomUUID } from 'node:crypto';
 import { IDENTITY_KEY_BYTES } from '@playline/contracts';
 import { waitAtMost } from '@playline/stores';

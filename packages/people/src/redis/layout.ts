@@ -1,4 +1,3 @@
-/** Names and formats of all keys about people in Redis. */
 import { IDENTITY_KEY_BYTES, type IdentityKind } from '@playline/contracts';
 
 /** Families of keys of an environment: `{namespace}{family}:{environment}`, in one slot. */

@@ -1,4 +1,3 @@
-/** Assembles and runs the Lua scripts. */
 import { readFileSync } from 'node:fs';
 import { isReplyError, PRESENT_RUN_LUA, type Redis, runScriptBuffer } from '@playline/stores/redis';
 import { LaggingStoreFault } from '../consents.ts';
@@ -51,7 +50,6 @@ const SCRIPTS = {
 } as const satisfies Readonly<Record<string, ScriptParts>>;
 export type ScriptName = keyof typeof SCRIPTS;
 
-/** The full text of each script. */
 export const SCRIPT_TEXTS = Object.fromEntries(
   Object.entries<ScriptParts>(SCRIPTS).map(([name, script]) => [name, toText(script)]),
 ) as Readonly<Record<ScriptName, string>>;

@@ -64,17 +64,11 @@ export const command: fc.Arbitrary<Command> = fc.oneof(
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('erase'), name, crash: fc.boolean() }) },
   { weight: 2, arbitrary: fc.record({ kind: fc.constantFrom('hold', 'release'), name }) },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('round') }) },
-  {
-    weight: 3,
-    arbitrary: fc.record({ kind: fc.constant('crash'), unpublished: fc.nat(3), uncommitted: fc.nat(12) }),
-  },
+  { weight: 3, arbitrary: fc.record({ kind: fc.constant('crash'), unpublished: fc.nat(3), uncommitted: fc.nat(12) }) },
 );
 
 /** The same programs with losses of the last writes. */
 export const commandOrLoss: fc.Arbitrary<Command> = fc.oneof(
   { weight: 4, arbitrary: command },
-  {
-    weight: 1,
-    arbitrary: fc.record({ kind: fc.constant('loss'), back: fc.nat(4), releasedFirst: fc.boolean() }),
-  },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant('loss'), back: fc.nat(4), releasedFirst: fc.boolean() }) },
 );

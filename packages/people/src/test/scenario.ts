@@ -42,14 +42,7 @@ export function createScenario() {
     const [fromKind, fromId] = from === undefined ? (['anonymous', ''] as const) : split(from);
     const [toKind, toId] = split(to);
     const ids = { fromKind, fromId, toKind, toId };
-    const fact: IdentityLinkRecord = {
-      ...origin,
-      link,
-      ...ids,
-      eventTime,
-      receivedAt,
-      unlink: [],
-    };
+    const fact: IdentityLinkRecord = { ...origin, link, ...ids, eventTime, receivedAt, unlink: [] };
     return fact;
   };
   const keyOf = (name: Name) => keyOfId(environmentId, ...split(name));

@@ -292,7 +292,7 @@ it('a batch erases its closures up to the cut-off and nothing else, wherever the
     await checkPeople(world, run, { ...rules, applied });
     await checkRecords(world, run, { ...rules, requested });
   });
-  await fc.assert(property, { numRuns: runsOf({ quick: 400, all: 1_500 }) });
+  await fc.assert(property, { numRuns: runsOf({ quick: 150, all: 600 }) });
 });
 
 const WRITES = ['forget', 'apply', 'fence', 'putHold', 'extendHold', 'trim'];

@@ -1,7 +1,5 @@
-/** Erases a batch of people from every store. */
 import { randomBytes } from 'node:crypto';
 import {
-  createFences,
   ERASED_TABLES,
   type ErasureFence,
   type ErasureProgress,
@@ -14,6 +12,7 @@ import {
   type KeptConsent,
   LOG_EXPIRES_AFTER_MS,
   type NotedRows,
+  raiseFences,
 } from '@playline/erasure';
 import type { ChosenStatus, HoldName, People } from '@playline/people';
 import { pauseOrThrow } from '@playline/stores';
@@ -36,7 +35,6 @@ export interface BatchParts extends SettleParts {
 /** In order. */
 export type Step = 'resolve' | 'fence' | 'wait for the log' | 'forget' | 'sweep' | 'put back' | 'receipt' | 'release';
 
-/** Erasures that are processed together. */
 export interface Batch {
   /** 16 random bytes. */
   readonly batchId: Buffer;
@@ -52,20 +50,18 @@ const REDIS_ON_DISK_MS = 2_000;
 /** Rows that survive more sweeps come from a writer without fences. */
 const SWEEPS_MAX = 10;
 
-export interface BatchBounds {
-  /** Called with requests whose people have too many links. They are left out only if this is given. */
-  readonly onHeavy?: (requests: readonly ErasureRequest[]) => void;
-}
-
 /** Links in memory, 300 bytes each. A person with the graph's limit of a thousand identities has 499,500 pairs. */
 const LINKS_MAX = 100_000;
 const HEAVY_LINKS_MAX = 500_000;
 /** Identities of one batch, some 50 MB. */
 const IDENTITIES_MAX = 200_000;
 
+type OnHeavy = (requests: readonly ErasureRequest[]) => void;
+
 /**
  * Starts a batch: finds and holds the identities, and stores the progress. Nothing is erased yet. Requests that do not fit
  * are left for a later batch.
+ * @param bounds.onHeavy called with requests whose people have too many links, which are left out only if it is given
  * @returns null when no request can be processed now
  * @throws faults of the stores; then it may be called again
  */
@@ -73,7 +69,7 @@ export async function beginBatch(
   parts: BatchParts,
   requests: readonly ErasureRequest[],
   signal: AbortSignal,
-  { onHeavy }: BatchBounds = {},
+  { onHeavy }: { readonly onHeavy?: OnHeavy } = {},
 ): Promise<Batch | null> {
   parts.onStep?.('resolve');
   const settled =
@@ -96,7 +92,7 @@ export async function beginBatch(
 async function settleLight(
   parts: BatchParts,
   requests: readonly ErasureRequest[],
-  onHeavy: NonNullable<BatchBounds['onHeavy']>,
+  onHeavy: OnHeavy,
   signal: AbortSignal,
 ): Promise<readonly FoundClosure[]> {
   for (let left = requests; left.length > 0; ) {
@@ -180,14 +176,13 @@ async function eraseAll(parts: BatchParts, batch: Batch, signal: AbortSignal): P
     signal.throwIfAborted();
     parts.onStep?.(step);
   };
-  const { raise } = createFences(records, people.guards);
   begin('fence');
   await holdAll(
     parts,
     persons.flatMap(({ closures }) => closures),
   );
   const fences = persons.flatMap(({ identities }) => identities);
-  await raise(fences);
+  await raiseFences(records, people.guards, fences);
   const fencedAt = wallClockMs();
 
   begin('wait for the log');
@@ -198,7 +193,7 @@ async function eraseAll(parts: BatchParts, batch: Batch, signal: AbortSignal): P
   begin('forget');
   const forget = createForget(people, parts);
   // Again, because Redis may have lost its last second.
-  await raise(fences);
+  await raiseFences(records, people.guards, fences);
   await note(parts, batch, await forget.identities(persons, await barrier.linkCommits()));
   await note(parts, batch, await forget.consents(persons));
   let changedMs = performance.now();
@@ -252,7 +247,7 @@ async function sweepAll(parts: BatchParts, batch: Batch, signal: AbortSignal): P
 }
 
 /** Stores the counts so far, because an eraser that takes over finds fewer rows. */
-async function note({ records }: BatchParts, batch: Batch, found: ReadonlyMap<ErasedPerson, Counts>): Promise<void> {
+async function note({ records }: BatchParts, batch: Batch, found: Found): Promise<void> {
   for (const [{ closures }, counts] of found)
     for (const { request } of closures) {
       const id = request.erasureId.toString('hex');
@@ -358,8 +353,11 @@ async function findConsents(consents: People['consents'], { environmentId, ident
 type Counts = Readonly<Record<string, number>>;
 
 /** Counts the found rows of each person. A row that names one person twice counts once, a row of two persons for both. */
-function countRows(persons: readonly ErasedPerson[], { found, shared }: NotedRows): ReadonlyMap<ErasedPerson, Counts> {
-  const personOf = indexPersons(persons);
+function countRows(persons: readonly ErasedPerson[], { found, shared }: NotedRows): Found {
+  const nameOf = (environmentId: string, key: Buffer) => `${environmentId} ${key.toString('latin1')}`;
+  const named = persons.flatMap((person) => person.identities.map((identity) => ({ person, ...identity })));
+  const byName = new Map(named.map(({ person, environmentId, key }) => [nameOf(environmentId, key), person]));
+  const personOf = (environmentId: string, key: Buffer) => byName.get(nameOf(environmentId, key));
   const counts = new Map(persons.map((person): [ErasedPerson, Record<string, number>] => [person, {}]));
   const add = (person: ErasedPerson, store: string, rows: number) => {
     const own = counts.get(person)!;
@@ -373,18 +371,6 @@ function countRows(persons: readonly ErasedPerson[], { found, shared }: NotedRow
     for (const [person, names] of Map.groupBy(keys, (key) => personOf(environmentId, key)))
       if (person !== undefined) add(person, storeNameOf({ table, column: '', as: 'own' }), -(names.length - 1) * rows);
   return counts;
-}
-
-function indexPersons(
-  persons: readonly ErasedPerson[],
-): (environmentId: string, key: Buffer) => ErasedPerson | undefined {
-  const nameOf = (environmentId: string, key: Buffer) => `${environmentId} ${key.toString('latin1')}`;
-  const byKey = new Map(
-    persons.flatMap((person) =>
-      person.identities.map(({ environmentId, key }) => [nameOf(environmentId, key), person] as const),
-    ),
-  );
-  return (environmentId, key) => byKey.get(nameOf(environmentId, key));
 }
 
 /** Merges two counts of the same rows, one of them incomplete. */

@@ -1,4 +1,3 @@
-/** Waits until the log up to its end is stored. */
 import { type SchemaSource, TOPICS, type Topic } from '@playline/contracts';
 import { pauseOrThrow } from '@playline/stores';
 import type { LogBounds, LogReader } from '@playline/stream';
@@ -45,7 +44,12 @@ const WITH_PEOPLE: readonly Topic[] = [...SOURCES, ...DEAD_LETTERS];
 export function createLogBarrier(options: LogBarrierOptions): LogBarrier {
   const { reader, groups, topicPrefix } = options;
   const nameOf = (topic: Topic) => topicPrefix + topic.name;
-  const endsOf = (topic: Topic) => readEnds(reader, { name: nameOf(topic), isOptional: DEAD_LETTERS.includes(topic) });
+  /** @throws Error when the topic is missing, unless it is a topic of dead letters */
+  const endsOf = async (topic: Topic) => {
+    const ends = await reader.bounds(nameOf(topic), { readUncommitted: true });
+    if (ends.length === 0 && !DEAD_LETTERS.includes(topic)) throw new Error(`Topic ${nameOf(topic)} does not exist`);
+    return ends;
+  };
   const awaitEnds = (topic: Topic, groupId: string, until: { ends: readonly LogBounds[]; signal: AbortSignal }) =>
     awaitCommitted(options, { topic: nameOf(topic), groupId, ...until });
   const awaitEnd = async (topic: Topic, groupId: string, signal: AbortSignal) => {
@@ -81,22 +85,10 @@ export function createLogBarrier(options: LogBarrierOptions): LogBarrier {
   };
 }
 
-/** @throws Error when the topic is missing, unless it is a topic of dead letters */
-async function readEnds(reader: LogReader, { name, isOptional }: { name: string; isOptional: boolean }) {
-  const ends = await reader.bounds(name, { readUncommitted: true });
-  if (ends.length === 0 && !isOptional) throw new Error(`Topic ${name} does not exist`);
-  return ends;
-}
-
-interface Awaited {
-  readonly topic: string;
-  readonly groupId: string;
-  readonly ends: readonly LogBounds[];
-  readonly signal: AbortSignal;
-}
-
-async function awaitCommitted({ reader, pollMs = POLL_MS }: LogBarrierOptions, awaited: Awaited): Promise<void> {
-  const { topic, groupId, ends, signal } = awaited;
+async function awaitCommitted(
+  { reader, pollMs = POLL_MS }: LogBarrierOptions,
+  { topic, groupId, ends, signal }: { topic: string; groupId: string; ends: readonly LogBounds[]; signal: AbortSignal },
+): Promise<void> {
   for (let poll = 1; ; poll++) {
     signal.throwIfAborted();
     const committed = await reader.committed(groupId, topic);

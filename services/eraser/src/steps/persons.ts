@@ -1,4 +1,3 @@
-/** Finds the identities of erased people from stored decisions. */
 import type {
   Erasure,
   ErasureFence,

@@ -15,7 +15,6 @@ export interface ResolveParts {
   readonly rows: Pick<ErasureRows, 'putTargets' | 'findLinks' | 'findUnlinks' | 'dropTargets'>;
   /** Finds erasures that may have deleted decisions. @param onLink called for each link; may throw */
   findOthers(identities: readonly NamedIdentity[], onLink: () => void): Promise<Erasure[]>;
-  /** Most links in memory. */
   readonly linksMax: number;
 }
 

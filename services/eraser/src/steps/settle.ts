@@ -1,4 +1,3 @@
-/** Finds and holds the identities of requests. */
 import type { ErasureProgress, ErasureRecords, ErasureRequest, ErasureRows } from '@playline/erasure';
 import type { ErasureHold, HoldName, People } from '@playline/people';
 import { pauseOrThrow } from '@playline/stores';
@@ -58,10 +57,8 @@ function createFindOthers(
   requests: readonly ErasureRequest[],
   noted: readonly ErasureProgress[],
 ): ResolveParts['findOthers'] {
-  const firstRequestedAt = requests.reduce(
-    (first, { requestedAt }) => Math.min(first, requestedAt),
-    Number.POSITIVE_INFINITY,
-  );
+  const times = requests.map(({ requestedAt }) => requestedAt);
+  const firstRequestedAt = times.reduce((first, at) => Math.min(first, at), Number.POSITIVE_INFINITY);
   const begun = new Set(noted.map(toId));
   return async (identities, onLink) => {
     const open = await records.readOpenSince(firstRequestedAt - CLOCKS_APART_MS, identities, onLink);

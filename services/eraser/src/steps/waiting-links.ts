@@ -1,4 +1,3 @@
-/** Reads link facts that wait for erasures. */
 import {
   createRecordReader,
   IDENTITY_KEY_BYTES,
@@ -12,7 +11,6 @@ import {
 import { parkedGroupOf } from '@playline/runtime';
 import type { LogBounds, LogReader, StreamRecord } from '@playline/stream';
 
-/** An undecided link fact. */
 export interface WaitingLink {
   readonly environmentId: string;
   /** Epoch milliseconds of its acceptance. */

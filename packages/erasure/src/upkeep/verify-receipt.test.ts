@@ -1,6 +1,6 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { AFTER, BEFORE, createRowsOf, newBatch, newEnvironment, newKey, sweepAll, T } from '../test/people.ts';
-import { beginErasure, openClickHouseUpkeep, openMemoryUpkeep, putErased, type UpkeepHarness } from '../test/upkeep.ts';
+import { beginErasure, openMemoryUpkeep, putErased, type UpkeepHarness } from '../test/upkeep.ts';
 import { type ErasedPeople, isVerified, type Verification, verifyReceipt } from './verify-receipt.ts';
 
 const wallClockMs = () => T + 24 * 3_600_000;
@@ -13,11 +13,6 @@ const NOTHING = {
   'clickhouse.identity_days': 0,
   'clickhouse.identities': 0,
 };
-
-const STORES = [
-  ['memory', openMemoryUpkeep],
-  ['clickhouse', openClickHouseUpkeep],
-] as const;
 
 /** People with these links and consents; `epochs` are returned in turn. */
 function createPeople(known: { linked?: [Buffer, number][]; chose?: [Buffer, number][]; epochs?: (string | null)[] }) {
@@ -38,12 +33,11 @@ function createPeople(known: { linked?: [Buffer, number][]; chose?: [Buffer, num
   return people;
 }
 
-describe.each(STORES)('verifyReceipt in %s', (_name, open: () => Promise<UpkeepHarness>) => {
+describe('verifyReceipt', () => {
   let upkeep: UpkeepHarness;
-  beforeAll(async () => {
-    upkeep = await open();
+  beforeEach(async () => {
+    upkeep = await openMemoryUpkeep();
   });
-  afterAll(() => upkeep.close());
 
   const verify = async (id: Buffer, over: Partial<Parameters<typeof verifyReceipt>[0]> = {}) => {
     const { harness, records } = upkeep;
