@@ -18,13 +18,12 @@ import type { Config } from './config.ts';
 import { createChainDocs } from './docs/source.ts';
 import type { HorizonOf } from './horizons.ts';
 import { type ChainApiMetrics, timeReads } from './metrics.ts';
-import { createAuthorise } from './minting/authorise.ts';
 import type { Collections } from './minting/collections.ts';
 import type { createIsLogApplied, MintTopics } from './minting/publish.ts';
 import { createWithBody } from './minting/read-request-body.ts';
 import { createHistoryRead } from './routes/activity-history/handler.ts';
 import { createChainRoute } from './routes/chain-route.ts';
-import { type CollectionRouteParts, createCollectionRoute } from './routes/collection-route.ts';
+import { type CollectionRouteParts, createAuthorise, createCollectionRoute } from './routes/collection-route.ts';
 import { createGetMintRequest, createListMintRequests, createMint } from './routes/mint-requests/handler.ts';
 import { createRefreshes } from './routes/refresh-metadata/handler.ts';
 import { createTokenRead } from './routes/token/handler.ts';
@@ -109,26 +108,16 @@ export interface MintingParts {
   readonly isLogApplied: ReturnType<typeof createIsLogApplied>;
 }
 
-type MintingSettings = Pick<
-  Config,
-  | 'MINTS_PER_MINUTE'
-  | 'MINTS_BURST'
-  | 'REFRESHES_PER_HOUR'
-  | 'PUBLISH_DEADLINE_MS'
-  | 'READ_DEADLINE_MS'
-  | 'MINTS_LISTED_AFTER_MS'
->;
-
 const MINUTE_S = 60;
 const HOUR_S = 3600;
 
 /** The six operations with a secret key: contract, "Mints and metadata". */
 function createMintingRoutes(
-  settings: MintingSettings,
+  settings: ChainApiSettings,
   parts: MintingParts,
   before: Omit<CollectionRouteParts, 'collections'>,
 ): readonly Route[] {
-  const { claims, quotas, reader, cursors, topics, collections, isLogApplied: isLogKnown } = parts;
+  const { claims, quotas, reader, cursors, topics, collections, isLogApplied } = parts;
   const mintPolicy: QuotaPolicy = {
     kind: 'mint',
     perSecond: settings.MINTS_PER_MINUTE / MINUTE_S,
@@ -141,13 +130,8 @@ function createMintingRoutes(
   };
   const withBody = createWithBody();
   const publishing = { withBody, quotas, deadlineMs: settings.PUBLISH_DEADLINE_MS };
-  const acceptMints = createAcceptMints({
-    claims,
-    quotas,
-    policy: mintPolicy,
-    publish: topics.publishRequests,
-    isLogApplied: isLogKnown,
-  });
+  const publish = topics.publishRequests;
+  const acceptMints = createAcceptMints({ claims, quotas, policy: mintPolicy, publish, isLogApplied });
   const deadlineMs = settings.READ_DEADLINE_MS;
   const operations = [
     ...createRefreshes({ policy: refreshPolicy, publish: topics.publishMetadata, ...publishing }),

@@ -1,6 +1,5 @@
 import { type ChainStore, toHorizon, type Watermarks } from '@playline/chain';
 import { type ReadinessChecks, settleWithin } from '@playline/http';
-import { type Metrics, watchWrites } from '@playline/runtime';
 import type { Chain } from './chains.ts';
 
 /**
@@ -105,22 +104,4 @@ export function createReadiness({ store, horizons, chains, accepting }: Readines
       return horizonsSeen;
     },
   };
-}
-
-interface DegradedParts {
-  watermarks: Pick<Watermarks, 'ready'>;
-  rateLimitKeys: { ready(): Promise<boolean> };
-  minting: {
-    /** Stores for secret keys answer, and Redis takes writes. */
-    ready(): Promise<boolean>;
-    /** Redis alone. */
-    takesWrites(): Promise<boolean>;
-  };
-  metrics: Metrics;
-}
-
-/** Checks that leave the service ready. */
-export function createDegraded({ watermarks, rateLimitKeys, minting, metrics }: DegradedParts): ReadinessChecks {
-  watchWrites(metrics, minting.takesWrites);
-  return { newActivities: watermarks.ready, rateLimitKeys: rateLimitKeys.ready, minting: minting.ready };
 }

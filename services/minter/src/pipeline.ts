@@ -196,15 +196,11 @@ export function createNodeChoice(nodes: readonly ChainNode[]): ChainNodes {
   };
 }
 
-interface ChainIdOptions {
-  /** The node's address may contain a secret. */
-  readonly chain: string;
-  readonly chainId: number;
-  readonly logger: Pick<Logger, 'warn' | 'info'>;
-}
-
-/** Logs each change of the chain id once. */
-export function logChainId(node: ChainNode, { chain, chainId: wanted, logger }: ChainIdOptions): ChainNode {
+/** Logs each change of the chain id once. The node's address may contain a secret. */
+export function logChainId(
+  node: ChainNode,
+  { chain, chainId: wanted, logger }: { chain: string; chainId: number; logger: Pick<Logger, 'warn' | 'info'> },
+): ChainNode {
   let last = wanted;
   return {
     ...node,
@@ -221,15 +217,10 @@ export function logChainId(node: ChainNode, { chain, chainId: wanted, logger }: 
   };
 }
 
-interface DecodedRequests {
-  readonly requests: readonly ReceivedRequest[];
-  readonly deadLetters: readonly DeadLetter[];
-}
-
 /** A record that is no request becomes a dead letter. */
 function createDecodeRequests(schemaOf: SchemaSource) {
   const readValue = createRecordReader({ schemaOf, createReader: mintRequestCodec.decoderOf });
-  return async (records: readonly StreamRecord[]): Promise<DecodedRequests> => {
+  return async (records: readonly StreamRecord[]) => {
     const requests: ReceivedRequest[] = [];
     const deadLetters: DeadLetter[] = [];
     for (const record of records) {
