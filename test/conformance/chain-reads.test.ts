@@ -349,10 +349,10 @@ it('rate limit keys that were refreshed away, revoked or have expired: 403 AUTHE
 // The default, 1,500 calls, is a test of the settings.
 it('the limit without a key is a number of calls in 5 minutes for a client address: its next one is 429 with Retry-After, and other addresses can still call', async () => {
   const from = (address: string, path = TOKEN) => api.get(path, { 'x-forwarded-for': address });
-  const statuses = new Set<number>();
-  const answers = await Promise.all(Array.from({ length: CALLS }, () => from('192.0.2.77')));
-  for (const { status } of answers) statuses.add(status);
-  expect(statuses).toEqual(new Set([200]));
+  expect((await from('192.0.2.77')).status).toBe(200);
+  // A call with a fault counts too, and needs no store.
+  const answers = await Promise.all(Array.from({ length: CALLS - 1 }, () => from('192.0.2.77', '/tokens/x')));
+  expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([400]));
   for (const path of [TOKEN, HISTORY]) {
     const answer = await from('192.0.2.77', path);
     expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(240);

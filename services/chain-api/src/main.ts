@@ -9,6 +9,7 @@ import {
   SIGNABLE_KEYS,
 } from '@playline/access-keys';
 import { openRedisKeyUsage, openRedisRecords, RedisSharing } from '@playline/access-keys/redis';
+import { createDocsRoutes } from '@playline/api-docs';
 import { createCursors } from '@playline/chain';
 import { openChainStore } from '@playline/chain/clickhouse';
 import { openRedisWatermarks } from '@playline/chain/redis';
@@ -35,6 +36,7 @@ import { openRateLimitKeys } from './admit-call.ts';
 import { createChainApiApp } from './app.ts';
 import { toChains } from './chains.ts';
 import { configSchema } from './config.ts';
+import { createChainDocs } from './docs/source.ts';
 import { createHorizons, createReadiness } from './horizons.ts';
 import { createChainApiMetrics, showHorizons } from './metrics.ts';
 import { createCollections } from './minting/collections.ts';
@@ -76,9 +78,11 @@ await runService(logger, async (use) => {
   const admin = { host: config.ADMIN_HOST, port: config.ADMIN_PORT, reasons: faults.reasons, metrics: registry };
   await use('admin listener', () => openAdminServer({ ...admin, ready, degraded }));
 
+  const publicUrl = config.PUBLIC_URL ?? `http://${config.HTTP_HOST}:${config.HTTP_PORT}`;
   const app = createChainApiApp({
-    config: { ...config, PUBLIC_URL: config.PUBLIC_URL ?? `http://${config.HTTP_HOST}:${config.HTTP_PORT}` },
+    config: { ...config, PUBLIC_URL: publicUrl },
     chains,
+    docs: createDocsRoutes(() => createChainDocs({ publicUrl, headerPrefix: config.HTTP_HEADER_PREFIX, chains })),
     store,
     rateLimitKeys,
     metrics,
