@@ -58,24 +58,11 @@ it('a token has every field of the contract, and no other', async () => {
   });
 });
 
-it.each([
-  ['root_contract_address', 'rootContractAddress'],
-  ['symbol', 'symbol'],
-  ['decimals', 'decimals'],
-  ['image_url', 'imageUrl'],
-  ['name', 'name'],
-  ['root_chain_id', 'rootChainId'],
-  ['bridge_used', 'bridgeUsed'],
-])('%s of a token may be null, and is then there as null', async (field, member) => {
-  expect(await answerFor({ [member]: null })).toHaveProperty(field, null);
-});
-
-it.each([
-  [0, '2026-11-22T12:00:00.000000Z'],
-  [123_456, '2026-11-22T12:00:00.123456Z'],
-  [1_500_000, '2026-11-22T12:00:01.500000Z'],
-])('updated_at of a token has six fractional digits and Z: %i µs behind noon', async (after, text) => {
-  expect(await answerFor({ updatedAt: NOON_US + after })).toMatchObject({ updated_at: text });
+it('what a token may lack is there as null', async () => {
+  const none = { rootContractAddress: null, symbol: null, decimals: null, imageUrl: null, name: null };
+  const nulls = { root_contract_address: null, symbol: null, decimals: null, image_url: null, name: null };
+  const answer = await answerFor({ ...none, rootChainId: null, bridgeUsed: null });
+  expect(answer).toMatchObject({ ...nulls, root_chain_id: null, bridge_used: null });
 });
 
 it('contract_address of a token is compared case-insensitively and returned in lower case', async () => {
@@ -88,18 +75,8 @@ it('contract_address of a token is compared case-insensitively and returned in l
   }
 });
 
-it.each(['0x12', addressOf(1).slice(2), `${addressOf(1)}0`, '0x'.padEnd(42, 'z'), 'native'])(
-  'contract_address of a token that is not 0x and 40 hexadecimal digits (%s): 400 VALIDATION_ERROR',
-  async (address) => expectChainFault(await api.get(`/tokens/${address}`), 400, 'VALIDATION_ERROR'),
-);
-
 it('a token that is unknown: 404 RESOURCE_NOT_FOUND', async () => {
   await expectChainFault(await api.get(`/tokens/${addressOf(999)}`), 404, 'RESOURCE_NOT_FOUND');
-});
-
-it('a token of a chain that is unknown: 404 RESOURCE_NOT_FOUND', async () => {
-  const answer = await fetch(`${api.url}/v1/chains/unknown-chain/tokens/${addressOf(1)}`);
-  await expectChainFault(answer, 404, 'RESOURCE_NOT_FOUND');
 });
 
 let contracts = 1000;
@@ -115,8 +92,6 @@ async function put(...rows: Parameters<typeof activityRow>[0][]) {
 const idsOf = ({ result }: Awaited<ReturnType<typeof api.history>>) => result.map(({ id }) => id);
 const follow = (query: Record<string, string>, cursor: string) =>
   api.history({ ...query, page_size: '3', page_cursor: cursor });
-const fault = async (query: string) =>
-  expectChainFault(await api.get(`/activity-history?${query}`), 400, 'VALIDATION_ERROR');
 
 const MEMBERS: Record<ActivityType, readonly string[]> = {
   mint: ['to', 'amount', 'asset'],
@@ -176,13 +151,6 @@ it.each([
   expect(idsOf(await api.history({ ...query, [to]: NOON }))).toEqual(ids.slice(0, 2));
 });
 
-it.each(['from', 'to'])(
-  'the %s bound under both names, even with equal values: 400 VALIDATION_ERROR',
-  async (bound) => {
-    await fault(`${bound}_updated_at=${NOON}&${bound}_indexed_at=${NOON}`);
-  },
-);
-
 it('the parameter contract_address is compared case-insensitively, and combines with all others', async () => {
   const { ids, query } = await put({ type: 'mint' }, { type: 'burn' });
   const spelled = { contract_address: `0x${query.contract_address.slice(2).toUpperCase()}` };
@@ -190,51 +158,11 @@ it('the parameter contract_address is compared case-insensitively, and combines 
   expect(idsOf(await api.history({ ...spelled, activity_type: 'burn' }))).toEqual(ids.slice(1));
 });
 
-it.each([
-  'from_updated_at=yesterday',
-  'to_indexed_at=2026-02-30T00:00:00Z',
-  'contract_address=0x12',
-  'activity_type=gift',
-  'page_cursor=nonsense',
-  'page_size=0',
-  'page_size=201',
-  'page_size=',
-])('the parameter %s: 400 VALIDATION_ERROR', async (query) => fault(query));
-
 it('the parameter page_size is 1 to 200, and 100 when it is not given', async () => {
   const { ids, query } = await put(...Array.from({ length: 201 }, () => ({})));
   expect(idsOf(await api.history(query))).toEqual(ids.slice(0, 100));
   expect(idsOf(await api.history({ ...query, page_size: '1' }))).toEqual(ids.slice(0, 1));
   expect(idsOf(await api.history({ ...query, page_size: '200' }))).toEqual(ids.slice(0, 200));
-});
-
-it('the history of an unknown chain: 404 RESOURCE_NOT_FOUND', async () => {
-  const answer = await fetch(`${api.url}/v1/chains/unknown-chain/activity-history`);
-  await expectChainFault(answer, 404, 'RESOURCE_NOT_FOUND');
-});
-
-it('the pages are ordered by updated_at ascending, whatever the order of storing, id and indexed_at', async () => {
-  const base = after;
-  after += 10;
-  const { rows, query } = await put(
-    { after: base + 2, indexedAt: NOON_US },
-    { after: base, indexedAt: NOON_US + 5 },
-    { after: base + 1, indexedAt: NOON_US + 3 },
-  );
-  expect(idsOf(await api.history(query))).toEqual([rows[1]!.id, rows[2]!.id, rows[0]!.id]);
-});
-
-it('the pages lead forwards and backwards over everything once', async () => {
-  const { ids, query } = await put(...Array.from({ length: 7 }, () => ({})));
-  const forwards: string[] = [];
-  let page = await api.history({ ...query, page_size: '3' });
-  for (; page.result.length > 0; page = await follow(query, page.page.next_cursor)) forwards.push(...idsOf(page));
-  expect(forwards).toEqual(ids);
-  const backwards: string[] = [];
-  page = await follow(query, page.page.previous_cursor);
-  for (; page.result.length > 0; page = await follow(query, page.page.previous_cursor))
-    backwards.unshift(...idsOf(page));
-  expect(backwards).toEqual(ids);
 });
 
 it('the pages have both cursors as strings, also an empty, a short and the first one', async () => {
@@ -245,28 +173,6 @@ it('the pages have both cursors as strings, also an empty, a short and the first
   const before = await follow(query, first.page.previous_cursor);
   expect([first.result.length, last.result.length, before.result.length]).toEqual([1, 0, 0]);
   for (const { page } of [first, last, before]) expect(page).toEqual(strings);
-});
-
-it('the pages let a poller resume: later activities are on the page of its last next_cursor', async () => {
-  const { query } = await put({});
-  const { page } = await api.history(query);
-  const late = activityRow({ contractAddress: query.contract_address, after: after++ });
-  await api.put(late);
-  expect(idsOf(await follow(query, page.next_cursor))).toEqual([late.id]);
-});
-
-it('a page of a cursor that is foreign, edited, of other filters or another chain: 400 VALIDATION_ERROR', async () => {
-  const { query } = await put({});
-  const { next_cursor: cursor } = (await api.history(query)).page;
-  const edited = `${cursor.slice(0, 20)}${cursor[20] === 'A' ? 'B' : 'A'}${cursor.slice(21)}`;
-  const own = `contract_address=${query.contract_address}`;
-  await fault(`${own}&page_cursor=${edited}`);
-  await fault(`${own}&page_cursor=eyJpZCI6MX0`);
-  await fault(`page_cursor=${cursor}`);
-  await fault(`${own}&activity_type=mint&page_cursor=${cursor}`);
-  const other = await fetch(`${api.url}/v1/chains/other-chain/activity-history?${own}&page_cursor=${cursor}`);
-  await expectChainFault(other, 400, 'VALIDATION_ERROR');
-  expect((await api.get(`/activity-history?${own}&page_size=5&page_cursor=${cursor}`)).status).toBe(200);
 });
 
 const TOKEN = `/tokens/${addressOf(2)}`;
@@ -294,31 +200,17 @@ it.each([TOKEN, HISTORY])(
   },
 );
 
-it.each(['POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS'])(
-  'an answer is 404 RESOURCE_NOT_FOUND for the method %s',
-  async (method) => {
-    for (const path of [TOKEN, HISTORY]) {
-      const answer = await fetch(`${api.url}/v1/chains/demo-chain${path}`, { method });
-      await expectChainFault(answer, 404, 'RESOURCE_NOT_FOUND');
-    }
-  },
-);
-
 it.each([TOKEN, HISTORY])('keys of a project are not needed, and tolerated when sent: %s', async (path) => {
   const headers = { 'x-service-api-key': 'hello', 'x-service-publishable-key': 'hello', authorization: 'hello' };
   expect((await api.get(path)).status).toBe(200);
   expect((await api.get(path, headers)).status).toBe(200);
 });
 
-it.each([
-  ['malformed', 'hello'],
-  ['empty', ''],
-  ['a secret key', `sk_svcapik-${'a'.repeat(36)}`],
-  ['of another form', '0123456789abcdef0123456789abcdef'],
-  ['unknown', createRateLimitKeyText('svcapik')],
-])('an x-api-key that is %s: 403 AUTHENTICATION_ERROR', async (_, key) => {
-  for (const path of [TOKEN, HISTORY])
-    await expectChainFault(await api.get(path, { 'x-api-key': key }), 403, 'AUTHENTICATION_ERROR');
+it('an unknown x-api-key: 403 AUTHENTICATION_ERROR', async () => {
+  for (const path of [TOKEN, HISTORY]) {
+    const headers = { 'x-api-key': createRateLimitKeyText('svcapik') };
+    await expectChainFault(await api.get(path, headers), 403, 'AUTHENTICATION_ERROR');
+  }
 });
 
 const plan = { partner: 'Acme', calls: 10_000, windowS: 60, expiresAt: null };

@@ -115,33 +115,6 @@ it('mint requests are answered with 400 without a key, 401 for one that is malfo
     for (const sent of [body, undefined]) expect(await codeOf(key, sent)).toEqual([401, 'UNAUTHORISED_REQUEST']);
 });
 
-it('mint requests are answered with 403 for the key of another project, 404 for an unknown chain or a collection that is not linked', async () => {
-  const contract = await system.link();
-  const other = { 'x-service-api-key': system.keys.other };
-  for (const body of [{ assets: [assetOf()] }, undefined]) {
-    const foreign = await system.call(`/${contract}${path}`, { body, headers: other });
-    expect(await readFault(foreign)).toMatchObject({ status: 403, code: 'AUTHENTICATION_ERROR' });
-    const unlinked = await system.call(`/0x${'99'.repeat(20)}${path}`, { body });
-    expect(await readFault(unlinked)).toMatchObject({ status: 404, code: 'RESOURCE_NOT_FOUND' });
-    const elsewhere = await system.call(`/../../other-chain/collections/${contract}${path}`, { body });
-    expect(elsewhere.status).toBe(404);
-  }
-});
-
-it('mint requests are answered with 409 with every reference id that is pending, minted or twice in the request, and nothing of the request is accepted', async () => {
-  const mints = `/${await system.link()}${path}`;
-  const [first, second, third] = [assetOf(), assetOf(), assetOf()];
-  await system.call(mints, { body: { assets: [first, second] } });
-  const answer = await system.call(mints, { body: { assets: [third, second, third, first] } });
-  expect(answer.status).toBe(409);
-  const { code, details } = (await answer.json()) as { code: string; details: { id: string; values: string[] } };
-  expect([code, details.id]).toEqual(['CONFLICT_ERROR', 'reference_id']);
-  expect(details.values.toSorted()).toEqual([first, second, third].map(({ reference_id }) => reference_id).toSorted());
-  expect((await system.call(`${mints}/${third.reference_id}`)).status).toBe(404);
-  const again = await system.call(mints, { body: { assets: [third] } });
-  expect(again.status).toBe(202);
-});
-
 it('mint requests are answered with 400 with everything that is wrong, for a body that cannot be read, and for one above its limit', async () => {
   const mints = `/${await system.link()}${path}`;
   const wrong = await system.call(mints, { body: { assets: [assetOf({ token_id: 1, owner_address: 'me' })] } });
