@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import { type CampaignReport, runCampaign } from './test/campaign.ts';
 
 const FIRST_SEED = Number(process.env.FAULT_SEED ?? 1);
-const SEEDS = runsOf({ quick: 3, all: 8 });
+const SEEDS = runsOf({ quick: 5, all: 8 });
 
 it('minters that are killed, duplicated and cut off on a reorganising chain mint or fail each reference id exactly once', async () => {
   const reports: CampaignReport[] = [];

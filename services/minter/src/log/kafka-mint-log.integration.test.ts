@@ -168,7 +168,7 @@ function usedBytes(): number {
 
 it('a lane with many settled assets keeps little of each in memory', { timeout: 60_000 }, async () => {
   const lane = { chain: CHAIN, signer: Buffer.alloc(20, 0x77) };
-  const [count, piece] = [10_000, 2_000];
+  const [count, piece] = [20_000, 2_000];
   const writer = await createLog().openWriter(lane);
   for (let from = 0; from < count; from += piece) {
     const states = Array.from({ length: piece }, (_, at) => {
