@@ -8,12 +8,6 @@ import {
 } from '@playline/contracts';
 import { type MintState, toMintState, toRequestedState } from './states.ts';
 
-export interface AppliedOffset {
-  readonly topic: string;
-  readonly partition: number;
-  readonly offset: number;
-}
-
 export interface MintViewProgress {
   /** The current run of the store. */
   readonly run: string;
@@ -27,7 +21,7 @@ export interface MintViewProgress {
 export interface MintUpdate {
   /** In the order of the log. */
   readonly states: readonly MintState[];
-  readonly to: AppliedOffset;
+  readonly to: { topic: string; partition: number; offset: number };
   /** The expected offset; null: none. */
   readonly from: number | null;
 }
