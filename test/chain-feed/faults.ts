@@ -122,8 +122,8 @@ const takeEngineAway: Fault = async ({ rig, processes }) => {
 };
 
 const FAULTS: readonly Fault[] = [
-  ...[killWriter, killWriter, freezeWriter],
-  ...[endWriter, loseWatermarks, killApi, restartAll, takeEngineAway],
+  ...[killWriter, freezeWriter, endWriter],
+  ...[loseWatermarks, killApi, restartAll, takeEngineAway],
 ];
 export const ALL_KINDS: number = FAULTS.length;
 

@@ -16,7 +16,15 @@ import { openRedisRecords, type RedisRecordView } from '@playline/access-keys/re
 import { createUnloggedStore } from '@playline/access-keys/test';
 import { openWire, testStores, until, type Wire } from '@playline/testkit';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { type Client, DATA_PATH, expectAccepted, expectEnvelope, MESSAGES_PATH, track } from './client.ts';
+import {
+  type Client,
+  DATA_PATH,
+  expectAccepted,
+  expectEnvelope,
+  expectRejected,
+  MESSAGES_PATH,
+  track,
+} from './client.ts';
 import { type ConformanceGateway, START_MAX_MS, startGateway } from './gateway.ts';
 
 const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
@@ -119,20 +127,29 @@ it('while the key store is down, a cached key stays valid, and one that is not c
 });
 
 it(
-  'header names and key prefixes are settings: another prefix is served, and this one is not',
+  'header names, key prefixes and the bounds of the time window are settings: another prefix is served, and this one is not',
   async () => {
-    const other = await startGateway({ HTTP_HEADER_PREFIX: 'x-studio', ACCESS_KEY_PREFIX: 'studio' });
+    const other = await startGateway({
+      HTTP_HEADER_PREFIX: 'x-studio',
+      ACCESS_KEY_PREFIX: 'studio',
+      EVENT_AGE_MAX_MS: '60000',
+      EVENT_AHEAD_MAX_MS: '60000',
+    });
     try {
       const owner = { ...ownerOf('studio'), kind: 'publishable' } as const;
       const { key } = await createKey({ store, prefix: 'studio' }, owner);
       expect(key).toMatch(/^pk_studio_test-/);
-      const post = (headers: Record<string, string>) =>
+      const post = (headers: Record<string, string>, sent = track()) =>
         other.request(MESSAGES_PATH, {
           method: 'POST',
           headers: { 'content-type': 'application/json', ...headers },
-          body: JSON.stringify({ messages: [track()] }),
+          body: JSON.stringify({ messages: [sent] }),
         });
       expectAccepted(await post({ 'x-studio-publishable-key': key }));
+      for (const awayMs of [-90_000, 90_000]) {
+        const sent = track({ eventTimestamp: new Date(Date.now() + awayMs).toISOString() });
+        expectRejected(await post({ 'x-studio-publishable-key': key }, sent), 'INVALID_VALUE eventTimestamp');
+      }
       const missing = await post({ 'x-service-publishable-key': key });
       expectEnvelope(missing, 400, 'VALIDATION_ERROR');
       expect(missing.body.details).toMatchObject({ header: 'x-studio-publishable-key' });

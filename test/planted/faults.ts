@@ -32,7 +32,7 @@ export const FAULTS: readonly PlantedFault[] = [
     replace: `verifySecret: async (key: string) =>
       (await createKeyVerifier({ keys, prefix, kind: 'secret' })(key)) ??
       createKeyVerifier({ keys, prefix, kind: 'publishable' })(key)`,
-    test: 'test/conformance/erase-data.test.ts',
+    test: 'test/conformance/endpoint.test.ts',
   },
   {
     what: 'ClickHouse drops the block of one partition as a copy of the block of another one.',

@@ -317,11 +317,10 @@ export function createDocsRoutes(
       handle: (exchange) => exchange.answerText(200, current().get(path) ?? first, HEADERS),
     }),
   );
-  return [...known, createUnknownRoute(createSource(0))];
+  return [...known, createUnknownRoute(createSource(0), documents)];
 }
 
-function createUnknownRoute(source: DocsSource): DocsRoute {
-  const known = new Set(createDocuments(source).keys());
+function createUnknownRoute(source: DocsSource, known: ReadonlyMap<string, unknown>): DocsRoute {
   const toUnknown = createUnknownDocument(source);
   return {
     method: 'GET',

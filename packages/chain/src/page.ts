@@ -1,4 +1,3 @@
-import type { Direction } from '@playline/contracts';
 import { comparePositions, type Gap, type Position, toGap } from './cursor.ts';
 import type { ActivityPage, PageQuery, ShownActivity } from './store.ts';
 
@@ -33,11 +32,6 @@ const ENTRIES_READ_MAX = 20_000;
 /** Otherwise a reader with a timeout would never get further. */
 const WORK_MAX_MS = 1_000;
 
-interface Found {
-  readonly rows: readonly ShownActivity[];
-  readonly far: Gap;
-}
-
 /** Reads pages: a version is served unless a later one is below the horizon. */
 export function createReadPage(
   source: FeedSource,
@@ -54,7 +48,7 @@ export function createReadPage(
   };
 }
 
-async function findRows(source: FeedSource, query: PageQuery, untilMs: number): Promise<Found> {
+async function findRows(source: FeedSource, query: PageQuery, untilMs: number) {
   const { limit, direction } = query;
   const rows: ShownActivity[] = [];
   let far = query.gap;
@@ -66,8 +60,10 @@ async function findRows(source: FeedSource, query: PageQuery, untilMs: number): 
     const before = rows.length;
     for (const version of versions) {
       if (rows.length === limit) return { rows, far };
-      far = toGap(version, toSide(direction));
-      if (isServed(version)) rows.push(toShown(version));
+      const { updatedAt, id, partition, members, isOutdated } = version;
+      far = toGap(version, direction === 'next' ? 'after' : 'before');
+      // A note has no text; its version may be lost with its log.
+      if (!isOutdated && members.length > 0) rows.push({ updatedAt, id, partition, members });
     }
     if (piece.continueAt !== null) return { rows, far: piece.continueAt };
     read += versions.length;
@@ -81,18 +77,6 @@ async function findRows(source: FeedSource, query: PageQuery, untilMs: number): 
 }
 
 const withSpare = (rows: number): number => rows + Math.max(SPARE_MIN, Math.ceil(rows * SPARE));
-
-const toSide = (direction: Direction): Gap['side'] => (direction === 'next' ? 'after' : 'before');
-
-/** A note has no text; its version may be lost with its log. */
-const isServed = ({ isOutdated, members }: FeedEntry): boolean => !isOutdated && members.length > 0;
-
-const toShown = ({ updatedAt, id, partition, members }: FeedEntry): ShownActivity => ({
-  updatedAt,
-  id,
-  partition,
-  members,
-});
 
 function foldEntries(entries: readonly FeedEntry[]): FeedEntry[] {
   const folded: FeedEntry[] = [];

@@ -43,9 +43,15 @@ async function readAll({ reader }: TestChain, from: PageQuery): Promise<{ found:
   }
 }
 
+let clickhouse: ClickHouseTestChain;
+beforeAll(async () => {
+  clickhouse = await openClickHouseTestChain();
+});
+afterAll(() => clickhouse.close());
+
 describe.each([
   ['memory', openMemoryTestChain],
-  ['ClickHouse', openClickHouseTestChain],
+  ['ClickHouse', async () => ({ ...clickhouse, close: async () => {} })],
 ])('a store of chains in %s', (_where, open) => {
   let chains: TestChain;
   beforeAll(async () => {
@@ -196,18 +202,12 @@ describe.each([
 });
 
 describe('the store of chains in ClickHouse', () => {
-  let chains: ClickHouseTestChain;
-  beforeAll(async () => {
-    chains = await openClickHouseTestChain();
-  });
-  afterAll(() => chains.close());
-
   it('ClickHouse stores a block of two months once, in as many parts as the writer expects', async () => {
     const chain = newChain();
     const rows = [0, 40].map((days) => activityRow({ chain, updatedAt: NOON_US - days * 86_400_000_000 }));
     for (let time = 0; time < 2; time++)
-      await chains.activities.insert({ table: 'activities', rows, token: `${chain}|months`, signal });
-    const count = await chains.query(`SELECT count() FROM activities WHERE chain = '${chain}' FORMAT TSV`);
+      await clickhouse.activities.insert({ table: 'activities', rows, token: `${chain}|months`, signal });
+    const count = await clickhouse.query(`SELECT count() FROM activities WHERE chain = '${chain}' FORMAT TSV`);
     expect(count).toBe('2');
   });
 
@@ -218,16 +218,16 @@ describe('the store of chains in ClickHouse', () => {
       activityRow({ chain, details, updatedAt: NOON_US + index }),
     );
     for (let time = 0; time < 2; time++)
-      await chains.activities.insert({ table: 'activities', rows, token: `${chain}|large`, signal });
+      await clickhouse.activities.insert({ table: 'activities', rows, token: `${chain}|large`, signal });
     const parts = `SELECT count(), uniqExact(_part) FROM activities WHERE chain = '${chain}' FORMAT TSV`;
-    expect(await chains.query(parts)).toBe('5000\t1');
+    expect(await clickhouse.query(parts)).toBe('5000\t1');
   });
 
   it('ClickHouse is not ready with wrong credentials, and permanent faults are reported as such', async () => {
-    const stranger = openChainStore({ ...chains.target, password: 'wrong' });
-    const elsewhere = openActivityStore({ ...chains.target, database: 'playline_test_absent' });
+    const stranger = openChainStore({ ...clickhouse.target, password: 'wrong' });
+    const elsewhere = openActivityStore({ ...clickhouse.target, database: 'playline_test_absent' });
     try {
-      expect([await chains.reader.ready(), await chains.activities.ready()]).toEqual([true, true]);
+      expect([await clickhouse.reader.ready(), await clickhouse.activities.ready()]).toEqual([true, true]);
       expect(await stranger.ready()).toBe(false);
       const block = { table: 'activities', rows: [activityRow()], token: 't', signal } as const;
       await expect(elsewhere.insert(block)).rejects.toMatchObject({ name: 'StoreFault', kind: 'final' });
@@ -241,9 +241,9 @@ describe('the store of chains in ClickHouse', () => {
   it('ClickHouse accepts bounds before 1970', async () => {
     const chain = newChain();
     const row = activityRow({ chain });
-    await putActivities(chains.activities, [row]);
+    await putActivities(clickhouse.activities, [row]);
     const served = async (filters: Partial<PageQuery['filters']>) =>
-      (await chains.reader.readPage(query(chain, { filters: { ...NO_FILTERS, ...filters } }))).rows.length;
+      (await clickhouse.reader.readPage(query(chain, { filters: { ...NO_FILTERS, ...filters } }))).rows.length;
     expect(await served({ fromIndexedAt: -1 })).toBe(1);
     expect(await served({ fromIndexedAt: -1, toIndexedAt: -1 })).toBe(0);
     expect(await served({ toIndexedAt: -1 })).toBe(0);
@@ -262,7 +262,7 @@ describe('the store of chains in ClickHouse', () => {
       // Old and new ones alternate, so the index of times skips nothing. One in 10,000 is in the range.
       const columns = 'entry, feed, updated_at, id, indexed_at, superseded_at, members';
       const indexed = `multiIf(number % 10000 = 7000, 500, number % 2 = 0, 100, 900)`;
-      await chains.query(
+      await clickhouse.query(
         `INSERT INTO activity_feeds (${columns}) SELECT 'version', '${chain} * *', ` +
           `fromUnixTimestamp64Micro(${firstUs} + number * ${stepUs}, 'UTC'), generateUUIDv4(), ` +
           `fromUnixTimestamp64Micro(${atUs} + ${indexed}, 'UTC'), ` +
@@ -272,7 +272,7 @@ describe('the store of chains in ClickHouse', () => {
       const expected = Array.from({ length: rows / 10_000 }, (_, index) => index * 10_000 + 7_000);
       for (const direction of ['next', 'previous'] as const) {
         const gap = direction === 'next' ? START_GAP : ({ ...START_GAP, updatedAt: NOON_US } as const);
-        const { found, pages } = await readAll(chains, query(chain, { filters, gap, direction }));
+        const { found, pages } = await readAll(clickhouse, query(chain, { filters, gap, direction }));
         expect(found.map((us) => (us - firstUs) / stepUs).toSorted((a, b) => a - b)).toEqual(expected);
         expect(pages).toBeLessThan(30);
       }
@@ -280,7 +280,7 @@ describe('the store of chains in ClickHouse', () => {
   );
 
   it('an id that is no UUID is refused, so that it never becomes part of a statement', async () => {
-    await expect(chains.activities.constantsOf(["'"])).rejects.toThrow('an id is no UUID');
-    await expect(chains.activities.lastBefore(1, 'a', ["' OR 1 = 1 --"])).rejects.toThrow('an id is no UUID');
+    await expect(clickhouse.activities.constantsOf(["'"])).rejects.toThrow('an id is no UUID');
+    await expect(clickhouse.activities.lastBefore(1, 'a', ["' OR 1 = 1 --"])).rejects.toThrow('an id is no UUID');
   });
 });

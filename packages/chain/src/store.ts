@@ -93,16 +93,6 @@ export const NO_FILTERS: ActivityFilters = {
   type: null,
 };
 
-export function passesFilters(row: ActivityConstants, filters: ActivityFilters): boolean {
-  const { fromIndexedAt, toIndexedAt, contractAddress, type } = filters;
-  return (
-    (fromIndexedAt === null || row.indexedAt >= fromIndexedAt) &&
-    (toIndexedAt === null || row.indexedAt <= toIndexedAt) &&
-    (contractAddress === null || row.contractAddress === contractAddress) &&
-    (type === null || row.type === type)
-  );
-}
-
 /**
  * Versions superseded by a block: the one before each row, in the block or earlier. @param rows of one partition, by
  * `updatedAt`; earlier blocks must be written

@@ -88,4 +88,3 @@ export function toTokenJson(row: TokenRow, chain: ShownChain) {
     bridge_used: row.bridgeUsed,
   };
 }
-export type TokenJson = ReturnType<typeof toTokenJson>;

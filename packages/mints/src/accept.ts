@@ -68,7 +68,7 @@ export interface MintOrder {
   readonly assets: readonly MintAsset[];
 }
 
-export interface AcceptMintsParts {
+interface AcceptMintsParts {
   readonly claims: MintClaims;
   readonly quotas: Quotas;
   readonly policy: QuotaPolicy;
@@ -103,7 +103,7 @@ const LIMIT_MESSAGES = {
 };
 
 /** The project has reached a limit of claims.ts. */
-export class TooManyAssets extends QuotaSpent {
+class TooManyAssets extends QuotaSpent {
   readonly limit: keyof typeof LIMIT_MESSAGES;
 
   constructor(status: QuotaStatus, limit: keyof typeof LIMIT_MESSAGES, retryAfterS: number) {
@@ -138,7 +138,7 @@ export function createAcceptMints(parts: AcceptMintsParts): AcceptMints {
       if (outcome.kind === 'full') throw new TooManyAssets(status, 'pending_assets', PENDING_RETRY_S);
       if (outcome.kind === 'failing')
         throw new TooManyAssets(status, 'failed_assets', Math.ceil(outcome.waitMs / MS_PER_S));
-      await send(parts, order, assertFree(outcome, twice));
+      await send(order, assertFree(outcome, twice));
       return status;
     } catch (fault) {
       // If this fails, the bucket refills with time.
@@ -147,13 +147,9 @@ export function createAcceptMints(parts: AcceptMintsParts): AcceptMints {
     }
   };
 
-  async function send(
-    { publish }: AcceptMintsParts,
-    order: MintOrder,
-    granted: readonly GrantedClaim[],
-  ): Promise<void> {
+  async function send(order: MintOrder, granted: readonly GrantedClaim[]): Promise<void> {
     const records = order.assets.map((asset, at) => toRecord(order, asset, granted[at]!));
-    await publish(records);
+    await parts.publish(records);
     const scope = { ...order.collection, projectId: order.projectId };
     const others = await claims.confirm(scope, records.map(toRequestedState));
     // Claims were lost and another request was first. The minter mints only that one.
@@ -194,26 +190,18 @@ function toWanted(asset: MintAsset, signer: string): WantedClaim {
 }
 
 function findTwice(assets: readonly MintAsset[]): readonly string[] {
-  const seen = new Set<string>();
-  return assets.flatMap(({ referenceId }) => {
-    if (seen.has(referenceId)) return [referenceId];
-    seen.add(referenceId);
-    return [];
-  });
+  const ids = assets.map(({ referenceId }) => referenceId);
+  const first = new Map(ids.map((id, at) => [id, at] as const).reverse());
+  return ids.filter((id, at) => first.get(id) !== at);
 }
 
 /** @throws PublicError CONFLICT_ERROR with every conflicting id */
 function assertFree(outcome: Exclude<ClaimOutcome, { kind: 'unknown' }>, twice: readonly string[]) {
   const taken = outcome.kind === 'taken' ? outcome.referenceIds : [];
   const values = [...new Set([...taken, ...twice])];
-  if (values.length > 0) throw conflictOf(values);
-  return outcome.kind === 'claimed' ? outcome.claims : [];
-}
-
-function conflictOf(values: readonly string[]): PublicError {
-  const details: ErrorDetails = { id: 'reference_id', values };
+  if (values.length === 0) return outcome.kind === 'claimed' ? outcome.claims : [];
   const message = 'Reference ids are taken: their assets are pending or minted, or the request has them twice.';
-  return new PublicError('CONFLICT_ERROR', { message, details });
+  throw new PublicError('CONFLICT_ERROR', { message, details: { id: 'reference_id', values } });
 }
 
 const bytesOf = (hex: string) => Buffer.from(hex.replace(/^0x/, ''), 'hex');

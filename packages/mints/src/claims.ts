@@ -1,5 +1,5 @@
 import type { MintScope } from './asset.ts';
-import type { CurrentState, MintState } from './states.ts';
+import type { MintState } from './states.ts';
 
 export interface WantedClaim {
   readonly referenceId: string;
@@ -41,7 +41,7 @@ export type ClaimOutcome =
 /** Bound the memory of a project in Redis and in a minter. */
 export interface AssetLimits {
   readonly assets: number;
-  /** As `pendingBytesOf` counts them. */
+  /** Four times the claim's name, and 1,000 for each. */
   readonly bytes: number;
 }
 
@@ -56,9 +56,6 @@ export const SETTLED_LIMITS: AssetLimits = { assets: 5_000, bytes: 8 * 1024 * 10
 
 /** A failed asset costs little quota and no gas, but its state stays on the log. */
 export const FAILED_PER_HOUR_MAX = 20_000;
-
-/** The claim's name is stored four times. */
-export const pendingBytesOf = (claimName: string): number => 4 * Buffer.byteLength(claimName) + 1_000;
 
 export interface FoundState {
   /** Null: the tables may have it. */
@@ -91,19 +88,4 @@ export class IncompleteClaimsFault extends Error {
   constructor() {
     super('claims of reference ids may be missing: the log is not read yet since the store was started');
   }
-}
-
-export type ClaimVerdict = 'free' | 'taken over' | 'unknown' | 'taken';
-
-export interface StoredClaim extends CurrentState {
-  readonly digest: string;
-  /** Epoch milliseconds; null once confirmed. */
-  readonly claimedAt: number | null;
-}
-
-/** Whether a reference id may be claimed for this digest. */
-export function checkClaim(current: StoredClaim | null, digest: string): ClaimVerdict {
-  if (current === null) return 'free';
-  if (current.claimedAt !== null) return current.digest === digest ? 'taken over' : 'unknown';
-  return current.status === 'failed' ? 'free' : 'taken';
 }

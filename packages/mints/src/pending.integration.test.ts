@@ -16,7 +16,8 @@ import type { MintView } from './view.ts';
 
 const COLLECTION = { chain: 'demo-chain', contractAddress: `0x${'c0'.repeat(20)}` };
 const SIGNER = `0x${'51'.repeat(20)}`;
-const ORDER = 100;
+/** More than a body may have, so that a limit is reached in few calls. */
+const ORDER = 1_000;
 const ORDERS = PENDING_LIMITS.environment.assets / ORDER;
 
 interface Store {
@@ -141,31 +142,26 @@ it('an order beyond the limit of pending assets gets 429 with details, and costs
   expect((await quotas.take('own', POLICY, 0)).remaining).toBeGreaterThanOrEqual(1_000_000 - ORDERS);
 });
 
-/** Orders until the limit of pending assets is reached, while no broker answers. */
-async function openFilled(isLogApplied: () => Promise<boolean>) {
-  const mints = await openRedisStore(redis.url, `${randomUUID()}:`);
-  const broker = { isAway: true };
+it('claims of unpublished orders stay pending at their limit while the log is not read or cannot be, and then lapse', async () => {
+  const namespace = `${randomUUID()}:`;
+  const mints = await openRedisStore(redis.url, namespace);
+  const [broker, log] = [{ isAway: true }, { isApplied: async () => false }];
   const publish = async () => {
     if (broker.isAway) throw new Error('no broker answers');
   };
+  const isLogApplied = () => log.isApplied();
   const accept = createAcceptMints({ ...mints, policy: POLICY, publish, isLogApplied, lapseMs: -1 });
   for (let at = 0; at < ORDERS; at++)
     await expect(accept(orderOf(namesOf(String(at))))).rejects.toThrow('no broker answers');
   broker.isAway = false;
-  return accept;
-}
-
-it('claims of unpublished orders lapse at the limit of pending assets when the log has been read', async () => {
-  const accept = await openFilled(async () => true);
+  for (const isApplied of [async () => false, () => Promise.reject(new Error('no broker answers'))]) {
+    log.isApplied = isApplied;
+    await expect(accept(orderOf(['one']))).rejects.toMatchObject({ details: { limit: 'pending_assets' } });
+    // Claims are cleaned once a minute.
+    await redis.client.del(`${namespace}mint:cleaned:own`);
+  }
+  log.isApplied = async () => true;
   await expect(accept(orderOf(['one']))).resolves.toMatchObject({ isAllowed: true });
-});
-
-it.each([
-  ['is not read yet', async () => false],
-  ['cannot be read', () => Promise.reject(new Error('no broker answers'))],
-])('claims of unpublished orders stay pending while the log %s', async (_what, isLogApplied) => {
-  const accept = await openFilled(isLogApplied);
-  await expect(accept(orderOf(['one']))).rejects.toMatchObject({ details: { limit: 'pending_assets' } });
 });
 
 /** Restores states as the activity writer applies them. */
@@ -199,12 +195,12 @@ it('Redis keeps only the latest settled assets of a project, and of earlier ones
 it('Redis keeps fewer settled assets with long reference ids', async () => {
   const namespace = `${randomUUID()}:`;
   const { view } = await openRedisStore(redis.url, namespace);
-  const names = Array.from({ length: SETTLED_LIMITS.assets }, (_, at) => `${'😀'.repeat(240)}-${at}`);
+  const names = Array.from({ length: SETTLED_LIMITS.assets / 2 }, (_, at) => `${'😀'.repeat(240)}-${at}`);
   await restoreAll(
     view,
     names.map((name) => failedOf(name, 'own-a')),
   );
-  expect((await redis.client.keys(`${namespace}mint:*:{*`)).length / 2).toBeLessThan(SETTLED_LIMITS.assets / 2);
+  expect((await redis.client.keys(`${namespace}mint:*:{*`)).length / 2).toBeLessThan(names.length);
   expect(Number(await redis.client.get(`${namespace}mint:settled-bytes:own`))).toSatisfy(
     (bytes: number) => bytes > SETTLED_LIMITS.bytes / 2 && bytes <= SETTLED_LIMITS.bytes,
   );
@@ -223,25 +219,18 @@ it('orders of a project whose assets keep failing are refused until enough time 
     );
   // What failed hours ago, and is restored only now, does not count.
   await fail(200, 2 * 60 * 60 * 1000);
-  await fail(FAILED_PER_HOUR_MAX - ORDER, 0);
-  await accept(orderOf(['one']));
+  // A time ahead counts like all failures that an hour allows up to it.
+  await fail(1, -((FAILED_PER_HOUR_MAX - 400) * 60 * 60 * 1000) / FAILED_PER_HOUR_MAX);
   await fail(200, 0);
-  await expect(accept(orderOf(namesOf('more')))).rejects.toMatchObject({
+  await accept(orderOf(['one']));
+  await fail(300, 0);
+  await expect(accept(orderOf(namesOf('more').slice(0, 100)))).rejects.toMatchObject({
     code: 'TOO_MANY_REQUESTS_ERROR',
     details: { limit: 'failed_assets' },
     message: expect.stringContaining('have failed'),
     retryAfterS: expect.toSatisfy((seconds: number) => seconds > 0 && seconds <= 60),
   });
   expect((await claim(mints, 'other-a', ['one'], 'other')).kind).toBe('claimed');
-});
-
-it('a rebuilt Redis leaves no failed asset pending, although requests are read last', async () => {
-  const namespace = `${randomUUID()}:`;
-  const { view } = await openRedisStore(redis.url, namespace);
-  const failed = Array.from({ length: SETTLED_LIMITS.assets + 200 }, (_, at) => failedOf(`asset-${at}`, 'own-a'));
-  const requested = failed.map((state): MintState => ({ ...state, revision: 0, status: 'pending', error: null }));
-  for (const states of [failed, requested]) await restoreAll(view, states);
-  expect(await redis.client.hget(`${namespace}mint:pending:own`, 'assets')).toBe(null);
 });
 
 it('a full Redis refuses and reports orders, and still applies the log', async () => {

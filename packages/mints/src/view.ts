@@ -8,12 +8,6 @@ import {
 } from '@playline/contracts';
 import { type MintState, toMintState, toRequestedState } from './states.ts';
 
-export interface AppliedOffset {
-  readonly topic: string;
-  readonly partition: number;
-  readonly offset: number;
-}
-
 export interface MintViewProgress {
   /** The current run of the store. */
   readonly run: string;
@@ -27,7 +21,7 @@ export interface MintViewProgress {
 export interface MintUpdate {
   /** In the order of the log. */
   readonly states: readonly MintState[];
-  readonly to: AppliedOffset;
+  readonly to: { topic: string; partition: number; offset: number };
   /** The expected offset; null: none. */
   readonly from: number | null;
 }
@@ -45,15 +39,17 @@ export interface MintView {
   complete(run: string): Promise<void>;
 }
 
+interface LogRange {
+  readonly partition: number;
+  readonly start: number;
+  readonly end: number;
+}
+
 export interface MintLog {
   readonly topic: string;
-  bounds(): Promise<readonly { readonly partition: number; readonly start: number; readonly end: number }[]>;
+  bounds(): Promise<readonly LogRange[]>;
   /** In the order of the log; null for a record without a state. */
-  read(range: {
-    partition: number;
-    start: number;
-    end: number;
-  }): AsyncIterable<{ readonly offset: number; readonly state: MintState | null }>;
+  read(range: LogRange): AsyncIterable<{ readonly offset: number; readonly state: MintState | null }>;
 }
 
 /** A script of one or two milliseconds. */
@@ -77,10 +73,7 @@ export async function catchUpMints(view: MintView, logs: { states: MintLog; requ
   return count;
 }
 
-interface Range {
-  readonly partition: number;
-  readonly start: number;
-  readonly end: number;
+interface Range extends LogRange {
   readonly from: number | null;
 }
 
@@ -107,20 +100,13 @@ async function bringIn(view: MintView, log: MintLog, { partition, start, end, fr
   return (await step(end)) ? count : null;
 }
 
-export interface MintLogBytes {
-  bounds(
-    topic: string,
-  ): Promise<readonly { readonly partition: number; readonly start: number; readonly end: number }[]>;
-  read(range: {
-    topic: string;
-    partition: number;
-    start: number;
-    end: number;
-  }): AsyncIterable<{ readonly offset: number; readonly value: Buffer | null }>;
-}
-
 export interface MintLogsParts {
-  readonly log: MintLogBytes;
+  readonly log: {
+    bounds(topic: string): Promise<readonly LogRange[]>;
+    read(
+      range: LogRange & { topic: string },
+    ): AsyncIterable<{ readonly offset: number; readonly value: Buffer | null }>;
+  };
   readonly schemaOf: SchemaSource;
   readonly topicPrefix: string;
 }
@@ -133,13 +119,10 @@ export function createMintLogs(parts: MintLogsParts): { readonly states: MintLog
   };
 }
 
-interface Subject<T> {
-  readonly name: string;
-  readonly codec: RecordCodec<T>;
-  readonly toState: (record: T) => MintState;
-}
-
-function createLog<T>({ log, schemaOf, topicPrefix }: MintLogsParts, { name, codec, toState }: Subject<T>): MintLog {
+function createLog<T>(
+  { log, schemaOf, topicPrefix }: MintLogsParts,
+  { name, codec, toState }: { name: string; codec: RecordCodec<T>; toState: (record: T) => MintState },
+): MintLog {
   const topic = topicPrefix + name;
   const decode = createRecordReader({ schemaOf, createReader: codec.decoderOf });
   return {

@@ -28,8 +28,7 @@ import { configSchema } from './config.ts';
 import { openMintStates } from './mint-states.ts';
 import { createPipeline } from './pipeline.ts';
 import { createChainPartitions } from './steps/refuse-updates.ts';
-import { createSendTick } from './steps/send-tick.ts';
-import { openTicks } from './ticks.ts';
+import { createSendTick, openTicks } from './ticks.ts';
 
 const SERVICE = 'activity-writer';
 const config = parseConfig(configSchema, process.env);

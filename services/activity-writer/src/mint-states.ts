@@ -1,5 +1,5 @@
 import { catchUpMints, createMintLogs, type MintLogsParts, type MintView } from '@playline/mints';
-import type { Closable, Logger, Metrics } from '@playline/runtime';
+import type { Logger, Metrics } from '@playline/runtime';
 import { pause } from '@playline/stores';
 
 const INTERVALS: Intervals = { pollMs: 250, checkMs: 500, restMs: 15_000 };
@@ -23,19 +23,13 @@ export interface MintStatesOptions extends MintLogsParts {
   readonly intervals?: Intervals;
 }
 
-export interface MintStates extends Closable {
-  /** Makes the next reading come soon, because the logs have more. */
-  wake(): void;
-  /** False when the last reading failed: shown states are old, and after a restart of Redis nothing is accepted. */
-  readonly working: boolean;
-  reasons(): Readonly<Record<string, string>>;
-}
+export type MintStates = ReturnType<typeof openMintStates>;
 
 /**
  * Copies the latest state of each mint request from the logs to Redis, also after restarts of either. The view stores
  * how far it has read the logs, so several processes may do this concurrently.
  */
-export function openMintStates({ view, isBehind, logger, metrics, ...parts }: MintStatesOptions): MintStates {
+export function openMintStates({ view, isBehind, logger, metrics, ...parts }: MintStatesOptions) {
   const { pollMs, checkMs, restMs } = parts.intervals ?? INTERVALS;
   const total = metrics.counter('playline_activity_writer_mint_states_total', 'Mint request states copied to Redis');
   const logs = createMintLogs(parts);
@@ -71,7 +65,9 @@ export function openMintStates({ view, isBehind, logger, metrics, ...parts }: Mi
   };
   const watching = watch();
   return {
+    /** Makes the next reading come soon, because the logs have more. */
     wake: () => woken.abort(),
+    /** False when the last reading failed: shown states are old, and after a restart of Redis nothing is accepted. */
     get working() {
       return why === null;
     },

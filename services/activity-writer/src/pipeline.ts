@@ -38,7 +38,6 @@ import {
 import type { Metrics } from '@playline/runtime';
 import {
   type BlockBuilder,
-  type BlockSink,
   createStoreCalls,
   type DeadLetter,
   type Producer,
@@ -51,8 +50,8 @@ import {
 } from '@playline/stream';
 import { createReadRow } from './steps/read-row.ts';
 import { createRefuseUpdates } from './steps/refuse-updates.ts';
-import { isTick } from './steps/send-tick.ts';
 import { TimedBlock, type TimedBlockOptions, type TimedRows } from './steps/timed-block.ts';
+import { isTick } from './ticks.ts';
 
 /** Increase it when the same record gives other rows. */
 const TRANSFORM_VERSION = 1;
@@ -72,19 +71,13 @@ export interface PipelineOptions {
   readonly topicPrefix: string;
 }
 
-/** The whole flow: which topics are read and how their records are stored. */
-export interface Pipeline {
-  readonly topics: readonly string[];
-  readonly sink: BlockSink;
-}
-
 /**
  * activities -> read -> assign times -> refuse updates -> write activities, activity_ids, activity_feeds -> publish the watermark
  * tokens     -> read -> assign times                   -> write tokens
  * mint requests, their states, metadata -> read -> assign times -> write mint_requests, mint_metadata, collections, nft_metadata, metadata_stacks
  * An idle partition of activities gets ticks (ticks.ts), which take part in the first line as records without a row.
  */
-export function createPipeline(options: PipelineOptions): Pipeline {
+export function createPipeline(options: PipelineOptions) {
   const { store, mints, watermarks, schemaOf, deadLetters, partitionOf, onMint, onRecordRead, metrics } = options;
   const calls = createStoreCalls(metrics);
   const refusedTotal = metrics.counter(
@@ -134,7 +127,7 @@ export function createPipeline(options: PipelineOptions): Pipeline {
     topics: [...blocks.keys()],
     sink: {
       transformVersion: TRANSFORM_VERSION,
-      openBlock(topic, partition) {
+      openBlock(topic: string, partition: number) {
         const open = blocks.get(topic);
         if (open === undefined) throw new Error(`no block reads ${topic}`);
         return open(partition);

@@ -1,8 +1,7 @@
 import { createMetrics } from '@playline/runtime';
 import type { PublishedRecord } from '@playline/stream';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import { createSendTick, isTick } from './steps/send-tick.ts';
-import { openTicks, type Ticks } from './ticks.ts';
+import { createSendTick, isTick, openTicks, type Ticks } from './ticks.ts';
 
 const TOPIC = 'activities';
 

@@ -1,5 +1,23 @@
-import type { Closable, Logger, Metrics } from '@playline/runtime';
-import type { SendTick } from './steps/send-tick.ts';
+import { TICK_HEADER } from '@playline/contracts';
+import type { Logger, Metrics } from '@playline/runtime';
+import type { Producer, StreamRecord } from '@playline/stream';
+
+/** Whether a record is a tick: it has no value, and the header of ticks. */
+export const isTick = ({ value, headers }: Pick<StreamRecord, 'value' | 'headers'>): boolean =>
+  value === null && Object.hasOwn(headers, TICK_HEADER);
+
+/** Resolves when the tick is in the partition's log, with the time that the log gave it. */
+type SendTick = (partition: number) => Promise<number>;
+
+/** No client can read the broker's clock: the time of a tick on the log shows up to when the partition is known. */
+export function createSendTick(producer: Pick<Producer, 'sendForOffset'>, topic: string): SendTick {
+  return async (partition) => {
+    const tick = { topic, partition, key: null, value: null, headers: { [TICK_HEADER]: '' } };
+    const { loggedAtMs } = await producer.sendForOffset(tick);
+    if (loggedAtMs === null) throw new Error(`${topic} needs the broker's times: message.timestamp.type=LogAppendTime`);
+    return loggedAtMs;
+  };
+}
 
 /** A partition without records for this long gets a tick. */
 export const IDLE_MS = 1_000;
@@ -91,18 +109,13 @@ export interface TicksOptions {
   readonly metrics: Metrics;
 }
 
-export interface Ticks extends Closable {
-  recordRead(partition: number): void;
-  /** False when the last tick could not be sent: the watermarks of idle partitions do not move. */
-  readonly working: boolean;
-  reasons(): Readonly<Record<string, string>>;
-}
+export type Ticks = ReturnType<typeof openTicks>;
 
 /**
  * Sends ticks to idle partitions until it is closed: less and less often while no record comes, and immediately when the
  * watermark was lost. A tick that fails is sent again a second later.
  */
-export function openTicks({ topic, lag, sendTick, readWatermark, logger, metrics }: TicksOptions): Ticks {
+export function openTicks({ topic, lag, sendTick, readWatermark, logger, metrics }: TicksOptions) {
   const ticksTotal = metrics.counter('playline_activity_writer_ticks_total', 'Ticks for idle partitions', ['outcome']);
   const idle = new IdlePartitions();
   const running = new Set<Promise<void>>();
@@ -137,10 +150,11 @@ export function openTicks({ topic, lag, sendTick, readWatermark, logger, metrics
     return idle.areIdle(current()) ? REST_CHECK_MS : CHECK_MS;
   });
   return {
-    recordRead: (partition) => {
+    recordRead: (partition: number) => {
       idle.recordRead(partition, performance.now());
       schedule.hasten();
     },
+    /** False when the last tick could not be sent: the watermarks of idle partitions do not move. */
     get working() {
       return why === null;
     },

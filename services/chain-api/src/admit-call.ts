@@ -75,17 +75,12 @@ interface RateLimitKeysParts {
   prefix: string;
 }
 
-interface OpenRateLimitKeys extends RateLimitKeys {
-  /** Whether this process knows all current keys. */
-  ready(): Promise<boolean>;
-  close(): Promise<void>;
-}
-
 /** Copy of the rate limit keys in Redis, checked twice a second: calls with a key need no query. */
-export function openRateLimitKeys({ view, prefix }: RateLimitKeysParts): OpenRateLimitKeys {
+export function openRateLimitKeys({ view, prefix }: RateLimitKeysParts) {
   const { find, refresh, close } = openRateLimitKeyFinder({ view, prefix });
   return {
     find,
+    /** Whether this process knows all current keys. */
     ready: () =>
       refresh().then(
         () => true,

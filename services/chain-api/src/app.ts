@@ -1,5 +1,5 @@
 import type { KeyVerifier } from '@playline/access-keys';
-import { createDocsRoutes, errorPath } from '@playline/api-docs';
+import { errorPath } from '@playline/api-docs';
 import type { ChainStore, Cursors } from '@playline/chain';
 import { createClientAddress, createFaultLog, createHttpApp, type HttpApp, type Route } from '@playline/http';
 import {
@@ -15,16 +15,14 @@ import type { Logger } from '@playline/runtime';
 import { type AdmitCallParts, createAdmitCall } from './admit-call.ts';
 import { type Chain, createRequireChain } from './chains.ts';
 import type { Config } from './config.ts';
-import { createChainDocs } from './docs/source.ts';
 import type { HorizonOf } from './horizons.ts';
 import { type ChainApiMetrics, timeReads } from './metrics.ts';
-import { createAuthorise } from './minting/authorise.ts';
 import type { Collections } from './minting/collections.ts';
 import type { createIsLogApplied, MintTopics } from './minting/publish.ts';
 import { createWithBody } from './minting/read-request-body.ts';
 import { createHistoryRead } from './routes/activity-history/handler.ts';
 import { createChainRoute } from './routes/chain-route.ts';
-import { type CollectionRouteParts, createCollectionRoute } from './routes/collection-route.ts';
+import { type CollectionRouteParts, createAuthorise, createCollectionRoute } from './routes/collection-route.ts';
 import { createGetMintRequest, createListMintRequests, createMint } from './routes/mint-requests/handler.ts';
 import { createRefreshes } from './routes/refresh-metadata/handler.ts';
 import { createTokenRead } from './routes/token/handler.ts';
@@ -33,6 +31,7 @@ import { createTokenLookup, type TokenLookupParts } from './token-lookup.ts';
 export interface ChainApiParts {
   config: ChainApiSettings;
   chains: readonly Chain[];
+  docs: readonly Route[];
   store: Pick<ChainStore, 'readPage' | 'readToken'>;
   createNode: TokenLookupParts['createNode'];
   cursors: Cursors;
@@ -73,10 +72,7 @@ export function createChainApiApp({ config, metrics, logger, ...parts }: ChainAp
   });
   const before = { admit, requireChain: createRequireChain(parts.chains) };
   const deadlineMs = config.READ_DEADLINE_MS;
-  const { cursors, horizonOf, chains } = parts;
-  const docs = createDocsRoutes(() =>
-    createChainDocs({ publicUrl: config.PUBLIC_URL, headerPrefix: config.HTTP_HEADER_PREFIX, chains }),
-  );
+  const { cursors, horizonOf } = parts;
   const tokenLookup = createTokenLookup({
     chains: config.CHAIN_NODES,
     createNode: parts.createNode,
@@ -91,7 +87,7 @@ export function createChainApiApp({ config, metrics, logger, ...parts }: ChainAp
       createChainRoute(before, createTokenRead({ store, tokenLookup, deadlineMs })),
       createChainRoute(before, createHistoryRead({ store, cursors, horizonOf, deadlineMs })),
       ...createMintingRoutes(config, parts.minting, { ...before, authorise, usage: parts.usage }),
-      ...docs,
+      ...parts.docs,
     ],
     link: (code) => config.PUBLIC_URL + errorPath(code),
     onAnswer: metrics.onAnswer,
@@ -109,26 +105,16 @@ export interface MintingParts {
   readonly isLogApplied: ReturnType<typeof createIsLogApplied>;
 }
 
-type MintingSettings = Pick<
-  Config,
-  | 'MINTS_PER_MINUTE'
-  | 'MINTS_BURST'
-  | 'REFRESHES_PER_HOUR'
-  | 'PUBLISH_DEADLINE_MS'
-  | 'READ_DEADLINE_MS'
-  | 'MINTS_LISTED_AFTER_MS'
->;
-
 const MINUTE_S = 60;
 const HOUR_S = 3600;
 
 /** The six operations with a secret key: contract, "Mints and metadata". */
 function createMintingRoutes(
-  settings: MintingSettings,
+  settings: ChainApiSettings,
   parts: MintingParts,
   before: Omit<CollectionRouteParts, 'collections'>,
 ): readonly Route[] {
-  const { claims, quotas, reader, cursors, topics, collections, isLogApplied: isLogKnown } = parts;
+  const { claims, quotas, reader, cursors, topics, collections, isLogApplied } = parts;
   const mintPolicy: QuotaPolicy = {
     kind: 'mint',
     perSecond: settings.MINTS_PER_MINUTE / MINUTE_S,
@@ -141,13 +127,8 @@ function createMintingRoutes(
   };
   const withBody = createWithBody();
   const publishing = { withBody, quotas, deadlineMs: settings.PUBLISH_DEADLINE_MS };
-  const acceptMints = createAcceptMints({
-    claims,
-    quotas,
-    policy: mintPolicy,
-    publish: topics.publishRequests,
-    isLogApplied: isLogKnown,
-  });
+  const publish = topics.publishRequests;
+  const acceptMints = createAcceptMints({ claims, quotas, policy: mintPolicy, publish, isLogApplied });
   const deadlineMs = settings.READ_DEADLINE_MS;
   const operations = [
     ...createRefreshes({ policy: refreshPolicy, publish: topics.publishMetadata, ...publishing }),

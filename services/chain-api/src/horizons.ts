@@ -1,6 +1,5 @@
 import { type ChainStore, toHorizon, type Watermarks } from '@playline/chain';
 import { type ReadinessChecks, settleWithin } from '@playline/http';
-import { type Metrics, watchWrites } from '@playline/runtime';
 import type { Chain } from './chains.ts';
 
 /**
@@ -9,16 +8,10 @@ import type { Chain } from './chains.ts';
  */
 export type HorizonOf = (partition: number, isShared?: boolean) => Promise<number | null>;
 
-export interface HorizonParts {
+interface HorizonParts {
   watermarks: Pick<Watermarks, 'read'>;
   /** A page is served under the last known horizon. */
   onFault: (fault: unknown) => void;
-}
-
-export interface Horizons {
-  readonly of: HorizonOf;
-  /** Epoch microseconds; null before the first. */
-  last(partition: number): number | null;
 }
 
 /** A healthy answer takes a millisecond. */
@@ -27,7 +20,7 @@ const READ_MAX_MS = 250;
 const SHARED_AGE_MAX_MS = 50;
 
 /** Rows below a watermark are complete forever, so the last one is used when none can be read. */
-export function createHorizons({ watermarks, onFault }: HorizonParts): Horizons {
+export function createHorizons({ watermarks, onFault }: HorizonParts) {
   const known = new Map<number, number>();
   const readShared = createSharedReads(watermarks.read);
   const learn = async (partition: number, isShared: boolean) => {
@@ -35,7 +28,7 @@ export function createHorizons({ watermarks, onFault }: HorizonParts): Horizons 
     if (read !== null) known.set(partition, Math.max(read, known.get(partition) ?? 0));
   };
   return {
-    of: async (partition, isShared = false) => {
+    of: async (partition: number, isShared = false) => {
       try {
         await learn(partition, isShared);
       } catch (fault) {
@@ -45,7 +38,8 @@ export function createHorizons({ watermarks, onFault }: HorizonParts): Horizons 
       const watermark = known.get(partition);
       return watermark === undefined ? null : toHorizon(watermark);
     },
-    last: (partition) => known.get(partition) ?? null,
+    /** Epoch microseconds; null before the first. */
+    last: (partition: number) => known.get(partition) ?? null,
   };
 }
 
@@ -86,7 +80,7 @@ function createSharedReads(read: Watermarks['read']): ReadShared {
 
 interface ReadinessParts {
   store: Pick<ChainStore, 'ready'>;
-  horizons: Pick<Horizons, 'of'>;
+  horizons: { of: HorizonOf };
   chains: readonly Chain[];
   /** False from the start of a drain. */
   accepting: () => boolean;
@@ -105,22 +99,4 @@ export function createReadiness({ store, horizons, chains, accepting }: Readines
       return horizonsSeen;
     },
   };
-}
-
-interface DegradedParts {
-  watermarks: Pick<Watermarks, 'ready'>;
-  rateLimitKeys: { ready(): Promise<boolean> };
-  minting: {
-    /** Stores for secret keys answer, and Redis takes writes. */
-    ready(): Promise<boolean>;
-    /** Redis alone. */
-    takesWrites(): Promise<boolean>;
-  };
-  metrics: Metrics;
-}
-
-/** Checks that leave the service ready. */
-export function createDegraded({ watermarks, rateLimitKeys, minting, metrics }: DegradedParts): ReadinessChecks {
-  watchWrites(metrics, minting.takesWrites);
-  return { newActivities: watermarks.ready, rateLimitKeys: rateLimitKeys.ready, minting: minting.ready };
 }

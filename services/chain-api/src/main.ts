@@ -9,6 +9,7 @@ import {
   SIGNABLE_KEYS,
 } from '@playline/access-keys';
 import { openRedisKeyUsage, openRedisRecords, RedisSharing } from '@playline/access-keys/redis';
+import { createDocsRoutes } from '@playline/api-docs';
 import { createCursors } from '@playline/chain';
 import { openChainStore } from '@playline/chain/clickhouse';
 import { openRedisWatermarks } from '@playline/chain/redis';
@@ -27,6 +28,7 @@ import {
   toRedis,
   toRegistry,
   type Use,
+  watchWrites,
 } from '@playline/runtime';
 import { createConnectionFaults } from '@playline/stores';
 import { createSchemaRegistry, openLogReader, openProducer } from '@playline/stream/kafka';
@@ -34,7 +36,8 @@ import { openRateLimitKeys } from './admit-call.ts';
 import { createChainApiApp } from './app.ts';
 import { toChains } from './chains.ts';
 import { configSchema } from './config.ts';
-import { createDegraded, createHorizons, createReadiness } from './horizons.ts';
+import { createChainDocs } from './docs/source.ts';
+import { createHorizons, createReadiness } from './horizons.ts';
 import { createChainApiMetrics, showHorizons } from './metrics.ts';
 import { createCollections } from './minting/collections.ts';
 import { createIsLogApplied, createMintTopics, mintTopicNames } from './minting/publish.ts';
@@ -69,13 +72,17 @@ await runService(logger, async (use) => {
 
   let server: HttpServer | null = null;
   const ready = createReadiness({ store, horizons, chains, accepting: () => server?.state === 'open' });
-  const degraded = createDegraded({ watermarks, rateLimitKeys, minting, metrics: registry });
+  watchWrites(registry, minting.takesWrites);
+  // These leave the service ready.
+  const degraded = { newActivities: watermarks.ready, rateLimitKeys: rateLimitKeys.ready, minting: minting.ready };
   const admin = { host: config.ADMIN_HOST, port: config.ADMIN_PORT, reasons: faults.reasons, metrics: registry };
   await use('admin listener', () => openAdminServer({ ...admin, ready, degraded }));
 
+  const publicUrl = config.PUBLIC_URL ?? `http://${config.HTTP_HOST}:${config.HTTP_PORT}`;
   const app = createChainApiApp({
-    config: { ...config, PUBLIC_URL: config.PUBLIC_URL ?? `http://${config.HTTP_HOST}:${config.HTTP_PORT}` },
+    config: { ...config, PUBLIC_URL: publicUrl },
     chains,
+    docs: createDocsRoutes(() => createChainDocs({ publicUrl, headerPrefix: config.HTTP_HEADER_PREFIX, chains })),
     store,
     rateLimitKeys,
     metrics,
@@ -108,6 +115,7 @@ async function openMinting(use: Use) {
   const schemas = createSchemaRegistry({ ...toRegistry(config), onFault: faults.listenerOf('the schema registry') });
   const offsets = async () => (await view.progress()).offsets;
   return {
+    /** Redis alone. */
     takesWrites: ready,
     ready: async () => (await producer.ready()) && (await ready()),
     parts: {

@@ -1,21 +1,15 @@
 import type { ChainStore } from '@playline/chain';
-import { createRequestDurations, type ServerContext } from '@playline/http';
+import { createRequestDurations } from '@playline/http';
 import type { Metrics } from '@playline/runtime';
 import type { Chain } from './chains.ts';
 import type { LookupOutcome } from './token-lookup.ts';
 
-/** Labels are few and fixed: no addresses, no ids. */
-export interface ChainApiMetrics {
-  readonly onAnswer: ServerContext['onAnswer'];
-  onRefused(limit: string): void;
-  onOldHorizon(): void;
-  onRead(operation: 'token' | 'activity-history', seconds: number): void;
-  onLookup(outcome: LookupOutcome): void;
-}
+export type ChainApiMetrics = ReturnType<typeof createChainApiMetrics>;
 
 const READ_BUCKETS_S = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
 
-export function createChainApiMetrics(metrics: Metrics): ChainApiMetrics {
+/** Labels are few and fixed: no addresses, no ids. */
+export function createChainApiMetrics(metrics: Metrics) {
   const refused = metrics.counter('playline_chain_api_rate_limited_total', 'Requests refused, by the limit', ['limit']);
   const oldHorizon = metrics.counter(
     'playline_chain_api_stale_horizon_pages_total',
@@ -32,10 +26,10 @@ export function createChainApiMetrics(metrics: Metrics): ChainApiMetrics {
   );
   return {
     onAnswer: createRequestDurations(metrics),
-    onRefused: (limit) => refused.inc({ limit }),
+    onRefused: (limit: string) => refused.inc({ limit }),
     onOldHorizon: () => oldHorizon.inc(),
-    onRead: (operation, seconds) => reads.observe({ operation }, seconds),
-    onLookup: (outcome) => lookups.inc({ outcome }),
+    onRead: (operation: 'token' | 'activity-history', seconds: number) => reads.observe({ operation }, seconds),
+    onLookup: (outcome: LookupOutcome) => lookups.inc({ outcome }),
   };
 }
 

@@ -34,20 +34,6 @@ async function open(environment: Record<string, string> = {}): Promise<ChainApiP
 const statusOf = async ({ get }: ChainApiProcess, key: string, headers: Record<string, string> = {}) =>
   (await get(TOKEN, { 'x-api-key': key, ...headers })).status;
 
-it('calls with a rate limit key count by the key, and calls without one by their address', async () => {
-  const api = await open({ RATE_LIMIT_CALLS: '2', TRUSTED_PROXIES: '1' });
-  const { key } = await createRateLimitKey(stores.rateLimitKeys, { ...plan, calls: 3 });
-  const from = (address: string) => ({ 'x-forwarded-for': address });
-  const statuses: number[] = [];
-  for (const address of ['192.0.2.1', '192.0.2.1', '192.0.2.2', '192.0.2.3'])
-    statuses.push(await statusOf(api, key, from(address)));
-  expect(statuses).toEqual([200, 200, 200, 429]);
-  expect((await api.get(TOKEN, from('192.0.2.1'))).headers.get('ratelimit')).toMatch(/^"calls";r=1;/);
-  const other = await createRateLimitKey(stores.rateLimitKeys, { ...plan, calls: 3 });
-  const answer = await api.get(TOKEN, { 'x-api-key': other.key, ...from('192.0.2.1') });
-  expect(answer.headers.get('ratelimit-policy')).toBe('"calls";q=3;w=60');
-});
-
 it.each(['refresh', 'revoke'] as const)(
   'a rate limit key ends within a second of %s under load, on all processes',
   async (word) => {

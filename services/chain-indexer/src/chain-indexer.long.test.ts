@@ -75,7 +75,7 @@ describe('an indexer on real brokers', added, () => {
     inTurn,
     async () => {
       const own = await openChain('killed-chain');
-      own.mine(300, 20);
+      own.mine(200, 20);
       let requests = 0;
       own.server.spoil = (response) => {
         const turn = requests++ % 7;
@@ -83,12 +83,12 @@ describe('an indexer on real brokers', added, () => {
         if (turn === 5) response.end('{"jsonrpc":"2.0","id":1,"res');
         return turn === 3 || turn === 5;
       };
-      for (let life = 0; life < 4; life++) {
+      for (let life = 0; life < 3; life++) {
         const before = (await own.published()).length;
         const child = await indexers.start(own.settings);
         await until('something more is published', async () => (await own.published()).length > before);
         // The last but one keeps running beside the next one.
-        if (life !== 2) await child.stop('SIGKILL');
+        if (life !== 1) await child.stop('SIGKILL');
         own.mine(20, 20);
         own.chain.reorg(3, [[transferDraft(2, [0, 1], 9_000_000 + life)]]);
       }

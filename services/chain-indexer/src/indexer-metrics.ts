@@ -2,20 +2,7 @@ import type { ChainNode, LogRecords, NodeFault } from '@playline/chain';
 import type { ActivityRecord } from '@playline/contracts';
 import type { Metrics } from '@playline/runtime';
 
-export interface ChainMetrics {
-  /** `final` is null while nothing is final. */
-  setHorizon(horizon: { head: number; headTimestampS: number; final: number | null }): void;
-  setIndexed(block: number): void;
-  countPublished(activities: readonly ActivityRecord[], tokens: number): void;
-  countRange(blocks: number): void;
-  countFault(node: ChainNode, fault: NodeFault): void;
-  countReading(reading: LogRecords): void;
-  countReorg(depth: number): void;
-  setHalted(isHalted: boolean): void;
-  /** No node returns the next block. */
-  setTooLarge(isTooLarge: boolean): void;
-  countFenced(): void;
-}
+export type ChainMetrics = ReturnType<ReturnType<typeof createIndexerMetrics>>;
 
 function createGauges(metrics: Metrics) {
   return {
@@ -52,16 +39,17 @@ function createCounters(metrics: Metrics) {
   };
 }
 
-export function createIndexerMetrics(metrics: Metrics): (chain: string) => ChainMetrics {
+export function createIndexerMetrics(metrics: Metrics) {
   const [gauges, counters] = [createGauges(metrics), createCounters(metrics)];
-  return (chain) => {
+  return (chain: string) => {
     const [known, labels] = [{ final: -1, indexed: -1 }, { chain }];
     const setBehind = () => gauges.behind.set(labels, Math.max(0, known.final - known.indexed));
     gauges.halted.set(labels, 0);
     gauges.tooLarge.set(labels, 0);
     counters.summarised.inc(labels, 0);
     return {
-      setHorizon({ head, headTimestampS, final }) {
+      /** `final` is null while nothing is final. */
+      setHorizon({ head, headTimestampS, final }: { head: number; headTimestampS: number; final: number | null }) {
         gauges.block.set({ chain, of: 'head' }, head);
         gauges.headTime.set(labels, headTimestampS);
         if (final === null) return;
@@ -69,30 +57,31 @@ export function createIndexerMetrics(metrics: Metrics): (chain: string) => Chain
         gauges.block.set({ chain, of: 'horizon' }, final);
         setBehind();
       },
-      setIndexed(number) {
+      setIndexed(number: number) {
         known.indexed = number;
         gauges.block.set({ chain, of: 'indexed' }, number);
         setBehind();
       },
-      countPublished(activities, tokens) {
+      countPublished(activities: readonly ActivityRecord[], tokens: number) {
         for (const { type } of activities) counters.activities.inc({ chain, type });
         counters.tokens.inc(labels, tokens);
       },
-      countRange(blocks) {
+      countRange(blocks: number) {
         counters.ranges.inc(labels);
         counters.blocks.inc(labels, blocks);
       },
-      countFault: (node, { kind }) => counters.faults.inc({ chain, node: node.name, kind }),
-      countReading({ summary, unread }) {
+      countFault: (node: ChainNode, { kind }: NodeFault) => counters.faults.inc({ chain, node: node.name, kind }),
+      countReading({ summary, unread }: LogRecords) {
         if (summary !== null) counters.summarised.inc(labels);
         if (unread !== null) counters.unread.inc({ chain, reason: unread });
       },
-      countReorg(depth) {
+      countReorg(depth: number) {
         counters.reorgs.inc(labels);
         gauges.depth.set(labels, depth);
       },
-      setHalted: (isHalted) => gauges.halted.set(labels, isHalted ? 1 : 0),
-      setTooLarge: (isTooLarge) => gauges.tooLarge.set(labels, isTooLarge ? 1 : 0),
+      setHalted: (isHalted: boolean) => gauges.halted.set(labels, isHalted ? 1 : 0),
+      /** No node returns the next block. */
+      setTooLarge: (isTooLarge: boolean) => gauges.tooLarge.set(labels, isTooLarge ? 1 : 0),
       countFenced: () => counters.fenced.inc(labels),
     };
   };

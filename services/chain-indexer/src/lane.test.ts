@@ -105,7 +105,7 @@ it('a lane publishes what a fresh index of the final chain would, once and in or
       const { chain, logs } = await play(given);
       expect(publishedIds(logs)).toEqual(idsOf(chain.readFinal()));
     }),
-    { numRuns: runsOf({ quick: 120, all: 400 }) },
+    { numRuns: runsOf({ quick: 100, all: 400 }) },
   );
 });
 

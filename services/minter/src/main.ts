@@ -35,12 +35,11 @@ import {
   openRecordConsumer,
 } from '@playline/stream/kafka';
 import { createJsonRpc, createJsonRpcTogether } from './chain/json-rpc.ts';
-import { createKeySigner } from './chain/key-signer.ts';
 import { createRpcNode } from './chain/rpc-node.ts';
 import { configSchema } from './config.ts';
 import { createMintLog } from './log/kafka-mint-log.ts';
 import { openMinter } from './pipeline.ts';
-import { openResealing, type ResealParts } from './reseal.ts';
+import { createKeySigner, openResealing, type ResealParts } from './signable-keys.ts';
 
 const SERVICE = 'minter';
 const NODE_TIMEOUT_MS = 10_000;

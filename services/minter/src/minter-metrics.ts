@@ -4,15 +4,6 @@ import type { LaneWorker } from './lane/lane-worker.ts';
 import type { ChainHead, ChainNode, LaneClock, LaneWriter, MintLog } from './ports.ts';
 import type { AcceptedRequests } from './steps/accept-requests.ts';
 
-export interface MinterMetrics {
-  accepted(accepted: AcceptedRequests): void;
-  deadLetters(count: number): void;
-  /** Counts transactions once they are on the log. */
-  watchLog(log: MintLog): MintLog;
-  /** Records the node's latest block and when it answered. */
-  watchNode(chain: string, node: ChainNode): ChainNode;
-}
-
 interface Heard {
   readonly head: ChainHead;
   /** Monotonic. */
@@ -29,7 +20,9 @@ export interface MinterMetricsParts {
   readonly workers: () => Iterable<Measured>;
 }
 
-export function createMinterMetrics(parts: MinterMetricsParts): MinterMetrics {
+export type MinterMetrics = ReturnType<typeof createMinterMetrics>;
+
+export function createMinterMetrics(parts: MinterMetricsParts) {
   const { metrics, clock } = parts;
   const requests = metrics.counter('playline_minter_requests_total', 'Requests by outcome', ['result']);
   const logged = metrics.counter('playline_minter_transactions_total', 'Signed transactions on the log', ['kind']);
@@ -42,13 +35,14 @@ export function createMinterMetrics(parts: MinterMetricsParts): MinterMetrics {
   watchHeads(parts, heard);
   watchLanes(parts);
   return {
-    accepted: ({ states, dropped, known }) => {
+    accepted: ({ states, dropped, known }: AcceptedRequests) => {
       requests.inc({ result: 'accepted' }, states.length);
       requests.inc({ result: 'dropped' }, dropped);
       requests.inc({ result: 'known' }, known);
     },
-    deadLetters: (count) => requests.inc({ result: 'dead_letter' }, count),
-    watchLog: (log) => ({
+    deadLetters: (count: number) => requests.inc({ result: 'dead_letter' }, count),
+    /** Counts transactions once they are on the log. */
+    watchLog: (log: MintLog): MintLog => ({
       ...log,
       openWriter: async (lane) => {
         const writer: LaneWriter = await log.openWriter(lane);
@@ -64,7 +58,8 @@ export function createMinterMetrics(parts: MinterMetricsParts): MinterMetrics {
         return { ...writer, append };
       },
     }),
-    watchNode: (chain, node) => ({
+    /** Records the node's latest block and when it answered. */
+    watchNode: (chain: string, node: ChainNode): ChainNode => ({
       ...node,
       head: async (known) => {
         const head = await node.head(known);

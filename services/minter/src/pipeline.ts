@@ -6,8 +6,7 @@ import {
   type SchemaSource,
   toSignerKey,
 } from '@playline/contracts';
-import type { ReadinessChecks } from '@playline/http';
-import type { Closable, Logger, Metrics } from '@playline/runtime';
+import type { Logger, Metrics } from '@playline/runtime';
 import { pause } from '@playline/stores';
 import {
   type BatchHandler,
@@ -56,19 +55,11 @@ export interface MinterParts {
   readonly logger: Logger;
 }
 
-export interface Minter extends Closable {
-  readonly ready: ReadinessChecks;
-  /** Requests are accepted even if these fail. */
-  readonly degraded: ReadinessChecks;
-  /** Why partitions are paused and lanes faulty, by name. */
-  blockers(): Readonly<Record<string, string>>;
-}
-
 /** With and without pending assets. */
 const RECONCILE_EVERY_MS = 5_000;
 const IDLE_RECONCILE_EVERY_MS = 15_000;
 
-export async function openMinter(parts: MinterParts): Promise<Minter> {
+export async function openMinter(parts: MinterParts) {
   const { logger } = parts;
   const metrics = createMinterMetrics({ metrics: parts.metrics, clock: parts.clock, workers: () => workers.all });
   const workers: LaneWorkers<LaneWorker> = new LaneWorkers({
@@ -88,8 +79,10 @@ export async function openMinter(parts: MinterParts): Promise<Minter> {
   const faultOf = ({ lane, fault }: LaneWorker) => (fault === null ? [] : [[toSignerKey(lane), fault] as const]);
   return {
     ready: { consumer: () => consumer.ready(), broker: () => parts.producer.ready() },
+    /** Requests are accepted even if these fail. */
     degraded: { lanes: () => workers.all.every(({ fault }) => fault === null) },
-    blockers: () => Object.fromEntries([...consumer.blockers(), ...workers.all.flatMap(faultOf)]),
+    /** Why partitions are paused and lanes faulty, by name. */
+    blockers: () => Object.fromEntries<string>([...consumer.blockers(), ...workers.all.flatMap(faultOf)]),
     async close() {
       await reconciling.stop();
       await consumer.close();
@@ -196,15 +189,11 @@ export function createNodeChoice(nodes: readonly ChainNode[]): ChainNodes {
   };
 }
 
-interface ChainIdOptions {
-  /** The node's address may contain a secret. */
-  readonly chain: string;
-  readonly chainId: number;
-  readonly logger: Pick<Logger, 'warn' | 'info'>;
-}
-
-/** Logs each change of the chain id once. */
-export function logChainId(node: ChainNode, { chain, chainId: wanted, logger }: ChainIdOptions): ChainNode {
+/** Logs each change of the chain id once. The node's address may contain a secret. */
+export function logChainId(
+  node: ChainNode,
+  { chain, chainId: wanted, logger }: { chain: string; chainId: number; logger: Pick<Logger, 'warn' | 'info'> },
+): ChainNode {
   let last = wanted;
   return {
     ...node,
@@ -221,15 +210,10 @@ export function logChainId(node: ChainNode, { chain, chainId: wanted, logger }: 
   };
 }
 
-interface DecodedRequests {
-  readonly requests: readonly ReceivedRequest[];
-  readonly deadLetters: readonly DeadLetter[];
-}
-
 /** A record that is no request becomes a dead letter. */
 function createDecodeRequests(schemaOf: SchemaSource) {
   const readValue = createRecordReader({ schemaOf, createReader: mintRequestCodec.decoderOf });
-  return async (records: readonly StreamRecord[]): Promise<DecodedRequests> => {
+  return async (records: readonly StreamRecord[]) => {
     const requests: ReceivedRequest[] = [];
     const deadLetters: DeadLetter[] = [];
     for (const record of records) {

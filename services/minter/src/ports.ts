@@ -36,25 +36,18 @@ export interface MintLog {
   readonly others: OtherSigners;
 }
 
+export type ReferenceName = Pick<MintRequestRecord, 'contractAddress' | 'projectId' | 'referenceId'>;
+
 /** Reference ids of all signers. A collection may have had several. */
 export interface OtherSigners {
   /** Reads new states of all signers. @param options.isWhole waits for all existing states */
   sync(options: { readonly isWhole: boolean }): Promise<void>;
   /** Whether another signer has it pending or succeeded. */
-  isHeldByOther(
-    lane: SignerLane,
-    request: Pick<MintRequestRecord, 'contractAddress' | 'projectId' | 'referenceId'>,
-  ): boolean;
+  isHeldByOther(lane: SignerLane, request: ReferenceName): boolean;
   /** Whether this signer has it pending or succeeded. */
-  isHeldByLane(
-    lane: SignerLane,
-    request: Pick<MintRequestRecord, 'contractAddress' | 'projectId' | 'referenceId'>,
-  ): boolean;
+  isHeldByLane(lane: SignerLane, request: ReferenceName): boolean;
   /** Whether this attempt is pending. */
-  isPending(
-    lane: SignerLane,
-    attempt: Pick<MintRequestRecord, 'contractAddress' | 'projectId' | 'referenceId' | 'attemptId'>,
-  ): boolean;
+  isPending(lane: SignerLane, attempt: ReferenceName & Pick<MintRequestRecord, 'attemptId'>): boolean;
 }
 
 export interface ReceivedRequest {

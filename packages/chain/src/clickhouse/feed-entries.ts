@@ -3,7 +3,6 @@ import { type Gap, isBeyond, START_GAP } from '../cursor.ts';
 import type { FeedEntry, FeedPiece, FeedSource } from '../page.ts';
 import type { PageQuery } from '../store.ts';
 import { toFeedName, toTimeLiteral } from './literals.ts';
-import { createQueryBatcher } from './query-batcher.ts';
 import { type QueryClient, type QuerySettings, TOO_MANY_ROWS } from './query-client.ts';
 
 /** From `least` to before `end`, epoch microseconds. */
@@ -18,19 +17,8 @@ interface Selection {
   readonly window: Window;
 }
 
-interface Selected {
-  /** By selection, in its direction of reading. */
-  readonly entries: readonly (readonly FeedEntry[])[];
-  /** By ClickHouse, for all selections. */
-  readonly readRows: number;
-}
-
-/** @throws StoreFault */
-async function selectEntries(
-  run: QueryClient['query'],
-  selections: readonly Selection[],
-  settings: QuerySettings,
-): Promise<Selected> {
+/** @returns entries by selection, in its direction, and rows that ClickHouse read for all of them @throws StoreFault */
+async function selectEntries(run: QueryClient['query'], selections: readonly Selection[], settings: QuerySettings) {
   const { bytes, readRows } = await run(toStatement(selections), toParams(selections), settings);
   return { entries: readEntries(bytes, selections.length), readRows };
 }
@@ -346,3 +334,68 @@ const toPiece = (
 });
 
 const BOUNDED_SETTINGS: QuerySettings = { ...SETTINGS, max_rows_to_read: WINDOW_ROWS_MAX };
+
+interface QueryBatcherOptions<Query, Answer> {
+  /** In the order of the queries. */
+  readonly runAll: (queries: readonly Query[]) => Promise<readonly Answer[]>;
+  readonly sizeMax: number;
+  readonly waitMaxMs: number;
+}
+
+interface WaitingQuery<Query, Answer> {
+  readonly query: Query;
+  readonly resolve: (answer: Answer) => void;
+  readonly reject: (fault: unknown) => void;
+}
+
+/**
+ * Batches queries to share the cost of a request. A query is sent immediately, with others of the same moment, unless
+ * a batch is in flight; then it waits at most `waitMaxMs`. If a batch fails, each query is sent alone.
+ */
+export function createQueryBatcher<Query, Answer>({
+  runAll,
+  sizeMax,
+  waitMaxMs,
+}: QueryBatcherOptions<Query, Answer>): (query: Query) => Promise<Answer> {
+  const waiting: WaitingQuery<Query, Answer>[] = [];
+  let inFlight = 0;
+  let timer: NodeJS.Timeout | undefined;
+
+  async function run(batch: readonly WaitingQuery<Query, Answer>[]): Promise<void> {
+    try {
+      const answers = await runAll(batch.map(({ query }) => query));
+      for (const [index, { resolve }] of batch.entries()) resolve(answers[index] as Answer);
+    } catch (fault) {
+      if (batch.length > 1) await Promise.all(batch.map((each) => run([each])));
+      else for (const { reject } of batch) reject(fault);
+    }
+  }
+
+  function send(): void {
+    clearTimeout(timer);
+    timer = undefined;
+    inFlight++;
+    void run(waiting.splice(0, sizeMax)).finally(() => {
+      inFlight--;
+      sendDue();
+    });
+  }
+
+  function sendDue(): void {
+    while (waiting.length >= sizeMax || (waiting.length > 0 && inFlight === 0)) send();
+    if (waiting.length > 0) timer ??= setTimeout(send, waitMaxMs);
+  }
+
+  let isScheduled = false;
+  return (query) =>
+    new Promise((resolve, reject) => {
+      waiting.push({ query, resolve, reject });
+      if (isScheduled) return;
+      isScheduled = true;
+      // After all events that have arrived.
+      setImmediate(() => {
+        isScheduled = false;
+        sendDue();
+      });
+    });
+}

@@ -98,14 +98,10 @@ function tokensOf(activities: readonly LogActivity[]): string[] {
   return [...new Set(activities.filter(isToken).map(({ contractAddress }) => contractAddress))];
 }
 
-interface RecordLocation {
-  readonly log: ChainLog;
-  readonly item: number;
-  readonly chain: string;
-  readonly indexedAt: number;
-}
-
-function recordOf(activity: LogActivity, { log, item, chain, indexedAt }: RecordLocation): ActivityRecord {
+function recordOf(
+  activity: LogActivity,
+  { log, item, chain, indexedAt }: { log: ChainLog; item: number; chain: string; indexedAt: number },
+): ActivityRecord {
   const { transactionHash, logIndex } = log;
   return {
     chain,

@@ -1,7 +1,7 @@
 import type { Gap } from '../cursor.ts';
 import type { ActivityRow } from '../rows.ts';
 import type { ActivityFilters, PageQuery } from '../store.ts';
-import { passesFilters } from '../store.ts';
+import { passesFilters } from './memory/store.ts';
 
 /** Sort key of the feed without the code under test. It is right only for the ids of these tests. */
 const keyOf = ({ updatedAt, id }: Pick<Gap, 'updatedAt' | 'id'>) => `${String(updatedAt).padStart(16, '0')} ${id}`;

@@ -88,14 +88,10 @@ export function parseStacksBody(body: Buffer): readonly SubjectMetadata[] {
   return parseSubjects(body, { list: 'metadata', kind: 'stack', name: 'metadata_id', max: STACKS_MAX });
 }
 
-interface SubjectList {
-  readonly list: string;
-  readonly kind: 'token' | 'stack';
-  readonly name: string;
-  readonly max: number;
-}
-
-function parseSubjects(body: Buffer, { list, kind, name, max }: SubjectList): readonly SubjectMetadata[] {
+function parseSubjects(
+  body: Buffer,
+  { list, kind, name, max }: { list: string; kind: 'token' | 'stack'; name: string; max: number },
+): readonly SubjectMetadata[] {
   const object = parseBody(body);
   const faults = new BodyFaults();
   const items = readList({ object, name: list, at: '' }, faults, { min: 1, max });

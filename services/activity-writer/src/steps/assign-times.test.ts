@@ -99,7 +99,7 @@ it('updated_at grows in log order above each watermark, whatever the blocks are 
     expect(partition.belowWatermark).toBe(0);
     expect(partition.watermark).toBe(times.at(-1));
   });
-  fc.assert(property, { numRuns: 500 });
+  fc.assert(property, { numRuns: 200 });
 });
 
 it('updated_at is the time of the log if that has grown, and otherwise a microsecond above the record before', () => {
@@ -129,7 +129,7 @@ it('updated_at in a named block that has lost records is above all times of earl
     const timeOf = new Map(kept.map(({ offset }, index) => [offset, after.times[index]!]));
     expect(again.times).toEqual(fewer.map(({ offset }) => timeOf.get(offset)));
   });
-  fc.assert(property, { numRuns: 500 });
+  fc.assert(property, { numRuns: 200 });
 });
 
 it('updated_at is not assigned if a commit has contents that are not understood', () => {

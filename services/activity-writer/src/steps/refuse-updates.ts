@@ -21,10 +21,8 @@ const NAMES: Record<keyof ActivityConstants, string> = {
 };
 
 /**
- * Creates the step that refuses activities which readers would miss.
- * - A record that is not in the partition of its chain: only that partition's watermark covers the chain.
- * - An update that changes a constant member, compared with the stored version or an earlier one in the block: for a
- * reader who filters by that member the activity would vanish.
+ * Refuses activities that readers would miss: records outside the partition of their chain, whose watermark alone
+ * covers it, and updates of a constant member, for which a reader may filter.
  */
 export function createRefuseUpdates({ store, calls, partitionOf }: RefuseUpdatesOptions) {
   const readStored = async (rows: readonly TimedRow<ActivityRow>[]): Promise<Map<string, ActivityConstants>> => {

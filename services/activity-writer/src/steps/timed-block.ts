@@ -198,13 +198,9 @@ interface Basis {
 const US_PER_MS = 1_000;
 
 /**
- * Gives each record of a block its `updated_at`: the time of the log, but always above the record before and above the
- * watermark. Every record gets a value, even if it becomes no row, so that values depend on the log alone. Records of
- * one batch may share a millisecond, and a broker's clock may step back: then each value is one microsecond more.
- * A block that was named before is built from the basis stored in its commit, so its records get the same values again.
- * If it has lost records since, to retention or compaction, its records get values above all that the earlier attempt
- * may have used, computed from their offsets: so a third attempt with even fewer records computes the same.
- * @param watermark published for the partition; not used for a block that was named
+ * Gives each record its `updated_at`: the time of the log, but above the record before and the watermark. A block that
+ * was named before gets the same values from the basis in its commit; if it has lost records since, values above all
+ * earlier ones, from offsets, so that a third attempt computes the same. @param watermark not used for a named block
  * @throws Error when a commit has contents that this release does not understand
  */
 export function assignTimes(records: readonly LoggedRecord[], origin: BlockOrigin, watermark: number): BlockTimes {

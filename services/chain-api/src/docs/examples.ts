@@ -61,6 +61,8 @@ export function createHistoryExamples(settings: DocsSettings): Example[] {
   const chain = firstOf(settings);
   const at = (query: string) => `/v1/chains/${chain.name}/activity-history${query}`;
   const page = { previous_cursor: EXAMPLE_CURSOR, next_cursor: EXAMPLE_CURSOR };
+  const limited = envelope(settings, 'TOO_MANY_REQUESTS_ERROR', { headers: { 'retry-after': '300' } });
+  const broken = envelope(settings, 'INTERNAL_SERVER_ERROR');
   return [
     example('history', 'The first page', get(at('?page_size=1')), success(200, { result: [createMint(chain)], page })),
     example(
@@ -87,30 +89,8 @@ export function createHistoryExamples(settings: DocsSettings): Example[] {
       get('/v1/chains/unknown-chain/activity-history'),
       envelope(settings, 'RESOURCE_NOT_FOUND', { message: 'There is no such chain.' }),
     ),
-    ...createTroubles(settings, at('')),
-  ];
-}
-
-function createTroubles(settings: DocsSettings, target: string): Example[] {
-  return [
-    {
-      ...example(
-        'history-limited',
-        'More calls than the limit',
-        get(target),
-        envelope(settings, 'TOO_MANY_REQUESTS_ERROR', { headers: { 'retry-after': '300' } }),
-      ),
-      situation: 'limited',
-    },
-    {
-      ...example(
-        'history-broken',
-        'The store is unavailable',
-        get(target),
-        envelope(settings, 'INTERNAL_SERVER_ERROR'),
-      ),
-      situation: 'broken',
-    },
+    { ...example('history-limited', 'More calls than the limit', get(at('')), limited), situation: 'limited' },
+    { ...example('history-broken', 'The store is unavailable', get(at('')), broken), situation: 'broken' },
   ];
 }
 

@@ -11,11 +11,6 @@ import type { MintCollection } from '@playline/mints';
 
 type Copy<R> = Pick<RecordCopy<R>, 'records' | 'isTrusted' | 'refresh'>;
 
-export interface CollectionsParts {
-  readonly collections: Copy<CollectionRecord>;
-  readonly signableKeys: Copy<SignableKeyRecord>;
-}
-
 export interface Collections {
   /**
    * @throws PublicError RESOURCE_NOT_FOUND when not linked, AUTHENTICATION_ERROR for another owner; any other error
@@ -29,7 +24,13 @@ export interface Collections {
 }
 
 /** In memory; queries Redis only for unknown records and old copies. */
-export function createCollections({ collections, signableKeys }: CollectionsParts): Collections {
+export function createCollections({
+  collections,
+  signableKeys,
+}: {
+  collections: Copy<CollectionRecord>;
+  signableKeys: Copy<SignableKeyRecord>;
+}): Collections {
   const findLinked = (contract: MintCollection) => {
     const id = collectionIdOf(contract);
     return collections.records.find((record) => record.id === id && record.state === 'linked');

@@ -10,14 +10,14 @@ import {
   toHexText,
   toSignerKey,
 } from '@playline/contracts';
-import { type OutgoingRecord, type Producer, type SchemaRegistry, sendAll } from '@playline/stream';
-
-export interface RequestLog {
-  bounds(
-    topic: string,
-    options?: { readonly readUncommitted?: boolean },
-  ): Promise<readonly { readonly partition: number; readonly end: number }[]>;
-}
+import {
+  type LogBounds,
+  type LogReader,
+  type OutgoingRecord,
+  type Producer,
+  type SchemaRegistry,
+  sendAll,
+} from '@playline/stream';
 
 export interface MintTopicsParts {
   readonly producer: Pick<Producer, 'send'>;
@@ -55,8 +55,10 @@ export function createMintTopics({ producer, registry, topicPrefix }: MintTopics
   };
 }
 
+type LogEnd = Pick<LogBounds, 'partition' | 'end'>;
+
 export interface LogAppliedOptions {
-  readonly log: RequestLog;
+  readonly log: { bounds(...range: Parameters<LogReader['bounds']>): Promise<readonly LogEnd[]> };
   /** Offsets applied to the claims, by `topic/partition`. */
   readonly readOffsets: () => Promise<ReadonlyMap<string, number>>;
   readonly topicPrefix: string;
@@ -77,7 +79,7 @@ export function createIsLogApplied({
   monotonicMs = () => performance.now(),
 }: LogAppliedOptions): () => Promise<boolean> {
   const topic = topicPrefix + TOPICS.mintRequests.name;
-  let cached: { readonly atMs: number; readonly ends: Awaited<ReturnType<RequestLog['bounds']>> } | null = null;
+  let cached: { readonly atMs: number; readonly ends: readonly LogEnd[] } | null = null;
   return async () => {
     const nowMs = monotonicMs();
     if (cached === null || nowMs - cached.atMs > ENDS_GOOD_MS) {

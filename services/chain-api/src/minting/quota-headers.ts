@@ -49,14 +49,12 @@ export function showLimited(exchange: Exchange, policy: QuotaPolicy, fault: unkn
   show(exchange, policy, { isAllowed: false, remaining: 0, fullInMs: retryAfterS * MS_PER_S, retryAfterS });
 }
 
-export interface ProjectQuota {
-  readonly quotas: Quotas;
-  readonly policy: QuotaPolicy;
-  readonly projectId: string;
-}
-
 /** Adds the remaining quota to a 429 with another cause. */
-export async function showQuota(exchange: Exchange, { quotas, policy, projectId }: ProjectQuota, fault: unknown) {
+export async function showQuota(
+  exchange: Exchange,
+  { quotas, policy, projectId }: { quotas: Quotas; policy: QuotaPolicy; projectId: string },
+  fault: unknown,
+) {
   if (!(fault instanceof PublicError) || fault.retryAfterS === null) return;
   const { retryAfterS } = fault;
   if (fault instanceof QuotaSpent) return show(exchange, policy, fault.quota);

@@ -13,8 +13,8 @@ export interface BodyCall {
 export type WithBody = <T>(call: BodyCall, work: (body: Buffer) => Promise<T>) => Promise<T>;
 
 /** A body counts from its arrival until the answer. @throws PublicError without memory, or for an invalid body */
-export function createWithBody(bytesMax: number = BYTES_IN_FLIGHT_MAX): WithBody {
-  const bytesInFlight = createBytesInFlight(bytesMax);
+export function createWithBody(): WithBody {
+  const bytesInFlight = createBytesInFlight(BYTES_IN_FLIGHT_MAX);
   return async (call, work) => {
     const plan = planJsonBody(call.exchange.request, call.bytesMax);
     const reservation = bytesInFlight.admit(call.projectId, plan.declaredBytes ?? call.bytesMax);

@@ -14,13 +14,11 @@ export interface ChainCall {
   readonly caller: string;
 }
 
-export interface ChainRouteParts {
-  admit: AdmitCall;
-  requireChain: RequireChain;
-}
-
 /** Checks before it: limit, key, chain. */
-export function createChainRoute({ admit, requireChain }: ChainRouteParts, { path, answer }: ChainRead): Route {
+export function createChainRoute(
+  { admit, requireChain }: { admit: AdmitCall; requireChain: RequireChain },
+  { path, answer }: ChainRead,
+): Route {
   return {
     method: 'GET',
     path: `/v1/chains/:chain_name${path}`,

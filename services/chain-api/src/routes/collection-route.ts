@@ -1,9 +1,15 @@
-import { type CollectionRecord, countFault, type KeyRecord, type UsageCounter } from '@playline/access-keys';
+import {
+  type CollectionRecord,
+  countFault,
+  type KeyRecord,
+  type KeyVerifier,
+  type UsageCounter,
+} from '@playline/access-keys';
+import { PublicError } from '@playline/errors';
 import { ClientDisconnected, type Exchange, type Route } from '@playline/http';
 import type { MintCollection, QuotaPolicy } from '@playline/mints';
 import type { AdmitCall } from '../admit-call.ts';
 import type { Chain, RequireChain } from '../chains.ts';
-import type { Authorise } from '../minting/authorise.ts';
 import type { Collections } from '../minting/collections.ts';
 import { showLimited } from '../minting/quota-headers.ts';
 import { ADDRESS, invalidParameters } from '../parameters.ts';
@@ -73,4 +79,20 @@ function requireAddress(text: string): string {
   const address = ADDRESS.parse(text);
   if (address !== null) return address;
   throw invalidParameters([{ field: 'contract_address', message: `contract_address must be ${ADDRESS.expected}` }]);
+}
+
+type Authorise = (exchange: Exchange) => Promise<KeyRecord>;
+
+/** Missing key: VALIDATION_ERROR; invalid one: UNAUTHORISED_REQUEST. Contract, "Mints and metadata" and "Keys". */
+export function createAuthorise(header: string, verify: KeyVerifier): Authorise {
+  return async (exchange) => {
+    const key = exchange.request.headers[header];
+    if (typeof key !== 'string' || key === '') {
+      const message = `The header ${header} is missing.`;
+      throw new PublicError('VALIDATION_ERROR', { message, details: { header } });
+    }
+    const record = await verify(key);
+    if (record === null) throw new PublicError('UNAUTHORISED_REQUEST', { details: { header } });
+    return record;
+  };
 }

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { createUsageCounter } from '@playline/access-keys';
+import { createDocsRoutes } from '@playline/api-docs';
 import { type ActivityRow, type ChainStore, createCursors, type TokenRow, type Watermarks } from '@playline/chain';
 import { createMemoryChain, openMemoryWatermarks, putActivities } from '@playline/chain/memory';
 import { type HttpApp, openHttpServer } from '@playline/http';
@@ -8,6 +9,7 @@ import { expect, onTestFinished } from 'vitest';
 import type { RateLimitKeys } from '../admit-call.ts';
 import { type ChainApiSettings, createChainApiApp } from '../app.ts';
 import { toChains } from '../chains.ts';
+import { createChainDocs } from '../docs/source.ts';
 import { createHorizons } from '../horizons.ts';
 import { createChainApiMetrics, showHorizons } from '../metrics.ts';
 import type { TokenLookupParts } from '../token-lookup.ts';
@@ -90,6 +92,15 @@ const settings: ChainApiSettings = {
   PUBLIC_URL: 'https://docs.test',
 };
 
+/** Of every API: making them takes longer than most tests. */
+const docs = createDocsRoutes(() =>
+  createChainDocs({
+    publicUrl: settings.PUBLIC_URL,
+    headerPrefix: settings.HTTP_HEADER_PREFIX,
+    chains: [CHAIN, OTHER_CHAIN],
+  }),
+);
+
 /** Opens the whole chain API on a free port, with a store in memory. It is closed after the test. */
 export async function openChainApi(options: TestChainApiOptions = {}): Promise<TestChainApi> {
   const { rateLimitKeys = NO_RATE_LIMIT_KEYS, cursorSecret = randomBytes(32) } = options;
@@ -113,6 +124,7 @@ export async function openChainApi(options: TestChainApiOptions = {}): Promise<T
     horizonOf: horizons.of,
     logger: createLogger({ service: 'chain-api', level: 'info' }, { write: (line: string) => logLines.push(line) }),
     chains,
+    docs,
     rateLimitKeys,
     metrics,
     usage: createUsageCounter(),

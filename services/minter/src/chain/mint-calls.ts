@@ -33,8 +33,6 @@ export const ERC1155_INTERFACE = '0xd9b67a26';
 
 export type TokenStandard = 'ERC721' | 'ERC1155';
 
-export type MintFunction = 'mintBatch' | 'mintBatchByQuantity' | 'safeMintBatch';
-
 const MESSAGE_CHARACTERS_MAX = 500;
 
 /** Why no contract could mint the asset; null when one could. */

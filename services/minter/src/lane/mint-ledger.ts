@@ -1,9 +1,7 @@
 import type { MintRequestRecord, MintStateRecord, MintTransactionRecord } from '@playline/contracts';
-import type { LaneChange } from '../ports.ts';
+import type { LaneChange, ReferenceName } from '../ports.ts';
 import { DigestTable } from './digest-table.ts';
 import { FailedAttempts, toAttemptKey } from './failed-attempts.ts';
-
-export type ReferenceName = Pick<MintRequestRecord, 'contractAddress' | 'projectId' | 'referenceId'>;
 
 export const toReferenceKey = ({ contractAddress, projectId, referenceId }: ReferenceName): string =>
   `${contractAddress.toString('hex')}:${projectId}:${referenceId}`;

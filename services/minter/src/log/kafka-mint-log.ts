@@ -21,8 +21,8 @@ import {
 } from '@playline/stream';
 import { DigestTable } from '../lane/digest-table.ts';
 import { toAttemptKey } from '../lane/failed-attempts.ts';
-import { type ReferenceName, toReferenceKey } from '../lane/mint-ledger.ts';
-import type { LaneChange, LaneWriter, MintLog, OtherSigners, SignerLane } from '../ports.ts';
+import { toReferenceKey } from '../lane/mint-ledger.ts';
+import type { LaneChange, LaneWriter, MintLog, OtherSigners, ReferenceName, SignerLane } from '../ports.ts';
 
 export interface MintLogParts {
   readonly reader: LogReader;

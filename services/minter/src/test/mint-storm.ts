@@ -14,7 +14,7 @@ export interface StormReport {
   readonly struck: Readonly<Record<string, number>>;
 }
 
-const ROUNDS = 8;
+const ROUNDS = 6;
 const REQUESTS_MAX = 6;
 const PAUSE_MAX_MS = 700;
 const NO_SIGNER = `0x${'0'.repeat(40)}`;

@@ -3,7 +3,7 @@ import { comparePositions, isBeyond } from '../../cursor.ts';
 import { createReadPage, type FeedEntry, type FeedSource } from '../../page.ts';
 import type { ActivityConstants, ActivityRow, TokenRow } from '../../rows.ts';
 import type { ActivityStore, ChainInsert, ChainStore, Supersession } from '../../store.ts';
-import { findSupersessions, passesFilters } from '../../store.ts';
+import { type ActivityFilters, findSupersessions } from '../../store.ts';
 import type { Watermarks } from '../../watermarks.ts';
 import { toShownActivity } from '../../wire.ts';
 
@@ -99,6 +99,16 @@ const isBetween = (row: ActivityRow, { partition, after, end }: { partition: num
 /** Identifies a row, also among rows of a lost log with the same offset. */
 const nameOf = ({ partition, offset, chain, updatedAt, id }: ActivityRow) =>
   `${partition} ${offset} ${chain} ${updatedAt} ${id}`;
+
+export function passesFilters(row: ActivityConstants, filters: ActivityFilters): boolean {
+  const { fromIndexedAt, toIndexedAt, contractAddress, type } = filters;
+  return (
+    (fromIndexedAt === null || row.indexedAt >= fromIndexedAt) &&
+    (toIndexedAt === null || row.indexedAt <= toIndexedAt) &&
+    (contractAddress === null || row.contractAddress === contractAddress) &&
+    (type === null || row.type === type)
+  );
+}
 
 /** A feed of all inserted entries. A version and the entry that it is superseded are neighbours. */
 function createFeedSource(entries: () => readonly (ActivityRow | Supersession)[]): FeedSource {

@@ -1,17 +1,14 @@
 import { type Quotas, toQuotaStatus } from '../../accept.ts';
 import type { MintCollection, MintScope } from '../../asset.ts';
 import {
-  checkClaim,
   type GrantedClaim,
   IncompleteClaimsFault,
   type MintClaims,
   PENDING_LIMITS,
-  pendingBytesOf,
-  type StoredClaim,
   type UnknownClaim,
   type WantedClaim,
 } from '../../claims.ts';
-import { foldAttempts, isTruer, type MintState } from '../../states.ts';
+import { type CurrentState, foldAttempts, isTruer, type MintState } from '../../states.ts';
 import { comparePositions, isBeyond, isOwnedBy, type MintOwner, type MintReader, toMintPage } from '../../store.ts';
 import type { MintView } from '../../view.ts';
 
@@ -25,6 +22,12 @@ export interface MemoryMints {
 
 /** Epoch milliseconds. */
 type WallClock = () => number;
+
+interface StoredClaim extends CurrentState {
+  readonly digest: string;
+  /** Null once confirmed. */
+  readonly claimedAt: number | null;
+}
 
 interface Held {
   run: number;
@@ -78,14 +81,8 @@ function createClaims(held: Held, now: WallClock): MintClaims {
       if (isDry) return { kind: 'claimed', claims };
       const { projectId, environmentId } = scope;
       const owner = { projectId, environmentId };
-      if (
-        isFull(
-          held,
-          owner,
-          wanted.map(({ referenceId }) => keyOf(scope, referenceId)),
-        )
-      )
-        return { kind: 'full', cleanedAt: now() };
+      const keys = wanted.map(({ referenceId }) => keyOf(scope, referenceId));
+      if (isFull(held, owner, keys)) return { kind: 'full', cleanedAt: now() };
       for (const [at, { referenceId, ...claim }] of claims.entries()) {
         const current = { status: 'pending', revision: 0, digest: wanted[at]!.digest, claimedAt: now() } as const;
         held.claims.set(keyOf(scope, referenceId), { ...claim, ...current });
@@ -134,7 +131,7 @@ function isFull(held: Held, owner: MintOwner, wanted: readonly string[]): boolea
   const ofEnvironment = own.filter(([, { environmentId }]) => environmentId === owner.environmentId);
   const isOver = (pending: typeof own, { assets, bytes }: { readonly assets: number; readonly bytes: number }) => {
     const keys = [...pending.map(([key]) => key), ...added];
-    return keys.length > assets || keys.reduce((sum, key) => sum + pendingBytesOf(key), 0) > bytes;
+    return keys.length > assets || keys.reduce((sum, key) => sum + 4 * Buffer.byteLength(key) + 1_000, 0) > bytes;
   };
   if (added.length === 0) return false;
   return isOver(ofEnvironment, PENDING_LIMITS.environment) || isOver(own, PENDING_LIMITS.project);
@@ -142,7 +139,10 @@ function isFull(held: Held, owner: MintOwner, wanted: readonly string[]): boolea
 
 function check(current: StoredClaim | null, wanted: WantedClaim, nowMs: number) {
   const { referenceId, attemptId, signer, digest } = wanted;
-  const verdict = checkClaim(current, digest);
+  const isOpen = current !== null && current.claimedAt !== null;
+  const isFree = current === null || current.status === 'failed';
+  const ofOpen = current?.digest === digest ? 'taken over' : 'unknown';
+  const verdict = isOpen ? ofOpen : isFree ? 'free' : 'taken';
   const requestedAt = Math.max(nowMs, current === null ? 0 : current.requestedAt + 1);
   const own: GrantedClaim = { referenceId, attemptId, signer, requestedAt };
   const granted = verdict === 'taken over' ? { referenceId, ...pick(current!) } : own;

@@ -2,7 +2,6 @@ import { randomBytes } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { ActivityRow } from '@playline/chain';
 import { createMemoryChain, putActivities } from '@playline/chain/memory';
-import { ACTIVITY_TYPES } from '@playline/contracts';
 import { expect, it, onTestFinished, vi } from 'vitest';
 import {
   CHAIN,
@@ -147,12 +146,6 @@ it('GET activity-history has header fields of limit and caches, also for HEAD', 
     expect(answer.headers.get('cache-control')).toBe('private, no-cache');
     expect(answer.headers.get('ratelimit-policy')).toBe('"calls";q=1500;w=300');
   }
-});
-
-it.each(ACTIVITY_TYPES)('GET activity-history returns the details of a %s unchanged', async (type) => {
-  const api = await openChainApi();
-  await api.put(activityRow({ type }));
-  expect((await api.history()).result[0]).toMatchObject({ type, details: DETAILS[type] });
 });
 
 const HISTORY = `/${CHAIN.name}/activity-history`;

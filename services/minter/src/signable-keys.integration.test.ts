@@ -15,7 +15,7 @@ import { createLogger, createMetrics } from '@playline/runtime';
 import { createSchemaRegistry, openLogReader, openProducer } from '@playline/stream/kafka';
 import { openRedisDatabase, testStores, until } from '@playline/testkit';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { openResealing } from './reseal.ts';
+import { openResealing } from './signable-keys.ts';
 
 const { kafka: brokers, registry: url } = testStores();
 const opened: { close(): unknown }[] = [];

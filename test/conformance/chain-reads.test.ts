@@ -1,0 +1,255 @@
+// Contract, tables "Token", "Activity", "Page" and "details by type", chain reads, their callers, and the error envelope.
+import {
+  createRateLimitKey,
+  createRateLimitKeyText,
+  refreshRateLimitKey,
+  revokeRateLimitKey,
+} from '@playline/access-keys';
+import { ACTIVITY_TYPES, type ActivityType } from '@playline/contracts';
+import { openWire, testStores, until, type Wire } from '@playline/testkit';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { CHAIN } from '../../services/chain-api/src/test/open-chain-api.ts';
+import { activityRow, addressOf, DETAILS, NOON, NOON_US, tokenRow } from '../../services/chain-api/src/test/rows.ts';
+import { type ConformanceChainApi, expectChainFault, startChainApi } from './chain-api.ts';
+import { START_MAX_MS } from './gateway.ts';
+
+/** More than all other tests make from the address of this process. */
+const CALLS = 600;
+
+let wire: Wire;
+let api: ConformanceChainApi;
+beforeAll(async () => {
+  const clickhouse = new URL(testStores().clickhouse.url);
+  wire = await openWire(Number(clickhouse.port));
+  clickhouse.port = String(wire.port);
+  api = await startChainApi({ CLICKHOUSE_URL: clickhouse.href, RATE_LIMIT_CALLS: String(CALLS), TRUSTED_PROXIES: '1' });
+  await api.putTokens(tokenRow());
+}, START_MAX_MS);
+afterAll(async () => {
+  await api.close();
+  await wire.close();
+});
+
+let numbers = 1000;
+/** Stores a new token, and returns the `result` of the answer for it. */
+async function answerFor(over: Parameters<typeof tokenRow>[0]): Promise<Record<string, unknown>> {
+  const { contractAddress, ...row } = tokenRow({ contractAddress: addressOf(numbers++), ...over });
+  await api.putTokens({ ...row, contractAddress });
+  const answer = await api.get(`/tokens/${contractAddress}`);
+  expect(answer.status).toBe(200);
+  return ((await answer.json()) as { result: Record<string, unknown> }).result;
+}
+
+it('a token has every field of the contract, and no other', async () => {
+  const contractAddress = addressOf(1);
+  expect(await answerFor({ contractAddress })).toEqual({
+    chain: CHAIN,
+    contract_address: contractAddress,
+    root_contract_address: addressOf(3),
+    symbol: 'GOLD',
+    decimals: 18,
+    image_url: 'https://images.test/gold.png',
+    name: 'Gold',
+    verification_status: 'verified',
+    updated_at: '2026-11-22T12:00:00.000000Z',
+    is_canonical: true,
+    root_chain_id: 'eip155:1',
+    bridge_used: 'demo-bridge',
+  });
+});
+
+it('what a token may lack is there as null', async () => {
+  const none = { rootContractAddress: null, symbol: null, decimals: null, imageUrl: null, name: null };
+  const nulls = { root_contract_address: null, symbol: null, decimals: null, image_url: null, name: null };
+  const answer = await answerFor({ ...none, rootChainId: null, bridgeUsed: null });
+  expect(answer).toMatchObject({ ...nulls, root_chain_id: null, bridge_used: null });
+});
+
+it('contract_address of a token is compared case-insensitively and returned in lower case', async () => {
+  const contractAddress = '0xabcdefabcdef0123456789abcdef0123456789ab';
+  await api.putTokens(tokenRow({ contractAddress }));
+  for (const spelling of [contractAddress, `0x${contractAddress.slice(2).toUpperCase()}`]) {
+    const answer = await api.get(`/tokens/${spelling}`);
+    expect(answer.status).toBe(200);
+    expect(await answer.json()).toMatchObject({ result: { contract_address: contractAddress } });
+  }
+});
+
+it('a token that is unknown: 404 RESOURCE_NOT_FOUND', async () => {
+  await expectChainFault(await api.get(`/tokens/${addressOf(999)}`), 404, 'RESOURCE_NOT_FOUND');
+});
+
+let contracts = 1000;
+let after = 0;
+/** Stores rows of a new contract, one microsecond apart. Returns them with the filter that finds them. */
+async function put(...rows: Parameters<typeof activityRow>[0][]) {
+  const contract = addressOf(contracts++);
+  const made = rows.map((row) => activityRow({ contractAddress: contract, after: after++, ...row }));
+  await api.put(...made);
+  return { rows: made, ids: made.map(({ id }) => id), query: { contract_address: contract } };
+}
+
+const idsOf = ({ result }: Awaited<ReturnType<typeof api.history>>) => result.map(({ id }) => id);
+const follow = (query: Record<string, string>, cursor: string) =>
+  api.history({ ...query, page_size: '3', page_cursor: cursor });
+
+const MEMBERS: Record<ActivityType, readonly string[]> = {
+  mint: ['to', 'amount', 'asset'],
+  burn: ['from', 'amount', 'asset'],
+  transfer: ['from', 'to', 'amount', 'asset'],
+  deposit: ['to', 'amount', 'asset'],
+  withdrawal: ['from', 'amount', 'asset'],
+  sale: ['order_id', 'to', 'from', 'asset', 'payment'],
+};
+
+it('an activity has every field of the contract, and no other', async () => {
+  const { rows, query } = await put({});
+  const updated = `2026-11-22T12:00:00.${String(rows[0]!.updatedAt - NOON_US).padStart(6, '0')}Z`;
+  expect((await api.history(query)).result).toEqual([
+    {
+      id: rows[0]!.id,
+      chain: CHAIN,
+      type: 'mint',
+      details: DETAILS.mint,
+      updated_at: updated,
+      indexed_at: updated,
+      blockchain_metadata: {
+        transaction_hash: `0x${'cd'.repeat(32)}`,
+        block_number: '18446744073709551615',
+        transaction_index: '0',
+        log_index: '3',
+      },
+    },
+  ]);
+});
+
+it('blockchain_metadata of an activity is null, or has all four strings, of which log_index may be null', async () => {
+  const metadata = { transactionHash: `0x${'cd'.repeat(32)}`, blockNumber: '7', transactionIndex: '1' };
+  const { query } = await put({ blockchainMetadata: null }, { blockchainMetadata: { ...metadata, logIndex: null } });
+  expect((await api.history(query)).result.map((one) => one.blockchain_metadata)).toEqual([
+    null,
+    { transaction_hash: metadata.transactionHash, block_number: '7', transaction_index: '1', log_index: null },
+  ]);
+});
+
+it.each(ACTIVITY_TYPES)('the details of a %s have all members of its type', async (type) => {
+  const { query } = await put({ type });
+  const [one] = (await api.history(query)).result;
+  expect(one).toMatchObject({ type, details: DETAILS[type] });
+  expect(Object.keys(one?.details ?? {})).toEqual(MEMBERS[type]);
+});
+
+it.each([
+  ['from_updated_at', 'to_updated_at'],
+  ['from_indexed_at', 'to_indexed_at'],
+])('the parameters %s and %s bound indexed_at, both inclusive', async (from, to) => {
+  const times = [-1, 0, 1, 2].map((micros) => ({ indexedAt: NOON_US + micros }));
+  const { ids, query } = await put(...times);
+  const bounds = { [from]: NOON, [to]: '2026-11-22T12:00:00.000001Z' };
+  expect(idsOf(await api.history({ ...query, ...bounds }))).toEqual(ids.slice(1, 3));
+  expect(idsOf(await api.history({ ...query, [from]: NOON }))).toEqual(ids.slice(1));
+  expect(idsOf(await api.history({ ...query, [to]: NOON }))).toEqual(ids.slice(0, 2));
+});
+
+it('the parameter contract_address is compared case-insensitively, and combines with all others', async () => {
+  const { ids, query } = await put({ type: 'mint' }, { type: 'burn' });
+  const spelled = { contract_address: `0x${query.contract_address.slice(2).toUpperCase()}` };
+  expect(idsOf(await api.history(spelled))).toEqual(ids);
+  expect(idsOf(await api.history({ ...spelled, activity_type: 'burn' }))).toEqual(ids.slice(1));
+});
+
+it('the parameter page_size is 1 to 200, and 100 when it is not given', async () => {
+  const { ids, query } = await put(...Array.from({ length: 201 }, () => ({})));
+  expect(idsOf(await api.history(query))).toEqual(ids.slice(0, 100));
+  expect(idsOf(await api.history({ ...query, page_size: '1' }))).toEqual(ids.slice(0, 1));
+  expect(idsOf(await api.history({ ...query, page_size: '200' }))).toEqual(ids.slice(0, 200));
+});
+
+it('the pages have both cursors as strings, also an empty, a short and the first one', async () => {
+  const { query } = await put({});
+  const strings = { previous_cursor: expect.any(String), next_cursor: expect.any(String) };
+  const first = await api.history(query);
+  const last = await follow(query, first.page.next_cursor);
+  const before = await follow(query, first.page.previous_cursor);
+  expect([first.result.length, last.result.length, before.result.length]).toEqual([1, 0, 0]);
+  for (const { page } of [first, last, before]) expect(page).toEqual(strings);
+});
+
+const TOKEN = `/tokens/${addressOf(2)}`;
+const HISTORY = '/activity-history';
+
+it.each([
+  [400, 'VALIDATION_ERROR', '/tokens/x'],
+  [400, 'VALIDATION_ERROR', `${HISTORY}?page_size=0`],
+  [404, 'RESOURCE_NOT_FOUND', `/tokens/${addressOf(9)}`],
+  [404, 'RESOURCE_NOT_FOUND', '/collections'],
+])('an answer is %i for %s, in the envelope: %s', async (status, code, path) => {
+  await expectChainFault(await api.get(path), status, code);
+});
+
+it.each([TOKEN, HISTORY])(
+  'an answer is 500 INTERNAL_SERVER_ERROR while the store is away, and the answer has no internal text: %s',
+  async (path) => {
+    wire.mode = 'cut';
+    const answer = await api.get(path);
+    const text = await answer.clone().text();
+    expect(text).not.toMatch(/clickhouse|127\.0\.0\.1:\d+\/?\?|ECONN/i);
+    await expectChainFault(answer, 500, 'INTERNAL_SERVER_ERROR');
+    wire.mode = 'open';
+    expect((await api.get(path)).status).toBe(200);
+  },
+);
+
+it.each([TOKEN, HISTORY])('keys of a project are not needed, and tolerated when sent: %s', async (path) => {
+  const headers = { 'x-service-api-key': 'hello', 'x-service-publishable-key': 'hello', authorization: 'hello' };
+  expect((await api.get(path)).status).toBe(200);
+  expect((await api.get(path, headers)).status).toBe(200);
+});
+
+it('an unknown x-api-key: 403 AUTHENTICATION_ERROR', async () => {
+  for (const path of [TOKEN, HISTORY]) {
+    const headers = { 'x-api-key': createRateLimitKeyText('svcapik') };
+    await expectChainFault(await api.get(path, headers), 403, 'AUTHENTICATION_ERROR');
+  }
+});
+
+const plan = { partner: 'Acme', calls: 10_000, windowS: 60, expiresAt: null };
+const statusOf = async (key: string) => (await api.get(TOKEN, { 'x-api-key': key })).status;
+
+it('rate limit keys may make as many calls as their plan allows, from any address: the next one is 429', async () => {
+  const { key } = await createRateLimitKey(api.rateLimitKeys, { ...plan, calls: 3 });
+  const from = (address: string) =>
+    api.get(TOKEN, { 'x-api-key': key, 'x-service-api-key': 'sent together', 'x-forwarded-for': address });
+  for (const address of ['192.0.2.1', '192.0.2.2', '192.0.2.3']) expect((await from(address)).status).toBe(200);
+  const answer = await from('192.0.2.4');
+  expect(answer.headers.get('ratelimit-policy')).toBe('"calls";q=3;w=60');
+  await expectChainFault(answer, 429, 'TOO_MANY_REQUESTS_ERROR');
+});
+
+it('rate limit keys that were refreshed away, revoked or have expired: 403 AUTHENTICATION_ERROR', async () => {
+  const { key, record } = await createRateLimitKey(api.rateLimitKeys, plan);
+  expect(await statusOf(key)).toBe(200);
+  const next = await refreshRateLimitKey(api.rateLimitKeys, record);
+  await until('the old text has ended', async () => (await statusOf(key)) === 403);
+  expect(await statusOf(next.key)).toBe(200);
+  await revokeRateLimitKey(api.rateLimitKeys, record.keyId);
+  await until('the key has ended', async () => (await statusOf(next.key)) === 403);
+  const expired = await createRateLimitKey(api.rateLimitKeys, { ...plan, expiresAt: Date.now() });
+  await expectChainFault(await api.get(TOKEN, { 'x-api-key': expired.key }), 403, 'AUTHENTICATION_ERROR');
+});
+
+// The default, 1,500 calls, is a test of the settings.
+it('the limit without a key is a number of calls in 5 minutes for a client address: its next one is 429 with Retry-After, and other addresses can still call', async () => {
+  const from = (address: string, path = TOKEN) => api.get(path, { 'x-forwarded-for': address });
+  expect((await from('192.0.2.77')).status).toBe(200);
+  // A call with a fault counts too, and needs no store.
+  const answers = await Promise.all(Array.from({ length: CALLS - 1 }, () => from('192.0.2.77', '/tokens/x')));
+  expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([400]));
+  for (const path of [TOKEN, HISTORY]) {
+    const answer = await from('192.0.2.77', path);
+    expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(240);
+    expect(answer.headers.get('ratelimit-policy')).toBe(`"calls";q=${CALLS};w=300`);
+    await expectChainFault(answer, 429, 'TOO_MANY_REQUESTS_ERROR');
+  }
+  expect((await from('192.0.2.78')).status).toBe(200);
+});
