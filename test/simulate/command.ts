@@ -3,7 +3,6 @@ import type { CallNode, ChainNode, IndexedChain } from '@playline/chain';
 import { isChainName } from '@playline/contracts';
 import type { ClickHouseAccount, StoreFetch } from '@playline/stores';
 import type { Addresses } from '../../services/operator/src/addresses.ts';
-import { findChainUrl } from '../../services/operator/src/chain-url.ts';
 import {
   type CreateCommand,
   command,
@@ -17,6 +16,7 @@ import {
   UsageError,
   wholeNumberFrom,
 } from '../../services/operator/src/command.ts';
+import { findChainUrl } from '../../services/operator/src/commands/replicate.ts';
 import { type ImportSources, openImporter } from '../../services/operator/src/import/importer.ts';
 import { ACTIVITIES, TOKENS } from '../../services/operator/src/import/subjects.ts';
 import { projectOf, toEnvironmentId } from '../../services/operator/src/keys/subcommands.ts';

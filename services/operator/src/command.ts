@@ -35,6 +35,12 @@ export function endWith(code: ExitCode): void {
   if (code !== EXIT.ok) throw new Ended(code);
 }
 
+/** What a subcommand works with. */
+export interface Work<C> {
+  readonly context: C;
+  readonly terminal: Terminal;
+}
+
 /** Invalid arguments: exit code 2. */
 export class UsageError extends Error {
   override readonly name = 'UsageError';

@@ -20,10 +20,8 @@ export const lastCompleteBlockOf = ({ block, nextLog }: IndexProgressRecord): nu
 export async function readProgress(sources: LogSources): Promise<Map<string, RecentProgress>> {
   return withLog(await sources.openLog(), async (log) => {
     const topic = sources.topicPrefix + TOPICS.indexProgress.name;
-    const read = createRecordReader({
-      schemaOf: sources.schemas.schemaOf,
-      createReader: indexProgressCodec.decoderOf,
-    });
+    const { schemaOf } = sources.schemas;
+    const read = createRecordReader({ schemaOf, createReader: indexProgressCodec.decoderOf });
     const found = new Map<string, { last: IndexProgressRecord; samples: PaceSample[] }>();
     for (const bounds of await log.bounds(topic))
       for await (const { value } of log.read({ topic, ...bounds })) {

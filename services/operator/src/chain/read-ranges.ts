@@ -37,7 +37,6 @@ export interface RangesOptions {
   readonly to: number;
   /** Blocks that the chain must contain. */
   readonly holds: readonly BlockName[];
-  /** Aborted when the user interrupts the command. */
   readonly stop: AbortSignal;
 }
 

@@ -1,5 +1,5 @@
 /** Reads blocks of a chain again, to verify the history or to fill its gaps. */
-import type { ActivityRow, BlockName, IndexedChain } from '@playline/chain';
+import { type ActivityRow, type BlockName, type ChainStore, type IndexedChain, toActivityJson } from '@playline/chain';
 import type { ActivityRecord } from '@playline/contracts';
 import { withStore } from '../await-store.ts';
 import { EXIT, type ExitCode, printResult, type Terminal, UsageError } from '../command.ts';
@@ -8,7 +8,6 @@ import type { Line } from '../import/lines.ts';
 import { ACTIVITIES } from '../import/subjects.ts';
 import { createProgress } from '../progress.ts';
 import { type ChainJob, type ChainOptions, chainOf, nodesOf } from './chain-job.ts';
-import { type Comparison, compareRange, toShownContent } from './compare.ts';
 import { type PaceSample, paceOf, toPaceText } from './pace.ts';
 import { lastCompleteBlockOf, readProgress } from './read-progress.ts';
 import { type ChainRange, readRanges } from './read-ranges.ts';
@@ -141,4 +140,72 @@ async function publishMissing(
   done.activities += records.length;
   done.published += published;
   done.refused += refused;
+}
+
+interface Comparison {
+  activities: number;
+  missing: number;
+  different: number;
+  /** The first findings, one sentence each. */
+  readonly findings: string[];
+}
+
+const FINDINGS_MAX = 100;
+/** Ids in one query. */
+const IDS_MAX = 500;
+
+/** What readers see of an activity, except the time of its update. */
+function toShownContent(row: ActivityRow): Record<string, unknown> {
+  const { updated_at: _, ...content } = toActivityJson(row, { id: '', name: row.chain });
+  return { ...content, chain: row.chain };
+}
+
+const textOf = (row: ActivityRow) => JSON.stringify(toShownContent(row));
+
+function addFinding(compared: Comparison, finding: string): void {
+  if (compared.findings.length < FINDINGS_MAX) compared.findings.push(finding);
+}
+
+/** Finds activities that the history lacks, or has with other contents. @throws StoreFault */
+async function compareRange(
+  store: Pick<ChainStore, 'readActivities' | 'readToken'>,
+  { records, summarised, unindexed }: ChainRange,
+  compared: Comparison,
+): Promise<void> {
+  for (let from = 0; from < records.length; from += IDS_MAX)
+    await compareSome(store, records.slice(from, from + IDS_MAX), compared);
+  for (const { block, log, contract, tokens, firstId, lastId } of summarised)
+    addFinding(
+      compared,
+      `block ${block}, log ${log}: ${tokens} tokens of ${contract} (ids ${firstId} to ${lastId}) are not in the history ` +
+        'as single activities: over the limit of a contract and block',
+    );
+  for (const [contract, own] of Map.groupBy(unindexed, ({ address }) => address))
+    addFinding(
+      compared,
+      `block ${own[0]!.blockNumber}, log ${own[0]!.logIndex}: ${contract} emits Transfer without indexed parameters ` +
+        `(${own.length} logs of this range): add it to legacyTokens of CHAIN_NODES, then run backfill`,
+    );
+}
+
+async function compareSome(
+  store: Pick<ChainStore, 'readActivities' | 'readToken'>,
+  records: readonly ActivityRecord[],
+  compared: Comparison,
+): Promise<void> {
+  const rows = records.map(ACTIVITIES.toRow);
+  const stored = await ACTIVITIES.readStored(store, rows);
+  for (const row of rows) {
+    compared.activities++;
+    const { blockchainMetadata, type, id } = row;
+    const name = `${type} ${id} (block ${blockchainMetadata?.blockNumber}, log ${blockchainMetadata?.logIndex})`;
+    const own = stored.get(id);
+    if (own === undefined) {
+      compared.missing++;
+      addFinding(compared, `${name} is not in the history`);
+    } else if (textOf(own) !== textOf(row)) {
+      compared.different++;
+      addFinding(compared, `${name} differs from the history`);
+    }
+  }
 }

@@ -9,7 +9,7 @@ import {
 } from '@playline/access-keys';
 import { createMemorySessions } from '@playline/access-keys/test';
 import { expect, it } from 'vitest';
-import { EXIT } from '../command.ts';
+import { EXIT, UnreachableError } from '../command.ts';
 import { createMemorySources } from '../test/memory-sources.ts';
 import { runInProcess } from '../test/run-in-process.ts';
 import { createAccountsCommand } from './accounts.ts';
@@ -68,6 +68,8 @@ it('the accounts command prints the link of the first administrator, and none on
   const refused = await run('link');
   expect(refused).toMatchObject({ code: EXIT.failed, results: [] });
   expect(refused.progress).toContain('has an administrator');
+  accounts.openLog = () => Promise.reject(new UnreachableError('Kafka does not answer'));
+  expect(await run('link')).toMatchObject({ code: EXIT.unreachable, results: [] });
 });
 
 it('the accounts command prints links of the given portal, and none without one', async () => {

@@ -8,15 +8,18 @@ import {
   type Credentials,
   claim,
   createBySql,
+  createRunStatement,
   dropAccount,
   findGrantRefusal,
   isAssigned,
   isFromUsersXml,
   listAccounts,
+  type PoolOptions,
+  type RunStatement,
+  readPool,
+  readsRawIds,
   setGrant,
 } from '../analysts/accounts.ts';
-import { type AnalystPool, type PoolOptions, readPool, readsRawIds } from '../analysts/pool.ts';
-import { createRunStatement, type RunStatement } from '../analysts/run-statement.ts';
 import { awaitStore } from '../await-store.ts';
 import {
   type CreateCommand,
@@ -106,7 +109,7 @@ async function openWork({ clickhouse: accountOf, folder, environment }: Analysts
       (fault: unknown) => fault instanceof ClickHouseFault,
     );
   await awaitStore('ClickHouse', isReachable);
-  const pool = (): AnalystPool => readPool({ folder, url: clickhouse.url, environment });
+  const pool = () => readPool({ folder, url: clickhouse.url, environment });
   return { clickhouse, pool, run, terminal };
 }
 

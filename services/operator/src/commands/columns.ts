@@ -1,7 +1,6 @@
 import { Option } from '@commander-js/extra-typings';
 import { type ClickHouseAccount, pauseOrThrow, quoteText } from '@playline/stores';
 import { awaitStore } from '../await-store.ts';
-import { createEngine, type Engine } from '../columns/engine.ts';
 import {
   columnOf,
   describeColumn,
@@ -12,8 +11,18 @@ import {
   TYPE_NAMES,
   toAddStatement,
 } from '../columns/property-column.ts';
-import { type MonthParts, readColumns, readMonths, type StoredColumn, sumMonths } from '../columns/stored-columns.ts';
-import { findViewsNaming, hideFromViews, refreshViews } from '../columns/views.ts';
+import {
+  createEngine,
+  type Engine,
+  findViewsNaming,
+  hideFromViews,
+  type MonthParts,
+  readMonths,
+  readStoredColumns,
+  refreshViews,
+  type StoredColumn,
+  sumMonths,
+} from '../columns/tables.ts';
 import {
   type CreateCommand,
   command,
@@ -30,7 +39,6 @@ import { toTable } from '../table.ts';
 export interface ColumnsContext {
   readonly clickhouse: () => ClickHouseAccount;
   readonly wallClockMs: () => number;
-  /** Aborted when the user interrupts the command. */
   readonly stop: AbortSignal;
 }
 
@@ -136,7 +144,7 @@ async function addColumn({ engine, wallClockMs, signal }: ColumnsWork, wanted: W
 
 /** @throws Error when the name is taken by another column, or the limit is reached */
 async function isStored(engine: Engine, wanted: WantedColumn): Promise<boolean> {
-  const stored = await readColumns(engine);
+  const stored = await readStoredColumns(engine);
   const found = stored.find(({ name }) => name === wanted.name);
   if (found === undefined && stored.length >= COLUMNS_MAX)
     throw new Error(`there are ${COLUMNS_MAX} property columns already: drop an unused one first`);
@@ -230,7 +238,7 @@ async function drop(
   options: { readonly name: string; readonly yes?: boolean | undefined },
 ): Promise<void> {
   const column = columnOf(options.name);
-  const exists = (await readColumns(engine)).some(({ name }) => name === options.name);
+  const exists = (await readStoredColumns(engine)).some(({ name }) => name === options.name);
   const isDropping = (await readUnfinished(engine)).some(isOf('DROP', column));
   if (!exists && !isDropping) throw new Error(`there is no ${column}: npm run columns -- list shows all columns`);
   if (exists) {
@@ -261,7 +269,7 @@ async function dropColumn(engine: Engine, column: string): Promise<void> {
 
 async function list({ engine, terminal }: ColumnsWork, json: boolean): Promise<void> {
   const rows = [];
-  for (const stored of await readColumns(engine))
+  for (const stored of await readStoredColumns(engine))
     rows.push(toRow(stored, sumMonths(await readMonths(engine, columnOf(stored.name)))));
   if (json) for (const row of rows) terminal.result(JSON.stringify(row));
   else if (rows.length === 0) terminal.progress('no property has a column');

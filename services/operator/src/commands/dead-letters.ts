@@ -38,7 +38,6 @@ export interface DeadLettersContext {
   readonly openPublisher: (name: string) => Promise<AtomicPublisher>;
   readonly schemaOf: SchemaSource;
   readonly topicPrefix: string;
-  /** Aborted when the user interrupts the command. */
   readonly stop: AbortSignal;
 }
 

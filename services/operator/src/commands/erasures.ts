@@ -13,18 +13,19 @@ import {
   UsageError,
   wholeNumberFrom,
 } from '../command.ts';
-import { show } from '../erasures/show.ts';
-import { remove, scrub } from '../erasures/upkeep.ts';
-import { verify } from '../erasures/verify.ts';
 import {
   type ErasuresContext,
   type ErasuresWork,
   type ErasureWork,
   parseErasureId,
+  remove,
+  scrub,
+  show,
   toAgeText,
   toSpanText,
+  verify,
   withRecords,
-} from '../erasures/work.ts';
+} from '../erasures/subcommands.ts';
 import { hidingArguments, printSummary, toTimeText } from '../identity/context.ts';
 import { environmentOf, environmentOption, projectOption } from '../identity/subject.ts';
 import type { EnvironmentOptions } from '../keys/subcommands.ts';

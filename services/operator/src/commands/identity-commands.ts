@@ -6,10 +6,9 @@ import { type CreateCommand, endWith } from '../command.ts';
 import type { OperatorConfig } from '../config.ts';
 import { createIdentityTables } from '../identity/tables.ts';
 import { openUnlinkLog } from '../identity/unlink-log.ts';
-import type { LogOpeners, StoreOpeners } from '../store-openers.ts';
+import { createLogSources, type LogOpeners, type StoreOpeners } from '../store-openers.ts';
 import { createConsentCommand } from './consent.ts';
 import { createIdentityCommand, rebuild, rebuildCommand } from './identity.ts';
-import { createLogSources } from './log-commands.ts';
 
 export interface IdentityCommandsContext {
   readonly addresses: Pick<Addresses, 'clickhouse' | 'pepper' | 'registry'>;

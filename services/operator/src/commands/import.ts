@@ -12,9 +12,7 @@ import { createProgress } from '../progress.ts';
 
 export interface ImportContext extends ImportSources {
   readonly stdin: Readable;
-  /** Base of relative paths. */
   readonly folder: string;
-  /** Aborted when the user interrupts the command. */
   readonly stop: AbortSignal;
 }
 

@@ -2,9 +2,11 @@ import { randomBytes } from 'node:crypto';
 import { Option } from '@commander-js/extra-typings';
 import {
   type Author,
+  COLLECTIONS,
   type CollectionRecord,
   collectionIdOf,
   findSigner,
+  SIGNABLE_KEYS,
   type SignableKeyRecord,
 } from '@playline/access-keys';
 import {
@@ -24,7 +26,6 @@ import {
   type MintClaims,
   type MintCollection,
   type MintLog,
-  type MintReader,
   type MintState,
   type MintView,
   type Quotas,
@@ -34,13 +35,13 @@ import type { Producer } from '@playline/stream';
 import { awaitSchemaId } from '../await-schema.ts';
 import { withStore } from '../await-store.ts';
 import {
+  type Work as CommandWork,
   type CreateCommand,
   command,
   endWith,
   jsonCommand,
   jsonOption,
   printResult,
-  type Terminal,
   UsageError,
   unconfirmed,
   wholeNumberFrom,
@@ -56,19 +57,12 @@ import {
   parseSigner,
 } from '../mints/give-up.ts';
 import { readSigners, toSignerLines } from '../mints/signers.ts';
-import { type RecordSources, withRecords } from '../records/record-access.ts';
+import { createAuthor, type RecordSources, withRecords } from '../records/record-access.ts';
+import { createRecordSources } from '../records/record-sources.ts';
+import { createLogSources, type RecordOpeners, type StoreOpeners } from '../store-openers.ts';
 import type { WritableLogSources } from '../writable-log.ts';
 
-interface Closing {
-  close(): Promise<void>;
-}
-
-/** Each opener throws UnreachableError when its address is not configured. */
-export interface MintsContext extends WritableLogSources {
-  readonly openMints: () => Promise<{ claims: MintClaims; view: MintView; ready(): Promise<boolean> } & Closing>;
-  readonly openReader: () => Promise<
-    MintReader & { readAll(piece: number): AsyncIterable<readonly MintState[]> } & Closing
-  >;
+interface MintsContext extends WritableLogSources, Pick<StoreOpeners, 'openMints' | 'openMintReader'> {
   readonly openProducer: (topic: string) => Promise<Producer>;
   readonly author: Author;
   readonly collections: RecordSources<CollectionRecord>;
@@ -88,10 +82,7 @@ stores who gave the asset up.`;
 const SIGNERS_PIECE = 5_000;
 const REBUILD_PIECE = 200;
 
-interface Work {
-  readonly context: MintsContext;
-  readonly terminal: Terminal;
-}
+type Work = CommandWork<MintsContext>;
 const chain = () => new Option('--chain <name>', 'name of the chain').makeOptionMandatory();
 const contract = () => new Option('--contract <address>', 'address of the contract: 0x and 40 hexadecimal digits');
 const reference = () => new Option('--reference <id>', 'reference id of the asset');
@@ -105,7 +96,7 @@ const ofAsset = (name: string, description: string) =>
     .addOption(reference().makeOptionMandatory())
     .addOption(project());
 
-export const createMintsCommand =
+const createMintsCommand =
   (context: MintsContext): CreateCommand =>
   (terminal) => {
     const work: Work = { context, terminal };
@@ -118,6 +109,22 @@ export const createMintsCommand =
       .addCommand(rebuild(work))
       .addHelpText('after', ABOUT);
   };
+
+export function createMintCommand(
+  stores: RecordOpeners & Pick<StoreOpeners, 'openMints' | 'openMintReader' | 'openPublisher'>,
+  topicPrefix: string,
+): CreateCommand {
+  const author = createAuthor();
+  const sourcesOf = createRecordSources(stores, { topicPrefix, author });
+  return createMintsCommand({
+    ...createLogSources(stores),
+    ...stores,
+    author,
+    collections: sourcesOf(COLLECTIONS),
+    signableKeys: sourcesOf(SIGNABLE_KEYS),
+    topicPrefix,
+  });
+}
 
 const list = ({ context, terminal }: Work) =>
   jsonCommand('list', 'list the assets of a collection in the tables, in the order of their requests')
@@ -219,10 +226,10 @@ type Mints = Awaited<ReturnType<MintsContext['openMints']>>;
 const withMints = async <T>(context: MintsContext, work: (mints: Mints) => Promise<T>): Promise<T> =>
   withStore('Redis', await context.openMints(), work);
 
-type Reader = Awaited<ReturnType<MintsContext['openReader']>>;
+type Reader = Awaited<ReturnType<MintsContext['openMintReader']>>;
 
 const withReader = async <T>(context: MintsContext, work: (reader: Reader) => Promise<T>): Promise<T> =>
-  withStore('ClickHouse', await context.openReader(), work);
+  withStore('ClickHouse', await context.openMintReader(), work);
 
 type Publish = (records: readonly MintRequestRecord[]) => Promise<void>;
 

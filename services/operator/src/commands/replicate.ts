@@ -3,14 +3,13 @@ import { Option } from '@commander-js/extra-typings';
 import { isChainName } from '@playline/contracts';
 import { type ClickHouseAccount, pauseOrThrow } from '@playline/stores';
 import type { Addresses } from '../addresses.ts';
-import { findChainUrl } from '../chain-url.ts';
 import {
   type CreateCommand,
   type JsonOption,
   jsonCommand,
   numberFrom,
-  type Terminal,
   UsageError,
+  type Work,
   wholeNumberFrom,
 } from '../command.ts';
 import { createProgress } from '../progress.ts';
@@ -30,9 +29,7 @@ export interface ReplicateContext {
   readonly chainApi: Addresses['chainApi'];
   /** Resolves when the reader of standard output has accepted the text. */
   readonly writeOut: (text: string) => Promise<void>;
-  /** Base of relative paths. */
   readonly folder: string;
-  /** Aborted when the user interrupts the command. */
   readonly stop: AbortSignal;
 }
 
@@ -108,7 +105,7 @@ export const createReplicateCommand =
       .addHelpText('after', HELP)
       .action((options) => copy(toJob(options, context), { context, terminal }));
 
-async function copy(job: Job, { context, terminal }: CommandContext): Promise<void> {
+async function copy(job: Job, { context, terminal }: Work<ReplicateContext>): Promise<void> {
   const startedAt = performance.now();
   const progress = createProgress(terminal);
   const seconds = () => (performance.now() - startedAt) / 1_000;
@@ -146,14 +143,9 @@ function toJob(options: Options, { folder, chainApi }: ReplicateContext): Job {
   };
 }
 
-interface CommandContext {
-  readonly context: ReplicateContext;
-  readonly terminal: Terminal;
-}
-
 function toSides(
   job: Job,
-  { context, terminal }: CommandContext,
+  { context, terminal }: Work<ReplicateContext>,
 ): Pick<ReplicateOptions, 'readHistory' | 'openTarget' | 'openState' | 'waitAtEnd'> {
   const onWait = (why: string, ms: number) =>
     terminal.progress(`${why}; retrying in ${(ms / 1_000).toFixed(1)} seconds`);
@@ -187,4 +179,18 @@ function nameOfTarget({ to, out, table }: Job, { clickhouse }: ReplicateContext)
 function toLine({ activities, pages, upTo }: Copied, seconds: number): string {
   const rate = Math.round(activities / Math.max(seconds, 0.001));
   return `${activities} activities in ${pages} pages, ${rate} a second${upTo === null ? '' : `, up to ${upTo}`}`;
+}
+
+/** The given URL of the chain API, or that of the stack if it serves the chain. @throws UsageError */
+export function findChainUrl(given: string | undefined, chain: string, chainApi: Addresses['chainApi']): string {
+  if (given !== undefined) {
+    if (/^https?:$/.test(URL.parse(given)?.protocol ?? '')) return given;
+    throw new UsageError('--url: expected the address of the chain API');
+  }
+  const stack = chainApi();
+  if (stack === null)
+    throw new UsageError('--url: expected the address of the chain API, since the environment configures a deployment');
+  const names = stack.chains.map(({ name }) => name);
+  if (names.includes(chain)) return stack.url;
+  throw new UsageError(`--chain: the local stack serves ${names.join(', ')}, not ${chain}`);
 }

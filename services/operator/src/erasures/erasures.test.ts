@@ -1,8 +1,8 @@
 import { hashClosure } from '@playline/erasure';
 import { expect, it } from 'vitest';
 import { EXIT } from '../command.ts';
+import { toAgeText, toSpanText } from './subcommands.ts';
 import { createOperator, ENVIRONMENT, NOW, newKey, put, T } from './test/operator.ts';
-import { toAgeText, toSpanText } from './work.ts';
 
 it.each([
   ['no subcommand', [], 'Usage: npm run erasures'],

@@ -40,16 +40,14 @@ const NEXT = 'check with identity members whether it took effect; repeating is s
  */
 export async function openUnlinkLog(source: UnlinkLogSource): Promise<UnlinkLog> {
   const { producer, log, schemas, topicPrefix } = source;
-  const [linkTopic, decisionTopic] = [TOPICS.identityLinks, TOPICS.identityDecisions].map(
-    ({ name }) => topicPrefix + name,
-  ) as [string, string];
+  const linkTopic = topicPrefix + TOPICS.identityLinks.name;
   const close = async () => void (await Promise.all([producer.close(), log.close()]));
   try {
     const [schemaId] = await Promise.all([
       awaitWritable({ producer, schemas }, linkTopic, identityLinkCodec.schema),
       awaitLog(log),
     ]);
-    const readDecision = await createDecisionReader(source, decisionTopic);
+    const readDecision = await createDecisionReader(source, topicPrefix + TOPICS.identityDecisions.name);
     return {
       close,
       async publish(fact) {
@@ -59,16 +57,10 @@ export async function openUnlinkLog(source: UnlinkLogSource): Promise<UnlinkLog>
       },
       async publishAgain(offsets) {
         let published = 0;
-        for (const { partition, offset } of offsets)
-          for await (const { key, value } of log.read({
-            topic: linkTopic,
-            partition,
-            start: offset,
-            end: offset + 1,
-          })) {
-            await sendAll(producer, [{ topic: linkTopic, key, value: value ?? Buffer.alloc(0) }]).catch(
-              unconfirmed('a link', NEXT),
-            );
+        for (const { partition, offset: start } of offsets)
+          for await (const { key, value } of log.read({ topic: linkTopic, partition, start, end: start + 1 })) {
+            const record = { topic: linkTopic, key, value: value ?? Buffer.alloc(0) };
+            await sendAll(producer, [record]).catch(unconfirmed('a link', NEXT));
             published++;
           }
         return published;
@@ -91,10 +83,8 @@ export async function openUnlinkLog(source: UnlinkLogSource): Promise<UnlinkLog>
 /** The function finds the decision about a message among those published since its last call. */
 async function createDecisionReader({ log, schemas }: UnlinkLogSource, topic: string) {
   const next = new Map((await log.bounds(topic)).map(({ partition, end }) => [partition, end]));
-  const readValue = createRecordReader({
-    schemaOf: schemas.schemaOf,
-    createReader: identityDecisionCodec.decoderOf,
-  });
+  const { schemaOf } = schemas;
+  const readValue = createRecordReader({ schemaOf, createReader: identityDecisionCodec.decoderOf });
   return async (messageId: Buffer): Promise<IdentityDecisionRecord | null> => {
     for (const { partition, end } of await log.bounds(topic)) {
       for await (const { value } of log.read({ topic, partition, start: next.get(partition) ?? 0, end })) {

@@ -146,20 +146,11 @@ function changeSignerLog(sources: WritableLogSources, name: SignerName, change: 
 
 /** Adds what it writes to `written`. @returns false when a minter has taken over and the rest was not written */
 async function write(
-  {
-    publisher,
-    topic,
-    schemaId,
-    partition,
-  }: {
-    readonly publisher: AtomicPublisher;
-    readonly topic: string;
-    readonly schemaId: number;
-    readonly partition: number;
-  },
+  to: { publisher: AtomicPublisher; topic: string; schemaId: number; partition: number },
   states: readonly MintStateRecord[],
   written: MintStateRecord[],
 ): Promise<boolean> {
+  const { publisher, topic, schemaId, partition } = to;
   for (let from = 0; from < states.length; from += PIECE) {
     const piece = states.slice(from, from + PIECE);
     const records = piece.map((state) => ({

@@ -11,12 +11,11 @@ import {
   revokeRateLimitKey,
 } from '@playline/access-keys';
 import { type JsonOption, printResult, type Terminal, UsageError } from '../command.ts';
-import { readUse, toUseText, type UsageSource } from '../keys/key-use.ts';
+import { readUse, toUseText, type UsageSource } from '../keys/subcommands.ts';
 import { type RecordSources, withRecords } from '../records/record-access.ts';
 
 export interface RateLimitKeyWork extends UsageSource {
   readonly sources: RecordSources<RateLimitKeyRecord>;
-  /** ACCESS_KEY_PREFIX */
   readonly prefix: string;
   readonly terminal: Terminal;
 }

@@ -9,30 +9,45 @@ import {
   type RecordKind,
 } from '@playline/access-keys';
 import { auditEntryCodec, type SchemaSource, TOPICS } from '@playline/contracts';
-import { awaitSchemaId, awaitWritable } from '../await-schema.ts';
+import type { LogReader, Producer } from '@playline/stream';
+import { awaitSchemaId, awaitWritable, type Schemas } from '../await-schema.ts';
 import { unconfirmed } from '../command.ts';
-import type { RecordOpeners } from '../store-openers.ts';
+import type { LogOpeners, RecordOpeners } from '../store-openers.ts';
 import type { RecordSources } from './record-access.ts';
+
+/** Opens the clients of topics, and closes them if `create` fails. */
+async function openTopics<L>(
+  { openLog, createSchemas }: LogOpeners,
+  openProducer: () => Promise<Producer>,
+  create: (clients: { schemas: Schemas; producer: Producer; reader: LogReader }) => Promise<L>,
+): Promise<L & { close(): Promise<void> }> {
+  const schemas = await createSchemas();
+  const producer = await openProducer();
+  const reader = await openLog();
+  const close = async () => void (await Promise.all([producer.close(), reader.close()]));
+  try {
+    return { ...(await create({ schemas, producer, reader })), close };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
 
 /** The opened logs throw UnreachableError, before any change, when brokers, registry or schema are missing. */
 export function createRecordSources(
-  { openRecordView, openProducer, openLog, createSchemas }: RecordOpeners,
+  { openRecordView, ...openers }: RecordOpeners,
   { topicPrefix, author }: { readonly topicPrefix: string; readonly author: Author },
 ): <R extends Change>(kind: RecordKind<R>) => RecordSources<R> {
   return (kind) => ({
     kind,
     author,
     openView: () => openRecordView(kind),
-    openLog: async () => {
+    openLog: () => {
       const topic = topicPrefix + kind.topic;
-      const schemas = await createSchemas();
-      const producer = await openProducer(topic);
-      const reader = await openLog();
-      const close = async () => void (await Promise.all([producer.close(), reader.close()]));
-      try {
+      return openTopics(openers, () => openers.openProducer(topic), async ({ schemas, producer, reader }) => {
         const schemaId = await awaitWritable({ producer, schemas }, topic, kind.codec.schema);
         const next = `the next command about ${kind.name} completes or discards it`;
-        const log = createRecordLog({
+        return createRecordLog({
           kind,
           schemaId,
           schemaOf: schemas.schemaOf,
@@ -40,11 +55,7 @@ export function createRecordSources(
           read: (range) => reader.read({ topic, ...range }),
           send: (record) => producer.sendForOffset({ topic, ...record }).catch(unconfirmed('the change', next)),
         });
-        return { ...log, close };
-      } catch (error) {
-        await close();
-        throw error;
-      }
+      });
     },
   });
 }
@@ -61,17 +72,11 @@ export interface OpenAccessLog {
 /** Throws as the logs of `createRecordSources`. @param topic without prefix */
 export type OpenLogOfTopic = (topic: string, schema: string) => Promise<OpenAccessLog>;
 
-export function createOpenLogOfTopic(
-  { createSchemas, openProducer, openLog }: Omit<RecordOpeners, 'openRecordView'>,
-  topicPrefix: string,
-): OpenLogOfTopic {
-  return async (name, schema) => {
+export const createOpenLogOfTopic =
+  (openers: Omit<RecordOpeners, 'openRecordView'>, topicPrefix: string): OpenLogOfTopic =>
+  (name, schema) => {
     const [topic, audit] = [topicPrefix + name, topicPrefix + TOPICS.audit.name];
-    const schemas = await createSchemas();
-    const producer = await openProducer(topic, audit);
-    const reader = await openLog();
-    const close = async () => void (await Promise.all([producer.close(), reader.close()]));
-    try {
+    return openTopics(openers, () => openers.openProducer(topic, audit), async ({ schemas, producer, reader }) => {
       const [schemaId, auditId] = await Promise.all([
         awaitWritable({ producer, schemas }, topic, schema),
         awaitSchemaId(schemas, audit, auditEntryCodec.schema),
@@ -82,10 +87,6 @@ export function createOpenLogOfTopic(
         send: (record) => producer.sendForOffset({ topic, ...record }),
       };
       const send = (record: { key: Buffer; value: Buffer }) => producer.sendForOffset({ topic: audit, ...record });
-      return { log, audit: createAuditLog({ schemaId: auditId, send }), schemaId, schemaOf: schemas.schemaOf, close };
-    } catch (error) {
-      await close();
-      throw error;
-    }
+      return { log, audit: createAuditLog({ schemaId: auditId, send }), schemaId, schemaOf: schemas.schemaOf };
+    });
   };
-}
