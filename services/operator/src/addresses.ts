@@ -1,28 +1,15 @@
 import { parseSignerPublicKey, type SignerPublicKey } from '@playline/access-keys';
 import { chainNodes, type IndexedChain } from '@playline/chain';
 import { type KafkaSecurity, toClickHouse, toKafka, toRedis, toRegistry } from '@playline/runtime';
-import type { ClickHouseAccount, StoreFetch, TlsOptions } from '@playline/stores';
-import { type ConnectionFaults, createConnectionFaults } from '@playline/stores';
+import { type ClickHouseAccount, type ConnectionFaults, createConnectionFaults, type StoreFetch } from '@playline/stores';
 import { UnreachableError, UsageError } from './command.ts';
 import type { OperatorConfig } from './config.ts';
 import { readStack, readStackPepper } from './stack-file.ts';
 
 type FaultHandler = { readonly onFault: (fault: unknown) => void };
 
-export interface RedisAddress extends FaultHandler {
-  readonly url: string;
-  readonly tls?: TlsOptions;
-}
-
-export interface KafkaAddress extends FaultHandler {
-  readonly brokers: readonly string[];
-  readonly security?: KafkaSecurity;
-}
-
-export interface RegistryAddress extends FaultHandler {
-  readonly url: string;
-  readonly fetch?: StoreFetch;
-}
+type KafkaAddress = { readonly brokers: readonly string[]; readonly security?: KafkaSecurity };
+type RegistryAddress = { readonly url: string; readonly fetch?: StoreFetch };
 
 export interface ChainApiAddress {
   /** Without `/v1`. */
@@ -35,9 +22,9 @@ export interface ChainApiAddress {
  * UsageError when the environment configures a deployment without this setting.
  */
 export interface Addresses {
-  redis(): RedisAddress;
-  kafka(): KafkaAddress;
-  registry(): RegistryAddress;
+  redis(): ReturnType<typeof toRedis> & FaultHandler;
+  kafka(): KafkaAddress & FaultHandler;
+  registry(): RegistryAddress & FaultHandler;
   clickhouse(): ClickHouseAccount;
   /** Null unless the local stack is used: there is no setting for it. */
   chainApi(): ChainApiAddress | null;
@@ -81,10 +68,8 @@ export function createAddresses(
     );
   }
   const findRedis = (url: string) => toRedis({ ...config, REDIS_URL: url });
-  const findKafka = (brokers: string[]): Omit<KafkaAddress, 'onFault'> =>
-    toKafka({ ...config, KAFKA_BROKERS: brokers });
-  const findRegistry = (url: string): Omit<RegistryAddress, 'onFault'> =>
-    toRegistry({ ...config, SCHEMA_REGISTRY_URL: url });
+  const findKafka = (brokers: string[]): KafkaAddress => toKafka({ ...config, KAFKA_BROKERS: brokers });
+  const findRegistry = (url: string): RegistryAddress => toRegistry({ ...config, SCHEMA_REGISTRY_URL: url });
   const findClickHouse = (url: string): ClickHouseAccount => toClickHouse({ ...config, CLICKHOUSE_URL: url });
   const toUrl = (url: string | undefined) => (url === undefined ? undefined : { url });
   return {

@@ -87,7 +87,6 @@ export interface JsonOption {
 }
 
 export const jsonOption = () => new Option('--json', 'print results as JSON, one per line');
-/** A command with `--json`. */
 export const jsonCommand = (name: string, description: string) => command(name, description).addOption(jsonOption());
 export const yesOption = () => new Option('--yes', 'without confirmation');
 

@@ -40,7 +40,6 @@ export interface Credentials {
   readonly password: string;
 }
 
-/** All environments. */
 export const ALL = '*';
 /** The account that every deployment has. */
 const BUILT_IN = 'analyst';
@@ -139,12 +138,8 @@ export async function claim(run: RunStatement, { account, password }: Credential
 
 /** Revokes all grants of an account, and ends its running queries. */
 export async function dropAccount(run: RunStatement, account: string): Promise<void> {
-  const grants = await run(
-    'SELECT environment_id FROM analyst_grants FINAL WHERE account = {account: String} AND NOT revoked',
-    {
-      account,
-    },
-  );
+  const granted = 'SELECT environment_id FROM analyst_grants FINAL WHERE account = {account: String} AND NOT revoked';
+  const grants = await run(granted, { account });
   for (const [environmentId = ''] of grants) await setGrant(run, account, { environmentId, revoked: true });
   await run('KILL QUERY WHERE user = {account: String} ASYNC FORMAT Null', { account });
   const claims = await run(
@@ -152,10 +147,8 @@ export async function dropAccount(run: RunStatement, account: string): Promise<v
     { account },
   );
   for (const [mark = '', id = ''] of claims) await putClaim(run, { account, mark, id }, true);
-  const [made] = await run("SELECT name FROM system.users WHERE name = {account: String} AND storage != 'users_xml'", {
-    account,
-  });
-  if (made === undefined) return;
+  const created = "SELECT name FROM system.users WHERE name = {account: String} AND storage != 'users_xml'";
+  if ((await run(created, { account })).length === 0) return;
   // These statements take no parameters; the name is that of an existing account.
   const name = `\`${account.replaceAll('`', '')}\``;
   await run(`DROP QUOTA IF EXISTS ${name}`);
@@ -164,10 +157,8 @@ export async function dropAccount(run: RunStatement, account: string): Promise<v
 
 /** Accounts of users.xml continue to exist after `drop`. */
 export async function isFromUsersXml(run: RunStatement, account: string): Promise<boolean> {
-  const rows = await run("SELECT 1 FROM system.users WHERE name = {account: String} AND storage = 'users_xml'", {
-    account,
-  });
-  return rows.length > 0;
+  const fromFile = "SELECT 1 FROM system.users WHERE name = {account: String} AND storage = 'users_xml'";
+  return (await run(fromFile, { account })).length > 0;
 }
 
 async function claimsOf(run: RunStatement, account: string, mark: string): Promise<string[]> {
@@ -200,7 +191,6 @@ export interface AnalystPool {
 export interface PoolOptions {
   /** Folder whose `.playline` may contain a stack. */
   readonly folder: string;
-  /** Address of ClickHouse. */
   readonly url: string;
   /** With `CLICKHOUSE_ANALYST_1_PASSWORD` and so on, for deployments without a stack. */
   readonly environment: Readonly<Record<string, string | undefined>>;

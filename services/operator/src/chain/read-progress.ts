@@ -3,7 +3,6 @@ import { withLog } from '../await-store.ts';
 import type { LogSources } from '../writable-log.ts';
 import type { PaceSample } from './pace.ts';
 
-/** The indexing progress of a chain. */
 export interface RecentProgress {
   readonly last: IndexProgressRecord;
   /** Progress within ten minutes before the last one, unless compacted; epoch milliseconds. */

@@ -19,7 +19,6 @@ export interface SummarisedLog extends Summary {
   readonly log: number;
 }
 
-/** The contents of a range of blocks. */
 export interface ChainRange {
   readonly to: number;
   readonly records: readonly ActivityRecord[];

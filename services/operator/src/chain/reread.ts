@@ -54,7 +54,6 @@ function createReportProgress({ terminal, context }: ChainJob, { from, to }: Blo
   };
 }
 
-/** Compares the chain with the history. */
 export async function verify(job: ChainJob, options: BlockOptions): Promise<ExitCode> {
   const { context, terminal } = job;
   const blocks = await blocksOf(job, options);

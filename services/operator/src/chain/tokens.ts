@@ -52,7 +52,6 @@ export async function refreshToken(job: ChainJob, options: TokenOptions): Promis
   report(job, options, changed);
 }
 
-/** @throws NodeFault */
 async function describeOne(node: ChainNode, { chain, contract }: TokenName): Promise<TokenRecord[]> {
   const described = await describeTokens(node, chain, [contract]);
   return described.map((each) => {

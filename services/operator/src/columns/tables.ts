@@ -25,7 +25,6 @@ export function createEngine(account: ClickHouseAccount): Engine {
   };
 }
 
-/** A property column of `events`. */
 export interface StoredColumn {
   /** Without the prefix. */
   readonly name: string;

@@ -97,9 +97,7 @@ it('the accounts command invites, shows and changes accounts, and ends their ses
   expect((await json('disable', '--account', 'bob'))[0]).toMatchObject({ state: 'disabled' });
   expect(await sessions.find(text)).toBeNull();
   expect((await json('enable', '--account', bob.id))[0]).toMatchObject({ state: 'live' });
-  expect((await json('administrator', '--account', 'bob', '--is', 'yes'))[0]).toMatchObject({
-    isAdministrator: true,
-  });
+  expect((await json('administrator', '--account', 'bob', '--is', 'yes'))[0]).toMatchObject({ isAdministrator: true });
   expect((await json('roles', '--account', 'bob', '--project', 'demo', '--role', 'none'))[0]).toMatchObject({
     roles: [],
   });

@@ -199,7 +199,6 @@ async function show(work: Work): Promise<ExitCode> {
   return missing.size === 0 ? EXIT.ok : EXIT.failed;
 }
 
-/** Replays or drops the selected dead letters. */
 async function settle(
   work: Work & { readonly options: SettleCommandOptions; readonly kind: Outcome['kind'] },
 ): Promise<ExitCode> {

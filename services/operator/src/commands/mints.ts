@@ -300,7 +300,7 @@ interface RetryParts {
   readonly claims: MintClaims;
   readonly collections: readonly CollectionRecord[];
   readonly signableKeys: readonly SignableKeyRecord[];
-  readonly publish: (records: readonly MintRequestRecord[]) => Promise<void>;
+  readonly publish: Publish;
   readonly traceId: string;
 }
 
@@ -353,11 +353,7 @@ interface MintRebuildParts {
  * Copies mint requests of the tables and then of the logs into Redis. Nothing is deleted, and no request is accepted until
  * it is complete. Safe to repeat; activity writers resume it too.
  */
-export async function rebuildMints({
-  view,
-  logs,
-  stored,
-}: MintRebuildParts): Promise<{ rows: number; records: number }> {
+export async function rebuildMints({ view, logs, stored }: MintRebuildParts) {
   await view.forgetOffsets();
   let rows = 0;
   for await (const states of stored()) {

@@ -73,10 +73,7 @@ it('the projects command adds environments with unused ids, and makes keys in th
   const { run, one, printed } = createOperator();
   const add = (project: string, name: string) =>
     one('projects', 'add-environment', '--project', project, '--name', name, '--kind', 'development');
-  expect((await add('demo', 'staging')).environments.at(-1)).toMatchObject({
-    id: 'demo-staging',
-    kind: 'development',
-  });
+  expect((await add('demo', 'staging')).environments.at(-1)).toMatchObject({ id: 'demo-staging', kind: 'development' });
   await run('projects', 'create', '--name', 'E', '--id', 'demo-eu');
   const rest = ['--project', 'demo', '--name', 'eu-production', '--kind', 'production'];
   expect((await run('projects', 'add-environment', ...rest)).progress).toContain('already exists');
@@ -194,10 +191,7 @@ it('the collections command moves a contract from the project that has it to ano
   ]);
   expect(await linked('list', '--project', 'rival')).toEqual([]);
   const again = await run('collections', 'move', ...contract, '--environment', 'production');
-  expect(again).toMatchObject({
-    code: EXIT.failed,
-    progress: expect.stringContaining('already linked the contract'),
-  });
+  expect(again).toMatchObject({ code: EXIT.failed, progress: expect.stringContaining('already linked the contract') });
 });
 
 it('the collections command links only to an environment that exists', async () => {

@@ -24,7 +24,6 @@ export interface ErasuresContext {
   readonly openRecords: () => Promise<ErasureRecords>;
   readonly openPeople: () => Promise<People>;
   readonly wallClockMs: () => number;
-  /** Aborted when the user interrupts the command. */
   readonly stop: AbortSignal;
 }
 
@@ -86,7 +85,6 @@ const toLine = (label: string, text: string): string => `${label.padEnd(LABEL_WI
 const toLinesOf = (label: string, texts: readonly string[]): string[] =>
   texts.map((text, index) => toLine(index === 0 ? label : '', text));
 
-/** `erasures show`: prints a receipt. */
 export async function show(work: ErasureWork): Promise<ExitCode> {
   const { context, records, json, terminal, erasureId } = work;
   const receipt = await records.readReceipt(erasureId);
@@ -185,7 +183,6 @@ function toReceiptJson(receipt: ErasureReceipt): object {
   };
 }
 
-/** `erasures verify`: verifies that everything in a receipt is gone. */
 export async function verify(work: ErasureWork): Promise<ExitCode> {
   const { context, records, json, terminal, erasureId } = work;
   const { wallClockMs } = context;

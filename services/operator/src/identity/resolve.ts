@@ -112,7 +112,6 @@ interface MemberLine {
   readonly id?: string | null;
 }
 
-/** Lists all identities of a person. */
 export async function members(
   context: QueryContext,
   options: SubjectOptions & JsonOption & { readonly raw?: boolean | undefined; readonly querySeconds: number },

@@ -192,7 +192,6 @@ const EFFECTS: Readonly<Record<Ruling['verdict'], string>> = {
   block: 'The id then links no more identities. Split those that it has linked with identity unlink.',
 };
 
-/** `identity suspects list`. */
 export async function listSuspects(
   context: UnlinkContext,
   { json = false, ...options }: EnvironmentOptions & JsonOption,
@@ -208,7 +207,6 @@ export async function listSuspects(
   if (found.length === 0 && !json) terminal.result(`No id of ${environmentId} is held.`);
 }
 
-/** `identity suspects allow` and `block`. */
 export async function ruleOn(
   context: UnlinkContext,
   options: SubjectOptions & WriteOptions & Pick<WantedRuling, 'verdict' | 'querySeconds'>,

@@ -81,7 +81,6 @@ async function publish(
     await context.publish({ project: projectId, environment, kind, key });
 }
 
-/** Creates a key, or its successor. */
 export async function create(
   context: EnvironmentKeysContext,
   options: KeyOptions & { readonly replace?: boolean | undefined; readonly isRefresh: boolean },

@@ -2,7 +2,6 @@
 import type { SignableKeyRecord } from '@playline/access-keys';
 import type { MintState } from '@playline/mints';
 
-/** One signer on one chain. */
 export interface SignerLaneState {
   /** Null for a key that was never used. */
   readonly chain: string | null;

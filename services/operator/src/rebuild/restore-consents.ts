@@ -39,11 +39,7 @@ export async function restoreLaterConsents(
 }
 
 export function sum(a: RebuiltConsents, b: RebuiltConsents): RebuiltConsents {
-  return {
-    applied: a.applied + b.applied,
-    superseded: a.superseded + b.superseded,
-    fenced: a.fenced + b.fenced,
-  };
+  return { applied: a.applied + b.applied, superseded: a.superseded + b.superseded, fenced: a.fenced + b.fenced };
 }
 
 async function* toLoggedConsent(sources: RebuildSources, tail: LogTail<ConsentRecord>): AsyncGenerator<LoggedConsent> {
