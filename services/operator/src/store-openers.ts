@@ -4,7 +4,7 @@ import type { ErasureRecords, ErasureRows } from '@playline/erasure';
 import type { MintClaims, MintReader, MintState, MintView } from '@playline/mints';
 import type { People } from '@playline/people';
 import type { AtomicPublisher, GroupOffsets, LogReader, Producer } from '@playline/stream';
-import type { Schemas } from './await-schema.ts';
+import type { Schemas } from './await-store.ts';
 
 /** A store that connects in the background. */
 interface Connecting {

@@ -3,7 +3,7 @@ import { closeSync, mkdirSync, openSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type ClickHouseAccount, sendStatement } from '@playline/stores';
 import { z } from 'zod';
-import { readStack } from '../stack-file.ts';
+import { readStack } from '../addresses.ts';
 
 /** Returns the rows of one statement as text. Parameters are named as `{name: String}`. @throws Error of the network, or of ClickHouse */
 export type RunStatement = (
@@ -181,13 +181,6 @@ async function putClaim(
   );
 }
 
-/** Accounts of users.xml with their passwords, for servers that accept no accounts by SQL. */
-export interface AnalystPool {
-  readonly accounts: readonly Credentials[];
-  /** Arranges a new password for a dropped account. @returns what the operator must do, a sentence */
-  renewPassword(account: string): string;
-}
-
 export interface PoolOptions {
   /** Folder whose `.playline` may contain a stack. */
   readonly folder: string;
@@ -203,8 +196,11 @@ const secretsSchema = z.object({ analystPasswords: z.record(z.string().regex(POO
 /** Accounts with raw ids have other names in users.xml. */
 export const readsRawIds = (account: string) => account.startsWith('analyst_raw_');
 
-/** The pool of the stack in `folder` if its ClickHouse is used, otherwise that of the environment. */
-export function readPool({ folder, url, environment }: PoolOptions): AnalystPool {
+/**
+ * Accounts of users.xml with their passwords, for servers that accept no accounts by SQL: those of the stack in `folder` if
+ * its ClickHouse is used, otherwise those of the environment. `renewPassword` returns what the operator must do, a sentence.
+ */
+export function readPool({ folder, url, environment }: PoolOptions) {
   if (readStack(folder).clickhouse?.url === url) return poolOfStack(join(folder, '.playline'));
   const accounts = Object.entries(environment).flatMap(([variable, password = '']) => {
     const account = VARIABLE.exec(variable)?.[1]?.toLowerCase();
@@ -213,10 +209,10 @@ export function readPool({ folder, url, environment }: PoolOptions): AnalystPool
   return { accounts: inOrder(accounts), renewPassword: renewOfEnvironment };
 }
 
-function poolOfStack(state: string): AnalystPool {
+function poolOfStack(state: string) {
   return {
     accounts: inOrder(readPasswords(join(state, 'secrets.json'))),
-    renewPassword: (account) => {
+    renewPassword: (account: string) => {
       // Read by the next start, the only writer of secrets.json.
       const dropped = join(state, 'dropped-accounts');
       mkdirSync(dropped, { recursive: true, mode: 0o700 });

@@ -1,27 +1,21 @@
 /** Reads blocks of a chain again, to verify the history or to fill its gaps. */
-import { type ActivityRow, type BlockName, type ChainStore, type IndexedChain, toActivityJson } from '@playline/chain';
+import { type ActivityRow, type BlockName, type ChainStore, toActivityJson } from '@playline/chain';
 import type { ActivityRecord } from '@playline/contracts';
 import { withStore } from '../await-store.ts';
 import { EXIT, type ExitCode, printResult, type Terminal, UsageError } from '../command.ts';
 import { type Importer, openImporter } from '../import/importer.ts';
 import type { Line } from '../import/lines.ts';
 import { ACTIVITIES } from '../import/subjects.ts';
-import { createProgress } from '../progress.ts';
+import { createProgress } from '../terminal.ts';
 import { type ChainJob, type ChainOptions, chainOf, nodesOf } from './chain-job.ts';
-import { type PaceSample, paceOf, toPaceText } from './pace.ts';
-import { lastCompleteBlockOf, readProgress } from './read-progress.ts';
+import { lastCompleteBlockOf, type PaceSample, paceOf, readProgress, toPaceText } from './read-progress.ts';
 import { type ChainRange, readRanges } from './read-ranges.ts';
 
 /** The pace is measured over this time. */
 const WINDOW_MS = 60_000;
 
 /** Blocks to read again, which are all indexed. */
-interface BlockRange {
-  readonly chain: IndexedChain;
-  readonly from: number;
-  readonly to: number;
-  readonly holds: readonly BlockName[];
-}
+type BlockRange = Awaited<ReturnType<typeof blocksOf>>;
 
 interface BlockOptions extends ChainOptions {
   /** By default the first block of the chain. */
@@ -30,7 +24,7 @@ interface BlockOptions extends ChainOptions {
   readonly to?: number | undefined;
 }
 
-async function blocksOf(job: ChainJob, options: BlockOptions): Promise<BlockRange> {
+async function blocksOf(job: ChainJob, options: BlockOptions) {
   const chain = chainOf(job, options.chain);
   const { last } = (await readProgress(job.context)).get(chain.name) ?? {};
   const indexed = last === undefined ? null : lastCompleteBlockOf(last);
@@ -39,7 +33,8 @@ async function blocksOf(job: ChainJob, options: BlockOptions): Promise<BlockRang
   if (from > to) throw new UsageError('--from and --to: the first block is after the last one');
   if (to > indexed)
     throw new UsageError(`--to: only blocks up to ${indexed} are indexed; the indexer reads later ones itself`);
-  return { chain, from, to, holds: [{ number: last.block, hash: `0x${last.hash.toString('hex')}` }] };
+  const holds: BlockName[] = [{ number: last.block, hash: `0x${last.hash.toString('hex')}` }];
+  return { chain, from, to, holds };
 }
 
 function createReportProgress({ terminal, context }: ChainJob, { from, to }: BlockRange) {
@@ -73,12 +68,6 @@ export async function verify(job: ChainJob, options: BlockOptions): Promise<Exit
   return compared.findings.length > 0 || context.stop.aborted ? EXIT.failed : EXIT.ok;
 }
 
-interface Backfilled {
-  activities: number;
-  published: number;
-  refused: number;
-}
-
 /** Publishes what the history lacks or has with other contents. */
 export async function backfill(
   job: ChainJob,
@@ -89,7 +78,7 @@ export async function backfill(
   const { from, to, chain } = blocks;
   const { writerGroup } = options;
   const importer = await openImporter(ACTIVITIES, { ...context, writerGroup, onProgress: terminal.progress });
-  const done: Backfilled = { activities: 0, published: 0, refused: 0 };
+  const done = { activities: 0, published: 0, refused: 0 };
   const reportProgress = createReportProgress(job, blocks);
   let reached = from - 1;
   try {
@@ -108,17 +97,10 @@ export async function backfill(
   return done.refused > 0 || reached < to ? EXIT.failed : EXIT.ok;
 }
 
-interface PublishOptions {
-  readonly read: ChainRange;
-  readonly chain: string;
-  readonly stop: AbortSignal;
-  readonly terminal: Terminal;
-}
-
 async function publishMissing(
   importer: Importer<ActivityRecord, ActivityRow>,
-  { read, chain, stop, terminal }: PublishOptions,
-  done: Backfilled,
+  { read, chain, stop, terminal }: { read: ChainRange; chain: string; stop: AbortSignal; terminal: Terminal },
+  done: { activities: number; published: number; refused: number },
 ): Promise<void> {
   const { records, to } = read;
   if (records.length === 0) return;

@@ -82,11 +82,7 @@ export function sumMonths(months: readonly MonthParts[]): Omit<MonthParts, 'mont
   };
 }
 
-interface ViewColumn {
-  readonly name: string;
-  readonly type: string;
-  readonly comment: string;
-}
+type ViewColumn = Awaited<ReturnType<typeof readColumns>>[number];
 
 interface View {
   readonly name: string;
@@ -159,7 +155,7 @@ async function readViews(engine: Engine): Promise<View[]> {
   return sortViews(views);
 }
 
-async function readColumns(engine: Engine, table: string): Promise<ViewColumn[]> {
+async function readColumns(engine: Engine, table: string) {
   const rows = await engine.read(`SELECT name, type, comment FROM system.columns
     WHERE database = currentDatabase() AND table = ${quoteText(table)} ORDER BY position`);
   return rows.map(([name, type, comment]) => ({ name: String(name), type: String(type), comment: String(comment) }));

@@ -230,7 +230,8 @@ async function findAccount(run: RunStatement, account: string): Promise<AnalystA
 async function noteUnknown({ run, terminal }: Pick<Work, 'run' | 'terminal'>, environmentId: string) {
   if (environmentId === ALL) return;
   const known = 'SELECT 1 FROM events WHERE environment_id = {environment: String} LIMIT 1';
-  if ((await run(known, { environment: environmentId })).length === 0) terminal.progress(`no event of ${environmentId} is stored yet: check the name`);
+  if ((await run(known, { environment: environmentId })).length === 0)
+    terminal.progress(`no event of ${environmentId} is stored yet: check the name`);
 }
 
 function print(analyst: AnalystAccount, options: JsonOption, terminal: Terminal): void {

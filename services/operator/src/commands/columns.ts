@@ -33,8 +33,7 @@ import {
   type Terminal,
   yesOption,
 } from '../command.ts';
-import { createProgress } from '../progress.ts';
-import { toTable } from '../table.ts';
+import { createProgress, toTable } from '../terminal.ts';
 
 export interface ColumnsContext {
   readonly clickhouse: () => ClickHouseAccount;
@@ -316,22 +315,18 @@ interface ColumnsWork {
 }
 
 /** An unfinished mutation of `events`. */
-interface Unfinished {
-  readonly id: string;
-  readonly command: string;
-  /** The name of the error, or ''. Its message is omitted, since it may contain a value. */
-  readonly fault: string;
-}
+type Unfinished = Awaited<ReturnType<typeof readUnfinished>>[number];
 
 const POLL_MIN_MS = 20;
 const POLL_MAX_MS = 1_000;
 
-async function readUnfinished(engine: Engine): Promise<Unfinished[]> {
+async function readUnfinished(engine: Engine) {
   const rows = await engine.read(`SELECT mutation_id, command, latest_fail_reason FROM system.mutations
     WHERE database = currentDatabase() AND table = 'events' AND NOT is_done AND NOT is_killed ORDER BY create_time`);
   return rows.map(([id, command, reason]) => ({
     id: String(id),
     command: String(command),
+    /** The name of the error, or ''. Its message is omitted, since it may contain a value. */
     fault: reason === '' ? '' : (/\(([A-Z0-9_]+)\)/.exec(String(reason))?.[1] ?? 'UNKNOWN'),
   }));
 }
@@ -350,17 +345,16 @@ async function kill(engine: Engine, mutations: readonly Unfinished[]): Promise<v
   );
 }
 
+interface WaitOptions {
+  readonly onPoll: (waitedFor: readonly Unfinished[]) => void | Promise<void>;
+  readonly signal: AbortSignal;
+}
+
 /** Waits until no such mutation is left; `onPoll` gets the unfinished ones. @throws the reason of the signal */
 async function awaitNone(
   engine: Engine,
   isWaitedFor: (mutation: Unfinished) => boolean,
-  {
-    onPoll,
-    signal,
-  }: {
-    readonly onPoll: (waitedFor: readonly Unfinished[]) => void | Promise<void>;
-    readonly signal: AbortSignal;
-  },
+  { onPoll, signal }: WaitOptions,
 ): Promise<void> {
   for (let pauseMs = POLL_MIN_MS; ; pauseMs = Math.min(pauseMs * 2, POLL_MAX_MS)) {
     signal.throwIfAborted();

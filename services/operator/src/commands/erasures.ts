@@ -1,6 +1,6 @@
 import { Option } from '@commander-js/extra-typings';
 import { toUuidText } from '@playline/contracts';
-import { ERASURE_STATES, type Erasure, type ErasureState, stateOf } from '@playline/erasure';
+import { ERASURE_STATES, type Erasure, stateOf } from '@playline/erasure';
 import {
   type CreateCommand,
   command,
@@ -115,15 +115,10 @@ interface ListOptions extends EnvironmentOptions {
   readonly after?: string | undefined;
 }
 
-interface ListQuery {
-  readonly erasuresMax: number;
-  readonly environmentId: string | undefined;
-  readonly state: ErasureState | undefined;
-  readonly after: Buffer | null;
-}
+type ListQuery = ReturnType<typeof toQuery>;
 
 /** @throws UsageError before anything is opened */
-const toQuery = ({ max, after, state = '', ...named }: ListOptions): ListQuery => ({
+const toQuery = ({ max, after, state = '', ...named }: ListOptions) => ({
   erasuresMax: max,
   environmentId: named.environment === undefined ? undefined : environmentOf(named),
   state: ERASURE_STATES[CHOICES.indexOf(state)],

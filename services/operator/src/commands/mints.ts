@@ -32,8 +32,7 @@ import {
   START_GAP,
 } from '@playline/mints';
 import type { Producer } from '@playline/stream';
-import { awaitSchemaId } from '../await-schema.ts';
-import { withStore } from '../await-store.ts';
+import { awaitSchemaId, withStore } from '../await-store.ts';
 import {
   type Work as CommandWork,
   type CreateCommand,
@@ -56,11 +55,79 @@ import {
   parseReason,
   parseSigner,
 } from '../mints/give-up.ts';
-import { readSigners, toSignerLines } from '../mints/signers.ts';
 import { createAuthor, type RecordSources, withRecords } from '../records/record-access.ts';
 import { createRecordSources } from '../records/record-sources.ts';
 import { createLogSources, type RecordOpeners, type StoreOpeners } from '../store-openers.ts';
 import type { WritableLogSources } from '../writable-log.ts';
+
+type SignerLaneState = Awaited<ReturnType<typeof readSigners>>[number];
+
+/** @param states of all requests, in any order. @returns blocked signers first, then by chain and signer */
+export async function readSigners(states: AsyncIterable<readonly MintState[]>, keys: readonly SignableKeyRecord[]) {
+  const lanes = new Map<string, ReturnType<typeof newLane>>();
+  for await (const piece of states)
+    for (const { chain, signer, status, stage, nonce, reason, requestedAt } of piece) {
+      const name = `${chain} ${signer}`;
+      const lane = lanes.get(name) ?? newLane(chain, signer);
+      lanes.set(name, lane);
+      lane[status]++;
+      if (status !== 'pending') continue;
+      lane.oldestPendingAt = Math.min(lane.oldestPendingAt ?? requestedAt, requestedAt);
+      if (nonce !== null) lane.nonces.add(nonce);
+      if (stage === 'waiting' && reason !== null) lane.reasons.set(reason, (lane.reasons.get(reason) ?? 0) + 1);
+    }
+  const byAddress = new Map(keys.map((key) => [key.address, key]));
+  const used = new Set([...lanes.values()].map(({ signer }) => signer));
+  const idle = keys.filter(({ address }) => !used.has(address)).map(({ address }) => newLane(null, address));
+  const all = [...lanes.values(), ...idle].map(({ reasons, nonces, ...lane }) => ({
+    ...lane,
+    /** Both null without a record of this address. */
+    keyName: byAddress.get(lane.signer)?.name ?? null,
+    keyState: byAddress.get(lane.signer)?.state ?? null,
+    /** Nonces that are not finally spent. */
+    openNonces: [...nonces].sort((one, other) => one - other),
+    /** Assets that wait for a person, by reason. */
+    waiting: [...reasons].map(([reason, count]) => ({ reason, count })).sort((one, other) => other.count - one.count),
+  }));
+  return all.sort(compareLanes);
+}
+
+const newLane = (chain: string | null, signer: string) => ({
+  chain,
+  signer,
+  pending: 0,
+  succeeded: 0,
+  failed: 0,
+  oldestPendingAt: null as number | null,
+  reasons: new Map<string, number>(),
+  nonces: new Set<number>(),
+});
+
+type RankedLane = Pick<ReturnType<typeof newLane>, 'chain' | 'signer' | 'pending'> & {
+  readonly waiting: readonly unknown[];
+};
+
+function compareLanes(one: RankedLane, other: RankedLane): number {
+  const rank = ({ waiting, pending }: RankedLane) => (waiting.length > 0 ? 0 : pending > 0 ? 1 : 2);
+  const toName = ({ chain, signer }: RankedLane) => `${chain ?? '~'} ${signer}`;
+  return rank(one) - rank(other) || (toName(one) < toName(other) ? -1 : 1);
+}
+
+/** One line, and another for each blocker. */
+export function toSignerLines(lane: SignerLaneState): readonly string[] {
+  const { chain, signer, keyName, keyState, pending, waiting, openNonces, oldestPendingAt, succeeded, failed } = lane;
+  const key = keyName === null ? 'no record of this key' : `key "${keyName}", ${keyState}`;
+  const parts = [
+    `${pending} pending`,
+    oldestPendingAt === null ? '' : `oldest of ${new Date(oldestPendingAt).toISOString()}`,
+    openNonces.length === 0 ? '' : `nonces ${openNonces.join(', ')} open`,
+    `${succeeded} succeeded`,
+    `${failed} failed`,
+  ];
+  const head = `${chain ?? 'no chain yet'}  ${signer}  (${key}): ${parts.filter((part) => part !== '').join(', ')}`;
+  const count = (assets: number) => `${assets} asset${assets === 1 ? '' : 's'}`;
+  return [head, ...waiting.map(({ reason, count: assets }) => `  ${count(assets)} waiting: ${reason}`)];
+}
 
 interface MintsContext extends WritableLogSources, Pick<StoreOpeners, 'openMints' | 'openMintReader'> {
   readonly openProducer: (topic: string) => Promise<Producer>;

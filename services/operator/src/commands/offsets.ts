@@ -16,7 +16,7 @@ import {
   wholeNumberFrom,
 } from '../command.ts';
 import { needsDecision, type Plan, planDecision, type StartPoint } from '../offsets/plan.ts';
-import { toTable } from '../table.ts';
+import { toTable } from '../terminal.ts';
 
 export interface OffsetsContext {
   readonly openOffsets: () => Promise<GroupOffsets>;

@@ -1,15 +1,24 @@
 /** Restores an empty Redis from the log and the tables, or asserts that it is new. */
-import { erasureRequestCodec, type IdentityDecisionRecord, identityDecisionCodec, TOPICS } from '@playline/contracts';
+import {
+  type ConsentRecord,
+  consentCodec,
+  erasureRequestCodec,
+  type IdentityDecisionRecord,
+  identityDecisionCodec,
+  TOPICS,
+} from '@playline/contracts';
 import { type ErasureRequest, findRequestFault, readCutoffs } from '@playline/erasure';
 import { toOverrideVersion } from '@playline/events';
 import {
   type DecidedFact,
   EpochPresentFault,
   type ErasureHold,
+  type LoggedConsent,
   type LoggedSuspect,
   type People,
   type RebuiltConsents,
   type RebuiltGraph,
+  rebuildConsents,
   rebuildGraph,
   toDecidedFact,
   toOverrides,
@@ -22,9 +31,61 @@ import { createQueryRows, readRows } from '@playline/stores';
 import { awaitClickHouse, awaitStore, withLog } from '../await-store.ts';
 import { EmptiedError, UnreachableError } from '../command.ts';
 import { boundsOf, countOffsets, findGrowth, findTail, findWhole, type LogTail, readTail } from './log-tail.ts';
-import { restoreConsents, restoreLaterConsents, sum } from './restore-consents.ts';
-import { type RereadPartition, readDecidedOffsets, readOverrides, readSuspects, readUnlinkSides } from './tables.ts';
+import {
+  type RereadPartition,
+  readConsents,
+  readDecidedOffsets,
+  readOverrides,
+  readSuspects,
+  readUnlinkSides,
+} from './tables.ts';
 import type { RebuildSources, StoresContext } from './with-stores.ts';
+
+interface RestoredConsents {
+  readonly rebuilt: RebuiltConsents;
+  /** The run of Redis in which it started. */
+  readonly run: string;
+  readonly tail: LogTail<ConsentRecord>;
+}
+
+/** Restores consents from table and log; the latest position wins, so it is safe at any time. Restore fences first. */
+export async function restoreConsents(
+  sources: RebuildSources,
+  { consents, rebuild }: Pick<People, 'consents' | 'rebuild'>,
+): Promise<RestoredConsents> {
+  const { run } = await consents.syncState();
+  const tail = await findTail(sources, [TOPICS.consents, consentCodec]);
+  const stored = await rebuildConsents(rebuild, readConsents(sources.query));
+  const later = await rebuildConsents(rebuild, toLoggedConsent(sources, tail));
+  return { rebuilt: sum(stored, later), run, tail };
+}
+
+/**
+ * Restores what was logged after `tail`, once the epoch is set. If Redis has restarted since, it is not marked as current
+ * and gateways read the end of the log themselves.
+ */
+export async function restoreLaterConsents(
+  sources: RebuildSources,
+  { consents, rebuild }: Pick<People, 'consents' | 'rebuild'>,
+  { run, tail }: Pick<RestoredConsents, 'run' | 'tail'>,
+): Promise<RebuiltConsents> {
+  const growth = await findGrowth(sources, tail);
+  const rebuilt = await rebuildConsents(rebuild, toLoggedConsent(sources, growth));
+  await consents.markCurrent(run, new Map(growth.bounds.map(({ partition, end }) => [partition, end])));
+  return rebuilt;
+}
+
+export function sum(a: RebuiltConsents, b: RebuiltConsents): RebuiltConsents {
+  return { applied: a.applied + b.applied, superseded: a.superseded + b.superseded, fenced: a.fenced + b.fenced };
+}
+
+async function* toLoggedConsent(sources: RebuildSources, tail: LogTail<ConsentRecord>): AsyncGenerator<LoggedConsent> {
+  for await (const { record, value } of readTail(sources, tail)) {
+    const { environmentId, identityKey, status, receivedAt } = value;
+    const position = { partition: record.partition, offset: record.offset, loggedAtMs: record.timestampMs };
+    yield { environmentId, identityKey, status, receivedAt, position };
+  }
+}
 
 export interface RebuiltIdentity {
   readonly graph: RestoredGraph;

@@ -9,10 +9,12 @@ import {
   findSuspects,
   joinRanges,
   type OffsetRange,
+  type ReplacedLog,
   type Suspect,
   sizeOf,
+  within,
+  without,
 } from './ranges.ts';
-import { type ReplacedLog, within, without } from './replaced-logs.ts';
 import type { Excuse, PartitionReport } from './report.ts';
 import type { PartitionRange, StoredRows } from './stored-rows.ts';
 
