@@ -25,11 +25,7 @@ import { printLines } from './terminal.ts';
 const HELP_WIDTH = 120;
 
 /** Runs the command that the first argument names. Errors become a sentence and an exit code. */
-export async function runCommand(
-  commands: readonly CreateCommand[],
-  args: readonly string[],
-  terminal: Terminal,
-): Promise<ExitCode> {
+export async function runCommand(commands: readonly CreateCommand[], args: readonly string[], terminal: Terminal) {
   const program = createProgram(commands, terminal);
   let called: CommandUnknownOpts = program;
   program.hook('preAction', (_, action) => {

@@ -169,11 +169,7 @@ async function claimsOf(run: RunStatement, account: string, mark: string): Promi
   return rows.map(([id = '']) => id);
 }
 
-async function putClaim(
-  run: RunStatement,
-  claimed: { account: string; mark: string; id: string },
-  dropped: boolean,
-): Promise<void> {
+async function putClaim(run: RunStatement, claimed: { account: string; mark: string; id: string }, dropped: boolean) {
   await run(
     `INSERT INTO analyst_accounts (account, password_mark, claim, dropped, changed_at, version)
      SELECT {account: String}, {mark: String}, {id: UUID}, {dropped: Bool}, now64(3), toUInt64({dropped: Bool})`,

@@ -69,10 +69,7 @@ export async function verify(job: ChainJob, options: BlockOptions): Promise<Exit
 }
 
 /** Publishes what the history lacks or has with other contents. */
-export async function backfill(
-  job: ChainJob,
-  options: BlockOptions & { readonly writerGroup: string },
-): Promise<ExitCode> {
+export async function backfill(job: ChainJob, options: BlockOptions & { readonly writerGroup: string }) {
   const { context, terminal } = job;
   const blocks = await blocksOf(job, options);
   const { from, to, chain } = blocks;

@@ -182,11 +182,7 @@ function sortViews(views: readonly View[]): View[] {
 }
 
 /** The columns that the text selects now, or null when it fails. */
-async function describe(
-  engine: Engine,
-  view: View,
-  ofEvents: readonly ViewColumn[],
-): Promise<readonly ViewColumn[] | null> {
+async function describe(engine: Engine, view: View, ofEvents: readonly ViewColumn[]) {
   const comments = [...view.columns, ...ofEvents.filter(({ name }) => name.startsWith(PREFIX))];
   try {
     const rows = await engine.read(`DESCRIBE TABLE (${view.text})`);

@@ -15,13 +15,7 @@ import { runInProcess } from '../test/run-in-process.ts';
 import { createAccountsCommand } from './accounts.ts';
 
 /** The command on memory stores that outlive it. */
-function createOperator({
-  answer,
-  portal = 'http://localhost:8090',
-}: {
-  answer?: string;
-  portal?: string | null;
-} = {}) {
+function createOperator(answer?: string, portal: string | null = 'http://localhost:8090') {
   const [accounts, sessions] = [createMemorySources(ACCOUNTS), createMemorySessions()];
   const context = {
     accounts,
@@ -29,13 +23,8 @@ function createOperator({
     portal: () => portal,
     openSessions: async () => ({ ...sessions, ready: async () => true, close: async () => {} }),
   };
-  const run = async (...args: string[]) => {
-    return runInProcess(
-      [createAccountsCommand(context)],
-      ['accounts', ...args],
-      answer === undefined ? {} : { prompt: async () => answer },
-    );
-  };
+  const prompt = answer === undefined ? {} : { prompt: async () => answer };
+  const run = (...args: string[]) => runInProcess([createAccountsCommand(context)], ['accounts', ...args], prompt);
   const json = async (...args: string[]) => {
     const { results, progress } = await run(...args, '--json');
     if (results.length === 0) throw new Error(progress);
@@ -73,7 +62,7 @@ it('the accounts command prints the link of the first administrator, and none on
 });
 
 it('the accounts command prints links of the given portal, and none without one', async () => {
-  const { run } = createOperator({ portal: null });
+  const { run } = createOperator(undefined, null);
   for (const rest of [['link'], ['invite', '--name', 'Ada', '--administrator'], ['reset', '--account', 'ada']])
     expect((await run(...rest)).code).toBe(EXIT.unreachable);
   const { results } = await run('link', '--origin', 'https://portal.example.com/');
@@ -148,7 +137,7 @@ it('the accounts command removes an account only after confirmation, and erases 
     ['no', EXIT.failed],
     ['yes', EXIT.ok],
   ] as const) {
-    const { run, invited, json } = createOperator({ answer });
+    const { run, invited, json } = createOperator(answer);
     await invited('ada', ...OWNER);
     await invited('bob', ...OWNER);
     expect((await run('remove', '--account', 'bob')).code).toBe(code);

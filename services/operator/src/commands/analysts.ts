@@ -178,10 +178,7 @@ function inRandomOrder<T>(values: readonly T[]): T[] {
   return drawn.toSorted((a, b) => a.at - b.at).map(({ value }) => value);
 }
 
-async function canLogIn(
-  { onFault: _, ...clickhouse }: ClickHouseAccount,
-  { account, password }: Credentials,
-): Promise<boolean> {
+async function canLogIn({ onFault: _, ...clickhouse }: ClickHouseAccount, { account, password }: Credentials) {
   const run = createRunStatement({ ...clickhouse, user: account, password });
   return run('SELECT 1').then(
     () => true,

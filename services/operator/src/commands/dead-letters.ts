@@ -148,10 +148,7 @@ function parsePositionArgument(text: string): RecordPosition {
 }
 
 /** @throws UsageError unless dead letters are selected in exactly one way, before anything is opened */
-function positionsOf(
-  named: readonly string[],
-  { topic, reason, step, all = false }: SettleCommandOptions,
-): RecordPosition[] {
+function positionsOf(named: readonly string[], { topic, reason, step, all = false }: SettleCommandOptions) {
   const isNarrowed = [topic, reason, step].some((each) => each !== undefined);
   if ([named.length > 0, isNarrowed, all].filter(Boolean).length !== 1) throw new UsageError(SELECT);
   return named.map(parsePositionArgument);
@@ -196,9 +193,7 @@ async function show(work: Work): Promise<ExitCode> {
   return missing.size === 0 ? EXIT.ok : EXIT.failed;
 }
 
-async function settle(
-  work: Work & { readonly options: SettleCommandOptions; readonly kind: Outcome['kind'] },
-): Promise<ExitCode> {
+async function settle(work: Work & { readonly options: SettleCommandOptions; readonly kind: Outcome['kind'] }) {
   const { kind, context, log, terminal, options, positions } = work;
   const isReplay = kind === 'replayed';
   const topics = topicsOf(work);

@@ -154,12 +154,7 @@ async function accept(offsets: GroupOffsets, wanted: Wanted, terminal: Terminal)
 }
 
 /** Sets the offset of a group without running consumers, which do not read decisions. Kafka allows it without members. */
-async function move(
-  offsets: GroupOffsets,
-  { group, topic, partition }: Wanted,
-  plan: Plan,
-  terminal: Terminal,
-): Promise<ExitCode> {
+async function move(offsets: GroupOffsets, { group, topic, partition }: Wanted, plan: Plan, terminal: Terminal) {
   if (!(await offsets.move(group, { topic, partition }, plan.decision))) {
     terminal.progress(`nothing was changed: stop every consumer of ${group} first, and start them afterwards`);
     return EXIT.failed;

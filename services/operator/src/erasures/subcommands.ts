@@ -39,10 +39,7 @@ export interface ErasureWork extends ErasuresWork {
 }
 
 /** @throws UnreachableError, or what `work` throws */
-export async function withRecords(
-  context: ErasuresContext,
-  work: (records: ErasureRecords) => Promise<ExitCode>,
-): Promise<ExitCode> {
+export async function withRecords(context: ErasuresContext, work: (records: ErasureRecords) => Promise<ExitCode>) {
   return withStore('ClickHouse', await context.openRecords(), work);
 }
 

@@ -12,11 +12,7 @@ import type { StoredPerson } from './tables.ts';
 const QUERY_SECONDS = 30;
 
 /** Shows the person of an identity, in Redis and in the tables. */
-export async function resolve(
-  context: QueryContext,
-  options: SubjectOptions & JsonOption,
-  terminal: Terminal,
-): Promise<void> {
+export async function resolve(context: QueryContext, options: SubjectOptions & JsonOption, terminal: Terminal) {
   const subject = subjectOf(options, createOpenKeyer(context));
   await withPeople(context, async (people) => {
     const tables = await awaitTables(context);

@@ -149,11 +149,7 @@ interface EnvironmentSplit extends PersonSplit {
   readonly environmentId: string;
 }
 
-export async function unlink(
-  context: UnlinkContext,
-  options: SubjectsOptions & WriteOptions,
-  terminal: Terminal,
-): Promise<ExitCode> {
+export async function unlink(context: UnlinkContext, options: SubjectsOptions & WriteOptions, terminal: Terminal) {
   const subjects = subjectsOf(options, createOpenKeyer(context));
   const split = await withPeople(context, async (people) =>
     splitOf(subjects, await readHousehold(people, subjects[0])),
@@ -215,12 +211,7 @@ const newParts = (environmentId: string) => ({
 });
 
 /** Publishes a fact and waits for its decision. @throws UnreachableError without a decision in time */
-async function decide(
-  log: UnlinkLog,
-  fact: IdentityLinkRecord,
-  waitMs: number,
-  undecided: string,
-): Promise<IdentityDecisionRecord> {
+async function decide(log: UnlinkLog, fact: IdentityLinkRecord, waitMs: number, undecided: string) {
   await log.publish(fact);
   const decision = await log.awaitDecision(fact.messageId, waitMs);
   if (decision !== null) return decision;
@@ -229,11 +220,7 @@ async function decide(
   );
 }
 
-async function requestUnlink(
-  context: UnlinkContext,
-  { environmentId, leaving }: EnvironmentSplit,
-  waitMs: number,
-): Promise<IdentityDecisionRecord> {
+async function requestUnlink(context: UnlinkContext, { environmentId, leaving }: EnvironmentSplit, waitMs: number) {
   const unlinked = leaving.map(({ key, kind }) => ({ key, kind }));
   const fact = toUnlinkFact({ ...newParts(environmentId), unlink: unlinked });
   const undecided =

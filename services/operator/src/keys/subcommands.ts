@@ -184,10 +184,7 @@ export interface UsageSource {
 }
 
 /** @throws UnreachableError when Redis does not answer */
-export async function readUse(
-  { openUsage }: UsageSource,
-  keyIds: readonly string[],
-): Promise<ReadonlyMap<string, KeyUse>> {
+export async function readUse({ openUsage }: UsageSource, keyIds: readonly string[]) {
   const usage = await openUsage();
   try {
     return await usage.readKeys(keyIds);

@@ -62,10 +62,7 @@ export async function revoke({ sources, terminal }: RateLimitKeyWork, options: R
   printResult(terminal, options, toPublicRecord(ended), toLine(ended));
 }
 
-export async function list(
-  { sources, terminal, openUsage }: RateLimitKeyWork,
-  options: RateLimitKeyOptions,
-): Promise<void> {
+export async function list({ sources, terminal, openUsage }: RateLimitKeyWork, options: RateLimitKeyOptions) {
   const records = await withRecords(sources, (store) => store.readAll());
   const { partner } = options;
   const wanted = records.filter((record) => partner === undefined || record.partner === partner);

@@ -10,11 +10,9 @@ import {
 import { type ErasureRequest, findRequestFault, readCutoffs } from '@playline/erasure';
 import { toOverrideVersion } from '@playline/events';
 import {
-  type DecidedFact,
   EpochPresentFault,
   type ErasureHold,
   type LoggedConsent,
-  type LoggedSuspect,
   type People,
   type RebuiltConsents,
   type RebuiltGraph,
@@ -24,8 +22,6 @@ import {
   toOverrides,
   toSuspects,
   toUnlinkSides,
-  type UnlinkSide,
-  type VersionedOverride,
 } from '@playline/people';
 import { createQueryRows, readRows } from '@playline/stores';
 import { awaitClickHouse, awaitStore, withLog } from '../await-store.ts';
@@ -87,23 +83,14 @@ async function* toLoggedConsent(sources: RebuildSources, tail: LogTail<ConsentRe
   }
 }
 
-export interface RebuiltIdentity {
-  readonly graph: RestoredGraph;
-  readonly consents: RebuiltConsents;
-  readonly holds: number;
-  readonly epoch: string;
-}
+export type RebuiltIdentity = Awaited<ReturnType<typeof rebuildIdentity>>;
 
 /**
  * Restores fences, graph, consents, holds, and last the epoch, for which linkers and gateways wait. An interrupted run has
  * set no epoch, and can be repeated.
  * @throws Error when there is an epoch, when later consents could not be restored, or of a store
  */
-export async function rebuildIdentity(
-  sources: RebuildSources,
-  people: People,
-  progress: LinkerProgress,
-): Promise<RebuiltIdentity> {
+export async function rebuildIdentity(sources: RebuildSources, people: People, progress: LinkerProgress) {
   if ((await people.readEpoch()) !== null) throw new Error(IN_USE);
   const { run } = await people.guards.fenceStatus();
   const restored = await restoreGraph(sources, people, progress).catch((fault: unknown) => {
@@ -244,10 +231,7 @@ function assertNothingDecided(tail: LogTail<IdentityDecisionRecord>, { linkerGro
   );
 }
 
-async function* toRows(
-  sources: RebuildSources,
-  tail: LogTail<IdentityDecisionRecord>,
-): AsyncGenerator<VersionedOverride | UnlinkSide | LoggedSuspect | DecidedFact> {
+async function* toRows(sources: RebuildSources, tail: LogTail<IdentityDecisionRecord>) {
   for await (const { value } of readTail(sources, tail)) {
     yield* toOverrides(value, toOverrideVersion(value));
     yield* toUnlinkSides(value);

@@ -105,10 +105,7 @@ function createCompare({ query, people }: PersonsOptions, cutoffs: ReadonlyMap<s
 }
 
 /** In the order of the identities. */
-async function readRoots(
-  { graph }: PersonsOptions['people'],
-  identities: readonly Identity[],
-): Promise<(Buffer | null)[]> {
+async function readRoots({ graph }: PersonsOptions['people'], identities: readonly Identity[]) {
   const byEnvironment = Map.groupBy(identities.entries(), ([, { environmentId }]) => environmentId);
   const roots: (Buffer | null)[] = [];
   for (const [environmentId, own] of byEnvironment) {

@@ -216,11 +216,7 @@ async function explainGaps(work: PartitionWork, gaps: readonly OffsetRange[]): P
 }
 
 /** Offsets of absent records that no copy or fence explains. */
-async function findLost(
-  flow: Flow,
-  absent: readonly Absent[],
-  { excuses, parts, report }: PartitionWork,
-): Promise<number[]> {
+async function findLost(flow: Flow, absent: readonly Absent[], { excuses, parts, report }: PartitionWork) {
   const excuse = (kind: Excuse, count: number) => {
     report.excused[kind] += count;
   };
