@@ -234,16 +234,10 @@ export function parseSigner(text: string): string {
   return signer;
 }
 
-interface GiveUpOptions {
-  readonly target: GiveUpTarget;
-  readonly reason: string;
-  readonly yes?: boolean | undefined;
-}
-
 /** Gives up one asset, or all of a signer, after confirmation. */
 export async function giveUp(
   context: GiveUpContext,
-  { target, reason, ...options }: GiveUpOptions,
+  { target, reason, ...options }: { target: GiveUpTarget; reason: string; yes?: boolean | undefined },
   terminal: Terminal,
 ): Promise<ExitCode> {
   const order = await toOrder(context, target, reason);

@@ -15,7 +15,6 @@ import {
   type LoggedConsent,
   type People,
   type RebuiltConsents,
-  type RebuiltGraph,
   rebuildConsents,
   rebuildGraph,
   toDecidedFact,
@@ -161,13 +160,6 @@ interface LinkerProgress {
   readonly decideAgain: boolean;
 }
 
-interface RestoredGraph extends RebuiltGraph {
-  readonly fences: number;
-  /** Decisions read from the log. */
-  readonly decisions: number;
-  readonly partitions: number;
-}
-
 /** Without an epoch, linkers publish only the decisions of the batch that was running. */
 const ROUNDS_MAX = 5;
 
@@ -175,11 +167,7 @@ const ROUNDS_MAX = 5;
  * Loads the graph from tables and log. If decisions were published in between, everything is read again.
  * @throws EpochPresentFault, or of a store; it can be repeated then
  */
-async function restoreGraph(
-  sources: RebuildSources,
-  people: Pick<People, 'guards' | 'rebuild'>,
-  progress: LinkerProgress,
-): Promise<RestoredGraph> {
+async function restoreGraph(sources: RebuildSources, people: People, progress: LinkerProgress) {
   for (let round = 1; round <= ROUNDS_MAX; round++) {
     // Commits before the end of the decisions, so that all decisions on committed facts are read.
     const applied = await readApplied(sources, progress);
@@ -197,6 +185,7 @@ async function restoreGraph(
       note: { mark: null, decisions: Object.fromEntries(tail.bounds.map(({ partition, end }) => [partition, end])) },
     });
     const growth = countOffsets(await findGrowth(sources, tail));
+    // `decisions` counts those that were read from the log.
     if (growth === 0)
       return { ...rebuilt, fences: fences.length, decisions: countOffsets(tail), partitions: applied.length };
     sources.onProgress(`${growth} decisions were published during the rebuild: reading everything again`);

@@ -115,10 +115,6 @@ export const createOpenLogOfTopic =
     );
   };
 
-interface PassOverOptions extends LogPosition, JsonOption {
-  readonly yes?: boolean | undefined;
-}
-
 interface PassOverContext {
   readonly kinds: readonly RecordSources<Change>[];
   readonly openAccessLog: OpenLogOfTopic;
@@ -127,7 +123,7 @@ interface PassOverContext {
 
 export async function passOver(
   { kinds, openAccessLog, author }: PassOverContext,
-  { yes, json, ...position }: PassOverOptions,
+  { yes, json, ...position }: LogPosition & JsonOption & { readonly yes?: boolean | undefined },
   terminal: Terminal,
 ): Promise<ExitCode> {
   const sources = kinds.find(({ kind }) => kind.topic === position.topic);
