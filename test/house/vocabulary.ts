@@ -47,7 +47,7 @@ const FIXED: readonly (readonly [RegExp, RegExp])[] = [
   [/\.(ts|md)$/, /:places\b/g],
   [/^services\/operator\/src\/(commands|identity|import|verify)\//, /\b(place|says|standing|fate)\b/g],
   [/26-portal-rejections\.sql$/, /\bas fate\b/g],
-  [/\/completion(\.test)?\.ts$/, /\bcomp words\b/g],
+  [/^services\/operator\/src\/(app|commands\/reference\.test)\.ts$/, /\bcomp words\b/g],
   [/\.m?[jt]s$/, /\b(rl|lines)\.question\b/g],
   [/\.css$/, /\bletter spacing\b/g],
 ];

@@ -2,8 +2,7 @@ import { randomInt } from 'node:crypto';
 import type { CallNode, ChainNode, IndexedChain } from '@playline/chain';
 import { isChainName } from '@playline/contracts';
 import type { ClickHouseAccount, StoreFetch } from '@playline/stores';
-import type { Addresses } from '../../services/operator/src/addresses.ts';
-import { findChainUrl } from '../../services/operator/src/chain-url.ts';
+import { type Addresses, readStack } from '../../services/operator/src/addresses.ts';
 import {
   type CreateCommand,
   command,
@@ -17,11 +16,11 @@ import {
   UsageError,
   wholeNumberFrom,
 } from '../../services/operator/src/command.ts';
+import { findChainUrl } from '../../services/operator/src/commands/replicate.ts';
 import { type ImportSources, openImporter } from '../../services/operator/src/import/importer.ts';
 import { ACTIVITIES, TOKENS } from '../../services/operator/src/import/subjects.ts';
 import { projectOf, toEnvironmentId } from '../../services/operator/src/keys/subcommands.ts';
-import { createProgress } from '../../services/operator/src/progress.ts';
-import { readStack } from '../../services/operator/src/stack-file.ts';
+import { createProgress } from '../../services/operator/src/terminal.ts';
 import { simulateChain, toReport as toChainReport } from './chain/simulation.ts';
 import { simulate, toReport as toGameReport } from './game/simulation.ts';
 import { createMinterRole } from './mint/role.ts';

@@ -47,3 +47,10 @@ it('the pepper of identity keys is not invented where no stack runs, or where it
     expect(() => pepperOf({ IDENTITY_PEPPER: OF_ENVIRONMENT }, found)).toThrow(sentence);
   }
 });
+
+it('an address that a deployment lacks is named, and never taken from a stack', () => {
+  const addresses = createAddresses(configSchema.parse({ REDIS_URL: 'redis://elsewhere:6379' }), '/nowhere');
+  expect(() => addresses.clickhouse()).toThrow(
+    new UnreachableError('CLICKHOUSE_URL is not set, but other addresses are'),
+  );
+});

@@ -1,28 +1,83 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { parseSignerPublicKey, type SignerPublicKey } from '@playline/access-keys';
 import { chainNodes, type IndexedChain } from '@playline/chain';
-import { type KafkaSecurity, toClickHouse, toKafka, toRedis, toRegistry } from '@playline/runtime';
-import type { ClickHouseAccount, StoreFetch, TlsOptions } from '@playline/stores';
-import { type ConnectionFaults, createConnectionFaults } from '@playline/stores';
+import { type KafkaSecurity, settings, toClickHouse, toKafka, toRedis, toRegistry } from '@playline/runtime';
+import {
+  type ClickHouseAccount,
+  type ConnectionFaults,
+  createConnectionFaults,
+  type StoreFetch,
+} from '@playline/stores';
+import { z } from 'zod';
 import { UnreachableError, UsageError } from './command.ts';
 import type { OperatorConfig } from './config.ts';
-import { readStack, readStackPepper } from './stack-file.ts';
+
+const keyPair = z.object({ publishable: z.string(), secret: z.string() });
+
+/** The part of `.playline/stack.json` that commands use; services that do not run are absent. */
+const stackSchema = z.object({
+  gateway: z.string().optional(),
+  chainApi: z.string().optional(),
+  portal: z.string().optional(),
+  chains: z.array(z.object({ name: z.string(), id: z.string() })).optional(),
+  chain: z
+    .object({
+      rpc: z.string(),
+      contracts: z.object({ erc721: z.string(), erc1155: z.string(), erc20: z.string() }).optional(),
+      signer: z.string().optional(),
+    })
+    .optional(),
+  clickhouse: z.object({ url: z.string(), user: z.string(), password: z.string(), database: z.string() }).optional(),
+  redis: z.string().optional(),
+  kafka: z.array(z.string()).optional(),
+  registry: z.string().optional(),
+  signerPublicKey: z.string().optional(),
+  keys: z.object({ production: keyPair, development: keyPair }).optional(),
+});
+
+/** The part of `.playline/secrets.json` that commands use. */
+const secretsSchema = z.object({ identityPepper: settings.secretHex(32) });
+
+export type Stack = z.infer<typeof stackSchema>;
+
+/** The stack that runs from `folder`; all members are absent without one. @throws UnreachableError for an invalid file */
+export function readStack(folder: string): Stack {
+  const path = join(folder, '.playline', 'stack.json');
+  const parsed = stackSchema.safeParse(readJson(path) ?? {});
+  if (!parsed.success) throw new UnreachableError(`${path} is invalid: start the stack again (npm run up)`);
+  return parsed.data;
+}
+
+/** The pepper of the stack in `folder`; null without a stack. @throws UnreachableError for an invalid file */
+function readStackPepper(folder: string): Buffer | null {
+  const path = join(folder, '.playline', 'secrets.json');
+  const secrets = readJson(path);
+  if (secrets === undefined) return null;
+  const parsed = secretsSchema.safeParse(secrets);
+  if (!parsed.success) throw new UnreachableError(`${path} contains no pepper: start the stack again (npm run up)`);
+  return parsed.data.identityPepper;
+}
+
+/** Undefined without the file, null for invalid JSON. */
+function readJson(path: string): unknown {
+  let text: string;
+  try {
+    text = readFileSync(path, 'utf8');
+  } catch {
+    return undefined;
+  }
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
+}
 
 type FaultHandler = { readonly onFault: (fault: unknown) => void };
 
-export interface RedisAddress extends FaultHandler {
-  readonly url: string;
-  readonly tls?: TlsOptions;
-}
-
-export interface KafkaAddress extends FaultHandler {
-  readonly brokers: readonly string[];
-  readonly security?: KafkaSecurity;
-}
-
-export interface RegistryAddress extends FaultHandler {
-  readonly url: string;
-  readonly fetch?: StoreFetch;
-}
+type KafkaAddress = { readonly brokers: readonly string[]; readonly security?: KafkaSecurity };
+type RegistryAddress = { readonly url: string; readonly fetch?: StoreFetch };
 
 export interface ChainApiAddress {
   /** Without `/v1`. */
@@ -35,9 +90,9 @@ export interface ChainApiAddress {
  * UsageError when the environment configures a deployment without this setting.
  */
 export interface Addresses {
-  redis(): RedisAddress;
-  kafka(): KafkaAddress;
-  registry(): RegistryAddress;
+  redis(): ReturnType<typeof toRedis> & FaultHandler;
+  kafka(): KafkaAddress & FaultHandler;
+  registry(): RegistryAddress & FaultHandler;
   clickhouse(): ClickHouseAccount;
   /** Null unless the local stack is used: there is no setting for it. */
   chainApi(): ChainApiAddress | null;
@@ -81,10 +136,8 @@ export function createAddresses(
     );
   }
   const findRedis = (url: string) => toRedis({ ...config, REDIS_URL: url });
-  const findKafka = (brokers: string[]): Omit<KafkaAddress, 'onFault'> =>
-    toKafka({ ...config, KAFKA_BROKERS: brokers });
-  const findRegistry = (url: string): Omit<RegistryAddress, 'onFault'> =>
-    toRegistry({ ...config, SCHEMA_REGISTRY_URL: url });
+  const findKafka = (brokers: string[]): KafkaAddress => toKafka({ ...config, KAFKA_BROKERS: brokers });
+  const findRegistry = (url: string): RegistryAddress => toRegistry({ ...config, SCHEMA_REGISTRY_URL: url });
   const findClickHouse = (url: string): ClickHouseAccount => toClickHouse({ ...config, CLICKHOUSE_URL: url });
   const toUrl = (url: string | undefined) => (url === undefined ? undefined : { url });
   return {

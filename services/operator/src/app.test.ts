@@ -1,9 +1,9 @@
-import { ACCESS_KEYS, PROJECTS } from '@playline/access-keys';
+import { ACCESS_KEYS, PROJECTS, type SignableKeyRecord } from '@playline/access-keys';
 import { openMemoryPeople } from '@playline/people/memory';
 import { expect, it } from 'vitest';
-import { EXIT, UnreachableError } from './command.ts';
+import { EXIT, UnreachableError, UsageError } from './command.ts';
 import { createIdentityCommand } from './commands/identity.ts';
-import { createKeysCommand } from './commands/keys.ts';
+import { createKeysCommand, type KeysContext } from './commands/keys.ts';
 import { createProjectsCommand } from './commands/projects.ts';
 import type { ChangedKey } from './keys/demo-keys.ts';
 import { createMemoryAccess, createMemorySources } from './test/memory-sources.ts';
@@ -24,23 +24,30 @@ const unconfigured = {
 };
 
 /** An operator with memory stores that outlive a command. */
-function createOperator() {
+function createOperator(between: Partial<KeysContext> = {}) {
   const published: ChangedKey[] = [];
   const people = openMemoryPeople();
   const [keys, projects] = [createMemorySources(ACCESS_KEYS), createMemorySources(PROJECTS)];
+  const access = createMemoryAccess();
   const commands = [
     createKeysCommand({
-      ...createMemoryAccess(),
+      ...access,
       keys,
       projects,
       prefix: 'svcapik',
       publish: async (changed) => void published.push(changed),
+      ...between,
     }),
     createProjectsCommand({ keys, projects }),
     createIdentityCommand({ ...unconfigured, generation: 0, topicPrefix: '', openPeople: async () => people }),
   ];
-  return { run: (...args: string[]) => runInProcess(commands, args), keys, projects, published };
+  const run = (...args: string[]) => runInProcess(commands, args, { prompt: async () => 'yes' });
+  const signable = async (word: string, ...rest: string[]): Promise<SignableKeyRecord[]> =>
+    (await run('keys', word, '--kind', 'signable', ...rest, '--json')).results.map((line) => JSON.parse(line));
+  return { run, signable, log: access.signableKeys.log, keys, projects, published };
 }
+
+const SIGNABLE = ['--kind', 'signable'];
 
 it.each([
   [['keys', 'list', '--kind', 'ada@example.com']],
@@ -74,6 +81,15 @@ it.each([
   ['an option of another subcommand', ['keys', 'list', '--replace'], "unknown option '--replace'"],
   ['an invalid project', ['keys', 'list', '--project', 'Démo'], '--project: expected'],
   ['no subcommand', ['keys'], 'Usage: npm run keys'],
+  ['a signable key without a name', ['keys', 'create', ...SIGNABLE, '--environment', 'production'], '--name: expected'],
+  ['a signable key of no environment', ['keys', 'create', ...SIGNABLE, '--name', 'N'], '--environment: expected'],
+  ['calls of a signable key', ['keys', 'create', ...SIGNABLE, '--calls', '5'], '--calls: not with --kind signable'],
+  ['a replaced signable key', ['keys', 'create', ...SIGNABLE, '--replace'], '--replace: not with --kind signable'],
+  [
+    'a refreshed signable key, which would be another address',
+    ['keys', 'refresh', ...SIGNABLE],
+    'Allowed choices are publ',
+  ],
 ])('the program refuses %s with a sentence and exit code 2', async (_name, args, sentence) => {
   const { code, progress, results } = await createOperator().run(...args);
   expect(code).toBe(EXIT.usage);
@@ -99,15 +115,7 @@ async function createOutlands() {
 }
 
 const create = [
-  'keys',
-  'create',
-  '--environment',
-  'production',
-  '--kind',
-  'publishable',
-  '--project',
-  'outlands',
-  '--json',
+  ...['keys', 'create', '--environment', 'production', '--kind', 'publishable', '--project', 'outlands', '--json'],
 ];
 
 it('keys create makes a key, shows it, and lists it by name; the text of a secret key is never shown again', async () => {
@@ -187,4 +195,65 @@ it('identity init mints the epoch once, however often it runs', async () => {
   const [first, again] = [await run('identity', 'init'), await run('identity', 'init')];
   expect(first).toMatchObject({ code: EXIT.ok });
   expect(again.results).toEqual(first.results);
+});
+
+const minter = ['--environment', 'production', '--name', 'Minter'];
+
+it('keys --kind signable creates, lists, disables and enables a key, and shows its address but never the sealed key', async () => {
+  const { run, signable, log, published } = createOperator();
+  const [made] = await signable('create', ...minter);
+  const own = { kind: 'signable', environmentId: 'demo-production', name: 'Minter', changedBy: 'ada' };
+  expect(made).toMatchObject({ ...own, address: expect.stringMatching(/^0x[0-9a-f]{40}$/), state: 'live' });
+  const { address } = made!;
+  expect(await signable('disable', ...minter)).toMatchObject([{ address, state: 'disabled' }]);
+  const byAddress = ['--environment', 'demo-production', '--name', address];
+  expect(await signable('enable', ...byAddress)).toMatchObject([{ address, state: 'live', revision: 3 }]);
+  expect(await signable('list')).toMatchObject([{ address }]);
+  expect(await signable('list', '--environment', 'development')).toEqual([]);
+  const listed = await run('keys', 'list', '--kind', 'signable');
+  expect(listed.results).toEqual([expect.stringMatching(/^0x[0-9a-f]{40} {2}demo-production {2}Minter {2}live /)]);
+  expect(published).toEqual([]);
+  expect(JSON.stringify([made, listed, await signable('list')])).not.toContain(log.appended[0]!.sealed.slice(0, 20));
+});
+
+it('keys --kind signable disables the key of an archived project, and does not enable it', async () => {
+  const { run, signable } = createOperator();
+  await signable('create', ...minter);
+  expect((await run('projects', 'archive', '--project', 'demo')).code).toBe(EXIT.ok);
+  expect(await signable('disable', ...minter)).toMatchObject([{ state: 'disabled' }]);
+  const enabled = await run('keys', 'enable', '--kind', 'signable', ...minter);
+  expect(enabled).toMatchObject({ code: EXIT.failed, progress: expect.stringContaining('is archived') });
+});
+
+it('keys --kind signable never shows or changes the key of another project', async () => {
+  const { run, signable } = createOperator();
+  await run('projects', 'create', '--name', 'Rival', '--id', 'rival');
+  const [made] = await signable('create', ...minter, '--project', 'rival');
+  expect(await signable('list')).toEqual([]);
+  for (const name of ['Minter', made!.address]) {
+    const refused = await run('keys', 'disable', '--kind', 'signable', '--environment', 'production', '--name', name);
+    expect(refused).toMatchObject({ code: EXIT.failed, progress: expect.stringContaining('no such signable key') });
+  }
+});
+
+it('keys --kind signable creates nothing without the key of the signer', async () => {
+  const signerKey = () => {
+    throw new UsageError('SIGNER_PUBLIC_KEY is not set');
+  };
+  const { run, log } = createOperator({ signerKey });
+  const { code, progress } = await run('keys', 'create', '--kind', 'signable', ...minter);
+  expect({ code, made: log.appended }).toEqual({ code: EXIT.usage, made: [] });
+  expect(progress).toContain('SIGNER_PUBLIC_KEY is not set');
+});
+
+it('keys rebuild continues with the other views when one cannot be rebuilt, names it, and ends with 1', async () => {
+  const access = createMemoryAccess();
+  const [first, second, ...others] = access.kinds;
+  const broken = { ...second!, openLog: () => Promise.reject(new Error('its log is gone')) };
+  const { run } = createOperator({ kinds: [first!, broken, ...others] });
+  const { code, results, progress } = await run('keys', 'rebuild', '--json');
+  expect(code).toBe(EXIT.failed);
+  const rebuilt = results.map((line) => JSON.parse(line).kind);
+  expect(rebuilt).toEqual([first!.kind.name, ...others.map(({ kind }) => kind.name)]);
+  expect(progress).toBe(`keys: ${second!.kind.name} were not rebuilt: its log is gone`);
 });

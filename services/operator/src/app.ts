@@ -1,3 +1,5 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import {
   Command,
   CommanderError,
@@ -9,6 +11,7 @@ import {
 import { redactSecrets } from '@playline/runtime';
 import {
   type CreateCommand,
+  command,
   EmptiedError,
   Ended,
   EXIT,
@@ -22,11 +25,7 @@ import { printLines } from './terminal.ts';
 const HELP_WIDTH = 120;
 
 /** Runs the command that the first argument names. Errors become a sentence and an exit code. */
-export async function runCommand(
-  commands: readonly CreateCommand[],
-  args: readonly string[],
-  terminal: Terminal,
-): Promise<ExitCode> {
+export async function runCommand(commands: readonly CreateCommand[], args: readonly string[], terminal: Terminal) {
   const program = createProgram(commands, terminal);
   let called: CommandUnknownOpts = program;
   program.hook('preAction', (_, action) => {
@@ -123,4 +122,45 @@ function explain(error: unknown, command: CommandUnknownOpts, terminal: Terminal
   terminal.progress(`${path}: ${text}`);
   if (error instanceof EmptiedError) return EXIT.emptied;
   return error instanceof UnreachableError ? EXIT.unreachable : EXIT.failed;
+}
+
+/** @param folder of the checkout, whose package.json names all commands */
+export const createCompletionCommand =
+  (folder: string): CreateCommand =>
+  (terminal) =>
+    command('completion', 'print a script that completes npm run <command> -- … in bash')
+      .addHelpText('after', '\nUse: source <(npm run --silent completion). It replaces another completion of npm.')
+      .action((_, self) => {
+        const { scripts } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as { scripts: object };
+        const names = Object.keys(scripts).filter((name) => !name.includes(' '));
+        printLines(terminal.result, toBash(names, self.parent!));
+      });
+
+/** The bash script, with the possible completions of each command. */
+function toBash(names: readonly string[], program: CommandUnknownOpts): string {
+  const cases = withSubcommands(program)
+    .filter((each) => each !== program)
+    // The first matching pattern applies, so subcommands precede their command.
+    .toReversed()
+    .map((each) => {
+      const completions = [
+        ...each.commands.map((sub) => sub.name()),
+        ...each.options.map(({ long }) => long),
+        '--help',
+      ];
+      return `    "${pathOf(each)} "*) options="${completions.join(' ')}" ;;`;
+    });
+  return `_playline() {
+  local current=\${COMP_WORDS[COMP_CWORD]} options=
+  [ "\${COMP_WORDS[1]}" = run ] || return
+  if [ "$COMP_CWORD" -eq 2 ]; then
+    options="${names.join(' ')}"
+  elif [ "$COMP_CWORD" -ge 4 ] && [ "\${COMP_WORDS[3]}" = -- ]; then
+    case "\${COMP_WORDS[2]} \${COMP_WORDS[@]:4:COMP_CWORD-4} " in
+${cases.join('\n')}
+    esac
+  fi
+  COMPREPLY=($(compgen -W "$options" -- "$current"))
+}
+complete -o default -F _playline npm`;
 }

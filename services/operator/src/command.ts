@@ -35,6 +35,12 @@ export function endWith(code: ExitCode): void {
   if (code !== EXIT.ok) throw new Ended(code);
 }
 
+/** What a subcommand works with. */
+export interface Work<C> {
+  readonly context: C;
+  readonly terminal: Terminal;
+}
+
 /** Invalid arguments: exit code 2. */
 export class UsageError extends Error {
   override readonly name = 'UsageError';
@@ -81,7 +87,6 @@ export interface JsonOption {
 }
 
 export const jsonOption = () => new Option('--json', 'print results as JSON, one per line');
-/** A command with `--json`. */
 export const jsonCommand = (name: string, description: string) => command(name, description).addOption(jsonOption());
 export const yesOption = () => new Option('--yes', 'without confirmation');
 

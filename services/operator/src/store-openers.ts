@@ -1,10 +1,10 @@
 import type { Change, KeyUsage, RecordKind, RecordView, SessionStores } from '@playline/access-keys';
 import type { ChainNode, ChainStore } from '@playline/chain';
 import type { ErasureRecords, ErasureRows } from '@playline/erasure';
+import type { MintClaims, MintReader, MintState, MintView } from '@playline/mints';
 import type { People } from '@playline/people';
 import type { AtomicPublisher, GroupOffsets, LogReader, Producer } from '@playline/stream';
-import type { Schemas } from './await-schema.ts';
-import type { MintsContext } from './commands/mints.ts';
+import type { Schemas } from './await-store.ts';
 
 /** A store that connects in the background. */
 interface Connecting {
@@ -24,8 +24,10 @@ export interface StoreOpeners {
   openRecordView<R extends Change>(kind: RecordKind<R>): Promise<RecordView<R> & Connecting>;
   openSessions(): Promise<SessionStores>;
   openPeople(): Promise<People>;
-  openMints: MintsContext['openMints'];
-  openMintReader: MintsContext['openReader'];
+  openMints(): Promise<{ claims: MintClaims; view: MintView } & Connecting>;
+  openMintReader(): Promise<
+    MintReader & { readAll(piece: number): AsyncIterable<readonly MintState[]>; close(): Promise<void> }
+  >;
   openErasureRecords(): Promise<ErasureRecords>;
   openErasureRows(): Promise<ErasureRows>;
   openChainStore(): Promise<ChainStore>;
@@ -35,3 +37,17 @@ export interface StoreOpeners {
 export type LogOpeners = Pick<StoreOpeners, 'openLog' | 'createSchemas'>;
 
 export type RecordOpeners = LogOpeners & Pick<StoreOpeners, 'openProducer' | 'openRecordView'>;
+
+/** The registry is opened with the first request. */
+export function createLogSources({ openLog, createSchemas }: LogOpeners) {
+  let opened: Promise<Schemas> | null = null;
+  const registry = () => {
+    opened ??= createSchemas();
+    return opened;
+  };
+  const schemas: Schemas = {
+    idOf: async (subject, schema) => (await registry()).idOf(subject, schema),
+    schemaOf: async (id) => (await registry()).schemaOf(id),
+  };
+  return { openLog, schemas, schemaOf: schemas.schemaOf };
+}

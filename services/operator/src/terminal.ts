@@ -43,3 +43,27 @@ export function createTerminal({ stdin, stdout, stderr }: Streams): Terminal {
 export function printLines(print: Terminal['result'], text: string): void {
   for (const line of text.split('\n')) print(line);
 }
+
+/** Lines of a table: each column as wide as its widest cell. @param head names of the columns */
+export function toTable(head: readonly string[], rows: readonly (readonly string[])[]): string[] {
+  const lines = [head, ...rows];
+  const widths = head.map((_, at) => lines.reduce((most, cells) => Math.max(most, cells[at]!.length), 0));
+  return lines.map((cells) =>
+    cells
+      .map((cell, at) => cell.padEnd(widths[at]!))
+      .join('  ')
+      .trimEnd(),
+  );
+}
+
+const QUIET_PROGRESS_MS = 5_000;
+
+/** Prints every line for a person, and at most one in five seconds to a log. */
+export function createProgress(terminal: Terminal): (line: string) => void {
+  let shownAt = Number.NEGATIVE_INFINITY;
+  return (line) => {
+    if (!terminal.isInteractive && performance.now() - shownAt < QUIET_PROGRESS_MS) return;
+    shownAt = performance.now();
+    terminal.progress(line);
+  };
+}

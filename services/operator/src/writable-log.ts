@@ -7,8 +7,7 @@ import {
   OpenTransactionFault,
   type TransactionRecord,
 } from '@playline/stream';
-import { awaitSchemaId, type Schemas } from './await-schema.ts';
-import { awaitLog } from './await-store.ts';
+import { awaitLog, awaitSchemaId, type Schemas } from './await-store.ts';
 import { UnreachableError, unconfirmed } from './command.ts';
 
 /** What a command reads a log with. */

@@ -15,8 +15,7 @@ import {
 } from '@playline/chain';
 import { createMemoryChain, type MemoryChain, putActivities } from '@playline/chain/memory';
 import { type ActivityType, parseTimestampMicros } from '@playline/contracts';
-import { importLines } from '../../../services/operator/src/import/import-lines.ts';
-import type { Importer } from '../../../services/operator/src/import/importer.ts';
+import { type Importer, importLines } from '../../../services/operator/src/import/importer.ts';
 import {
   ACTIVITIES,
   type ImportedRow,

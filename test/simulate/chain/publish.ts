@@ -1,8 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { ActivityRow } from '@playline/chain';
 import type { ActivityRecord } from '@playline/contracts';
-import type { Imported } from '../../../services/operator/src/import/import-lines.ts';
-import type { Importer } from '../../../services/operator/src/import/importer.ts';
+import type { Imported, Importer } from '../../../services/operator/src/import/importer.ts';
 import { type Line, readLines } from '../../../services/operator/src/import/lines.ts';
 import type { ChainDifferences, Ledger } from './replica.ts';
 import type { TrafficLine } from './traffic.ts';

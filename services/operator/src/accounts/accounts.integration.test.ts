@@ -13,17 +13,16 @@ import { openRecordStores, type RecordStores } from '../test/record-stores.ts';
 import { runInProcess } from '../test/run-in-process.ts';
 
 let recordStores: RecordStores;
+let context: ReturnType<typeof createContext>;
 beforeAll(async () => {
   recordStores = await openRecordStores();
+  context = createContext();
 });
 afterAll(() => recordStores?.close());
 
-function createContext(kafka?: readonly string[]) {
+function createContext() {
   const author = { changedBy: 'ada', requestId: randomBytes(4).toString('hex') };
-  const sourcesOf = createRecordSources(recordStores.storesOn(kafka), {
-    topicPrefix: recordStores.topicPrefix,
-    author,
-  });
+  const sourcesOf = createRecordSources(recordStores.storesOn(), { topicPrefix: recordStores.topicPrefix, author });
   return {
     accounts: sourcesOf(ACCOUNTS),
     projects: sourcesOf(PROJECTS),
@@ -48,11 +47,6 @@ async function logged() {
 const personOf = (login: string) => ({ login, name: login, passwordHash: 'hash', passkey: null });
 const codeIn = (link: string) => new URL(link).searchParams.get('code')!;
 
-let context: ReturnType<typeof createContext>;
-beforeAll(() => {
-  context = createContext();
-});
-
 it('account commands make a link while there is no administrator, and none from an emptied Redis afterwards', async () => {
   expect((await run(context, 'link')).code).toBe(EXIT.ok);
   const make = (login: string) =>
@@ -70,11 +64,6 @@ it('account commands make a link while there is no administrator, and none from 
   }
   await recordStores.redis.client.flushdb();
   await expect(make('eve')).rejects.toMatchObject({ code: 'CONFLICT_ERROR' });
-});
-
-it('account commands make no link when the log cannot be read', async () => {
-  const refused = await run(createContext(['127.0.0.1:1']), 'link');
-  expect(refused).toMatchObject({ code: EXIT.unreachable, records: [] });
 });
 
 it('account commands accept one of two requests made concurrently by different processes, and put everything on the log', async () => {

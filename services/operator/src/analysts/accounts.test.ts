@@ -1,6 +1,5 @@
 import { expect, it } from 'vitest';
-import { createBySql, dropAccount } from './accounts.ts';
-import type { RunStatement } from './run-statement.ts';
+import { createBySql, dropAccount, type RunStatement } from './accounts.ts';
 
 /** A server that accepts accounts by SQL, and records the statements. */
 function createServer() {

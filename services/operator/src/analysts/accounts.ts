@@ -1,5 +1,28 @@
 import { createHash, randomBytes, randomUUID } from 'node:crypto';
-import type { RunStatement } from './run-statement.ts';
+import { closeSync, mkdirSync, openSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type ClickHouseAccount, sendStatement } from '@playline/stores';
+import { z } from 'zod';
+import { readStack } from '../addresses.ts';
+
+/** Returns the rows of one statement as text. Parameters are named as `{name: String}`. @throws Error of the network, or of ClickHouse */
+export type RunStatement = (
+  statement: string,
+  parameters?: Readonly<Record<string, string>>,
+) => Promise<readonly (readonly string[])[]>;
+
+const STATEMENT_MAX_MS = 60_000;
+
+/** The account's database is the default for table names. */
+export function createRunStatement(account: ClickHouseAccount): RunStatement {
+  return async (statement, parameters = {}) => {
+    const named = Object.entries(parameters).map(([name, value]) => [`param_${name}`, value]);
+    const settings = { default_format: 'JSONCompactStringsEachRow', ...Object.fromEntries(named) };
+    const response = await sendStatement(account, { body: statement, settings, deadlineMs: STATEMENT_MAX_MS });
+    const lines = (await response.text()).split('\n').filter((line) => line !== '');
+    return lines.map((line) => JSON.parse(line) as string[]);
+  };
+}
 
 export interface AnalystAccount {
   readonly account: string;
@@ -17,7 +40,6 @@ export interface Credentials {
   readonly password: string;
 }
 
-/** All environments. */
 export const ALL = '*';
 /** The account that every deployment has. */
 const BUILT_IN = 'analyst';
@@ -116,12 +138,8 @@ export async function claim(run: RunStatement, { account, password }: Credential
 
 /** Revokes all grants of an account, and ends its running queries. */
 export async function dropAccount(run: RunStatement, account: string): Promise<void> {
-  const grants = await run(
-    'SELECT environment_id FROM analyst_grants FINAL WHERE account = {account: String} AND NOT revoked',
-    {
-      account,
-    },
-  );
+  const granted = 'SELECT environment_id FROM analyst_grants FINAL WHERE account = {account: String} AND NOT revoked';
+  const grants = await run(granted, { account });
   for (const [environmentId = ''] of grants) await setGrant(run, account, { environmentId, revoked: true });
   await run('KILL QUERY WHERE user = {account: String} ASYNC FORMAT Null', { account });
   const claims = await run(
@@ -129,10 +147,8 @@ export async function dropAccount(run: RunStatement, account: string): Promise<v
     { account },
   );
   for (const [mark = '', id = ''] of claims) await putClaim(run, { account, mark, id }, true);
-  const [made] = await run("SELECT name FROM system.users WHERE name = {account: String} AND storage != 'users_xml'", {
-    account,
-  });
-  if (made === undefined) return;
+  const created = "SELECT name FROM system.users WHERE name = {account: String} AND storage != 'users_xml'";
+  if ((await run(created, { account })).length === 0) return;
   // These statements take no parameters; the name is that of an existing account.
   const name = `\`${account.replaceAll('`', '')}\``;
   await run(`DROP QUOTA IF EXISTS ${name}`);
@@ -141,10 +157,8 @@ export async function dropAccount(run: RunStatement, account: string): Promise<v
 
 /** Accounts of users.xml continue to exist after `drop`. */
 export async function isFromUsersXml(run: RunStatement, account: string): Promise<boolean> {
-  const rows = await run("SELECT 1 FROM system.users WHERE name = {account: String} AND storage = 'users_xml'", {
-    account,
-  });
-  return rows.length > 0;
+  const fromFile = "SELECT 1 FROM system.users WHERE name = {account: String} AND storage = 'users_xml'";
+  return (await run(fromFile, { account })).length > 0;
 }
 
 async function claimsOf(run: RunStatement, account: string, mark: string): Promise<string[]> {
@@ -155,14 +169,64 @@ async function claimsOf(run: RunStatement, account: string, mark: string): Promi
   return rows.map(([id = '']) => id);
 }
 
-async function putClaim(
-  run: RunStatement,
-  claimed: { account: string; mark: string; id: string },
-  dropped: boolean,
-): Promise<void> {
+async function putClaim(run: RunStatement, claimed: { account: string; mark: string; id: string }, dropped: boolean) {
   await run(
     `INSERT INTO analyst_accounts (account, password_mark, claim, dropped, changed_at, version)
      SELECT {account: String}, {mark: String}, {id: UUID}, {dropped: Bool}, now64(3), toUInt64({dropped: Bool})`,
     { ...claimed, dropped: String(dropped) },
   );
 }
+
+export interface PoolOptions {
+  /** Folder whose `.playline` may contain a stack. */
+  readonly folder: string;
+  readonly url: string;
+  /** With `CLICKHOUSE_ANALYST_1_PASSWORD` and so on, for deployments without a stack. */
+  readonly environment: Readonly<Record<string, string | undefined>>;
+}
+
+const POOL_ACCOUNT = /^analyst_(raw_)?\d+$/;
+const VARIABLE = /^CLICKHOUSE_(ANALYST_(?:RAW_)?\d+)_PASSWORD$/;
+const secretsSchema = z.object({ analystPasswords: z.record(z.string().regex(POOL_ACCOUNT), z.string().min(1)) });
+
+/** Accounts with raw ids have other names in users.xml. */
+export const readsRawIds = (account: string) => account.startsWith('analyst_raw_');
+
+/**
+ * Accounts of users.xml with their passwords, for servers that accept no accounts by SQL: those of the stack in `folder` if
+ * its ClickHouse is used, otherwise those of the environment. `renewPassword` returns what the operator must do, a sentence.
+ */
+export function readPool({ folder, url, environment }: PoolOptions) {
+  if (readStack(folder).clickhouse?.url === url) return poolOfStack(join(folder, '.playline'));
+  const accounts = Object.entries(environment).flatMap(([variable, password = '']) => {
+    const account = VARIABLE.exec(variable)?.[1]?.toLowerCase();
+    return account === undefined || password === '' ? [] : [{ account, password }];
+  });
+  return { accounts: inOrder(accounts), renewPassword: renewOfEnvironment };
+}
+
+function poolOfStack(state: string) {
+  return {
+    accounts: inOrder(readPasswords(join(state, 'secrets.json'))),
+    renewPassword: (account: string) => {
+      // Read by the next start, the only writer of secrets.json.
+      const dropped = join(state, 'dropped-accounts');
+      mkdirSync(dropped, { recursive: true, mode: 0o700 });
+      closeSync(openSync(join(dropped, account), 'a', 0o600));
+      return 'It gets a new password at the next start (npm run down, npm run up), and is available again then.';
+    },
+  };
+}
+
+const renewOfEnvironment = (account: string) =>
+  `To make it available again, set another CLICKHOUSE_${account.toUpperCase()}_PASSWORD, for ClickHouse too, and restart ClickHouse.`;
+
+function readPasswords(path: string): Credentials[] {
+  const parsed = secretsSchema.safeParse(JSON.parse(readFileSync(path, 'utf8')));
+  // A stack that never started has none.
+  if (!parsed.success) return [];
+  return Object.entries(parsed.data.analystPasswords).map(([account, password]) => ({ account, password }));
+}
+
+const inOrder = (accounts: Credentials[]) =>
+  accounts.toSorted((a, b) => a.account.localeCompare(b.account, 'en', { numeric: true }));

@@ -144,26 +144,12 @@ it('analysts create shows a password once: it is in no list, log, record or tabl
   }
 });
 
-it.each([
-  ['rename', "unknown command 'rename'"],
-  ['create', '--environment: expected'],
-  ['create --environment Production!', '--environment: expected'],
-  ['create --environment production --all-environments', 'cannot be used with option'],
-  ['create --environment production --account analyst_1', "unknown option '--account'"],
-  ['grant --environment production', "required option '--account <name>'"],
-  ["grant --account a'b --environment production", 'Expected the name of an account'],
-  ['drop', "required option '--account <name>'"],
-  ['drop --account analyst', 'use --yes'],
-  ['list --account analyst', "unknown option '--account'"],
-])('the analysts command refuses wrong arguments and changes nothing: %s', async (args, sentence) => {
-  const before = await listed();
-  const { code, progress } = await run(args);
-  expect([code, progress]).toEqual([2, expect.stringContaining(sentence)]);
-  expect(await listed()).toEqual(before);
-});
-
 it('analysts drop drops nothing without confirmation, and refuses a name that is no account of analysts', async () => {
   expect((await run('drop --account analyst', 'no')).code).toBe(1);
+  expect(await run('drop --account analyst')).toMatchObject({
+    code: 2,
+    progress: expect.stringContaining('use --yes'),
+  });
   expect((await listed()).map(({ account }) => account)).toContain('analyst');
   for (const args of ['drop --yes', 'grant --environment production'])
     for (const account of ['unknown', 'operator', 'views', 'reader']) {

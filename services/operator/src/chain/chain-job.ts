@@ -1,20 +1,15 @@
 import type { ChainNode, IndexedChain } from '@playline/chain';
-import { type JsonOption, type Terminal, UsageError } from '../command.ts';
+import { type JsonOption, UsageError, type Work } from '../command.ts';
 import type { ImportSources } from '../import/importer.ts';
 import type { WritableLogSources } from '../writable-log.ts';
 
 export interface ChainContext extends ImportSources, WritableLogSources {
   readonly chains: () => readonly IndexedChain[];
   readonly createNode: (node: { name: string; url: string }) => ChainNode;
-  /** Epoch milliseconds. */
   readonly wallClockMs: () => number;
-  /** Aborted when the user interrupts the command. */
   readonly stop: AbortSignal;
 }
-export interface ChainJob {
-  readonly context: ChainContext;
-  readonly terminal: Terminal;
-}
+export type ChainJob = Work<ChainContext>;
 
 export const nodesOf = ({ context }: ChainJob, { name, urls }: IndexedChain): readonly ChainNode[] =>
   urls.map((url, index) => context.createNode({ name: `${name}/${index + 1}`, url }));

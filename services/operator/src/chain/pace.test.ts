@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { paceOf, toDurationText, toPaceText } from './pace.ts';
+import { paceOf, toDurationText, toPaceText } from './read-progress.ts';
 
 const at = (seconds: number, block: number) => ({ atMs: seconds * 1000, block });
 const WINDOW = { windowMs: 60_000 };

@@ -1,9 +1,56 @@
 import { createRecordReader, type IndexProgressRecord, indexProgressCodec, TOPICS } from '@playline/contracts';
 import { withLog } from '../await-store.ts';
 import type { LogSources } from '../writable-log.ts';
-import type { PaceSample } from './pace.ts';
 
-/** The indexing progress of a chain. */
+/** A block that was reached, and when: milliseconds of any clock. */
+export interface PaceSample {
+  readonly atMs: number;
+  readonly block: number;
+}
+
+/** Both null while the pace is unknown. */
+interface Pace {
+  readonly blocksPerSecond: number | null;
+  readonly remainingMs: number | null;
+}
+
+const UNKNOWN: Pace = { blocksPerSecond: null, remainingMs: null };
+
+/** The pace of the samples, in order of time, within `windowMs` before the last one; `to` is the last block. */
+export function paceOf(
+  samples: readonly PaceSample[],
+  { to, windowMs }: { readonly to: number; readonly windowMs: number },
+): Pace {
+  const last = samples.at(-1);
+  if (last === undefined) return UNKNOWN;
+  const first = samples.find(({ atMs }) => last.atMs - atMs <= windowMs)!;
+  const [blocks, ms] = [last.block - first.block, last.atMs - first.atMs];
+  if (ms <= 0 || blocks <= 0) return UNKNOWN;
+  return { blocksPerSecond: (blocks * 1000) / ms, remainingMs: (Math.max(0, to - last.block) * ms) / blocks };
+}
+
+const SECOND_MS = 1_000;
+const MINUTE_MS = 60 * SECOND_MS;
+const HOUR_MS = 60 * MINUTE_MS;
+
+/** Rounded up, so that a wait is never shown too short. */
+export function toDurationText(ms: number): string {
+  if (ms < MINUTE_MS) return `${Math.ceil(ms / SECOND_MS)} s`;
+  const minutes = Math.ceil(ms / MINUTE_MS);
+  if (minutes < 60) return `${minutes} min`;
+  const hours = Math.floor(minutes / 60);
+  return hours < 48 ? `${hours} h ${minutes % 60} min` : `${Math.ceil(ms / (24 * HOUR_MS))} days`;
+}
+
+/** Such as `120 blocks/s, about 3 min left, until 14:32 UTC`; '' while unknown. @param nowMs epoch milliseconds */
+export function toPaceText({ blocksPerSecond, remainingMs }: Pace, nowMs: number): string {
+  if (blocksPerSecond === null || remainingMs === null) return '';
+  const rate = blocksPerSecond >= 10 ? Math.round(blocksPerSecond) : Number(blocksPerSecond.toPrecision(2));
+  const end = new Date(nowMs + remainingMs).toISOString();
+  const until = remainingMs < 24 * HOUR_MS ? end.slice(11, 16) : end.slice(0, 16).replace('T', ' ');
+  return `${rate} blocks/s, about ${toDurationText(remainingMs)} left, until ${until} UTC`;
+}
+
 export interface RecentProgress {
   readonly last: IndexProgressRecord;
   /** Progress within ten minutes before the last one, unless compacted; epoch milliseconds. */
@@ -20,10 +67,8 @@ export const lastCompleteBlockOf = ({ block, nextLog }: IndexProgressRecord): nu
 export async function readProgress(sources: LogSources): Promise<Map<string, RecentProgress>> {
   return withLog(await sources.openLog(), async (log) => {
     const topic = sources.topicPrefix + TOPICS.indexProgress.name;
-    const read = createRecordReader({
-      schemaOf: sources.schemas.schemaOf,
-      createReader: indexProgressCodec.decoderOf,
-    });
+    const { schemaOf } = sources.schemas;
+    const read = createRecordReader({ schemaOf, createReader: indexProgressCodec.decoderOf });
     const found = new Map<string, { last: IndexProgressRecord; samples: PaceSample[] }>();
     for (const bounds of await log.bounds(topic))
       for await (const { value } of log.read({ topic, ...bounds })) {

@@ -19,7 +19,6 @@ export interface SummarisedLog extends Summary {
   readonly log: number;
 }
 
-/** The contents of a range of blocks. */
 export interface ChainRange {
   readonly to: number;
   readonly records: readonly ActivityRecord[];
@@ -37,7 +36,6 @@ export interface RangesOptions {
   readonly to: number;
   /** Blocks that the chain must contain. */
   readonly holds: readonly BlockName[];
-  /** Aborted when the user interrupts the command. */
   readonly stop: AbortSignal;
 }
 

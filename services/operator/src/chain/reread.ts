@@ -1,28 +1,21 @@
 /** Reads blocks of a chain again, to verify the history or to fill its gaps. */
-import type { ActivityRow, BlockName, IndexedChain } from '@playline/chain';
+import { type ActivityRow, type BlockName, type ChainStore, toActivityJson } from '@playline/chain';
 import type { ActivityRecord } from '@playline/contracts';
 import { withStore } from '../await-store.ts';
 import { EXIT, type ExitCode, printResult, type Terminal, UsageError } from '../command.ts';
 import { type Importer, openImporter } from '../import/importer.ts';
 import type { Line } from '../import/lines.ts';
 import { ACTIVITIES } from '../import/subjects.ts';
-import { createProgress } from '../progress.ts';
+import { createProgress } from '../terminal.ts';
 import { type ChainJob, type ChainOptions, chainOf, nodesOf } from './chain-job.ts';
-import { type Comparison, compareRange, toShownContent } from './compare.ts';
-import { type PaceSample, paceOf, toPaceText } from './pace.ts';
-import { lastCompleteBlockOf, readProgress } from './read-progress.ts';
+import { lastCompleteBlockOf, type PaceSample, paceOf, readProgress, toPaceText } from './read-progress.ts';
 import { type ChainRange, readRanges } from './read-ranges.ts';
 
 /** The pace is measured over this time. */
 const WINDOW_MS = 60_000;
 
 /** Blocks to read again, which are all indexed. */
-interface BlockRange {
-  readonly chain: IndexedChain;
-  readonly from: number;
-  readonly to: number;
-  readonly holds: readonly BlockName[];
-}
+type BlockRange = Awaited<ReturnType<typeof blocksOf>>;
 
 interface BlockOptions extends ChainOptions {
   /** By default the first block of the chain. */
@@ -31,7 +24,7 @@ interface BlockOptions extends ChainOptions {
   readonly to?: number | undefined;
 }
 
-async function blocksOf(job: ChainJob, options: BlockOptions): Promise<BlockRange> {
+async function blocksOf(job: ChainJob, options: BlockOptions) {
   const chain = chainOf(job, options.chain);
   const { last } = (await readProgress(job.context)).get(chain.name) ?? {};
   const indexed = last === undefined ? null : lastCompleteBlockOf(last);
@@ -40,7 +33,8 @@ async function blocksOf(job: ChainJob, options: BlockOptions): Promise<BlockRang
   if (from > to) throw new UsageError('--from and --to: the first block is after the last one');
   if (to > indexed)
     throw new UsageError(`--to: only blocks up to ${indexed} are indexed; the indexer reads later ones itself`);
-  return { chain, from, to, holds: [{ number: last.block, hash: `0x${last.hash.toString('hex')}` }] };
+  const holds: BlockName[] = [{ number: last.block, hash: `0x${last.hash.toString('hex')}` }];
+  return { chain, from, to, holds };
 }
 
 function createReportProgress({ terminal, context }: ChainJob, { from, to }: BlockRange) {
@@ -55,7 +49,6 @@ function createReportProgress({ terminal, context }: ChainJob, { from, to }: Blo
   };
 }
 
-/** Compares the chain with the history. */
 export async function verify(job: ChainJob, options: BlockOptions): Promise<ExitCode> {
   const { context, terminal } = job;
   const blocks = await blocksOf(job, options);
@@ -75,23 +68,14 @@ export async function verify(job: ChainJob, options: BlockOptions): Promise<Exit
   return compared.findings.length > 0 || context.stop.aborted ? EXIT.failed : EXIT.ok;
 }
 
-interface Backfilled {
-  activities: number;
-  published: number;
-  refused: number;
-}
-
 /** Publishes what the history lacks or has with other contents. */
-export async function backfill(
-  job: ChainJob,
-  options: BlockOptions & { readonly writerGroup: string },
-): Promise<ExitCode> {
+export async function backfill(job: ChainJob, options: BlockOptions & { readonly writerGroup: string }) {
   const { context, terminal } = job;
   const blocks = await blocksOf(job, options);
   const { from, to, chain } = blocks;
   const { writerGroup } = options;
   const importer = await openImporter(ACTIVITIES, { ...context, writerGroup, onProgress: terminal.progress });
-  const done: Backfilled = { activities: 0, published: 0, refused: 0 };
+  const done = { activities: 0, published: 0, refused: 0 };
   const reportProgress = createReportProgress(job, blocks);
   let reached = from - 1;
   try {
@@ -110,17 +94,10 @@ export async function backfill(
   return done.refused > 0 || reached < to ? EXIT.failed : EXIT.ok;
 }
 
-interface PublishOptions {
-  readonly read: ChainRange;
-  readonly chain: string;
-  readonly stop: AbortSignal;
-  readonly terminal: Terminal;
-}
-
 async function publishMissing(
   importer: Importer<ActivityRecord, ActivityRow>,
-  { read, chain, stop, terminal }: PublishOptions,
-  done: Backfilled,
+  { read, chain, stop, terminal }: { read: ChainRange; chain: string; stop: AbortSignal; terminal: Terminal },
+  done: { activities: number; published: number; refused: number },
 ): Promise<void> {
   const { records, to } = read;
   if (records.length === 0) return;
@@ -141,4 +118,72 @@ async function publishMissing(
   done.activities += records.length;
   done.published += published;
   done.refused += refused;
+}
+
+interface Comparison {
+  activities: number;
+  missing: number;
+  different: number;
+  /** The first findings, one sentence each. */
+  readonly findings: string[];
+}
+
+const FINDINGS_MAX = 100;
+/** Ids in one query. */
+const IDS_MAX = 500;
+
+/** What readers see of an activity, except the time of its update. */
+function toShownContent(row: ActivityRow): Record<string, unknown> {
+  const { updated_at: _, ...content } = toActivityJson(row, { id: '', name: row.chain });
+  return { ...content, chain: row.chain };
+}
+
+const textOf = (row: ActivityRow) => JSON.stringify(toShownContent(row));
+
+function addFinding(compared: Comparison, finding: string): void {
+  if (compared.findings.length < FINDINGS_MAX) compared.findings.push(finding);
+}
+
+/** Finds activities that the history lacks, or has with other contents. @throws StoreFault */
+async function compareRange(
+  store: Pick<ChainStore, 'readActivities' | 'readToken'>,
+  { records, summarised, unindexed }: ChainRange,
+  compared: Comparison,
+): Promise<void> {
+  for (let from = 0; from < records.length; from += IDS_MAX)
+    await compareSome(store, records.slice(from, from + IDS_MAX), compared);
+  for (const { block, log, contract, tokens, firstId, lastId } of summarised)
+    addFinding(
+      compared,
+      `block ${block}, log ${log}: ${tokens} tokens of ${contract} (ids ${firstId} to ${lastId}) are not in the history ` +
+        'as single activities: over the limit of a contract and block',
+    );
+  for (const [contract, own] of Map.groupBy(unindexed, ({ address }) => address))
+    addFinding(
+      compared,
+      `block ${own[0]!.blockNumber}, log ${own[0]!.logIndex}: ${contract} emits Transfer without indexed parameters ` +
+        `(${own.length} logs of this range): add it to legacyTokens of CHAIN_NODES, then run backfill`,
+    );
+}
+
+async function compareSome(
+  store: Pick<ChainStore, 'readActivities' | 'readToken'>,
+  records: readonly ActivityRecord[],
+  compared: Comparison,
+): Promise<void> {
+  const rows = records.map(ACTIVITIES.toRow);
+  const stored = await ACTIVITIES.readStored(store, rows);
+  for (const row of rows) {
+    compared.activities++;
+    const { blockchainMetadata, type, id } = row;
+    const name = `${type} ${id} (block ${blockchainMetadata?.blockNumber}, log ${blockchainMetadata?.logIndex})`;
+    const own = stored.get(id);
+    if (own === undefined) {
+      compared.missing++;
+      addFinding(compared, `${name} is not in the history`);
+    } else if (textOf(own) !== textOf(row)) {
+      compared.different++;
+      addFinding(compared, `${name} differs from the history`);
+    }
+  }
 }

@@ -1,8 +1,14 @@
 import { type ChainNode, type IndexedChain, NodeFault } from '@playline/chain';
 import { EXIT, type ExitCode, printResult } from '../command.ts';
 import { type ChainJob, type ChainOptions, chainOf, nodesOf } from './chain-job.ts';
-import { paceOf, toPaceText } from './pace.ts';
-import { lastCompleteBlockOf, RECENT_MS, type RecentProgress, readProgress } from './read-progress.ts';
+import {
+  lastCompleteBlockOf,
+  paceOf,
+  RECENT_MS,
+  type RecentProgress,
+  readProgress,
+  toPaceText,
+} from './read-progress.ts';
 
 /** A running indexer publishes progress three times as often. */
 const FRESH_MS = 60_000;
@@ -60,25 +66,17 @@ function toLine(state: Awaited<ReturnType<typeof stateOf>>, nowMs: number): stri
   return `${chain}: ${text}; ${state.nodes.map((node) => toNodeText(node, head)).join(', ')}`;
 }
 
+type NodeState = Awaited<ReturnType<typeof stateOf>>['nodes'][number];
+
 /** Such as `demo-chain/2 at block 90 (30 behind)`. */
-function toNodeText({ name, head, fault }: Omit<EndOfNode, 'horizon'>, furthest: number | null): string {
+function toNodeText({ name, head, fault }: NodeState, furthest: number | null): string {
   if (fault !== null) return `${name} cannot be used (${fault})`;
   const behind = (furthest ?? 0) - (head ?? 0);
   return `${name} at block ${head ?? 'none'}${behind > 0 ? ` (${behind} behind)` : ''}`;
 }
 
-/** The end of the chain in one node. */
-interface EndOfNode {
-  readonly name: string;
-  /** Its latest block. */
-  readonly head: number | null;
-  /** The last final block; null while nothing is final. */
-  readonly horizon: number | null;
-  /** Why the node cannot be used, without its address; or null. */
-  readonly fault: string | null;
-}
-
-async function readEnd(node: ChainNode, { chainId, finality }: IndexedChain): Promise<EndOfNode> {
+/** The latest and the last final block of one node, or why it cannot be used, without its address. */
+async function readEnd(node: ChainNode, { chainId, finality }: IndexedChain) {
   const { name } = node;
   try {
     const given = await node.chainId();

@@ -11,7 +11,7 @@ import {
   tokenCodec,
 } from '@playline/contracts';
 import type { LogReader } from '@playline/stream';
-import type { Schemas } from '../await-schema.ts';
+import type { Schemas } from '../await-store.ts';
 import { printResult, UsageError } from '../command.ts';
 import { TOKENS } from '../import/subjects.ts';
 import { publishChange, readCommittedBounds, type WritableLogSources, withWritableLog } from '../writable-log.ts';
@@ -52,7 +52,6 @@ export async function refreshToken(job: ChainJob, options: TokenOptions): Promis
   report(job, options, changed);
 }
 
-/** @throws NodeFault */
 async function describeOne(node: ChainNode, { chain, contract }: TokenName): Promise<TokenRecord[]> {
   const described = await describeTokens(node, chain, [contract]);
   return described.map((each) => {
@@ -81,11 +80,7 @@ interface TokenName {
   readonly contract: string;
 }
 
-interface ChangedToken {
-  readonly token: TokenRecord;
-  /** False if the token had these values already. */
-  readonly isPublished: boolean;
-}
+type ChangedToken = Awaited<ReturnType<typeof changeToken>>;
 
 const MESSAGES = {
   takenOver: 'another command changed this token at the same time: nothing was published, run the command again',
@@ -102,7 +97,7 @@ export function changeToken(
   sources: WritableLogSources,
   name: TokenName,
   change: (current: TokenRecord) => TokenRecord | Promise<TokenRecord>,
-): Promise<ChangedToken> {
+) {
   const { schemas } = sources;
   const target = { name: TOKENS.topic.name, schema: tokenCodec.schema };
   return withWritableLog(sources, target, async ({ log, topic, schemaId, openPublisher }) => {
@@ -111,11 +106,10 @@ export function changeToken(
     const current = await readLast(log, { topic, key, schemas });
     if (current === null) throw new Error(`there is no token ${name.contract} of ${name.chain}: ${UNKNOWN}`);
     const token = { ...(await change(current)), traceId: randomBytes(16).toString('hex') };
-    if (isDeepStrictEqual({ ...token, traceId: '' }, { ...current, traceId: '' }))
-      return { token: current, isPublished: false };
+    const isPublished = !isDeepStrictEqual({ ...token, traceId: '' }, { ...current, traceId: '' });
     const value = frameRecord(schemaId, tokenCodec.encode(token));
-    await publishChange(publisher, [{ topic, key, value, headers: {} }], MESSAGES);
-    return { token, isPublished: true };
+    if (isPublished) await publishChange(publisher, [{ topic, key, value, headers: {} }], MESSAGES);
+    return { token: isPublished ? token : current, isPublished };
   });
 }
 

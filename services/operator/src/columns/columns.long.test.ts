@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { COLUMNS_MAX } from '../commands/columns.ts';
 import { runMain } from '../test/run-main.ts';
+import { parseColumn, toAddStatement } from './property-column.ts';
 import { type ColumnsFixture, NOW, openColumnsFixture } from './test/columns-fixture.ts';
 
 let fixture: ColumnsFixture;
@@ -112,4 +113,202 @@ it('columns of properties are limited in number to what an insert can bear', asy
   const { code, progress } = await fixture.add('more', 'Int64');
   expect([code, progress]).toEqual([1, expect.stringContaining(`there are ${COLUMNS_MAX} property columns already`)]);
   await fixture.query(`ALTER TABLE events ${names.map((_, index) => `DROP COLUMN property_n${index}`).join(', ')}`);
+});
+
+const VIEWS = ['events_exact', 'events_identified', 'analysis_events_raw', 'analysis_events'];
+const columnsOf = async (view: string) => {
+  const names = await fixture.query(`SELECT name FROM system.columns
+    WHERE database = currentDatabase() AND table = '${view}' AND startsWith(name, 'property_') ORDER BY position`);
+  return names === '' ? [] : names.split('\n');
+};
+/** The definition of a view without its column list and comments, which change. */
+const definitionOf = (view: string) =>
+  fixture.query(`SELECT as_select, comment, definer, extract(create_table_query, '[)] (?:DEFINER = \\\\w+ )?(SQL SECURITY [A-Z]+)')
+    FROM system.tables WHERE database = currentDatabase() AND name = '${view}'`);
+
+it('the views over events show a column while its backfill still runs, and lose it with the drop', async () => {
+  await fixture.whileNothingIsWritten(async () => {
+    const add = ['add', '--name', 'coins', '--path', 'coins', '--type', 'Int64'];
+    expect((await fixture.run(add, { stopAt: /^backfill: / })).code).toBe(1);
+    for (const view of VIEWS) {
+      expect([view, await columnsOf(view)]).toEqual([view, ['property_coins']]);
+      expect(await fixture.query(`SELECT DISTINCT property_coins FROM ${view}`)).toBe('5');
+    }
+  });
+  expect((await fixture.drop('coins')).code).toBe(0);
+  for (const view of VIEWS) expect([view, await columnsOf(view)]).toEqual([view, []]);
+});
+
+it('the views over events keep their text, comment, definer rights, and the comments of their columns', async () => {
+  await fixture.query(`CREATE VIEW of_product (event_name String COMMENT 'It''s "SQL SECURITY NONE" (\`b\`)', property_none UInt8)
+    SQL SECURITY INVOKER AS SELECT event_name, 1::UInt8 AS property_none, COLUMNS('^property_[a-m]') FROM analysis_events
+    COMMENT 'It''s mine'`);
+  const views = [...VIEWS, 'of_product'];
+  const before = await Promise.all(views.map(definitionOf));
+  expect(before[0]).toMatch(/\tviews\tSQL SECURITY DEFINER$/);
+  expect(before[4]).toMatch(/\tIt\\'s mine\t\tSQL SECURITY INVOKER$/);
+  await fixture.add('coins', 'Int64');
+  expect(await Promise.all(views.map(definitionOf))).toEqual(before);
+  expect(await columnsOf('of_product')).toEqual(['property_none', 'property_coins']);
+  await fixture.drop('coins');
+  expect(await Promise.all(views.map(definitionOf))).toEqual(before);
+  const comment = "SELECT comment FROM system.columns WHERE table = 'of_product' AND name = 'event_name'";
+  expect(await fixture.query(comment)).toContain('(`b`)');
+  await fixture.query('DROP VIEW of_product');
+});
+
+it('views with parameters show a column, and lose it, although they are not recreated', async () => {
+  await fixture.query(`CREATE VIEW by_name AS SELECT * FROM analysis_events WHERE event_name = {name: String}`);
+  const created = () => fixture.query("SELECT uuid FROM system.tables WHERE name = 'by_name'");
+  const before = await created();
+  await fixture.add('coins', 'Int64');
+  expect(await fixture.query("SELECT DISTINCT property_coins FROM by_name(name = 'win')")).toBe('5');
+  await fixture.drop('coins');
+  expect(await fixture.query("SELECT count() FROM (SELECT * FROM by_name(name = 'win'))")).toBe('3');
+  expect(await created()).toBe(before);
+  await fixture.query('DROP VIEW by_name');
+});
+
+it('the views over events answer queries for all columns while columns are added and dropped', async () => {
+  const [faults, answers] = [new Set<string>(), new Map<string, number>()];
+  const stop = new AbortController();
+  const reader = async (view: string) => {
+    while (!stop.signal.aborted) {
+      await fixture.query(`SELECT * FROM ${view} FORMAT Null`).catch((fault) => faults.add(String(fault)));
+      answers.set(view, (answers.get(view) ?? 0) + 1);
+    }
+  };
+  const readers = VIEWS.map(reader);
+  for (let time = 0; time < 2; time++) {
+    expect((await fixture.add('coins', 'Int64')).code).toBe(0);
+    expect((await fixture.drop('coins')).code).toBe(0);
+  }
+  stop.abort();
+  await Promise.all(readers);
+  expect([...faults]).toEqual([]);
+  expect(answers.size).toBe(VIEWS.length);
+});
+
+it('views created by others that name a column keep it from being dropped until they are changed', async () => {
+  await fixture.add('coins', 'Int64');
+  await fixture.query('CREATE VIEW of_coins AS SELECT max(property_coins) AS most FROM analysis_events');
+  const { code, progress } = await fixture.drop('coins');
+  expect([code, progress]).toEqual([
+    1,
+    expect.stringContaining('of_coins would fail without property_coins: change or drop'),
+  ]);
+  for (const view of VIEWS) expect(await columnsOf(view)).toEqual(['property_coins']);
+  await fixture.query('DROP VIEW of_coins');
+  expect((await fixture.drop('coins')).code).toBe(0);
+});
+
+it('views created by others that fail on their own are named and left as they are', async () => {
+  await fixture.query('CREATE TABLE gone (property_a UInt8) ENGINE = Memory');
+  await fixture.query('CREATE VIEW of_gone AS SELECT * FROM gone');
+  await fixture.query('DROP TABLE gone SYNC');
+  const { code, progress } = await fixture.add('coins', 'Int64');
+  expect([code, progress]).toEqual([0, expect.stringContaining('view of_gone was broken before')]);
+  await fixture.query('DROP VIEW of_gone');
+  await fixture.drop('coins');
+});
+
+it('views that lack a column because the command was killed get it when the command is repeated', async () => {
+  await fixture.query('ALTER TABLE events ADD COLUMN property_half UInt8');
+  await fixture.add('coins', 'Int64');
+  for (const view of VIEWS) expect(await columnsOf(view)).toEqual(['property_half', 'property_coins']);
+  for (const name of ['half', 'coins']) await fixture.drop(name);
+});
+
+/** JSON values, and how a column of each type reads them; types not listed find no valid value. */
+const VALUES: readonly { json: string | null; reads?: Readonly<Record<string, string>> }[] = [
+  { json: '5', reads: { Int64: '5', Float64: '5' } },
+  { json: '5.0', reads: { Int64: '5', Float64: '5' } },
+  { json: '-7.25', reads: { Float64: '-7.25' } },
+  { json: '1e3', reads: { Int64: '1000', Float64: '1000' } },
+  { json: '9223372036854775807', reads: { Int64: '9223372036854775807', Float64: '9223372036854776000' } },
+  { json: '9223372036854775808', reads: { Float64: '9223372036854776000' } },
+  { json: '"5"', reads: { String: '5' } },
+  { json: '"a \\"b\\" \\u00e9 🎮"', reads: { String: 'a "b" é 🎮' } },
+  { json: '""', reads: { String: '' } },
+  { json: 'true', reads: { Bool: 'true' } },
+  { json: 'false', reads: { Bool: 'false' } },
+  { json: 'null' },
+  { json: '[5]' },
+  { json: '{"v":5}' },
+  { json: '"2026-01-02T03:04:05.678Z"', reads: time('2026-01-02T03:04:05.678Z', '2026-01-02 03:04:05.678') },
+  { json: '"2026-01-02T03:04:05+02:00"', reads: time('2026-01-02T03:04:05+02:00', '2026-01-02 01:04:05.000') },
+  { json: '"2026-01-02"', reads: time('2026-01-02', '2026-01-02 00:00:00.000') },
+  { json: '"2026-13-45T00:00:00Z"', reads: { String: '2026-13-45T00:00:00Z' } },
+  { json: '"12"', reads: { String: '12' } },
+  { json: null },
+];
+
+function time(output: string, kept: string) {
+  return { String: output, DateTime: kept };
+}
+
+/** A column with the type whose values it reads, a default, and how that is shown. */
+const COLUMNS = [
+  { name: 'i', type: 'Int64', reading: 'Int64', fallback: '-9', shown: '-9' },
+  { name: 'f', type: 'Float64', reading: 'Float64', fallback: '0.5', shown: '0.5' },
+  { name: 's', type: 'String', reading: 'String', fallback: "it's \\ none", shown: "it's \\ none" },
+  { name: 'l', type: 'LowCardinality(String)', reading: 'String', fallback: '', shown: '' },
+  { name: 'b', type: 'Bool', reading: 'Bool', fallback: 'false', shown: 'false' },
+  { name: 't', type: 'DateTime', reading: 'DateTime', fallback: '2020-01-01', shown: '2020-01-01 00:00:00.000' },
+] as const;
+
+/** All values of a column over the events, in their order; null for NULL. */
+const read = async (column: string, environmentId: string) => {
+  const answer = await fixture.query(`SELECT groupArray([toString(isNull(${column})), ifNull(toString(${column}), '')])
+    FROM (SELECT ${column} FROM events WHERE environment_id = '${environmentId}' ORDER BY event_name)
+    FORMAT JSONCompactEachRow`);
+  const [values] = JSON.parse(answer) as [[string, string][]];
+  return values.map(([isNull, value]) => (isNull === '1' ? null : value));
+};
+const expected = (reading: string, none: string | null) => VALUES.map(({ reads }) => reads?.[reading] ?? none);
+const putValues = (environmentId: string) =>
+  fixture.put(
+    VALUES.map(({ json }, index) => ({
+      environmentId,
+      name: `event ${String(index).padStart(2, '0')}`,
+      properties: json === null ? (index % 2 === 0 ? '' : '{"other":1}') : `{"other":{"v":0},"deep":{"v":${json}}}`,
+    })),
+  );
+
+it('a property column of each type has the value where it is of that type, NULL or the default elsewhere, computed or stored', async () => {
+  await putValues('before');
+  const names = COLUMNS.flatMap(({ name }) => [`${name}_null`, `${name}_default`]);
+  for (const { name, type, fallback } of COLUMNS) {
+    const column = { path: 'deep.v', type, since: '' };
+    await fixture.query(toAddStatement({ ...column, name: `${name}_null`, fallback: null }));
+    const { fallback: parsed } = parseColumn({ name, path: 'deep.v', type, default: fallback });
+    await fixture.query(toAddStatement({ ...column, name: `${name}_default`, fallback: parsed }));
+  }
+  const check = async (environmentId: string) => {
+    for (const { name, reading, shown } of COLUMNS) {
+      expect(await read(`property_${name}_null`, environmentId)).toEqual(expected(reading, null));
+      expect(await read(`property_${name}_default`, environmentId)).toEqual(expected(reading, shown));
+    }
+  };
+  await check('before');
+  await putValues('after');
+  await check('after');
+  const materialized = names.map((name) => `MATERIALIZE COLUMN property_${name}`).join(', ');
+  await fixture.query(`ALTER TABLE events ${materialized} SETTINGS mutations_sync = 2`);
+  await check('before');
+  await fixture.query(`ALTER TABLE events ${names.map((name) => `DROP COLUMN property_${name}`).join(', ')}`);
+});
+
+it('the values of a property column are found by members with any name: dots, quotes, backslashes, other scripts', async () => {
+  const names = ['a.b', "it's", 'back\\slash', 'レベル', '"', '0'];
+  const properties = JSON.stringify(names.reduce<unknown>((inner, name) => ({ [name]: inner }), 7));
+  await fixture.put([{ environmentId: 'odd', properties }]);
+  const path = names
+    .map((name) => name.replaceAll('\\', '\\\\').replaceAll('.', '\\.'))
+    .toReversed()
+    .join('.');
+  expect((await fixture.run(['add', '--name', 'odd', '--path', path, '--type', 'Int64'])).code).toBe(0);
+  expect(await read('property_odd', 'odd')).toEqual(['7']);
+  expect(await fixture.list()).toContainEqual(expect.objectContaining({ name: 'odd', path }));
+  await fixture.drop('odd');
 });

@@ -24,7 +24,6 @@ export interface AccessCommandsContext extends Pick<DemoKeysTarget, 'folder'> {
   readonly config: Pick<OperatorConfig, 'TOPIC_PREFIX' | 'ACCESS_KEY_PREFIX'>;
 }
 
-/** The commands about access and collections. */
 export function createAccessCommands(
   stores: RecordOpeners & Pick<StoreOpeners, 'openKeyUsage' | 'openSessions'>,
   { addresses, config, folder }: AccessCommandsContext,

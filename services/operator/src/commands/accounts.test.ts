@@ -9,19 +9,13 @@ import {
 } from '@playline/access-keys';
 import { createMemorySessions } from '@playline/access-keys/test';
 import { expect, it } from 'vitest';
-import { EXIT } from '../command.ts';
+import { EXIT, UnreachableError } from '../command.ts';
 import { createMemorySources } from '../test/memory-sources.ts';
 import { runInProcess } from '../test/run-in-process.ts';
 import { createAccountsCommand } from './accounts.ts';
 
 /** The command on memory stores that outlive it. */
-function createOperator({
-  answer,
-  portal = 'http://localhost:8090',
-}: {
-  answer?: string;
-  portal?: string | null;
-} = {}) {
+function createOperator(answer?: string, portal: string | null = 'http://localhost:8090') {
   const [accounts, sessions] = [createMemorySources(ACCOUNTS), createMemorySessions()];
   const context = {
     accounts,
@@ -29,13 +23,8 @@ function createOperator({
     portal: () => portal,
     openSessions: async () => ({ ...sessions, ready: async () => true, close: async () => {} }),
   };
-  const run = async (...args: string[]) => {
-    return runInProcess(
-      [createAccountsCommand(context)],
-      ['accounts', ...args],
-      answer === undefined ? {} : { prompt: async () => answer },
-    );
-  };
+  const prompt = answer === undefined ? {} : { prompt: async () => answer };
+  const run = (...args: string[]) => runInProcess([createAccountsCommand(context)], ['accounts', ...args], prompt);
   const json = async (...args: string[]) => {
     const { results, progress } = await run(...args, '--json');
     if (results.length === 0) throw new Error(progress);
@@ -68,10 +57,12 @@ it('the accounts command prints the link of the first administrator, and none on
   const refused = await run('link');
   expect(refused).toMatchObject({ code: EXIT.failed, results: [] });
   expect(refused.progress).toContain('has an administrator');
+  accounts.openLog = () => Promise.reject(new UnreachableError('Kafka does not answer'));
+  expect(await run('link')).toMatchObject({ code: EXIT.unreachable, results: [] });
 });
 
 it('the accounts command prints links of the given portal, and none without one', async () => {
-  const { run } = createOperator({ portal: null });
+  const { run } = createOperator(undefined, null);
   for (const rest of [['link'], ['invite', '--name', 'Ada', '--administrator'], ['reset', '--account', 'ada']])
     expect((await run(...rest)).code).toBe(EXIT.unreachable);
   const { results } = await run('link', '--origin', 'https://portal.example.com/');
@@ -95,9 +86,7 @@ it('the accounts command invites, shows and changes accounts, and ends their ses
   expect((await json('disable', '--account', 'bob'))[0]).toMatchObject({ state: 'disabled' });
   expect(await sessions.find(text)).toBeNull();
   expect((await json('enable', '--account', bob.id))[0]).toMatchObject({ state: 'live' });
-  expect((await json('administrator', '--account', 'bob', '--is', 'yes'))[0]).toMatchObject({
-    isAdministrator: true,
-  });
+  expect((await json('administrator', '--account', 'bob', '--is', 'yes'))[0]).toMatchObject({ isAdministrator: true });
   expect((await json('roles', '--account', 'bob', '--project', 'demo', '--role', 'none'))[0]).toMatchObject({
     roles: [],
   });
@@ -148,7 +137,7 @@ it('the accounts command removes an account only after confirmation, and erases 
     ['no', EXIT.failed],
     ['yes', EXIT.ok],
   ] as const) {
-    const { run, invited, json } = createOperator({ answer });
+    const { run, invited, json } = createOperator(answer);
     await invited('ada', ...OWNER);
     await invited('bob', ...OWNER);
     expect((await run('remove', '--account', 'bob')).code).toBe(code);

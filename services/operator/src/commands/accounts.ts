@@ -23,6 +23,7 @@ import {
 } from '@playline/access-keys';
 import { withStore } from '../await-store.ts';
 import {
+  type Work as CommandWork,
   type CreateCommand,
   command,
   confirm,
@@ -46,10 +47,7 @@ Needs REDIS_URL, KAFKA_BROKERS and SCHEMA_REGISTRY_URL, or a local stack.`;
 const FIRST_LINK_MINUTES = FIRST_LINK_LIFETIME_S / 60;
 const INVITATION_HOURS = INVITATION_MS / 3_600_000;
 
-interface Work {
-  readonly context: AccountsContext;
-  readonly terminal: Terminal;
-}
+type Work = CommandWork<AccountsContext>;
 
 type Change = (accounts: AccountContext, id: string) => Promise<AccountRecord>;
 const origin = () =>

@@ -8,15 +8,18 @@ import {
   type Credentials,
   claim,
   createBySql,
+  createRunStatement,
   dropAccount,
   findGrantRefusal,
   isAssigned,
   isFromUsersXml,
   listAccounts,
+  type PoolOptions,
+  type RunStatement,
+  readPool,
+  readsRawIds,
   setGrant,
 } from '../analysts/accounts.ts';
-import { type AnalystPool, type PoolOptions, readPool, readsRawIds } from '../analysts/pool.ts';
-import { createRunStatement, type RunStatement } from '../analysts/run-statement.ts';
 import { awaitStore } from '../await-store.ts';
 import {
   type CreateCommand,
@@ -106,7 +109,7 @@ async function openWork({ clickhouse: accountOf, folder, environment }: Analysts
       (fault: unknown) => fault instanceof ClickHouseFault,
     );
   await awaitStore('ClickHouse', isReachable);
-  const pool = (): AnalystPool => readPool({ folder, url: clickhouse.url, environment });
+  const pool = () => readPool({ folder, url: clickhouse.url, environment });
   return { clickhouse, pool, run, terminal };
 }
 
@@ -175,10 +178,7 @@ function inRandomOrder<T>(values: readonly T[]): T[] {
   return drawn.toSorted((a, b) => a.at - b.at).map(({ value }) => value);
 }
 
-async function canLogIn(
-  { onFault: _, ...clickhouse }: ClickHouseAccount,
-  { account, password }: Credentials,
-): Promise<boolean> {
+async function canLogIn({ onFault: _, ...clickhouse }: ClickHouseAccount, { account, password }: Credentials) {
   const run = createRunStatement({ ...clickhouse, user: account, password });
   return run('SELECT 1').then(
     () => true,
@@ -226,10 +226,9 @@ async function findAccount(run: RunStatement, account: string): Promise<AnalystA
 /** An unknown environment may be new, so it is accepted with a warning. */
 async function noteUnknown({ run, terminal }: Pick<Work, 'run' | 'terminal'>, environmentId: string) {
   if (environmentId === ALL) return;
-  const rows = await run('SELECT 1 FROM events WHERE environment_id = {environment: String} LIMIT 1', {
-    environment: environmentId,
-  });
-  if (rows.length === 0) terminal.progress(`no event of ${environmentId} is stored yet: check the name`);
+  const known = 'SELECT 1 FROM events WHERE environment_id = {environment: String} LIMIT 1';
+  if ((await run(known, { environment: environmentId })).length === 0)
+    terminal.progress(`no event of ${environmentId} is stored yet: check the name`);
 }
 
 function print(analyst: AnalystAccount, options: JsonOption, terminal: Terminal): void {

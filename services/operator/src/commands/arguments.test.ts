@@ -4,6 +4,7 @@ import { expect, it } from 'vitest';
 import type { ChainApiAddress } from '../addresses.ts';
 import { EXIT } from '../command.ts';
 import { runInProcess } from '../test/run-in-process.ts';
+import { createAnalystsCommand } from './analysts.ts';
 import { createChainCommand } from './chain.ts';
 import { createColumnsCommand } from './columns.ts';
 import { createImportCommand } from './import.ts';
@@ -22,6 +23,7 @@ function run(args: readonly string[], stack: ChainApiAddress | null = STACK) {
   const shared = { ...sources, schemas: { idOf: nowhere, schemaOf: nowhere }, folder: '/nowhere' };
   const clock = { wallClockMs: () => 0 };
   const commands = [
+    createAnalystsCommand({ clickhouse: nowhere, folder: '/nowhere', environment: {} }),
     createChainCommand({ ...shared, ...clock, createNode: nowhere, openPublisher: nowhere, chains: () => CHAINS }),
     createColumnsCommand({ ...clock, clickhouse: nowhere, stop }),
     createImportCommand({ ...shared, stdin: Readable.from([]) }),
@@ -36,7 +38,18 @@ const IMPORT = ['import', '--topic', 'chain.activities.v1'];
 const REPLICATE = ['replicate', '--chain', 'demo-chain', '--url', 'http://127.0.0.1:1', '--to', 'stdout'];
 const OF_TOKEN = ['--chain', 'demo-chain', '--address', `0x${'A'.repeat(40)}`];
 
+const analysts = (args: string) => ['analysts', ...args.split(' ')];
+
 it.each([
+  [analysts('rename'), "unknown command 'rename'"],
+  [analysts('create'), '--environment: expected'],
+  [analysts('create --environment Production!'), '--environment: expected'],
+  [analysts('create --environment production --all-environments'), 'cannot be used with option'],
+  [analysts('create --environment production --account analyst_1'), "unknown option '--account'"],
+  [analysts('grant --environment production'), "required option '--account <name>'"],
+  [analysts("grant --account a'b --environment production"), 'Expected the name of an account'],
+  [analysts('drop'), "required option '--account <name>'"],
+  [analysts('list --account analyst'), "unknown option '--account'"],
   [['chain', 'verify'], "required option '--chain <name>' not specified"],
   [['chain', 'verify', '--chain', 'elsewhere'], 'elsewhere is not an indexed chain'],
   [['chain', 'refresh-token', '--chain', 'demo-chain', '--address', '0x1'], '--address: expected 0x'],

@@ -10,7 +10,15 @@ import {
   renameCollection,
   unlinkCollection,
 } from '@playline/access-keys';
-import { type CreateCommand, command, type JsonOption, jsonCommand, printResult, type Terminal } from '../command.ts';
+import {
+  type Work as CommandWork,
+  type CreateCommand,
+  command,
+  type JsonOption,
+  jsonCommand,
+  printResult,
+  type Terminal,
+} from '../command.ts';
 import { type ContractOptions, contractOf } from '../contract-option.ts';
 import { type EnvironmentOptions, environmentOf, projectOf } from '../keys/subcommands.ts';
 import { type ProjectSources, requireEnvironment, requireProjectId } from '../projects/environments.ts';
@@ -27,10 +35,7 @@ A collection is a contract that is linked to a project. A contract has at most o
 
 Needs REDIS_URL, KAFKA_BROKERS and SCHEMA_REGISTRY_URL, or a local stack.`;
 
-interface Work {
-  readonly context: CollectionsContext;
-  readonly terminal: Terminal;
-}
+type Work = CommandWork<CollectionsContext>;
 
 const project = () => new Option('--project <project>', 'id or name of the project').default(FIRST_PROJECT);
 const environment = () => new Option('--environment <name>', 'name or id of an environment').makeOptionMandatory();

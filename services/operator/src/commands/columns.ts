@@ -1,7 +1,6 @@
 import { Option } from '@commander-js/extra-typings';
 import { type ClickHouseAccount, pauseOrThrow, quoteText } from '@playline/stores';
 import { awaitStore } from '../await-store.ts';
-import { createEngine, type Engine } from '../columns/engine.ts';
 import {
   columnOf,
   describeColumn,
@@ -12,8 +11,18 @@ import {
   TYPE_NAMES,
   toAddStatement,
 } from '../columns/property-column.ts';
-import { type MonthParts, readColumns, readMonths, type StoredColumn, sumMonths } from '../columns/stored-columns.ts';
-import { findViewsNaming, hideFromViews, refreshViews } from '../columns/views.ts';
+import {
+  createEngine,
+  type Engine,
+  findViewsNaming,
+  hideFromViews,
+  type MonthParts,
+  readMonths,
+  readStoredColumns,
+  refreshViews,
+  type StoredColumn,
+  sumMonths,
+} from '../columns/tables.ts';
 import {
   type CreateCommand,
   command,
@@ -24,13 +33,11 @@ import {
   type Terminal,
   yesOption,
 } from '../command.ts';
-import { createProgress } from '../progress.ts';
-import { toTable } from '../table.ts';
+import { createProgress, toTable } from '../terminal.ts';
 
 export interface ColumnsContext {
   readonly clickhouse: () => ClickHouseAccount;
   readonly wallClockMs: () => number;
-  /** Aborted when the user interrupts the command. */
   readonly stop: AbortSignal;
 }
 
@@ -136,7 +143,7 @@ async function addColumn({ engine, wallClockMs, signal }: ColumnsWork, wanted: W
 
 /** @throws Error when the name is taken by another column, or the limit is reached */
 async function isStored(engine: Engine, wanted: WantedColumn): Promise<boolean> {
-  const stored = await readColumns(engine);
+  const stored = await readStoredColumns(engine);
   const found = stored.find(({ name }) => name === wanted.name);
   if (found === undefined && stored.length >= COLUMNS_MAX)
     throw new Error(`there are ${COLUMNS_MAX} property columns already: drop an unused one first`);
@@ -230,7 +237,7 @@ async function drop(
   options: { readonly name: string; readonly yes?: boolean | undefined },
 ): Promise<void> {
   const column = columnOf(options.name);
-  const exists = (await readColumns(engine)).some(({ name }) => name === options.name);
+  const exists = (await readStoredColumns(engine)).some(({ name }) => name === options.name);
   const isDropping = (await readUnfinished(engine)).some(isOf('DROP', column));
   if (!exists && !isDropping) throw new Error(`there is no ${column}: npm run columns -- list shows all columns`);
   if (exists) {
@@ -261,7 +268,7 @@ async function dropColumn(engine: Engine, column: string): Promise<void> {
 
 async function list({ engine, terminal }: ColumnsWork, json: boolean): Promise<void> {
   const rows = [];
-  for (const stored of await readColumns(engine))
+  for (const stored of await readStoredColumns(engine))
     rows.push(toRow(stored, sumMonths(await readMonths(engine, columnOf(stored.name)))));
   if (json) for (const row of rows) terminal.result(JSON.stringify(row));
   else if (rows.length === 0) terminal.progress('no property has a column');
@@ -308,22 +315,18 @@ interface ColumnsWork {
 }
 
 /** An unfinished mutation of `events`. */
-interface Unfinished {
-  readonly id: string;
-  readonly command: string;
-  /** The name of the error, or ''. Its message is omitted, since it may contain a value. */
-  readonly fault: string;
-}
+type Unfinished = Awaited<ReturnType<typeof readUnfinished>>[number];
 
 const POLL_MIN_MS = 20;
 const POLL_MAX_MS = 1_000;
 
-async function readUnfinished(engine: Engine): Promise<Unfinished[]> {
+async function readUnfinished(engine: Engine) {
   const rows = await engine.read(`SELECT mutation_id, command, latest_fail_reason FROM system.mutations
     WHERE database = currentDatabase() AND table = 'events' AND NOT is_done AND NOT is_killed ORDER BY create_time`);
   return rows.map(([id, command, reason]) => ({
     id: String(id),
     command: String(command),
+    /** The name of the error, or ''. Its message is omitted, since it may contain a value. */
     fault: reason === '' ? '' : (/\(([A-Z0-9_]+)\)/.exec(String(reason))?.[1] ?? 'UNKNOWN'),
   }));
 }
@@ -342,17 +345,16 @@ async function kill(engine: Engine, mutations: readonly Unfinished[]): Promise<v
   );
 }
 
+interface WaitOptions {
+  readonly onPoll: (waitedFor: readonly Unfinished[]) => void | Promise<void>;
+  readonly signal: AbortSignal;
+}
+
 /** Waits until no such mutation is left; `onPoll` gets the unfinished ones. @throws the reason of the signal */
 async function awaitNone(
   engine: Engine,
   isWaitedFor: (mutation: Unfinished) => boolean,
-  {
-    onPoll,
-    signal,
-  }: {
-    readonly onPoll: (waitedFor: readonly Unfinished[]) => void | Promise<void>;
-    readonly signal: AbortSignal;
-  },
+  { onPoll, signal }: WaitOptions,
 ): Promise<void> {
   for (let pauseMs = POLL_MIN_MS; ; pauseMs = Math.min(pauseMs * 2, POLL_MAX_MS)) {
     signal.throwIfAborted();

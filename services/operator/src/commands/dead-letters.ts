@@ -17,10 +17,10 @@ import {
   wholeNumberFrom,
   yesOption,
 } from '../command.ts';
-import { describeDeadLetter } from '../dead-letters/contents.ts';
 import {
   createIsSelected,
   type DeadLetter,
+  describeDeadLetter,
   type Outcome,
   parsePosition,
   type RecordPosition,
@@ -31,14 +31,10 @@ import {
   toPositionText,
   toReplayRecord,
 } from '../dead-letters/dead-letters.ts';
+import type { WritableLogSources } from '../writable-log.ts';
 
-export interface DeadLettersContext {
-  readonly openLog: () => Promise<LogReader>;
-  /** Opening a transactional id fences its earlier publisher. */
-  readonly openPublisher: (name: string) => Promise<AtomicPublisher>;
+export interface DeadLettersContext extends Omit<WritableLogSources, 'schemas'> {
   readonly schemaOf: SchemaSource;
-  readonly topicPrefix: string;
-  /** Aborted when the user interrupts the command. */
   readonly stop: AbortSignal;
 }
 
@@ -152,10 +148,7 @@ function parsePositionArgument(text: string): RecordPosition {
 }
 
 /** @throws UsageError unless dead letters are selected in exactly one way, before anything is opened */
-function positionsOf(
-  named: readonly string[],
-  { topic, reason, step, all = false }: SettleCommandOptions,
-): RecordPosition[] {
+function positionsOf(named: readonly string[], { topic, reason, step, all = false }: SettleCommandOptions) {
   const isNarrowed = [topic, reason, step].some((each) => each !== undefined);
   if ([named.length > 0, isNarrowed, all].filter(Boolean).length !== 1) throw new UsageError(SELECT);
   return named.map(parsePositionArgument);
@@ -200,10 +193,7 @@ async function show(work: Work): Promise<ExitCode> {
   return missing.size === 0 ? EXIT.ok : EXIT.failed;
 }
 
-/** Replays or drops the selected dead letters. */
-async function settle(
-  work: Work & { readonly options: SettleCommandOptions; readonly kind: Outcome['kind'] },
-): Promise<ExitCode> {
+async function settle(work: Work & { readonly options: SettleCommandOptions; readonly kind: Outcome['kind'] }) {
   const { kind, context, log, terminal, options, positions } = work;
   const isReplay = kind === 'replayed';
   const topics = topicsOf(work);
@@ -312,12 +302,6 @@ interface SettleOptions {
   readonly stop: AbortSignal;
 }
 
-interface Settled {
-  settled: number;
-  /** Dead letters that were settled before. */
-  before: number;
-}
-
 /** Larger transactions would only delay consumers. */
 const BATCH_MAX = 100;
 const BATCH_BYTES_MAX = 512 * 1024;
@@ -327,11 +311,14 @@ const BATCH_BYTES_MAX = 512 * 1024;
  * publisher, opened before the marks are read, fences earlier commands.
  * @throws Error when a batch could not be settled; earlier batches are
  */
-export async function settleDeadLetters(options: SettleOptions): Promise<Settled> {
-  const result: Settled = { settled: 0, before: 0 };
+export async function settleDeadLetters(options: SettleOptions) {
+  // `before` counts those that were settled before.
+  const result = { settled: 0, before: 0 };
   for (const topic of options.topics) await settleTopic(topic, result, options);
   return result;
 }
+
+type Settled = Awaited<ReturnType<typeof settleDeadLetters>>;
 
 async function settleTopic(topic: string, result: Settled, options: SettleOptions): Promise<void> {
   const { log, publisher, outcome, isSelected, max, stop, onProgress } = options;

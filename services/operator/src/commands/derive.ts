@@ -21,7 +21,11 @@ export const createDeriveCommand =
         const query = createQueryRows(account);
         await awaitClickHouse(query);
         const run = (statement: string) => runStatement(account, statement);
-        const repaired = await repairDerived({ query, run, onProgress: terminal.progress });
+        let repaired = 0;
+        for (const span of await listSpans(query)) {
+          terminal.progress(`comparing ${span.name} with events`);
+          repaired += await repairSpan({ query, run, onProgress: terminal.progress }, span);
+        }
         terminal.result(
           repaired === 0 ? 'nothing to do: the derived tables match the events' : `${repaired} rows repaired`,
         );
@@ -49,17 +53,8 @@ const ROUNDS_MAX = 10_000;
 /**
  * Adds missing rows. Deletes unfounded rows with all other rows of their identity, which is then derived again.
  * @returns the number of rows that differed
- * @throws Error when a part still differs
+ * @throws Error when the part still differs
  */
-async function repairDerived({ query, run, onProgress }: RepairOptions): Promise<number> {
-  let repaired = 0;
-  for (const span of await listSpans(query)) {
-    onProgress(`comparing ${span.name} with events`);
-    repaired += await repairSpan({ query, run, onProgress }, span);
-  }
-  return repaired;
-}
-
 async function repairSpan({ query, run, onProgress }: RepairOptions, span: Span): Promise<number> {
   const { table, where, derived, name } = span;
   let repaired = 0;

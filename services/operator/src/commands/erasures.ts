@@ -1,6 +1,6 @@
 import { Option } from '@commander-js/extra-typings';
 import { toUuidText } from '@playline/contracts';
-import { ERASURE_STATES, type Erasure, type ErasureState, stateOf } from '@playline/erasure';
+import { ERASURE_STATES, type Erasure, stateOf } from '@playline/erasure';
 import {
   type CreateCommand,
   command,
@@ -13,18 +13,19 @@ import {
   UsageError,
   wholeNumberFrom,
 } from '../command.ts';
-import { show } from '../erasures/show.ts';
-import { remove, scrub } from '../erasures/upkeep.ts';
-import { verify } from '../erasures/verify.ts';
 import {
   type ErasuresContext,
   type ErasuresWork,
   type ErasureWork,
   parseErasureId,
+  remove,
+  scrub,
+  show,
   toAgeText,
   toSpanText,
+  verify,
   withRecords,
-} from '../erasures/work.ts';
+} from '../erasures/subcommands.ts';
 import { hidingArguments, printSummary, toTimeText } from '../identity/context.ts';
 import { environmentOf, environmentOption, projectOption } from '../identity/subject.ts';
 import type { EnvironmentOptions } from '../keys/subcommands.ts';
@@ -114,15 +115,10 @@ interface ListOptions extends EnvironmentOptions {
   readonly after?: string | undefined;
 }
 
-interface ListQuery {
-  readonly erasuresMax: number;
-  readonly environmentId: string | undefined;
-  readonly state: ErasureState | undefined;
-  readonly after: Buffer | null;
-}
+type ListQuery = ReturnType<typeof toQuery>;
 
 /** @throws UsageError before anything is opened */
-const toQuery = ({ max, after, state = '', ...named }: ListOptions): ListQuery => ({
+const toQuery = ({ max, after, state = '', ...named }: ListOptions) => ({
   erasuresMax: max,
   environmentId: named.environment === undefined ? undefined : environmentOf(named),
   state: ERASURE_STATES[CHOICES.indexOf(state)],

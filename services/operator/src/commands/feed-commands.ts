@@ -2,10 +2,9 @@ import type { Readable } from 'node:stream';
 import type { Addresses } from '../addresses.ts';
 import type { CreateCommand } from '../command.ts';
 import type { ImportSources } from '../import/importer.ts';
-import type { LogOpeners, StoreOpeners } from '../store-openers.ts';
+import { createLogSources, type LogOpeners, type StoreOpeners } from '../store-openers.ts';
 import { createChainCommand } from './chain.ts';
 import { createImportCommand } from './import.ts';
-import { createLogSources } from './log-commands.ts';
 import { createReplicateCommand } from './replicate.ts';
 
 type ImportOpeners = LogOpeners & Pick<StoreOpeners, 'openProducer' | 'openChainStore'>;

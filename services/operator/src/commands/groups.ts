@@ -34,7 +34,7 @@ export const createCommandGroups = (parts: CommandContext): readonly CommandGrou
 function createAccessGroups({ config, addresses, stores, folder }: CommandContext): CommandGroup[] {
   const access = async () =>
     (await import('./access-commands.ts')).createAccessCommands(stores, { addresses, config, folder });
-  const mints = async () => (await import('./mint-commands.ts')).createMintCommand(stores, config.TOPIC_PREFIX);
+  const mints = async () => (await import('./mints.ts')).createMintCommand(stores, config.TOPIC_PREFIX);
   const loadIdentity = async () => {
     const keys = async () => (await access()).keys;
     const { createIdentityCommands } = await import('./identity-commands.ts');

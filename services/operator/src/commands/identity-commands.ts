@@ -1,15 +1,45 @@
 import { TOPICS } from '@playline/contracts';
+import { readCutoffs } from '@playline/erasure';
+import { GROUPS } from '@playline/runtime';
 import { createQueryRows } from '@playline/stores';
 import type { Addresses } from '../addresses.ts';
 import { runCommand } from '../app.ts';
-import { type CreateCommand, endWith } from '../command.ts';
+import { type CreateCommand, command, endWith, jsonCommand, printResult } from '../command.ts';
 import type { OperatorConfig } from '../config.ts';
 import { createIdentityTables } from '../identity/tables.ts';
-import { openUnlinkLog } from '../identity/unlink-log.ts';
-import type { LogOpeners, StoreOpeners } from '../store-openers.ts';
-import { createConsentCommand } from './consent.ts';
+import { openUnlinkLog } from '../identity/unlink.ts';
+import { restoreConsents, restoreLaterConsents, sum } from '../rebuild/rebuild-identity.ts';
+import { type StoresContext, withStores } from '../rebuild/with-stores.ts';
+import { createLogSources, type LogOpeners, type StoreOpeners } from '../store-openers.ts';
 import { createIdentityCommand, rebuild, rebuildCommand } from './identity.ts';
-import { createLogSources } from './log-commands.ts';
+
+const CONSENT_REBUILD = `
+Safe at any time and to repeat: a later record of the log wins. Use it when Redis lost its last second. For an empty Redis
+use npm run rebuild, which restores consents too.
+
+Needs REDIS_URL, KAFKA_BROKERS, SCHEMA_REGISTRY_URL and CLICKHOUSE_URL with its account, or a local stack.`;
+
+const createConsentCommand =
+  (context: StoresContext): CreateCommand =>
+  (terminal) =>
+    command('consent', 'rebuild the consents').addCommand(
+      jsonCommand('rebuild', 'restore the consents in Redis from tables and log, except erased ones')
+        .option('--writer-group <group>', 'consumer group of the event writer', GROUPS.writer)
+        .addHelpText('after', CONSENT_REBUILD)
+        .action(async ({ writerGroup, ...output }) => {
+          const options = { writerGroup, onProgress: terminal.progress };
+          await withStores(context, options, async (sources, people) => {
+            await people.guards.fence(await readCutoffs(sources.records));
+            const restored = await restoreConsents(sources, people);
+            const consents = sum(restored.rebuilt, await restoreLaterConsents(sources, people, restored));
+            const { applied, superseded, fenced } = consents;
+            const line = `${applied} consents restored, ${superseded} superseded by later changes, ${fenced} erased`;
+            printResult(terminal, output, consents, line);
+            if ((await people.readEpoch()) === null)
+              terminal.progress('Redis has no epoch: gateways refuse requests until npm run rebuild has completed');
+          });
+        }),
+    );
 
 export interface IdentityCommandsContext {
   readonly addresses: Pick<Addresses, 'clickhouse' | 'pepper' | 'registry'>;

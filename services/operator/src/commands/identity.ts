@@ -17,11 +17,9 @@ import {
 import { hidingArguments, querySecondsOption } from '../identity/context.ts';
 import { members, resolve } from '../identity/resolve.ts';
 import { environmentOption, idHelp, keyHelp, projectOption, subjectCommand } from '../identity/subject.ts';
-import { listSuspects, ruleOn } from '../identity/suspects.ts';
-import { type UnlinkContext, unlink } from '../identity/unlink.ts';
+import { listSuspects, ruleOn, type UnlinkContext, unlink } from '../identity/unlink.ts';
 import { LINKS_MAX, why } from '../identity/why.ts';
-import { assertNew } from '../rebuild/assert-new.ts';
-import { type RebuiltIdentity, rebuildIdentity } from '../rebuild/rebuild-identity.ts';
+import { assertNew, type RebuiltIdentity, rebuildIdentity } from '../rebuild/rebuild-identity.ts';
 import { type StoresContext, withPeople, withStores } from '../rebuild/with-stores.ts';
 
 export interface IdentityContext extends StoresContext, UnlinkContext {

@@ -4,17 +4,14 @@ import { Option } from '@commander-js/extra-typings';
 import { isChainName } from '@playline/contracts';
 import { GROUPS } from '@playline/runtime';
 import { type CreateCommand, EXIT, endWith, jsonCommand, printResult, type Terminal, UsageError } from '../command.ts';
-import type { Imported } from '../import/import-lines.ts';
-import { type ImportSources, openImporter } from '../import/importer.ts';
+import { type Imported, type ImportSources, openImporter } from '../import/importer.ts';
 import { type LineSource, openLineSource } from '../import/lines.ts';
 import { ACTIVITIES, type ImportedRow, type ImportSubject, TOKENS } from '../import/subjects.ts';
-import { createProgress } from '../progress.ts';
+import { createProgress } from '../terminal.ts';
 
 export interface ImportContext extends ImportSources {
   readonly stdin: Readable;
-  /** Base of relative paths. */
   readonly folder: string;
-  /** Aborted when the user interrupts the command. */
   readonly stop: AbortSignal;
 }
 

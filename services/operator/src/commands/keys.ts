@@ -20,9 +20,8 @@ import {
 } from '../command.ts';
 import { create as createKey, type EnvironmentKeysContext, list, origins, revoke } from '../keys/subcommands.ts';
 import * as rateLimitKeys from '../rate-limit-keys/subcommands.ts';
-import { passOver } from '../records/pass-over.ts';
 import { type RecordSources, rebuildViews } from '../records/record-access.ts';
-import type { OpenLogOfTopic } from '../records/record-sources.ts';
+import { type OpenLogOfTopic, passOver } from '../records/record-sources.ts';
 import * as signableKeys from '../signable-keys/subcommands.ts';
 
 export interface KeysContext extends EnvironmentKeysContext {

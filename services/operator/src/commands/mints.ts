@@ -2,9 +2,11 @@ import { randomBytes } from 'node:crypto';
 import { Option } from '@commander-js/extra-typings';
 import {
   type Author,
+  COLLECTIONS,
   type CollectionRecord,
   collectionIdOf,
   findSigner,
+  SIGNABLE_KEYS,
   type SignableKeyRecord,
 } from '@playline/access-keys';
 import {
@@ -24,23 +26,21 @@ import {
   type MintClaims,
   type MintCollection,
   type MintLog,
-  type MintReader,
   type MintState,
   type MintView,
   type Quotas,
   START_GAP,
 } from '@playline/mints';
 import type { Producer } from '@playline/stream';
-import { awaitSchemaId } from '../await-schema.ts';
-import { withStore } from '../await-store.ts';
+import { awaitSchemaId, withStore } from '../await-store.ts';
 import {
+  type Work as CommandWork,
   type CreateCommand,
   command,
   endWith,
   jsonCommand,
   jsonOption,
   printResult,
-  type Terminal,
   UsageError,
   unconfirmed,
   wholeNumberFrom,
@@ -55,20 +55,81 @@ import {
   parseReason,
   parseSigner,
 } from '../mints/give-up.ts';
-import { readSigners, toSignerLines } from '../mints/signers.ts';
-import { type RecordSources, withRecords } from '../records/record-access.ts';
+import { createAuthor, type RecordSources, withRecords } from '../records/record-access.ts';
+import { createRecordSources } from '../records/record-sources.ts';
+import { createLogSources, type RecordOpeners, type StoreOpeners } from '../store-openers.ts';
 import type { WritableLogSources } from '../writable-log.ts';
 
-interface Closing {
-  close(): Promise<void>;
+type SignerLaneState = Awaited<ReturnType<typeof readSigners>>[number];
+
+/** @param states of all requests, in any order. @returns blocked signers first, then by chain and signer */
+export async function readSigners(states: AsyncIterable<readonly MintState[]>, keys: readonly SignableKeyRecord[]) {
+  const lanes = new Map<string, ReturnType<typeof newLane>>();
+  for await (const piece of states)
+    for (const { chain, signer, status, stage, nonce, reason, requestedAt } of piece) {
+      const name = `${chain} ${signer}`;
+      const lane = lanes.get(name) ?? newLane(chain, signer);
+      lanes.set(name, lane);
+      lane[status]++;
+      if (status !== 'pending') continue;
+      lane.oldestPendingAt = Math.min(lane.oldestPendingAt ?? requestedAt, requestedAt);
+      if (nonce !== null) lane.nonces.add(nonce);
+      if (stage === 'waiting' && reason !== null) lane.reasons.set(reason, (lane.reasons.get(reason) ?? 0) + 1);
+    }
+  const byAddress = new Map(keys.map((key) => [key.address, key]));
+  const used = new Set([...lanes.values()].map(({ signer }) => signer));
+  const idle = keys.filter(({ address }) => !used.has(address)).map(({ address }) => newLane(null, address));
+  const all = [...lanes.values(), ...idle].map(({ reasons, nonces, ...lane }) => ({
+    ...lane,
+    /** Both null without a record of this address. */
+    keyName: byAddress.get(lane.signer)?.name ?? null,
+    keyState: byAddress.get(lane.signer)?.state ?? null,
+    /** Nonces that are not finally spent. */
+    openNonces: [...nonces].sort((one, other) => one - other),
+    /** Assets that wait for a person, by reason. */
+    waiting: [...reasons].map(([reason, count]) => ({ reason, count })).sort((one, other) => other.count - one.count),
+  }));
+  return all.sort(compareLanes);
 }
 
-/** Each opener throws UnreachableError when its address is not configured. */
-export interface MintsContext extends WritableLogSources {
-  readonly openMints: () => Promise<{ claims: MintClaims; view: MintView; ready(): Promise<boolean> } & Closing>;
-  readonly openReader: () => Promise<
-    MintReader & { readAll(piece: number): AsyncIterable<readonly MintState[]> } & Closing
-  >;
+const newLane = (chain: string | null, signer: string) => ({
+  chain,
+  signer,
+  pending: 0,
+  succeeded: 0,
+  failed: 0,
+  oldestPendingAt: null as number | null,
+  reasons: new Map<string, number>(),
+  nonces: new Set<number>(),
+});
+
+type RankedLane = Pick<ReturnType<typeof newLane>, 'chain' | 'signer' | 'pending'> & {
+  readonly waiting: readonly unknown[];
+};
+
+function compareLanes(one: RankedLane, other: RankedLane): number {
+  const rank = ({ waiting, pending }: RankedLane) => (waiting.length > 0 ? 0 : pending > 0 ? 1 : 2);
+  const toName = ({ chain, signer }: RankedLane) => `${chain ?? '~'} ${signer}`;
+  return rank(one) - rank(other) || (toName(one) < toName(other) ? -1 : 1);
+}
+
+/** One line, and another for each blocker. */
+export function toSignerLines(lane: SignerLaneState): readonly string[] {
+  const { chain, signer, keyName, keyState, pending, waiting, openNonces, oldestPendingAt, succeeded, failed } = lane;
+  const key = keyName === null ? 'no record of this key' : `key "${keyName}", ${keyState}`;
+  const parts = [
+    `${pending} pending`,
+    oldestPendingAt === null ? '' : `oldest of ${new Date(oldestPendingAt).toISOString()}`,
+    openNonces.length === 0 ? '' : `nonces ${openNonces.join(', ')} open`,
+    `${succeeded} succeeded`,
+    `${failed} failed`,
+  ];
+  const head = `${chain ?? 'no chain yet'}  ${signer}  (${key}): ${parts.filter((part) => part !== '').join(', ')}`;
+  const count = (assets: number) => `${assets} asset${assets === 1 ? '' : 's'}`;
+  return [head, ...waiting.map(({ reason, count: assets }) => `  ${count(assets)} waiting: ${reason}`)];
+}
+
+interface MintsContext extends WritableLogSources, Pick<StoreOpeners, 'openMints' | 'openMintReader'> {
   readonly openProducer: (topic: string) => Promise<Producer>;
   readonly author: Author;
   readonly collections: RecordSources<CollectionRecord>;
@@ -88,10 +149,7 @@ stores who gave the asset up.`;
 const SIGNERS_PIECE = 5_000;
 const REBUILD_PIECE = 200;
 
-interface Work {
-  readonly context: MintsContext;
-  readonly terminal: Terminal;
-}
+type Work = CommandWork<MintsContext>;
 const chain = () => new Option('--chain <name>', 'name of the chain').makeOptionMandatory();
 const contract = () => new Option('--contract <address>', 'address of the contract: 0x and 40 hexadecimal digits');
 const reference = () => new Option('--reference <id>', 'reference id of the asset');
@@ -105,7 +163,7 @@ const ofAsset = (name: string, description: string) =>
     .addOption(reference().makeOptionMandatory())
     .addOption(project());
 
-export const createMintsCommand =
+const createMintsCommand =
   (context: MintsContext): CreateCommand =>
   (terminal) => {
     const work: Work = { context, terminal };
@@ -118,6 +176,22 @@ export const createMintsCommand =
       .addCommand(rebuild(work))
       .addHelpText('after', ABOUT);
   };
+
+export function createMintCommand(
+  stores: RecordOpeners & Pick<StoreOpeners, 'openMints' | 'openMintReader' | 'openPublisher'>,
+  topicPrefix: string,
+): CreateCommand {
+  const author = createAuthor();
+  const sourcesOf = createRecordSources(stores, { topicPrefix, author });
+  return createMintsCommand({
+    ...createLogSources(stores),
+    ...stores,
+    author,
+    collections: sourcesOf(COLLECTIONS),
+    signableKeys: sourcesOf(SIGNABLE_KEYS),
+    topicPrefix,
+  });
+}
 
 const list = ({ context, terminal }: Work) =>
   jsonCommand('list', 'list the assets of a collection in the tables, in the order of their requests')
@@ -219,10 +293,10 @@ type Mints = Awaited<ReturnType<MintsContext['openMints']>>;
 const withMints = async <T>(context: MintsContext, work: (mints: Mints) => Promise<T>): Promise<T> =>
   withStore('Redis', await context.openMints(), work);
 
-type Reader = Awaited<ReturnType<MintsContext['openReader']>>;
+type Reader = Awaited<ReturnType<MintsContext['openMintReader']>>;
 
 const withReader = async <T>(context: MintsContext, work: (reader: Reader) => Promise<T>): Promise<T> =>
-  withStore('ClickHouse', await context.openReader(), work);
+  withStore('ClickHouse', await context.openMintReader(), work);
 
 type Publish = (records: readonly MintRequestRecord[]) => Promise<void>;
 
@@ -293,7 +367,7 @@ interface RetryParts {
   readonly claims: MintClaims;
   readonly collections: readonly CollectionRecord[];
   readonly signableKeys: readonly SignableKeyRecord[];
-  readonly publish: (records: readonly MintRequestRecord[]) => Promise<void>;
+  readonly publish: Publish;
   readonly traceId: string;
 }
 
@@ -346,11 +420,7 @@ interface MintRebuildParts {
  * Copies mint requests of the tables and then of the logs into Redis. Nothing is deleted, and no request is accepted until
  * it is complete. Safe to repeat; activity writers resume it too.
  */
-export async function rebuildMints({
-  view,
-  logs,
-  stored,
-}: MintRebuildParts): Promise<{ rows: number; records: number }> {
+export async function rebuildMints({ view, logs, stored }: MintRebuildParts) {
   await view.forgetOffsets();
   let rows = 0;
   for await (const states of stored()) {

@@ -16,7 +16,7 @@ import {
   wholeNumberFrom,
 } from '../command.ts';
 import { needsDecision, type Plan, planDecision, type StartPoint } from '../offsets/plan.ts';
-import { toTable } from '../table.ts';
+import { toTable } from '../terminal.ts';
 
 export interface OffsetsContext {
   readonly openOffsets: () => Promise<GroupOffsets>;
@@ -154,12 +154,7 @@ async function accept(offsets: GroupOffsets, wanted: Wanted, terminal: Terminal)
 }
 
 /** Sets the offset of a group without running consumers, which do not read decisions. Kafka allows it without members. */
-async function move(
-  offsets: GroupOffsets,
-  { group, topic, partition }: Wanted,
-  plan: Plan,
-  terminal: Terminal,
-): Promise<ExitCode> {
+async function move(offsets: GroupOffsets, { group, topic, partition }: Wanted, plan: Plan, terminal: Terminal) {
   if (!(await offsets.move(group, { topic, partition }, plan.decision))) {
     terminal.progress(`nothing was changed: stop every consumer of ${group} first, and start them afterwards`);
     return EXIT.failed;

@@ -1,8 +1,9 @@
-import { PROJECTS, type ProjectRecord } from '@playline/access-keys';
+import { COLLECTIONS, type CollectionRecord, PROJECTS, type ProjectRecord } from '@playline/access-keys';
 import { expect, it } from 'vitest';
 import { EXIT } from '../command.ts';
 import { createMemoryAccess, createMemorySources } from '../test/memory-sources.ts';
 import { runInProcess } from '../test/run-in-process.ts';
+import { createCollectionsCommand } from './collections.ts';
 import { createKeysCommand } from './keys.ts';
 import { createProjectsCommand } from './projects.ts';
 
@@ -11,25 +12,22 @@ function createOperator(answer?: string) {
   const [access, projects] = [createMemoryAccess(), createMemorySources(PROJECTS)];
   const printed: string[] = [];
   const context = { ...access, projects };
+  const collections = createMemorySources(COLLECTIONS);
   const commands = [
     createProjectsCommand(context),
-    createKeysCommand({
-      ...context,
-      prefix: 'svcapik',
-      publish: async ({ key }) => void printed.push(key),
-    }),
+    createKeysCommand({ ...context, prefix: 'svcapik', publish: async ({ key }) => void printed.push(key) }),
+    createCollectionsCommand({ ...context, collections, servedChains: () => ['demo-chain'] }),
   ];
   const run = async (...args: string[]) => {
-    const { code, results, progress } = await runInProcess(
-      commands,
-      args,
-      answer === undefined ? {} : { prompt: async () => answer },
-    );
+    const prompt = answer === undefined ? {} : { prompt: async () => answer };
+    const { code, results, progress } = await runInProcess(commands, args, prompt);
     const records: ProjectRecord[] = args.includes('--json') ? results.map((line) => JSON.parse(line)) : [];
     return { code, results, records, progress };
   };
   const one = async (...args: string[]) => (await run(...args, '--json')).records[0]!;
-  return { run, one, keys: access.keys, projects, printed };
+  const linked = async (...args: string[]): Promise<CollectionRecord[]> =>
+    (await runInProcess(commands, ['collections', ...args, '--json'])).results.map((line) => JSON.parse(line));
+  return { run, one, linked, collections, keys: access.keys, projects, printed };
 }
 
 const secretIn = (project: string, environment: string) =>
@@ -75,10 +73,7 @@ it('the projects command adds environments with unused ids, and makes keys in th
   const { run, one, printed } = createOperator();
   const add = (project: string, name: string) =>
     one('projects', 'add-environment', '--project', project, '--name', name, '--kind', 'development');
-  expect((await add('demo', 'staging')).environments.at(-1)).toMatchObject({
-    id: 'demo-staging',
-    kind: 'development',
-  });
+  expect((await add('demo', 'staging')).environments.at(-1)).toMatchObject({ id: 'demo-staging', kind: 'development' });
   await run('projects', 'create', '--name', 'E', '--id', 'demo-eu');
   const rest = ['--project', 'demo', '--name', 'eu-production', '--kind', 'production'];
   expect((await run('projects', 'add-environment', ...rest)).progress).toContain('already exists');
@@ -144,23 +139,104 @@ it('the projects command refuses a key in an environment that does not exist, an
   expect(keys.log.appended).toEqual([]);
 });
 
+const contract = ['--chain', 'demo-chain', '--contract', `0x${'AB'.repeat(20)}`];
+
+it('the collections command links, renames, unlinks and links again, and reports who did it', async () => {
+  const { run, linked } = createOperator();
+  const made = await linked('link', ...contract, '--environment', 'production', '--name', 'Swords');
+  const own = { environmentId: 'demo-production', contractAddress: `0x${'ab'.repeat(20)}`, changedBy: 'ada' };
+  expect(made).toMatchObject([{ ...own, name: 'Swords', state: 'linked' }]);
+  expect(await linked('rename', ...contract, '--name', 'Axes')).toMatchObject([{ name: 'Axes', revision: 2 }]);
+  expect(await linked('unlink', ...contract)).toMatchObject([{ state: 'unlinked' }]);
+  expect(await linked('relink', ...contract, '--environment', 'development')).toMatchObject([
+    { environmentId: 'demo-development', state: 'linked', name: 'Axes' },
+  ]);
+  expect(await linked('list')).toMatchObject([{ revision: 4 }]);
+  expect((await run('collections', 'list')).results[0]).toMatch(/^demo-chain {2}0xab.* Axes {2}linked .* by ada$/);
+});
+
+it('the collections command never shows a project the collection of another one, nor its owner', async () => {
+  const { run, linked } = createOperator();
+  await run('projects', 'create', '--name', 'Rival', '--id', 'rival');
+  await linked('link', ...contract, '--environment', 'production', '--name', 'Swords', '--project', 'rival');
+  const refused = await run('collections', 'link', ...contract, '--environment', 'production', '--name', 'Mine');
+  expect(refused).toMatchObject({
+    code: EXIT.failed,
+    progress: expect.stringContaining('have an administrator of this installation'),
+  });
+  const unlinked = await run('collections', 'unlink', ...contract);
+  expect(unlinked).toMatchObject({ code: EXIT.failed, progress: expect.stringContaining('no such collection') });
+  expect(`${refused.progress}${unlinked.progress}`).not.toMatch(/rival|Swords/i);
+  expect(await linked('list')).toEqual([]);
+  expect(await linked('list', '--project', 'rival')).toMatchObject([{ state: 'linked' }]);
+});
+
+it('the collections command links only contracts of chains that are served, and lists those', async () => {
+  const { run, collections } = createOperator();
+  const elsewhere = ['--chain', 'moon-chain', ...contract.slice(2)];
+  const refused = await run('collections', 'link', ...elsewhere, '--environment', 'production', '--name', 'Mine');
+  expect(refused).toMatchObject({
+    code: EXIT.failed,
+    progress: expect.stringContaining('The chain "moon-chain" is not served. Served chains: demo-chain.'),
+  });
+  expect(collections.log.appended).toEqual([]);
+});
+
+it('the collections command moves a contract from the project that has it to another one, and names it as before', async () => {
+  const { run, linked } = createOperator();
+  await run('projects', 'create', '--name', 'Rival', '--id', 'rival');
+  await linked('link', ...contract, '--environment', 'production', '--name', 'Swords', '--project', 'rival');
+  expect(await linked('move', ...contract, '--environment', 'production')).toMatchObject([
+    { projectId: 'demo', environmentId: 'demo-production', state: 'linked', name: 'Swords', revision: 2 },
+  ]);
+  expect(await linked('list', '--project', 'rival')).toEqual([]);
+  const again = await run('collections', 'move', ...contract, '--environment', 'production');
+  expect(again).toMatchObject({ code: EXIT.failed, progress: expect.stringContaining('already linked the contract') });
+});
+
+it('the collections command links only to an environment that exists', async () => {
+  const { run, collections } = createOperator();
+  const refused = await run('collections', 'link', ...contract, '--environment', 'moon', '--name', 'Mine');
+  expect(refused).toMatchObject({ code: EXIT.failed, progress: expect.stringContaining('add-environment') });
+  expect(collections.log.appended).toEqual([]);
+});
+
 it.each([
-  ['no subcommand', [], 'Usage: npm run projects'],
-  ['a project without a name', ['create'], "required option '--name <name>' not specified"],
-  ['a change of no project', ['rename', '--name', 'x'], "required option '--project <project>' not specified"],
+  ['no subcommand', ['projects'], 'Usage: npm run projects'],
+  ['a project without a name', ['projects', 'create'], "required option '--name <name>' not specified"],
+  [
+    'a change of no project',
+    ['projects', 'rename', '--name', 'x'],
+    "required option '--project <project>' not specified",
+  ],
   [
     'an unknown kind',
-    ['add-environment', '--project', 'demo', '--name', 'x', '--kind', 'y'],
+    ['projects', 'add-environment', '--project', 'demo', '--name', 'x', '--kind', 'y'],
     'is invalid. Allowed choices are production, development',
   ],
-  ['a limit without a rate', ['limit', '--project', 'demo', '--environment', 'production'], '--cap or --limit'],
+  [
+    'a limit without a rate',
+    ['projects', 'limit', '--project', 'demo', '--environment', 'production'],
+    '--cap or --limit',
+  ],
   [
     'a limit without a burst',
-    ['limit', '--project', 'demo', '--environment', 'e', '--cap', '5'],
+    ['projects', 'limit', '--project', 'demo', '--environment', 'e', '--cap', '5'],
     'Expected messages per',
   ],
-])('the projects command refuses %s with a sentence and exit code 2', async (_what, rest, sentence) => {
-  const { code, progress, results } = await createOperator().run('projects', ...rest);
+  ['no subcommand', ['collections'], 'Usage: npm run collections'],
+  ['no contract', ['collections', 'unlink', '--chain', 'demo-chain'], "required option '--contract <address>'"],
+  [
+    'an invalid contract',
+    ['collections', 'unlink', '--chain', 'demo-chain', '--contract', '0x1'],
+    '--chain and --contract: ',
+  ],
+  ['no chain', ['collections', 'unlink', ...contract.slice(2)], "required option '--chain <name>'"],
+  ['no name', ['collections', 'rename', ...contract], "required option '--name <name>'"],
+  ['no environment', ['collections', 'link', ...contract, '--name', 'N'], "required option '--environment <name>'"],
+  ['an option of another subcommand', ['collections', 'unlink', ...contract, '--name', 'N'], "unknown option '--name'"],
+])('commands about projects refuse %s with a sentence and exit code 2', async (_what, args, sentence) => {
+  const { code, progress, results } = await createOperator().run(...args);
   expect({ code, results }).toEqual({ code: EXIT.usage, results: [] });
   expect(progress).toContain(sentence);
 });

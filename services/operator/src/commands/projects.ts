@@ -15,6 +15,7 @@ import {
 } from '@playline/access-keys';
 import { MESSAGE_RATE_MAX } from '@playline/contracts';
 import {
+  type Work as CommandWork,
   type CreateCommand,
   command,
   confirm,
@@ -41,10 +42,7 @@ Needs REDIS_URL, KAFKA_BROKERS and SCHEMA_REGISTRY_URL, or a local stack.`;
 const LIMIT = `
 A rate is <messages per second>/<burst>, such as 500/1000. Gateways apply a change within a second.`;
 
-interface Work {
-  readonly context: ProjectsContext;
-  readonly terminal: Terminal;
-}
+type Work = CommandWork<ProjectsContext>;
 
 const project = () => new Option('--project <project>', 'id or name of the project').makeOptionMandatory();
 

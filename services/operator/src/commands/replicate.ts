@@ -3,36 +3,25 @@ import { Option } from '@commander-js/extra-typings';
 import { isChainName } from '@playline/contracts';
 import { type ClickHouseAccount, pauseOrThrow } from '@playline/stores';
 import type { Addresses } from '../addresses.ts';
-import { findChainUrl } from '../chain-url.ts';
-import {
-  type CreateCommand,
-  type JsonOption,
-  jsonCommand,
-  numberFrom,
-  type Terminal,
-  UsageError,
-  wholeNumberFrom,
-} from '../command.ts';
-import { createProgress } from '../progress.ts';
+import { type CreateCommand, jsonCommand, numberFrom, UsageError, type Work, wholeNumberFrom } from '../command.ts';
 import { createReadHistory } from '../replicate/history.ts';
 import {
   type Copied,
   openClickHouseTarget,
   openFileTarget,
+  openNoState,
+  openStateFile,
   type ReplicateOptions,
   replicate,
 } from '../replicate/replicate.ts';
-import { openNoState, openStateFile } from '../replicate/state.ts';
-import { escapeControls } from '../terminal.ts';
+import { createProgress, escapeControls } from '../terminal.ts';
 
 export interface ReplicateContext {
   readonly clickhouse: () => ClickHouseAccount;
   readonly chainApi: Addresses['chainApi'];
   /** Resolves when the reader of standard output has accepted the text. */
   readonly writeOut: (text: string) => Promise<void>;
-  /** Base of relative paths. */
   readonly folder: string;
-  /** Aborted when the user interrupts the command. */
   readonly stop: AbortSignal;
 }
 
@@ -53,62 +42,37 @@ const PAGE_MAX = 200;
 const FOLLOW_MS = 1_000;
 
 const TARGETS = ['file', 'clickhouse', 'stdout'] as const;
-type Target = (typeof TARGETS)[number];
 
-interface Job {
-  readonly chain: string;
-  readonly url: string;
-  readonly to: Target;
-  readonly out: string;
-  readonly table: string;
-  /** Null: no state is kept. */
-  readonly statePath: string | null;
-  readonly pageSize: number;
-  readonly patienceMs: number;
-  readonly isFollowing: boolean;
-  readonly isJson: boolean;
-}
-
-interface Options extends JsonOption {
-  readonly chain: string;
-  readonly to: Target;
-  readonly url?: string | undefined;
-  readonly out?: string | undefined;
-  readonly table?: string | undefined;
-  readonly state?: string | undefined;
-  readonly pageSize: number;
-  readonly patienceSeconds: number;
-  readonly follow?: boolean | undefined;
-}
+type Options = ReturnType<ReturnType<typeof replicateCommand>['opts']>;
+type Job = ReturnType<typeof toJob>;
 
 export const createReplicateCommand =
   (context: ReplicateContext): CreateCommand =>
   (terminal) =>
-    jsonCommand('replicate', 'copy the history of activities of a chain over HTTP')
-      .requiredOption('--chain <name>', 'name of the chain')
-      .addOption(new Option('--to <target>', 'where the copy is written').choices(TARGETS).makeOptionMandatory())
-      .option('--url <url>', 'address of the chain API, without /v1 (default: the local stack)')
-      .option('--out <file>', 'file of --to file (default: CHAIN.ndjson)')
-      .option('--table <name>', `table of --to clickhouse (default: ${TABLE})`)
-      .option(
-        '--state <file>',
-        'file with the position of the copy (default: CHAIN.TARGET.state.json, none for stdout)',
-      )
-      .addOption(
-        new Option('--page-size <number>', `activities of a page, at most ${PAGE_MAX}`)
-          .argParser(wholeNumberFrom(1, PAGE_MAX))
-          .default(PAGE_MAX),
-      )
-      .option('--follow', 'poll each second for new activities, until Ctrl-C')
-      .addOption(
-        new Option('--patience-seconds <number>', 'how long to retry a page that fails')
-          .argParser(numberFrom(0, 1e6))
-          .default(300),
-      )
-      .addHelpText('after', HELP)
-      .action((options) => copy(toJob(options, context), { context, terminal }));
+    replicateCommand().action((options) => copy(toJob(options, context), { context, terminal }));
 
-async function copy(job: Job, { context, terminal }: CommandContext): Promise<void> {
+const replicateCommand = () =>
+  jsonCommand('replicate', 'copy the history of activities of a chain over HTTP')
+    .requiredOption('--chain <name>', 'name of the chain')
+    .addOption(new Option('--to <target>', 'where the copy is written').choices(TARGETS).makeOptionMandatory())
+    .option('--url <url>', 'address of the chain API, without /v1 (default: the local stack)')
+    .option('--out <file>', 'file of --to file (default: CHAIN.ndjson)')
+    .option('--table <name>', `table of --to clickhouse (default: ${TABLE})`)
+    .option('--state <file>', 'file with the position of the copy (default: CHAIN.TARGET.state.json, none for stdout)')
+    .addOption(
+      new Option('--page-size <number>', `activities of a page, at most ${PAGE_MAX}`)
+        .argParser(wholeNumberFrom(1, PAGE_MAX))
+        .default(PAGE_MAX),
+    )
+    .option('--follow', 'poll each second for new activities, until Ctrl-C')
+    .addOption(
+      new Option('--patience-seconds <number>', 'how long to retry a page that fails')
+        .argParser(numberFrom(0, 1e6))
+        .default(300),
+    )
+    .addHelpText('after', HELP);
+
+async function copy(job: Job, { context, terminal }: Work<ReplicateContext>): Promise<void> {
   const startedAt = performance.now();
   const progress = createProgress(terminal);
   const seconds = () => (performance.now() - startedAt) / 1_000;
@@ -124,7 +88,7 @@ async function copy(job: Job, { context, terminal }: CommandContext): Promise<vo
 }
 
 /** @throws UsageError for contradicting arguments, before anything is opened */
-function toJob(options: Options, { folder, chainApi }: ReplicateContext): Job {
+function toJob(options: Options, { folder, chainApi }: ReplicateContext) {
   const { chain, to, table = TABLE } = options;
   if (!isChainName(chain)) throw new UsageError('--chain: expected the name of a chain');
   if (options.out !== undefined && to !== 'file') throw new UsageError('--out: only with --to file');
@@ -136,6 +100,7 @@ function toJob(options: Options, { folder, chainApi }: ReplicateContext): Job {
     to,
     table,
     out: resolve(folder, options.out ?? `${chain}.ndjson`),
+    /** Null: no state is kept. */
     statePath: state === null ? null : resolve(folder, state),
     pageSize: options.pageSize,
     patienceMs: 1_000 * options.patienceSeconds,
@@ -146,14 +111,9 @@ function toJob(options: Options, { folder, chainApi }: ReplicateContext): Job {
   };
 }
 
-interface CommandContext {
-  readonly context: ReplicateContext;
-  readonly terminal: Terminal;
-}
-
 function toSides(
   job: Job,
-  { context, terminal }: CommandContext,
+  { context, terminal }: Work<ReplicateContext>,
 ): Pick<ReplicateOptions, 'readHistory' | 'openTarget' | 'openState' | 'waitAtEnd'> {
   const onWait = (why: string, ms: number) =>
     terminal.progress(`${why}; retrying in ${(ms / 1_000).toFixed(1)} seconds`);
@@ -187,4 +147,18 @@ function nameOfTarget({ to, out, table }: Job, { clickhouse }: ReplicateContext)
 function toLine({ activities, pages, upTo }: Copied, seconds: number): string {
   const rate = Math.round(activities / Math.max(seconds, 0.001));
   return `${activities} activities in ${pages} pages, ${rate} a second${upTo === null ? '' : `, up to ${upTo}`}`;
+}
+
+/** The given URL of the chain API, or that of the stack if it serves the chain. @throws UsageError */
+export function findChainUrl(given: string | undefined, chain: string, chainApi: Addresses['chainApi']): string {
+  if (given !== undefined) {
+    if (/^https?:$/.test(URL.parse(given)?.protocol ?? '')) return given;
+    throw new UsageError('--url: expected the address of the chain API');
+  }
+  const stack = chainApi();
+  if (stack === null)
+    throw new UsageError('--url: expected the address of the chain API, since the environment configures a deployment');
+  const names = stack.chains.map(({ name }) => name);
+  if (names.includes(chain)) return stack.url;
+  throw new UsageError(`--chain: the local stack serves ${names.join(', ')}, not ${chain}`);
 }

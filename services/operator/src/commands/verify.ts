@@ -1,10 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { createRecordReader, type RecordReader, type SchemaSource, TOPICS } from '@playline/contracts';
-import { type ErasureRecords, readFenceSet } from '@playline/erasure';
+import { readFenceSet } from '@playline/erasure';
 import type { People } from '@playline/people';
 import { GROUPS } from '@playline/runtime';
-import { type ClickHouseAccount, createQueryRows, type QueryRows } from '@playline/stores';
-import { deadLetterTopicOf, type GroupOffsets, type LogReader } from '@playline/stream';
+import { createQueryRows } from '@playline/stores';
+import { deadLetterTopicOf, type GroupOffsets } from '@playline/stream';
 import { awaitClickHouse, awaitLog, awaitStore, withSeveral } from '../await-store.ts';
 import {
   type CreateCommand,
@@ -16,22 +16,16 @@ import {
   UnreachableError,
 } from '../command.ts';
 import { findDrift } from '../derive/drift.ts';
+import type { RebuildSources, StoresContext } from '../rebuild/with-stores.ts';
 import { FLOWS, type LoggedFact, readDeadOffsets } from '../verify/flows.ts';
 import { comparePersons } from '../verify/persons.ts';
-import { toReplacedLogs } from '../verify/replaced-logs.ts';
+import { toReplacedLogs } from '../verify/ranges.ts';
 import { isClean, type PartitionReport, toJson, toLines, type VerifyReport } from '../verify/report.ts';
 import { createStoredRows } from '../verify/stored-rows.ts';
 import { type ReadFact, verifyFlow } from '../verify/verify-flow.ts';
 
-export interface VerifyContext {
-  readonly openLog: () => Promise<LogReader>;
+export interface VerifyContext extends StoresContext {
   readonly openOffsets: () => Promise<GroupOffsets>;
-  readonly openRecords: () => Promise<ErasureRecords>;
-  /** Throws UnreachableError without an address of Redis. */
-  readonly openPeople: () => Promise<People>;
-  readonly schemaOf: SchemaSource;
-  readonly clickhouse: () => ClickHouseAccount;
-  readonly topicPrefix: string;
 }
 
 const HELP = `
@@ -84,17 +78,11 @@ async function verifyStores(context: VerifyContext, group: string, terminal: Ter
   });
 }
 
-interface VerifySources {
-  readonly log: LogReader;
+interface VerifySources extends Omit<RebuildSources, 'writerGroup'> {
   readonly offsets: Pick<GroupOffsets, 'list'>;
-  readonly query: QueryRows;
-  readonly records: Pick<ErasureRecords, 'readFences'>;
   /** Null without an address of Redis. */
   readonly people: Pick<People, 'graph' | 'rebuild'> | null;
-  readonly schemaOf: SchemaSource;
-  readonly topicPrefix: string;
   readonly group: string;
-  readonly onProgress: (line: string) => void;
 }
 
 /** Offsets counted together, in one bitmap of 8 KiB. */

@@ -13,7 +13,7 @@ import { REPLAYED_FROM } from './dead-letters.ts';
 const MESSAGES = TOPICS.messages.name;
 const CONSENTS = TOPICS.consents.name;
 /** Each costs the start of a process, and the moment is random in each run. */
-const KILLS_MAX = 6;
+const KILLS_MAX = 3;
 
 let fixture: LogFixture;
 beforeAll(async () => {

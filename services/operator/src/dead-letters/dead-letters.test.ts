@@ -1,13 +1,14 @@
 import { type StreamRecord, toDeadLetter } from '@playline/stream';
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { toDump, toPrintable } from './contents.ts';
 import {
   parseDeadLetter,
   parseOutcome,
   parsePosition,
+  toDump,
   toOutcomeRecord,
   toPositionText,
+  toPrintable,
   toReplayRecord,
 } from './dead-letters.ts';
 

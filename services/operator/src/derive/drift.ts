@@ -45,9 +45,8 @@ const SETTINGS = 'SETTINGS max_bytes_before_external_group_by = 500000000';
 export async function listSpans(query: QueryRows, sliceRows: number = SLICE_ROWS): Promise<Span[]> {
   const spans: Span[] = [];
   for (const table of DERIVED_TABLES) {
-    const ofTable = table.clearing.keys.includes('day')
-      ? listMonths(query, table)
-      : listSlices(query, table, sliceRows);
+    const isDaily = table.clearing.keys.includes('day');
+    const ofTable = isDaily ? listMonths(query, table) : listSlices(query, table, sliceRows);
     for (const each of await ofTable) spans.push(each);
   }
   return spans;

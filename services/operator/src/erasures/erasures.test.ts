@@ -1,8 +1,8 @@
 import { hashClosure } from '@playline/erasure';
 import { expect, it } from 'vitest';
 import { EXIT } from '../command.ts';
+import { toAgeText, toSpanText } from './subcommands.ts';
 import { createOperator, ENVIRONMENT, NOW, newKey, put, T } from './test/operator.ts';
-import { toAgeText, toSpanText } from './work.ts';
 
 it.each([
   ['no subcommand', [], 'Usage: npm run erasures'],
@@ -155,14 +155,8 @@ it('erasures verify ends with 1 when a consent from before the cut-off is left, 
   const { run, records, people } = await createOperator();
   const { id, keys } = await put(records, { receipt: {} });
   const position = { partition: 0, offset: 1, loggedAtMs: T };
-  const consent = {
-    environmentId: ENVIRONMENT,
-    identityKey: keys[0]!,
-    status: 'full',
-    receivedAt: T,
-    position,
-  } as const;
-  await people.consents.apply(consent);
+  const consent = { environmentId: ENVIRONMENT, identityKey: keys[0]!, status: 'full', receivedAt: T } as const;
+  await people.consents.apply({ ...consent, position });
   const { code, text } = await run('verify', id);
   expect(code).toBe(EXIT.failed);
   expect(text).toMatch(/redis\.c +1/);
@@ -193,19 +187,10 @@ it('erasures verify gives no answer where Redis is empty or half rebuilt', async
   expect(progress).toMatch(/^erasures verify: /);
 });
 
-const left = {
-  environment_id: ENVIRONMENT,
-  event_time: T,
-  received_at: T,
-  anonymous_key: Buffer.alloc(16),
-  from_key: Buffer.alloc(16),
-  to_key: Buffer.alloc(16),
-};
-
 it('erasures scrub and remove find what is left, delete it and end with 1; then nothing is left and they end with 0', async () => {
   const { run, records, rows } = await createOperator();
   const { id, keys } = await put(records, { receipt: {} });
-  rows.add('events', { ...left, identity_key: keys[0]! });
+  rows.add('events', createRow(keys[0]!));
   const blocked = await run('remove');
   expect(blocked.code).toBe(EXIT.failed);
   expect(blocked.text).toContain('IN FILES    1 rows in events of demo-production by identity_key');

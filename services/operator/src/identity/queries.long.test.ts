@@ -1,3 +1,5 @@
+import { randomBytes } from 'node:crypto';
+import { type IdentityLinkRecord, identityLinkCodec, TOPICS } from '@playline/contracts';
 import { createQueryRows } from '@playline/stores';
 import { messageRecordOf, until } from '@playline/testkit';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
@@ -14,11 +16,14 @@ const TOPICS_READ = ['audience.identity-decisions.v1', 'audience.messages.v1'];
 
 let fixture: RebuildFixture;
 let writer: Awaited<ReturnType<RebuildFixture['startWriter']>>;
+let linker: Awaited<ReturnType<RebuildFixture['startLinker']>>;
 
 type Kind = LinkParts['fromKind'];
-const key = (kind: Kind, id: string) => fixture.keyOf(ENVIRONMENT, kind, id);
-const hex = (kind: Kind, id: string) => key(kind, id).toString('hex');
-const of = (kind: Kind, id: string) => ['--environment', ENVIRONMENT, '--kind', kind, '--id', id];
+const key = (kind: Kind, id: string, environmentId = ENVIRONMENT) => fixture.keyOf(environmentId, kind, id);
+const hex = (...args: Parameters<typeof key>) => key(...args).toString('hex');
+const of = (kind: Kind, id: string, environmentId = ENVIRONMENT) => [
+  ...['--environment', environmentId, '--kind', kind, '--id', id],
+];
 const query = async (...args: string[]) => {
   const { code, results, progress } = await fixture.restore('identity', ...args, '--json');
   return { code, rows: results.map((line) => JSON.parse(line)), progress };
@@ -48,7 +53,7 @@ beforeAll(async () => {
   fixture = await openRebuildFixture();
   expect(await fixture.restore('identity', 'init')).toMatchObject({ code: 0 });
   writer = await fixture.startWriter();
-  await fixture.startLinker();
+  linker = await fixture.startLinker();
   await identify('device', 'steam', 'bob');
   await identify('device', 'steam', 'eve');
   await link({ link: 'alias', fromKind: 'steam', fromId: 'bob', toKind: 'email', toId: 'bob@example.org' });
@@ -141,4 +146,117 @@ it('identity resolve, where Redis and the tables differ, reports that the writer
   await settled();
   const agrees = async () => (await query('resolve', ...of('anonymous', 'tablet'))).rows[0].agrees === true;
   await until('the tables agree', agrees, 60_000);
+});
+
+const MERGED = 'unlink-development';
+/** Group of the linkers after the loss of Redis. */
+const LATER_GROUP = `later-${randomBytes(4).toString('hex')}`;
+const YESTERDAY_MS = Date.now() - 24 * 60 * 60 * 1000;
+
+/** An alias of a steam id and an e-mail address, as a gateway publishes it. */
+const alias = (from: string, to: string, receivedAt: number): IdentityLinkRecord => ({
+  environmentId: MERGED,
+  messageId: randomBytes(16),
+  traceId: 'e'.repeat(32),
+  link: 'alias',
+  unlink: [],
+  fromKind: 'steam',
+  fromId: from,
+  toKind: 'email',
+  toId: to,
+  eventTime: receivedAt,
+  receivedAt,
+});
+const publishFacts = (facts: readonly IdentityLinkRecord[]) =>
+  fixture.publish(
+    facts.map((fact) => ({
+      ...fixture.toRecord(TOPICS.identityLinks.name, identityLinkCodec, fact),
+      key: Buffer.from(MERGED),
+    })),
+  );
+const personsOfEvents = async () =>
+  (
+    await fixture.query(`SELECT event_name, lower(hex(person_key)) FROM events_identified
+      WHERE environment_id = '${MERGED}' ORDER BY event_name`)
+  )
+    .split('\n')
+    .map((line) => line.split('\t'));
+const outcomesBetween = async () =>
+  (await query('why', ...of('steam', 'bob', MERGED), '--other-key', hex('email', 'eve', MERGED))).rows.map(
+    ({ link, outcome, reason }) => [link, outcome, reason],
+  );
+
+/** Empties Redis, with a linker group that has committed nothing: after the rebuild all facts are read again. */
+async function loseRedis(): Promise<void> {
+  await fixture.stop(linker.child, 'SIGTERM');
+  const held = await fixture.dump();
+  expect(Object.keys(held).some((name) => name.startsWith('u:'))).toBe(true);
+  await fixture.wipe();
+  const groups = ['--linker-group', LATER_GROUP, '--writer-group', fixture.group, '--decide-again'];
+  expect((await fixture.restore('identity', 'rebuild', ...groups)).code).toBe(0);
+  expect(await fixture.dump()).toEqual(held);
+  linker = await fixture.startLinker({ CONSUMER_GROUP: LATER_GROUP });
+  await decidedAgain();
+  const graphOf = (dump: Record<string, string[]>) => Object.entries(dump).filter(([name]) => /^[imu]:/.test(name));
+  expect(graphOf(await fixture.dump())).toEqual(graphOf(held));
+}
+
+async function decidedAgain(): Promise<void> {
+  const isCaughtUp = () => fixture.isCaughtUp(TOPICS.identityLinks.name, LATER_GROUP);
+  await until('the linkers have all facts', isCaughtUp, 60_000);
+  await fixture.written(TOPICS.identityDecisions.name);
+}
+
+it('identity unlink splits a wrong merge in graph, tables and views; earlier facts do not undo it, repeated or after a rebuild', async () => {
+  const yesterday = [
+    ['bob', 'bob'],
+    ['bob', 'eve'],
+    ['eve', 'eve'],
+  ].map(([from, to]) => alias(from!, to!, YESTERDAY_MS));
+  await publishFacts(yesterday);
+  const events = (['steam', 'email'] as const).flatMap((kind) =>
+    ['bob', 'eve'].map((id) => {
+      const own = key(kind, id, MERGED);
+      return messageRecordOf(`${kind}-${id}`, { environmentId: MERGED, userKey: own, identityKey: own });
+    }),
+  );
+  await fixture.publish(events.map(fixture.toMessage));
+  await settled();
+  const before = await personsOfEvents();
+  expect(before.map(([name]) => name)).toEqual(['email-bob', 'email-eve', 'steam-bob', 'steam-eve']);
+  expect(new Set(before.map(([, person]) => person)).size).toBe(1);
+
+  const named = [...of('steam', 'eve', MERGED), '--kind', 'email', '--id', 'eve'];
+  const { code, rows } = await query('unlink', ...named, '--yes');
+  expect({ code, rows }).toMatchObject({ code: 0, rows: [{ outcome: 'unlinked', reason: '' }] });
+  await settled();
+  const { split, stayed } = rows[0];
+  expect(split.keys).toEqual([hex('steam', 'eve', MERGED), hex('email', 'eve', MERGED)].sort());
+  const apart = [
+    ['email-bob', stayed.personKey],
+    ['email-eve', split.personKey],
+    ['steam-bob', stayed.personKey],
+    ['steam-eve', split.personKey],
+  ];
+  expect(await personsOfEvents()).toEqual(apart);
+  for (const name of [of('steam', 'bob', MERGED), of('email', 'eve', MERGED)])
+    expect((await query('resolve', ...name)).rows).toMatchObject([{ agrees: true }]);
+
+  // A client repeats yesterday's messages.
+  await publishFacts(yesterday);
+  await settled();
+  expect(await personsOfEvents()).toEqual(apart);
+  expect(await outcomesBetween()).toEqual([
+    ['alias', 'linked', ''],
+    ['unlink', 'unlinked', ''],
+    ['alias', 'refused', 'unlinked'],
+  ]);
+
+  await loseRedis();
+  expect(await personsOfEvents()).toEqual(apart);
+
+  // A later message is new information about them.
+  await publishFacts([alias('bob', 'eve', Date.now() + 1)]);
+  await decidedAgain();
+  expect(new Set((await personsOfEvents()).map(([, person]) => person)).size).toBe(1);
 });

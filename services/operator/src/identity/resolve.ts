@@ -2,7 +2,7 @@
 import * as people from '@playline/people';
 import { keysOf, type Person, type PersonMembers } from '@playline/people';
 import { type JsonOption, printResult, type Terminal, UnreachableError } from '../command.ts';
-import { toPrintable } from '../dead-letters/contents.ts';
+import { toPrintable } from '../dead-letters/dead-letters.ts';
 import { withPeople } from '../rebuild/with-stores.ts';
 import { awaitTables, createOpenKeyer, printSummary, type QueryContext, toTimeText } from './context.ts';
 import { type Subject, type SubjectOptions, subjectOf } from './subject.ts';
@@ -12,11 +12,7 @@ import type { StoredPerson } from './tables.ts';
 const QUERY_SECONDS = 30;
 
 /** Shows the person of an identity, in Redis and in the tables. */
-export async function resolve(
-  context: QueryContext,
-  options: SubjectOptions & JsonOption,
-  terminal: Terminal,
-): Promise<void> {
+export async function resolve(context: QueryContext, options: SubjectOptions & JsonOption, terminal: Terminal) {
   const subject = subjectOf(options, createOpenKeyer(context));
   await withPeople(context, async (people) => {
     const tables = await awaitTables(context);
@@ -34,23 +30,19 @@ export async function resolve(
   });
 }
 
-interface ResolvedIdentity {
-  readonly environmentId: string;
-  readonly identityKey: string;
-  readonly kind: string | null;
-  readonly personKey: string;
+interface Agreement {
   readonly isLinked: boolean;
   /** Whether it is linked, or an event carries it. */
   readonly isKnown: boolean;
   readonly stored: StoredPerson | null;
   /** Whether the tables have the same person as Redis. */
   readonly agrees: boolean;
-  readonly summary: string;
 }
 
-type KnownPerson = Person & Pick<ResolvedIdentity, 'isKnown'>;
+type ResolvedIdentity = ReturnType<typeof toResolved>;
+type KnownPerson = Person & Pick<Agreement, 'isKnown'>;
 
-function toResolved(subject: Subject, found: KnownPerson, stored: StoredPerson | null): ResolvedIdentity {
+function toResolved(subject: Subject, found: KnownPerson, stored: StoredPerson | null) {
   const { personKey, isLinked, isKnown } = found;
   const person = personKey.toString('hex');
   const agrees = isLinked ? stored?.personKey === person : stored === null;
@@ -71,12 +63,7 @@ const BEHIND =
   'the event writer is behind the linkers (npm run status shows its lag); until it has caught up, queries count the events ' +
   'of this identity under';
 
-function sentenceOf({
-  isLinked,
-  isKnown,
-  stored,
-  agrees,
-}: Pick<ResolvedIdentity, 'isLinked' | 'isKnown' | 'stored' | 'agrees'>): string {
+function sentenceOf({ isLinked, isKnown, stored, agrees }: Agreement): string {
   if (!isKnown)
     return (
       'No person has this id: it is not linked, and no event carries it. With its first event it becomes a person of its ' +
@@ -112,7 +99,6 @@ interface MemberLine {
   readonly id?: string | null;
 }
 
-/** Lists all identities of a person. */
 export async function members(
   context: QueryContext,
   options: SubjectOptions & JsonOption & { readonly raw?: boolean | undefined; readonly querySeconds: number },

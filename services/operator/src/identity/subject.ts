@@ -78,10 +78,7 @@ interface IdentitySource {
   readonly openKeyer: () => IdentityKeyer;
 }
 
-function identityOf(
-  { kind, id, key }: IdentityOptions,
-  { before, environmentId, openKeyer }: IdentitySource,
-): Pick<Subject, 'key' | 'kind'> {
+function identityOf({ kind, id, key }: IdentityOptions, { before, environmentId, openKeyer }: IdentitySource) {
   const ways = `--${before}kind and --${before}id, or --${before}key`;
   if (key !== undefined) {
     if (id !== undefined || kind !== undefined) throw new UsageError(`use ${ways}, not both`);

@@ -129,9 +129,7 @@ async function readWithinLimit(rows: AsyncIterable<readonly unknown[]>, seconds:
     return await readRows(rows);
   } catch (fault) {
     if (!(fault instanceof Error && 'code' in fault && TOO_LONG.includes(fault.code))) throw fault;
-    throw new Error(`the query exceeded ${seconds} s: raise --query-seconds`, {
-      cause: fault,
-    });
+    throw new Error(`the query exceeded ${seconds} s: raise --query-seconds`, { cause: fault });
   }
 }
 

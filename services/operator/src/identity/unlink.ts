@@ -1,31 +1,132 @@
-/** `identity unlink`: splits identities from a person to whom they do not belong. */
+/** `identity unlink` and `identity suspects`: decisions of operators about identities. */
 import { randomBytes } from 'node:crypto';
-import { decisionTextOf, type IdentityDecisionRecord } from '@playline/contracts';
+import { setTimeout as delay } from 'node:timers/promises';
+import {
+  createRecordReader,
+  decisionTextOf,
+  frameRecord,
+  type IdentityDecisionRecord,
+  type IdentityLinkRecord,
+  identityDecisionCodec,
+  identityLinkCodec,
+  TOPICS,
+} from '@playline/contracts';
 import {
   type IdentityKeyer,
   type Member,
+  MissingEpochFault,
   type PersonMembers,
   type PersonSplit,
+  RULING_REASONS,
+  type Ruling,
   refusalText,
   SPLIT_BLOCKERS,
   splitPerson,
+  toRulingFact,
   toUnlinkFact,
 } from '@playline/people';
+import { type LogReader, type Producer, sendAll } from '@playline/stream';
+import { awaitLog, awaitWritable, type Schemas, withOpened } from '../await-store.ts';
 import {
   confirm,
   EXIT,
   type ExitCode,
   type JsonOption,
+  printResult,
   type Terminal,
   UnreachableError,
   UsageError,
+  unconfirmed,
 } from '../command.ts';
 import type { EnvironmentOptions } from '../keys/subcommands.ts';
 import { withPeople } from '../rebuild/with-stores.ts';
-import { createOpenKeyer, type QueryContext, toTimeText } from './context.ts';
+import { awaitTables, createOpenKeyer, type QueryContext, toTimeText } from './context.ts';
 import { readHousehold } from './resolve.ts';
-import { type Subject, subjectOf } from './subject.ts';
-import type { UnlinkLog } from './unlink-log.ts';
+import { environmentOf, type Subject, type SubjectOptions, subjectOf } from './subject.ts';
+
+/** Publishes link facts and reads their decisions. */
+export interface UnlinkLog {
+  /** @throws UnreachableError when it is unknown whether the fact was written */
+  publish(fact: IdentityLinkRecord): Promise<void>;
+  /** The decision about a message; null without one in time. */
+  awaitDecision(messageId: Buffer, waitMs: number): Promise<IdentityDecisionRecord | null>;
+  /** Publishes facts again, so that they are decided again. @returns how many of them the topic still has */
+  publishAgain(offsets: readonly { readonly partition: number; readonly offset: number }[]): Promise<number>;
+  close(): Promise<void>;
+}
+
+interface UnlinkLogSource {
+  readonly producer: Producer;
+  readonly log: LogReader;
+  readonly schemas: Schemas;
+  readonly topicPrefix: string;
+}
+
+const POLL_MS = 100;
+const NEXT = 'check with identity members whether it took effect; repeating is safe';
+
+/**
+ * Closes its producer and reader. Only decisions published from now on are read.
+ * @throws UnreachableError when brokers or registry do not answer, or the schema is not registered
+ */
+export async function openUnlinkLog(source: UnlinkLogSource): Promise<UnlinkLog> {
+  const { producer, log, schemas, topicPrefix } = source;
+  const linkTopic = topicPrefix + TOPICS.identityLinks.name;
+  const close = async () => void (await Promise.all([producer.close(), log.close()]));
+  try {
+    const [schemaId] = await Promise.all([
+      awaitWritable({ producer, schemas }, linkTopic, identityLinkCodec.schema),
+      awaitLog(log),
+    ]);
+    const readDecision = await createDecisionReader(source, topicPrefix + TOPICS.identityDecisions.name);
+    return {
+      close,
+      async publish(fact) {
+        const value = frameRecord(schemaId, identityLinkCodec.encode(fact));
+        const record = { topic: linkTopic, key: Buffer.from(fact.environmentId), value };
+        return sendAll(producer, [record]).catch(unconfirmed('the unlink', NEXT));
+      },
+      async publishAgain(offsets) {
+        let published = 0;
+        for (const { partition, offset: start } of offsets)
+          for await (const { key, value } of log.read({ topic: linkTopic, partition, start, end: start + 1 })) {
+            const record = { topic: linkTopic, key, value: value ?? Buffer.alloc(0) };
+            await sendAll(producer, [record]).catch(unconfirmed('a link', NEXT));
+            published++;
+          }
+        return published;
+      },
+      async awaitDecision(messageId, waitMs) {
+        const endAt = performance.now() + waitMs;
+        for (;;) {
+          const found = await readDecision(messageId);
+          if (found !== null || performance.now() > endAt) return found;
+          await delay(POLL_MS);
+        }
+      },
+    };
+  } catch (fault) {
+    await close();
+    throw fault;
+  }
+}
+
+/** The function finds the decision about a message among those published since its last call. */
+async function createDecisionReader({ log, schemas }: UnlinkLogSource, topic: string) {
+  const next = new Map((await log.bounds(topic)).map(({ partition, end }) => [partition, end]));
+  const { schemaOf } = schemas;
+  const readValue = createRecordReader({ schemaOf, createReader: identityDecisionCodec.decoderOf });
+  return async (messageId: Buffer): Promise<IdentityDecisionRecord | null> => {
+    for (const { partition, end } of await log.bounds(topic)) {
+      for await (const { value } of log.read({ topic, partition, start: next.get(partition) ?? 0, end })) {
+        const read = await readValue(value);
+        if (read.kind === 'record' && read.record.messageId.equals(messageId)) return read.record;
+      }
+      next.set(partition, end);
+    }
+    return null;
+  };
+}
 
 export interface UnlinkContext extends QueryContext {
   /** @throws UnreachableError when log or registry does not answer */
@@ -48,11 +149,7 @@ interface EnvironmentSplit extends PersonSplit {
   readonly environmentId: string;
 }
 
-export async function unlink(
-  context: UnlinkContext,
-  options: SubjectsOptions & WriteOptions,
-  terminal: Terminal,
-): Promise<ExitCode> {
+export async function unlink(context: UnlinkContext, options: SubjectsOptions & WriteOptions, terminal: Terminal) {
   const subjects = subjectsOf(options, createOpenKeyer(context));
   const split = await withPeople(context, async (people) =>
     splitOf(subjects, await readHousehold(people, subjects[0])),
@@ -106,28 +203,34 @@ function toWarning({ leaving, staying }: PersonSplit): string {
   );
 }
 
-/** @throws UnreachableError without a decision in time */
-async function requestUnlink(
-  context: UnlinkContext,
-  { environmentId, leaving }: EnvironmentSplit,
-  waitMs: number,
-): Promise<IdentityDecisionRecord> {
-  const log = await context.openUnlinkLog();
-  try {
-    const messageId = randomBytes(16);
-    const traceId = randomBytes(16).toString('hex');
-    const named = leaving.map(({ key, kind }) => ({ key, kind }));
-    await log.publish(toUnlinkFact({ environmentId, messageId, traceId, receivedAt: Date.now(), unlink: named }));
-    const decision = await log.awaitDecision(messageId, waitMs);
-    if (decision !== null) return decision;
-    throw new UnreachableError(
-      `The linkers have not decided it within ${waitMs / 1000} s. It is in the log and will be decided when the linkers ` +
-        'have caught up (npm run status), or when an erasure that holds this person is complete. identity members shows the ' +
-        'result',
-    );
-  } finally {
-    await log.close();
-  }
+const newParts = (environmentId: string) => ({
+  environmentId,
+  messageId: randomBytes(16),
+  traceId: randomBytes(16).toString('hex'),
+  receivedAt: Date.now(),
+});
+
+/** Publishes a fact and waits for its decision. @throws UnreachableError without a decision in time */
+async function decide(log: UnlinkLog, fact: IdentityLinkRecord, waitMs: number, undecided: string) {
+  await log.publish(fact);
+  const decision = await log.awaitDecision(fact.messageId, waitMs);
+  if (decision !== null) return decision;
+  throw new UnreachableError(
+    `The linkers have not decided it within ${waitMs / 1000} s. It is in the log ${undecided}`,
+  );
+}
+
+async function requestUnlink(context: UnlinkContext, { environmentId, leaving }: EnvironmentSplit, waitMs: number) {
+  const unlinked = leaving.map(({ key, kind }) => ({ key, kind }));
+  const fact = toUnlinkFact({ ...newParts(environmentId), unlink: unlinked });
+  const undecided =
+    'and will be decided when the linkers have caught up (npm run status), or when an erasure that holds this person is ' +
+    'complete. identity members shows the result';
+  return withOpened(
+    await context.openUnlinkLog(),
+    async () => {},
+    (log) => decide(log, fact, waitMs, undecided),
+  );
 }
 
 function report(decision: IdentityDecisionRecord, options: JsonOption, terminal: Terminal): ExitCode {
@@ -161,4 +264,81 @@ function report(decision: IdentityDecisionRecord, options: JsonOption, terminal:
 function whyNot({ stays, outcome, reason }: { stays: unknown; outcome: string; reason: string }): string {
   if (stays === null) return 'the linkers run a release that cannot split persons. Upgrade them and repeat the command';
   return outcome === 'refused' ? refusalText(reason) : 'there is nothing to split';
+}
+
+/** Refused facts that `allow` publishes again. */
+const REPUBLISHED_MAX = 10_000;
+
+const EFFECTS: Readonly<Record<Ruling['verdict'], string>> = {
+  allow: 'The id can then link more anonymous ids, and its refused links are decided again.',
+  block: 'The id then links no more identities. Split those that it has linked with identity unlink.',
+};
+
+export async function listSuspects(
+  context: UnlinkContext,
+  { json = false, ...options }: EnvironmentOptions & JsonOption,
+  terminal: Terminal,
+): Promise<void> {
+  const environmentId = environmentOf(options);
+  const found = await withPeople(context, ({ graph }) => graph.suspects(environmentId));
+  for (const one of found) {
+    const { key, state, since } = one;
+    const text = `${key.toString('hex')}  ${state.padEnd('blocked'.length)}  since ${toTimeText(since)}`;
+    printResult(terminal, { json }, { key: key.toString('hex'), state, since }, text);
+  }
+  if (found.length === 0 && !json) terminal.result(`No id of ${environmentId} is held.`);
+}
+
+export async function ruleOn(
+  context: UnlinkContext,
+  options: SubjectOptions & WriteOptions & Pick<WantedRuling, 'verdict' | 'querySeconds'>,
+  terminal: Terminal,
+): Promise<ExitCode> {
+  const { verdict, querySeconds } = options;
+  const subject = subjectOf(options, createOpenKeyer(context));
+  await confirm(EFFECTS[verdict], options, terminal);
+  const again = await rule(context, { subject, verdict, querySeconds, waitMs: options.waitSeconds * 1000 });
+  const outcome = verdict === 'allow' ? `allowed; ${again} refused links are decided again` : 'blocked';
+  printResult(terminal, options, { state: outcome, again }, outcome);
+  return EXIT.ok;
+}
+
+interface WantedRuling {
+  readonly subject: Subject;
+  readonly verdict: Ruling['verdict'];
+  readonly waitMs: number;
+  readonly querySeconds: number;
+}
+
+/** @returns the number of refused facts that were published again */
+async function rule(context: UnlinkContext, { subject, verdict, waitMs, querySeconds }: WantedRuling): Promise<number> {
+  const { environmentId, key } = subject;
+  const kind = subject.kind ?? (await kindOf(context, subject));
+  return withOpened(
+    await context.openUnlinkLog(),
+    async () => {},
+    async (log) => {
+      const fact = toRulingFact({ verdict, key, kind }, newParts(environmentId));
+      const undecided =
+        'and will be decided: check the linkers with npm run status, then repeat this command, which is safe';
+      const decision = await decide(log, fact, waitMs, undecided);
+      if (decision.reason !== RULING_REASONS[verdict]) throw new Error(`the linkers refused it: ${decision.reason}`);
+      if (verdict === 'block') return 0;
+      const tables = await awaitTables(context);
+      const rows = await tables.linksOf(environmentId, { keys: [key] }, { limit: REPUBLISHED_MAX, querySeconds });
+      const refused = rows.filter(
+        ({ reason, position }) => reason === 'suspect' && position.generation === decision.generation,
+      );
+      return await log.publishAgain(refused.map(({ position }) => position));
+    },
+  );
+}
+
+/** The kind of an identity that was given by its key. */
+async function kindOf(context: UnlinkContext, { environmentId, key }: Subject): Promise<Ruling['kind']> {
+  const members = await withPeople(context, async (people) => {
+    if ((await people.readEpoch()) === null) throw new MissingEpochFault();
+    return people.graph.membersOf(environmentId, key);
+  });
+  return members.find((member) => member.key.equals(key))?.kind ?? 'untyped';
 }

@@ -68,13 +68,8 @@ async function readNewest(
   return { rows: rows.slice(1), more: `; older ones were omitted (--limit, ${LINKS_MAX} at most)` };
 }
 
-interface BetweenQuery extends LinkQuery {
-  readonly other: Subject;
-  readonly otherHousehold: PersonMembers;
-}
-
 /** The chain of links within one person, or the links requested between two persons. */
-async function findBetween(query: BetweenQuery): Promise<FoundLinks> {
+async function findBetween(query: LinkQuery & { other: Subject; otherHousehold: PersonMembers }): Promise<FoundLinks> {
   const { tables, bounds, subject, household, other, otherHousehold } = query;
   const { environmentId } = subject;
   if (!household.personKey.equals(otherHousehold.personKey)) {

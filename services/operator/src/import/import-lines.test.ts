@@ -1,9 +1,10 @@
 import { type ActivityRow, createParseActivity } from '@playline/chain';
 import type { ActivityRecord } from '@playline/contracts';
 import { runsOf } from '@playline/testkit/runs';
+
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { type Imported, type ImportOptions, importLines } from './import-lines.ts';
+import { type Imported, type ImportOptions, importLines } from './importer.ts';
 import type { Line } from './lines.ts';
 import { ACTIVITIES } from './subjects.ts';
 import { lineOf } from './test/lines.ts';

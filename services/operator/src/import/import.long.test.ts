@@ -14,7 +14,7 @@ import {
   testStores,
   until,
 } from '@playline/testkit';
-import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { EXIT } from '../command.ts';
 import { type LogAccess, openLogAccess } from '../test/log-access.ts';
 import { runProgram } from '../test/run-program.ts';
@@ -31,18 +31,16 @@ const PROCESSES_MS = 240_000;
 let stores: OwnStores;
 let log: LogAccess;
 let folder: string;
-beforeEach(async () => {
+beforeAll(async () => {
   stores = await openOwnStores({ partitions: 3 });
   folder = mkdtempSync(join(tmpdir(), 'import-test-'));
-});
-afterEach(async () => {
-  rmSync(folder, { recursive: true, force: true });
-  await stores.close();
-});
-beforeAll(async () => {
   log = await openLogAccess(testStores().kafka);
 });
-afterAll(() => log.close());
+afterAll(async () => {
+  rmSync(folder, { recursive: true, force: true });
+  await log.close();
+  await stores.close();
+});
 
 const argsOf = (topic: string, ...more: string[]) => ['import', '--topic', topic, '--json', ...more];
 async function run(topic: string, lines: readonly unknown[], ...more: string[]) {
@@ -52,10 +50,11 @@ async function run(topic: string, lines: readonly unknown[], ...more: string[]) 
   return { code, err, json: code === EXIT.usage || out === '' ? null : JSON.parse(out) };
 }
 const records = async (topic: string): Promise<StreamRecord[]> => log.read(stores.prefix + topic);
-const activities = async () =>
-  (await records(ACTIVITIES)).flatMap((record) =>
-    record.value === null ? [] : [{ record, read: activityCodec.decode(record.value.subarray(FRAME_BYTES)) }],
-  );
+/** Each test has activities of its own chain. */
+const activitiesOf = async (chain: string) =>
+  (await records(ACTIVITIES))
+    .filter(({ key }) => String(key) === chain)
+    .map((record) => ({ record, read: activityCodec.decode(record.value!.subarray(FRAME_BYTES)) }));
 
 /** Runs the real writer until it has written the whole log. */
 async function write(group: string): Promise<void> {
@@ -91,7 +90,7 @@ it('an import of activities writes valid lines in order to the partition of thei
   expect(json).toEqual({ lines: 7, published: 4, standing: 0, superseded: 1, refused: 2 });
   expect(err).toContain('line 4: is no JSON');
   expect(err).toMatch(/line 5: .*indexed_at is not an RFC 3339 timestamp/);
-  const found = (await activities()).filter(({ read }) => read.chain === 'demo-chain');
+  const found = await activitiesOf('demo-chain');
   expect(found.map(({ read }) => [read.id[15], JSON.parse(read.details).amount])).toEqual([
     [3, '1'],
     [2, '1'],
@@ -105,9 +104,10 @@ it('an import of activities writes valid lines in order to the partition of thei
 it(
   'an import of activities repeated publishes nothing, neither while the writer is behind nor afterwards',
   async () => {
-    const lines = Array.from({ length: 1_200 }, (_, number) => lineOf(number));
+    const chain = 'repeated-chain';
+    const lines = Array.from({ length: 1_200 }, (_, number) => lineOf(1_000 + number, { chain }));
     expect((await run(ACTIVITIES, lines)).json).toMatchObject({ published: 1_200 });
-    const { record } = (await activities())[0]!;
+    const { record } = (await activitiesOf(chain))[0]!;
     // A tick and an unreadable record follow them, as in any log.
     await log.producer.sendForOffset({
       topic: record.topic,
@@ -121,17 +121,19 @@ it(
 
     const group = ['--writer-group', `${stores.prefix}writer`] as const;
     await write(group[1]);
-    expect(await stores.query('SELECT uniqExact(id) FROM activities')).toBe('1200');
+    expect(await stores.query(`SELECT uniqExact(id) FROM activities WHERE chain = '${chain}'`)).toBe('1200');
     const again = await run(ACTIVITIES, lines, ...group);
     expect(again).toMatchObject({ code: EXIT.ok, json: { published: 0, standing: 1_200 } });
-    const changed = [...lines.slice(0, 10), lineOf(10, { amount: 7 }), ...lines.slice(11)];
+    const changed = [...lines.slice(0, 10), lineOf(1_010, { chain, amount: 7 }), ...lines.slice(11)];
     expect((await run(ACTIVITIES, changed, ...group)).json).toMatchObject({ published: 1, standing: 1_199 });
   },
   PROCESSES_MS,
 );
 
 it('an import of activities killed and run again from standard input publishes each activity once', async () => {
-  const lines = Array.from({ length: 6_000 }, (_, number) => JSON.stringify(lineOf(number))).join('\n');
+  const chain = 'killed-chain';
+  const toLine = (_: unknown, number: number) => JSON.stringify(lineOf(10_000 + number, { chain }));
+  const lines = Array.from({ length: 6_000 }, toLine).join('\n');
   const env = { ...bareEnvironment(), ...stores.environment };
   const start = () => {
     const child = spawn(process.execPath, [MAIN, ...argsOf(ACTIVITIES, '-')], { env, cwd: folder });
@@ -143,16 +145,17 @@ it('an import of activities killed and run again from standard input publishes e
     const bounds = await log.reader.bounds(stores.prefix + ACTIVITIES);
     return bounds.reduce((sum, { end }) => sum + end, 0);
   };
+  const before = await count();
   const killed = start();
   const ended = once(killed, 'exit');
-  await until('something is published', async () => (await count()) > 0);
+  await until('something is published', async () => (await count()) > before);
   killed.kill('SIGKILL');
   await ended;
   const again = start();
   const out: Buffer[] = [];
   again.stdout.on('data', (chunk: Buffer) => out.push(chunk));
   expect((await once(again, 'exit'))[0]).toBe(EXIT.ok);
-  const ids = (await activities()).map(({ read }) => read.id.toString('hex'));
+  const ids = (await activitiesOf(chain)).map(({ read }) => read.id.toString('hex'));
   expect(new Set(ids).size).toBe(6_000);
   expect(ids).toHaveLength(6_000);
   expect(JSON.parse(Buffer.concat(out).toString())).toMatchObject({ lines: 6_000, refused: 0 });

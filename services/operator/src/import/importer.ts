@@ -1,15 +1,146 @@
 /** Imports lines into a topic of activities or tokens. */
 import { randomBytes } from 'node:crypto';
-import type { ChainStore } from '@playline/chain';
+import { isDeepStrictEqual } from 'node:util';
+import type { ActivityConstants, ChainStore, Parsed } from '@playline/chain';
 import { createRecordReader, frameRecord } from '@playline/contracts';
+import { inBatches } from '@playline/stores';
 import { type Producer, sendAll } from '@playline/stream';
-import { awaitWritable } from '../await-schema.ts';
-import { awaitLog, awaitStore } from '../await-store.ts';
+import { awaitLog, awaitStore, awaitWritable } from '../await-store.ts';
 import { unconfirmed } from '../command.ts';
 import { findTail } from '../rebuild/log-tail.ts';
 import type { LogSources } from '../writable-log.ts';
-import { type Imported, type ImportOptions, importLines } from './import-lines.ts';
-import type { ImportedRow, ImportSubject } from './subjects.ts';
+import type { Line } from './lines.ts';
+import { findForbidden, type ImportedRow, type ImportSubject } from './subjects.ts';
+
+export interface ImportOptions<R, Row extends ImportedRow> {
+  readonly subject: Pick<ImportSubject<R, Row>, 'toRow' | 'nameOf' | 'constantsOf'>;
+  readonly parse: (line: unknown) => Parsed<R>;
+  /** Returns the same lines each time. */
+  readonly lines: () => AsyncIterable<Line>;
+  /** Last versions in the tables, by name. */
+  readonly readStored: (rows: readonly Row[]) => Promise<ReadonlyMap<string, Row>>;
+  /** Versions in the log that the tables may lack, in order, by name. */
+  readonly tail: ReadonlyMap<string, readonly Row[]>;
+  /** Resolves when the log has all records, in this order. */
+  readonly publish: (records: readonly R[]) => Promise<void>;
+  readonly onRefused: (number: number, faults: readonly string[]) => void;
+  readonly onProgress: (line: string) => void;
+  /** Aborted when the user interrupts the import; the current batch is still published. */
+  readonly stop: AbortSignal;
+}
+
+export interface Imported {
+  lines: number;
+  published: number;
+  /** Lines whose content is stored already. */
+  unchanged: number;
+  /** Lines that a later line about the same thing replaces. */
+  superseded: number;
+  refused: number;
+}
+
+interface Planned {
+  /** The line to publish; null when its content is stored already. */
+  line: number | null;
+  readonly constants: ActivityConstants | null;
+}
+
+/** Compared in one query, and published together. */
+const BATCH_LINES = 500;
+
+/**
+ * Publishes the last valid line about each thing, unless its content is stored: a repeated import gives each thing one new
+ * version or none. All lines are validated before the first is published.
+ * @throws Error when the lines changed in between, or of the sources; what was published before is kept
+ */
+export async function importLines<R, Row extends ImportedRow>(options: ImportOptions<R, Row>): Promise<Imported> {
+  const result: Imported = { lines: 0, published: 0, unchanged: 0, superseded: 0, refused: 0 };
+  const plan = await planLines(options, result);
+  const toPublish = [...plan.values()].filter(({ line }) => line !== null).length;
+  result.unchanged = plan.size - toPublish;
+  result.superseded = result.lines - result.refused - plan.size;
+  for await (const batch of inBatches(options.lines(), BATCH_LINES)) {
+    if (options.stop.aborted) break;
+    const records = batch.flatMap(({ number, value }) => {
+      const parsed = options.parse(value);
+      if (!parsed.ok) return [];
+      const planned = plan.get(options.subject.nameOf(options.subject.toRow(parsed.record)));
+      return planned?.line === number ? [parsed.record] : [];
+    });
+    if (records.length === 0) continue;
+    await options.publish(records);
+    result.published += records.length;
+    options.onProgress(`${result.published} of ${toPublish} published`);
+  }
+  if (result.published !== toPublish && !options.stop.aborted) throw new Error(CHANGED);
+  return result;
+}
+
+const CHANGED = 'the lines changed during the import: run the command again; it publishes nothing twice';
+
+async function planLines<R, Row extends ImportedRow>(options: ImportOptions<R, Row>, result: Imported) {
+  const { subject, readStored, stop, onProgress } = options;
+  const plan = new Map<string, Planned>();
+  const refuse = (number: number, faults: readonly string[]) => {
+    result.refused++;
+    options.onRefused(number, faults);
+  };
+  for await (const batch of inBatches(options.lines(), BATCH_LINES)) {
+    if (stop.aborted) break;
+    const read = batch.flatMap((line) => readLine(line, options, refuse));
+    const stored = await readStored(read.map(({ row }) => row));
+    for (const { number, row } of read) {
+      const name = subject.nameOf(row);
+      const current = findCurrent(stored.get(name), name, options);
+      const constants = subject.constantsOf(row);
+      const before = plan.get(name)?.constants ?? (current === undefined ? null : subject.constantsOf(current));
+      const forbidden = findForbidden(before, constants);
+      if (forbidden.length > 0)
+        refuse(
+          number,
+          forbidden.map((field) => `${field} would be changed, which is not allowed`),
+        );
+      else plan.set(name, { line: isSame(current, row) ? null : number, constants });
+    }
+    result.lines += batch.length;
+    onProgress(`${result.lines} lines compared, ${result.refused} refused`);
+  }
+  return plan;
+}
+
+function readLine<R, Row extends ImportedRow>(
+  { number, value, fault }: Line,
+  { parse, subject }: ImportOptions<R, Row>,
+  refuse: (number: number, faults: readonly string[]) => void,
+): { number: number; record: R; row: Row }[] {
+  const parsed = fault === null ? parse(value) : null;
+  if (parsed?.ok) return [{ number, record: parsed.record, row: subject.toRow(parsed.record) }];
+  const toText = ({ field, message }: { field: string; message: string }) =>
+    message.startsWith(field) ? message : `${field}: ${message}`;
+  refuse(number, parsed?.errors.map(toText) ?? [fault!]);
+  return [];
+}
+
+/** The current version once the writer has written the whole log; it refuses changes of constants. */
+function findCurrent<R, Row extends ImportedRow>(
+  stored: Row | undefined,
+  name: string,
+  { tail, subject }: ImportOptions<R, Row>,
+): Row | undefined {
+  return (tail.get(name) ?? []).reduce<Row | undefined>((current, row) => {
+    if (current === undefined) return row;
+    return findForbidden(subject.constantsOf(current), subject.constantsOf(row)).length === 0 ? row : current;
+  }, stored);
+}
+
+/** Position, time and author in the log do not count. */
+function isSame<Row extends ImportedRow>(current: Row | undefined, row: Row): boolean {
+  return current !== undefined && isDeepStrictEqual(contentOf(current), contentOf(row));
+}
+
+function contentOf({ updatedAt, partition, offset, loggedAtMs, traceId, ...content }: ImportedRow): object {
+  return content;
+}
 
 export interface ImportSources extends LogSources {
   /** @param topic full name on the broker */

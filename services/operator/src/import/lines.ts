@@ -88,7 +88,8 @@ export async function* readLines(chunks: AsyncIterable<Buffer>): AsyncGenerator<
   };
   const take = (): Line | null => {
     number++;
-    const line = bytes > LINE_BYTES_MAX ? tooLong(number) : parseLine(number, Buffer.concat(parts));
+    const tooLong = { number, value: undefined, fault: `is longer than ${LINE_BYTES_MAX} bytes` };
+    const line = bytes > LINE_BYTES_MAX ? tooLong : parseLine(number, Buffer.concat(parts));
     [parts, bytes] = [[], 0];
     return line;
   };
@@ -105,12 +106,6 @@ export async function* readLines(chunks: AsyncIterable<Buffer>): AsyncGenerator<
   const last = take();
   if (last !== null) yield last;
 }
-
-const tooLong = (number: number): Line => ({
-  number,
-  value: undefined,
-  fault: `is longer than ${LINE_BYTES_MAX} bytes`,
-});
 
 const decoder = new TextDecoder('utf-8', { fatal: true });
 

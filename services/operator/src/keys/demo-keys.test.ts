@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, wr
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { until } from '@playline/testkit';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { publishDemoKey } from './demo-keys.ts';
 
 const REDIS = 'redis://:secret@127.0.0.1:2';
@@ -44,6 +44,10 @@ test('a changed key of the demo project is in both files when the command ends',
 
 test('the stack file is rewritten, with its other contents, when no supervisor follows', async () => {
   const { folder, pathOf, read } = createFolder(false);
+  const now = performance.now.bind(performance);
+  // The wait for a supervisor takes a tenth of its time.
+  const clock = vi.spyOn(performance, 'now').mockImplementation(() => 10 * now());
+  onTestFinished(() => clock.mockRestore());
   await publishDemoKey({ folder, redisUrl: REDIS }, changed);
   expect(read('stack')).toEqual({ redis: REDIS, kafka: ['127.0.0.1:3'], processes: { kafka: 5 }, keys: CHANGED });
   expect(statSync(pathOf('stack')).mode & 0o777).toBe(0o600);

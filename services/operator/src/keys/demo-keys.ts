@@ -3,7 +3,7 @@ import { closeSync, openSync, readFileSync, renameSync, rmSync, statSync, writeF
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { KeyEnvironment, KeyKind } from '@playline/access-keys';
-import { readStack, type Stack } from '../stack-file.ts';
+import { readStack, type Stack } from '../addresses.ts';
 
 /** The folder of the stack, and the Redis that was changed. */
 export interface DemoKeysTarget {

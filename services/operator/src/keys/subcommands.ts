@@ -6,6 +6,8 @@ import {
   isProjectId,
   type KeyKind,
   type KeyRecord,
+  type KeyUsage,
+  type KeyUse,
   keysOfProject,
   type NewKey,
   NO_USE,
@@ -16,15 +18,13 @@ import {
 } from '@playline/access-keys';
 import { isEnvironmentId } from '@playline/contracts';
 import { PublicError } from '@playline/errors';
-import { type JsonOption, printResult, type Terminal, UsageError } from '../command.ts';
+import { type JsonOption, printResult, type Terminal, UnreachableError, UsageError } from '../command.ts';
 import { type EnvironmentName, type ProjectSources, requireEnvironment } from '../projects/environments.ts';
 import { type RecordSources, readRecords, withRecords } from '../records/record-access.ts';
 import type { ChangedKey } from './demo-keys.ts';
-import { readUse, toUseText, type UsageSource } from './key-use.ts';
 
 export interface EnvironmentKeysContext extends ProjectSources, UsageSource {
   readonly keys: RecordSources<AccessKeyRecord>;
-  /** ACCESS_KEY_PREFIX */
   readonly prefix: string;
   /** Called for every changed key, which updates the files of a local stack. */
   publish(changed: ChangedKey): Promise<void>;
@@ -81,7 +81,6 @@ async function publish(
     await context.publish({ project: projectId, environment, kind, key });
 }
 
-/** Creates a key, or its successor. */
 export async function create(
   context: EnvironmentKeysContext,
   options: KeyOptions & { readonly replace?: boolean | undefined; readonly isRefresh: boolean },
@@ -178,4 +177,25 @@ function toPublicRecord({ hash: _, ...record }: KeyRecord) {
 function toLine({ keyId, environmentId, kind, first4, last4, createdAt, revokedAt }: KeyRecord): string {
   const state = revokedAt === null ? 'live' : `ended ${new Date(revokedAt).toISOString()}`;
   return `${keyId}  ${environmentId}  ${kind}  ${first4}…${last4}  created ${new Date(createdAt).toISOString()}  ${state}`;
+}
+
+export interface UsageSource {
+  openUsage(): Promise<Pick<KeyUsage, 'readKeys'> & { close(): Promise<void> }>;
+}
+
+/** @throws UnreachableError when Redis does not answer */
+export async function readUse({ openUsage }: UsageSource, keyIds: readonly string[]) {
+  const usage = await openUsage();
+  try {
+    return await usage.readKeys(keyIds);
+  } catch {
+    throw new UnreachableError('Redis does not return the use of keys: check npm run status');
+  } finally {
+    await usage.close();
+  }
+}
+
+export function toUseText({ lastUsedAt, usesOfHour, refusalsOfHour }: KeyUse): string {
+  if (lastUsedAt === null) return 'not seen in use';
+  return `last used ${new Date(lastUsedAt).toISOString()}, ${usesOfHour} uses and ${refusalsOfHour} refusals in the last hour`;
 }

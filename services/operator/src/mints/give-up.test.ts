@@ -68,6 +68,6 @@ it('mints give-up ends all assets of a signer although its minter takes over bet
 
 it('mints give-up fails with an instruction when a minter takes over after every piece', async () => {
   const { log, sources } = openLog(100);
-  log.push(...Array.from({ length: 5_000 }, (_, number) => toTransactionRecord(stateOf(number))));
+  log.push(...Array.from({ length: 3_000 }, (_, number) => toTransactionRecord(stateOf(number))));
   await expect(giveUpAll(sources, [])).rejects.toThrow(/took over 5 times. Stop it and run the command again/);
 });

@@ -16,7 +16,7 @@ import {
 } from '@playline/contracts';
 import type { MintCollection, MintState } from '@playline/mints';
 import { type AtomicPublisher, isTakenOver, type LogReader, type Producer } from '@playline/stream';
-import { awaitWritable, type Schemas } from '../await-schema.ts';
+import { awaitWritable, type Schemas } from '../await-store.ts';
 import { confirm, EXIT, type ExitCode, type Terminal, unconfirmed } from '../command.ts';
 import { readCommittedBounds, type WritableLogSources, withWritableLog } from '../writable-log.ts';
 
@@ -123,17 +123,15 @@ function changeSignerLog(sources: WritableLogSources, name: SignerName, change: 
   const { schemas } = sources;
   const target = { name: TOPICS.mintStates.name, schema: mintStateCodec.schema };
   return withWritableLog(sources, target, async ({ log, topic, schemaId, openPublisher }) => {
-    const reading = new StateReading({ log, topic, schemas, name });
+    const readStates = createReadStates(log, topic, schemas, name);
     // Before the minter is fenced: during a long read it would take over again.
-    await reading.readNew();
+    await readStates();
     const written: MintStateRecord[] = [];
     const announced = new Set<string>();
     for (let attempt = 1; attempt <= ATTEMPTS; attempt++) {
       const publisher = await openPublisher(`minter.${name.chain}.${name.signer}`);
-      await reading.readNew();
-      const { states } = reading;
+      const { states, home } = await readStates();
       const wanted = change.decide(states);
-      const { home } = reading;
       if (wanted.length === 0 || home === null) return { written, states };
       const added = wanted.filter((state) => !announced.has(toMintStateKey(state)));
       await change.before(added);
@@ -146,20 +144,11 @@ function changeSignerLog(sources: WritableLogSources, name: SignerName, change: 
 
 /** Adds what it writes to `written`. @returns false when a minter has taken over and the rest was not written */
 async function write(
-  {
-    publisher,
-    topic,
-    schemaId,
-    partition,
-  }: {
-    readonly publisher: AtomicPublisher;
-    readonly topic: string;
-    readonly schemaId: number;
-    readonly partition: number;
-  },
+  to: { publisher: AtomicPublisher; topic: string; schemaId: number; partition: number },
   states: readonly MintStateRecord[],
   written: MintStateRecord[],
 ): Promise<boolean> {
+  const { publisher, topic, schemaId, partition } = to;
   for (let from = 0; from < states.length; from += PIECE) {
     const piece = states.slice(from, from + PIECE);
     const records = piece.map((state) => ({
@@ -180,57 +169,35 @@ async function write(
   return true;
 }
 
-interface StateReadingParts {
-  readonly log: LogReader;
-  readonly topic: string;
-  readonly schemas: Schemas;
-  readonly name: SignerName;
-}
-
-/** The pending states of one signer; millions of others may be settled. */
-class StateReading {
-  readonly #parts: StateReadingParts;
-  readonly #decode;
-  readonly #states = new Map<string, MintStateRecord>();
-  readonly #partitions = new Set<number>();
-  readonly #offsets = new Map<number, number>();
-
-  constructor(parts: StateReadingParts) {
-    this.#parts = parts;
-    const { schemaOf } = parts.schemas;
-    this.#decode = createRecordReader({ schemaOf, createReader: mintStateCodec.decoderOf });
-  }
-
-  get states(): readonly MintStateRecord[] {
-    return [...this.#states.values()];
-  }
-
-  /** The partition of the signer's records. @throws Error for several, whose order is unknown */
-  get home(): number | null {
-    const [home = null, ...others] = this.#partitions;
-    if (others.length === 0) return home;
-    throw new Error(`records of the signer are in several partitions of ${this.#parts.topic}: nothing is written`);
-  }
-
-  /** Reads to the current end, after all open transactions have ended. */
-  async readNew(): Promise<void> {
-    const { log, topic, name } = this.#parts;
-    const signer = `${name.chain}:${name.signer}`;
+/**
+ * Reads the pending states of one signer; millions of others may be settled. Each call reads on to the current end, after
+ * all open transactions have ended. @returns all pending states, and the partition of the signer's records
+ * @throws Error for records in several partitions, whose order is unknown
+ */
+function createReadStates(log: LogReader, topic: string, { schemaOf }: Schemas, name: SignerName) {
+  const decode = createRecordReader({ schemaOf, createReader: mintStateCodec.decoderOf });
+  const states = new Map<string, MintStateRecord>();
+  const partitions = new Set<number>();
+  const offsets = new Map<number, number>();
+  return async () => {
     for (const { partition, start, end } of await readCommittedBounds(log, topic)) {
-      const from = Math.max(this.#offsets.get(partition) ?? start, start);
+      const from = Math.max(offsets.get(partition) ?? start, start);
       for await (const { value } of log.read({ topic, partition, start: from, end, isWhole: true })) {
         if (value === null) continue;
-        const found = await this.#decode(value);
+        const found = await decode(value);
         if (found.kind !== 'record') throw new Error(`a record of ${topic} is unreadable: ${found.reason}`);
-        if (toSignerKey(found.record) !== signer) continue;
-        this.#partitions.add(partition);
+        if (toSignerKey(found.record) !== `${name.chain}:${name.signer}`) continue;
+        partitions.add(partition);
         const key = toMintStateKey(found.record);
-        if (found.record.status === 'pending') this.#states.set(key, { ...found.record });
-        else this.#states.delete(key);
+        if (found.record.status === 'pending') states.set(key, { ...found.record });
+        else states.delete(key);
       }
-      this.#offsets.set(partition, Math.max(from, end));
+      offsets.set(partition, Math.max(from, end));
     }
-  }
+    const [home = null, ...others] = partitions;
+    if (others.length === 0) return { states: [...states.values()], home };
+    throw new Error(`records of the signer are in several partitions of ${topic}: nothing is written`);
+  };
 }
 
 export interface GiveUpContext extends Omit<GiveUpParts, 'audit' | 'wallClockMs'> {
@@ -267,16 +234,10 @@ export function parseSigner(text: string): string {
   return signer;
 }
 
-interface GiveUpOptions {
-  readonly target: GiveUpTarget;
-  readonly reason: string;
-  readonly yes?: boolean | undefined;
-}
-
 /** Gives up one asset, or all of a signer, after confirmation. */
 export async function giveUp(
   context: GiveUpContext,
-  { target, reason, ...options }: GiveUpOptions,
+  { target, reason, ...options }: { target: GiveUpTarget; reason: string; yes?: boolean | undefined },
   terminal: Terminal,
 ): Promise<ExitCode> {
   const order = await toOrder(context, target, reason);

@@ -1,51 +1,100 @@
-import type { MintRow } from '@playline/mints';
+import {
+  auditEntryCodec,
+  FRAME_BYTES,
+  frameRecord,
+  type MintStateRecord,
+  mintStateCodec,
+  TOPICS,
+  toMintStateKey,
+} from '@playline/contracts';
+import { type MintRow, toMintState } from '@playline/mints';
 import { openMintWriter } from '@playline/mints/clickhouse';
 import { openRedisMints } from '@playline/mints/redis';
-import { type OwnStores, openOwnStores, openRedisDatabase, type RedisDatabase } from '@playline/testkit';
+import type { AtomicPublisher } from '@playline/stream';
+import { openAtomicPublisher, readTopic } from '@playline/stream/kafka';
+import { type OwnStores, openOwnStores, openRedisDatabase, type RedisDatabase, testStores } from '@playline/testkit';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { runMain } from '../test/run-main.ts';
 import { runProgram } from '../test/run-program.ts';
-import { FAILED as row } from './test/mint-state.ts';
+import { CONTRACT, FAILED, SIGNER, stateRecordOf as stateOf } from './test/mint-state.ts';
 
 const START_MS = 120_000;
-const logged = { updatedAt: 1, partition: 0, offset: 0, loggedAtMs: 1_764_000_000_000 };
+const { kafka: brokers } = testStores();
 
 let own: OwnStores;
 let redis: RedisDatabase;
+const opened: AtomicPublisher[] = [];
 beforeAll(async () => {
-  own = await openOwnStores();
-  redis = await openRedisDatabase();
-  const { CLICKHOUSE_URL: url = '', CLICKHOUSE_USER: user = '', CLICKHOUSE_PASSWORD: password = '' } = own.environment;
-  const writer = openMintWriter({ url, user, password, database: own.database });
-  const { signal } = new AbortController();
-  // The row of an earlier revision exists too, until a merge.
-  const rows: MintRow[] = [
-    { ...row, ...logged, metadata: null, revision: 1, status: 'pending', error: null },
-    { ...row, ...logged, metadata: null },
-  ];
-  await writer.insert({ table: 'mint_requests', rows, token: 'a', signal });
-  await writer.close();
+  [own, redis] = await Promise.all([openOwnStores(), openRedisDatabase()]);
 }, START_MS);
 afterAll(async () => {
-  await redis.close();
-  await own.close();
+  await Promise.all(opened.map((each) => each.close().catch(() => {})));
+  await Promise.all([own.close(), redis.close()]);
 }, START_MS);
+
+const bytes = (hex: string) => Buffer.from(hex.slice(2), 'hex');
+const carried = { stage: 'logged', reason: null, nonce: 5, transactionHash: Buffer.alloc(32, 9) } as const;
+
+/** Writes as the minter of the signer does. */
+async function openMinter() {
+  const publisher = await openAtomicPublisher({ brokers, name: `${own.prefix}minter.demo-chain.${SIGNER}` });
+  opened.push(publisher);
+  const topic = own.prefix + TOPICS.mintStates.name;
+  return (states: readonly MintStateRecord[], partition = 0) =>
+    publisher.publish(
+      states.map((state) => ({
+        topic,
+        partition,
+        key: Buffer.from(toMintStateKey(state)),
+        headers: {},
+        value: frameRecord(own.schemaIdOf(topic), mintStateCodec.encode(state)),
+      })),
+    );
+}
+
+async function lastOf(referenceId: string): Promise<MintStateRecord> {
+  const records = await readTopic({ brokers, topic: own.prefix + TOPICS.mintStates.name });
+  const states = records.map(({ value }) => mintStateCodec.decode(value!.subarray(FRAME_BYTES)));
+  return states.findLast((state) => state.referenceId === referenceId)!;
+}
+
+async function readAudit() {
+  const records = await readTopic({ brokers, topic: own.prefix + TOPICS.audit.name });
+  return records.map(({ value }) => auditEntryCodec.decode(value!.subarray(FRAME_BYTES)));
+}
+
+/** Stores states as the activity writer does, so that the interface shows them. */
+async function show(...states: readonly MintStateRecord[]) {
+  const mints = await openRedisMints({ url: redis.url });
+  await mints.view.restore(states.map(toMintState));
+  await mints.close();
+}
 
 const environment = () => ({ ...own.environment, REDIS_URL: redis.url });
 const mints = (...args: string[]) => runProgram(environment(), ['mints', ...args]);
-const OF_COLLECTION = ['--chain', 'demo-chain', '--contract', row.contractAddress];
+const giveUp = (...args: string[]) => mints('give-up', '--chain', 'demo-chain', ...args);
+const BECAUSE = ['--reason', 'the key is lost'];
 
+const row = { ...FAILED, referenceId: 'shield' };
+const OF_COLLECTION = ['--chain', 'demo-chain', '--contract', CONTRACT];
+
+// First, while no log has a record.
 it('mints list and show report the result of an asset, and rebuild restores it in an emptied Redis', async () => {
+  const { CLICKHOUSE_URL: url = '', CLICKHOUSE_USER: user = '', CLICKHOUSE_PASSWORD: password = '' } = own.environment;
+  const writer = openMintWriter({ url, user, password, database: own.database });
+  const logged = { updatedAt: 1, partition: 0, offset: 0, loggedAtMs: 1_764_000_000_000, metadata: null };
+  // The row of an earlier revision exists too, until a merge.
+  const rows: MintRow[] = [
+    { ...row, ...logged, revision: 1, status: 'pending', error: null },
+    { ...row, ...logged },
+  ];
+  await writer.insert({ table: 'mint_requests', rows, token: 'a', signal: new AbortController().signal });
+  await writer.close();
   const { out } = await runMain(environment(), ['mints', 'list', ...OF_COLLECTION, '--json']);
-  expect(
-    out
-      .trim()
-      .split('\n')
-      .map((line) => JSON.parse(line)),
-  ).toEqual([row]);
+  expect(JSON.parse(out)).toEqual(row);
   expect((await mints('list', ...OF_COLLECTION, '--status', 'pending')).out).toBe('');
-  expect((await mints('show', ...OF_COLLECTION, '--project', 'demo', '--reference', 'sword')).out).toContain(
-    'failed (settled)  sword',
+  expect((await mints('show', ...OF_COLLECTION, '--project', 'demo', '--reference', 'shield')).out).toContain(
+    'failed (settled)  shield',
   );
   const unknown = await mints('show', ...OF_COLLECTION, '--project', 'demo', '--reference', 'axe');
   expect([unknown.code, unknown.err]).toEqual([1, expect.stringContaining('no mint request axe')]);
@@ -55,6 +104,78 @@ it('mints list and show report the result of an asset, and rebuild restores it i
   const rebuilt = await mints('rebuild', '--json');
   expect(JSON.parse(rebuilt.out)).toEqual({ kind: 'mints', rows: 1, records: 0 });
   const opened = await openRedisMints({ url: redis.url });
-  expect(await opened.claims.read(row, 'sword')).toEqual({ isComplete: true, state: row });
+  expect(await opened.claims.read(row, 'shield')).toEqual({ isComplete: true, state: row });
   await opened.close();
+});
+
+it('mints give-up fails a pending asset with the reason, fences the minter, and writes an audit entry', async () => {
+  const [sword, axe] = [stateOf('sword'), stateOf('axe')];
+  const write = await openMinter();
+  await write([sword, axe]);
+  await show(sword, axe);
+  const ofSword = ['--contract', CONTRACT, '--project', 'demo', '--reference', 'sword', ...BECAUSE];
+  const unconfirmed = await giveUp(...ofSword);
+  expect([unconfirmed.code, unconfirmed.err]).toEqual([2, expect.stringContaining('use --yes')]);
+  const { code, out } = await giveUp(...ofSword, '--yes');
+  expect([code, out]).toEqual([0, `given up: sword of ${CONTRACT}\n`]);
+  expect(await lastOf('sword')).toMatchObject({
+    status: 'failed',
+    stage: 'settled',
+    reason: null,
+    revision: 3,
+    error: 'Given up by the operator: the key is lost',
+  });
+  expect(await lastOf('axe')).toMatchObject({ status: 'pending', revision: 2 });
+  // The minter's earlier decisions are void: it must read the log before it continues.
+  await expect(write([{ ...sword, ...carried, revision: 3 }])).rejects.toThrow();
+  expect((await readAudit()).at(-1)).toMatchObject({
+    action: 'mint.give-up',
+    projectId: 'demo',
+    environmentId: 'demo-development',
+    object: sword.attemptId.toString('hex'),
+    detail: expect.stringContaining('the key is lost'),
+  });
+});
+
+it('mints give-up is refused while a signed transaction of the asset may still be mined, and when nothing is pending', async () => {
+  const [bow, done] = [stateOf('bow', carried), stateOf('done', { status: 'failed', stage: 'settled', error: 'x' })];
+  await (await openMinter())([bow, done]);
+  await show(bow, done);
+  const { length } = await readAudit();
+  const ofBow = ['--contract', CONTRACT, '--project', 'demo', '--reference', 'bow', '--yes'];
+  const refused = await giveUp(...ofBow, ...BECAUSE);
+  expect([refused.code, refused.out]).toEqual([1, expect.stringMatching(/^skipped: bow of .*nonce 5/)]);
+  expect(await lastOf('bow')).toMatchObject({ status: 'pending', nonce: 5, revision: 2 });
+  const late = await giveUp('--contract', CONTRACT, '--project', 'demo', '--reference', 'done', ...BECAUSE, '--yes');
+  expect([late.code, late.err]).toEqual([1, expect.stringContaining('the asset has failed: only a pending asset')]);
+  expect(await readAudit()).toHaveLength(length);
+  expect((await giveUp(...ofBow)).code).toBe(2);
+  const ambiguous = await giveUp(...ofBow, ...BECAUSE, '--signer', SIGNER);
+  expect([ambiguous.code, ambiguous.err]).toEqual([2, expect.stringContaining("'--signer <address>' cannot be used")]);
+  expect((await giveUp(...BECAUSE, '--yes')).code).toBe(2);
+});
+
+it('mints give-up fails all assets of a signer that have no signed transaction, lists them, and does nothing twice', async () => {
+  await (await openMinter())([stateOf('one'), stateOf('two'), stateOf('three', carried)]);
+  const { code, out } = await giveUp('--signer', SIGNER, ...BECAUSE, '--yes');
+  const lines = out.trim().split('\n');
+  for (const name of ['one', 'two']) expect(lines).toContain(`given up: ${name} of ${CONTRACT}`);
+  expect(lines.at(-1)).toMatch(/^skipped: three of/);
+  expect(code).toBe(1);
+  const { length } = await readAudit();
+  expect((await giveUp('--signer', SIGNER, ...BECAUSE, '--yes')).out).not.toContain('given up');
+  expect(await readAudit()).toHaveLength(length);
+  const unknown = await giveUp('--signer', `0x${'99'.repeat(20)}`, ...BECAUSE, '--yes');
+  expect([unknown.code, unknown.err]).toEqual([1, expect.stringContaining('the signer has no pending assets')]);
+});
+
+it('mints give-up is refused without an audit entry when records of the signer are in several partitions', async () => {
+  const signer = `0x${'52'.repeat(20)}`;
+  const write = await openMinter();
+  await write([stateOf('here', { signer: bytes(signer) })]);
+  await write([stateOf('there', { signer: bytes(signer) })], 1);
+  const { length } = await readAudit();
+  const refused = await giveUp('--signer', signer, ...BECAUSE, '--yes');
+  expect([refused.code, refused.err]).toEqual([1, expect.stringContaining('in several partitions')]);
+  expect(await readAudit()).toHaveLength(length);
 });

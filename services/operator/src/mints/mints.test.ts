@@ -3,8 +3,7 @@ import type { MintRequestRecord } from '@playline/contracts';
 import { type MintLog, type MintState, toRequestedState } from '@playline/mints';
 import { createMemoryMints } from '@playline/mints/memory';
 import { expect, it } from 'vitest';
-import { rebuildMints, retryMint } from '../commands/mints.ts';
-import { readSigners, toSignerLines } from './signers.ts';
+import { readSigners, rebuildMints, retryMint, toSignerLines } from '../commands/mints.ts';
 import { CONTRACT as contractAddress, FAILED, SIGNER as older } from './test/mint-state.ts';
 
 const newer = `0x${'52'.repeat(20)}`;

@@ -20,10 +20,7 @@ export interface EnvironmentName {
 }
 
 /** Reads or changes projects. Creates the project `demo` in an empty deployment. */
-export function withProjects<T>(
-  sources: ProjectSources,
-  work: (store: RecordStore<ProjectRecord>) => Promise<T>,
-): Promise<T> {
+export function withProjects<T>(sources: ProjectSources, work: (store: RecordStore<ProjectRecord>) => Promise<T>) {
   return withRecords(sources.projects, async (store) => {
     if ((await store.readAll()).length === 0) await createFirstProject({ store });
     return work(store);

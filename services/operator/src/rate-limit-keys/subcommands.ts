@@ -11,12 +11,11 @@ import {
   revokeRateLimitKey,
 } from '@playline/access-keys';
 import { type JsonOption, printResult, type Terminal, UsageError } from '../command.ts';
-import { readUse, toUseText, type UsageSource } from '../keys/key-use.ts';
+import { readUse, toUseText, type UsageSource } from '../keys/subcommands.ts';
 import { type RecordSources, withRecords } from '../records/record-access.ts';
 
 export interface RateLimitKeyWork extends UsageSource {
   readonly sources: RecordSources<RateLimitKeyRecord>;
-  /** ACCESS_KEY_PREFIX */
   readonly prefix: string;
   readonly terminal: Terminal;
 }
@@ -63,10 +62,7 @@ export async function revoke({ sources, terminal }: RateLimitKeyWork, options: R
   printResult(terminal, options, toPublicRecord(ended), toLine(ended));
 }
 
-export async function list(
-  { sources, terminal, openUsage }: RateLimitKeyWork,
-  options: RateLimitKeyOptions,
-): Promise<void> {
+export async function list({ sources, terminal, openUsage }: RateLimitKeyWork, options: RateLimitKeyOptions) {
   const records = await withRecords(sources, (store) => store.readAll());
   const { partner } = options;
   const wanted = records.filter((record) => partner === undefined || record.partner === partner);

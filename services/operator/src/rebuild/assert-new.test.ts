@@ -2,7 +2,7 @@ import { TOPICS } from '@playline/contracts';
 import type { LogBounds, LogReader } from '@playline/stream';
 import { expect, it } from 'vitest';
 import { EmptiedError, UnreachableError } from '../command.ts';
-import { assertNew } from './assert-new.ts';
+import { assertNew } from './rebuild-identity.ts';
 
 const EMPTY: LogBounds[] = [{ partition: 0, start: 0, end: 0 }];
 

@@ -1,45 +1,95 @@
-/** Restores an empty Redis from the log and the tables. */
-import { erasureRequestCodec, type IdentityDecisionRecord, identityDecisionCodec, TOPICS } from '@playline/contracts';
+/** Restores an empty Redis from the log and the tables, or asserts that it is new. */
+import {
+  type ConsentRecord,
+  consentCodec,
+  erasureRequestCodec,
+  type IdentityDecisionRecord,
+  identityDecisionCodec,
+  TOPICS,
+} from '@playline/contracts';
 import { type ErasureRequest, findRequestFault, readCutoffs } from '@playline/erasure';
 import { toOverrideVersion } from '@playline/events';
 import {
-  type DecidedFact,
   EpochPresentFault,
   type ErasureHold,
-  type LoggedSuspect,
+  type LoggedConsent,
   type People,
   type RebuiltConsents,
-  type RebuiltGraph,
+  rebuildConsents,
   rebuildGraph,
   toDecidedFact,
   toOverrides,
   toSuspects,
   toUnlinkSides,
-  type UnlinkSide,
-  type VersionedOverride,
 } from '@playline/people';
+import { createQueryRows, readRows } from '@playline/stores';
+import { awaitClickHouse, awaitStore, withLog } from '../await-store.ts';
+import { EmptiedError, UnreachableError } from '../command.ts';
 import { boundsOf, countOffsets, findGrowth, findTail, findWhole, type LogTail, readTail } from './log-tail.ts';
-import { restoreConsents, restoreLaterConsents, sum } from './restore-consents.ts';
-import { type RereadPartition, readDecidedOffsets, readOverrides, readSuspects, readUnlinkSides } from './tables.ts';
-import type { RebuildSources } from './with-stores.ts';
+import {
+  type RereadPartition,
+  readConsents,
+  readDecidedOffsets,
+  readOverrides,
+  readSuspects,
+  readUnlinkSides,
+} from './tables.ts';
+import type { RebuildSources, StoresContext } from './with-stores.ts';
 
-export interface RebuiltIdentity {
-  readonly graph: RestoredGraph;
-  readonly consents: RebuiltConsents;
-  readonly holds: number;
-  readonly epoch: string;
+interface RestoredConsents {
+  readonly rebuilt: RebuiltConsents;
+  /** The run of Redis in which it started. */
+  readonly run: string;
+  readonly tail: LogTail<ConsentRecord>;
 }
+
+/** Restores consents from table and log; the latest position wins, so it is safe at any time. Restore fences first. */
+export async function restoreConsents(
+  sources: RebuildSources,
+  { consents, rebuild }: Pick<People, 'consents' | 'rebuild'>,
+): Promise<RestoredConsents> {
+  const { run } = await consents.syncState();
+  const tail = await findTail(sources, [TOPICS.consents, consentCodec]);
+  const stored = await rebuildConsents(rebuild, readConsents(sources.query));
+  const later = await rebuildConsents(rebuild, toLoggedConsent(sources, tail));
+  return { rebuilt: sum(stored, later), run, tail };
+}
+
+/**
+ * Restores what was logged after `tail`, once the epoch is set. If Redis has restarted since, it is not marked as current
+ * and gateways read the end of the log themselves.
+ */
+export async function restoreLaterConsents(
+  sources: RebuildSources,
+  { consents, rebuild }: Pick<People, 'consents' | 'rebuild'>,
+  { run, tail }: Pick<RestoredConsents, 'run' | 'tail'>,
+): Promise<RebuiltConsents> {
+  const growth = await findGrowth(sources, tail);
+  const rebuilt = await rebuildConsents(rebuild, toLoggedConsent(sources, growth));
+  await consents.markCurrent(run, new Map(growth.bounds.map(({ partition, end }) => [partition, end])));
+  return rebuilt;
+}
+
+export function sum(a: RebuiltConsents, b: RebuiltConsents): RebuiltConsents {
+  return { applied: a.applied + b.applied, superseded: a.superseded + b.superseded, fenced: a.fenced + b.fenced };
+}
+
+async function* toLoggedConsent(sources: RebuildSources, tail: LogTail<ConsentRecord>): AsyncGenerator<LoggedConsent> {
+  for await (const { record, value } of readTail(sources, tail)) {
+    const { environmentId, identityKey, status, receivedAt } = value;
+    const position = { partition: record.partition, offset: record.offset, loggedAtMs: record.timestampMs };
+    yield { environmentId, identityKey, status, receivedAt, position };
+  }
+}
+
+export type RebuiltIdentity = Awaited<ReturnType<typeof rebuildIdentity>>;
 
 /**
  * Restores fences, graph, consents, holds, and last the epoch, for which linkers and gateways wait. An interrupted run has
  * set no epoch, and can be repeated.
  * @throws Error when there is an epoch, when later consents could not be restored, or of a store
  */
-export async function rebuildIdentity(
-  sources: RebuildSources,
-  people: People,
-  progress: LinkerProgress,
-): Promise<RebuiltIdentity> {
+export async function rebuildIdentity(sources: RebuildSources, people: People, progress: LinkerProgress) {
   if ((await people.readEpoch()) !== null) throw new Error(IN_USE);
   const { run } = await people.guards.fenceStatus();
   const restored = await restoreGraph(sources, people, progress).catch((fault: unknown) => {
@@ -110,13 +160,6 @@ interface LinkerProgress {
   readonly decideAgain: boolean;
 }
 
-interface RestoredGraph extends RebuiltGraph {
-  readonly fences: number;
-  /** Decisions read from the log. */
-  readonly decisions: number;
-  readonly partitions: number;
-}
-
 /** Without an epoch, linkers publish only the decisions of the batch that was running. */
 const ROUNDS_MAX = 5;
 
@@ -124,11 +167,7 @@ const ROUNDS_MAX = 5;
  * Loads the graph from tables and log. If decisions were published in between, everything is read again.
  * @throws EpochPresentFault, or of a store; it can be repeated then
  */
-async function restoreGraph(
-  sources: RebuildSources,
-  people: Pick<People, 'guards' | 'rebuild'>,
-  progress: LinkerProgress,
-): Promise<RestoredGraph> {
+async function restoreGraph(sources: RebuildSources, people: People, progress: LinkerProgress) {
   for (let round = 1; round <= ROUNDS_MAX; round++) {
     // Commits before the end of the decisions, so that all decisions on committed facts are read.
     const applied = await readApplied(sources, progress);
@@ -146,6 +185,7 @@ async function restoreGraph(
       note: { mark: null, decisions: Object.fromEntries(tail.bounds.map(({ partition, end }) => [partition, end])) },
     });
     const growth = countOffsets(await findGrowth(sources, tail));
+    // `decisions` counts those that were read from the log.
     if (growth === 0)
       return { ...rebuilt, fences: fences.length, decisions: countOffsets(tail), partitions: applied.length };
     sources.onProgress(`${growth} decisions were published during the rebuild: reading everything again`);
@@ -180,14 +220,63 @@ function assertNothingDecided(tail: LogTail<IdentityDecisionRecord>, { linkerGro
   );
 }
 
-async function* toRows(
-  sources: RebuildSources,
-  tail: LogTail<IdentityDecisionRecord>,
-): AsyncGenerator<VersionedOverride | UnlinkSide | LoggedSuspect | DecidedFact> {
+async function* toRows(sources: RebuildSources, tail: LogTail<IdentityDecisionRecord>) {
   for await (const { value } of readTail(sources, tail)) {
     yield* toOverrides(value, toOverrideVersion(value));
     yield* toUnlinkSides(value);
     yield* toSuspects(value);
     yield toDecidedFact(value);
+  }
+}
+
+/** Their records would contradict an empty Redis. The end of a topic never moves back. */
+const WITNESS_TOPICS = [TOPICS.identityDecisions, TOPICS.consents, TOPICS.erasures];
+const WITNESS_TABLES = ['identity_overrides', 'consent_log'];
+
+type Context = Pick<StoresContext, 'openLog' | 'clickhouse' | 'topicPrefix'>;
+
+/**
+ * Asserts that there was never a link, a consent or an erasure: an epoch for an empty graph would separate all persons.
+ * @throws EmptiedError for a deployment with data; UnreachableError
+ */
+export async function assertNew(context: Context): Promise<void> {
+  const found = [...(await findRecords(context)), ...(await findRows(context))];
+  if (found.length === 0) return;
+  throw new EmptiedError(
+    `${found.join(', ')} have data, so this Redis is not new but has lost its data: run npm run rebuild`,
+  );
+}
+
+async function findRecords({ openLog, topicPrefix }: Context): Promise<string[]> {
+  const log = await nullIfUnreachable(openLog);
+  if (log === null) return [];
+  return withLog(log, async () => {
+    const names = WITNESS_TOPICS.map(({ name }) => topicPrefix + name);
+    // Leaders of new topics refuse requests until they have created their logs, for up to 1.9 s.
+    const bounds = await awaitStore('Kafka', () => Promise.all(names.map((name) => log.bounds(name))));
+    return names.filter((_, at) => bounds[at]!.some(({ end }) => end > 0));
+  });
+}
+
+async function findRows({ clickhouse }: Context): Promise<string[]> {
+  const account = await nullIfUnreachable(clickhouse);
+  if (account === null) return [];
+  // A database that every account has, since the deployment's own may not exist yet.
+  const query = createQueryRows({ ...account, database: 'system' });
+  await awaitClickHouse(query);
+  const names = WITNESS_TABLES.map((name) => `'${name}'`).join();
+  const rows = await readRows(
+    query(`SELECT name FROM system.tables WHERE database = '${account.database.replaceAll("'", "''")}'
+      AND name IN (${names}) AND total_rows > 0 ORDER BY name`),
+  );
+  return rows.map(([name]) => String(name));
+}
+
+async function nullIfUnreachable<T>(find: () => T | Promise<T>): Promise<T | null> {
+  try {
+    return await find();
+  } catch (fault) {
+    if (fault instanceof UnreachableError) return null;
+    throw fault;
   }
 }

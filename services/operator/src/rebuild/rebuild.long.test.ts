@@ -109,6 +109,34 @@ afterEach(async () => {
 });
 afterAll(() => fixture.close());
 
+it('a Redis that was emptied is restored the same when the command is killed before its first call of any kind and run again', async () => {
+  const before = await fixture.dump();
+  const calls = new Set<string>();
+  fixture.hooks.beforeCall = (name) => void calls.add(name);
+  await fixture.wipe();
+  expect(await fixture.restore('rebuild')).toMatchObject({ code: 0 });
+  // Nothing happens before the epoch is read, and waiting for Redis would repeat the call.
+  calls.delete('readEpoch');
+  // After the epoch everything is restored; without this call gateways read the end of the log themselves.
+  expect(calls.delete('consents.markCurrent')).toBe(true);
+  expect([...calls]).toEqual(
+    expect.arrayContaining(['rebuild.loadOverrides', 'rebuild.loadConsents', 'guards.position', 'rebuild.mintEpoch']),
+  );
+  for (const call of calls) {
+    await fixture.wipe();
+    let isKilled = false;
+    fixture.hooks.beforeCall = (name) => {
+      isKilled ||= name === call;
+      if (isKilled) throw new Error('killed');
+    };
+    expect(await fixture.restore('rebuild')).not.toMatchObject({ code: 0 });
+    fixture.hooks.beforeCall = null;
+    expect(await fixture.people.readEpoch()).toBeNull();
+    expect(await fixture.restore('rebuild')).toMatchObject({ code: 0 });
+    expect(await fixture.dump()).toEqual(before);
+  }
+});
+
 it('a Redis that was emptied is refused by linkers, restored byte for byte by one command, and then continues as before', async () => {
   const before = await fixture.dump();
   const linker = await startLinker();
@@ -168,35 +196,6 @@ it('a Redis that was emptied loses no link whose decision was not published alth
   await startLinker();
   await fixture.decided();
   await expectModel();
-});
-
-it('a Redis that was emptied is restored the same when the command is killed before its first call of any kind and run again', async () => {
-  await link100(7);
-  const before = await fixture.dump();
-  const calls = new Set<string>();
-  fixture.hooks.beforeCall = (name) => void calls.add(name);
-  await fixture.wipe();
-  expect(await fixture.restore('rebuild')).toMatchObject({ code: 0 });
-  // Nothing happens before the epoch is read, and waiting for Redis would repeat the call.
-  calls.delete('readEpoch');
-  // After the epoch everything is restored; without this call gateways read the end of the log themselves.
-  expect(calls.delete('consents.markCurrent')).toBe(true);
-  expect([...calls]).toEqual(
-    expect.arrayContaining(['rebuild.loadOverrides', 'rebuild.loadConsents', 'guards.position', 'rebuild.mintEpoch']),
-  );
-  for (const call of calls) {
-    await fixture.wipe();
-    let isKilled = false;
-    fixture.hooks.beforeCall = (name) => {
-      isKilled ||= name === call;
-      if (isKilled) throw new Error('killed');
-    };
-    expect(await fixture.restore('rebuild')).not.toMatchObject({ code: 0 });
-    fixture.hooks.beforeCall = null;
-    expect(await fixture.people.readEpoch()).toBeNull();
-    expect(await fixture.restore('rebuild')).toMatchObject({ code: 0 });
-    expect(await fixture.dump()).toEqual(before);
-  }
 });
 
 it('a Redis that was emptied is restored with consents that were logged before the epoch was set', async () => {

@@ -2,7 +2,6 @@
 import { IDENTITY_KINDS } from '@playline/contracts';
 import {
   type ChosenStatus,
-  type DecidedFact,
   type LinkSourcePartition,
   type LoggedConsent,
   type LoggedSuspect,
@@ -28,10 +27,7 @@ interface Pages {
   toCursor(row: Row): string;
 }
 
-async function* readPages(
-  query: QueryRows,
-  { table, key, columns, where = 'true', toCursor }: Pages,
-): AsyncGenerator<Row> {
+async function* readPages(query: QueryRows, { table, key, columns, where = 'true', toCursor }: Pages) {
   for (let after = ''; ; ) {
     let last: Row = [];
     let count = 0;
@@ -130,10 +126,7 @@ export type RereadPartition = LinkSourcePartition & { readonly from: number };
  * Decided facts that are read again. Of later generations all facts, since none of them would count as applied if the
  * linkers use one of these.
  */
-export async function* readDecidedOffsets(
-  query: QueryRows,
-  partitions: readonly RereadPartition[],
-): AsyncGenerator<DecidedFact> {
+export async function* readDecidedOffsets(query: QueryRows, partitions: readonly RereadPartition[]) {
   const ranges = partitions.map(
     ({ generation, partition, from }) =>
       `(link_generation = ${generation} AND link_partition = ${partition} AND link_offset >= ${from})`,

@@ -49,7 +49,6 @@ export interface RebuildSources {
   readonly records: Pick<ErasureRecords, 'readFences' | 'readUnfinished' | 'readFinished'>;
   readonly schemaOf: SchemaSource;
   readonly topicPrefix: string;
-  /** Consumer group of the event writer: what it has committed is in the tables. */
   /** Consumer group of the event writer: everything that it has committed is in the tables. */
   readonly writerGroup: string;
   readonly onProgress: (line: string) => void;

@@ -15,7 +15,7 @@ import {
 } from '@playline/access-keys';
 import { redactSecrets } from '@playline/runtime';
 import { withStore } from '../await-store.ts';
-import { EXIT, type ExitCode, type JsonOption, printResult, type Terminal, UnreachableError } from '../command.ts';
+import { EXIT, type JsonOption, printResult, type Terminal, UnreachableError } from '../command.ts';
 
 /** Opens the live view of one kind of records and their log. */
 export interface RecordSources<R extends Change> {
@@ -72,11 +72,7 @@ export async function readRecords<R extends Change>(sources: RecordSources<R>): 
  * @returns 1 after a failure
  * @throws UnreachableError when no kind could be reached
  */
-export async function rebuildViews(
-  kinds: readonly RecordSources<Change>[],
-  options: JsonOption,
-  terminal: Terminal,
-): Promise<ExitCode> {
+export async function rebuildViews(kinds: readonly RecordSources<Change>[], options: JsonOption, terminal: Terminal) {
   const ended = await Promise.allSettled(kinds.map((kind) => withPair(kind, (pair) => rebuildRecords(pair))));
   const faults = ended.flatMap((end) => (end.status === 'rejected' ? [end.reason as unknown] : []));
   // If a store is down, all views fail: one message is enough.

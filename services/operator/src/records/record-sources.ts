@@ -6,45 +6,76 @@ import {
   type Change,
   createAuditLog,
   createRecordLog,
+  type FoundUnreadable,
+  findUnreadable,
+  type LogPosition,
+  type PassOverParts,
+  passOverRecord,
   type RecordKind,
+  syncFromLog,
+  UnreadableRecord,
 } from '@playline/access-keys';
 import { auditEntryCodec, type SchemaSource, TOPICS } from '@playline/contracts';
-import { awaitSchemaId, awaitWritable } from '../await-schema.ts';
-import { unconfirmed } from '../command.ts';
-import type { RecordOpeners } from '../store-openers.ts';
-import type { RecordSources } from './record-access.ts';
+import type { LogReader, Producer } from '@playline/stream';
+import { awaitSchemaId, awaitWritable, type Schemas, withStore } from '../await-store.ts';
+import {
+  confirm,
+  EXIT,
+  type ExitCode,
+  type JsonOption,
+  printResult,
+  type Terminal,
+  UsageError,
+  unconfirmed,
+} from '../command.ts';
+import type { LogOpeners, RecordOpeners } from '../store-openers.ts';
+import { type RecordSources, withPair } from './record-access.ts';
+
+/** Opens the clients of topics, and closes them if `create` fails. */
+async function openTopics<L>(
+  { openLog, createSchemas }: LogOpeners,
+  openProducer: () => Promise<Producer>,
+  create: (clients: { schemas: Schemas; producer: Producer; reader: LogReader }) => Promise<L>,
+): Promise<L & { close(): Promise<void> }> {
+  const schemas = await createSchemas();
+  const producer = await openProducer();
+  const reader = await openLog();
+  const close = async () => void (await Promise.all([producer.close(), reader.close()]));
+  try {
+    return { ...(await create({ schemas, producer, reader })), close };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
 
 /** The opened logs throw UnreachableError, before any change, when brokers, registry or schema are missing. */
 export function createRecordSources(
-  { openRecordView, openProducer, openLog, createSchemas }: RecordOpeners,
+  { openRecordView, ...openers }: RecordOpeners,
   { topicPrefix, author }: { readonly topicPrefix: string; readonly author: Author },
 ): <R extends Change>(kind: RecordKind<R>) => RecordSources<R> {
   return (kind) => ({
     kind,
     author,
     openView: () => openRecordView(kind),
-    openLog: async () => {
+    openLog: () => {
       const topic = topicPrefix + kind.topic;
-      const schemas = await createSchemas();
-      const producer = await openProducer(topic);
-      const reader = await openLog();
-      const close = async () => void (await Promise.all([producer.close(), reader.close()]));
-      try {
-        const schemaId = await awaitWritable({ producer, schemas }, topic, kind.codec.schema);
-        const next = `the next command about ${kind.name} completes or discards it`;
-        const log = createRecordLog({
-          kind,
-          schemaId,
-          schemaOf: schemas.schemaOf,
-          bounds: () => reader.bounds(topic),
-          read: (range) => reader.read({ topic, ...range }),
-          send: (record) => producer.sendForOffset({ topic, ...record }).catch(unconfirmed('the change', next)),
-        });
-        return { ...log, close };
-      } catch (error) {
-        await close();
-        throw error;
-      }
+      return openTopics(
+        openers,
+        () => openers.openProducer(topic),
+        async ({ schemas, producer, reader }) => {
+          const schemaId = await awaitWritable({ producer, schemas }, topic, kind.codec.schema);
+          const next = `the next command about ${kind.name} completes or discards it`;
+          return createRecordLog({
+            kind,
+            schemaId,
+            schemaOf: schemas.schemaOf,
+            bounds: () => reader.bounds(topic),
+            read: (range) => reader.read({ topic, ...range }),
+            send: (record) => producer.sendForOffset({ topic, ...record }).catch(unconfirmed('the change', next)),
+          });
+        },
+      );
     },
   });
 }
@@ -61,31 +92,77 @@ export interface OpenAccessLog {
 /** Throws as the logs of `createRecordSources`. @param topic without prefix */
 export type OpenLogOfTopic = (topic: string, schema: string) => Promise<OpenAccessLog>;
 
-export function createOpenLogOfTopic(
-  { createSchemas, openProducer, openLog }: Omit<RecordOpeners, 'openRecordView'>,
-  topicPrefix: string,
-): OpenLogOfTopic {
-  return async (name, schema) => {
+export const createOpenLogOfTopic =
+  (openers: Omit<RecordOpeners, 'openRecordView'>, topicPrefix: string): OpenLogOfTopic =>
+  (name, schema) => {
     const [topic, audit] = [topicPrefix + name, topicPrefix + TOPICS.audit.name];
-    const schemas = await createSchemas();
-    const producer = await openProducer(topic, audit);
-    const reader = await openLog();
-    const close = async () => void (await Promise.all([producer.close(), reader.close()]));
-    try {
-      const [schemaId, auditId] = await Promise.all([
-        awaitWritable({ producer, schemas }, topic, schema),
-        awaitSchemaId(schemas, audit, auditEntryCodec.schema),
-      ]);
-      const log: AccessLogBytes = {
-        bounds: () => reader.bounds(topic),
-        read: (range) => reader.read({ topic, ...range, isWhole: true }),
-        send: (record) => producer.sendForOffset({ topic, ...record }),
-      };
-      const send = (record: { key: Buffer; value: Buffer }) => producer.sendForOffset({ topic: audit, ...record });
-      return { log, audit: createAuditLog({ schemaId: auditId, send }), schemaId, schemaOf: schemas.schemaOf, close };
-    } catch (error) {
-      await close();
-      throw error;
-    }
+    return openTopics(
+      openers,
+      () => openers.openProducer(topic, audit),
+      async ({ schemas, producer, reader }) => {
+        const [schemaId, auditId] = await Promise.all([
+          awaitWritable({ producer, schemas }, topic, schema),
+          awaitSchemaId(schemas, audit, auditEntryCodec.schema),
+        ]);
+        const log: AccessLogBytes = {
+          bounds: () => reader.bounds(topic),
+          read: (range) => reader.read({ topic, ...range, isWhole: true }),
+          send: (record) => producer.sendForOffset({ topic, ...record }),
+        };
+        const send = (record: { key: Buffer; value: Buffer }) => producer.sendForOffset({ topic: audit, ...record });
+        return { log, audit: createAuditLog({ schemaId: auditId, send }), schemaId, schemaOf: schemas.schemaOf };
+      },
+    );
   };
+
+interface PassOverContext {
+  readonly kinds: readonly RecordSources<Change>[];
+  readonly openAccessLog: OpenLogOfTopic;
+  readonly author: { readonly changedBy: string; readonly requestId: string };
+}
+
+export async function passOver(
+  { kinds, openAccessLog, author }: PassOverContext,
+  { yes, json, ...position }: LogPosition & JsonOption & { readonly yes?: boolean | undefined },
+  terminal: Terminal,
+): Promise<ExitCode> {
+  const sources = kinds.find(({ kind }) => kind.topic === position.topic);
+  if (sources === undefined)
+    throw new UsageError(`--topic: expected ${kinds.map(({ kind }) => kind.topic).join(', ')}`);
+  const { topic, codec } = sources.kind;
+  const found = await withStore('Redis', await sources.openView(), async (view) => {
+    const { close, ...opened } = await openAccessLog(topic, codec.schema);
+    const skip = async (parts: PassOverParts<Change>) => {
+      const effect = `${describe(position, await findUnreadable(parts, position))} This cannot be undone.`;
+      await confirm(effect, { yes }, terminal);
+      return passOverRecord(parts, position);
+    };
+    return skip({ view, author, ...opened }).finally(close);
+  });
+  const line = { ...position, id: found.key.toString(), reason: found.reason, isKept: found.kept !== null };
+  printResult(terminal, { json }, line, `passed over. ${describeKept(found)}`);
+  return applyNow(sources, terminal);
+}
+
+const describe = ({ topic, partition, offset }: LogPosition, found: FoundUnreadable<Change>) =>
+  `${topic}, partition ${partition}, offset ${offset} cannot be read: ${found.reason}. Without it: ${describeKept(found)}`;
+
+/** An unreadable record may have any bytes as its id. */
+function describeKept({ key, kept }: FoundUnreadable<Change>): string {
+  const id = JSON.stringify(key.toString());
+  return kept === null
+    ? `${id} does not exist.`
+    : `the record before it of ${id} applies again; if the unreadable record ended something, end it again.`;
+}
+
+/** Updates Redis immediately; running processes follow within seconds. */
+async function applyNow(sources: RecordSources<Change>, terminal: Terminal): Promise<ExitCode> {
+  try {
+    await withPair(sources, (pair) => syncFromLog(pair));
+    return EXIT.ok;
+  } catch (fault) {
+    if (!(fault instanceof UnreadableRecord)) throw fault;
+    terminal.progress(`keys: there is another unreadable record: ${fault.message}`);
+    return EXIT.failed;
+  }
 }

@@ -2,12 +2,12 @@ import { appendFileSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFi
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { runsOf } from '@playline/testkit/runs';
+
 import fc from 'fast-check';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { UnreachableError } from '../command.ts';
 import { type Activity, createReadHistory, type HistoryOptions } from './history.ts';
-import { type Copied, openFileTarget, type ReplicateOptions, replicate } from './replicate.ts';
-import { openStateFile } from './state.ts';
+import { type Copied, openFileTarget, openStateFile, type ReplicateOptions, replicate } from './replicate.ts';
 import { CHAIN, type FakeHistory, fold, openFakeHistory, type ServedAs } from './test/open-history.ts';
 
 /** Where a job is killed: after half a page, after a whole page without a note, or right after the note. */

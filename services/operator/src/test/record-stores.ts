@@ -10,8 +10,8 @@ export interface RecordStores {
   readonly brokers: readonly string[];
   readonly registry: string;
   readonly redis: RedisDatabase;
-  /** The stores of the commands there. @param kafka other brokers, such as none */
-  storesOn(kafka?: readonly string[]): TestStores;
+  /** The stores of the commands there. */
+  storesOn(): TestStores;
   close(): Promise<void>;
 }
 
@@ -26,7 +26,7 @@ export async function openRecordStores(): Promise<RecordStores> {
     brokers,
     registry,
     redis,
-    storesOn: (kafka = brokers) => createTestStores({ redis: redis.url, kafka, registry }),
+    storesOn: () => createTestStores({ redis: redis.url, kafka: brokers, registry }),
     close: async () => {
       await redis.close();
       await dropTopics(topics);

@@ -13,7 +13,7 @@ import { type Addresses, createAddresses } from '../addresses.ts';
 import { runCommand } from '../app.ts';
 import { createErasuresCommand } from '../commands/erasures.ts';
 import { createFeedCommands } from '../commands/feed-commands.ts';
-import { createMintCommand } from '../commands/mint-commands.ts';
+import { createMintCommand } from '../commands/mints.ts';
 import { configSchema } from '../config.ts';
 
 /** The real stores of these commands, opened as in `main.ts`. */

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { type ErasureRecords, readCutoffs } from '@playline/erasure';
 import type { People } from '@playline/people';
-import { type QueryRows, quoteText, readRows } from '@playline/stores';
+import { inBatches, type QueryRows, quoteText, readRows } from '@playline/stores';
 import { readOverrides } from '../rebuild/tables.ts';
 
 /** Hexadecimal keys. */
@@ -57,12 +57,12 @@ export async function comparePersons(options: PersonsOptions): Promise<PersonsRe
       if (found.size < CHECKED_MAX) found.set(name, one);
     }
   };
-  for await (const batch of inBatches(options.people.rebuild.identities())) {
+  for await (const batch of inBatches(options.people.rebuild.identities(), BATCH_MAX)) {
     compared += batch.length;
     add(await compare(batch));
   }
   // Those of the tables that Redis lacks.
-  for await (const batch of inBatches(readOverrides(options.query))) add(await compare(batch));
+  for await (const batch of inBatches(readOverrides(options.query), BATCH_MAX)) add(await compare(batch));
   if (different > CHECKED_MAX) return { compared, different, examples: [...found.values()].slice(0, EXAMPLES_MAX) };
   let differences = [...found.values()];
   for (let check = 0; check < CHECKS && differences.length > 0; check++) {
@@ -76,16 +76,6 @@ export async function comparePersons(options: PersonsOptions): Promise<PersonsRe
 }
 
 const nameOf = ({ environmentId, key }: Identity) => `${environmentId} ${key.toString('hex')}`;
-
-async function* inBatches<I extends Identity>(identities: AsyncIterable<I>): AsyncGenerator<I[]> {
-  let batch: I[] = [];
-  for await (const identity of identities) {
-    if (batch.push(identity) < BATCH_MAX) continue;
-    yield batch;
-    batch = [];
-  }
-  if (batch.length > 0) yield batch;
-}
 
 /** An identity without an entry is a person of its own, in both stores. */
 function createCompare({ query, people }: PersonsOptions, cutoffs: ReadonlyMap<string, number>) {
@@ -115,10 +105,7 @@ function createCompare({ query, people }: PersonsOptions, cutoffs: ReadonlyMap<s
 }
 
 /** In the order of the identities. */
-async function readRoots(
-  { graph }: PersonsOptions['people'],
-  identities: readonly Identity[],
-): Promise<(Buffer | null)[]> {
+async function readRoots({ graph }: PersonsOptions['people'], identities: readonly Identity[]) {
   const byEnvironment = Map.groupBy(identities.entries(), ([, { environmentId }]) => environmentId);
   const roots: (Buffer | null)[] = [];
   for (const [environmentId, own] of byEnvironment) {

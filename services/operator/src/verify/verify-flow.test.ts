@@ -2,8 +2,7 @@ import type { LogReader, StreamRecord } from '@playline/stream';
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import type { Flow, LoggedFact } from './flows.ts';
-import type { OffsetRange } from './ranges.ts';
-import type { ReplacedLog } from './replaced-logs.ts';
+import type { OffsetRange, ReplacedLog } from './ranges.ts';
 import { isClean, toLines } from './report.ts';
 import type { Repeated, StoredRows } from './stored-rows.ts';
 import { verifyFlow } from './verify-flow.ts';
@@ -174,7 +173,7 @@ it('verifyFlow finds exactly the gaps, duplicates and overlaps that a check of e
       );
       expect({ lost, repeatedRecords, doubledRows, overlapping, holes, futureRows, ...excused }).toEqual(judge(world));
     }),
-    { numRuns: 500 },
+    { numRuns: 200 },
   );
 });
 
@@ -200,7 +199,7 @@ it('verifyFlow checks the records of a replaced log by their contents, and ignor
     const end = world.start + entries.length;
     expect(report.futureRows).toBe(Math.max(0, end + world.future - Math.max(end, range.end)));
   });
-  await fc.assert(property, { numRuns: 500 });
+  await fc.assert(property, { numRuns: 200 });
 });
 
 it('verifyFlow reports a log that is not the one that was read, and checks it up to the difference', async () => {

@@ -9,10 +9,12 @@ import {
   findSuspects,
   joinRanges,
   type OffsetRange,
+  type ReplacedLog,
   type Suspect,
   sizeOf,
+  within,
+  without,
 } from './ranges.ts';
-import { type ReplacedLog, within, without } from './replaced-logs.ts';
 import type { Excuse, PartitionReport } from './report.ts';
 import type { PartitionRange, StoredRows } from './stored-rows.ts';
 
@@ -214,11 +216,7 @@ async function explainGaps(work: PartitionWork, gaps: readonly OffsetRange[]): P
 }
 
 /** Offsets of absent records that no copy or fence explains. */
-async function findLost(
-  flow: Flow,
-  absent: readonly Absent[],
-  { excuses, parts, report }: PartitionWork,
-): Promise<number[]> {
+async function findLost(flow: Flow, absent: readonly Absent[], { excuses, parts, report }: PartitionWork) {
   const excuse = (kind: Excuse, count: number) => {
     report.excused[kind] += count;
   };

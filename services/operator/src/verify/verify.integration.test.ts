@@ -1,8 +1,14 @@
 import { randomBytes } from 'node:crypto';
 import { consentCodec, type IdentityDecisionRecord, identityDecisionCodec, TOPICS } from '@playline/contracts';
-import { messageRecordOf } from '@playline/testkit';
+import { openErasureRecords } from '@playline/erasure/clickhouse';
+import { openRedisPeople } from '@playline/people/redis';
+import { createQueryRows } from '@playline/stores';
+import { messageRecordOf, openRedisDatabase } from '@playline/testkit';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { createAddresses } from '../addresses.ts';
+import { configSchema } from '../config.ts';
 import { type LogFixture, openLogFixture } from '../test/log-fixture.ts';
+import { comparePersons, type PersonsOptions } from './persons.ts';
 import type { PartitionReport, VerifyReport } from './report.ts';
 
 let fixture: LogFixture;
@@ -56,7 +62,11 @@ beforeAll(async () => {
   await fixture.stop(writer, 'SIGTERM');
   for (const table of ['events', 'identity_links']) await query(`OPTIMIZE TABLE ${table} FINAL`);
 });
-afterAll(() => fixture.close());
+afterAll(async () => {
+  await options?.people.close();
+  await database?.close();
+  await fixture.close();
+});
 
 async function verify() {
   const { code, json } = await fixture.operate('verify', '--group', fixture.group, '--json');
@@ -85,83 +95,153 @@ it('verify explains every record: copies that were folded, dead letters, decisio
   expect(sum(({ rows }) => rows, 'consent_log')).toBe(1);
 });
 
-it('verify finds a lost row and its offset', async () => {
-  const [partition, offset] = await offsetOf('event 100');
-  await fixture.query("DELETE FROM events WHERE event_name = 'event 100'");
-  const { code, partitions } = await verify();
-  expect(code).toBe(1);
-  const found = partitions.find((each) => each.table === 'events' && each.partition === partition);
-  expect(found).toMatchObject({ lost: 1, examples: [{ kind: 'lost', start: offset, end: offset + 1 }] });
-  const { lines } = await fixture.operate('verify', '--group', fixture.group);
-  const at = `--group ${fixture.group} --topic ${found!.topic} --partition ${partition}`;
-  expect(lines.join('\n')).toMatch(
-    new RegExp(
-      `lost: ${found!.topic}/${partition} ${offset}: .*\\n.*: npm run offsets -- accept ${at} --from ${offset} --yes`,
-    ),
-  );
+it('verify fails when the group has committed nothing', async () => {
+  const { code, lines } = await fixture.operate('verify', '--group', 'test-unknown');
+  expect({ code, lines }).toEqual({ code: 1, lines: [] });
 });
 
-it('verify explains the missing rows of an erased person by the fence, and those of no one else', async () => {
-  await fixture.query(`DELETE FROM events WHERE event_name = 'of an erased person'`);
-  const before = await verify();
-  await fixture.query(
+it('verify names a derived table that has drifted from events, and the command that repairs it', async () => {
+  const key = "toFixedString(unhex(repeat('cd', 16)), 16)";
+  await fixture.query(`INSERT INTO identity_days VALUES ('test-log', ${key}, '2026-01-01', 'invented', false)`);
+  const { code, lines } = await fixture.operate('verify', '--group', fixture.group);
+  expect([code, lines.at(-1)]).toEqual([
+    1,
+    'identity_days has drifted from events: 0 rows missing, 1 rows without an event; repair it with npm run derive',
+  ]);
+});
+
+it('verify finds rows that are lost, shown twice, of two messages at one offset, or after the end of the log, and no others', async () => {
+  const { query, group } = fixture;
+  const lost = await offsetOf('event 100');
+  const doubled = await offsetOf('event 101');
+  await query("DELETE FROM events WHERE event_name IN ('event 100', 'of an erased person')");
+  await query(
     `INSERT INTO erasure_fences (environment_id, identity_key, cutoff_at) VALUES ('test-log', unhex('${erased.toString('hex')}'), now64(3) + INTERVAL 10 YEAR)`,
   );
-  const { sum } = await verify();
-  expect(before.sum(({ lost }) => lost)).toBe(2);
-  expect(sum(({ lost }) => lost)).toBe(1);
-  expect(sum(({ excused }) => excused.fence)).toBe(1);
-});
-
-it('verify counts a message with two raw rows and one in events_exact, which is no difference', async () => {
-  // A merge would remove the copy before the check.
-  await fixture.query('SYSTEM STOP MERGES events');
-  const before = await verify();
+  // A merge would remove copies before the check. That of event 105 is shown once, which is no difference.
+  await query('SYSTEM STOP MERGES events');
   await insertAgain('*', 'event 105');
-  const { partitions, sum } = await verify();
-  expect(sum(({ repeatedRecords }) => repeatedRecords)).toBe(1);
-  expect(sum(({ doubledRows }) => doubledRows)).toBe(0);
-  expect(partitions.flatMap(({ examples }) => examples)).toEqual(before.partitions.flatMap(({ examples }) => examples));
-  const { lines } = await fixture.operate('verify', '--group', fixture.group);
-  expect(lines.join('\n')).toContain(
-    '1 records have more than one raw row in events and one in events_exact: they were read twice',
-  );
-});
-
-it('verify finds a message twice in events_exact, two messages at one offset, and rows after the end of the log', async () => {
-  const [partition, offset] = await offsetOf('event 101');
   await insertAgain("* REPLACE (toFixedString(unhex(repeat('ab', 16)), 16) AS identity_key)", 'event 101');
-  const position = `kafka_partition = ${partition} AND kafka_offset = ${offset}`;
-  expect((await fixture.query(`SELECT count() FROM events_exact WHERE ${position}`)).trim()).toBe('2');
+  const position = `kafka_partition = ${doubled[0]} AND kafka_offset = ${doubled[1]}`;
+  expect((await query(`SELECT count() FROM events_exact WHERE ${position}`)).trim()).toBe('2');
   await insertAgain('* REPLACE (generateUUIDv4() AS message_id)', 'event 102');
   await insertAgain('* REPLACE (kafka_offset + 1000000 AS kafka_offset)', 'event 103');
   const { code, sum, partitions } = await verify();
   expect(code).toBe(1);
-  expect(sum(({ doubledRows }) => doubledRows)).toBe(1);
-  expect(sum(({ overlapping }) => overlapping)).toBe(1);
-  expect(sum(({ futureRows }) => futureRows)).toBe(1);
+  const counts = ['lost', 'repeatedRecords', 'doubledRows', 'overlapping', 'futureRows'] as const;
+  expect(counts.map((name) => sum((partition) => partition[name]))).toEqual([1, 1, 1, 1, 1]);
+  expect(sum(({ excused }) => excused.fence)).toBe(1);
   const examplesOf = (kind: string) =>
     partitions.flatMap(({ partition, examples }) =>
       examples.filter((example) => example.kind === kind).map(({ start }) => [partition, start]),
     );
-  expect(examplesOf('doubled')).toEqual([[partition, offset]]);
+  expect(examplesOf('lost')).toEqual([lost]);
+  expect(examplesOf('doubled')).toEqual([doubled]);
   expect(examplesOf('overlapping')).toEqual([await offsetOf('event 102')]);
+  const text = (await fixture.operate('verify', '--group', group)).lines.join('\n');
+  const [topic, [partition, offset]] = [fixture.prefix + TOPICS.messages.name, lost];
+  const at = `--group ${group} --topic ${topic} --partition ${partition}`;
+  expect(text).toMatch(
+    new RegExp(
+      `lost: ${topic}/${partition} ${offset}: .*\\n.*: npm run offsets -- accept ${at} --from ${offset} --yes`,
+    ),
+  );
+  expect(text).toContain(
+    '1 records have more than one raw row in events and one in events_exact: they were read twice',
+  );
+  expect(text).toMatch(/^4 differences$/m);
 });
 
-it('verify names a derived table that has drifted from events, and the command that repairs it', async () => {
-  const unfounded = async () => {
-    const { code, lines } = await fixture.operate('verify', '--group', fixture.group);
-    const output =
-      /^identity_days has drifted from events: .*, (\d+) rows without an event; repair it with npm run derive$/m;
-    return { code, rows: Number(output.exec(lines.join('\n'))?.[1] ?? 0) };
+const LINKED_AT = 1_790_000_000_000;
+let database: Awaited<ReturnType<typeof openRedisDatabase>>;
+let options: PersonsOptions & { readonly people: Awaited<ReturnType<typeof openRedisPeople>> };
+/** Called when the comparison waits for the writer. */
+let onWait: () => Promise<unknown>;
+
+async function openPersons() {
+  database ??= await openRedisDatabase();
+  const account = createAddresses(configSchema.parse(fixture.environment), '/nowhere').clickhouse();
+  const awaitDecisionsStored = async () => void (await onWait());
+  options ??= {
+    query: createQueryRows(account),
+    records: openErasureRecords(account),
+    people: await openRedisPeople({ url: database.url }),
+    awaitDecisionsStored,
+    onProgress: () => {},
   };
-  const { rows } = await unfounded();
-  const key = "toFixedString(unhex(repeat('cd', 16)), 16)";
-  await fixture.query(`INSERT INTO identity_days VALUES ('test-log', ${key}, '2026-01-01', 'invented', false)`);
-  expect(await unfounded()).toEqual({ code: 1, rows: rows + 1 });
+  await database.client.flushdb();
+  await fixture.query('TRUNCATE TABLE identity_overrides');
+  onWait = async () => {};
+}
+
+interface Linked {
+  readonly key: Buffer;
+  readonly root: Buffer;
+}
+
+const link = (root: Buffer, key: Buffer = randomBytes(16)): Linked => ({ key, root });
+const inRedis = (linked: readonly Linked[]) =>
+  options.people.rebuild.loadOverrides(
+    linked.map((one) => ({ environmentId: 'test-one', kind: 'steam', linkedAt: LINKED_AT, ...one })),
+  );
+const inTables = (linked: readonly Linked[], version = 1) =>
+  fixture.query(
+    `INSERT INTO identity_overrides (environment_id, identity_key, person_key, kind, linked_at, version) VALUES ${linked
+      .map(
+        ({ key, root }) =>
+          `('test-one', unhex('${key.toString('hex')}'), unhex('${root.toString('hex')}'), 'steam', fromUnixTimestamp64Milli(${LINKED_AT}), ${version})`,
+      )
+      .join()}`,
+  );
+
+it('the comparison of persons finds no difference between the same persons, whose own keys need no row', async () => {
+  await openPersons();
+  const [root, other] = [randomBytes(16), randomBytes(16)];
+  await inRedis([link(root, root), link(root, other)]);
+  await inTables([link(root, other)]);
+  expect(await comparePersons(options)).toMatchObject({ compared: 2, different: 0 });
 });
 
-it('verify fails when the group has committed nothing', async () => {
-  const { code, lines } = await fixture.operate('verify', '--group', 'test-unknown');
-  expect({ code, lines }).toEqual({ code: 1, lines: [] });
+it('the comparison of persons names an identity with another person in each store, one that Redis lacks, and one that the tables lack', async () => {
+  await openPersons();
+  const [root, before, lost, late] = [
+    randomBytes(16),
+    link(randomBytes(16)),
+    link(randomBytes(16)),
+    link(randomBytes(16)),
+  ];
+  await inRedis([link(root, before.key), late]);
+  await inTables([before, lost]);
+  const { different, examples } = await comparePersons(options);
+  const expected = [
+    { identityKey: before.key, inRedis: root, inClickHouse: before.root },
+    { identityKey: lost.key, inRedis: lost.key, inClickHouse: lost.root },
+    { identityKey: late.key, inRedis: late.root, inClickHouse: late.key },
+  ].map((one) => ({
+    environmentId: 'test-one',
+    identityKey: one.identityKey.toString('hex'),
+    inRedis: one.inRedis.toString('hex'),
+    inClickHouse: one.inClickHouse.toString('hex'),
+  }));
+  expect(different).toBe(3);
+  expect(examples).toHaveLength(3);
+  expect(examples).toEqual(expect.arrayContaining(expected));
+});
+
+it('the comparison of persons does not report a link whose decision the writer stores during the comparison', async () => {
+  await openPersons();
+  const late = link(randomBytes(16));
+  await inRedis([late]);
+  onWait = () => inTables([late]);
+  expect(await comparePersons(options)).toMatchObject({ compared: 1, different: 0, examples: [] });
+});
+
+it('the comparison of persons does not report rows of an erased identity that are about to be deleted', async () => {
+  await openPersons();
+  const erased = link(randomBytes(16));
+  await inTables([erased]);
+  await fixture.query(
+    `INSERT INTO erasure_fences (environment_id, identity_key, cutoff_at) VALUES ('test-one', unhex('${erased.key.toString('hex')}'), fromUnixTimestamp64Milli(${LINKED_AT}))`,
+  );
+  expect(await comparePersons(options)).toMatchObject({ different: 0 });
 });

@@ -14,7 +14,7 @@ import { runCommand } from '../../app.ts';
 import { type CreateCommand, UnreachableError } from '../../command.ts';
 import { createIdentityCommand } from '../../commands/identity.ts';
 import type { IdentityTables, LinkFilter, LinkRow, SplitRow, StoredPerson } from '../tables.ts';
-import type { UnlinkLog } from '../unlink-log.ts';
+import type { UnlinkLog } from '../unlink.ts';
 
 export const PEPPER = Buffer.alloc(32, 5);
 export const ENVIRONMENT = 'demo-production';

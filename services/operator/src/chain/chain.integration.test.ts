@@ -12,6 +12,9 @@ import type { WritableLogSources } from '../writable-log.ts';
 import { changeToken } from './tokens.ts';
 
 const CHAIN = 'demo-chain';
+const SECRET = 'a-secret-of-the-provider';
+/** No server listens here. */
+const AWAY = `http://other:${SECRET}@127.0.0.1:1/v3/${SECRET}?key=${SECRET}`;
 const TOPIC = TOPICS.tokens.name;
 let [contract, other]: [string, string] = ['', ''];
 let chain: TestChain;
@@ -67,17 +70,14 @@ beforeEach(async () => {
   await publish({ ...FIRST, contractAddress: bytesOf(contract) });
 });
 
-const argsOf = (word: string, address: string, ...more: string[]) => [
-  ...['chain', word, '--chain', CHAIN, '--address', address, ...more],
-];
 const run = (word: string, address: string, ...more: string[]) =>
-  runProgram(environment, argsOf(word, address, ...more));
+  runProgram(environment, ['chain', word, '--chain', CHAIN, '--address', address, ...more]);
 const verification = (status: string, address = contract) => run('verification', address, '--status', status);
 
 it('an operator decision is published once, with all other values that the log has of the token', async () => {
   const before = (await versions()).length;
   const capitals = contract.toUpperCase().replace('0X', '0x');
-  const first = await runMain(environment, argsOf('verification', capitals, '--status', 'verified'));
+  const first = await run('verification', capitals, '--status', 'verified');
   expect(first.code, first.err).toBe(EXIT.ok);
   expect(first.out).toContain('Old name (OLD), 2 decimals, verified: published');
   const { traceId, ...token } = await last();
@@ -180,4 +180,46 @@ it('a change waits for open transactions, so that it is made to the current reco
   await Promise.all([open, changed]);
   expect(await last()).toMatchObject({ name: 'Of the other', verificationStatus: 'inactive' });
   await other.close();
+});
+
+const statusBy =
+  (run: typeof runMain) =>
+  async (chains: readonly object[], ...args: string[]) => {
+    const settings = { ...stores.environment, CHAIN_NODES: JSON.stringify(chains) };
+    const { code, out, err } = await run(settings, ['chain', 'status', ...args]);
+    expect(out + err).not.toContain(SECRET);
+    expect(out + err).not.toContain(chain.rpc);
+    return { code, out: out.trim().split('\n'), err };
+  };
+const status = statusBy(runProgram);
+const chainOf = (name: string, number: number, ...urls: string[]) => ({ name, id: `eip155:${number}`, urls });
+
+it('a chain whose node is away is listed with the others, and the exit code reports it', async () => {
+  const chains = [chainOf('away-chain', 5, AWAY), chainOf('demo-chain', chain.id, chain.rpc)];
+  const { code, out, err } = await statusBy(runMain)(chains);
+  expect(code, err).toBe(EXIT.unreachable);
+  expect(out).toEqual([
+    'away-chain: no node answers, indexed none; away-chain/1 cannot be used (it cannot be reached)',
+    expect.stringMatching(
+      /^demo-chain: latest block (\d+), final \d+, indexed none, \d+ behind; demo-chain\/1 at block \1$/,
+    ),
+  ]);
+  const head = Number(await chain.client.getBlockNumber());
+  const json = (await status(chains, '--json')).out.map((line) => JSON.parse(line));
+  expect(json).toMatchObject([
+    { chain: 'away-chain', reachable: false, head: null, nodes: [{ name: 'away-chain/1', head: null }] },
+    { chain: 'demo-chain', reachable: true, head, nodes: [{ name: 'demo-chain/1', head, fault: null }] },
+  ]);
+});
+
+it('each of several nodes is listed; one that is away or of another chain is no fault of the chain', async () => {
+  const [own, away] = [chainOf('demo-chain', chain.id, AWAY, chain.rpc), chainOf('other-chain', 7, chain.rpc)];
+  const { code, out } = await status([own]);
+  expect(code).toBe(EXIT.ok);
+  expect(out[0]).toMatch(
+    /^demo-chain: latest block (\d+), .*demo-chain\/1 cannot be used \(.*\), demo-chain\/2 at block \1$/,
+  );
+  const other = await status([away]);
+  expect(other.code).toBe(EXIT.unreachable);
+  expect(other.out[0]).toContain(`other-chain/1 cannot be used (it is a node of chain ${chain.id}, not of 7)`);
 });

@@ -1,13 +1,88 @@
-/** Keeps the columns of views in step with the property columns of `events`. */
-import { quoteText } from '@playline/stores';
-import type { Engine } from './engine.ts';
-import { PREFIX } from './property-column.ts';
+/** The property columns of `events`, and the views that show them. */
+import { type ClickHouseAccount, createQueryRows, quoteText, readRows, sendStatement } from '@playline/stores';
+import { PREFIX, type PropertyColumn, readComment } from './property-column.ts';
 
-interface ViewColumn {
-  readonly name: string;
-  readonly type: string;
-  readonly comment: string;
+/** ClickHouse with the `events` table. */
+export interface Engine {
+  /** Large integers are text. */
+  read(sql: string): Promise<(readonly unknown[])[]>;
+  /** @throws Error of the network, or of ClickHouse */
+  run(sql: string): Promise<void>;
 }
+
+/** Statements only start a mutation. */
+const STATEMENT_MAX_MS = 60_000;
+
+export function createEngine(account: ClickHouseAccount): Engine {
+  const query = createQueryRows(account);
+  return {
+    read: (sql) => readRows(query(sql)),
+    async run(sql) {
+      // Otherwise an error after the first bytes of an answer would look like success.
+      const settings = { wait_end_of_query: '1' };
+      await (await sendStatement(account, { body: sql, settings, deadlineMs: STATEMENT_MAX_MS })).text();
+    },
+  };
+}
+
+export interface StoredColumn {
+  /** Without the prefix. */
+  readonly name: string;
+  /** ClickHouse type. */
+  readonly type: string;
+  /** Null when it was added by other means. */
+  readonly column: PropertyColumn | null;
+}
+
+/** Backfill progress of one partition of `events`. */
+export interface MonthParts {
+  readonly month: string;
+  readonly parts: number;
+  /** Parts without the column, whose value is computed at each read. */
+  readonly remaining: number;
+  readonly bytes: number;
+  /** Small parts, which store all columns in one file and report no bytes. */
+  readonly unmeasured: number;
+}
+
+/** Sorted by name. */
+export async function readStoredColumns(engine: Engine): Promise<StoredColumn[]> {
+  const columns = (await readColumns(engine, 'events')).filter(({ name }) => name.startsWith(PREFIX));
+  return columns
+    .map(({ name: column, type, comment }) => {
+      const name = column.slice(PREFIX.length);
+      return { name, type, column: readComment(name, comment) };
+    })
+    .toSorted((one, other) => (one.name < other.name ? -1 : 1));
+}
+
+/** The newest month first. @param column with its prefix */
+export async function readMonths(engine: Engine, column: string): Promise<MonthParts[]> {
+  const rows = await engine.read(`SELECT partition_id, count(), countIf(NOT has), sum(bytes), countIf(has AND bytes = 0)
+    FROM (
+      SELECT partition_id, name, countIf(column = '${column}') > 0 AS has,
+        sumIf(column_bytes_on_disk, column = '${column}') AS bytes
+      FROM system.parts_columns
+      WHERE database = currentDatabase() AND table = 'events' AND active AND rows > 0
+      GROUP BY partition_id, name)
+    GROUP BY partition_id ORDER BY partition_id DESC`);
+  return rows.map(([month, ...numbers]) => {
+    const [parts = 0, remaining = 0, bytes = 0, unmeasured = 0] = numbers.map(Number);
+    return { month: String(month), parts, remaining, bytes, unmeasured };
+  });
+}
+
+export function sumMonths(months: readonly MonthParts[]): Omit<MonthParts, 'month'> {
+  const sum = (of: (month: MonthParts) => number) => months.reduce((total, month) => total + of(month), 0);
+  return {
+    parts: sum(({ parts }) => parts),
+    remaining: sum(({ remaining }) => remaining),
+    bytes: sum(({ bytes }) => bytes),
+    unmeasured: sum(({ unmeasured }) => unmeasured),
+  };
+}
+
+type ViewColumn = Awaited<ReturnType<typeof readColumns>>[number];
 
 interface View {
   readonly name: string;
@@ -80,7 +155,7 @@ async function readViews(engine: Engine): Promise<View[]> {
   return sortViews(views);
 }
 
-async function readColumns(engine: Engine, table: string): Promise<ViewColumn[]> {
+async function readColumns(engine: Engine, table: string) {
   const rows = await engine.read(`SELECT name, type, comment FROM system.columns
     WHERE database = currentDatabase() AND table = ${quoteText(table)} ORDER BY position`);
   return rows.map(([name, type, comment]) => ({ name: String(name), type: String(type), comment: String(comment) }));
@@ -107,11 +182,7 @@ function sortViews(views: readonly View[]): View[] {
 }
 
 /** The columns that the text selects now, or null when it fails. */
-async function describe(
-  engine: Engine,
-  view: View,
-  ofEvents: readonly ViewColumn[],
-): Promise<readonly ViewColumn[] | null> {
+async function describe(engine: Engine, view: View, ofEvents: readonly ViewColumn[]) {
   const comments = [...view.columns, ...ofEvents.filter(({ name }) => name.startsWith(PREFIX))];
   try {
     const rows = await engine.read(`DESCRIBE TABLE (${view.text})`);

@@ -1,0 +1,321 @@
+/** The subcommands of `erasures` except `list`. */
+import { fromUuidText, toUuidText } from '@playline/contracts';
+import {
+  type ErasureReceipt,
+  type ErasureRecords,
+  type ErasureRows,
+  isVerified,
+  removeFromDisk,
+  type Survivors,
+  scrub as scrubRows,
+  stateOf,
+  type Verification,
+  verifyReceipt,
+} from '@playline/erasure';
+import type { People } from '@playline/people';
+import { withOpened, withStore } from '../await-store.ts';
+import { EXIT, type ExitCode, printResult, type Terminal, UsageError } from '../command.ts';
+import { toTimeText } from '../identity/context.ts';
+import { withPeople } from '../rebuild/with-stores.ts';
+
+/** Each opener throws UnreachableError when its address is not configured. */
+export interface ErasuresContext {
+  readonly openRows: () => Promise<ErasureRows>;
+  readonly openRecords: () => Promise<ErasureRecords>;
+  readonly openPeople: () => Promise<People>;
+  readonly wallClockMs: () => number;
+  readonly stop: AbortSignal;
+}
+
+export interface ErasuresWork {
+  readonly context: ErasuresContext;
+  readonly records: ErasureRecords;
+  readonly json: boolean;
+  readonly terminal: Terminal;
+}
+
+export interface ErasureWork extends ErasuresWork {
+  readonly erasureId: Buffer;
+}
+
+/** @throws UnreachableError, or what `work` throws */
+export async function withRecords(context: ErasuresContext, work: (records: ErasureRecords) => Promise<ExitCode>) {
+  return withStore('ClickHouse', await context.openRecords(), work);
+}
+
+/** The rows are in the same store as the records, which already answers. */
+async function withRows<T>({ openRows }: ErasuresContext, work: (rows: ErasureRows) => Promise<T>): Promise<T> {
+  return withOpened(await openRows(), async () => {}, work);
+}
+
+const ERASURE_ID = /^[0-9a-f]{8}-?([0-9a-f]{4}-?){3}[0-9a-f]{12}$/i;
+
+/** Errors do not repeat the argument, which may be the id of a person. @throws UsageError */
+export function parseErasureId(text: string): Buffer {
+  if (!ERASURE_ID.test(text))
+    throw new UsageError('expected an x-erasure-id of the gateway, such as 0192f3a4-5b6c-7d8e-9f00-112233445566');
+  return fromUuidText(text);
+}
+
+const UNITS: readonly [name: string, ms: number][] = [
+  ['d', 24 * 60 * 60 * 1000],
+  ['h', 60 * 60 * 1000],
+  ['min', 60 * 1000],
+  ['s', 1000],
+];
+
+/** In the largest unit of which there are at least two: `90 s`, `47 h`. */
+export function toSpanText(ms: number): string {
+  const [name, unit] = UNITS.find(([, each]) => ms >= 2 * each) ?? ['s', 1000];
+  return `${Math.max(0, Math.floor(ms / unit))} ${name}`;
+}
+
+export function toAgeText(atMs: number, nowMs: number): string {
+  return atMs <= nowMs ? `${toSpanText(nowMs - atMs)} ago` : `in ${toSpanText(atMs - nowMs)}`;
+}
+
+const LABEL_WIDTH = 12;
+
+const toLine = (label: string, text: string): string => `${label.padEnd(LABEL_WIDTH)}${text}`;
+
+/** Lines with one label, before the first. */
+const toLinesOf = (label: string, texts: readonly string[]): string[] =>
+  texts.map((text, index) => toLine(index === 0 ? label : '', text));
+
+export async function show(work: ErasureWork): Promise<ExitCode> {
+  const { context, records, json, terminal, erasureId } = work;
+  const receipt = await records.readReceipt(erasureId);
+  if (receipt === null) return explainAbsence(work);
+  printResult(terminal, { json }, toReceiptJson(receipt), toReceiptLines(receipt, context.wallClockMs()));
+  return EXIT.ok;
+}
+
+/** Reports whether an erasure without a receipt is unfinished or unknown. */
+async function explainAbsence({ context, records, terminal, erasureId }: ErasureWork): Promise<ExitCode> {
+  const [request] = await records.readRequests([erasureId]);
+  const id = toUuidText(erasureId);
+  if (request === undefined)
+    terminal.progress(
+      `no erasure ${id} is known. A new request is known within seconds of the gateway's answer; otherwise check the id and ` +
+        'the deployment',
+    );
+  else {
+    const { requestedAt, environmentId } = request;
+    const age = toAgeText(requestedAt, context.wallClockMs());
+    terminal.progress(
+      `erasure ${id} of ${environmentId} is unfinished: requested ${toTimeText(requestedAt)}, ${age}, and without a receipt`,
+    );
+  }
+  return EXIT.failed;
+}
+
+function toReceiptLines(receipt: ErasureReceipt, nowMs: number): string[] {
+  const { acceptedAt } = receipt;
+  const at: At = (name, ms, note) =>
+    toLine(name, [toTimeText(ms), `${toAgeText(ms, nowMs)}${note === undefined ? '' : `, ${note}`}`].join('  '));
+  const behind = (ms: number) => `${toSpanText(ms - acceptedAt)} after the request`;
+  return [
+    toLine('erasure', `${toUuidText(receipt.erasureId)}  ${receipt.environmentId}  ${stateOf(receipt)}`),
+    at('accepted', acceptedAt),
+    at('cut-off', receipt.cutoffAt, 'data that happened or was received until here is erased'),
+    at('fenced', receipt.fencedAt, behind(receipt.fencedAt)),
+    at('invisible', receipt.visiblyErasedAt, `${behind(receipt.visiblyErasedAt)}: no query finds a row`),
+    physicalLine(receipt, at),
+    logLine(receipt, { at, nowMs }),
+    toLine('identities', String(receipt.closureCount)),
+    toLine('hash', `${receipt.closureHash.toString('hex')}  SHA-256 of their keys`),
+    ...toLinesOf('stores', countsOf(receipt)),
+    ...toLinesOf(
+      'log ends',
+      Object.keys(receipt.logEnds)
+        .sort()
+        .map((partition) => `${partition}  ${receipt.logEnds[partition]}`),
+    ),
+    toLine('trace', receipt.traceId),
+  ];
+}
+
+type At = (name: string, ms: number, note?: string) => string;
+
+function physicalLine({ physicallyErasedAt }: ErasureReceipt, at: At): string {
+  if (physicallyErasedAt !== null) return at('physical', physicallyErasedAt, 'no row remains in a file');
+  return toLine('physical', 'pending: the next nightly removal, or npm run erasures -- remove');
+}
+
+function logLine({ logExpiredAt, logExpiresAt }: ErasureReceipt, { at, nowMs }: { at: At; nowMs: number }): string {
+  if (logExpiredAt !== null) return at('log', logExpiredAt, 'every partition starts at or after the ends below');
+  const due = `${toTimeText(logExpiresAt)}, ${toAgeText(logExpiresAt, nowMs)}`;
+  return toLine('log', `pending: ${logExpiresAt < nowMs ? 'DUE SINCE' : 'due'} ${due}`);
+}
+
+function countsOf({ deleted, verified }: ErasureReceipt): string[] {
+  const stores = [...new Set([...Object.keys(deleted), ...Object.keys(verified)])].sort();
+  const width = stores.reduce((most, { length }) => Math.max(most, length), 0);
+  const toText = (count: number | undefined) => (count === undefined ? 'not counted' : String(count));
+  return stores.map(
+    (store) => `${store.padEnd(width)}  deleted ${toText(deleted[store])}, then found ${toText(verified[store])}`,
+  );
+}
+
+function toReceiptJson(receipt: ErasureReceipt): object {
+  const time = (ms: number | null) => (ms === null ? null : toTimeText(ms));
+  const { erasureId, environmentId, closureHash, closureCount, deleted, verified, logEnds, traceId } = receipt;
+  return {
+    erasureId: toUuidText(erasureId),
+    environmentId,
+    state: stateOf(receipt),
+    closureHash: closureHash.toString('hex'),
+    closureCount,
+    cutoffAt: time(receipt.cutoffAt),
+    acceptedAt: time(receipt.acceptedAt),
+    fencedAt: time(receipt.fencedAt),
+    visiblyErasedAt: time(receipt.visiblyErasedAt),
+    physicallyErasedAt: time(receipt.physicallyErasedAt),
+    logExpiresAt: time(receipt.logExpiresAt),
+    logExpiredAt: time(receipt.logExpiredAt),
+    deleted,
+    verified,
+    logEnds,
+    traceId,
+  };
+}
+
+export async function verify(work: ErasureWork): Promise<ExitCode> {
+  const { context, records, json, terminal, erasureId } = work;
+  const { wallClockMs } = context;
+  // First, so that a missing receipt is reported even when Redis is down.
+  if ((await records.readReceipt(erasureId)) === null) return explainAbsence(work);
+  const verification = await withPeople(context, (people) =>
+    withRows(context, (rows) => verifyReceipt({ records, rows, people, wallClockMs, checkDisk: true }, erasureId)),
+  );
+  if (verification === null) return explainAbsence(work);
+  const isWhole = isVerified(verification);
+  printResult(
+    terminal,
+    { json },
+    { ...toVerificationJson(verification), isVerified: isWhole },
+    toVerificationLines(verification, isWhole),
+  );
+  return isWhole ? EXIT.ok : EXIT.failed;
+}
+
+function toVerificationLines(verification: Verification, isWhole: boolean): string[] {
+  const { receipt, identities, remaining, onDisk } = verification;
+  const width = Object.keys(remaining).reduce((most, { length }) => Math.max(most, length), 0);
+  const inFiles = (store: string) => {
+    const rows = onDisk?.[store];
+    if (rows === undefined) return '';
+    return `  in files ${rows}${rows > 0 && receipt.physicallyErasedAt === null ? ', removal pending' : ''}`;
+  };
+  return [
+    toLine('erasure', `${toUuidText(receipt.erasureId)}  ${receipt.environmentId}`),
+    toLine('identities', `${identities} of ${receipt.closureCount} searched`),
+    toLine('hash', hashSentenceOf(verification)),
+    ...toLinesOf(
+      'left',
+      Object.entries(remaining).map(([store, count]) => `${store.padEnd(width)}  ${count}${inFiles(store)}`),
+    ),
+    isWhole ? 'verified: nothing is left' : `NOT VERIFIED: ${reasonOf(verification)}`,
+  ];
+}
+
+function hashSentenceOf({ hash, receipt, identities, laterErasures }: Verification): string {
+  const later = laterErasures.map(toUuidText).join(', ');
+  if (hash === 'matches') return 'matches: these are the keys that were erased';
+  if (hash === 'differs') return 'DIFFERS: fences and request have other keys than those that were erased';
+  const why =
+    later === ''
+      ? 'their fences belong to another erasure of the person, or are missing'
+      : `their fences belong to a later erasure of the person: ${later}`;
+  return `cannot be checked: ${receipt.closureCount - identities} keys are unknown; ${why}`;
+}
+
+function reasonOf({ hash, remaining, onDisk, receipt, laterErasures }: Verification): string {
+  const isAny = (counts: Readonly<Record<string, number>>) => Object.values(counts).some((count) => count > 0);
+  if (isAny(remaining)) return 'data from before the cut-off is left; npm run erasures -- scrub deletes it';
+  if (receipt.physicallyErasedAt !== null && onDisk !== null && isAny(onDisk))
+    return 'files have rows, although the receipt reports none; run npm run erasures -- remove';
+  if (hash === 'differs') return 'the keys are not those of the receipt';
+  const [later] = laterErasures;
+  const next = later === undefined ? '' : `; verify ${toUuidText(later)}, which covers the rest`;
+  return `not every key could be searched${next}`;
+}
+
+function toVerificationJson({ receipt, identities, hash, laterErasures, remaining, onDisk }: Verification): object {
+  const { erasureId, environmentId, closureCount } = receipt;
+  return {
+    erasureId: toUuidText(erasureId),
+    environmentId,
+    identities,
+    closureCount,
+    hash,
+    laterErasures: laterErasures.map(toUuidText),
+    left: remaining,
+    onDisk,
+  };
+}
+
+/** Deletes rows, links and consents of all people who were erased. */
+export async function scrub({ context, records, json, terminal }: ErasuresWork): Promise<ExitCode> {
+  const { wallClockMs, stop: signal } = context;
+  terminal.progress('searching for rows of people who were erased');
+  const scrubbed = await withPeople(context, ({ guards }) =>
+    withRows(context, (rows) =>
+      scrubRows({
+        rows,
+        records,
+        wallClockMs,
+        signal,
+        people: guards,
+        onSurvivors: (survivors, pass) => {
+          for (const each of survivors) terminal.progress(`pass ${pass} found ${toSurvivorText(each)}: deleting`);
+        },
+      }),
+    ),
+  );
+  const { fences, unfinished, found, swept } = scrubbed;
+  const skipped = unfinished === 0 ? '' : `; ${unfinished} of running erasures skipped`;
+  printResult(terminal, { json }, scrubbed, [
+    toLine('searched', `${fences} fences${skipped}`),
+    ...found.map((each) => toLine('FOUND', toSurvivorText(each))),
+    ...swept.map((each) => toLine('swept', toSurvivorText(each))),
+    found.length === 0 ? 'nothing is left' : 'nothing is left now; find out which service wrote it behind the fence',
+  ]);
+  return found.length === 0 ? EXIT.ok : EXIT.failed;
+}
+
+/** Removes deleted rows from the files, and marks the receipts. */
+export async function remove({ context, records, json, terminal }: ErasuresWork): Promise<ExitCode> {
+  const { wallClockMs, stop: signal } = context;
+  terminal.progress('rewriting files with deleted rows; the old files are gone after about eight minutes');
+  let lastFiles = 0;
+  const removal = await withRows(context, (rows) =>
+    removeFromDisk({
+      rows,
+      records,
+      wallClockMs,
+      signal,
+      onReplaced: (files) => {
+        if (files !== lastFiles) terminal.progress(`${files} replaced files remain`);
+        lastFiles = files;
+      },
+    }),
+  );
+  const { fences, foundOnDisk, marked, deferred } = removal;
+  const waiting = deferred === 0 ? '' : `, ${deferred} wait for the next removal: their people are being erased again`;
+  const next = 'no receipt was marked: run npm run erasures -- scrub, then remove again';
+  printResult(terminal, { json }, removal, [
+    toLine('searched', `${fences} fences in files`),
+    ...foundOnDisk.map((each) => toLine('IN FILES', toSurvivorText(each))),
+    toLine('receipts', `${marked} marked as physically erased${waiting}`),
+    ...(foundOnDisk.length > 0 ? [next] : []),
+  ]);
+  return foundOnDisk.length === 0 ? EXIT.ok : EXIT.failed;
+}
+
+const IN_REDIS: Readonly<Record<string, string>> = { 'redis.i': 'linked identities', 'redis.c': 'consents' };
+
+const toSurvivorText = ({ table, column, as, environmentId, rows }: Survivors) =>
+  table in IN_REDIS
+    ? `${rows} ${IN_REDIS[table]} in Redis of ${environmentId}`
+    : `${rows} rows in ${table} of ${environmentId} by ${column}${as === 'own' ? '' : ', carried by another identity'}`;

@@ -1,0 +1,403 @@
+import { randomBytes } from 'node:crypto';
+import {
+  ACCESS_KEYS,
+  type AccessKeyRecord,
+  addEnvironment,
+  archiveProject,
+  COLLECTIONS,
+  createKey,
+  createKeyVerifier,
+  createProject,
+  createRecordStore,
+  type KeyKind,
+  KeyStoreFault,
+  minuteOf,
+  type NewKey,
+  openKeys,
+  openRateLimitKeyFinder,
+  PROJECTS,
+  RATE_LIMIT_KEYS,
+  RECORD_KINDS,
+  SIGNABLE_KEYS,
+  USUAL_ENVIRONMENTS,
+} from '@playline/access-keys';
+import { openRedisKeyUsage, openRedisRecords, type RedisRecordView } from '@playline/access-keys/redis';
+import { createUnloggedStore } from '@playline/access-keys/test';
+import { accessKeyCodec, FRAME_BYTES, projectCodec, rateLimitKeyCodec, TOPICS } from '@playline/contracts';
+import { Kafka, logLevel } from 'kafkajs';
+import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
+import type { CreateCommand } from '../command.ts';
+import { createCollectionsCommand } from '../commands/collections.ts';
+import { createKeysCommand, type KeysContext } from '../commands/keys.ts';
+import { createProjectsCommand } from '../commands/projects.ts';
+import { createMemoryAccess, createMemorySources } from '../test/memory-sources.ts';
+import { openRecordStores, type RecordStores } from '../test/record-stores.ts';
+import { runInProcess } from '../test/run-in-process.ts';
+import { createRecordSources } from './record-sources.ts';
+
+const KEY_PREFIX = 'svcapik';
+let recordStores: RecordStores;
+let view: RedisRecordView<AccessKeyRecord>;
+beforeAll(async () => {
+  recordStores = await openRecordStores();
+  view = await openRedisRecords(ACCESS_KEYS, { url: recordStores.redis.url });
+});
+afterAll(async () => {
+  await view?.close();
+  await recordStores?.close();
+});
+
+/** The real stores, as one process each opens them. */
+const openSources = (changedBy = 'ada', requestId = randomBytes(4).toString('hex')) =>
+  createRecordSources(recordStores.storesOn(), {
+    topicPrefix: recordStores.topicPrefix,
+    author: { changedBy, requestId },
+  });
+const logged = (topic: string) => recordStores.storesOn().readTopic(recordStores.topicPrefix + topic);
+
+async function run(commands: readonly CreateCommand[], ...args: string[]) {
+  const { code, results, progress } = await runInProcess(commands, [...args, '--json']);
+  return { code, made: results.map((line) => JSON.parse(line)), progress };
+}
+
+function asUser(changedBy: string, ...args: string[]) {
+  const sourcesOf = openSources(changedBy);
+  return run(
+    [createProjectsCommand({ keys: sourcesOf(ACCESS_KEYS), projects: sourcesOf(PROJECTS) })],
+    'projects',
+    ...args,
+  );
+}
+const loggedProjects = async () =>
+  (await logged(TOPICS.projects.name)).map(({ value }) => projectCodec.decode(value!.subarray(FRAME_BYTES)));
+
+it('project commands create demo once where there is no project, with both environments, even in simultaneous commands', async () => {
+  await Promise.all(['ada', 'bob', 'eve'].map((name) => asUser(name, 'list')));
+  expect(await loggedProjects()).toMatchObject([
+    { id: 'demo', revision: 1, environments: [{ id: 'demo-production' }, { id: 'demo-development' }] },
+  ]);
+});
+
+it('project commands write every change to the log as the whole project, with its author and request id', async () => {
+  await asUser('ada', 'add-environment', '--project', 'demo', '--name', 'staging', '--kind', 'development');
+  await asUser('bob', 'limit', '--project', 'demo', '--environment', 'staging', '--cap', '5/10', '--limit', '4/8');
+  const changes = (await loggedProjects()).filter(({ id }) => id === 'demo').slice(-2);
+  expect(changes).toMatchObject([
+    { revision: 2, changedBy: 'ada', environments: [{}, {}, { id: 'demo-staging', cap: null }] },
+    {
+      revision: 3,
+      changedBy: 'bob',
+      environments: [{}, {}, { cap: { perSecond: 5, burst: 10 }, limit: { burst: 8 } }],
+    },
+  ]);
+  expect(changes[0]!.requestId).not.toBe(changes[1]!.requestId);
+});
+
+let project: string;
+const projects = createMemorySources(PROJECTS);
+const shown: { kind: KeyKind; key: string }[] = [];
+beforeEach(async () => {
+  project = `p-${randomBytes(4).toString('hex')}`;
+  const store = createRecordStore(projects, projects.author);
+  await createProject({ store }, { name: project, id: project, environments: USUAL_ENVIRONMENTS });
+});
+
+const author = { changedBy: 'ada', requestId: 'r-1' };
+const sources = () => openSources('ada', 'r-1')(ACCESS_KEYS);
+
+/** `between` replaces parts of the key stores, for faults after the log has the change. */
+const contextOf = (between: Partial<KeysContext['keys']> = {}): KeysContext => ({
+  ...createMemoryAccess(),
+  keys: { ...sources(), ...between },
+  kinds: [sources() as unknown as KeysContext['kinds'][number]],
+  openUsage: () => openRedisKeyUsage({ url: recordStores.redis.url }),
+  projects,
+  prefix: KEY_PREFIX,
+  publish: async () => {},
+});
+
+/** Runs a command about keys of a new project, on the real stores. */
+async function runKeys(rest: string[], between: Partial<KeysContext['keys']> = {}) {
+  const ofProject = rest[0] === 'rebuild' ? [] : ['--project', project];
+  const done = await run([createKeysCommand(contextOf(between))], 'keys', ...rest, ...ofProject);
+  for (const { kind, key } of done.made) if (key !== undefined) shown.push({ kind, key });
+  return done;
+}
+
+const change = (word: string, kind: KeyKind) => [word, '--environment', 'production', '--kind', kind];
+
+/** A view that fails before it is written. */
+const dying: Partial<KeysContext['keys']> = {
+  openView: async () => {
+    const opened = await openRedisRecords(ACCESS_KEYS, { url: recordStores.redis.url });
+    return { ...opened, update: () => Promise.reject(new Error('killed')) };
+  },
+};
+
+/** The answer of a service with an empty cache for every key shown so far. */
+async function verdicts(): Promise<string[]> {
+  const keys = openKeys({ view, readEveryMs: 0 });
+  const verifiers = {
+    publishable: createKeyVerifier({ keys, prefix: KEY_PREFIX, kind: 'publishable' }),
+    secret: createKeyVerifier({ keys, prefix: KEY_PREFIX, kind: 'secret' }),
+  };
+  const verdict = async ({ kind, key }: (typeof shown)[number]) => {
+    try {
+      return (await verifiers[kind](key))?.keyId ?? 'refused';
+    } catch (fault) {
+      return (fault as Error).name;
+    }
+  };
+  return Promise.all(shown.map(verdict));
+}
+
+it('key commands write every change to the log under environment and kind, with hashes only', async () => {
+  const [{ keyId, key }] = (await runKeys(change('create', 'secret'))).made;
+  await runKeys(change('revoke', 'secret'));
+  const records = await logged(TOPICS.accessKeys.name);
+  const own = records.filter((record) => String(record.key) === `${project}-production/secret`);
+  const states = own.map(({ value }) => accessKeyCodec.decode(value!.subarray(FRAME_BYTES)));
+  expect(states).toMatchObject([
+    { action: 'create', live: { keyId }, ended: [], ...author },
+    { action: 'revoke', live: null, ended: [{ keyId }] },
+  ]);
+  const bytes = records.map(({ value }) => value!.toString('latin1')).join();
+  expect(bytes).not.toContain(key.slice(key.indexOf('-') + 1));
+});
+
+it('key commands set and show the allowed origins of a publishable key, also in the log', async () => {
+  const [{ keyId }] = (await runKeys(change('create', 'publishable'))).made;
+  const origins = ['origins', '--environment', 'production'];
+  const list = ['https://game.example', 'http://localhost:5173'];
+  expect((await runKeys([...origins, '--origins', list.join(', ')])).made).toMatchObject([{ keyId, origins: list }]);
+  expect((await runKeys(origins)).made).toMatchObject([{ keyId, origins: list, state: 'live' }]);
+  const records = await logged(TOPICS.accessKeys.name);
+  const own = records.filter((record) => String(record.key) === `${project}-production/publishable`);
+  const states = own.map(({ value }) => accessKeyCodec.decode(value!.subarray(FRAME_BYTES)).live?.origins);
+  expect(states).toEqual([[], list]);
+  await recordStores.redis.client.flushdb();
+  expect((await runKeys(origins)).made).toMatchObject([{ origins: list }]);
+  expect((await runKeys([...origins, '--origins', 'any'])).made).toMatchObject([{ origins: [] }]);
+  expect(await runKeys([...origins, '--origins', 'game.example'])).toMatchObject({ code: 1, made: [] });
+  expect(await runKeys([...origins, '--kind', 'secret'])).toMatchObject({ code: 2, made: [] });
+});
+
+it('key commands give the same answer for every key after Redis was emptied and rebuilt, and refuse none in between', async () => {
+  await runKeys(change('create', 'publishable'));
+  await runKeys(change('create', 'secret'));
+  await runKeys(change('refresh', 'secret'));
+  await runKeys(change('revoke', 'publishable'));
+  const before = await verdicts();
+  expect(before).toContain('refused');
+  await recordStores.redis.client.flushdb();
+  expect(new Set(await verdicts())).toEqual(new Set([KeyStoreFault.name]));
+  expect((await runKeys(['rebuild'])).code).toBe(0);
+  expect(await verdicts()).toEqual(before);
+});
+
+it('key commands complete a refresh that died between Kafka and Redis, with the next command or a rebuild', async () => {
+  const [first] = (await runKeys(change('create', 'secret'))).made;
+  const killed = await runKeys(change('refresh', 'secret'), dying);
+  expect(killed).toMatchObject({ code: 3, made: [], progress: expect.stringContaining('gateways apply') });
+  expect((await verdicts()).at(-1)).toBe(first.keyId);
+  expect((await runKeys(['rebuild'])).code).toBe(0);
+  expect((await verdicts()).at(-1)).toBe('refused');
+  const [successor] = (await runKeys(change('refresh', 'secret'))).made;
+  expect((await verdicts()).at(-1)).toBe(successor.keyId);
+  expect((await runKeys(change('revoke', 'secret'), dying)).code).toBe(3);
+  expect((await verdicts()).at(-1)).toBe(successor.keyId);
+  expect(await runKeys(change('refresh', 'secret'))).toMatchObject({ code: 1, made: [] });
+  expect((await verdicts()).at(-1)).toBe('refused');
+});
+
+it('key commands run one after the other: of several simultaneous refreshes each ends the key before', async () => {
+  await runKeys(change('create', 'secret'));
+  const results = await Promise.all(Array.from({ length: 4 }, () => runKeys(change('refresh', 'secret'))));
+  expect(results.some(({ code }) => code === 0)).toBe(true);
+  const before = await verdicts();
+  expect((await runKeys(['rebuild'])).code).toBe(0);
+  expect(await verdicts()).toEqual(before);
+  expect((await runKeys(['list'])).made.filter(({ state }) => state === 'live')).toHaveLength(1);
+});
+
+it('key commands print the environment id, and end its key even when its project is archived', async () => {
+  const store = createRecordStore(projects, projects.author);
+  await addEnvironment({ store }, { project, name: 'staging', kind: 'production' });
+  const rest = ['--environment', 'staging', '--kind', 'secret'];
+  expect((await runKeys(['create', ...rest])).code).toBe(0);
+  const { code, progress } = await runKeys(['create', ...rest]);
+  expect({ code, output: progress }).toEqual({
+    code: 1,
+    output: expect.stringContaining(`refresh --project ${project} --environment ${project}-staging --kind secret`),
+  });
+  await archiveProject({ store }, project);
+  expect((await runKeys(['revoke', ...rest])).code).toBe(0);
+});
+
+it('key commands list how a key is used, also for people, and report a key that was never used', async () => {
+  const [used] = (await runKeys(change('create', 'secret'))).made;
+  await runKeys(change('create', 'publishable'));
+  const usage = await openRedisKeyUsage({ url: recordStores.redis.url });
+  const lastUsedAt = Date.now();
+  const lastRefusal = { at: lastUsedAt, reason: 'VALIDATION_ERROR', traceId: 'f'.repeat(32) };
+  const counts = { keyId: used.keyId, uses: 3, refusals: 1, lastUsedAt, lastRefusal };
+  await usage.add({ minuteAt: minuteOf(lastUsedAt), keys: [counts], environments: [] });
+  await usage.close();
+  expect((await runKeys(['list'])).made).toMatchObject([
+    { usesOfHour: 3, refusalsOfHour: 1, lastUsedAt, lastRefusal },
+    { usesOfHour: 0, refusalsOfHour: 0, lastUsedAt: null, lastRefusal: null },
+  ]);
+  const { results } = await runInProcess([createKeysCommand(contextOf())], ['keys', 'list', '--project', project]);
+  const at = new Date(lastUsedAt).toISOString();
+  expect(results[0]).toContain(`last used ${at}, 3 uses and 1 refusals in the last hour`);
+  expect(results[1]).toContain('not seen in use');
+});
+
+it('key commands remove a key from Redis that is not in the log', async () => {
+  const wanted: NewKey = { projectId: project, environmentId: project, environment: 'production', kind: 'secret' };
+  const { key } = await createKey({ store: createUnloggedStore(view), prefix: KEY_PREFIX }, wanted);
+  shown.push({ kind: 'secret', key });
+  expect((await runKeys(['rebuild'])).made).toEqual([{ kind: 'keys', records: expect.any(Number), removed: 1 }]);
+  expect((await verdicts()).at(-1)).toBe('refused');
+});
+
+function runPartners(args: string[], between: Partial<KeysContext['rateLimitKeys']> = {}) {
+  const ofPartners = openSources()(RATE_LIMIT_KEYS);
+  const context: KeysContext = {
+    ...createMemoryAccess(),
+    rateLimitKeys: { ...ofPartners, ...between },
+    projects: createMemorySources(PROJECTS),
+    prefix: KEY_PREFIX,
+    publish: () => Promise.reject(new Error('no stack shows keys of partners')),
+  };
+  return run([createKeysCommand(context)], 'keys', ...args, '--kind', 'rate-limit');
+}
+
+const createOf = (partner: string, ...args: string[]) =>
+  runPartners(['create', '--partner', partner, '--calls', '6000', ...args]);
+
+/** The answer of a service with an empty cache for a key. */
+async function verdictOf(key: string): Promise<string> {
+  const view = await openRedisRecords(RATE_LIMIT_KEYS, { url: recordStores.redis.url });
+  const finder = openRateLimitKeyFinder({ view, prefix: KEY_PREFIX, readEveryMs: 0 });
+  try {
+    const found = await finder.find(key);
+    return found?.keyId ?? 'refused';
+  } catch (fault) {
+    return (fault as Error).name;
+  } finally {
+    finder.close();
+    await view.close();
+  }
+}
+
+it('rate limit key commands write every change to the log under its key id, with hashes only and with its author', async () => {
+  const [made] = (await createOf('Acme', '--expires', '2999-01-31')).made;
+  expect(made).toMatchObject({ partner: 'Acme', calls: 6000, windowS: 300, expiresAt: Date.UTC(2999, 0, 31) });
+  await runPartners(['revoke', '--id', made.keyId]);
+  const records = await logged(TOPICS.rateLimitKeys.name);
+  const own = records.filter(({ key }) => String(key) === made.keyId);
+  const states = own.map(({ value }) => rateLimitKeyCodec.decode(value!.subarray(FRAME_BYTES)));
+  expect(states).toMatchObject([
+    { revision: 1, revokedAt: null, changedBy: 'ada' },
+    { revision: 2, revokedAt: expect.any(Number), changedBy: 'ada' },
+  ]);
+  expect(new Set(states.map(({ requestId }) => requestId)).size).toBe(2);
+  expect(records.map(({ value }) => value!.toString('latin1')).join()).not.toContain(made.key.slice(-36));
+});
+
+it('rate limit key commands replace a key by its successor under the same id, and change its plan only on request', async () => {
+  const [first] = (await createOf('Beta', '--window-s', '60')).made;
+  const [second] = (await runPartners(['refresh', '--id', first.keyId, '--calls', '9'])).made;
+  expect(second).toMatchObject({ keyId: first.keyId, partner: 'Beta', calls: 9, windowS: 60 });
+  expect([await verdictOf(first.key), await verdictOf(second.key)]).toEqual(['refused', first.keyId]);
+  await runPartners(['revoke', '--id', first.keyId]);
+  expect(await verdictOf(second.key)).toBe('refused');
+  const again = await runPartners(['refresh', '--id', first.keyId]);
+  expect(again).toMatchObject({ code: 1, made: [], progress: expect.stringContaining('revoked') });
+});
+
+it('rate limit key commands list keys of a partner without text and hash, expired ones as expired', async () => {
+  const [made] = (await createOf('Gamma', '--expires', '2020-01-31T12:00Z')).made;
+  const listed = await runPartners(['list', '--partner', 'Gamma']);
+  expect(listed.made).toMatchObject([{ keyId: made.keyId, state: 'expired', last4: made.key.slice(-4) }]);
+  expect(JSON.stringify(listed)).not.toMatch(new RegExp(`hash|${made.key.slice(-36)}`));
+  expect(await verdictOf(made.key)).toBe('refused');
+});
+
+it.each([
+  ['a key for unknown', ['create', '--calls', '5'], '--partner: expected'],
+  ['a plan without calls', ['create', '--partner', 'P'], '--calls: expected'],
+  ['half a call', ['create', '--partner', 'P', '--calls', '1.5'], 'Expected a whole number'],
+  [
+    'a window of a week',
+    ['create', '--partner', 'P', '--calls', '5', '--window-s', '604800'],
+    'Expected a number from 1 to',
+  ],
+  [
+    'an expiry without an offset',
+    ['create', '--partner', 'P', '--calls', '5', '--expires', '2027-01-31T12:00'],
+    '--expires: expected',
+  ],
+  ['an environment', ['list', '--environment', 'production'], '--environment: not with --kind rate-limit'],
+  ['a refresh of no key', ['refresh'], '--id: expected'],
+])('rate limit key commands refuse %s with exit code 2, before anything is opened', async (_what, args, sentence) => {
+  const nowhere = () => Promise.reject(new Error('opened'));
+  const { code, made, progress } = await runPartners(args, { openView: nowhere, openLog: nowhere });
+  expect({ code, made }).toEqual({ code: 2, made: [] });
+  expect(progress).toContain(sentence);
+});
+
+/** Runs a command on the real stores of all kinds. */
+function runAll(...args: string[]) {
+  const sourcesOf = openSources();
+  const shared = { keys: sourcesOf(ACCESS_KEYS), projects: sourcesOf(PROJECTS) };
+  const keys = createKeysCommand({
+    ...createMemoryAccess(),
+    ...shared,
+    signableKeys: sourcesOf(SIGNABLE_KEYS),
+    prefix: KEY_PREFIX,
+    kinds: RECORD_KINDS.map((kind) => sourcesOf(kind)),
+    publish: async () => {},
+  });
+  const context = { servedChains: () => null, ...shared, collections: sourcesOf(COLLECTIONS) };
+  return run([keys, createCollectionsCommand(context)], ...args);
+}
+
+/** Writes an invalid record to a topic. */
+async function spoil(topic: string): Promise<void> {
+  const producer = new Kafka({ brokers: [...recordStores.brokers], logLevel: logLevel.NOTHING }).producer();
+  await producer.connect();
+  await producer.send({ topic, messages: [{ key: 'other', value: 'no record' }] });
+  await producer.disconnect();
+}
+
+const listed = async () => [
+  ...(await runAll('collections', 'list')).made,
+  ...(await runAll('keys', 'list', '--kind', 'signable')).made,
+];
+
+it('collections and signable keys on Kafka and Redis are restored unchanged in an emptied Redis, with every other kind of records', async () => {
+  const contract = ['--chain', 'demo-chain', '--contract', `0x${'ab'.repeat(20)}`];
+  await runAll('collections', 'link', ...contract, '--environment', 'production', '--name', 'Swords');
+  await runAll('keys', 'create', '--kind', 'signable', '--environment', 'production', '--name', 'Minter');
+  const before = await listed();
+  expect(before).toMatchObject([{ name: 'Swords' }, { name: 'Minter' }]);
+  await recordStores.redis.client.flushdb();
+  const { code, made } = await runAll('keys', 'rebuild');
+  expect([code, made]).toMatchObject([0, RECORD_KINDS.map(({ name }) => ({ kind: name, removed: 0 }))]);
+  for (const kind of [COLLECTIONS, SIGNABLE_KEYS])
+    expect(await recordStores.redis.client.hlen(`access:${kind.name}`)).toBe(1);
+  expect(await listed()).toEqual(before);
+});
+
+it('collections and signable keys on Kafka and Redis are left alone by a rebuild that cannot read their log, which reports it and restores the others', async () => {
+  const before = await recordStores.redis.client.hgetall('access:collections');
+  await recordStores.redis.client.del('access:signable-keys');
+  await spoil(`${recordStores.topicPrefix}${COLLECTIONS.topic}`);
+  const { code, progress } = await runAll('keys', 'rebuild');
+  expect(code).toBe(1);
+  expect(progress).toContain('keys: collections were not rebuilt: a record of access.collections.v1 cannot be read');
+  expect(await recordStores.redis.client.hgetall('access:collections')).toEqual(before);
+  expect(await recordStores.redis.client.hlen('access:signable-keys')).toBe(1);
+});
