@@ -55,28 +55,13 @@ const FIELDS = [
   ...['fromType', 'toId', 'toType', 'deviceId', 'sessionId', 'pageUrl', 'properties', 'traits', 'traceId', 'userAgent'],
 ] as const;
 
-/** Runs in a page: for the open row, what each button copies and the text beside it, by its label. */
-const COPIED = `Object.fromEntries([...document.querySelectorAll('details[open] dd')].flatMap((dd) => {
-  const button = dd.querySelector('button.copy');
-  return button === null ? [] : [[dd.previousSibling.textContent, [button.dataset.copy, dd.querySelector('bdi').textContent]]];
-}))`;
-
-it('the page of live messages shows script in any field of a message as text, and copies each value exactly', async () => {
+it('the page of live messages shows script in any field of a message as text', async () => {
   const { world, page, faults, environmentId } = await open();
-  await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
   await world.send({ environmentId, ...Object.fromEntries(FIELDS.map((field) => [field, `${field} ${ATTACK}`])) });
-  await page.locator('.live summary').click();
-  const copied = (await page.evaluate(COPIED)) as Record<string, [copied: string, shown: string]>;
-  const ids = ['anonymousId', 'userId', 'fromId', 'toId', 'deviceId', 'sessionId', 'identityType', 'fromType', 'toType'];
-  expect(Object.keys(copied)).toEqual(['message id', 'trace id', ...ids, 'page', 'properties', 'traits']);
-  for (const [name, [text, shown]] of Object.entries(copied)) expect([name, text]).toEqual([name, shown]);
-  await page.getByRole('button', { name: 'Copy userId' }).click();
-  await page.getByRole('button', { name: 'Copied userId' }).waitFor();
-  expect(await page.evaluate('navigator.clipboard.readText()')).toBe(`userId ${ATTACK}`);
   const rejected = { environmentId, field: `field ${ATTACK}`, code: `code ${ATTACK}`, surface: ATTACK };
   await world.reject({ ...rejected, library: ATTACK, libraryVersion: ATTACK });
   await page.getByText('seen 2, shown 2').waitFor();
-  await page.locator('.live summary').first().click();
+  for (const summary of await page.locator('.live summary').all()) await summary.click();
   const text = await page.locator('.live tbody').innerText();
   for (const field of ['eventName', 'userId', 'sessionId', 'properties', 'traits', 'field'])
     expect(text).toContain(`${field} "><img src=x onerror=alert(1)>`);
