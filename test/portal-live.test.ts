@@ -1,6 +1,6 @@
 import { until } from '@playline/testkit/until';
 import type { Browser, Page } from 'playwright-core';
-import { afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterEach, beforeAll, expect, it } from 'vitest';
 import { createLiveWorld, type LiveWorld } from '../services/portal/src/live/test/live-world.ts';
 import { openPortal, type TestPortal } from '../services/portal/src/test/open-portal.ts';
 import { closeContexts, sharedBrowser } from './portal/browser.ts';
@@ -55,88 +55,77 @@ const FIELDS = [
   ...['fromType', 'toId', 'toType', 'deviceId', 'sessionId', 'pageUrl', 'properties', 'traits', 'traceId', 'userAgent'],
 ] as const;
 
-describe('the page of live messages in a browser', () => {
-  it('the page of live messages shows script in any field of a message as text', async () => {
-    const { world, page, faults, environmentId } = await open();
-    await world.send({ environmentId, ...Object.fromEntries(FIELDS.map((field) => [field, `${field} ${ATTACK}`])) });
-    const rejected = { environmentId, field: `field ${ATTACK}`, code: `code ${ATTACK}`, surface: ATTACK };
-    await world.reject({ ...rejected, library: ATTACK, libraryVersion: ATTACK });
-    await page.getByText('seen 2, shown 2').waitFor();
-    for (const summary of await page.locator('.live summary').all()) await summary.click();
-    const text = await page.locator('.live tbody').innerText();
-    for (const field of ['eventName', 'userId', 'sessionId', 'properties', 'traits', 'field'])
-      expect(text).toContain(`${field} "><img src=x onerror=alert(1)>`);
-    expect(await page.locator('.live img, .live script, .live svg').count()).toBe(0);
-    expect(faults).toEqual([]);
-  });
+it('the page of live messages shows script in any field of a message as text', async () => {
+  const { world, page, faults, environmentId } = await open();
+  await world.send({ environmentId, ...Object.fromEntries(FIELDS.map((field) => [field, `${field} ${ATTACK}`])) });
+  const rejected = { environmentId, field: `field ${ATTACK}`, code: `code ${ATTACK}`, surface: ATTACK };
+  await world.reject({ ...rejected, library: ATTACK, libraryVersion: ATTACK });
+  await page.getByText('seen 2, shown 2').waitFor();
+  for (const summary of await page.locator('.live summary').all()) await summary.click();
+  const text = await page.locator('.live tbody').innerText();
+  for (const field of ['eventName', 'userId', 'sessionId', 'properties', 'traits', 'field'])
+    expect(text).toContain(`${field} "><img src=x onerror=alert(1)>`);
+  expect(await page.locator('.live img, .live script, .live svg').count()).toBe(0);
+  expect(faults).toEqual([]);
+});
 
-  it('the page of live messages updates outcomes, and removes content of an erased person even while paused', async () => {
-    const { world, page, environmentId, faults } = await open();
-    const ada = Buffer.alloc(16, 1);
-    const position = await world.send({ environmentId, eventName: 'mine', userKey: ada, userId: 'ada@example.org' });
-    await page.locator('td', { hasText: 'accepted' }).waitFor();
-    world.commit(position.partition, position.offset + 1);
-    await page.locator('td', { hasText: 'stored' }).waitFor();
-    await page.getByRole('button', { name: 'Pause' }).click();
-    await world.send({ environmentId, eventName: 'behind', userKey: ada, userId: 'ada@example.org' });
-    await page.getByText('1 waiting').waitFor();
-    world.fences.keys.add(ada.toString('hex'));
-    await page.locator('td', { hasText: 'fenced' }).waitFor();
-    expect(await page.content()).not.toContain('ada@example.org');
-    await page.getByRole('button', { name: 'Resume' }).click();
-    await until('both rows are fenced', async () => (await page.locator('.outcome.fenced').count()) === 2);
-    expect(await page.content()).not.toContain('ada@example.org');
-    expect(faults).toEqual([]);
-  });
+it('the page of live messages updates outcomes, and removes content of an erased person even while paused', async () => {
+  const { world, page, environmentId, faults } = await open();
+  const ada = Buffer.alloc(16, 1);
+  const position = await world.send({ environmentId, eventName: 'mine', userKey: ada, userId: 'ada@example.org' });
+  await page.locator('td', { hasText: 'accepted' }).waitFor();
+  world.commit(position.partition, position.offset + 1);
+  await page.locator('td', { hasText: 'stored' }).waitFor();
+  await page.getByRole('button', { name: 'Pause' }).click();
+  await world.send({ environmentId, eventName: 'behind', userKey: ada, userId: 'ada@example.org' });
+  await page.getByText('1 waiting').waitFor();
+  world.fences.keys.add(ada.toString('hex'));
+  await page.locator('td', { hasText: 'fenced' }).waitFor();
+  expect(await page.content()).not.toContain('ada@example.org');
+  await page.getByRole('button', { name: 'Resume' }).click();
+  await until('both rows are fenced', async () => (await page.locator('.outcome.fenced').count()) === 2);
+  expect(await page.content()).not.toContain('ada@example.org');
+  expect(faults).toEqual([]);
+});
 
-  it('the page of live messages reports the end of its stream when the user loses access, and does not reconnect', async () => {
-    const { world, page } = await open();
-    const [account] = await portal!.parts.accounts.all();
-    for (const { id } of await portal!.parts.sessions.list(account!.id)) await portal!.parts.sessions.end(id);
-    await page.getByText('This view has ended').waitFor();
-    expect(world.hub.subscribers).toBe(0);
-  });
+it('the page of live messages reports the end of its stream when the user loses access, and does not reconnect', async () => {
+  const { world, page } = await open();
+  const [account] = await portal!.parts.accounts.all();
+  for (const { id } of await portal!.parts.sessions.list(account!.id)) await portal!.parts.sessions.end(id);
+  await page.getByText('This view has ended').waitFor();
+  expect(world.hub.subscribers).toBe(0);
+});
 
-  it('the page of live messages keeps the newest 200 rows', async () => {
-    const { world, page, environmentId } = await open();
-    // In two batches, because the hub samples a larger one.
-    for (const [from, to] of [
-      [0, 225],
-      [225, 450],
-    ] as const) {
-      for (let index = from; index < to; index++) await world.send({ environmentId, eventName: `event ${index}` });
-      await page.getByText(`seen ${to}`).waitFor();
+it('the page of live messages keeps the newest 200 rows', async () => {
+  const { world, page, environmentId } = await open();
+  // In two batches, because the hub samples a larger one.
+  for (const [from, to] of [
+    [0, 225],
+    [225, 450],
+  ] as const) {
+    for (let index = from; index < to; index++) await world.send({ environmentId, eventName: `event ${index}` });
+    await page.getByText(`seen ${to}`).waitFor();
+  }
+  await page.locator('tbody tr', { hasText: 'event 449' }).first().waitFor();
+  expect(await page.locator('.live tbody tr').count()).toBe(200);
+});
+
+it.each([390, 1280])(
+  'the filters of the page are aligned at %d pixels, with the heading on the first screen',
+  async (width) => {
+    const { page } = await open();
+    await page.setViewportSize({ width, height: 800 });
+    for (const form of await page.locator('form.filter').all()) {
+      const boxes = await Promise.all((await form.locator('.field').all()).map((field) => field.boundingBox()));
+      const [lefts, widths, heights] = (['x', 'width', 'height'] as const).map(
+        (name) => new Set(boxes.map((box) => Math.round(box?.[name] ?? -1))),
+      );
+      expect([widths!.size, heights!.size]).toEqual([1, 1]);
+      expect(lefts!.size).toBe(Math.min(boxes.length, width === 390 ? 2 : 6));
     }
-    await page.locator('tbody tr', { hasText: 'event 449' }).first().waitFor();
-    expect(await page.locator('.live tbody tr').count()).toBe(200);
-  });
-
-  it.each([390, 1280])(
-    'the filters of the page are aligned at %d pixels, with the heading on the first screen',
-    async (width) => {
-      const { page } = await open();
-      await page.setViewportSize({ width, height: 800 });
-      for (const form of await page.locator('form.filter').all()) {
-        const boxes = await Promise.all((await form.locator('.field').all()).map((field) => field.boundingBox()));
-        const [lefts, widths, heights] = (['x', 'width', 'height'] as const).map(
-          (name) => new Set(boxes.map((box) => Math.round(box?.[name] ?? -1))),
-        );
-        expect([widths!.size, heights!.size]).toEqual([1, 1]);
-        expect(lefts!.size).toBe(Math.min(boxes.length, width === 390 ? 2 : 6));
-      }
-      const heading = await page.getByRole('heading', { level: 1 }).boundingBox();
-      expect(heading!.y).toBeLessThan(220);
-      const isScrolled = await page.evaluate('document.documentElement.scrollWidth > window.innerWidth');
-      expect(isScrolled).toBe(false);
-    },
-  );
-
-  it('a long event name does not widen the page on a phone', async () => {
-    const { world, page, environmentId } = await open();
-    await world.send({ environmentId, eventName: 'x'.repeat(300) });
-    await page.getByText('seen 1, shown 1').waitFor();
-    await page.setViewportSize({ width: 390, height: 800 });
+    const heading = await page.getByRole('heading', { level: 1 }).boundingBox();
+    expect(heading!.y).toBeLessThan(220);
     const isScrolled = await page.evaluate('document.documentElement.scrollWidth > window.innerWidth');
     expect(isScrolled).toBe(false);
-  });
-});
+  },
+);

@@ -1,8 +1,7 @@
-import { allExamples, findFaults } from '@playline/api-docs';
-import { describe, expect, it } from 'vitest';
-import type { TestGateway } from '../../services/gateway/src/test/open-gateway.ts';
+import { allExamples, createDocuments, findFaults } from '@playline/api-docs';
+import { expect, it } from 'vitest';
 import { openGatewayIn, PUBLIC_URL, SOURCE, send } from './gateways.ts';
-import { type Collection, type Shown, shownInCollection, shownInPage, shownInText } from './shown.ts';
+import { shownInCollection, shownInPage, shownInText } from './shown.ts';
 
 const examples = allExamples(SOURCE);
 
@@ -10,58 +9,44 @@ it('the description of the interface has no contradictions', () => {
   expect(findFaults(SOURCE)).toEqual([]);
 });
 
-describe('an example', () => {
-  const answered = SOURCE.operations.flatMap(({ examples, answers }) =>
-    examples.map((example) => ({ ...example, spec: answers.find(({ status }) => status === example.answer.status) })),
-  );
+it.each([...new Set(examples.map(({ situation }) => situation))])(
+  'each example of the situation %s gets exactly the answer that it shows, listed for its operation with every header that the operation documents',
+  async (situation) => {
+    const gateway = await openGatewayIn(situation);
+    for (const { examples, answers } of SOURCE.operations)
+      for (const { name, request, answer } of examples.filter((example) => example.situation === situation)) {
+        const real = await send(gateway, { ...request, address: PUBLIC_URL + request.target });
+        expect([name, real.status, real.body]).toEqual([name, answer.status, answer.body]);
+        for (const header of Object.keys(answer.headers)) expect(real.headers.get(header), name).toMatch(/\S/);
+        for (const header of ['content-type', 'retry-after'])
+          expect(real.headers.get(header), name).toBe(answer.headers[header] ?? null);
+        const spec = answers.find(({ status }) => status === answer.status);
+        expect(spec?.headers.length, name).toBeGreaterThan(0);
+        for (const { name: header, schema } of spec?.headers ?? [])
+          expect(real.headers.get(header) ?? 'absent', name).toMatch(new RegExp(schema.pattern ?? '^[1-9][0-9]*$'));
+      }
+  },
+);
 
-  it.each(answered)(
-    '$name gets exactly the answer that it shows, listed for its operation with every header that the operation documents',
-    async ({ request, answer, situation, spec }) => {
-      const gateway = await openGatewayIn(situation);
-      const real = await send(gateway, { ...request, address: PUBLIC_URL + request.target });
-      expect({ status: real.status, body: real.body }).toEqual({ status: answer.status, body: answer.body });
-      for (const name of Object.keys(answer.headers)) expect(real.headers.get(name), name).toMatch(/\S/);
-      expect(real.headers.get('content-type')).toBe(answer.headers['content-type'] ?? null);
-      expect(real.headers.get('retry-after')).toBe(answer.headers['retry-after'] ?? null);
-      expect(spec?.headers.length).toBeGreaterThan(0);
-      for (const { name, schema } of spec?.headers ?? [])
-        expect(real.headers.get(name) ?? 'absent', name).toMatch(new RegExp(schema.pattern ?? '^[1-9][0-9]*$'));
-    },
-  );
-});
+const documents = createDocuments(SOURCE);
+const textOf = (path: string) => documents.get(path)?.text ?? '';
+const pages = [...documents].filter(([path]) => /^\/docs(\/[^.]*)?$/.test(path));
 
-async function readPages({ url, routes }: TestGateway): Promise<Map<string, Shown>> {
-  const pages = routes.filter(({ path }) => /^\/docs(\/[^.]*)?$/.test(path));
-  const shown: Shown[] = [];
-  for (const { path } of pages) shown.push(...shownInPage(await (await fetch(url + path)).text()));
-  return new Map(shown.map((one) => [JSON.stringify(one), one]));
-}
-
-describe('the documents of the gateway', () => {
-  it('show requests on their pages that get the answers beside them', async () => {
-    const shown = await readPages(await openGatewayIn(undefined));
-    expect(shown.size).toBe(examples.length);
-    for (const { request, status, body } of shown.values()) {
-      const gateway = await openGatewayIn(status === 429 ? 'full' : status === 500 ? 'broken' : undefined);
-      const real = await send(gateway, request);
-      expect({ request, status: real.status, body: real.body }).toEqual({ request, status, body });
-    }
-  });
-
-  it('show every example in llms.txt as on the pages', async () => {
-    const gateway = await openGatewayIn(undefined);
-    const shown = shownInText(await (await fetch(`${gateway.url}/llms.txt`)).text());
-    expect(shown).toHaveLength(examples.length);
-    const onPages = [...(await readPages(gateway)).values()];
-    for (const one of shown) expect(onPages).toContainEqual(one);
-  });
-
-  it('show every example in the collection that a reader can reproduce, as on the pages', async () => {
-    const gateway = await openGatewayIn(undefined);
-    const shown = shownInCollection((await (await fetch(`${gateway.url}/collection.json`)).json()) as Collection);
-    expect(shown).toHaveLength(examples.filter(({ situation }) => situation === undefined).length);
-    const onPages = [...(await readPages(gateway)).values()];
-    for (const one of shown) expect(onPages).toContainEqual(one);
-  });
+it.each([
+  ['pages', pages.flatMap(([, { text }]) => shownInPage(text)), examples],
+  ['llms.txt', shownInText(textOf('/llms.txt')), examples],
+  [
+    'collection, as far as a reader can reproduce it,',
+    shownInCollection(JSON.parse(textOf('/collection.json'))),
+    examples.filter(({ situation }) => situation === undefined),
+  ],
+] as const)('the %s shows each example with its request and its answer', (_, shown, expected) => {
+  const documented = expected.map(({ request: { method, target, headers, body }, answer }) => ({
+    request: { method, address: PUBLIC_URL + target, headers, body },
+    status: answer.status,
+    body: answer.body,
+  }));
+  const found = new Map(shown.map((one) => [JSON.stringify(one), one]));
+  expect(found.size).toBe(documented.length);
+  for (const one of documented) expect([...found.values()]).toContainEqual(one);
 });

@@ -1,5 +1,5 @@
 import type { Browser, Page } from 'playwright-core';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import { FAINT_TEXT, TOO_WIDE } from '../docs/pages/probes.ts';
 import { VIEWPORTS } from '../docs/pages/visit-docs.ts';
 import {
@@ -55,7 +55,7 @@ beforeAll(async () => {
   portal = await openPlantedPortal();
   planted = await plant(portal, { id: 'demo', textOf: (field) => `A ${field}` });
   administrator = await plantAccount(portal, { isAdministrator: true, name: 'Ada Administrator' });
-  sharedTab = await openTab(browser, { portal, accountId: administrator });
+  sharedTab = await openTab(browser, portal, administrator);
 });
 afterAll(async () => {
   await closeContexts(browser);
@@ -67,7 +67,7 @@ afterEach(async () => {
 });
 
 async function tabOf(accountId: string | null, javaScript = true): Promise<Tab> {
-  const tab = await openTab(browser, { portal, accountId, javaScript });
+  const tab = await openTab(browser, portal, accountId, javaScript);
   tabs.push(tab);
   return tab;
 }
@@ -95,106 +95,100 @@ async function walk(tab: Tab, path: string): Promise<Walk> {
 
 const at = (page: string) => portal.origin + (page === NO_PAGE ? page : pathFor(page, planted));
 
-describe('every page', () => {
-  it.for([...PAGES, NO_PAGE])(
-    '%s fits four viewports with readable contrast, without errors or serious findings of axe, and Tab reaches everything',
-    async (path) => {
-      const { page, faults } = sharedTab;
-      await open(page, path);
-      for (const viewport of VIEWPORTS) {
-        await setViewport(page, viewport);
-        const name = `${path} ${viewport.width} ${viewport.scheme}`;
-        const { tooWide, tallRows, faintText } = await page.evaluate<Probed>(PROBES);
-        expect.soft(tooWide, `${name}: wider than the screen`).toEqual([]);
-        expect.soft(tallRows, `${name}: a row higher than the screen`).toEqual([]);
-        expect.soft(faintText, `${name}: contrast below 4.5`).toEqual([]);
-        expect.soft(await seriousIn(page, viewport), `${name}: axe`).toEqual([]);
-        await takePicture(sharedTab, path, viewport);
-      }
-      await setViewport(page, VIEWPORTS[0]!);
-      const { unseen, unreached, reached } = await walk(sharedTab, path);
-      const reported = faults.splice(0);
-      expect(unseen, 'the focus is not visible').toEqual([]);
-      expect(unreached, 'Tab does not reach it').toEqual([]);
-      expect(reached).toBeGreaterThan(path === NO_PAGE ? 0 : 3);
-      // The browser itself logs the 404 of a page that does not exist.
-      expect(reported).toEqual(path === NO_PAGE ? [expect.stringContaining('404')] : []);
-    },
-  );
-
-  it('the page of erasures shows all columns at 1,280 pixels', async () => {
-    const { page } = await tabOf(administrator);
-    await page.goto(at('/projects/:project/environments/:environment/erasures'));
-    const isCut = `[...document.querySelectorAll('.scroll')].map((region) => region.scrollWidth > region.clientWidth)`;
-    expect(await page.evaluate(isCut)).toEqual([false]);
-    expect(await page.getByRole('link', { name: 'Download' }).count()).toBe(1);
-  });
-
-  it('the start page of a user without a project fits four viewports', async () => {
-    const newcomer = await plantAccount(portal, { name: 'Newcomer' });
-    const tab = await tabOf(newcomer);
-    const { page, faults } = tab;
-    await page.goto(`${portal.origin}/`);
+it.for([...PAGES, NO_PAGE])(
+  '%s fits four viewports with readable contrast, without errors or serious findings of axe, and Tab reaches everything',
+  async (path) => {
+    const { page, faults } = sharedTab;
+    await open(page, path);
     for (const viewport of VIEWPORTS) {
       await setViewport(page, viewport);
-      expect.soft(await page.evaluate(TOO_WIDE)).toEqual([]);
-      expect.soft(await seriousIn(page, viewport)).toEqual([]);
-      await takePicture(tab, 'home with nothing yet', viewport);
+      const name = `${path} ${viewport.width} ${viewport.scheme}`;
+      const { tooWide, tallRows, faintText } = await page.evaluate<Probed>(PROBES);
+      expect.soft(tooWide, `${name}: wider than the screen`).toEqual([]);
+      expect.soft(tallRows, `${name}: a row higher than the screen`).toEqual([]);
+      expect.soft(faintText, `${name}: contrast below 4.5`).toEqual([]);
+      expect.soft(await seriousIn(page, viewport), `${name}: axe`).toEqual([]);
+      await takePicture(sharedTab, path, viewport);
     }
-    expect(faults).toEqual([]);
-  });
+    await setViewport(page, VIEWPORTS[0]!);
+    const { unseen, unreached, reached } = await walk(sharedTab, path);
+    const reported = faults.splice(0);
+    expect(unseen, 'the focus is not visible').toEqual([]);
+    expect(unreached, 'Tab does not reach it').toEqual([]);
+    expect(reached).toBeGreaterThan(path === NO_PAGE ? 0 : 3);
+    // The browser itself logs the 404 of a page that does not exist.
+    expect(reported).toEqual(path === NO_PAGE ? [expect.stringContaining('404')] : []);
+  },
+);
 
-  it('no page is wider than a narrow viewport when every field has 200 characters without a space', async () => {
-    const long = await openPlantedPortal();
-    try {
-      const wide = await plant(long, { id: 'demo', textOf: () => 'w'.repeat(200) });
-      const accountId = await plantAccount(long, { isAdministrator: true, name: 'w'.repeat(100) });
-      const tab = await openTab(browser, { portal: long, accountId });
-      tabs.push(tab);
-      await setViewport(tab.page, { width: 390, scheme: 'light' });
-      for (const path of PAGES) {
-        await tab.page.goto(long.origin + pathFor(path, wide));
-        await tab.page.evaluate(OPEN_DETAILS);
-        expect.soft(await tab.page.evaluate(TOO_WIDE), path).toEqual([]);
-      }
-    } finally {
-      await long.close();
-    }
-  });
+it('the page of erasures shows all columns at 1,280 pixels', async () => {
+  const { page } = await tabOf(administrator);
+  await page.goto(at('/projects/:project/environments/:environment/erasures'));
+  const isCut = `[...document.querySelectorAll('.scroll')].map((region) => region.scrollWidth > region.clientWidth)`;
+  expect(await page.evaluate(isCut)).toEqual([false]);
+  expect(await page.getByRole('link', { name: 'Download' }).count()).toBe(1);
 });
 
-describe('keyboard', () => {
-  it('the first link of a page leads to its content', async () => {
-    const { page } = await tabOf(administrator);
-    await page.goto(at('/projects/:project'));
-    await page.keyboard.press('Tab');
-    await page.keyboard.press('Enter');
-    expect(await page.evaluate('document.activeElement.id')).toBe('content');
-  });
+it('the start page of a user without a project fits four viewports', async () => {
+  const newcomer = await plantAccount(portal, { name: 'Newcomer' });
+  const tab = await tabOf(newcomer);
+  const { page, faults } = tab;
+  await page.goto(`${portal.origin}/`);
+  for (const viewport of VIEWPORTS) {
+    await setViewport(page, viewport);
+    expect.soft(await page.evaluate(TOO_WIDE)).toEqual([]);
+    expect.soft(await seriousIn(page, viewport)).toEqual([]);
+    await takePicture(tab, 'home with nothing yet', viewport);
+  }
+  expect(faults).toEqual([]);
 });
 
-describe('without JavaScript', () => {
-  it('without JavaScript, every page has one heading and no button that needs a script', async () => {
-    const { page } = await tabOf(administrator, false);
+it('no page is wider than a narrow viewport when every field has 200 characters without a space', async () => {
+  const long = await openPlantedPortal();
+  try {
+    const wide = await plant(long, { id: 'demo', textOf: () => 'w'.repeat(200) });
+    const accountId = await plantAccount(long, { isAdministrator: true, name: 'w'.repeat(100) });
+    const tab = await openTab(browser, long, accountId);
+    tabs.push(tab);
+    await setViewport(tab.page, { width: 390, scheme: 'light' });
     for (const path of PAGES) {
-      await page.goto(at(path));
-      const { headings, buttons } = await page.evaluate<{ headings: number; buttons: string[] }>(CONTROLS);
-      expect([path, headings, buttons.filter((type) => type !== 'submit')]).toEqual([path, 1, []]);
+      await tab.page.goto(long.origin + pathFor(path, wide));
+      await tab.page.evaluate(OPEN_DETAILS);
+      expect.soft(await tab.page.evaluate(TOO_WIDE), path).toEqual([]);
     }
-  });
+  } finally {
+    await long.close();
+  }
+});
 
-  it('without JavaScript, a failed form shows the error and keeps the typed values', async () => {
-    const { page } = await tabOf(administrator, false);
-    await page.goto(`${portal.origin}/`);
-    await page.getByText('Create a project').first().click();
-    await page.getByLabel('Name').fill('Created without a script');
-    await page.getByRole('button', { name: 'Create project' }).click();
-    expect(await page.getByRole('heading', { level: 1 }).textContent()).toContain('development');
-    await page.getByRole('link', { name: 'Limits' }).click();
-    await page.getByText('Change the cap (').click();
-    await page.getByLabel('Messages per second').last().fill('999999999');
-    await page.getByRole('button', { name: 'Save cap' }).click();
-    expect(await page.getByRole('alert').textContent()).toContain('messages per second');
-    expect(await page.getByLabel('Messages per second').last().inputValue()).toBe('999999999');
-  });
+it('the first link of a page leads to its content', async () => {
+  const { page } = await tabOf(administrator);
+  await page.goto(at('/projects/:project'));
+  await page.keyboard.press('Tab');
+  await page.keyboard.press('Enter');
+  expect(await page.evaluate('document.activeElement.id')).toBe('content');
+});
+
+it('without JavaScript, every page has one heading and no button that needs a script', async () => {
+  const { page } = await tabOf(administrator, false);
+  for (const path of PAGES) {
+    await page.goto(at(path));
+    const { headings, buttons } = await page.evaluate<{ headings: number; buttons: string[] }>(CONTROLS);
+    expect([path, headings, buttons.filter((type) => type !== 'submit')]).toEqual([path, 1, []]);
+  }
+});
+
+it('without JavaScript, a failed form shows the error and keeps the typed values', async () => {
+  const { page } = await tabOf(administrator, false);
+  await page.goto(`${portal.origin}/`);
+  await page.getByText('Create a project').first().click();
+  await page.getByLabel('Name').fill('Created without a script');
+  await page.getByRole('button', { name: 'Create project' }).click();
+  expect(await page.getByRole('heading', { level: 1 }).textContent()).toContain('development');
+  await page.getByRole('link', { name: 'Limits' }).click();
+  await page.getByText('Change the cap (').click();
+  await page.getByLabel('Messages per second').last().fill('999999999');
+  await page.getByRole('button', { name: 'Save cap' }).click();
+  expect(await page.getByRole('alert').textContent()).toContain('messages per second');
+  expect(await page.getByLabel('Messages per second').last().inputValue()).toBe('999999999');
 });

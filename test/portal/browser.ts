@@ -10,7 +10,7 @@ import { VIEWPORTS, type Viewport } from '../docs/pages/visit-docs.ts';
 const SECRET = Buffer.alloc(32, 1);
 const SCREEN_HEIGHT = 900;
 const PATIENCE_MS = 20_000;
-export const PICTURES = new URL('../../.playline/test/portal', import.meta.url);
+const PICTURES = new URL('../../.playline/test/portal/', import.meta.url);
 
 let ofProcess: Browser | null = null;
 
@@ -32,14 +32,12 @@ export interface Tab {
   readonly faults: string[];
 }
 
-export interface TabOptions {
-  readonly portal: TestPortal;
-  readonly accountId: string | null;
-  readonly javaScript?: boolean;
-}
-
-export async function openTab(browser: Browser, options: TabOptions): Promise<Tab> {
-  const { portal, accountId, javaScript = true } = options;
+export async function openTab(
+  browser: Browser,
+  portal: TestPortal,
+  accountId: string | null,
+  javaScript = true,
+): Promise<Tab> {
   const context = await browser.newContext({
     javaScriptEnabled: javaScript,
     viewport: { width: 1280, height: SCREEN_HEIGHT },
@@ -76,7 +74,9 @@ export const TALL_ROWS = `[...document.querySelectorAll('tbody tr')]
   .filter((row) => row.getBoundingClientRect().height > ${SCREEN_HEIGHT})
   .map((row) => row.textContent.trim().slice(0, 60))`;
 
+/** Only for people who look at them, because a picture of a page takes as long as its checks. */
 export async function takePicture({ page, protocol }: Tab, name: string, { width, scheme }: Viewport): Promise<void> {
+  if (process.env.PLAYLINE_TEST_PICTURES === undefined) return;
   mkdirSync(PICTURES, { recursive: true });
   const file = `${name.replace(/[^a-z0-9]+/gi, '-').replace(/^-|-$/g, '') || 'home'}-${width}-${scheme}.png`;
   const { cssContentSize } = await protocol.send('Page.getLayoutMetrics');

@@ -26,7 +26,7 @@ const COPIED = `Object.fromEntries([...document.querySelectorAll('details[open] 
 }))`;
 
 it('a folded row of live messages has a button for each of its values, which copies the exact text', async () => {
-  const { page, context, faults } = await openTab(browser, { portal, accountId });
+  const { page, context, faults } = await openTab(browser, portal, accountId);
   await context.grantPermissions(['clipboard-read', 'clipboard-write'], { origin: portal.origin });
   await page.goto(portal.origin + pathFor('/projects/:project/environments/:environment/live', planted));
   const row = page.locator('.live tbody tr', { hasText: 'name of an event' });

@@ -16,8 +16,10 @@ interface Answer extends Response {
   readonly shape: Shape;
 }
 
-/** All pages as an administrator sees them. Every field of the project contains the text. */
-async function pagesWith(textOf: TextOf): Promise<Answer[]> {
+type World = Awaited<ReturnType<typeof openWith>>;
+
+/** A portal with the text in every field of a project, and the owner of the project as an administrator. */
+async function openWith(textOf: TextOf) {
   const portal = await openPlantedPortal();
   portals.push(portal);
   const planted = await plant(portal, { id: 'demo', textOf });
@@ -25,7 +27,10 @@ async function pagesWith(textOf: TextOf): Promise<Answer[]> {
     const owner = accounts.find(({ id }) => id === planted.members.owner);
     return owner === undefined ? null : { ...owner, isAdministrator: true };
   });
-  const person = await personOf(portal, planted.members.owner);
+  return { portal, planted, person: await personOf(portal, planted.members.owner) };
+}
+
+async function visitAll({ portal, planted, person }: World): Promise<Answer[]> {
   const answers: Answer[] = [];
   for (const { path } of pagesOf(portal)) {
     const seen = await person.get(pathFor(path, planted));
@@ -73,10 +78,11 @@ const CHOOSING = new Set(['kind', 'role', 'code']);
 
 const USUAL = 'a usual text';
 const fields: string[] = [];
-const usual = await pagesWith((field) => {
+const textOfField: TextOf = (field) => {
   fields.push(field);
   return USUAL;
-});
+};
+const usual = await visitAll(await openWith(textOfField));
 /** The part of a text that is always visible: forms trim some texts, and the name of a browser is cut off. */
 const shownOf = (text: string) => asRead(text).trim().slice(0, 100);
 const typedInForms = await formsWith(USUAL);
@@ -95,8 +101,10 @@ describe(`${Object.keys(HOSTILE).length} hostile texts in ${new Set(fields).size
     expect(showing).toEqual(expect.arrayContaining(['/', '/projects/:project', '/instance/rate-limit-keys']));
   });
 
-  it.each(Object.entries(HOSTILE))('%s is shown as text and changes nothing else on any page', async (_, text) => {
-    for (const [index, answer] of (await pagesWith(() => text)).entries()) {
+  it.each(Object.entries(HOSTILE))('%s is text on every page, and one cell of every file', async (_, text) => {
+    const world = await openWith(() => text);
+    await expectCells(world);
+    for (const [index, answer] of (await visitAll(world)).entries()) {
       const plain = usual[index]!;
       const { page, shape, status, headers } = answer;
       expect(status, page).toBe(plain.status);
@@ -129,57 +137,47 @@ function jsonOf({ headers, text }: Response): unknown[] {
   return fields.map((field) => JSON.parse(field.slice('data: '.length)));
 }
 
-describe('a hostile text in every field of a form', () => {
-  it.each(Object.entries(HOSTILE))(
-    '%s is shown as text in the answer of every form, which leads to no other address',
-    async (_, text) => {
-      const known = new Set([...usual.flatMap(({ shape }) => shape.elements), ...typedInForms.elements]);
-      for (const { shape, headers, label } of (await formsWith(text)).answers) {
-        expect(
-          shape.elements.filter((each) => !known.has(each)),
-          label,
-        ).toEqual([]);
-        expect(
-          shape.addresses.map(toKind).filter((kind) => kind.startsWith('another')),
-          label,
-        ).toEqual([]);
-        const location = headers.get('location') ?? '/';
-        expect(location === NEAR_PROVIDER ? '/' : location, label).toMatch(/^\/(?![/\\])/);
-        expect(headers.get('set-cookie') ?? '', label).not.toContain('taken');
-      }
-    },
-  );
-});
+it.each(Object.entries(HOSTILE))(
+  '%s is shown as text in the answer of every form, which leads to no other address',
+  async (_, text) => {
+    const known = new Set([...usual.flatMap(({ shape }) => shape.elements), ...typedInForms.elements]);
+    for (const { shape, headers, label } of (await formsWith(text)).answers) {
+      expect(
+        shape.elements.filter((each) => !known.has(each)),
+        label,
+      ).toEqual([]);
+      expect(
+        shape.addresses.map(toKind).filter((kind) => kind.startsWith('another')),
+        label,
+      ).toEqual([]);
+      const location = headers.get('location') ?? '/';
+      expect(location === NEAR_PROVIDER ? '/' : location, label).toMatch(/^\/(?![/\\])/);
+      expect(headers.get('set-cookie') ?? '', label).not.toContain('taken');
+    }
+  },
+);
 
-describe('a hostile text in a downloaded file', () => {
-  it.each(Object.entries(HOSTILE))(
-    '%s is one cell of every downloaded file, and no cell is a formula',
-    async (_, text) => {
-      const portal = await openPlantedPortal();
-      portals.push(portal);
-      const planted = await plant(portal, { id: 'demo', textOf: () => text });
-      const person = await personOf(portal, await plantAccount(portal, { isAdministrator: true }));
-      for (const pathTo of FILES) {
-        const { status, text: file, headers } = await person.get(pathTo(planted));
-        expect([status, headers.get('content-type'), headers.get('cache-control')]).toEqual([
-          ...[200, 'text/csv; charset=utf-8', 'no-store'],
-        ]);
-        expect([headers.get('x-content-type-options'), headers.get('content-disposition')]).toEqual([
-          ...['nosniff', expect.stringMatching(/^attachment; filename="[\w.-]+"$/)],
-        ]);
-        const cells = file.match(/"(?:[^"]|"")*"/g) ?? [];
-        expect(cells.filter((cell) => /^"\s*[=+\-@\t\r]/.test(cell))).toEqual([]);
-        const rows = file
-          .replaceAll(/"(?:[^"]|"")*"/g, 'c')
-          .trimEnd()
-          .split('\r\n');
-        expect(rows.length).toBeGreaterThan(1);
-        expect(new Set(rows.map((row) => row.split(',').length)).size).toBe(1);
-        for (const row of rows) expect(row).toMatch(/^(c|\d+)(,(c|\d+))*$/);
-      }
-    },
-  );
-});
+/** Expects the same number of cells in each line of every file, and no formula. */
+async function expectCells({ planted, person }: World): Promise<void> {
+  for (const pathTo of FILES) {
+    const { status, text: file, headers } = await person.get(pathTo(planted));
+    expect([status, headers.get('content-type'), headers.get('cache-control')]).toEqual([
+      ...[200, 'text/csv; charset=utf-8', 'no-store'],
+    ]);
+    expect([headers.get('x-content-type-options'), headers.get('content-disposition')]).toEqual([
+      ...['nosniff', expect.stringMatching(/^attachment; filename="[\w.-]+"$/)],
+    ]);
+    const cells = file.match(/"(?:[^"]|"")*"/g) ?? [];
+    expect(cells.filter((cell) => /^"\s*[=+\-@\t\r]/.test(cell))).toEqual([]);
+    const rows = file
+      .replaceAll(/"(?:[^"]|"")*"/g, 'c')
+      .trimEnd()
+      .split('\r\n');
+    expect(rows.length).toBeGreaterThan(1);
+    expect(new Set(rows.map((row) => row.split(',').length)).size).toBe(1);
+    for (const row of rows) expect(row).toMatch(/^(c|\d+)(,(c|\d+))*$/);
+  }
+}
 
 /** Whether an address leads to a page of the portal, by path, or to another site. */
 function toKind(address: string): string {

@@ -7,22 +7,16 @@ import { promisify } from 'node:util';
 import { CHECKOUT, freePorts } from '@playline/infra/local';
 import { bareEnvironment, openOwnStores, openRedisDatabase, openServiceProcesses } from '@playline/testkit';
 
-/** Processes of all services with empty stores, as after a first start. */
-export interface NewcomerWorld {
-  readonly portal: string;
-  readonly gateways: readonly string[];
-  /** Runs an operator command. @returns its output */
-  operate(...args: string[]): Promise<string>;
-  /** Queries ClickHouse. @throws Error with its message */
-  query(sql: string): Promise<string>;
-  close(): Promise<void>;
-}
-
 const run = promisify(execFile);
 const mainOf = (service: string) => join(CHECKOUT, 'services', service, 'src', 'main.ts');
 
-/** Uses the stores of the test run, because starting a stack takes half a minute. */
-export async function openNewcomerWorld(): Promise<NewcomerWorld> {
+export type NewcomerWorld = Awaited<ReturnType<typeof openNewcomerWorld>>;
+
+/**
+ * Processes of all services with empty stores, as after a first start. They are the stores of the test run, because
+ * starting a stack takes half a minute.
+ */
+export async function openNewcomerWorld() {
   const closing: (() => Promise<void>)[] = [];
   const close = async () => {
     for (const each of closing.reverse()) await each();
@@ -57,6 +51,7 @@ function createOperate(settings: Readonly<Record<string, string>>, closing: (() 
   const cwd = mkdtempSync(join(tmpdir(), 'playline-newcomer-'));
   closing.push(async () => rmSync(cwd, { recursive: true, force: true }));
   const env = { ...bareEnvironment(), ...settings };
+  /** Runs an operator command. @returns its output */
   return async (...args: string[]) => (await run(process.execPath, [mainOf('operator'), ...args], { cwd, env })).stdout;
 }
 

@@ -1,5 +1,4 @@
-import fc from 'fast-check';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { openPortal, type TestPortal } from '../../services/portal/src/test/open-portal.ts';
 import { addPerson, PASSWORD } from '../../services/portal/src/test/people.ts';
 
@@ -34,61 +33,35 @@ function originOf(location: string): string {
   return new URL(location, `${portal.origin}/sign-in`).origin;
 }
 
-async function locationsOf(next: string): Promise<string[]> {
+it('the sign-in page leads a signed-in user to no other site', async () => {
   const browser = await portal.signIn();
-  const shown = await browser.get(`/sign-in?next=${encodeURIComponent(next)}`);
-  const raw = /[^\x21-\x7e]/.test(next) ? shown : await browser.get(`/sign-in?next=${next}`);
-  return [shown, raw].map(({ headers }) => headers.get('location') ?? '');
-}
-
-describe('redirects of the sign-in', () => {
-  it.each(ELSEWHERE)('the sign-in page leads a signed-in user to no other site: %j', async (next) => {
-    for (const location of await locationsOf(next)) {
-      expect(originOf(location)).toBe(portal.origin);
-      expect(location).toMatch(/^\/(?![/\\])[\x21-\x7e]*$/);
+  for (const next of ELSEWHERE)
+    for (const sent of /[^\x21-\x7e]/.test(next) ? [encodeURIComponent(next)] : [encodeURIComponent(next), next]) {
+      const location = (await browser.get(`/sign-in?next=${sent}`)).headers.get('location') ?? '';
+      expect([sent, originOf(location)]).toEqual([sent, portal.origin]);
+      expect(location, sent).toMatch(/^\/(?![/\\])[\x21-\x7e]*$/);
     }
-  });
+});
 
-  it('a sign-in by password leads to no other site', async () => {
-    for (const next of [
-      '//evil.test',
-      '/\\evil.test',
-      '/\n/evil.test',
-      'javascript:taken()',
-      '/x\r\nset-cookie: a=b',
-    ]) {
-      const values = { login: 'ada', password: PASSWORD, next };
-      const answer = await portal.browser().submit(`/sign-in?next=${encodeURIComponent(next)}`, 'password', values);
-      expect(answer.status).toBe(303);
-      expect(originOf(answer.headers.get('location') ?? '')).toBe(portal.origin);
-    }
-  });
+it('a sign-in by password leads to no other site', async () => {
+  for (const next of ['//evil.test', '/\\evil.test', '/\n/evil.test', 'javascript:taken()', '/x\r\nset-cookie: a=b']) {
+    const values = { login: 'ada', password: PASSWORD, next };
+    const answer = await portal.browser().submit(`/sign-in?next=${encodeURIComponent(next)}`, 'password', values);
+    expect(answer.status).toBe(303);
+    expect(originOf(answer.headers.get('location') ?? '')).toBe(portal.origin);
+  }
+});
 
-  it('the sign-in page leads to no other site for random addresses', async () => {
-    const piece = fc.constantFrom(...'/ \\ . : @ %2f %5c evil.test https ? # x'.split(' '), '\t', '\n');
-    const next = fc.oneof(
-      fc.array(piece, { maxLength: 8 }).map((parts) => parts.join('')),
-      fc.string({ maxLength: 40 }),
-    );
-    await fc.assert(
-      fc.asyncProperty(next, async (text) => {
-        for (const location of await locationsOf(text)) expect(originOf(location)).toBe(portal.origin);
-      }),
-      { numRuns: 150 },
-    );
-  });
-
-  it('a request path with two slashes is not redirected to another site', async () => {
-    for (const path of [
-      '//evil.test/',
-      '//evil.test/%2f..',
-      '/%5cevil.test',
-      '/projects/%0d%0ax',
-      '/settings?x=//evil.test',
-    ]) {
-      const { status, headers } = await portal.browser().get(path);
-      const location = headers.get('location');
-      expect(status === 404 || originOf(location ?? '') === portal.origin, `${path} ${status} ${location}`).toBe(true);
-    }
-  });
+it('a request path with two slashes is not redirected to another site', async () => {
+  for (const path of [
+    '//evil.test/',
+    '//evil.test/%2f..',
+    '/%5cevil.test',
+    '/projects/%0d%0ax',
+    '/settings?x=//evil.test',
+  ]) {
+    const { status, headers } = await portal.browser().get(path);
+    const location = headers.get('location');
+    expect(status === 404 || originOf(location ?? '') === portal.origin, `${path} ${status} ${location}`).toBe(true);
+  }
 });

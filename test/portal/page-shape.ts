@@ -3,24 +3,18 @@ import { type DefaultTreeAdapterTypes, parse } from 'parse5';
 type Node = DefaultTreeAdapterTypes.Node;
 type Element = DefaultTreeAdapterTypes.Element;
 
-/** The parts of a page as a browser parses it. */
-export interface Shape {
-  /** Elements with the names of their attributes; sorted, because sessions of the same time have no order. */
-  readonly elements: readonly string[];
-  readonly text: string;
-  /** Values of attributes that link to something or load something. */
-  readonly addresses: readonly string[];
-  readonly links: readonly string[];
-  /** Values of all other attributes: what a user hears, types or copies. */
-  readonly values: readonly string[];
-}
+export type Shape = ReturnType<typeof shapeOf>;
 
 const ADDRESSES = new Set(['href', 'src', 'action', 'formaction', 'srcset', 'poster', 'data', 'ping', 'background']);
 
-export function shapeOf(page: string): Shape {
+/** The parts of a page as a browser parses it. */
+export function shapeOf(page: string) {
+  /** With the names of their attributes; sorted, because sessions of the same time have no order. */
   const elements: string[] = [];
   const texts: string[] = [];
+  /** Values of attributes that link to something or load something. */
   const addresses: string[] = [];
+  /** Values of all other attributes: what a user hears, types or copies. */
   const values: string[] = [];
   const links: string[] = [];
   forEachNode(parse(page), (node) => {

@@ -1,7 +1,7 @@
 import { issueFirstLink } from '@playline/access-keys';
 import { createMemoryRecordLog } from '@playline/access-keys/test';
 import type { Browser, BrowserContext, CDPSession, Page } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { openPortal, type TestPortal } from '../../services/portal/src/test/open-portal.ts';
 import { closeContexts, sharedBrowser } from './browser.ts';
 
@@ -45,36 +45,34 @@ async function addDevice(transport: 'internal' | 'usb'): Promise<string> {
 
 const button = (name: string) => page.getByRole('button', { name });
 
-describe('passkeys in a browser', () => {
-  it('a passkey creates the first administrator, signs in without a login, and can be added and removed', async () => {
-    await addDevice('internal');
-    const code = await issueFirstLink({ log: createMemoryRecordLog(), oneTimeTexts: portal.parts.oneTime });
-    await page.goto(`${portal.origin}/first-sign-in?code=${code}`);
-    await page.getByLabel('Login').fill('ada@example.com');
-    await page.getByLabel('Your name').fill('Ada');
-    await button('Continue with a passkey').click();
-    await page.waitForURL(`${portal.origin}/`);
-    const [account] = await portal.parts.accounts.all();
-    expect(account).toMatchObject({ login: 'ada@example.com', isAdministrator: true, passwordHash: null });
-    expect(account!.passkeys).toHaveLength(1);
+it('a passkey creates the first administrator, signs in without a login, and can be added and removed', async () => {
+  await addDevice('internal');
+  const code = await issueFirstLink({ log: createMemoryRecordLog(), oneTimeTexts: portal.parts.oneTime });
+  await page.goto(`${portal.origin}/first-sign-in?code=${code}`);
+  await page.getByLabel('Login').fill('ada@example.com');
+  await page.getByLabel('Your name').fill('Ada');
+  await button('Continue with a passkey').click();
+  await page.waitForURL(`${portal.origin}/`);
+  const [account] = await portal.parts.accounts.all();
+  expect(account).toMatchObject({ login: 'ada@example.com', isAdministrator: true, passwordHash: null });
+  expect(account!.passkeys).toHaveLength(1);
 
-    await button('Sign out').click();
-    await page.waitForURL(`${portal.origin}/sign-in?done=signed-out`);
-    await button('Sign in with a passkey').click();
-    await page.waitForURL(`${portal.origin}/`);
-    expect((await portal.parts.accounts.all())[0]!.passkeys[0]!.counter).toBeGreaterThan(0);
+  await button('Sign out').click();
+  await page.waitForURL(`${portal.origin}/sign-in?done=signed-out`);
+  await button('Sign in with a passkey').click();
+  await page.waitForURL(`${portal.origin}/`);
+  expect((await portal.parts.accounts.all())[0]!.passkeys[0]!.counter).toBeGreaterThan(0);
 
-    await addDevice('usb');
-    await page.goto(`${portal.origin}/settings`);
-    await page.getByText('Add a passkey').click();
-    await page.getByLabel('Passkey name').fill('Second phone');
-    await button('Create passkey').click();
-    await page.waitForURL(`${portal.origin}/settings?done=passkey-added`);
-    await button('Remove Second phone').click();
-    await page.waitForURL(`${portal.origin}/settings?done=passkey-removed`);
-    expect((await portal.parts.accounts.all())[0]!.passkeys.map(({ name }) => name)).toEqual(['First passkey']);
-    await button('Remove First passkey').click();
-    await page.locator('.message.failed').waitFor();
-    expect(faults.filter((fault) => !fault.includes('409'))).toEqual([]);
-  });
+  await addDevice('usb');
+  await page.goto(`${portal.origin}/settings`);
+  await page.getByText('Add a passkey').click();
+  await page.getByLabel('Passkey name').fill('Second phone');
+  await button('Create passkey').click();
+  await page.waitForURL(`${portal.origin}/settings?done=passkey-added`);
+  await button('Remove Second phone').click();
+  await page.waitForURL(`${portal.origin}/settings?done=passkey-removed`);
+  expect((await portal.parts.accounts.all())[0]!.passkeys.map(({ name }) => name)).toEqual(['First passkey']);
+  await button('Remove First passkey').click();
+  await page.locator('.message.failed').waitFor();
+  expect(faults.filter((fault) => !fault.includes('409'))).toEqual([]);
 });

@@ -17,29 +17,7 @@ import type { TestPortal } from '../../services/portal/src/test/open-portal.ts';
 import { type PlantedPortal, plantActivities, plantDecisions, plantRows } from './planted-portal.ts';
 
 /** A project with a different text in every field that users or clients can fill. */
-export interface Planted {
-  readonly id: string;
-  readonly project: ProjectRecord;
-  /** Name, as in paths, of the environment that has all the data. */
-  readonly environment: string;
-  readonly environmentId: string;
-  readonly members: Readonly<Record<Role, string>>;
-  readonly invitedId: string;
-  readonly invitationCode: string;
-  readonly disabledId: string;
-  readonly disabledLogin: string;
-  readonly passkeyId: string;
-  readonly sessionId: string;
-  readonly rateLimitKeyId: string;
-  readonly contractAddress: string;
-  readonly address: string;
-  readonly disabledAddress: string;
-  readonly erasureId: string;
-  /** Hexadecimal person key of a message's sender. */
-  readonly personKey: string;
-  /** Code of the link for the first administrator. The link belongs to no project. */
-  readonly firstCode: string;
-}
+export type Planted = Awaited<ReturnType<typeof plant>>;
 
 /** Returns the text to put into a field, by the field's name. */
 export type TextOf = (field: string) => string;
@@ -57,7 +35,7 @@ const CAP = { perSecond: 73_331, burst: 733_317 };
 const LIMIT = { perSecond: 71_113, burst: 711_131 };
 
 /** Creates a project and fills every field of everything that can belong to it. */
-export async function plant(portal: PlantedPortal, { id, textOf, environment = 'lab' }: Wanted): Promise<Planted> {
+export async function plant(portal: PlantedPortal, { id, textOf, environment = 'lab' }: Wanted) {
   const { projects } = portal.parts;
   const store = projects.changedBy(AUTHOR);
   await createProject({ store }, { id, name: 'A game', environments: USUAL_ENVIRONMENTS });
@@ -88,6 +66,7 @@ export async function plant(portal: PlantedPortal, { id, textOf, environment = '
   return {
     id,
     project,
+    /** Name, as in paths, of the environment that has all the data. */
     environment,
     environmentId: at.environment,
     ...(await plantPeople(portal, id, textOf)),
@@ -96,7 +75,9 @@ export async function plant(portal: PlantedPortal, { id, textOf, environment = '
     address,
     disabledAddress: await plantSignableKey(portal, { ...scope, state: 'disabled' }, textOf('name of a disabled key')),
     erasureId,
+    /** Hexadecimal person key of a message's sender. */
     personKey: plantPerson(portal, at.environment, textOf),
+    /** Code of the link for the first administrator, which belongs to no project. */
     firstCode: await portal.parts.oneTime.issue({ purpose: 'first-administrator', value: '', lifetimeS: 900 }),
   };
 }
@@ -131,11 +112,12 @@ export function plantedNowhere(id: string, environment = 'hut'): Planted {
   };
 }
 
-interface KeyScope {
+interface EnvironmentScope {
   readonly projectId: string;
   readonly environmentId: string;
-  readonly environment: KeyEnvironment;
 }
+
+type KeyScope = EnvironmentScope & { readonly environment: KeyEnvironment };
 
 async function plantKeys(portal: TestPortal, scope: KeyScope, textOf: TextOf): Promise<void> {
   const { keys, settings } = portal.parts;
@@ -145,12 +127,7 @@ async function plantKeys(portal: TestPortal, scope: KeyScope, textOf: TextOf): P
   await createKey(context, { ...scope, kind: 'secret', name: textOf('name of a secret key') });
 }
 
-type People = Pick<
-  Planted,
-  'members' | 'invitedId' | 'invitationCode' | 'disabledId' | 'disabledLogin' | 'passkeyId' | 'sessionId'
->;
-
-async function plantPeople(portal: TestPortal, projectId: string, textOf: TextOf): Promise<People> {
+async function plantPeople(portal: TestPortal, projectId: string, textOf: TextOf) {
   const members = await plantMembers(portal, projectId, textOf);
   const { sessions } = portal.parts;
   const { session } = await sessions.create({
@@ -187,7 +164,7 @@ async function plantPeople(portal: TestPortal, projectId: string, textOf: TextOf
 /** Never a prefix of another project's id, which would look like a leak. */
 const passkeyIdOf = (projectId: string) => `passkey-of-${projectId}-s-owner`;
 
-async function plantMembers(portal: TestPortal, projectId: string, textOf: TextOf): Promise<Planted['members']> {
+async function plantMembers(portal: TestPortal, projectId: string, textOf: TextOf): Promise<Record<Role, string>> {
   const ids: Partial<Record<Role, string>> = {};
   const passkey = {
     id: passkeyIdOf(projectId),
@@ -205,7 +182,7 @@ async function plantMembers(portal: TestPortal, projectId: string, textOf: TextO
       passkeys: role === 'owner' ? [passkey] : [],
     });
   }
-  return ids as Planted['members'];
+  return ids as Record<Role, string>;
 }
 
 let accounts = 0;
@@ -250,11 +227,6 @@ async function plantRateLimitKey(portal: TestPortal, textOf: TextOf): Promise<st
     revokedAt: null,
   }));
   return keyId;
-}
-
-interface EnvironmentScope {
-  readonly projectId: string;
-  readonly environmentId: string;
 }
 
 let addresses = 0;

@@ -97,10 +97,13 @@ export function toOpenId(config: Config) {
   return { issuer, clientId, clientSecret, label: config.OPENID_LABEL, alsoAt: config.OPENID_ALSO_AT ?? [] };
 }
 
+export type PortalSettings = ReturnType<typeof toSettings>;
+
 export function toSettings(config: Config) {
   return {
     keyPrefix: config.ACCESS_KEY_PREFIX,
     signerKey: config.SIGNER_PUBLIC_KEY ?? null,
+    // Null: contracts of any chain can be linked.
     servedChains: config.CHAINS ?? null,
     headerPrefix: config.HTTP_HEADER_PREFIX,
     gatewayUrl: config.GATEWAY_URL ?? 'http://127.0.0.1:8080',

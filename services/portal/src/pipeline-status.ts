@@ -31,8 +31,10 @@ export interface OpenDeadLetters {
   readonly isWhole: boolean;
 }
 
+type Log = Pick<LogReader, 'bounds' | 'committed' | 'read'>;
+
 export interface PipelineStatusParts {
-  readonly reader: Pick<LogReader, 'bounds' | 'committed' | 'read'>;
+  readonly reader: Log;
   readonly registry: Pick<SchemaRegistry, 'schemaOf'>;
   readonly topicPrefix: string;
   readonly writerGroup: string;
@@ -47,8 +49,8 @@ export function createPipelineStatus(parts: PipelineStatusParts): PipelineStatus
   const environmentOf = createEnvironmentOf(messages, parts);
   const topics = Object.values<Topic>(TOPICS).map(({ name }) => topicPrefix + name);
   return {
-    writerDelay: createShared(() => readWriterDelay({ log, topic: messages, writerGroup }), DELAY_KEEP_MS),
-    openDeadLetters: createShared(() => countOpenDeadLetters({ log, topics, environmentOf }), DEAD_LETTERS_KEEP_MS),
+    writerDelay: createShared(() => readWriterDelay(log, messages, writerGroup), DELAY_KEEP_MS),
+    openDeadLetters: createShared(() => countOpenDeadLetters(log, topics, environmentOf), DEAD_LETTERS_KEEP_MS),
   };
 }
 
@@ -91,18 +93,15 @@ export function createShared<T>(read: () => Promise<T>, keepMs: number): () => P
   };
 }
 
-interface OpenDeadLettersParts {
-  readonly log: Pick<LogReader, 'bounds' | 'read'>;
-  readonly topics: readonly string[];
-  readonly environmentOf: (topic: string, deadLetter: StreamRecord) => Promise<string | null>;
-  readonly recordsMax?: number;
-}
-
 /** Beyond a thousand in one partition the exact number does not matter. */
 const RECORDS_MAX = 1_000;
 
-export async function countOpenDeadLetters(parts: OpenDeadLettersParts): Promise<OpenDeadLetters> {
-  const { log, topics, environmentOf, recordsMax = RECORDS_MAX } = parts;
+export async function countOpenDeadLetters(
+  log: Pick<LogReader, 'bounds' | 'read'>,
+  topics: readonly string[],
+  environmentOf: (topic: string, deadLetter: StreamRecord) => Promise<string | null>,
+  recordsMax = RECORDS_MAX,
+): Promise<OpenDeadLetters> {
   const byEnvironment = new Map<string, number>();
   let total = 0;
   let isWhole = true;
@@ -122,10 +121,7 @@ export async function countOpenDeadLetters(parts: OpenDeadLettersParts): Promise
 }
 
 /** The marker that settles a dead letter follows it in the same partition. */
-async function readOpen(
-  log: OpenDeadLettersParts['log'],
-  range: Parameters<LogReader['read']>[0],
-): Promise<readonly StreamRecord[]> {
+async function readOpen(log: Pick<LogReader, 'read'>, range: Parameters<LogReader['read']>[0]) {
   const open = new Map<number, StreamRecord>();
   for await (const record of log.read(range)) {
     const settled = record.headers[SETTLED_OFFSET];
@@ -135,14 +131,8 @@ async function readOpen(
   return [...open.values()];
 }
 
-interface WriterDelayParts {
-  readonly log: Pick<LogReader, 'bounds' | 'committed' | 'read'>;
-  readonly topic: string;
-  readonly writerGroup: string;
-}
-
 /** Reads one record of each partition, the first that is not stored. */
-export async function readWriterDelay({ log, topic, writerGroup }: WriterDelayParts): Promise<WriterDelay> {
+export async function readWriterDelay(log: Log, topic: string, writerGroup: string): Promise<WriterDelay> {
   const [bounds, committed] = await Promise.all([log.bounds(topic), log.committed(writerGroup, topic)]);
   const partitions = await Promise.all(
     bounds.map(async ({ partition, start, end }) => {

@@ -7,8 +7,8 @@ import type {
   ProjectRecord,
   RateLimitKeyRecord,
   SignableKeyRecord,
-  SignerPublicKey,
 } from '@playline/access-keys';
+import type { PortalSettings } from './config.ts';
 import type { LiveHub } from './live/index.ts';
 import type { PipelineStatus } from './pipeline-status.ts';
 import type { PortalReads } from './reads/index.ts';
@@ -30,15 +30,4 @@ export interface PortalParts {
   /** For actions that leave no record of their own. */
   readonly audit: AuditLog;
   readonly settings: PortalSettings;
-}
-
-export interface PortalSettings {
-  readonly keyPrefix: string;
-  /** SIGNER_PUBLIC_KEY; without it, no signable key can be created. */
-  readonly signerKey: SignerPublicKey | null;
-  /** CHAINS; when null, contracts of any chain can be linked. */
-  readonly servedChains: readonly string[] | null;
-  readonly headerPrefix: string;
-  readonly gatewayUrl: string;
-  readonly chainApiUrl: string;
 }

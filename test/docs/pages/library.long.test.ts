@@ -21,10 +21,11 @@ describe('the pages of an interface with reads', () => {
     'fit the screen, have readable contrast and cause no errors at $width pixels, $scheme',
     async (viewport) => {
       const { url } = await openLibrary();
+      const { page, faults } = await visitPage(url, '/docs', viewport);
       for (const path of ['/docs', '/docs/reference', '/docs/errors', '/docs/errors/VALIDATION_ERROR']) {
-        const { page, faults } = await visitPage(url, path, viewport);
+        await page.goto(url + path);
         await expectReadable(page, path);
-        expect(faults, path).toEqual([]);
+        expect(faults.splice(0), path).toEqual([]);
       }
     },
   );

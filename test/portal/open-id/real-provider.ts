@@ -4,15 +4,13 @@ import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { Provider } from 'oidc-provider';
 
-/** A real OpenID Connect provider. It accepts every name. */
-export interface RealProvider {
-  readonly issuer: URL;
-  readonly client: { readonly clientId: string; readonly clientSecret: string };
-  close(): Promise<void>;
-}
+export type RealProvider = Awaited<ReturnType<typeof openRealProvider>>;
 
-/** @param redirectUri address of the portal that the provider may lead back to */
-export async function openRealProvider(redirectUri: string): Promise<RealProvider> {
+/**
+ * A real OpenID Connect provider. It accepts every name.
+ * @param redirectUri address of the portal that the provider may lead back to
+ */
+export async function openRealProvider(redirectUri: string) {
   const client = { clientId: 'portal', clientSecret: 'known to both' };
   const server = createServer();
   await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));

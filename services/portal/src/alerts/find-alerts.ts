@@ -1,35 +1,17 @@
 /** Alerts of a project, computed from current figures when a page opens. */
-import {
-  type EnvironmentMinute,
-  type KeyRecord,
-  type KeyUse,
-  keysOfProject,
-  NO_USE,
-  type ProjectRecord,
-} from '@playline/access-keys';
+import { type KeyRecord, keysOfProject, NO_USE, type ProjectRecord } from '@playline/access-keys';
 import { settleWithin } from '@playline/http';
 import type { PagesParts } from '../pages/index.ts';
-import type { OpenDeadLetters, WriterDelay } from '../pipeline-status.ts';
 
 /** Null for what cannot be read now. */
-export interface Figures {
-  /** Of the last hour and the current minute, by environment id. */
-  readonly minutes: ReadonlyMap<string, readonly EnvironmentMinute[]> | null;
-  readonly delay: WriterDelay | null;
-  readonly deadLetters: OpenDeadLetters | null;
-  /** Live keys by project id, and their use by key id. */
-  readonly keys: ReadonlyMap<string, readonly KeyRecord[]> | null;
-  readonly uses: ReadonlyMap<string, KeyUse> | null;
-  readonly nowMs: number;
-}
-
+export type Figures = Awaited<ReturnType<typeof readFigures>>;
 export type FiguresParts = Pick<PagesParts, 'usage' | 'pipeline' | 'keys' | 'frame'>;
 
 const MINUTES = 61;
 const READ_MAX_MS = 2_000;
 
-/** Never throws. */
-export async function readFigures(parts: FiguresParts, projects: readonly ProjectRecord[]): Promise<Figures> {
+/** Of the last hour and the current minute. Never throws. */
+export async function readFigures(parts: FiguresParts, projects: readonly ProjectRecord[]) {
   const { usage, pipeline, frame } = parts;
   const ids = projects.flatMap(({ environments }) => environments.map(({ id }) => id));
   const [minutes, delay, deadLetters, ofKeys] = await Promise.all([
@@ -41,6 +23,7 @@ export async function readFigures(parts: FiguresParts, projects: readonly Projec
   return { minutes, delay, deadLetters, ...ofKeys, nowMs: frame.wallClockMs() };
 }
 
+/** Live keys by project id, and their use by key id. */
 async function readKeys({ keys, usage }: FiguresParts, projects: readonly ProjectRecord[]) {
   const records = await orNull(keys.all());
   if (records === null) return { keys: null, uses: null };
@@ -78,12 +61,9 @@ export const ALERT_BOUNDS = {
   refusedShare: 0.1,
 } as const;
 
-export interface FoundAlerts {
-  readonly alerts: readonly Alert[];
-  readonly unknown: readonly AlertKind[];
-}
+export type FoundAlerts = ReturnType<typeof findAlerts>;
 
-export function findAlerts(project: ProjectRecord, figures: Figures): FoundAlerts {
+export function findAlerts(project: ProjectRecord, figures: Figures) {
   const { minutes, delay, deadLetters, keys, uses } = figures;
   const unknown: AlertKind[] = [];
   if (minutes === null) unknown.push('rejections');

@@ -29,32 +29,31 @@ export function createProviderCookie(origin: string, secret: Buffer, maxAgeS: nu
   return createCookie(origin, secret, { name: 'playline-way', text: PROVIDER_TEXT, maxAgeS });
 }
 
-/** The cookie of a browser in which an account has signed in: attempts elsewhere do not lock the account out there. */
-export interface BrowserCookie {
-  /** The id of the browser if the account has signed in there, else null. */
-  read(header: string | undefined, accountId: string): string | null;
-  toSetCookie(accountId: string): string;
-}
-
 const BROWSER_MAX_AGE_S = 180 * 24 * 60 * 60;
 const BROWSER_TEXT = /^[A-Za-z0-9_-]{22}\.[A-Za-z0-9_-]{43}$/;
 const BROWSER_ID_BYTES = 16;
 
-/** Signed for one account. It grants no access by itself, so nothing is stored. */
-export function createBrowserCookie(origin: string, secret: Buffer): BrowserCookie {
+export type BrowserCookie = ReturnType<typeof createBrowserCookie>;
+
+/**
+ * The cookie of a browser in which an account has signed in: attempts elsewhere do not lock the account out there. It is
+ * signed for one account and grants no access by itself, so nothing is stored.
+ */
+export function createBrowserCookie(origin: string, secret: Buffer) {
   const kind = { name: 'playline-browser', text: BROWSER_TEXT, maxAgeS: BROWSER_MAX_AGE_S };
   const cookie = createCookie(origin, secret, kind);
   const sign = (id: string, accountId: string) =>
     createHmac('sha256', secret).update(`browser ${id} ${accountId}`).digest();
   return {
-    read: (header, accountId) => {
+    /** The id of the browser if the account has signed in there, else null. */
+    read: (header: string | undefined, accountId: string): string | null => {
       const [id = '', signature = ''] = cookie.read(header)?.split('.') ?? [];
       if (id === '') return null;
       const sent = Buffer.from(signature, 'base64url');
       const right = sign(id, accountId);
       return sent.length === right.length && timingSafeEqual(sent, right) ? id : null;
     },
-    toSetCookie: (accountId) => {
+    toSetCookie: (accountId: string): string => {
       const id = randomBytes(BROWSER_ID_BYTES).toString('base64url');
       return cookie.toSetCookie(`${id}.${sign(id, accountId).toString('base64url')}`);
     },

@@ -15,41 +15,31 @@ export function toCsvLine(cells: readonly (string | number)[]): string {
   return `${cells.map(toCell).join(',')}\r\n`;
 }
 
-export interface CsvOptions<T> {
+interface CsvOptions<T, P> {
   readonly columns: readonly string[];
   readonly toCells: (line: T) => readonly (string | number)[];
+  /** Last line of a file that was cut off at a position. */
+  readonly toLastLine?: (position: P) => string;
 }
 
-export async function* toCsv<T>(
-  lists: AsyncIterable<readonly T[]>,
-  { columns, toCells }: CsvOptions<T>,
+/** @param lists return where they were cut off, or null */
+export async function* toCsv<T, P>(
+  lists: AsyncGenerator<readonly T[], P | null>,
+  { columns, toCells, toLastLine }: CsvOptions<T, P>,
 ): AsyncGenerator<string> {
   let text = toCsvLine(columns);
-  for await (const lines of lists) {
+  const end: { position: P | null } = { position: null };
+  async function* watched() {
+    end.position = yield* lists;
+  }
+  for await (const lines of watched()) {
     for (const line of lines) text += toCsvLine(toCells(line));
     if (lines.length === 0) continue;
     yield text;
     text = '';
   }
   if (text !== '') yield text;
-}
-
-export interface LimitedCsvOptions<T, P> extends CsvOptions<T> {
-  /** Last line of a file that was cut off at a position. */
-  readonly toLastLine: (position: P) => string;
-}
-
-/** Like `toCsv`, for lists that return where they were cut off, or null. */
-export async function* toLimitedCsv<T, P>(
-  lists: AsyncGenerator<readonly T[], P | null>,
-  { toLastLine, ...options }: LimitedCsvOptions<T, P>,
-): AsyncGenerator<string> {
-  const end: { position: P | null } = { position: null };
-  async function* watched() {
-    end.position = yield* lists;
-  }
-  yield* toCsv(watched(), options);
-  if (end.position !== null) yield toCsvLine([toLastLine(end.position)]);
+  if (end.position !== null && toLastLine !== undefined) yield toCsvLine([toLastLine(end.position)]);
 }
 
 export const CSV_LINES_MAX = 100_000;

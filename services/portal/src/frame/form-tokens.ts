@@ -1,24 +1,14 @@
 import { createHmac, createSecretKey, randomBytes, timingSafeEqual } from 'node:crypto';
 
 /** A token is valid for one action of one page in one session. */
-export interface TokenUse {
+interface TokenUse {
   /** '' before sign-in. */
   readonly sessionId: string;
   readonly path: string;
   readonly action: string;
 }
 
-export interface ValidToken {
-  /** To be spent, so that the form acts once. */
-  readonly nonce: string;
-  readonly lifetimeS: number;
-}
-
-export interface FormTokens {
-  issue(use: TokenUse): string;
-  /** @returns null for a forged or expired token, and for another use */
-  check(token: string, use: TokenUse): ValidToken | null;
-}
+export type FormTokens = ReturnType<typeof createFormTokens>;
 
 const LIFETIME_S = 12 * 60 * 60;
 const NONCE_BYTES = 16;
@@ -29,7 +19,7 @@ const FORM = /^([A-Za-z0-9_-]{22})\.(\d{1,12})\.([A-Za-z0-9_-]{43})$/;
  * the nonce.
  * @param secret at least 32 bytes, the same in every process of the portal
  */
-export function createFormTokens(secret: Buffer, wallClockMs: () => number = Date.now): FormTokens {
+export function createFormTokens(secret: Buffer, wallClockMs: () => number = Date.now) {
   // Created once: creating a key object takes longer than signing with it.
   const key = createSecretKey(secret);
   const sign = (nonce: string, expiresS: number, { sessionId, path, action }: TokenUse) =>
@@ -38,12 +28,13 @@ export function createFormTokens(secret: Buffer, wallClockMs: () => number = Dat
       .digest('base64url');
   const nowS = () => Math.floor(wallClockMs() / 1000);
   return {
-    issue: (use) => {
+    issue: (use: TokenUse): string => {
       const nonce = randomBytes(NONCE_BYTES).toString('base64url');
       const expiresS = nowS() + LIFETIME_S;
       return `${nonce}.${expiresS}.${sign(nonce, expiresS, use)}`;
     },
-    check: (token, use) => {
+    /** @returns the nonce to spend, so that the form acts once; null for a forged or expired token, and for another use */
+    check: (token: string, use: TokenUse) => {
       const [, nonce = '', expires = '', given = ''] = FORM.exec(token) ?? [];
       if (nonce === '') return null;
       const lifetimeS = Number(expires) - nowS();

@@ -1,16 +1,9 @@
 import type { LiveEntry } from './entry.ts';
 import type { LiveLimits } from './limits.ts';
 
-export interface LiveBuffer {
-  readonly bytes: number;
-  readonly size: number;
-  add(entry: LiveEntry): void;
-  find(position: string): LiveEntry | undefined;
-  entries(): IterableIterator<LiveEntry>;
-  clear(environmentId: string): void;
-}
+export type LiveBuffer = ReturnType<typeof createBuffer>;
 
-export function createBuffer(limits: Pick<LiveLimits, 'bufferEntriesMax' | 'bufferBytesMax'>): LiveBuffer {
+export function createBuffer(limits: Pick<LiveLimits, 'bufferEntriesMax' | 'bufferBytesMax'>) {
   const entries = new Map<string, LiveEntry>();
   let bytes = 0;
   const drop = (entry: LiveEntry) => {
@@ -24,7 +17,7 @@ export function createBuffer(limits: Pick<LiveLimits, 'bufferEntriesMax' | 'buff
     get size() {
       return entries.size;
     },
-    add(entry) {
+    add(entry: LiveEntry): void {
       const stored = entries.get(entry.position);
       if (stored !== undefined) drop(stored);
       entries.set(entry.position, entry);
@@ -34,9 +27,9 @@ export function createBuffer(limits: Pick<LiveLimits, 'bufferEntriesMax' | 'buff
         drop(oldest);
       }
     },
-    find: (position) => entries.get(position),
+    find: (position: string) => entries.get(position),
     entries: () => entries.values(),
-    clear(environmentId) {
+    clear(environmentId: string): void {
       for (const entry of entries.values()) if (entry.environmentId === environmentId) drop(entry);
     },
   };

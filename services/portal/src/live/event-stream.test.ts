@@ -5,7 +5,7 @@ import { createHttpApp, openHttpServer } from '@playline/http';
 import { codePoint } from '@playline/testkit/code-point';
 import { until } from '@playline/testkit/until';
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import type { LiveEvent } from './event.ts';
 import { EVENT_STREAM_TYPE, sendEvents, toEventText } from './event.ts';
 import { NO_FILTER } from './filter.ts';
@@ -38,30 +38,28 @@ const forged = [
   '</script><script>alert(1)</script>',
 ];
 
-describe('the format of live events', () => {
-  it('an event is one line of JSON, so no text of a client forges another event, a field or an id', () => {
-    const text = fc.oneof(fc.constantFrom(...forged), fc.string({ unit: codePoint }));
-    fc.assert(
-      fc.property(fc.array(fc.tuple(text, text, text), { minLength: 1, maxLength: 5 }), (messages) => {
-        const events = messages.map(
-          ([name, id, properties]) =>
-            ({
-              kind: 'message',
-              position: 'm-0-0',
-              outcome: 'accepted',
-              receivedAt: 1,
-              traceId: id,
-              reason: name,
-              name,
-              properties,
-            }) as LiveEvent,
-        );
-        const seen = readAsBrowser(events.map(toEventText).join(''));
-        expect(seen.map(({ data }) => JSON.parse(data))).toEqual(JSON.parse(JSON.stringify(events)));
-        expect(seen.every(({ event, id }) => event === '' && id === '')).toBe(true);
-      }),
-    );
-  });
+it('an event is one line of JSON, so no text of a client forges another event, a field or an id', () => {
+  const text = fc.oneof(fc.constantFrom(...forged), fc.string({ unit: codePoint }));
+  fc.assert(
+    fc.property(fc.array(fc.tuple(text, text, text), { minLength: 1, maxLength: 5 }), (messages) => {
+      const events = messages.map(
+        ([name, id, properties]) =>
+          ({
+            kind: 'message',
+            position: 'm-0-0',
+            outcome: 'accepted',
+            receivedAt: 1,
+            traceId: id,
+            reason: name,
+            name,
+            properties,
+          }) as LiveEvent,
+      );
+      const seen = readAsBrowser(events.map(toEventText).join(''));
+      expect(seen.map(({ data }) => JSON.parse(data))).toEqual(JSON.parse(JSON.stringify(events)));
+      expect(seen.every(({ event, id }) => event === '' && id === '')).toBe(true);
+    }),
+  );
 });
 
 function openReader(highWaterMark: number) {
@@ -92,83 +90,79 @@ function openReader(highWaterMark: number) {
 
 const request = { environmentId: 'demo', filter: NO_FILTER, masks: false, isStillAllowed: () => true };
 
-describe('sendEvents', () => {
-  it('sendEvents writes comments to an idle stream, so that no proxy closes it', async () => {
-    const { hub } = createLiveWorld({ statusMs: 60_000 });
-    const reader = openReader(1_000);
-    const sending = sendEvents(hub.subscribe(request), reader.stream, 30);
-    await until('two comments', () => reader.chunks.filter((chunk) => chunk.startsWith(':')).length >= 2);
-    reader.stream.destroy();
-    await sending;
-  });
+it('sendEvents writes comments to an idle stream, so that no proxy closes it', async () => {
+  const { hub } = createLiveWorld({ statusMs: 60_000 });
+  const reader = openReader(1_000);
+  const sending = sendEvents(hub.subscribe(request), reader.stream, 30);
+  await until('two comments', () => reader.chunks.filter((chunk) => chunk.startsWith(':')).length >= 2);
+  reader.stream.destroy();
+  await sending;
+});
 
-  it('sendEvents writes nothing while the client does not read, drops the oldest events and reports their number', async () => {
-    const { hub, send } = createLiveWorld({ queueEventsMax: 10 });
-    const reader = openReader(100);
-    const sending = sendEvents(hub.subscribe(request), reader.stream);
-    await until('the hub polls', () => reader.events().some((event) => event.kind === 'status' && event.isWatching));
-    reader.pause();
-    for (let index = 0; index < 60; index++) await send({ eventName: `e-${index}` }, 0);
-    await until('all are read', () => hub.held.entries === 60);
-    expect(reader.stream.writableLength).toBeLessThan(5_000);
-    reader.resume();
-    await until('the newest arrives', () => reader.chunks.join('').includes('"e-59"'));
-    await until('the loss is reported', () =>
-      reader.events().some((event) => event.kind === 'status' && event.lost > 0),
-    );
-    const received = reader.events().filter(({ kind }) => kind === 'message').length;
-    const status = () => reader.events().findLast((event) => event.kind === 'status')!;
-    await until('the counts are complete', () => status().shown + status().lost === 60);
-    expect(received).toBe(status().shown);
-    reader.stream.destroy();
-    await sending;
-  });
+it('sendEvents writes nothing while the client does not read, drops the oldest events and reports their number', async () => {
+  const { hub, send } = createLiveWorld({ queueEventsMax: 10 });
+  const reader = openReader(100);
+  const sending = sendEvents(hub.subscribe(request), reader.stream);
+  await until('the hub polls', () => reader.events().some((event) => event.kind === 'status' && event.isWatching));
+  reader.pause();
+  for (let index = 0; index < 60; index++) await send({ eventName: `e-${index}` }, 0);
+  await until('all are read', () => hub.held.entries === 60);
+  expect(reader.stream.writableLength).toBeLessThan(5_000);
+  reader.resume();
+  await until('the newest arrives', () => reader.chunks.join('').includes('"e-59"'));
+  await until('the loss is reported', () => reader.events().some((event) => event.kind === 'status' && event.lost > 0));
+  const received = reader.events().filter(({ kind }) => kind === 'message').length;
+  const status = () => reader.events().findLast((event) => event.kind === 'status')!;
+  await until('the counts are complete', () => status().shown + status().lost === 60);
+  expect(received).toBe(status().shown);
+  reader.stream.destroy();
+  await sending;
+});
 
-  it('the stream ends with the subscription, and the subscription with the stream', async () => {
-    const { hub } = createLiveWorld();
-    let isAllowed = true;
-    const first = openReader(1_000);
-    const sending = sendEvents(hub.subscribe({ ...request, isStillAllowed: () => isAllowed }), first.stream);
-    isAllowed = false;
-    await sending;
-    expect(first.events().at(-1)).toEqual({ kind: 'end', reason: 'not allowed any more' });
-    expect([first.stream.writableEnded, hub.subscribers]).toEqual([true, 0]);
+it('the stream ends with the subscription, and the subscription with the stream', async () => {
+  const { hub } = createLiveWorld();
+  let isAllowed = true;
+  const first = openReader(1_000);
+  const sending = sendEvents(hub.subscribe({ ...request, isStillAllowed: () => isAllowed }), first.stream);
+  isAllowed = false;
+  await sending;
+  expect(first.events().at(-1)).toEqual({ kind: 'end', reason: 'not allowed any more' });
+  expect([first.stream.writableEnded, hub.subscribers]).toEqual([true, 0]);
 
-    const second = openReader(1_000);
-    const again = sendEvents(hub.subscribe(request), second.stream);
-    second.stream.destroy();
-    await again;
-    expect(hub.subscribers).toBe(0);
-  });
+  const second = openReader(1_000);
+  const again = sendEvents(hub.subscribe(request), second.stream);
+  second.stream.destroy();
+  await again;
+  expect(hub.subscribers).toBe(0);
+});
 
-  it('a subscription over HTTP ends when the client disconnects and when the server closes', async () => {
-    const { hub } = createLiveWorld();
-    const app = createHttpApp({
-      routes: [
-        {
-          method: 'GET',
-          path: '/live',
-          handle: async (exchange) => {
-            const stream = exchange.openStream(EVENT_STREAM_TYPE);
-            if (stream !== null) await sendEvents(hub.subscribe(request), stream);
-          },
+it('a subscription over HTTP ends when the client disconnects and when the server closes', async () => {
+  const { hub } = createLiveWorld();
+  const app = createHttpApp({
+    routes: [
+      {
+        method: 'GET',
+        path: '/live',
+        handle: async (exchange) => {
+          const stream = exchange.openStream(EVENT_STREAM_TYPE);
+          if (stream !== null) await sendEvents(hub.subscribe(request), stream);
         },
-      ],
-      link: (code) => code,
-    });
-    const server = await openHttpServer({ app, host: '127.0.0.1', port: 0 });
-    const gone = connect(server.port, '127.0.0.1');
-    gone.write('GET /live HTTP/1.1\r\nhost: x\r\n\r\n');
-    await until('the client is subscribed', () => hub.subscribers === 1);
-    gone.destroy();
-    await until('no client is subscribed', () => hub.subscribers === 0);
-    const stays = connect(server.port, '127.0.0.1');
-    stays.write('GET /live HTTP/1.1\r\nhost: x\r\n\r\n');
-    const ended = once(stays, 'close');
-    stays.resume();
-    await until('the next client is subscribed', () => hub.subscribers === 1);
-    await server.close();
-    await ended;
-    expect(hub.subscribers).toBe(0);
+      },
+    ],
+    link: (code) => code,
   });
+  const server = await openHttpServer({ app, host: '127.0.0.1', port: 0 });
+  const gone = connect(server.port, '127.0.0.1');
+  gone.write('GET /live HTTP/1.1\r\nhost: x\r\n\r\n');
+  await until('the client is subscribed', () => hub.subscribers === 1);
+  gone.destroy();
+  await until('no client is subscribed', () => hub.subscribers === 0);
+  const stays = connect(server.port, '127.0.0.1');
+  stays.write('GET /live HTTP/1.1\r\nhost: x\r\n\r\n');
+  const ended = once(stays, 'close');
+  stays.resume();
+  await until('the next client is subscribed', () => hub.subscribers === 1);
+  await server.close();
+  await ended;
+  expect(hub.subscribers).toBe(0);
 });

@@ -1,5 +1,5 @@
 import { messageRecordOf } from '@playline/testkit/message-record';
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { toMessageEntry, toRejectionEntry } from './entry.ts';
 import { isWanted, NO_FILTER, parseFilter } from './filter.ts';
 
@@ -33,50 +33,48 @@ const matches = (query: string) => {
   return [isWanted(filter, message, false), isWanted(filter, rejection, false)];
 };
 
-describe('the filter of live messages', () => {
-  it.each([
-    ['', true, true],
-    ['type=track', true, false],
-    [`who=${'07'.repeat(16)}`, true, false],
-    [`who=${'ab'.repeat(16)}.${'07'.repeat(16)}`, true, false],
-    [`who=${'70'.repeat(16)}`, false, false],
-    // Contains the key, but not as a whole.
-    [`who=${'a0'.repeat(8)}${'70'.repeat(8)}.${'70'.repeat(8)}${'a0'.repeat(8)}`, false, false],
-    ['type=page', false, false],
-    ['name=LEVEL', true, false],
-    ['name=ended', false, false],
-    ['surface=web', true, false],
-    ['surface=unity', false, true],
-    ['test=yes', true, false],
-    ['test=no', false, false],
-    ['outcome=rejected', false, true],
-    ['outcome=accepted', true, false],
-    ['id=0B1F7A52-6C3E-4D8A-9F10-2E5C7D9A4B05', true, false],
-    [`id=${'07'.repeat(16)}`, true, false],
-    [`id=${'a'.repeat(32)}`, true, false],
-    [`id=${'b'.repeat(32)}`, false, true],
-    ['type=track&surface=unity', false, false],
-    ['type=track&surface=web&test=yes&outcome=accepted&name=level', true, false],
-  ])('the filter %j matches the message: %s, the rejection: %s', (query, ofMessage, ofRejection) => {
-    expect(matches(query)).toEqual([ofMessage, ofRejection]);
-  });
+it.each([
+  ['', true, true],
+  ['type=track', true, false],
+  [`who=${'07'.repeat(16)}`, true, false],
+  [`who=${'ab'.repeat(16)}.${'07'.repeat(16)}`, true, false],
+  [`who=${'70'.repeat(16)}`, false, false],
+  // Contains the key, but not as a whole.
+  [`who=${'a0'.repeat(8)}${'70'.repeat(8)}.${'70'.repeat(8)}${'a0'.repeat(8)}`, false, false],
+  ['type=page', false, false],
+  ['name=LEVEL', true, false],
+  ['name=ended', false, false],
+  ['surface=web', true, false],
+  ['surface=unity', false, true],
+  ['test=yes', true, false],
+  ['test=no', false, false],
+  ['outcome=rejected', false, true],
+  ['outcome=accepted', true, false],
+  ['id=0B1F7A52-6C3E-4D8A-9F10-2E5C7D9A4B05', true, false],
+  [`id=${'07'.repeat(16)}`, true, false],
+  [`id=${'a'.repeat(32)}`, true, false],
+  [`id=${'b'.repeat(32)}`, false, true],
+  ['type=track&surface=unity', false, false],
+  ['type=track&surface=web&test=yes&outcome=accepted&name=level', true, false],
+])('the filter %j matches the message: %s, the rejection: %s', (query, ofMessage, ofRejection) => {
+  expect(matches(query)).toEqual([ofMessage, ofRejection]);
+});
 
-  it('the filter refuses ids given by clients, which would appear in addresses and logs', () => {
-    for (const id of ['ada@example.org', 'player-1', '7656119', 'x'.repeat(32)])
-      expect(() => parseFilter(new URLSearchParams({ id }), true)).toThrow('id: expected a message id');
-  });
+it('the filter refuses ids given by clients, which would appear in addresses and logs', () => {
+  for (const id of ['ada@example.org', 'player-1', '7656119', 'x'.repeat(32)])
+    expect(() => parseFilter(new URLSearchParams({ id }), true)).toThrow('id: expected a message id');
+});
 
-  it('the filter names the expected values of a part and ignores unknown parts', () => {
-    expect(() => parseFilter(new URLSearchParams('outcome=lost'), true)).toThrow(
-      'outcome: expected one of accepted, stored',
-    );
-    expect(() => parseFilter(new URLSearchParams({ name: 'x'.repeat(201) }), true)).toThrow('at most 200');
-    expect(parseFilter(new URLSearchParams('other=1'), true)).toEqual(NO_FILTER);
-  });
+it('the filter names the expected values of a part and ignores unknown parts', () => {
+  expect(() => parseFilter(new URLSearchParams('outcome=lost'), true)).toThrow(
+    'outcome: expected one of accepted, stored',
+  );
+  expect(() => parseFilter(new URLSearchParams({ name: 'x'.repeat(201) }), true)).toThrow('at most 200');
+  expect(parseFilter(new URLSearchParams('other=1'), true)).toEqual(NO_FILTER);
+});
 
-  it('a filter by name does not match a fenced message', () => {
-    const fenced = { ...message, message: null, outcome: 'fenced' as const };
-    expect(isWanted(parseFilter(new URLSearchParams('name=level'), true), fenced, false)).toBe(false);
-    expect(isWanted(parseFilter(new URLSearchParams('outcome=fenced'), true), fenced, false)).toBe(true);
-  });
+it('a filter by name does not match a fenced message', () => {
+  const fenced = { ...message, message: null, outcome: 'fenced' as const };
+  expect(isWanted(parseFilter(new URLSearchParams('name=level'), true), fenced, false)).toBe(false);
+  expect(isWanted(parseFilter(new URLSearchParams('outcome=fenced'), true), fenced, false)).toBe(true);
 });

@@ -5,13 +5,12 @@ import { PublicError } from '@playline/errors';
 import type { LogReader } from '@playline/stream';
 import { createBuffer, type LiveBuffer } from './buffer.ts';
 import type { LiveEntry } from './entry.ts';
-import { createEnvironmentFences, type EnvironmentFences, type OpenFences } from './environment-fences.ts';
 import type { EndReason } from './event.ts';
 import type { LiveFilter } from './filter.ts';
 import { LIVE_LIMITS, type LiveLimits } from './limits.ts';
 import { createReadLiveRecord, type LiveRecord, type LiveTopics } from './read-live-record.ts';
-import { type HubSubscriber, openSubscriber, type Slot, type Subscriber } from './subscriber.ts';
-import { openWatch, type Watch } from './watch.ts';
+import { HubSubscriber, type Slot, type Subscriber } from './subscriber.ts';
+import { LogWatch } from './watch.ts';
 
 export interface Subscription {
   readonly environmentId: string;
@@ -40,6 +39,9 @@ export interface LiveParts {
   readonly limits?: LiveLimits;
 }
 
+/** The fences of erased people of one environment, refreshed until closed. */
+type OpenFences = (environmentId: string) => FenceSet & { close(): Promise<void> };
+
 const RETRY_AFTER_S = 10;
 const TOO_MANY_SUBSCRIBERS = 'This portal has reached its limit of live pages. Close a tab, or try again.';
 
@@ -54,8 +56,8 @@ class SharedHub implements LiveHub {
   readonly #subscribers = createSubscribers();
   readonly #slots = createSlots();
   readonly #buffer: LiveBuffer;
-  readonly #fences: EnvironmentFences;
-  #watch: Watch | null = null;
+  readonly #fences: ReturnType<typeof createEnvironmentFences>;
+  #watch: LogWatch | null = null;
   #ended: Promise<unknown> = Promise.resolve();
   #isClosed = false;
 
@@ -85,7 +87,7 @@ class SharedHub implements LiveHub {
       this.#leave(subscriber);
     };
     const withdraw = (entry: LiveEntry) => this.#withdraw(entry);
-    const subscriber = openSubscriber({ slot, environmentId, filter, masks, queueEventsMax, withdraw, onClose });
+    const subscriber = new HubSubscriber({ slot, environmentId, filter, masks, queueEventsMax, withdraw, onClose });
     const stopChecks = checkPermission(isStillAllowed, permissionMs, (reason) => subscriber.end(reason));
     this.#fences.enter(environmentId);
     this.#subscribers.add(subscriber);
@@ -94,8 +96,8 @@ class SharedHub implements LiveHub {
     return subscriber;
   }
 
-  #openWatch(): Watch {
-    return openWatch({
+  #openWatch(): LogWatch {
+    return new LogWatch({
       ...this.#parts,
       limits: this.#limits,
       buffer: this.#buffer,
@@ -164,6 +166,46 @@ class SharedHub implements LiveHub {
     for (const subscriber of this.#subscribers.all()) subscriber.end('closed');
     await this.#ended;
   }
+}
+
+interface OpenSet {
+  readonly set: ReturnType<OpenFences>;
+  readonly openedMs: number;
+  wasLoaded: boolean;
+}
+
+/** A first read takes milliseconds; longer than this counts as an outage. */
+const FIRST_READ_MS = 5_000;
+const FENCES_UNREADABLE =
+  'The list of erased people cannot be read, so no messages are shown. This view resumes automatically.';
+
+function createEnvironmentFences(openFences: OpenFences) {
+  const sets = new Map<string, OpenSet>();
+  const isLoaded = (fences: OpenSet) => {
+    const { loaded } = fences.set;
+    if (loaded) fences.wasLoaded = true;
+    return loaded;
+  };
+  return {
+    enter(environmentId: string): void {
+      if (sets.has(environmentId)) return;
+      sets.set(environmentId, { set: openFences(environmentId), openedMs: performance.now(), wasLoaded: false });
+    },
+    async leave(environmentId: string): Promise<void> {
+      const closing = sets.get(environmentId);
+      sets.delete(environmentId);
+      await closing?.set.close();
+    },
+    of: (environmentId: string) => sets.get(environmentId)?.set,
+    /** Environments whose erased people are unknown. While there are any, the log is not read. */
+    unknown: () => [...sets].filter(([, fences]) => !isLoaded(fences)).map(([id]) => id),
+    stateOf(environmentId: string) {
+      const fences = sets.get(environmentId);
+      if (fences === undefined || isLoaded(fences)) return { isKnown: true, trouble: '' };
+      const isLate = fences.wasLoaded || performance.now() - fences.openedMs > FIRST_READ_MS;
+      return { isKnown: false, trouble: isLate ? FENCES_UNREADABLE : '' };
+    },
+  };
 }
 
 /** Gives the lowest free index, so that `marks` of an entry are no longer than the number of subscribers. */

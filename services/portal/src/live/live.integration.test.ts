@@ -5,7 +5,7 @@ import { createQueryRows } from '@playline/stores';
 import type { Consumer, Producer } from '@playline/stream';
 import { createSchemaRegistry, openLogReader, openProducer, openRecordConsumer } from '@playline/stream/kafka';
 import { messageRecordOf, type OwnStores, openOwnStores, testStores, until } from '@playline/testkit';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { NO_FILTER } from './filter.ts';
 import { type LiveHub, openLive } from './index.ts';
 import { collect } from './test/live-world.ts';
@@ -63,48 +63,46 @@ async function subscribe() {
   return client;
 }
 
-describe('live messages on real stores', () => {
-  it('a message shows within two seconds and is stored once the writer has committed it', async () => {
-    const client = await subscribe();
-    for (let round = 0; round < ROUNDS; round++) {
-      await send(`round ${round}`);
-      const sentMs = performance.now();
-      await until('it arrives', () => client.of('message').some(({ name }) => name === `round ${round}`));
-      expect(performance.now() - sentMs).toBeLessThan(2_000);
-    }
-    expect(client.of('outcome')).toEqual([]);
-    writer = await openRecordConsumer({
-      brokers: testStores().kafka,
-      groupId: WRITER,
-      topics: [stores.prefix + TOPICS.messages.name],
-      sessionTimeoutMs: 10_000,
-      onBatch: async () => {},
-    });
-    await until(
-      'all are stored',
-      () => client.of('outcome').filter(({ outcome }) => outcome === 'stored').length === ROUNDS,
-    );
-    client.subscriber.close();
+it('a message shows within two seconds and is stored once the writer has committed it', async () => {
+  const client = await subscribe();
+  for (let round = 0; round < ROUNDS; round++) {
+    await send(`round ${round}`);
+    const sentMs = performance.now();
+    await until('it arrives', () => client.of('message').some(({ name }) => name === `round ${round}`));
+    expect(performance.now() - sentMs).toBeLessThan(2_000);
+  }
+  expect(client.of('outcome')).toEqual([]);
+  writer = await openRecordConsumer({
+    brokers: testStores().kafka,
+    groupId: WRITER,
+    topics: [stores.prefix + TOPICS.messages.name],
+    sessionTimeoutMs: 10_000,
+    onBatch: async () => {},
   });
+  await until(
+    'all are stored',
+    () => client.of('outcome').filter(({ outcome }) => outcome === 'stored').length === ROUNDS,
+  );
+  client.subscriber.close();
+});
 
-  it('a shown message is fenced within seconds of the fence', async () => {
-    const client = await subscribe();
-    await send('hers', { userKey: ada, userId: 'ada' });
-    await until('it arrives', () => client.of('message').length > 0);
-    const cutoffAt = new Date(Date.now() + 1_000).toISOString().replace('T', ' ').replace('Z', '');
-    await stores.query(
-      `INSERT INTO erasure_fences (environment_id, identity_key, cutoff_at, erasure_id)
+it('a shown message is fenced within seconds of the fence', async () => {
+  const client = await subscribe();
+  await send('hers', { userKey: ada, userId: 'ada' });
+  await until('it arrives', () => client.of('message').length > 0);
+  const cutoffAt = new Date(Date.now() + 1_000).toISOString().replace('T', ' ').replace('Z', '');
+  await stores.query(
+    `INSERT INTO erasure_fences (environment_id, identity_key, cutoff_at, erasure_id)
        VALUES ('${environmentId}', unhex('${ada.toString('hex')}'), '${cutoffAt}', generateUUIDv4())`,
-    );
-    const sinceMs = performance.now();
-    await until('it is fenced', () => client.of('outcome').some(({ outcome }) => outcome === 'fenced'));
-    // The fences are read every second, and the buffer is swept four times a second.
-    expect(performance.now() - sinceMs).toBeLessThan(3_000);
-    await send('hers again', { userKey: ada, userId: 'ada', eventTime: 1 });
-    await until('the second arrives without content', () =>
-      client.of('message').some(({ outcome }) => outcome === 'fenced'),
-    );
-    expect(JSON.stringify(client.events)).not.toContain('hers again');
-    client.subscriber.close();
-  });
+  );
+  const sinceMs = performance.now();
+  await until('it is fenced', () => client.of('outcome').some(({ outcome }) => outcome === 'fenced'));
+  // The fences are read every second, and the buffer is swept four times a second.
+  expect(performance.now() - sinceMs).toBeLessThan(3_000);
+  await send('hers again', { userKey: ada, userId: 'ada', eventTime: 1 });
+  await until('the second arrives without content', () =>
+    client.of('message').some(({ outcome }) => outcome === 'fenced'),
+  );
+  expect(JSON.stringify(client.events)).not.toContain('hers again');
+  client.subscriber.close();
 });

@@ -13,25 +13,13 @@ export interface Subscriber {
   close(): void;
 }
 
-/** The hub's side of a subscriber. */
-export interface HubSubscriber extends Subscriber {
-  readonly environmentId: string;
-  offer(entry: LiveEntry): void;
-  changed(entry: LiveEntry): void;
-  /** Drops queued entries, because it is unknown whether they may be shown. */
-  dropQueued(): void;
-  /** The share of the log counts from the first call. */
-  setState(state: WatchState): void;
-  end(reason: EndReason): void;
-}
-
 export interface Slot {
   readonly index: number;
   /** Unique, so that marks of the slot's former subscribers do not count. */
   readonly generation: number;
 }
 
-export interface SubscriberParts {
+interface SubscriberParts {
   readonly slot: Slot;
   readonly environmentId: string;
   readonly filter: LiveFilter;
@@ -47,11 +35,8 @@ const TAKEN = 0;
 const SHOWN = 1;
 type Mark = typeof TAKEN | typeof SHOWN;
 
-export function openSubscriber(parts: SubscriberParts): HubSubscriber {
-  return new QueuedSubscriber(parts);
-}
-
-class QueuedSubscriber implements HubSubscriber {
+/** The hub's side of a subscriber. */
+export class HubSubscriber implements Subscriber {
   readonly environmentId: string;
   readonly #parts: SubscriberParts;
   readonly #counts = { seen: 0, shown: 0, lost: 0 };
@@ -116,11 +101,13 @@ class QueuedSubscriber implements HubSubscriber {
     return mark === TAKEN || mark === SHOWN ? mark : null;
   }
 
+  /** Drops queued entries, because it is unknown whether they may be shown. */
   dropQueued(): void {
     this.#counts.lost += this.#queue.length;
     this.#queue = [];
   }
 
+  /** The share of the log counts from the first call. */
   setState(state: WatchState): void {
     this.#first ??= state;
     this.#state = state;

@@ -1,33 +1,31 @@
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { toQuotas } from './topic-poller.ts';
 
 const sum = (numbers: readonly number[]) => numbers.reduce((total, number) => total + number, 0);
 
-describe('toQuotas', () => {
-  it('the quotas take all waiting records up to the limit', () => {
-    fc.assert(
-      fc.property(fc.array(fc.nat({ max: 10_000 }), { maxLength: 20 }), fc.nat({ max: 5_000 }), (waiting, limit) => {
-        const quotas = toQuotas(waiting, limit);
-        expect(sum(quotas)).toBe(Math.min(sum(waiting), limit));
-        expect(quotas.every((quota, index) => quota <= waiting[index]! && quota >= 0)).toBe(true);
-      }),
-    );
-  });
+it('the quotas take all waiting records up to the limit', () => {
+  fc.assert(
+    fc.property(fc.array(fc.nat({ max: 10_000 }), { maxLength: 20 }), fc.nat({ max: 5_000 }), (waiting, limit) => {
+      const quotas = toQuotas(waiting, limit);
+      expect(sum(quotas)).toBe(Math.min(sum(waiting), limit));
+      expect(quotas.every((quota, index) => quota <= waiting[index]! && quota >= 0)).toBe(true);
+    }),
+  );
+});
 
-  it('the quotas of partitions with more waiting records differ by at most one', () => {
-    fc.assert(
-      fc.property(
-        fc.array(fc.nat({ max: 500 }), { minLength: 1, maxLength: 12 }),
-        fc.nat({ max: 500 }),
-        (waiting, limit) => {
-          const quotas = toQuotas(waiting, limit);
-          const cut = quotas.filter((quota, index) => quota < waiting[index]!);
-          if (cut.length === 0) return;
-          expect(Math.max(...cut) - Math.min(...cut)).toBeLessThanOrEqual(1);
-          expect(Math.max(...quotas)).toBeLessThanOrEqual(Math.min(...cut) + 1);
-        },
-      ),
-    );
-  });
+it('the quotas of partitions with more waiting records differ by at most one', () => {
+  fc.assert(
+    fc.property(
+      fc.array(fc.nat({ max: 500 }), { minLength: 1, maxLength: 12 }),
+      fc.nat({ max: 500 }),
+      (waiting, limit) => {
+        const quotas = toQuotas(waiting, limit);
+        const cut = quotas.filter((quota, index) => quota < waiting[index]!);
+        if (cut.length === 0) return;
+        expect(Math.max(...cut) - Math.min(...cut)).toBeLessThanOrEqual(1);
+        expect(Math.max(...quotas)).toBeLessThanOrEqual(Math.min(...cut) + 1);
+      },
+    ),
+  );
 });

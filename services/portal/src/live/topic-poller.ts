@@ -2,23 +2,6 @@
 import type { LogReader, StreamRecord } from '@playline/stream';
 import type { LiveLimits } from './limits.ts';
 
-interface TopicPollerParts {
-  readonly log: Pick<LogReader, 'bounds' | 'read'>;
-  readonly limits: Pick<LiveLimits, 'recordsPerPollMax' | 'bytesPerPollMax'>;
-}
-
-interface Polled {
-  readonly records: readonly StreamRecord[];
-  readonly skipped: number;
-}
-
-export interface TopicPoller {
-  /** Starts at the current ends of the topics. @throws Error of the brokers */
-  begin(topics: readonly string[]): Promise<void>;
-  /** New records of the topics, a sample when there are too many. @throws Error of the brokers */
-  poll(topics: readonly string[]): Promise<Polled>;
-}
-
 interface Waiting {
   readonly topic: string;
   readonly partition: number;
@@ -26,7 +9,9 @@ interface Waiting {
   readonly end: number;
 }
 
-export function createTopicPoller({ log, limits }: TopicPollerParts): TopicPoller {
+export type TopicPoller = ReturnType<typeof createTopicPoller>;
+
+export function createTopicPoller(log: Pick<LogReader, 'bounds' | 'read'>, limits: LiveLimits) {
   const offsets = new Map<string, number[]>();
 
   async function readBounds(topics: readonly string[]): Promise<Waiting[]> {
@@ -64,8 +49,10 @@ export function createTopicPoller({ log, limits }: TopicPollerParts): TopicPolle
   }
 
   return {
-    begin: async (topics) => moveTo(await readBounds(topics)),
-    async poll(topics) {
+    /** Starts at the current ends of the topics. @throws Error of the brokers */
+    begin: async (topics: readonly string[]) => moveTo(await readBounds(topics)),
+    /** New records of the topics, a sample when there are too many. @throws Error of the brokers */
+    async poll(topics: readonly string[]) {
       const waiting = (await readBounds(topics)).filter(({ start, end }) => end > start);
       const counts = waiting.map(({ start, end }) => end - start);
       const quotas = toQuotas(counts, limits.recordsPerPollMax);

@@ -1,4 +1,3 @@
-/** Follows the ends of the topics while there are subscribers. */
 import { pause } from '@playline/stores';
 import type { LogReader } from '@playline/stream';
 import type { LiveBuffer } from './buffer.ts';
@@ -8,18 +7,12 @@ import type { LiveLimits } from './limits.ts';
 import type { LiveRecord, LiveTopics, ReadLiveRecord } from './read-live-record.ts';
 import { createTopicPoller, type TopicPoller } from './topic-poller.ts';
 
-export interface Watch {
-  /** Reports the state now; it is also reported every `statusMs`. */
-  report(): void;
-  close(): Promise<void>;
-}
-
 export interface WatchState extends Pick<LiveStatus, 'isWatching' | 'trouble'> {
   readonly read: number;
   readonly skipped: number;
 }
 
-export interface WatchParts {
+interface WatchParts {
   readonly log: Pick<LogReader, 'bounds' | 'read' | 'committed'>;
   readonly topics: LiveTopics;
   readonly writerGroup: string;
@@ -38,11 +31,8 @@ export interface WatchParts {
 
 const LOG_UNREADABLE = 'The log cannot be read. This view resumes automatically; messages in between may be missing.';
 
-export function openWatch(parts: WatchParts): Watch {
-  return new LogWatch(parts);
-}
-
-class LogWatch implements Watch {
+/** Follows the ends of the topics while there are subscribers. */
+export class LogWatch {
   readonly #parts: WatchParts;
   readonly #stop = new AbortController();
   readonly #poller: TopicPoller;
@@ -53,7 +43,7 @@ class LogWatch implements Watch {
   constructor(parts: WatchParts) {
     this.#parts = parts;
     const { log, limits } = parts;
-    this.#poller = createTopicPoller({ log: createStoppableLog(log, this.#stop.signal), limits });
+    this.#poller = createTopicPoller(createStoppableLog(log, this.#stop.signal), limits);
     this.#timers = [
       setInterval(() => this.#sweep(), limits.sweepMs),
       setInterval(() => this.report(), limits.statusMs),
@@ -128,6 +118,7 @@ class LogWatch implements Watch {
     if (isChanged) this.report();
   }
 
+  /** Reports the state now; it is also reported every `statusMs`. */
   report(): void {
     this.#parts.onState({ ...this.#state });
   }

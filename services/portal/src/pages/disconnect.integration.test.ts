@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { createLogger } from '@playline/runtime';
 import { createQueryRows, type QueryRows } from '@playline/stores';
 import { testStores, until } from '@playline/testkit';
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, expect, it } from 'vitest';
 import { createPortalReads } from '../reads/index.ts';
 import { openPortal, type TestPortal } from '../test/open-portal.ts';
 
@@ -40,27 +40,25 @@ async function countRunning(mark: string): Promise<number> {
   return 0;
 }
 
-describe('queries of pages', () => {
-  it.each(['erasures', 'rejections', 'audit', 'the project'])(
-    'a query of %s ends in ClickHouse when the client disconnects',
-    async (page) => {
-      const { portal, browser, of, at, faults, running } = await openSlow(60_000);
-      const path = { audit: `${of}/audit`, 'the project': of }[page] ?? `${at}/${page}`;
-      const abort = new AbortController();
-      const response = fetch(portal.origin + path, { headers: { cookie: browser.cookie }, signal: abort.signal });
-      const expected = expect(response).rejects.toThrow();
-      await until('it runs', async () => (await running()) > 0);
-      abort.abort();
-      await expected;
-      await until('it has ended', async () => (await running()) === 0);
-      expect(faults).toEqual([]);
-    },
-  );
-
-  it('a query ends in ClickHouse at its deadline, and the page reports it', async () => {
-    const { browser, at, running } = await openSlow(1_000);
-    const { status, text } = await browser.get(`${at}/erasures`);
-    expect([status, text.includes('Not available')]).toEqual([500, true]);
+it.each(['erasures', 'rejections', 'audit', 'the project'])(
+  'a query of %s ends in ClickHouse when the client disconnects',
+  async (page) => {
+    const { portal, browser, of, at, faults, running } = await openSlow(60_000);
+    const path = { audit: `${of}/audit`, 'the project': of }[page] ?? `${at}/${page}`;
+    const abort = new AbortController();
+    const response = fetch(portal.origin + path, { headers: { cookie: browser.cookie }, signal: abort.signal });
+    const expected = expect(response).rejects.toThrow();
+    await until('it runs', async () => (await running()) > 0);
+    abort.abort();
+    await expected;
     await until('it has ended', async () => (await running()) === 0);
-  });
+    expect(faults).toEqual([]);
+  },
+);
+
+it('a query ends in ClickHouse at its deadline, and the page reports it', async () => {
+  const { browser, at, running } = await openSlow(1_000);
+  const { status, text } = await browser.get(`${at}/erasures`);
+  expect([status, text.includes('Not available')]).toEqual([500, true]);
+  await until('it has ended', async () => (await running()) === 0);
 });

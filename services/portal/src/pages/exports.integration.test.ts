@@ -1,11 +1,11 @@
 import { createLogger } from '@playline/runtime';
 import { until } from '@playline/testkit';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { openPortal, type TestPortal } from '../test/open-portal.ts';
 import { type OwnReads, openOwnReads } from '../test/own-reads.ts';
 
 /** Several queries of 2,000 rows. */
-const ROWS = 9_000;
+const ROWS = 5_000;
 /** More than fits between the portal and a client that does not read. */
 const ROWS_TO_LEAVE = 25_000;
 
@@ -67,62 +67,49 @@ async function openProject(source: keyof typeof SOURCES, rows: number, perTime: 
 
 const idsIn = (text: string) => [...text.matchAll(/"(o-\d+|00000000-0000-4000-8000-\d{12})"/g)].map(([, id]) => id);
 
-describe('exported files', () => {
-  it.each([
-    ['messages', 1],
-    ['messages', 3_000],
-    ['audit', 7],
-    ['audit', ROWS],
-  ] as const)(
-    'the file of %s has each of 9,000 rows once, with %d at each time, in several queries',
-    async (source, perTime) => {
-      const { browser, path } = await openProject(source, ROWS, perTime);
-      const { status, text } = await browser.get(`${path}&as=csv`);
-      const ids = idsIn(text);
-      expect([status, ids.length, new Set(ids).size]).toEqual([200, ROWS, ROWS]);
-      expect(Math.max(...queries)).toBeLessThanOrEqual(2_000);
-      expect(logged).toEqual([]);
-    },
-  );
+it.each([
+  ['messages', 1],
+  ['messages', 3_000],
+  ['audit', 7],
+  ['audit', ROWS],
+] as const)(
+  'the file of %s has each of 5,000 rows once, with %d at each time, in several queries',
+  async (source, perTime) => {
+    const { browser, path } = await openProject(source, ROWS, perTime);
+    const { status, text } = await browser.get(`${path}&as=csv`);
+    const ids = idsIn(text);
+    expect([status, ids.length, new Set(ids).size]).toEqual([200, ROWS, ROWS]);
+    expect(Math.max(...queries)).toBeLessThanOrEqual(2_000);
+    expect(logged).toEqual([]);
+  },
+);
 
-  it('the portal stops its queries when the client of a file disconnects', async () => {
-    const { browser, path } = await openProject('messages', ROWS_TO_LEAVE, 1);
-    const abort = new AbortController();
-    const options = { headers: { cookie: browser.cookie }, signal: abort.signal };
-    const response = await fetch(`${portal.origin}${path}&as=csv`, options);
-    await response.body!.getReader().read();
-    abort.abort();
-    let before = -1;
-    await until('the queries stop', () => {
-      const isQuiet = before === queries.length;
-      before = queries.length;
-      return isQuiet;
-    });
-    expect([queries.length < ROWS_TO_LEAVE / 2_000, logged]).toEqual([true, []]);
+it('the portal stops its queries when the client of a file disconnects', async () => {
+  const { browser, path } = await openProject('messages', ROWS_TO_LEAVE, 1);
+  const abort = new AbortController();
+  const options = { headers: { cookie: browser.cookie }, signal: abort.signal };
+  const response = await fetch(`${portal.origin}${path}&as=csv`, options);
+  await response.body!.getReader().read();
+  abort.abort();
+  let before = -1;
+  await until('the queries stop', () => {
+    const isQuiet = before === queries.length;
+    before = queries.length;
+    return isQuiet;
   });
-
-  it('a file breaks off when a later query fails, so that it is not taken for complete', async () => {
-    const { browser, path } = await openProject('audit', 5_000, 7);
-    const { audit } = portal.parts.reads;
-    let calls = 0;
-    Object.assign(portal.parts.reads, {
-      audit: (...args: Parameters<typeof audit>) =>
-        calls++ === 1 ? Promise.reject(new Error('connection lost')) : audit(...args),
-    });
-    await expect(browser.get(`${path}&as=csv`)).rejects.toThrow();
-    Object.assign(portal.parts.reads, { audit });
-    expect(calls).toBe(2);
-    await until('it is logged', () => logged.some((line) => line.includes('connection lost')));
-  });
+  expect([queries.length < ROWS_TO_LEAVE / 2_000, logged]).toEqual([true, []]);
 });
 
-it('the link to older entries leads through 300 entries of one millisecond', async () => {
-  const { browser, path } = await openProject('audit', 300, 300);
-  const shown: string[] = [];
-  for (let next: string | undefined = path; next !== undefined; ) {
-    const { text } = await browser.get(next);
-    shown.push(...[...text.matchAll(/<code>(o-\d+)<\/code>/g)].map(([, object]) => object!));
-    next = /href="([^"]*)">Older/.exec(text)?.[1]?.replaceAll('&amp;', '&');
-  }
-  expect([shown.length, new Set(shown).size]).toEqual([300, 300]);
+it('a file breaks off when a later query fails, so that it is not taken for complete', async () => {
+  const { browser, path } = await openProject('audit', 5_000, 7);
+  const { audit } = portal.parts.reads;
+  let calls = 0;
+  Object.assign(portal.parts.reads, {
+    audit: (...args: Parameters<typeof audit>) =>
+      calls++ === 1 ? Promise.reject(new Error('connection lost')) : audit(...args),
+  });
+  await expect(browser.get(`${path}&as=csv`)).rejects.toThrow();
+  Object.assign(portal.parts.reads, { audit });
+  expect(calls).toBe(2);
+  await until('it is logged', () => logged.some((line) => line.includes('connection lost')));
 });

@@ -31,13 +31,13 @@ import { openMemoryPeople } from '@playline/people/memory';
 import { createLogger, createMetrics } from '@playline/runtime';
 import { afterAll, beforeAll, expect } from 'vitest';
 import { createPortalApp, type PortalAppParts } from '../app.ts';
+import type { PortalSettings } from '../config.ts';
 import { createPortalShares } from '../frame/shares.ts';
 import { type LiveHub, openLiveHub } from '../live/index.ts';
-import type { PortalSettings } from '../portal-parts.ts';
 import { createPortalPeople, type PortalPeople, type PortalPeopleParts } from '../stores/people.ts';
 import type { PortalRecords } from '../stores/portal-records.ts';
 import { createMemoryReads } from './memory-reads.ts';
-import { createBrowser, type TestBrowser } from './test-browser.ts';
+import { createBrowser } from './test-browser.ts';
 
 /** Records in memory. */
 export function createMemoryPortalRecords<R extends Change>(kind: RecordKind<R>): PortalRecords<R> {
@@ -78,20 +78,7 @@ function openUnusedLive(): LiveHub {
   });
 }
 
-/** The portal on a port, with records in memory. */
-export interface TestPortal {
-  readonly origin: string;
-  readonly parts: PortalAppParts;
-  /** Adds a live account with these rights. */
-  addAccount(rights: Partial<Pick<AccountRecord, 'isAdministrator' | 'roles'>>): Promise<AccountRecord>;
-  /** Adds a project with the usual environments. */
-  addProject(name: string): Promise<ProjectRecord>;
-  /** A browser signed in with a role in a project, or as an administrator when no role is given. */
-  signIn(role?: { readonly project: ProjectRecord; readonly role: Role }): Promise<TestBrowser>;
-  /** A browser that is not signed in. */
-  browser(): TestBrowser;
-  close(): Promise<void>;
-}
+export type TestPortal = Awaited<ReturnType<typeof openPortal>>;
 
 const AUTHOR = { changedBy: 'a test', requestId: 'r' };
 
@@ -104,13 +91,14 @@ const SETTINGS: PortalSettings = {
   servedChains: ['demo-chain', 'other-chain'],
 };
 
-/** @param own replaces parts in memory */
-export async function openPortal(own: Partial<PortalAppParts> = {}): Promise<TestPortal> {
+/** The portal on a port, with records in memory. @param own replaces parts in memory */
+export async function openPortal(own: Partial<PortalAppParts> = {}) {
   const [port = 0] = await freePorts(1);
   const origin = new URL(`http://localhost:${port}`);
   const parts: PortalAppParts = { ...createParts(origin), ...own };
   const server = await openHttpServer({ app: createPortalApp(parts), host: '127.0.0.1', port });
-  const addAccount: TestPortal['addAccount'] = async (rights) => {
+  /** Adds a live account with these rights. */
+  const addAccount = async (rights: Partial<Pick<AccountRecord, 'isAdministrator' | 'roles'>>) => {
     const account: Content<AccountRecord> = {
       id: randomUUID(),
       name: 'A name',
@@ -128,15 +116,18 @@ export async function openPortal(own: Partial<PortalAppParts> = {}): Promise<Tes
     };
     return (await parts.accounts.changedBy(AUTHOR).change(() => account))!;
   };
+  /** A browser that is not signed in. */
   const browser = () => createBrowser(origin.origin);
   return {
     origin: origin.origin,
     parts,
     addAccount,
     browser,
-    addProject: (name) =>
+    /** Adds a project with the usual environments. */
+    addProject: (name: string) =>
       createProject({ store: parts.projects.changedBy(AUTHOR) }, { name, environments: USUAL_ENVIRONMENTS }),
-    signIn: async (role) => {
+    /** A browser signed in with a role in a project, or as an administrator when no role is given. */
+    signIn: async (role?: { readonly project: ProjectRecord; readonly role: Role }) => {
       const roles = role === undefined ? [] : [{ projectId: role.project.id, role: role.role }];
       const account = await addAccount({ isAdministrator: role === undefined, roles });
       const { text } = await parts.sessions.create({

@@ -1,18 +1,11 @@
-import { createQueryRows, type QueryRows } from '@playline/stores';
+import { createQueryRows } from '@playline/stores';
 import { openOwnDatabase } from '@playline/testkit';
-import { createPortalReads, type PortalReads } from '../reads/index.ts';
+import { createPortalReads } from '../reads/index.ts';
 
-/** The portal's reads of a database that no other test uses. */
-export interface OwnReads {
-  readonly reads: PortalReads;
-  readonly query: QueryRows;
-  /** Sends one statement. @throws Error with the message of ClickHouse */
-  send(sql: string): Promise<string>;
-  insert(table: string, rows: readonly object[]): Promise<string>;
-  close(): Promise<void>;
-}
+export type OwnReads = Awaited<ReturnType<typeof openOwnReads>>;
 
-export async function openOwnReads(): Promise<OwnReads> {
+/** The portal's reads of a database that no other test uses. `send` throws the message of ClickHouse. */
+export async function openOwnReads() {
   const { target, query: send, close } = await openOwnDatabase();
   const query = createQueryRows(target);
   return {
@@ -20,7 +13,7 @@ export async function openOwnReads(): Promise<OwnReads> {
     query,
     send,
     close,
-    insert: (table, rows) =>
+    insert: (table: string, rows: readonly object[]) =>
       send(`INSERT INTO ${table} FORMAT JSONEachRow ${rows.map((row) => JSON.stringify(row)).join(' ')}`),
   };
 }

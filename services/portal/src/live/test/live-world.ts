@@ -13,10 +13,10 @@ import { until } from '@playline/testkit/until';
 import { onTestFinished } from 'vitest';
 import type { LiveEvent } from '../event.ts';
 import { NO_FILTER } from '../filter.ts';
-import { type LiveHub, openLiveHub, type Subscription } from '../hub.ts';
+import { openLiveHub, type Subscription } from '../hub.ts';
 import { LIVE_LIMITS, type LiveLimits } from '../limits.ts';
 import type { Subscriber } from '../subscriber.ts';
-import { type CountedLog, createCountedLog } from './counted-log.ts';
+import { createCountedLog } from './counted-log.ts';
 
 export const TOPICS = {
   messages: 'messages',
@@ -26,33 +26,7 @@ export const TOPICS = {
 export const WRITER = 'event-writer';
 const [MESSAGE_SCHEMA, REJECTION_SCHEMA] = [1, 2];
 
-/** A subscriber that collects its events. */
-export interface TestSubscriber {
-  readonly subscriber: Subscriber;
-  readonly events: LiveEvent[];
-  readonly isOver: boolean;
-  of<K extends LiveEvent['kind']>(kind: K): Extract<LiveEvent, { kind: K }>[];
-  /** The last status event. */
-  status(): Extract<LiveEvent, { kind: 'status' }> | undefined;
-}
-
-export interface LiveWorld {
-  readonly hub: LiveHub;
-  readonly requested: CountedLog['requested'];
-  readonly faults: unknown[];
-  /** Identities that are fenced, by hexadecimal key; the fences are not loaded while `isLoaded` is false. */
-  readonly fences: { readonly keys: Set<string>; isLoaded: boolean; opened: number };
-  readonly brokers: CountedLog;
-  /** Appends a message to the log. */
-  send(changes?: Partial<MessageRecord>, partition?: number): Promise<RecordMetadata>;
-  reject(changes?: Partial<RejectionRecord>): Promise<RecordMetadata>;
-  /** Appends a record of a topic to its dead letters. */
-  bury(topic: string, position: RecordMetadata, reason?: string): Promise<RecordMetadata>;
-  /** Commits an offset of the writer. */
-  commit(partition: number, offset: number): void;
-  /** Subscribes, and waits until the hub polls. */
-  subscribe(request?: Partial<Subscription>): Promise<TestSubscriber>;
-}
+export type LiveWorld = ReturnType<typeof createLiveWorld>;
 
 /** Fast limits with the proportions of the real ones. */
 export const FAST: LiveLimits = {
@@ -65,10 +39,10 @@ export const FAST: LiveLimits = {
 };
 
 /** A hub over a log in memory. It is closed after the test. */
-export function createLiveWorld(limits: Partial<LiveLimits> = {}): LiveWorld {
+export function createLiveWorld(limits: Partial<LiveLimits> = {}) {
   const log = createMemoryLog();
   const brokers = createCountedLog(log);
-  const fences: LiveWorld['fences'] = { keys: new Set(), isLoaded: true, opened: 0 };
+  const fences: Fences = { keys: new Set(), isLoaded: true, opened: 0 };
   const faults: unknown[] = [];
   const hub = openLiveHub({
     log: brokers.reader,
@@ -87,8 +61,10 @@ export function createLiveWorld(limits: Partial<LiveLimits> = {}): LiveWorld {
     brokers,
     requested: brokers.requested,
     ...createSends(log),
-    commit: (partition, offset) => void brokers.committed.set(partition, offset),
-    subscribe: async (request = {}) => {
+    /** Commits an offset of the writer. */
+    commit: (partition: number, offset: number) => void brokers.committed.set(partition, offset),
+    /** Subscribes, and waits until the hub polls. */
+    subscribe: async (request: Partial<Subscription> = {}) => {
       const client = collect(
         hub.subscribe({
           environmentId: 'demo',
@@ -104,7 +80,14 @@ export function createLiveWorld(limits: Partial<LiveLimits> = {}): LiveWorld {
   };
 }
 
-function openTestFences(fences: LiveWorld['fences']): FenceSet & { close(): Promise<void> } {
+/** Identities that are fenced, by hexadecimal key; the fences are not loaded while `isLoaded` is false. */
+interface Fences {
+  readonly keys: Set<string>;
+  isLoaded: boolean;
+  opened: number;
+}
+
+function openTestFences(fences: Fences): FenceSet & { close(): Promise<void> } {
   fences.opened++;
   return {
     get loaded() {
@@ -116,24 +99,27 @@ function openTestFences(fences: LiveWorld['fences']): FenceSet & { close(): Prom
   };
 }
 
-function createSends(log: MemoryLog): Pick<LiveWorld, 'send' | 'reject' | 'bury'> {
+function createSends(log: MemoryLog) {
   const producer = log.openProducer();
   const put = (topic: string, value: Buffer, more: object = {}) =>
     producer.sendForOffset({ topic, key: null, value, ...more });
   return {
-    send: (changes, partition) => {
+    send: (changes?: Partial<MessageRecord>, partition?: number) => {
       const record = messageRecordOf('level_started', { environmentId: 'demo', ...changes });
       const value = frameRecord(MESSAGE_SCHEMA, messageRecordCodec.encode(record));
       return put(TOPICS.messages, value, partition === undefined ? {} : { partition });
     },
-    reject: (changes) =>
+    reject: (changes?: Partial<RejectionRecord>) =>
       put(TOPICS.rejections, frameRecord(REJECTION_SCHEMA, rejectionCodec.encode(rejectionOf(changes)))),
-    bury: (topic, { partition, offset }, reason = 'cannot be stored: secret text') => {
+    /** Appends a record of a topic to its dead letters. */
+    bury: (topic: string, { partition, offset }: RecordMetadata) => {
       const { value } = log
         .records(topic)
         .find((record) => record.partition === partition && record.offset === offset)!;
       const position = { 'original-partition': String(partition), 'original-offset': String(offset) };
-      return put(`${topic}.dead`, value!, { headers: { reason, 'original-topic': topic, ...position } });
+      return put(`${topic}.dead`, value!, {
+        headers: { reason: 'cannot be stored: secret text', 'original-topic': topic, ...position },
+      });
     },
   };
 }
@@ -153,7 +139,7 @@ function rejectionOf(changes: Partial<RejectionRecord> = {}): RejectionRecord {
 }
 
 /** Reads all events of a subscriber in the background. */
-export function collect(subscriber: Subscriber): TestSubscriber {
+export function collect(subscriber: Subscriber) {
   const events: LiveEvent[] = [];
   let isOver = false;
   const run = async () => {
@@ -165,7 +151,8 @@ export function collect(subscriber: Subscriber): TestSubscriber {
     isOver = true;
   };
   void run();
-  const of: TestSubscriber['of'] = (kind) => events.filter((event) => event.kind === kind) as never;
+  const of = <K extends LiveEvent['kind']>(kind: K) =>
+    events.filter((event): event is Extract<LiveEvent, { kind: K }> => event.kind === kind);
   return {
     subscriber,
     events,

@@ -1,6 +1,6 @@
 import { linkCollection, type ProjectRecord, unlinkCollection } from '@playline/access-keys';
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import type { ActivityLine, TokenLine } from '../../reads/index.ts';
 import { createMemoryReads } from '../../test/memory-reads.ts';
 import { usePortal } from '../../test/open-portal.ts';
@@ -58,150 +58,142 @@ async function link(project: ProjectRecord, { name = 'Swords', environment = 'de
 
 const idsIn = (text: string) => [...text.matchAll(/<code>(0b1f7a52[\w-]+)<\/code>/g)].map(([, id]) => id);
 
-describe('the page of activities', () => {
-  it('the page without activities names the next step: link a contract, wait, or change the filter', async () => {
-    const { browser, project, path } = await openProject();
-    expect((await browser.get(path)).text).toContain(`href="${path.replace('activities', 'collections')}"`);
-    const { contractAddress, put } = await link(project);
-    const { text } = await browser.get(path);
-    for (const expected of ['No activities yet', 'demo-chain', 'npm run status']) expect(text).toContain(expected);
-    put(lineOf(contractAddress));
-    expect((await browser.get(`${path}?kind=sale`)).text).toContain('No matching activities');
-  });
-
-  it('the list of activities shows type, token, parties, price and transaction, with copy buttons', async () => {
-    const { browser, project, path } = await openProject();
-    const { contractAddress, put } = await link(project);
-    const payment = { contractAddress: '', symbol: 'ETH', amount: '105' };
-    put(lineOf(contractAddress, { type: 'sale', from: SELLER, payment }));
-    const { text } = await browser.get(path);
-    for (const expected of ['Swords', 'sale', '105', 'ETH', '18204511']) expect(text).toContain(expected);
-    for (const copied of [contractAddress, '4711', SELLER, BUYER, HASH])
-      expect(text).toContain(`data-copy="${copied}"`);
-    expect(text).toContain('<time datetime="2026-11-01T10:00:00.000Z">2026-11-01 10:00:00 UTC</time>');
-  });
-
-  it('the list of activities shows amounts in whole units of the token', async () => {
-    const { browser, project, path } = await openProject();
-    const { contractAddress, put } = await link(project);
-    tokens[`demo-chain ${contractAddress}`] = {
-      chain: 'demo-chain',
-      contractAddress,
-      name: 'Gold',
-      symbol: 'GLD',
-      decimals: 18,
-    };
-    const assets = [{ contractAddress, tokenId: '', amount: '2500000000000000000' }];
-    put(lineOf(contractAddress, { type: 'transfer', assets }));
-    expect((await browser.get(path)).text).toContain('2.5 GLD (Gold)');
-  });
-
-  it('the list of activities filters by collection, kind, token and time, and ignores an unknown collection and kind', async () => {
-    const { browser, project, path } = await openProject();
-    const [swords, shields] = [await link(project), await link(project, { name: 'Shields' })];
-    const [sword, shield] = [
-      lineOf(swords.contractAddress),
-      lineOf(shields.contractAddress, {
-        type: 'burn',
-        indexedMs: NOW_MS - 86_400_000,
-        updatedUs: NOW_MS * 1000 - 1,
-        assets: [{ contractAddress: shields.contractAddress, tokenId: '47', amount: '1' }],
-      }),
-    ];
-    swords.put(sword);
-    shields.put(shield);
-    const shown = async (query: string) => idsIn((await browser.get(`${path}?${query}`)).text);
-    expect(await shown('')).toEqual([sword.id, shield.id]);
-    for (const query of [`collection=${shields.id}`, 'kind=burn', 'token=47', 'until=2026-11-01+00:00'])
-      expect([query, await shown(query)]).toEqual([query, [shield.id]]);
-    for (const query of [`collection=${swords.id}`, 'kind=mint', 'token=4711', 'since=2026-11-01+00:00'])
-      expect([query, await shown(query)]).toEqual([query, [sword.id]]);
-    expect(await shown('collection=none&kind=none')).toEqual([sword.id, shield.id]);
-    for (const wrong of ['since=yesterday', 'token=x', 'since=2026-11-02T00:00&until=2026-11-01T00:00'])
-      expect((await browser.get(`${path}?${wrong}`)).text).toContain('role="alert"');
-  });
-
-  it('the list of activities continues from a time without an id, at which a search ran out of time', async () => {
-    const { browser, project, path } = await openProject();
-    const { contractAddress, put } = await link(project);
-    put(...[0, 1, 2].map((at) => lineOf(contractAddress, { updatedUs: NOW_MS * 1000 - at })));
-    const all = idsIn((await browser.get(path)).text);
-    expect(idsIn((await browser.get(`${path}?after=${NOW_MS * 1000 - 1}.`)).text)).toEqual(all.slice(2));
-  });
-
-  it('the pages of activities show each activity once, even when many have the same time', async () => {
-    const { browser, project, path } = await openProject();
-    const { contractAddress, put } = await link(project);
-    const lines = Array.from({ length: 350 }, (_, at) =>
-      lineOf(contractAddress, { updatedUs: NOW_MS * 1000 - Math.floor(at / 120) }),
-    );
-    put(...lines, lineOf(contractAddress, { type: 'burn' }));
-    const seen: (string | undefined)[] = [];
-    for (let next: string | undefined = `${path}?kind=mint`; next !== undefined; ) {
-      const { text } = await browser.get(next);
-      seen.push(...idsIn(text));
-      next = /href="([^"]*)">Older/.exec(text)?.[1]?.replaceAll('&amp;', '&');
-    }
-    expect([seen.length, new Set(seen).size]).toEqual([350, 350]);
-  });
-
-  it('the file of activities has each activity of the filter once', async () => {
-    const { browser, project, path } = await openProject();
-    const { contractAddress, put } = await link(project);
-    put(...Array.from({ length: 5_000 }, (_, at) => lineOf(contractAddress, at % 2 === 0 ? {} : { type: 'burn' })));
-    const file = /href="([^"]*as=csv[^"]*)"/.exec((await browser.get(`${path}?kind=mint`)).text)?.[1];
-    const { text, headers } = await browser.get(file!.replaceAll('&amp;', '&'));
-    expect([headers.get('content-type'), headers.get('cache-control')]).toEqual([
-      'text/csv; charset=utf-8',
-      'no-store',
-    ]);
-    const ids = [...text.matchAll(/"(0b1f7a52[\w-]+)"/g)].map(([, id]) => id);
-    expect([ids.length, new Set(ids).size]).toEqual([2_500, 2_500]);
-  });
-
-  it('the list of activities has no activity of contracts linked elsewhere or unlinked', async () => {
-    const [own, other] = [await openProject(), await openProject()];
-    const [foreign, elsewhere, unlinked, linked] = [
-      await link(other.project, { name: 'Foreign' }),
-      await link(own.project, { name: 'Elsewhere', environment: 'production' }),
-      await link(own.project, { name: 'Unlinked' }),
-      await link(own.project, { name: 'Linked' }),
-    ];
-    const store = portal.parts.collections.changedBy(AUTHOR);
-    const contract = { chain: 'demo-chain', contractAddress: unlinked.contractAddress };
-    await unlinkCollection({ store }, { ...contract, projectId: own.project.id });
-    const line = lineOf(linked.contractAddress);
-    for (const each of [foreign, elsewhere, unlinked]) each.put(lineOf(each.contractAddress));
-    linked.put(line);
-    for (const id of [foreign.id, elsewhere.id, unlinked.id, '', '*']) {
-      for (const format of ['', '&as=csv']) {
-        const { text } = await own.browser.get(`${own.path}?collection=${encodeURIComponent(id)}${format}`);
-        expect(text).toContain(line.id);
-        expect(text).not.toMatch(/Foreign|Elsewhere|Unlinked/);
-        for (const each of [foreign, elsewhere, unlinked]) expect(text).not.toContain(each.contractAddress);
-      }
-    }
-  });
+it('the page without activities names the next step: link a contract, wait, or change the filter', async () => {
+  const { browser, project, path } = await openProject();
+  expect((await browser.get(path)).text).toContain(`href="${path.replace('activities', 'collections')}"`);
+  const { contractAddress, put } = await link(project);
+  const { text } = await browser.get(path);
+  for (const expected of ['No activities yet', 'demo-chain', 'npm run status']) expect(text).toContain(expected);
+  put(lineOf(contractAddress));
+  expect((await browser.get(`${path}?kind=sale`)).text).toContain('No matching activities');
 });
 
-describe('toAmount', () => {
-  it.each([
-    ['2500000000000000000', 18, '2.5'],
-    ['1', 18, '0.000000000000000001'],
-    ['100', 2, '1'],
-    ['7', 0, '7'],
-    ['7', null, '7'],
-    ['<b>', 2, '<b>'],
-  ] as const)('the amount %s with %s decimals is %s', (digits, decimals, shown) => {
-    expect(toAmount(digits, decimals)).toBe(shown);
-  });
+it('the list of activities shows type, token, parties, price and transaction, with copy buttons', async () => {
+  const { browser, project, path } = await openProject();
+  const { contractAddress, put } = await link(project);
+  const payment = { contractAddress: '', symbol: 'ETH', amount: '105' };
+  put(lineOf(contractAddress, { type: 'sale', from: SELLER, payment }));
+  const { text } = await browser.get(path);
+  for (const expected of ['Swords', 'sale', '105', 'ETH', '18204511']) expect(text).toContain(expected);
+  for (const copied of [contractAddress, '4711', SELLER, BUYER, HASH]) expect(text).toContain(`data-copy="${copied}"`);
+  expect(text).toContain('<time datetime="2026-11-01T10:00:00.000Z">2026-11-01 10:00:00 UTC</time>');
+});
 
-  it('the amount keeps its value', () => {
-    const property = fc.property(fc.bigInt({ min: 0n, max: 10n ** 78n - 1n }), fc.nat(255), (amount, decimals) => {
-      const [whole = '', part = ''] = toAmount(String(amount), decimals).split('.');
-      expect(BigInt(whole + part.padEnd(decimals, '0'))).toBe(amount);
-      expect(part).not.toMatch(/0$/);
-    });
-    fc.assert(property);
+it('the list of activities shows amounts in whole units of the token', async () => {
+  const { browser, project, path } = await openProject();
+  const { contractAddress, put } = await link(project);
+  tokens[`demo-chain ${contractAddress}`] = {
+    chain: 'demo-chain',
+    contractAddress,
+    name: 'Gold',
+    symbol: 'GLD',
+    decimals: 18,
+  };
+  const assets = [{ contractAddress, tokenId: '', amount: '2500000000000000000' }];
+  put(lineOf(contractAddress, { type: 'transfer', assets }));
+  expect((await browser.get(path)).text).toContain('2.5 GLD (Gold)');
+});
+
+it('the list of activities filters by collection, kind, token and time, and ignores an unknown collection and kind', async () => {
+  const { browser, project, path } = await openProject();
+  const [swords, shields] = [await link(project), await link(project, { name: 'Shields' })];
+  const [sword, shield] = [
+    lineOf(swords.contractAddress),
+    lineOf(shields.contractAddress, {
+      type: 'burn',
+      indexedMs: NOW_MS - 86_400_000,
+      updatedUs: NOW_MS * 1000 - 1,
+      assets: [{ contractAddress: shields.contractAddress, tokenId: '47', amount: '1' }],
+    }),
+  ];
+  swords.put(sword);
+  shields.put(shield);
+  const shown = async (query: string) => idsIn((await browser.get(`${path}?${query}`)).text);
+  expect(await shown('')).toEqual([sword.id, shield.id]);
+  for (const query of [`collection=${shields.id}`, 'kind=burn', 'token=47', 'until=2026-11-01+00:00'])
+    expect([query, await shown(query)]).toEqual([query, [shield.id]]);
+  for (const query of [`collection=${swords.id}`, 'kind=mint', 'token=4711', 'since=2026-11-01+00:00'])
+    expect([query, await shown(query)]).toEqual([query, [sword.id]]);
+  expect(await shown('collection=none&kind=none')).toEqual([sword.id, shield.id]);
+  for (const wrong of ['since=yesterday', 'token=x', 'since=2026-11-02T00:00&until=2026-11-01T00:00'])
+    expect((await browser.get(`${path}?${wrong}`)).text).toContain('role="alert"');
+});
+
+it('the list of activities continues from a time without an id, at which a search ran out of time', async () => {
+  const { browser, project, path } = await openProject();
+  const { contractAddress, put } = await link(project);
+  put(...[0, 1, 2].map((at) => lineOf(contractAddress, { updatedUs: NOW_MS * 1000 - at })));
+  const all = idsIn((await browser.get(path)).text);
+  expect(idsIn((await browser.get(`${path}?after=${NOW_MS * 1000 - 1}.`)).text)).toEqual(all.slice(2));
+});
+
+it('the pages of activities show each activity once, even when many have the same time', async () => {
+  const { browser, project, path } = await openProject();
+  const { contractAddress, put } = await link(project);
+  const lines = Array.from({ length: 350 }, (_, at) =>
+    lineOf(contractAddress, { updatedUs: NOW_MS * 1000 - Math.floor(at / 120) }),
+  );
+  put(...lines, lineOf(contractAddress, { type: 'burn' }));
+  const seen: (string | undefined)[] = [];
+  for (let next: string | undefined = `${path}?kind=mint`; next !== undefined; ) {
+    const { text } = await browser.get(next);
+    seen.push(...idsIn(text));
+    next = /href="([^"]*)">Older/.exec(text)?.[1]?.replaceAll('&amp;', '&');
+  }
+  expect([seen.length, new Set(seen).size]).toEqual([350, 350]);
+});
+
+it('the file of activities has each activity of the filter once', async () => {
+  const { browser, project, path } = await openProject();
+  const { contractAddress, put } = await link(project);
+  put(...Array.from({ length: 5_000 }, (_, at) => lineOf(contractAddress, at % 2 === 0 ? {} : { type: 'burn' })));
+  const file = /href="([^"]*as=csv[^"]*)"/.exec((await browser.get(`${path}?kind=mint`)).text)?.[1];
+  const { text, headers } = await browser.get(file!.replaceAll('&amp;', '&'));
+  expect([headers.get('content-type'), headers.get('cache-control')]).toEqual(['text/csv; charset=utf-8', 'no-store']);
+  const ids = [...text.matchAll(/"(0b1f7a52[\w-]+)"/g)].map(([, id]) => id);
+  expect([ids.length, new Set(ids).size]).toEqual([2_500, 2_500]);
+});
+
+it('the list of activities has no activity of contracts linked elsewhere or unlinked', async () => {
+  const [own, other] = [await openProject(), await openProject()];
+  const [foreign, elsewhere, unlinked, linked] = [
+    await link(other.project, { name: 'Foreign' }),
+    await link(own.project, { name: 'Elsewhere', environment: 'production' }),
+    await link(own.project, { name: 'Unlinked' }),
+    await link(own.project, { name: 'Linked' }),
+  ];
+  const store = portal.parts.collections.changedBy(AUTHOR);
+  const contract = { chain: 'demo-chain', contractAddress: unlinked.contractAddress };
+  await unlinkCollection({ store }, { ...contract, projectId: own.project.id });
+  const line = lineOf(linked.contractAddress);
+  for (const each of [foreign, elsewhere, unlinked]) each.put(lineOf(each.contractAddress));
+  linked.put(line);
+  for (const id of [foreign.id, elsewhere.id, unlinked.id, '', '*']) {
+    for (const format of ['', '&as=csv']) {
+      const { text } = await own.browser.get(`${own.path}?collection=${encodeURIComponent(id)}${format}`);
+      expect(text).toContain(line.id);
+      expect(text).not.toMatch(/Foreign|Elsewhere|Unlinked/);
+      for (const each of [foreign, elsewhere, unlinked]) expect(text).not.toContain(each.contractAddress);
+    }
+  }
+});
+
+it.each([
+  ['2500000000000000000', 18, '2.5'],
+  ['1', 18, '0.000000000000000001'],
+  ['100', 2, '1'],
+  ['7', 0, '7'],
+  ['7', null, '7'],
+  ['<b>', 2, '<b>'],
+] as const)('the amount %s with %s decimals is %s', (digits, decimals, shown) => {
+  expect(toAmount(digits, decimals)).toBe(shown);
+});
+
+it('the amount keeps its value', () => {
+  const property = fc.property(fc.bigInt({ min: 0n, max: 10n ** 78n - 1n }), fc.nat(255), (amount, decimals) => {
+    const [whole = '', part = ''] = toAmount(String(amount), decimals).split('.');
+    expect(BigInt(whole + part.padEnd(decimals, '0'))).toBe(amount);
+    expect(part).not.toMatch(/0$/);
   });
+  fc.assert(property);
 });

@@ -3,7 +3,7 @@ import { type CollectionRecord, collectionsOf } from '@playline/access-keys';
 import { type HtmlValue, html, type Markup } from '@playline/api-docs';
 import { ACTIVITY_TYPES } from '@playline/contracts';
 import { allOr, choice, copyable, emptyState, field, number, table, time } from '../../frame/components.ts';
-import { CSV_LINES_MAX, CSV_TYPE, toIso, toLimitedCsv } from '../../frame/csv.ts';
+import { CSV_LINES_MAX, CSV_TYPE, toCsv, toIso } from '../../frame/csv.ts';
 import { pathInEnvironment } from '../../frame/layout.ts';
 import type { PortalPage, Visit } from '../../frame/page.ts';
 import { INVALID_RANGE, INVALID_TIME, parseTime } from '../../frame/parse-time.ts';
@@ -40,14 +40,14 @@ export function createActivitiesPage({ collections, reads, frame, writeAudit }: 
         await writeAudit(visit, { action: 'activities.save', object: environment.id });
         const lists = readManyActivities((each) => reads.activities(each, { signal }), search, CSV_LINES_MAX);
         const toCells = (activity: ActivityLine) => toCsvCells(activity, linked);
-        const pieces = toLimitedCsv(lists, { columns: COLUMNS, toCells, toLastLine });
+        const pieces = toCsv(lists, { columns: COLUMNS, toCells, toLastLine });
         return { kind: 'streamed file', name: `activities-${environment.id}.csv`, type: CSV_TYPE, pieces };
       }
       const [tokens, page] = await Promise.all([
         reads.tokens(linked, { signal }),
         reads.activities(search, { signal }),
       ]);
-      return { kind: 'page', title, content: toContent(visit, { filter, page, names: { linked, tokens } }) };
+      return { kind: 'page', title, content: toContent(visit, filter, page, { linked, tokens }) };
     },
   };
 }
@@ -73,13 +73,7 @@ ${field({ name: 'until', label: 'Until (UTC)', value: until, charactersMax: 19 }
 <p class="hint">Times such as 2026-11-01 10:00 refer to when an activity was first indexed. The latest change comes first.</p></form>`;
 }
 
-interface Shown {
-  readonly filter: Filter;
-  readonly page: ActivityPage;
-  readonly names: ContractNames;
-}
-
-function toContent(visit: Visit, { filter, page, names }: Shown): Markup {
+function toContent(visit: Visit, filter: Filter, page: ActivityPage, names: ContractNames): Markup {
   const { activities, next } = page;
   const [older, file] = [toParams(filter), toParams(filter)];
   if (next !== null) older.set('after', `${next.updatedUs}.${next.id}`);
@@ -135,21 +129,14 @@ function toCsvCells(activity: ActivityLine, linked: ContractNames['linked']): re
 const toLastLine = () =>
   `This file ends here, at ${number(CSV_LINES_MAX, 'activities')}: choose a shorter time range, or one collection. npm run replicate exports a whole chain.`;
 
-interface Filter {
-  readonly linked: readonly CollectionRecord[];
-  readonly collection: string;
-  readonly type: string;
-  readonly tokenId: string;
-  readonly since: string;
-  readonly until: string;
-}
+type Filter = ReturnType<typeof readFilter>;
 
 const END_OF_TIME_MS = Date.UTC(2256, 0);
 const TOKEN_ID = /^\d{1,78}$/;
 /** Without an id where a search ran out of time between two activities. */
 const POSITION = /^(\d{1,16})\.((?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})?)$/;
 
-function readFilter(visit: Visit, records: readonly CollectionRecord[]): Filter {
+function readFilter(visit: Visit, records: readonly CollectionRecord[]) {
   const { project, environment } = scopeOf(visit);
   const text = (name: string) => (visit.query.get(name) ?? '').trim();
   const linked = collectionsOf(records, project.id).filter(

@@ -1,6 +1,6 @@
 import { createKey, type KeyKind, minuteOf, revokeKey } from '@playline/access-keys';
 import { createMemoryKeyUsage } from '@playline/access-keys/test';
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, expect, it } from 'vitest';
 import type { OpenDeadLetters, WriterDelay } from '../../pipeline-status.ts';
 import { openPortal, type TestPortal } from '../../test/open-portal.ts';
 
@@ -55,52 +55,50 @@ async function open() {
 
 const numberOnHome = (text: string) => /<dt>Alerts<\/dt><dd><a [^>]*>([^<]*)</.exec(text)?.[1];
 
-describe('the page of alerts', () => {
-  it('values within their limits cause no alert', async () => {
-    const { browser, path, addKey, count, use } = await open();
-    await addKey('secret', 89);
-    const { keyId } = await addKey('publishable', 400);
-    await use(keyId, { uses: 1_000, refusals: 19 });
-    // Few messages have no meaningful share, and the limit itself is allowed.
-    await count(10, 10);
-    expect((await browser.get(path)).text).toContain('No alerts');
-    await count(370, 10);
-    expect((await browser.get(path)).text).toContain('No alerts');
-    expect(numberOnHome((await browser.get('/')).text)).toBe('none');
-  });
+it('values within their limits cause no alert', async () => {
+  const { browser, path, addKey, count, use } = await open();
+  await addKey('secret', 89);
+  const { keyId } = await addKey('publishable', 400);
+  await use(keyId, { uses: 1_000, refusals: 19 });
+  // Few messages have no meaningful share, and the limit itself is allowed.
+  await count(10, 10);
+  expect((await browser.get(path)).text).toContain('No alerts');
+  await count(370, 10);
+  expect((await browser.get(path)).text).toContain('No alerts');
+  expect(numberOnHome((await browser.get('/')).text)).toBe('none');
+});
 
-  it('rejections, delay, dead letters, unused secret keys and refused keys cause alerts', async () => {
-    const { browser, path, pipeline, addKey, count, use, owner } = await open();
-    await addKey('secret', 91);
-    const { keyId } = await addKey('publishable', 1);
-    await use(keyId, { uses: 100, refusals: 20 });
-    await count(900, 100);
-    pipeline.delay = { waiting: 5, oldestMs: Date.now() - 120_500 };
-    pipeline.deadLetters = { ...pipeline.deadLetters, byEnvironment: new Map([[owner.environmentId, 3]]) };
-    const { text } = await browser.get(path);
-    for (const expected of [
-      ...['10.0\u00a0% of 1\u202f000\u00a0messages', '2\u00a0min; 5 waiting', '3\u00a0dead'],
-      ...[/a secret one \w{4}…\w{4}: for 91\u00a0d/, /a publishable one \w{4}…\w{4}: 20 of 100\u00a0requests refused/],
-    ])
-      expect(text).toMatch(expected);
-    expect(numberOnHome((await browser.get('/')).text)).toBe('5');
-  });
+it('rejections, delay, dead letters, unused secret keys and refused keys cause alerts', async () => {
+  const { browser, path, pipeline, addKey, count, use, owner } = await open();
+  await addKey('secret', 91);
+  const { keyId } = await addKey('publishable', 1);
+  await use(keyId, { uses: 100, refusals: 20 });
+  await count(900, 100);
+  pipeline.delay = { waiting: 5, oldestMs: Date.now() - 120_500 };
+  pipeline.deadLetters = { ...pipeline.deadLetters, byEnvironment: new Map([[owner.environmentId, 3]]) };
+  const { text } = await browser.get(path);
+  for (const expected of [
+    ...['10.0\u00a0% of 1\u202f000\u00a0messages', '2\u00a0min; 5 waiting', '3\u00a0dead'],
+    ...[/a secret one \w{4}…\w{4}: for 91\u00a0d/, /a publishable one \w{4}…\w{4}: 20 of 100\u00a0requests refused/],
+  ])
+    expect(text).toMatch(expected);
+  expect(numberOnHome((await browser.get('/')).text)).toBe('5');
+});
 
-  it('a secret key unused for long causes an alert until it is revoked', async () => {
-    const { browser, path, addKey, use, store, owner } = await open();
-    const { keyId } = await addKey('secret', 400);
-    await use(keyId, { lastUsedAt: Date.now() - 95 * DAY_MS });
-    expect((await browser.get(path)).text).toContain('for 95\u00a0d');
-    await revokeKey({ store }, { ...owner, kind: 'secret' });
-    expect((await browser.get(path)).text).toContain('No alerts');
-  });
+it('a secret key unused for long causes an alert until it is revoked', async () => {
+  const { browser, path, addKey, use, store, owner } = await open();
+  const { keyId } = await addKey('secret', 400);
+  await use(keyId, { lastUsedAt: Date.now() - 95 * DAY_MS });
+  expect((await browser.get(path)).text).toContain('for 95\u00a0d');
+  await revokeKey({ store }, { ...owner, kind: 'secret' });
+  expect((await browser.get(path)).text).toContain('No alerts');
+});
 
-  it('the page of alerts names the checks that are not available', async () => {
-    const { browser, path, pipeline } = await open();
-    pipeline.isDown = true;
-    const { status, text } = await browser.get(path);
-    expect([status, text.includes('All values are within')]).toEqual([200, false]);
-    expect(text).toContain('Not available now: Visible delay, Dead letters.');
-    expect(numberOnHome((await browser.get('/')).text)).toBe('not available');
-  });
+it('the page of alerts names the checks that are not available', async () => {
+  const { browser, path, pipeline } = await open();
+  pipeline.isDown = true;
+  const { status, text } = await browser.get(path);
+  expect([status, text.includes('All values are within')]).toEqual([200, false]);
+  expect(text).toContain('Not available now: Visible delay, Dead letters.');
+  expect(numberOnHome((await browser.get('/')).text)).toBe('not available');
 });

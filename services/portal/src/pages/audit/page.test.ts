@@ -1,5 +1,5 @@
 import { type AuditEntry, linkCollection } from '@playline/access-keys';
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import type { AuditLine } from '../../reads/index.ts';
 import { createMemoryReads } from '../../test/memory-reads.ts';
 import { usePortal } from '../../test/open-portal.ts';
@@ -34,59 +34,51 @@ async function openProject() {
   return { project, path, browser: await portal.signIn({ project, role: 'owner' }) };
 }
 
-describe('the page of the audit', () => {
-  it('the audit records each export', async () => {
-    const { browser, project } = await openProject();
-    const store = portal.parts.collections.changedBy({ changedBy: 'a test', requestId: 'r' });
-    const owner = { projectId: project.id, environmentId: `${project.id}-production` };
-    await linkCollection(
-      { store },
-      { ...owner, chain: 'main', contractAddress: `0x${'a1'.repeat(20)}`, name: 'Things' },
-    );
-    written.length = 0;
-    const environment = `/projects/${project.id}/environments/production`;
-    for (const page of ['rejections', 'mints', 'activities'])
-      expect((await browser.get(`${environment}/${page}?as=csv`)).headers.get('content-type')).toContain('text/csv');
-    await browser.get(`/projects/${project.id}/audit?as=csv`);
-    expect(written.map(({ action, projectId }) => [action, projectId])).toEqual(
-      ['rejections.save', 'mints.save', 'activities.save', 'audit.save'].map((action) => [action, project.id]),
-    );
-  });
-
-  it('the page of the audit shows an owner who did what, by the name of the account', async () => {
-    const { browser, path, project } = await openProject();
-    const ada = await portal.addAccount({});
-    audit[project.id] = [lineOf({ actor: ada.id, address: '192.0.2.7' })];
-    const { status, text } = await browser.get(path);
-    expect(status).toBe(200);
-    for (const expected of ['key.create', 'key-1', 'A name', '192.0.2.7', '&quot;name&quot;: &quot;server&quot;'])
-      expect(text).toContain(expected);
-  });
-
-  it.each([1, 30, 300])(
-    'the pages of the audit show each entry once, with %d entries at each time',
-    async (perTime) => {
-      const { browser, path, project } = await openProject();
-      audit[project.id] = Array.from({ length: 350 }, (_, index) =>
-        lineOf({ object: `o-${index}-`, happenedMs: START_MS + 1000 * Math.floor(index / perTime) }),
-      );
-      const seen: string[] = [];
-      for (let next: string | undefined = path; next !== undefined; ) {
-        const { text } = await browser.get(next);
-        seen.push(...[...text.matchAll(/<code>(o-\d+-)<\/code>/g)].map(([, object]) => object!));
-        next = /href="([^"]*)">Older/.exec(text)?.[1]?.replaceAll('&amp;', '&');
-      }
-      expect([seen.length, new Set(seen).size]).toEqual([350, 350]);
-    },
+it('the audit records each export', async () => {
+  const { browser, project } = await openProject();
+  const store = portal.parts.collections.changedBy({ changedBy: 'a test', requestId: 'r' });
+  const owner = { projectId: project.id, environmentId: `${project.id}-production` };
+  await linkCollection({ store }, { ...owner, chain: 'main', contractAddress: `0x${'a1'.repeat(20)}`, name: 'Things' });
+  written.length = 0;
+  const environment = `/projects/${project.id}/environments/production`;
+  for (const page of ['rejections', 'mints', 'activities'])
+    expect((await browser.get(`${environment}/${page}?as=csv`)).headers.get('content-type')).toContain('text/csv');
+  await browser.get(`/projects/${project.id}/audit?as=csv`);
+  expect(written.map(({ action, projectId }) => [action, projectId])).toEqual(
+    ['rejections.save', 'mints.save', 'activities.save', 'audit.save'].map((action) => [action, project.id]),
   );
+});
 
-  it('the file of the audit has the fields of each entry', async () => {
-    const { browser, path, project } = await openProject();
-    audit[project.id] = [lineOf({ object: 'key-1', detail: '{"name":"a \\"b\\", c"}' })];
-    const { text, headers } = await browser.get(`${path}?as=csv`);
-    expect(headers.get('content-type')).toContain('text/csv');
-    expect(text.split('\r\n')[1]).toBe(
-      `"${new Date(START_MS).toISOString()}","key.create","key-1","ada","","","request-1","{""name"":""a \\""b\\"", c""}"`,
-    );
-  });
+it('the page of the audit shows an owner who did what, by the name of the account', async () => {
+  const { browser, path, project } = await openProject();
+  const ada = await portal.addAccount({});
+  audit[project.id] = [lineOf({ actor: ada.id, address: '192.0.2.7' })];
+  const { status, text } = await browser.get(path);
+  expect(status).toBe(200);
+  for (const expected of ['key.create', 'key-1', 'A name', '192.0.2.7', '&quot;name&quot;: &quot;server&quot;'])
+    expect(text).toContain(expected);
+});
+
+it.each([1, 30, 300])('the pages of the audit show each entry once, with %d entries at each time', async (perTime) => {
+  const { browser, path, project } = await openProject();
+  audit[project.id] = Array.from({ length: 350 }, (_, index) =>
+    lineOf({ object: `o-${index}-`, happenedMs: START_MS + 1000 * Math.floor(index / perTime) }),
+  );
+  const seen: string[] = [];
+  for (let next: string | undefined = path; next !== undefined; ) {
+    const { text } = await browser.get(next);
+    seen.push(...[...text.matchAll(/<code>(o-\d+-)<\/code>/g)].map(([, object]) => object!));
+    next = /href="([^"]*)">Older/.exec(text)?.[1]?.replaceAll('&amp;', '&');
+  }
+  expect([seen.length, new Set(seen).size]).toEqual([350, 350]);
+});
+
+it('the file of the audit has the fields of each entry', async () => {
+  const { browser, path, project } = await openProject();
+  audit[project.id] = [lineOf({ object: 'key-1', detail: '{"name":"a \\"b\\", c"}' })];
+  const { text, headers } = await browser.get(`${path}?as=csv`);
+  expect(headers.get('content-type')).toContain('text/csv');
+  expect(text.split('\r\n')[1]).toBe(
+    `"${new Date(START_MS).toISOString()}","key.create","key-1","ada","","","request-1","{""name"":""a \\""b\\"", c""}"`,
+  );
 });

@@ -46,7 +46,7 @@ export function createCollectionsPage(parts: Parts): PortalPage {
       const { project, environment } = scopeOf(visit);
       const records = collectionsOf(await parts.collections.all(), project.id);
       const minting = await readMinting(parts, environment.id, visit.signal);
-      const content = toContent(visit, { records, minting }, fault?.values);
+      const content = toContent(visit, records, minting, fault?.values);
       return { kind: 'page', title: `Collections of ${environment.name}`, content };
     },
     actions: {
@@ -86,12 +86,9 @@ function collectionOf(visit: Visit, values: FormValues): CollectionName {
   return { ...contractOf(values), projectId: scopeOf(visit).project.id };
 }
 
-interface Shown {
-  readonly records: readonly CollectionRecord[];
-  readonly minting: Minting;
-}
+type Records = readonly CollectionRecord[];
 
-function toContent(visit: Visit, { records, minting }: Shown, values?: FormValues): HtmlValue {
+function toContent(visit: Visit, records: Records, minting: Minting, values?: FormValues): HtmlValue {
   const { project, environment } = scopeOf(visit);
   const here = records.filter(({ state, environmentId }) => state === 'linked' && environmentId === environment.id);
   const others = records.filter((record) => !here.includes(record));
@@ -148,7 +145,7 @@ function toActions(visit: Visit, record: CollectionRecord, values?: FormValues):
 ${visit.mayDo('collections.unlink') ? disclosure('Unlink', unlink, isTyped('unlink')) : ''}`;
 }
 
-function toOthers(visit: Visit, project: ProjectRecord, records: readonly CollectionRecord[]): HtmlValue {
+function toOthers(visit: Visit, project: ProjectRecord, records: Records): HtmlValue {
   const nameOf = (id: string) => project.environments.find((each) => each.id === id)?.name ?? id;
   const rows = records.map((record) => {
     const { state, environmentId, name } = record;
@@ -167,14 +164,11 @@ function toOthers(visit: Visit, project: ProjectRecord, records: readonly Collec
   return html`<h2>Not in this environment</h2>${table('Collections that are not in this environment', heads, rows)}`;
 }
 
-interface Minting {
-  readonly signer: string | null;
-  readonly signers: readonly MintSigner[] | null;
-}
+type Minting = Awaited<ReturnType<typeof readMinting>>;
 
 const MINTS_READ_MS = 90 * 86_400_000;
 
-async function readMinting(parts: Parts, environmentId: string, signal: AbortSignal): Promise<Minting> {
+async function readMinting(parts: Parts, environmentId: string, signal: AbortSignal) {
   const { signableKeys, reads, frame } = parts;
   const search = { environmentId, sinceMs: frame.wallClockMs() - MINTS_READ_MS };
   const [keys, signers] = await Promise.all([signableKeys.all(), orNull(reads.mintSigners(search, { signal }))]);

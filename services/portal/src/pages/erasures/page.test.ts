@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import type { ErasureLine } from '../../reads/index.ts';
 import { createMemoryReads } from '../../test/memory-reads.ts';
 import { usePortal } from '../../test/open-portal.ts';
@@ -42,37 +42,35 @@ async function openProject() {
   return { environment, path, browser: await portal.signIn({ project, role: 'analyst' }) };
 }
 
-describe('the page of erasures', () => {
-  it('the list of erasures shows the state and durations of each erasure', async () => {
-    const { browser, environment, path } = await openProject();
-    erasures[environment.id] = [done, lineOf({})];
-    const { text } = await browser.get(path);
-    for (const expected of [DONE, WAITING, 'erased', 'waiting', '5\u00a0s', '3\u00a0min', 'due <time'])
-      expect(text).toContain(expected);
-    expect(text.match(/\/receipt">Download/g)).toHaveLength(1);
-  });
+it('the list of erasures shows the state and durations of each erasure', async () => {
+  const { browser, environment, path } = await openProject();
+  erasures[environment.id] = [done, lineOf({})];
+  const { text } = await browser.get(path);
+  for (const expected of [DONE, WAITING, 'erased', 'waiting', '5\u00a0s', '3\u00a0min', 'due <time'])
+    expect(text).toContain(expected);
+  expect(text.match(/\/receipt">Download/g)).toHaveLength(1);
+});
 
-  it('the list of erasures marks an erasure that found nothing', async () => {
-    const { browser, environment, path } = await openProject();
-    erasures[environment.id] = [done];
-    expect((await browser.get(path)).text).not.toContain('nothing was stored');
-    erasures[environment.id] = [{ ...done, identities: 1, deleted: 0 }];
-    expect((await browser.get(path)).text).toContain('nothing was stored');
-  });
+it('the list of erasures marks an erasure that found nothing', async () => {
+  const { browser, environment, path } = await openProject();
+  erasures[environment.id] = [done];
+  expect((await browser.get(path)).text).not.toContain('nothing was stored');
+  erasures[environment.id] = [{ ...done, identities: 1, deleted: 0 }];
+  expect((await browser.get(path)).text).toContain('nothing was stored');
+});
 
-  it('the receipt of a completed erasure is a file; other paths are not found', async () => {
-    const [own, other] = [await openProject(), await openProject()];
-    erasures[own.environment.id] = [done, lineOf({})];
-    erasures[other.environment.id] = [lineOf({ ...done, erasureId: '77777777-7777-4777-8777-777777777777' })];
-    const file = await own.browser.get(`${own.path}/${DONE}/receipt`);
-    expect([file.status, JSON.parse(file.text).erasureId]).toEqual([200, DONE]);
-    expect(file.headers.get('content-disposition')).toContain(`erasure-${DONE}.json`);
-    for (const path of [
-      `${own.path}/${WAITING}/receipt`,
-      `${own.path}/77777777-7777-4777-8777-777777777777/receipt`,
-      `${own.path}/nothing/receipt`,
-      `${other.path}/${DONE}/receipt`,
-    ])
-      expect([path, (await own.browser.get(path)).status]).toEqual([path, 404]);
-  });
+it('the receipt of a completed erasure is a file; other paths are not found', async () => {
+  const [own, other] = [await openProject(), await openProject()];
+  erasures[own.environment.id] = [done, lineOf({})];
+  erasures[other.environment.id] = [lineOf({ ...done, erasureId: '77777777-7777-4777-8777-777777777777' })];
+  const file = await own.browser.get(`${own.path}/${DONE}/receipt`);
+  expect([file.status, JSON.parse(file.text).erasureId]).toEqual([200, DONE]);
+  expect(file.headers.get('content-disposition')).toContain(`erasure-${DONE}.json`);
+  for (const path of [
+    `${own.path}/${WAITING}/receipt`,
+    `${own.path}/77777777-7777-4777-8777-777777777777/receipt`,
+    `${own.path}/nothing/receipt`,
+    `${other.path}/${DONE}/receipt`,
+  ])
+    expect([path, (await own.browser.get(path)).status]).toEqual([path, 404]);
 });

@@ -1,5 +1,5 @@
 import { createMemoryKeyUsage } from '@playline/access-keys/test';
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, expect, it } from 'vitest';
 import type { OpenDeadLetters, WriterDelay } from '../../pipeline-status.ts';
 import type { ErasureLine } from '../../reads/index.ts';
 import { createMemoryReads } from '../../test/memory-reads.ts';
@@ -31,73 +31,71 @@ const count = (environmentId: string, accepted: number, rejected: number) => {
   return usage.add({ minuteAt, keys: [], environments: [{ environmentId, accepted, rejected }] });
 };
 
-describe('the page of projects', () => {
-  it('the list of projects shows few messages as a number of the last hour', async () => {
-    const { portal, project, environmentId } = await open();
-    await count(environmentId, 3, 1);
-    const { text } = await (await portal.signIn({ project, role: 'analyst' })).get('/');
-    expect(text).toContain('3 in the last hour, 25.0\u00a0% rejected');
-    expect(text).toContain('no events in the last hour');
-    expect(text).not.toContain('events/s');
-  });
+it('the list of projects shows few messages as a number of the last hour', async () => {
+  const { portal, project, environmentId } = await open();
+  await count(environmentId, 3, 1);
+  const { text } = await (await portal.signIn({ project, role: 'analyst' })).get('/');
+  expect(text).toContain('3 in the last hour, 25.0\u00a0% rejected');
+  expect(text).toContain('no events in the last hour');
+  expect(text).not.toContain('events/s');
+});
 
-  it('the list of projects shows the age of the oldest message that is not stored', async () => {
-    let oldestMs: number | null = null;
-    const { portal, project } = await open({ delay: async () => ({ waiting: 12, oldestMs }) });
-    const analyst = await portal.signIn({ project, role: 'analyst' });
-    expect((await analyst.get('/')).text).toContain('<dd>none</dd>');
-    oldestMs = Date.now() - 125_000;
-    const { text } = await analyst.get('/');
-    expect(text).toContain('<dd>2\u00a0min</dd>');
-    expect(text).toContain('12');
-  });
+it('the list of projects shows the age of the oldest message that is not stored', async () => {
+  let oldestMs: number | null = null;
+  const { portal, project } = await open({ delay: async () => ({ waiting: 12, oldestMs }) });
+  const analyst = await portal.signIn({ project, role: 'analyst' });
+  expect((await analyst.get('/')).text).toContain('<dd>none</dd>');
+  oldestMs = Date.now() - 125_000;
+  const { text } = await analyst.get('/');
+  expect(text).toContain('<dd>2\u00a0min</dd>');
+  expect(text).toContain('12');
+});
 
-  it('the list of projects shows dead letters of a project, and those of the instance to administrators only', async () => {
-    const byEnvironment = new Map<string, number>();
-    const { portal, project, environmentId } = await open({
-      deadLetters: async () => ({ total: 41, byEnvironment, isWhole: false }),
-    });
-    byEnvironment.set(environmentId, 7).set(`${environmentId}-2`, 13);
-    const { text } = await (await portal.signIn({ project, role: 'owner' })).get('/');
-    expect(text).toContain('<dd>at least 7</dd>');
-    expect(text).not.toMatch(/at least (13|20|41)/);
-    expect((await (await portal.signIn()).get('/')).text).toContain('<strong>at least 41</strong>');
+it('the list of projects shows dead letters of a project, and those of the instance to administrators only', async () => {
+  const byEnvironment = new Map<string, number>();
+  const { portal, project, environmentId } = await open({
+    deadLetters: async () => ({ total: 41, byEnvironment, isWhole: false }),
   });
+  byEnvironment.set(environmentId, 7).set(`${environmentId}-2`, 13);
+  const { text } = await (await portal.signIn({ project, role: 'owner' })).get('/');
+  expect(text).toContain('<dd>at least 7</dd>');
+  expect(text).not.toMatch(/at least (13|20|41)/);
+  expect((await (await portal.signIn()).get('/')).text).toContain('<strong>at least 41</strong>');
+});
 
-  it('the list of projects shows the oldest open erasure of each project and links to it', async () => {
-    const { portal, project } = await open();
-    const analyst = await portal.signIn({ project, role: 'analyst' });
-    expect((await analyst.get('/')).text).toContain('<dt>Oldest open erasure</dt><dd>none</dd>');
-    erasures[`${project.id}-production`] = [openErasure('of-now', 20_000)];
-    erasures[`${project.id}-development`] = [openErasure('of-before', 130_000), openErasure('of-then', 121_000)];
-    const { text } = await analyst.get('/');
-    const path = `/projects/${project.id}/environments/development/erasures`;
-    expect(text).toContain(`<dd><a href="${path}">2\u00a0min in development</a>, 2 open</dd>`);
-    expect(text).not.toContain('late</span>');
-  });
+it('the list of projects shows the oldest open erasure of each project and links to it', async () => {
+  const { portal, project } = await open();
+  const analyst = await portal.signIn({ project, role: 'analyst' });
+  expect((await analyst.get('/')).text).toContain('<dt>Oldest open erasure</dt><dd>none</dd>');
+  erasures[`${project.id}-production`] = [openErasure('of-now', 20_000)];
+  erasures[`${project.id}-development`] = [openErasure('of-before', 130_000), openErasure('of-then', 121_000)];
+  const { text } = await analyst.get('/');
+  const path = `/projects/${project.id}/environments/development/erasures`;
+  expect(text).toContain(`<dd><a href="${path}">2\u00a0min in development</a>, 2 open</dd>`);
+  expect(text).not.toContain('late</span>');
+});
 
-  it('the list of projects marks a late erasure and shows administrators its id and a command', async () => {
-    const { portal, project } = await open();
-    erasures[`${project.id}-production`] = [openErasure('the-late-one', 3 * 3_600_000)];
-    const { text } = await (await portal.signIn({ project, role: 'owner' })).get('/');
-    expect([text.includes('late</span>'), text.includes('the operator')]).toEqual([true, true]);
-    const all = (await (await portal.signIn()).get('/')).text;
-    expect(all).toContain('npm run erasures -- show the-late-one');
-  });
+it('the list of projects marks a late erasure and shows administrators its id and a command', async () => {
+  const { portal, project } = await open();
+  erasures[`${project.id}-production`] = [openErasure('the-late-one', 3 * 3_600_000)];
+  const { text } = await (await portal.signIn({ project, role: 'owner' })).get('/');
+  expect([text.includes('late</span>'), text.includes('the operator')]).toEqual([true, true]);
+  const all = (await (await portal.signIn()).get('/')).text;
+  expect(all).toContain('npm run erasures -- show the-late-one');
+});
 
-  it('the list of projects shows no erasures of other projects', async () => {
-    const { portal, project } = await open();
-    const other = await portal.addProject('Sea');
-    erasures[`${other.id}-production`] = [openErasure('of-others', 3 * 3_600_000)];
-    const { text } = await (await portal.signIn({ project, role: 'owner' })).get('/');
-    expect(text).not.toMatch(/late<|of-others|in production/);
-  });
+it('the list of projects shows no erasures of other projects', async () => {
+  const { portal, project } = await open();
+  const other = await portal.addProject('Sea');
+  erasures[`${other.id}-production`] = [openErasure('of-others', 3 * 3_600_000)];
+  const { text } = await (await portal.signIn({ project, role: 'owner' })).get('/');
+  expect(text).not.toMatch(/late<|of-others|in production/);
+});
 
-  it('the list of projects shows projects when erasures, brokers and counters cannot be read', async () => {
-    const fail = () => Promise.reject(new Error('connection lost'));
-    const { portal, project } = await open({ delay: fail, deadLetters: fail });
-    Object.assign(portal.parts.reads, { openErasures: fail });
-    const { status, text } = await (await portal.signIn({ project, role: 'analyst' })).get('/');
-    expect([status, text.includes('Sky'), text.split('not available').length]).toEqual([200, true, 5]);
-  });
+it('the list of projects shows projects when erasures, brokers and counters cannot be read', async () => {
+  const fail = () => Promise.reject(new Error('connection lost'));
+  const { portal, project } = await open({ delay: fail, deadLetters: fail });
+  Object.assign(portal.parts.reads, { openErasures: fail });
+  const { status, text } = await (await portal.signIn({ project, role: 'analyst' })).get('/');
+  expect([status, text.includes('Sky'), text.split('not available').length]).toEqual([200, true, 5]);
 });

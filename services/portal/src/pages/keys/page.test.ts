@@ -1,6 +1,6 @@
 import { keysOfProject, minuteOf } from '@playline/access-keys';
 import { createMemoryKeyUsage } from '@playline/access-keys/test';
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { openPortal, usePortal } from '../../test/open-portal.ts';
 
 const portal = usePortal();
@@ -14,114 +14,108 @@ async function openProject(role: 'owner' | 'developer' = 'developer') {
   return { project, path, browser: await portal.signIn({ project, role }) };
 }
 
-describe('the page of keys', () => {
-  it('a secret key is shown once, with a command and an .env line', async () => {
-    const { browser, path } = await openProject();
-    const created = await browser.submit(path, 'create', { kind: 'secret', name: 'game server' });
-    const key = SECRET.exec(created.text)?.[0] ?? '';
-    expect(created.text).toContain(`data-copy="PLAYLINE_SECRET_KEY=${key}"`);
-    expect(created.text).toContain(`-H &#39;x-service-api-key: ${key}&#39;`);
-    expect(created.headers.get('cache-control')).toBe('no-store');
-    const { text } = await browser.get(path);
-    expect(text).not.toMatch(SECRET);
-    const [, random = ''] = key.split('-');
-    expect(text).toContain(`<code>${random.slice(0, 4)}…${random.slice(-4)}</code>`);
-    expect(text).toContain('game server');
-  });
+it('a secret key is shown once, with a command and an .env line', async () => {
+  const { browser, path } = await openProject();
+  const created = await browser.submit(path, 'create', { kind: 'secret', name: 'game server' });
+  const key = SECRET.exec(created.text)?.[0] ?? '';
+  expect(created.text).toContain(`data-copy="PLAYLINE_SECRET_KEY=${key}"`);
+  expect(created.text).toContain(`-H &#39;x-service-api-key: ${key}&#39;`);
+  expect(created.headers.get('cache-control')).toBe('no-store');
+  const { text } = await browser.get(path);
+  expect(text).not.toMatch(SECRET);
+  const [, random = ''] = key.split('-');
+  expect(text).toContain(`<code>${random.slice(0, 4)}…${random.slice(-4)}</code>`);
+  expect(text).toContain('game server');
+});
 
-  it('a key can be tested after it is shown, in its own environment only', async () => {
-    const { browser, path } = await openProject();
-    const created = await browser.submit(path, 'create', { kind: 'secret' });
-    const form = browser.formOf(created.text, 'test')!;
-    const tested = await browser.post(form.action, form.fields);
-    expect(tested.text).toContain('Key is valid');
-    expect(tested.text).not.toMatch(SECRET);
-    await browser.submit(path, 'revoke', { kind: 'secret', confirm: 'development' });
-    const again = browser.formOf((await browser.submit(path, 'create', { kind: 'secret' })).text, 'test')!;
-    again.fields.set('key', form.fields.get('key')!);
-    expect((await browser.post(again.action, again.fields)).text).toContain('Key is not valid');
-    const other = await openProject();
-    const shown = await other.browser.submit(other.path, 'create', { kind: 'publishable' });
-    const foreign = other.browser.formOf(shown.text, 'test')!;
-    foreign.fields.set('key', form.fields.get('key')!);
-    expect((await other.browser.post(foreign.action, foreign.fields)).text).toContain('Key is not valid');
-  });
+it('a key can be tested after it is shown, in its own environment only', async () => {
+  const { browser, path } = await openProject();
+  const created = await browser.submit(path, 'create', { kind: 'secret' });
+  const form = browser.formOf(created.text, 'test')!;
+  const tested = await browser.post(form.action, form.fields);
+  expect(tested.text).toContain('Key is valid');
+  expect(tested.text).not.toMatch(SECRET);
+  await browser.submit(path, 'revoke', { kind: 'secret', confirm: 'development' });
+  const again = browser.formOf((await browser.submit(path, 'create', { kind: 'secret' })).text, 'test')!;
+  again.fields.set('key', form.fields.get('key')!);
+  expect((await browser.post(again.action, again.fields)).text).toContain('Key is not valid');
+  const other = await openProject();
+  const shown = await other.browser.submit(other.path, 'create', { kind: 'publishable' });
+  const foreign = other.browser.formOf(shown.text, 'test')!;
+  foreign.fields.set('key', form.fields.get('key')!);
+  expect((await other.browser.post(foreign.action, foreign.fields)).text).toContain('Key is not valid');
+});
 
-  it('a publishable key is always shown in full', async () => {
-    const { browser, path } = await openProject();
-    const created = await browser.submit(path, 'create', { kind: 'publishable' });
-    const [key = ''] = PUBLISHABLE.exec(created.text) ?? [];
-    expect(key).not.toBe('');
-    expect((await browser.get(path)).text).toContain(`data-copy="${key}"`);
-  });
+it('a publishable key is always shown in full', async () => {
+  const { browser, path } = await openProject();
+  const created = await browser.submit(path, 'create', { kind: 'publishable' });
+  const [key = ''] = PUBLISHABLE.exec(created.text) ?? [];
+  expect(key).not.toBe('');
+  expect((await browser.get(path)).text).toContain(`data-copy="${key}"`);
+});
 
-  it('no key is created in an archived project or with a long name', async () => {
-    const { browser, path, project } = await openProject('owner');
-    const long = await browser.submit(path, 'create', { kind: 'secret', name: 'n'.repeat(101) });
-    await browser.submit(`/projects/${project.id}`, 'archive', { confirm: project.name });
-    const late = await browser.submit(path, 'create', { kind: 'publishable' });
-    expect([long.status, late.status, keysOfProject(await portal.parts.keys.all(), project.id)]).toEqual([
-      400,
-      400,
-      [],
-    ]);
-    expect(late.text).toContain('archived');
-  });
+it('no key is created in an archived project or with a long name', async () => {
+  const { browser, path, project } = await openProject('owner');
+  const long = await browser.submit(path, 'create', { kind: 'secret', name: 'n'.repeat(101) });
+  await browser.submit(`/projects/${project.id}`, 'archive', { confirm: project.name });
+  const late = await browser.submit(path, 'create', { kind: 'publishable' });
+  expect([long.status, late.status, keysOfProject(await portal.parts.keys.all(), project.id)]).toEqual([400, 400, []]);
+  expect(late.text).toContain('archived');
+});
 
-  it('a key is refreshed and revoked only after the name of the environment is typed', async () => {
-    const { browser, path, project } = await openProject();
-    await browser.submit(path, 'create', { kind: 'secret' });
-    const refused = await browser.submit(path, 'refresh', { kind: 'secret', confirm: 'production' });
-    expect([refused.status, SECRET.test(refused.text)]).toEqual([400, false]);
-    const refreshed = await browser.submit(path, 'refresh', { kind: 'secret', confirm: 'development' });
-    expect(SECRET.test(refreshed.text)).toBe(true);
-    const revoked = await browser.submit(path, 'revoke', { kind: 'secret', confirm: 'development' });
-    expect([revoked.status, revoked.headers.get('location')]).toEqual([303, `${path}?done=revoked`]);
-    const states = keysOfProject(await portal.parts.keys.all(), project.id).map(({ revokedAt }) => revokedAt !== null);
-    expect(states).toEqual([true, true]);
-  });
+it('a key is refreshed and revoked only after the name of the environment is typed', async () => {
+  const { browser, path, project } = await openProject();
+  await browser.submit(path, 'create', { kind: 'secret' });
+  const refused = await browser.submit(path, 'refresh', { kind: 'secret', confirm: 'production' });
+  expect([refused.status, SECRET.test(refused.text)]).toEqual([400, false]);
+  const refreshed = await browser.submit(path, 'refresh', { kind: 'secret', confirm: 'development' });
+  expect(SECRET.test(refreshed.text)).toBe(true);
+  const revoked = await browser.submit(path, 'revoke', { kind: 'secret', confirm: 'development' });
+  expect([revoked.status, revoked.headers.get('location')]).toEqual([303, `${path}?done=revoked`]);
+  const states = keysOfProject(await portal.parts.keys.all(), project.id).map(({ revokedAt }) => revokedAt !== null);
+  expect(states).toEqual([true, true]);
+});
 
-  it('the record of a key has its author and request', async () => {
-    const { browser, path, project } = await openProject();
-    const created = await browser.submit(path, 'create', { kind: 'publishable' });
-    const record = (await portal.parts.keys.all()).find(({ projectId }) => projectId === project.id);
-    const account = (await portal.parts.accounts.all()).find(({ roles }) => roles[0]?.projectId === project.id);
-    const changedBy = account!.id;
-    expect(record).toMatchObject({ changedBy, requestId: created.headers.get('x-trace-id'), live: { changedBy } });
-  });
+it('the record of a key has its author and request', async () => {
+  const { browser, path, project } = await openProject();
+  const created = await browser.submit(path, 'create', { kind: 'publishable' });
+  const record = (await portal.parts.keys.all()).find(({ projectId }) => projectId === project.id);
+  const account = (await portal.parts.accounts.all()).find(({ roles }) => roles[0]?.projectId === project.id);
+  const changedBy = account!.id;
+  expect(record).toMatchObject({ changedBy, requestId: created.headers.get('x-trace-id'), live: { changedBy } });
+});
 
-  it('the page of keys shows the last use, the requests of the last hour and the last refusal of a key', async () => {
-    const usage = createMemoryKeyUsage();
-    const counted = await openPortal({ usage });
-    const project = await counted.addProject('Used');
-    const path = `/projects/${project.id}/environments/development/keys`;
-    const browser = await counted.signIn({ project, role: 'developer' });
-    await browser.submit(path, 'create', { kind: 'publishable' });
-    expect((await browser.get(path)).text).toContain('<dd>never</dd>');
-    const [{ keyId = '' } = {}] = keysOfProject(await counted.parts.keys.all(), project.id);
-    const lastRefusal = { at: Date.now(), reason: 'TOO_MANY_REQUESTS_ERROR', traceId: 'a'.repeat(32) };
-    const key = { keyId, uses: 1200, refusals: 7, lastUsedAt: lastRefusal.at, lastRefusal };
-    await usage.add({ minuteAt: minuteOf(lastRefusal.at), keys: [key], environments: [] });
-    const { text } = await browser.get(path);
-    await counted.close();
-    expect(text).toContain('1\u202f200\u00a0requests, 7 refused');
-    expect(text).toContain(`TOO_MANY_REQUESTS_ERROR, trace id <span class="copyable"><code>${'a'.repeat(32)}</code>`);
-  });
+it('the page of keys shows the last use, the requests of the last hour and the last refusal of a key', async () => {
+  const usage = createMemoryKeyUsage();
+  const counted = await openPortal({ usage });
+  const project = await counted.addProject('Used');
+  const path = `/projects/${project.id}/environments/development/keys`;
+  const browser = await counted.signIn({ project, role: 'developer' });
+  await browser.submit(path, 'create', { kind: 'publishable' });
+  expect((await browser.get(path)).text).toContain('<dd>never</dd>');
+  const [{ keyId = '' } = {}] = keysOfProject(await counted.parts.keys.all(), project.id);
+  const lastRefusal = { at: Date.now(), reason: 'TOO_MANY_REQUESTS_ERROR', traceId: 'a'.repeat(32) };
+  const key = { keyId, uses: 1200, refusals: 7, lastUsedAt: lastRefusal.at, lastRefusal };
+  await usage.add({ minuteAt: minuteOf(lastRefusal.at), keys: [key], environments: [] });
+  const { text } = await browser.get(path);
+  await counted.close();
+  expect(text).toContain('1\u202f200\u00a0requests, 7 refused');
+  expect(text).toContain(`TOO_MANY_REQUESTS_ERROR, trace id <span class="copyable"><code>${'a'.repeat(32)}</code>`);
+});
 
-  it('the allowed origins of the publishable key are saved, and invalid ones are refused', async () => {
-    const { browser, path, project } = await openProject();
-    await browser.submit(path, 'create', { kind: 'publishable' });
-    expect((await browser.get(path)).text).toContain('<dt>Allowed origins</dt><dd>any</dd>');
-    const origins = 'https://game.example\r\n http://localhost:5173/, https://game.example';
-    const set = await browser.submit(path, 'origins', { origins });
-    expect([set.status, set.headers.get('location')]).toEqual([303, `${path}?done=origins`]);
-    const account = (await portal.parts.accounts.all()).find(({ roles }) => roles[0]?.projectId === project.id);
-    expect(keysOfProject(await portal.parts.keys.all(), project.id)).toMatchObject([
-      { origins: ['https://game.example', 'http://localhost:5173'], changedBy: account!.id, revokedAt: null },
-    ]);
-    const wrong = await browser.submit(path, 'origins', { origins: 'https://game.example/<b>' });
-    expect([wrong.status, wrong.text.includes('https://game.example/&lt;b&gt;</textarea>')]).toEqual([400, true]);
-    await browser.submit(path, 'origins', { origins: '' });
-    expect(keysOfProject(await portal.parts.keys.all(), project.id)).toMatchObject([{ origins: [] }]);
-  });
+it('the allowed origins of the publishable key are saved, and invalid ones are refused', async () => {
+  const { browser, path, project } = await openProject();
+  await browser.submit(path, 'create', { kind: 'publishable' });
+  expect((await browser.get(path)).text).toContain('<dt>Allowed origins</dt><dd>any</dd>');
+  const origins = 'https://game.example\r\n http://localhost:5173/, https://game.example';
+  const set = await browser.submit(path, 'origins', { origins });
+  expect([set.status, set.headers.get('location')]).toEqual([303, `${path}?done=origins`]);
+  const account = (await portal.parts.accounts.all()).find(({ roles }) => roles[0]?.projectId === project.id);
+  expect(keysOfProject(await portal.parts.keys.all(), project.id)).toMatchObject([
+    { origins: ['https://game.example', 'http://localhost:5173'], changedBy: account!.id, revokedAt: null },
+  ]);
+  const wrong = await browser.submit(path, 'origins', { origins: 'https://game.example/<b>' });
+  expect([wrong.status, wrong.text.includes('https://game.example/&lt;b&gt;</textarea>')]).toEqual([400, true]);
+  await browser.submit(path, 'origins', { origins: '' });
+  expect(keysOfProject(await portal.parts.keys.all(), project.id)).toMatchObject([{ origins: [] }]);
 });

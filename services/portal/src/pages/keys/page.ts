@@ -80,7 +80,7 @@ async function makeKey({ keys, settings, writeAudit }: Parts, visit: Visit, valu
   const context = { store: keys.changedBy(visit.author), prefix: settings.keyPrefix };
   const { key, record } = isRefresh ? await refreshKey(context, newKey) : await createKey(context, newKey);
   if (kind === 'secret') await writeAudit(visit, { action: 'key.show', object: record.keyId });
-  return toRevealed({ visit, kind, key, settings });
+  return toRevealed(visit, kind, key, settings);
 }
 
 /** Reports no difference between a key of another environment and a text that is no key. */

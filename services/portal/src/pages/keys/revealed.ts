@@ -1,18 +1,11 @@
 import type { KeyKind } from '@playline/access-keys';
 import { html } from '@playline/api-docs';
+import type { PortalSettings } from '../../config.ts';
 import { copyable, copyableBlock, hidden } from '../../frame/components.ts';
 import type { Answer, Visit } from '../../frame/page.ts';
-import type { PortalSettings } from '../../portal-parts.ts';
-
-export interface Revealed {
-  readonly visit: Visit;
-  readonly kind: KeyKind;
-  readonly key: string;
-  readonly settings: PortalSettings;
-}
 
 /** The page after a key was created, the only one that shows a secret key. */
-export function toRevealed({ visit, kind, key, settings }: Revealed): Answer {
+export function toRevealed(visit: Visit, kind: KeyKind, key: string, settings: PortalSettings): Answer {
   const isSecret = kind === 'secret';
   const variable = isSecret ? 'PLAYLINE_SECRET_KEY' : 'PLAYLINE_PUBLISHABLE_KEY';
   const once = isSecret

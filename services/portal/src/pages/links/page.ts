@@ -172,7 +172,7 @@ ${login}
 ${field({ name: 'name', label: 'Your name', value: name, autocomplete: 'name', isRequired: true, charactersMax: 200 })}
 <h2>With a passkey</h2>
 <p>Your phone or computer confirms that it is you. There is nothing to remember, and nothing to steal from this server.</p>
-${passkeyButton({ kind: 'create', options: `${link.path}/passkey`, text: 'Continue with a passkey' })}
+${passkeyButton('create', `${link.path}/passkey`, 'Continue with a passkey')}
 <h2>Or with a password</h2>
 ${newPasswordFields({ label: 'Password', isRequired: false })}
 <button>Continue with the password</button>

@@ -1,6 +1,6 @@
 import { type AccountRecord, type AuditEntry, type AuditLog, type Content, createKey } from '@playline/access-keys';
 import { until } from '@playline/testkit/until';
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, expect, it } from 'vitest';
 import { createLiveWorld, type LiveWorld } from '../../live/test/live-world.ts';
 import type { MessageLine } from '../../reads/index.ts';
 import { createMemoryReads } from '../../test/memory-reads.ts';
@@ -45,191 +45,174 @@ async function openStream(portal: TestPortal, path: string, headers: Record<stri
 const isPolling = (world: LiveWorld) =>
   until('the hub polls', () => world.hub.subscribers > 0 && world.requested.requests > 8);
 
-describe('the page of live messages', () => {
-  it('the page of live messages shows how to send a first message, with the publishable key when there is one', async () => {
-    const { portal, project, environmentId, path } = await open();
-    const developer = await portal.signIn({ project, role: 'developer' });
-    expect((await developer.get(path)).text).toContain('no publishable key yet');
-    const scope = { projectId: project.id, environmentId, environment: 'production' } as const;
-    const { key } = await createKey(
-      { store: portal.parts.keys.changedBy(AUTHOR), prefix: 'svcapik' },
-      { ...scope, kind: 'publishable' },
-    );
-    const { text } = await developer.get(path);
-    expect(text).toContain('Waiting for the first message');
-    expect(text).toContain(`x-service-publishable-key: ${key}`);
-    expect(text).toContain('http://gateway.test/v1/audience/messages');
-    expect(text).toContain('/assets/live.js');
-  });
-
-  it('the page of live messages keeps its filter in the address, passes it to the stream, and refuses an invalid one', async () => {
-    const { portal, project, path } = await open();
-    const analyst = await portal.signIn({ project, role: 'analyst' });
-    const { text } = await analyst.get(`${path}?type=track&name=level&surface=&outcome=stored`);
-    expect(text).toContain('<option value="track" selected>');
-    expect(text).toContain(`data-events="${path}/events?type=track&amp;name=level&amp;outcome=stored"`);
-    const refused = await analyst.get(`${path}?id=ada%40example.org`);
-    expect([refused.status, refused.text.includes('a message id (UUID)')]).toEqual([400, true]);
-  });
-
-  it('the live filter by person covers every kind of id, in the stream and the search, without the id in an address', async () => {
-    const { world, portal, project, environmentId, path } = await open();
-    const adaKey = keyOf(environmentId, 'email', 'ada@example.org');
-    messages[environmentId] = [
-      messageLineOf({ identityId: adaKey.toString('hex'), userId: 'ada@example.org' }),
-      messageLineOf({ userId: 'bob@example.org' }),
-    ];
-    const developer = await portal.signIn({ project, role: 'developer' });
-    const answer = await developer.submit(`${path}?type=track`, 'person', { person: 'ada@example.org' });
-    const location = answer.headers.get('location') ?? '';
-    expect([answer.status, location.includes('example'), location.includes('type=track')]).toEqual([303, false, true]);
-    const { text } = await developer.get(location);
-    expect(text).toContain('Showing messages of one person');
-    expect([text.includes('ada@example.org'), text.includes('bob@example.org')]).toEqual([true, false]);
-    const events = /data-events="([^"]*)"/.exec(text)![1]!.replaceAll('&amp;', '&');
-    expect(events).not.toContain('example');
-    const { received } = await openStream(portal, events, { cookie: developer.cookie });
-    await isPolling(world);
-    const send = (eventName: string, changes: object) => world.send({ environmentId, eventName, ...changes });
-    await send('of another', { userKey: keyOf(environmentId, 'email', 'bob@example.org') });
-    await send('as a user', { userKey: adaKey });
-    await send('as a visitor', { anonymousKey: keyOf(environmentId, 'anonymous', 'ada@example.org') });
-    await until('both arrive', () => received.text.includes('"as a visitor"') && received.text.includes('"as a user"'));
-    expect(received.text).not.toContain('of another');
-    expect((await developer.submit(path, 'person', { person: '' })).status).toBe(400);
-  });
-
-  it('an analyst has no form for the id of a person and cannot submit one', async () => {
-    const { portal, project, path } = await open();
-    const analyst = await portal.signIn({ project, role: 'analyst' });
-    expect(analyst.formOf((await analyst.get(path)).text, 'person')).toBeNull();
-    const developer = await portal.signIn({ project, role: 'developer' });
-    const form = developer.formOf((await developer.get(path)).text, 'person')!;
-    form.fields.set('person', 'ada@example.org');
-    expect((await analyst.post(form.action, form.fields)).status).toBe(404);
-  });
-
-  it('an analyst cannot filter by identity key: not on the page, in a file or in the stream', async () => {
-    const { world, portal, project, environmentId, path } = await open();
-    const analyst = await portal.signIn({ project, role: 'analyst' });
-    const key = keyOf(environmentId, 'email', 'ada@example.org');
-    for (const each of [path, `${path}/events`])
-      expect([each, (await analyst.get(`${each}?as=csv&event=level&who=${key.toString('hex')}`)).status]).toEqual([
-        each,
-        400,
-      ]);
-    const headers = { cookie: analyst.cookie };
-    const { received } = await openStream(portal, `${path}/events?id=${key.toString('hex')}`, headers);
-    const { received: unfiltered } = await openStream(portal, `${path}/events`, headers);
-    await isPolling(world);
-    await world.send({ environmentId, eventName: 'hers', userKey: key });
-    await until('it arrives without the filter', () => unfiltered.text.includes('"hers"'));
-    expect(received.text).not.toContain('"hers"');
-  });
-
-  it('the audit records a search for a person without the id', async () => {
-    const entries: AuditEntry[] = [];
-    const { portal, project, path } = await open({ append: async (entry) => void entries.push(entry) });
-    const developer = await portal.signIn({ project, role: 'developer' });
-    await developer.submit(path, 'person', { person: 'ada@example.org' });
-    expect(entries).toMatchObject([
-      { action: 'person.find', projectId: project.id, detail: { page: 'live', by: 'id' } },
-    ]);
-    expect(JSON.stringify(entries)).not.toContain('example.org');
-  });
+it('the page of live messages shows how to send a first message, with the publishable key when there is one', async () => {
+  const { portal, project, environmentId, path } = await open();
+  const developer = await portal.signIn({ project, role: 'developer' });
+  expect((await developer.get(path)).text).toContain('no publishable key yet');
+  const scope = { projectId: project.id, environmentId, environment: 'production' } as const;
+  const { key } = await createKey(
+    { store: portal.parts.keys.changedBy(AUTHOR), prefix: 'svcapik' },
+    { ...scope, kind: 'publishable' },
+  );
+  const { text } = await developer.get(path);
+  expect(text).toContain('Waiting for the first message');
+  expect(text).toContain(`x-service-publishable-key: ${key}`);
+  expect(text).toContain('http://gateway.test/v1/audience/messages');
+  expect(text).toContain('/assets/live.js');
 });
 
-describe('the stream of live messages', () => {
-  it('the live stream sends messages of its environment, raw to a developer and masked to an analyst', async () => {
-    const { world, portal, project, environmentId, path } = await open();
-    const developer = await portal.signIn({ project, role: 'developer' });
-    const analyst = await portal.signIn({ project, role: 'analyst' });
-    const raw = await openStream(portal, `${path}/events`, { cookie: developer.cookie, 'last-event-id': '7' });
-    const masked = await openStream(portal, `${path}/events`, { cookie: analyst.cookie });
-    expect(raw.response.headers.get('content-type')).toContain('text/event-stream');
-    await isPolling(world);
-    await world.send({ environmentId, userId: 'ada@example.org', eventName: 'mine' });
-    await world.send({ environmentId: `${environmentId}-2`, eventName: 'of another' });
-    await until('both arrive', () => [raw, masked].every(({ received }) => received.text.includes('"mine"')));
-    expect(raw.received.text).toContain('ada@example.org');
-    expect(masked.received.text).toContain('ad…');
-    expect(masked.received.text).not.toContain('example.org');
-    expect(raw.received.text + masked.received.text).not.toContain('of another');
-  });
+it('the page of live messages keeps its filter in the address, passes it to the stream, and refuses an invalid one', async () => {
+  const { portal, project, path } = await open();
+  const analyst = await portal.signIn({ project, role: 'analyst' });
+  const { text } = await analyst.get(`${path}?type=track&name=level&surface=&outcome=stored`);
+  expect(text).toContain('<option value="track" selected>');
+  expect(text).toContain(`data-events="${path}/events?type=track&amp;name=level&amp;outcome=stored"`);
+  const refused = await analyst.get(`${path}?id=ada%40example.org`);
+  expect([refused.status, refused.text.includes('a message id (UUID)')]).toEqual([400, true]);
+});
 
-  it('an account may open eight streams, and a HEAD request opens none', async () => {
-    const { world, portal, project, path } = await open();
-    const one = await portal.signIn({ project, role: 'analyst' });
-    const other = await portal.signIn({ project, role: 'analyst' });
-    const openOne = async ({ cookie }: TestBrowser) =>
-      (await openStream(portal, `${path}/events`, { cookie })).response;
-    const statuses = [];
-    for (let tab = 0; tab < 9; tab++) statuses.push((await openOne(one)).status);
-    expect(statuses).toEqual([...Array.from({ length: 8 }, () => 200), 429]);
-    expect((await openOne(other)).status).toBe(200);
-    const head = await fetch(`${portal.origin}${path}/events`, { method: 'HEAD', headers: { cookie: other.cookie } });
-    expect(head.status).toBe(404);
-    expect(world.hub.subscribers).toBe(9);
-  });
+it('the live filter by person covers every kind of id, in the stream and the search, without the id in an address', async () => {
+  const { world, portal, project, environmentId, path } = await open();
+  const adaKey = keyOf(environmentId, 'email', 'ada@example.org');
+  messages[environmentId] = [
+    messageLineOf({ identityId: adaKey.toString('hex'), userId: 'ada@example.org' }),
+    messageLineOf({ userId: 'bob@example.org' }),
+  ];
+  const developer = await portal.signIn({ project, role: 'developer' });
+  const answer = await developer.submit(`${path}?type=track`, 'person', { person: 'ada@example.org' });
+  const location = answer.headers.get('location') ?? '';
+  expect([answer.status, location.includes('example'), location.includes('type=track')]).toEqual([303, false, true]);
+  const { text } = await developer.get(location);
+  expect(text).toContain('Showing messages of one person');
+  expect([text.includes('ada@example.org'), text.includes('bob@example.org')]).toEqual([true, false]);
+  const events = /data-events="([^"]*)"/.exec(text)![1]!.replaceAll('&amp;', '&');
+  expect(events).not.toContain('example');
+  const { received } = await openStream(portal, events, { cookie: developer.cookie });
+  await isPolling(world);
+  const send = (eventName: string, changes: object) => world.send({ environmentId, eventName, ...changes });
+  await send('of another', { userKey: keyOf(environmentId, 'email', 'bob@example.org') });
+  await send('as a user', { userKey: adaKey });
+  await send('as a visitor', { anonymousKey: keyOf(environmentId, 'anonymous', 'ada@example.org') });
+  await until('both arrive', () => received.text.includes('"as a visitor"') && received.text.includes('"as a user"'));
+  expect(received.text).not.toContain('of another');
+  expect((await developer.submit(path, 'person', { person: '' })).status).toBe(400);
+});
 
-  it('a project may open sixteen streams, without affecting other projects and administrators', async () => {
-    const { world, portal, project, path } = await open();
-    const openOne = async ({ cookie }: TestBrowser, at = path) =>
-      (await openStream(portal, `${at}/events`, { cookie })).response.status;
-    const people = await Promise.all(Array.from({ length: 3 }, () => portal.signIn({ project, role: 'analyst' })));
-    const statuses = [];
-    for (const person of people) for (let tab = 0; tab < 7; tab++) statuses.push(await openOne(person));
-    expect(statuses.filter((status) => status === 200)).toHaveLength(16);
-    expect(statuses.slice(16)).toEqual(Array.from({ length: 5 }, () => 429));
-    const other = await portal.addProject('Other');
-    const otherPath = `/projects/${other.id}/environments/production/live`;
-    expect(await openOne(await portal.signIn({ project: other, role: 'analyst' }), otherPath)).toBe(200);
-    expect(await openOne(await portal.signIn())).toBe(200);
-    expect(world.hub.subscribers).toBe(18);
-  });
+it('an analyst cannot filter by identity key: not on the page, in a file or in the stream', async () => {
+  const { world, portal, project, environmentId, path } = await open();
+  const analyst = await portal.signIn({ project, role: 'analyst' });
+  const key = keyOf(environmentId, 'email', 'ada@example.org');
+  for (const each of [path, `${path}/events`])
+    expect([each, (await analyst.get(`${each}?as=csv&event=level&who=${key.toString('hex')}`)).status]).toEqual([
+      each,
+      400,
+    ]);
+  const headers = { cookie: analyst.cookie };
+  const { received } = await openStream(portal, `${path}/events?id=${key.toString('hex')}`, headers);
+  const { received: unfiltered } = await openStream(portal, `${path}/events`, headers);
+  await isPolling(world);
+  await world.send({ environmentId, eventName: 'hers', userKey: key });
+  await until('it arrives without the filter', () => unfiltered.text.includes('"hers"'));
+  expect(received.text).not.toContain('"hers"');
+});
 
-  it.each<[string, (scope: Ended) => Promise<unknown>]>([
-    [
-      'the session ends',
-      async ({ portal, account }) => {
-        for (const { id } of await portal.parts.sessions.list(account)) await portal.parts.sessions.end(id);
-      },
-    ],
-    [
-      'the role changes',
-      ({ portal, account, project }) =>
-        change(portal, account, (now) => ({ ...now, roles: [{ projectId: project, role: 'analyst' }] })),
-    ],
-    [
-      'the credentials change, even before the session is ended',
-      ({ portal, account }) => change(portal, account, (now) => ({ ...now, sessionsFrom: now.revision + 1 })),
-    ],
-    ['the role is removed', ({ portal, account }) => change(portal, account, (now) => ({ ...now, roles: [] }))],
-    [
-      'the account is disabled',
-      ({ portal, account }) => change(portal, account, (now) => ({ ...now, state: 'disabled' })),
-    ],
-    [
-      'the environment is removed',
-      ({ portal, project }) =>
-        portal.parts.projects.changedBy(AUTHOR).change((all) => {
-          const found = all.find(({ id }) => id === project)!;
-          return { ...found, environments: found.environments.filter(({ name }) => name !== 'production') };
-        }),
-    ],
-  ])('the live stream sends an end event and closes when %s', async (_cause, end) => {
-    const { world, portal, project, path } = await open();
-    const developer = await portal.signIn({ project, role: 'developer' });
-    const { received } = await openStream(portal, `${path}/events`, { cookie: developer.cookie });
-    await isPolling(world);
-    const account = (await portal.parts.accounts.all()).find(({ roles }) =>
-      roles.some((each) => each.role === 'developer'),
-    )!;
-    await end({ portal, account: account.id, project: project.id });
-    await until('the stream closes', () => received.isOver);
-    expect(received.text).toContain('"kind":"end"');
-    expect(world.hub.subscribers).toBe(0);
-  });
+it('the audit records a search for a person without the id', async () => {
+  const entries: AuditEntry[] = [];
+  const { portal, project, path } = await open({ append: async (entry) => void entries.push(entry) });
+  const developer = await portal.signIn({ project, role: 'developer' });
+  await developer.submit(path, 'person', { person: 'ada@example.org' });
+  expect(entries).toMatchObject([{ action: 'person.find', projectId: project.id, detail: { page: 'live', by: 'id' } }]);
+  expect(JSON.stringify(entries)).not.toContain('example.org');
+});
+
+it('the live stream sends messages of its environment, raw to a developer and masked to an analyst', async () => {
+  const { world, portal, project, environmentId, path } = await open();
+  const developer = await portal.signIn({ project, role: 'developer' });
+  const analyst = await portal.signIn({ project, role: 'analyst' });
+  const raw = await openStream(portal, `${path}/events`, { cookie: developer.cookie, 'last-event-id': '7' });
+  const masked = await openStream(portal, `${path}/events`, { cookie: analyst.cookie });
+  expect(raw.response.headers.get('content-type')).toContain('text/event-stream');
+  await isPolling(world);
+  await world.send({ environmentId, userId: 'ada@example.org', eventName: 'mine' });
+  await world.send({ environmentId: `${environmentId}-2`, eventName: 'of another' });
+  await until('both arrive', () => [raw, masked].every(({ received }) => received.text.includes('"mine"')));
+  expect(raw.received.text).toContain('ada@example.org');
+  expect(masked.received.text).toContain('ad…');
+  expect(masked.received.text).not.toContain('example.org');
+  expect(raw.received.text + masked.received.text).not.toContain('of another');
+});
+
+it('an account may open eight streams, and a HEAD request opens none', async () => {
+  const { world, portal, project, path } = await open();
+  const one = await portal.signIn({ project, role: 'analyst' });
+  const other = await portal.signIn({ project, role: 'analyst' });
+  const openOne = async ({ cookie }: TestBrowser) => (await openStream(portal, `${path}/events`, { cookie })).response;
+  const statuses = [];
+  for (let tab = 0; tab < 9; tab++) statuses.push((await openOne(one)).status);
+  expect(statuses).toEqual([...Array.from({ length: 8 }, () => 200), 429]);
+  expect((await openOne(other)).status).toBe(200);
+  const head = await fetch(`${portal.origin}${path}/events`, { method: 'HEAD', headers: { cookie: other.cookie } });
+  expect(head.status).toBe(404);
+  expect(world.hub.subscribers).toBe(9);
+});
+
+it('a project may open sixteen streams, without affecting other projects and administrators', async () => {
+  const { world, portal, project, path } = await open();
+  const openOne = async ({ cookie }: TestBrowser, at = path) =>
+    (await openStream(portal, `${at}/events`, { cookie })).response.status;
+  const people = await Promise.all(Array.from({ length: 3 }, () => portal.signIn({ project, role: 'analyst' })));
+  const statuses = [];
+  for (const person of people) for (let tab = 0; tab < 7; tab++) statuses.push(await openOne(person));
+  expect(statuses.filter((status) => status === 200)).toHaveLength(16);
+  expect(statuses.slice(16)).toEqual(Array.from({ length: 5 }, () => 429));
+  const other = await portal.addProject('Other');
+  const otherPath = `/projects/${other.id}/environments/production/live`;
+  expect(await openOne(await portal.signIn({ project: other, role: 'analyst' }), otherPath)).toBe(200);
+  expect(await openOne(await portal.signIn())).toBe(200);
+  expect(world.hub.subscribers).toBe(18);
+});
+
+it.each<[string, (scope: Ended) => Promise<unknown>]>([
+  [
+    'the session ends',
+    async ({ portal, account }) => {
+      for (const { id } of await portal.parts.sessions.list(account)) await portal.parts.sessions.end(id);
+    },
+  ],
+  [
+    'the role changes',
+    ({ portal, account, project }) =>
+      change(portal, account, (now) => ({ ...now, roles: [{ projectId: project, role: 'analyst' }] })),
+  ],
+  [
+    'the credentials change, even before the session is ended',
+    ({ portal, account }) => change(portal, account, (now) => ({ ...now, sessionsFrom: now.revision + 1 })),
+  ],
+  ['the role is removed', ({ portal, account }) => change(portal, account, (now) => ({ ...now, roles: [] }))],
+  [
+    'the account is disabled',
+    ({ portal, account }) => change(portal, account, (now) => ({ ...now, state: 'disabled' })),
+  ],
+  [
+    'the environment is removed',
+    ({ portal, project }) =>
+      portal.parts.projects.changedBy(AUTHOR).change((all) => {
+        const found = all.find(({ id }) => id === project)!;
+        return { ...found, environments: found.environments.filter(({ name }) => name !== 'production') };
+      }),
+  ],
+])('the live stream sends an end event and closes when %s', async (_cause, end) => {
+  const { world, portal, project, path } = await open();
+  const developer = await portal.signIn({ project, role: 'developer' });
+  const { received } = await openStream(portal, `${path}/events`, { cookie: developer.cookie });
+  await isPolling(world);
+  const account = (await portal.parts.accounts.all()).find(({ roles }) =>
+    roles.some((each) => each.role === 'developer'),
+  )!;
+  await end({ portal, account: account.id, project: project.id });
+  await until('the stream closes', () => received.isOver);
+  expect(received.text).toContain('"kind":"end"');
+  expect(world.hub.subscribers).toBe(0);
 });
 
 interface Ended {

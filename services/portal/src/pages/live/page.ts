@@ -1,17 +1,24 @@
 /** Messages of an environment and their outcomes as they arrive, with a search of stored messages. */
 import { keysOfProject } from '@playline/access-keys';
 import { type HtmlValue, html } from '@playline/api-docs';
-import { allOr, choice, copyableBlock, emptyState, field, hidden } from '../../frame/components.ts';
+import { allOr, choice, copyableBlock, emptyState, field, hidden, number } from '../../frame/components.ts';
+import { CSV_LINES_MAX, CSV_TYPE, toCsv, toIso } from '../../frame/csv.ts';
 import { pathInEnvironment } from '../../frame/layout.ts';
-import type { FormAction, FormValues, PortalPage, Visit } from '../../frame/page.ts';
+import type { Answer, FormAction, FormValues, PortalPage, Visit } from '../../frame/page.ts';
 import { scopeOf } from '../../frame/scope.ts';
 import { FILTER_CHOICES, type LiveFilter, NO_FILTER, parseFilter } from '../../live/index.ts';
+import {
+  type MessageLine,
+  type MessagePosition,
+  type MessageSearch,
+  type PortalReads,
+  readManyMessages,
+} from '../../reads/index.ts';
 import type { PagesParts } from '../index.ts';
 import { toFirstEvent } from '../keys/revealed.ts';
 import { keysOfId } from '../people/subject.ts';
 import { isMasked } from './events.ts';
 import { searchToSave, toSearchSection } from './search.ts';
-import { toStoredFile } from './stored-file.ts';
 
 type Parts = Pick<PagesParts, 'keys' | 'settings' | 'reads' | 'people' | 'frame' | 'writeAudit'>;
 
@@ -34,7 +41,7 @@ export function createLivePage(parts: Parts): PortalPage {
       const filter = parseFilter(visit.query, !isMasked(visit));
       const search = visit.query.get('as') === 'csv' ? searchToSave(scope) : null;
       if (search !== null) {
-        const [since = '', until = ''] = [search.sinceMs, search.untilMs].map((ms) => new Date(ms).toISOString());
+        const [since = '', until = ''] = [search.sinceMs, search.untilMs].map(toIso);
         const detail = { since, until, ids: search.idAccess };
         await parts.writeAudit(visit, { action: 'messages.save', object: environment.id, detail });
         return toStoredFile(parts.reads, search, visit.signal);
@@ -127,4 +134,38 @@ async function toFirstMessage({ keys, settings }: Parts, visit: Visit): Promise<
   return html`<p>Send a message and watch it arrive:</p>
 ${copyableBlock(toFirstEvent(live.text ?? '', settings), 'the command that sends a message')}
 <p>A 401 response means a wrong key. A 400 response names the wrong field, and the message appears here as rejected. Messages sent before you opened this page are in the search below.</p>`;
+}
+
+const FILE_COLUMNS =
+  'happened|received|type|name|surface|test|library|version|anonymous id|user id|message id|trace id'.split('|');
+
+const toCells = (line: MessageLine): readonly string[] => [
+  toIso(line.happenedMs),
+  toIso(line.receivedMs),
+  line.type,
+  line.name,
+  line.surface,
+  line.isTest ? 'yes' : 'no',
+  line.library,
+  line.libraryVersion,
+  line.anonymousId,
+  line.userId,
+  line.messageId,
+  line.traceId,
+];
+
+/** A search takes whole seconds, so the next file repeats the messages of the last second. */
+function toLastLine({ happenedMs }: MessagePosition): string {
+  const until = toIso(Math.ceil(happenedMs / 1000) * 1000).slice(0, 19);
+  return `This file ends here, at ${number(CSV_LINES_MAX, 'messages')}: search until ${until} for older ones.`;
+}
+
+export function toStoredFile(
+  reads: Pick<PortalReads, 'messages'>,
+  search: MessageSearch,
+  signal: AbortSignal,
+): Extract<Answer, { kind: 'streamed file' }> {
+  const lists = readManyMessages((each) => reads.messages(each, { signal }), search, CSV_LINES_MAX);
+  const pieces = toCsv(lists, { columns: FILE_COLUMNS, toCells, toLastLine });
+  return { kind: 'streamed file', name: `messages-${search.environmentId}.csv`, type: CSV_TYPE, pieces };
 }

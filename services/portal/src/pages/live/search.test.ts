@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import type { MessageLine } from '../../reads/index.ts';
 import { createMemoryReads } from '../../test/memory-reads.ts';
 import { messageLineOf } from '../../test/message-line.ts';
@@ -22,90 +22,91 @@ const lineOf = (traceId: string, over: Partial<MessageLine> = {}) =>
 const shownIn = (text: string) =>
   ['plain', 'paged', 'on-unity', 'tested'].filter((name) => text.includes(`${name}-message`));
 
-describe('the search of stored messages', () => {
-  it.each([
-    ['stored-type=track', ['plain', 'on-unity', 'tested']],
-    ['stored-type=page', ['paged']],
-    ['stored-surface=unity', ['on-unity']],
-    ['stored-test=yes', ['tested']],
-    ['stored-test=no', ['plain', 'paged', 'on-unity']],
-    ['stored-type=track&stored-surface=web&stored-test=no', ['plain']],
-    ['stored-type=track&event=jump&stored-surface=unity', ['on-unity']],
-    ['stored-type=page&event=jump', []],
-    ['stored-surface=pixel', []],
-  ] as const)('the search of stored messages by %s shows %j on the page and in the file', async (query, expected) => {
-    const { environmentId, path, browser } = await openProject();
-    messages[environmentId] = [
-      lineOf('plain'),
-      lineOf('paged', { type: 'page', name: '' }),
-      lineOf('on-unity', { surface: 'unity' }),
-      lineOf('tested', { isTest: true }),
-    ];
-    expect(shownIn((await browser.get(`${path}?${query}`)).text)).toEqual(expected);
-    expect(shownIn((await browser.get(`${path}?${query}&as=csv`)).text)).toEqual(expected);
-  });
+it.each([
+  ['stored-type=track', ['plain', 'on-unity', 'tested']],
+  ['stored-type=page', ['paged']],
+  ['stored-surface=unity', ['on-unity']],
+  ['stored-test=yes', ['tested']],
+  ['stored-test=no', ['plain', 'paged', 'on-unity']],
+  ['stored-type=track&stored-surface=web&stored-test=no', ['plain']],
+  ['stored-type=track&event=jump&stored-surface=unity', ['on-unity']],
+  ['stored-type=page&event=jump', []],
+  ['stored-surface=pixel', []],
+] as const)('the search of stored messages by %s shows %j on the page and in the file', async (query, expected) => {
+  const { environmentId, path, browser } = await openProject();
+  messages[environmentId] = [
+    lineOf('plain'),
+    lineOf('paged', { type: 'page', name: '' }),
+    lineOf('on-unity', { surface: 'unity' }),
+    lineOf('tested', { isTest: true }),
+  ];
+  expect(shownIn((await browser.get(`${path}?${query}`)).text)).toEqual(expected);
+  expect(shownIn((await browser.get(`${path}?${query}&as=csv`)).text)).toEqual(expected);
+});
 
-  it('the search of stored messages continues from a time without a message id, at which a search ran out of time', async () => {
-    const { environmentId, path, browser } = await openProject();
-    const nowMs = Date.now();
-    messages[environmentId] = [lineOf('plain', { happenedMs: nowMs }), lineOf('paged', { happenedMs: nowMs - 1 })];
-    const shown = async (query: string) => shownIn((await browser.get(`${path}?event=jump&${query}`)).text);
-    expect(await shown('')).toEqual(['plain', 'paged']);
-    expect(await shown(`after=${nowMs}.`)).toEqual(['paged']);
-  });
+it('the search of stored messages continues from a time without a message id, at which a search ran out of time', async () => {
+  const { environmentId, path, browser } = await openProject();
+  const nowMs = Date.now();
+  messages[environmentId] = [lineOf('plain', { happenedMs: nowMs }), lineOf('paged', { happenedMs: nowMs - 1 })];
+  const shown = async (query: string) => shownIn((await browser.get(`${path}?event=jump&${query}`)).text);
+  expect(await shown('')).toEqual(['plain', 'paged']);
+  expect(await shown(`after=${nowMs}.`)).toEqual(['paged']);
+});
 
-  it('the search of stored messages by person applies the other filters and marks test messages', async () => {
-    const { environmentId, path, browser } = await openProject();
-    const identityId = keyOf(environmentId, 'email', 'ada').toString('hex');
-    messages[environmentId] = [
-      lineOf('plain', { identityId }),
-      lineOf('tested', { identityId, isTest: true }),
-      lineOf('paged', { isTest: true }),
-    ];
-    const { text } = await browser.get(`${path}?who=${identityId}&stored-test=yes`);
-    expect(shownIn(text)).toEqual(['tested']);
-    expect(text).toContain('web (test)');
-  });
+it('the search of stored messages by person applies the other filters and marks test messages, also in the file', async () => {
+  const { environmentId, path, browser } = await openProject();
+  const identityId = keyOf(environmentId, 'email', 'ada').toString('hex');
+  messages[environmentId] = [
+    lineOf('plain', { identityId }),
+    lineOf('tested', { identityId, isTest: true }),
+    lineOf('paged', { isTest: true }),
+  ];
+  const query = `${path}?who=${identityId}&stored-test=yes`;
+  const { text } = await browser.get(query);
+  expect([shownIn(text), text.includes('web (test)')]).toEqual([['tested'], true]);
+  expect(shownIn((await browser.get(`${query}&as=csv`)).text)).toEqual(['tested']);
+});
 
-  it('the search of stored messages masks ids for an analyst', async () => {
-    const { environmentId, path, browser } = await openProject('analyst');
-    messages[environmentId] = [lineOf('plain', { userId: 'ada@example.org' })];
-    const { text } = await browser.get(`${path}?event=jump`);
+it('the search of stored messages masks ids for an analyst, also in the file', async () => {
+  const { environmentId, path, browser } = await openProject('analyst');
+  messages[environmentId] = [lineOf('plain', { userId: 'ada@example.org' })];
+  for (const query of ['event=jump', 'event=jump&as=csv']) {
+    const { text } = await browser.get(`${path}?${query}`);
     expect([text.includes('ad…'), text.includes('example.org')]).toEqual([true, false]);
-  });
+  }
+});
 
-  it.each([
-    ['stored-type=track&stored-surface=web&stored-test=no', true],
-    ['event=jump', true],
-    ['stored-type=page', false],
-    ['stored-surface=unity', false],
-    ['stored-test=yes', false],
-    ['event=fall', false],
-  ] as const)('the search of stored messages by message id and %s finds the message: %s', async (query, isFound) => {
-    const { environmentId, path, browser } = await openProject();
-    messages[environmentId] = [messageLineOf({ traceId: 'the-trace' })];
-    const { text } = await browser.get(`${path}?find=${ID.toUpperCase()}&${query}`);
-    expect([text.includes('the-trace'), text.includes('does not match the other fields')]).toEqual([isFound, !isFound]);
-  });
+it.each([
+  ['stored-type=track&stored-surface=web&stored-test=no', true],
+  ['event=jump', true],
+  ['stored-type=page', false],
+  ['stored-surface=unity', false],
+  ['stored-test=yes', false],
+  ['event=fall', false],
+] as const)('the search of stored messages by message id and %s finds the message: %s', async (query, isFound) => {
+  const { environmentId, path, browser } = await openProject();
+  messages[environmentId] = [messageLineOf({ traceId: 'the-trace' })];
+  const { text } = await browser.get(`${path}?find=${ID.toUpperCase()}&${query}`);
+  expect([text.includes('the-trace'), text.includes('does not match the other fields')]).toEqual([isFound, !isFound]);
+});
 
-  it.each([
-    [`find=${OTHER_ID}`, 'No stored message has this id'],
-    ['find=ada', 'Enter a message id'],
-    ['stored-type=x', 'expected one of'],
-    ['stored-surface=x', 'expected one of'],
-    ['stored-test=x', 'expected one of'],
-    [`find=${ID}&stored-type=x`, 'expected one of'],
-    ['event=jump&since=yesterday', 'role="alert"'],
-    ['event=jump&since=2026-02-01T00:00&until=2026-01-01T00:00', 'role="alert"'],
-  ])('the search of stored messages by %s shows %j', async (query, expected) => {
-    const { path, browser } = await openProject();
-    expect((await browser.get(`${path}?${query}`)).text).toContain(expected);
-  });
+it.each([
+  [`find=${OTHER_ID}`, 'No stored message has this id'],
+  ['find=ada', 'Enter a message id'],
+  ['stored-type=x', 'expected one of'],
+  ['stored-surface=x', 'expected one of'],
+  ['stored-test=x', 'expected one of'],
+  [`find=${ID}&stored-type=x`, 'expected one of'],
+  ['event=jump&since=yesterday', 'role="alert"'],
+  ['event=jump&since=2026-02-01T00:00&until=2026-01-01T00:00', 'role="alert"'],
+])('the search of stored messages by %s shows %j', async (query, expected) => {
+  const { path, browser } = await openProject();
+  expect((await browser.get(`${path}?${query}`)).text).toContain(expected);
+});
 
-  it('the search of stored messages keeps its fields and leaves the live filter unchanged', async () => {
-    const { path, browser } = await openProject();
-    const { text } = await browser.get(`${path}?stored-type=alias&stored-test=no`);
-    expect(text).toContain('<option value="alias" selected>');
-    expect(text).toContain(`data-events="${path}/events"`);
-  });
+it('the search of stored messages keeps its fields and leaves the live filter unchanged', async () => {
+  const { path, browser } = await openProject();
+  const { text } = await browser.get(`${path}?stored-type=alias&stored-test=no`);
+  expect(text).toContain('<option value="alias" selected>');
+  expect(text).toContain(`data-events="${path}/events"`);
 });

@@ -8,18 +8,7 @@ import type { IdAccess, MessageLine, MessagePage, MessageSearch, PortalReads } f
 
 const ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
-interface StoredSearch {
-  readonly id: string;
-  readonly name: string;
-  readonly type: string;
-  readonly surface: string;
-  readonly test: string;
-  readonly since: string;
-  readonly until: string;
-  /** Identity keys of a person, as in the filter of live messages. */
-  readonly who: string;
-  readonly after: string;
-}
+type StoredSearch = ReturnType<typeof readSearch>;
 
 export interface SearchScope {
   readonly environmentId: string;
@@ -66,7 +55,7 @@ export function searchToSave(scope: SearchScope): MessageSearch | null {
   return typeof messageSearch === 'string' ? null : messageSearch;
 }
 
-function readSearch(query: URLSearchParams): StoredSearch {
+function readSearch(query: URLSearchParams) {
   const text = (name: string) => query.get(name) ?? '';
   return {
     id: text('find').trim().toLowerCase(),
@@ -76,6 +65,7 @@ function readSearch(query: URLSearchParams): StoredSearch {
     type: text(NAMES.type),
     surface: text(NAMES.surface),
     test: text(NAMES.test),
+    // Identity keys of a person, as in the filter of live messages.
     who: text('who'),
     after: text('after'),
   };
@@ -140,10 +130,8 @@ async function toList(reads: Reads, scope: SearchScope, search: StoredSearch): P
 }
 
 /** Without times, the last day is searched. @returns what is wrong with the search */
-function toMessageSearch(
-  { environmentId, idAccess, nowMs }: SearchScope,
-  search: StoredSearch,
-): MessageSearch | string {
+function toMessageSearch(scope: SearchScope, search: StoredSearch): MessageSearch | string {
+  const { environmentId, idAccess, nowMs } = scope;
   const { name, type, surface, test, who } = search;
   const problem = toProblem(search);
   if (problem !== null) return problem;

@@ -1,11 +1,11 @@
 import type { AuditEntry } from '@playline/access-keys';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { CSV_LINES_MAX } from '../../frame/csv.ts';
 import type { MessageLine } from '../../reads/index.ts';
 import { createMemoryReads } from '../../test/memory-reads.ts';
 import { messageLineOf } from '../../test/message-line.ts';
-import { keyOf, openPortal, type TestPortal } from '../../test/open-portal.ts';
-import { toStoredFile } from './stored-file.ts';
+import { openPortal, type TestPortal } from '../../test/open-portal.ts';
+import { toStoredFile } from './page.ts';
 
 const NOW_MS = Date.parse('2026-11-01T10:00:00.250Z');
 let created = 0;
@@ -37,70 +37,52 @@ async function openProject(role: 'developer' | 'analyst' = 'developer') {
 
 const linesOf = (text: string) => text.split('\r\n').slice(0, -1);
 
-describe('the CSV file of stored messages', () => {
-  it('the page of live messages links to a file of all messages found, which no cache keeps', async () => {
-    const { browser, path, environmentId } = await openProject();
-    messages[environmentId] = [messageOf(), messageOf({ name: '', type: 'page', isTest: true })];
-    const link = /href="([^"]*as=csv[^"]*)"/.exec((await browser.get(path)).text)?.[1]?.replaceAll('&amp;', '&') ?? '';
-    const { status, text, headers } = await browser.get(link);
-    expect([status, headers.get('cache-control')]).toEqual([200, 'no-store']);
-    expect(headers.get('content-type')).toContain('text/csv');
-    expect(headers.get('content-disposition')).toContain(`messages-${environmentId}.csv`);
-    expect(linesOf(text)).toHaveLength(3);
-    expect(text).toContain('"2026-11-01T10:00:00.250Z","2026-11-01T10:00:00.255Z","track","jump","web","no","ts","1"');
-  });
-
-  it('the file of stored messages applies the filter by person', async () => {
-    const { browser, path, environmentId } = await openProject();
-    const who = keyOf(environmentId, 'untyped', 'player-9').toString('hex');
-    messages[environmentId] = [messageOf({ traceId: 'other' }), messageOf({ identityId: who, traceId: 'wanted' })];
-    const { text } = await browser.get(`${path}&as=csv&event=jump&who=${who}`);
-    expect([linesOf(text).length, text.includes('wanted')]).toEqual([2, true]);
-  });
-
-  it('the file of stored messages masks ids for an analyst', async () => {
-    const { browser, path, environmentId } = await openProject('analyst');
-    messages[environmentId] = [messageOf()];
-    const { text } = await browser.get(`${path}&as=csv`);
-    expect(text).toContain('"pl…"');
-    expect(text).not.toMatch(/player-7|visitor-7/);
-  });
-
-  it('the last line of a file that reached its limit has the time to continue from', async () => {
-    const list = Array.from({ length: 2_000 }, () => messageOf());
-    let left = 120_000;
-    const readPage = async ({ messagesMax = 0 }: { readonly messagesMax?: number }) => {
-      left -= messagesMax;
-      const next = left > 0 ? { happenedMs: NOW_MS, messageId: 'm' } : null;
-      return { messages: list.slice(0, messagesMax), next, searchedSinceMs: 0 };
-    };
-    const search = { environmentId: 'e', sinceMs: 0, untilMs: NOW_MS, idAccess: 'raw ids' as const };
-    const file = toStoredFile({ messages: readPage }, search, new AbortController().signal);
-    let [lines, last] = [0, ''];
-    for await (const piece of file.pieces) {
-      lines += piece.split('\r\n').length - 1;
-      last = piece.split('\r\n').at(-2) ?? '';
-    }
-    expect(lines).toBe(CSV_LINES_MAX + 2);
-    expect(last).toContain('search until 2026-11-01T10:00:01');
-  });
-
-  it('the audit records who exported which time range, without the search terms', async () => {
-    const { browser, path, project, environmentId } = await openProject();
-    messages[environmentId] = [messageOf()];
-    entries.length = 0;
-    await browser.get(`${path}&as=csv&event=player-7`);
-    const detail = { since: '2026-01-01T00:00:00.000Z', until: expect.any(String), ids: 'raw ids' };
-    expect(entries).toMatchObject([{ action: 'messages.save', projectId: project.id, object: environmentId, detail }]);
-    expect(JSON.stringify(entries)).not.toContain('player-7');
-  });
-
-  it.each(['as=csv', 'as=csv&since=yesterday', 'as=csv&since=2026-11-02T00:00&until=2026-11-01T00:00'])(
-    'an empty or invalid search (%s) is answered with the page',
-    async (query) => {
-      const { browser, path } = await openProject();
-      const { headers } = await browser.get(`${path.split('?')[0]}?${query}`);
-      expect(headers.get('content-type')).toContain('text/html');
-    },
-  );
+it('the page of live messages links to a file of all messages found, which no cache keeps', async () => {
+  const { browser, path, environmentId } = await openProject();
+  messages[environmentId] = [messageOf(), messageOf({ name: '', type: 'page', isTest: true })];
+  const link = /href="([^"]*as=csv[^"]*)"/.exec((await browser.get(path)).text)?.[1]?.replaceAll('&amp;', '&') ?? '';
+  const { status, text, headers } = await browser.get(link);
+  expect([status, headers.get('cache-control')]).toEqual([200, 'no-store']);
+  expect(headers.get('content-type')).toContain('text/csv');
+  expect(headers.get('content-disposition')).toContain(`messages-${environmentId}.csv`);
+  expect(linesOf(text)).toHaveLength(3);
+  expect(text).toContain('"2026-11-01T10:00:00.250Z","2026-11-01T10:00:00.255Z","track","jump","web","no","ts","1"');
 });
+
+it('the last line of a file that reached its limit has the time to continue from', async () => {
+  const list = Array.from({ length: 2_000 }, () => messageOf());
+  let left = 120_000;
+  const readPage = async ({ messagesMax = 0 }: { readonly messagesMax?: number }) => {
+    left -= messagesMax;
+    const next = left > 0 ? { happenedMs: NOW_MS, messageId: 'm' } : null;
+    return { messages: list.slice(0, messagesMax), next, searchedSinceMs: 0 };
+  };
+  const search = { environmentId: 'e', sinceMs: 0, untilMs: NOW_MS, idAccess: 'raw ids' as const };
+  const file = toStoredFile({ messages: readPage }, search, new AbortController().signal);
+  let [lines, last] = [0, ''];
+  for await (const piece of file.pieces) {
+    lines += piece.split('\r\n').length - 1;
+    last = piece.split('\r\n').at(-2) ?? '';
+  }
+  expect(lines).toBe(CSV_LINES_MAX + 2);
+  expect(last).toContain('search until 2026-11-01T10:00:01');
+});
+
+it('the audit records who exported which time range, without the search terms', async () => {
+  const { browser, path, project, environmentId } = await openProject();
+  messages[environmentId] = [messageOf()];
+  entries.length = 0;
+  await browser.get(`${path}&as=csv&event=player-7`);
+  const detail = { since: '2026-01-01T00:00:00.000Z', until: expect.any(String), ids: 'raw ids' };
+  expect(entries).toMatchObject([{ action: 'messages.save', projectId: project.id, object: environmentId, detail }]);
+  expect(JSON.stringify(entries)).not.toContain('player-7');
+});
+
+it.each(['as=csv', 'as=csv&since=yesterday', 'as=csv&since=2026-11-02T00:00&until=2026-11-01T00:00'])(
+  'an empty or invalid search (%s) is answered with the page',
+  async (query) => {
+    const { browser, path } = await openProject();
+    const { headers } = await browser.get(`${path.split('?')[0]}?${query}`);
+    expect(headers.get('content-type')).toContain('text/html');
+  },
+);

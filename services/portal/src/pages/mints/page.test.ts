@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import type { MintLine } from '../../reads/index.ts';
 import { createMemoryReads } from '../../test/memory-reads.ts';
 import { usePortal } from '../../test/open-portal.ts';
@@ -36,43 +36,38 @@ async function openProject() {
   return { environment, path, browser: await portal.signIn({ project, role: 'analyst' }) };
 }
 
-describe('the page of mints', () => {
-  it('the list of mints shows the state, transaction and reason of each mint', async () => {
-    const { browser, environment, path } = await openProject();
-    expect((await browser.get(path)).text).toContain('No mints in 90 days');
-    mints[environment.id] = [
-      lineOf({ stage: 'waiting', reason: 'the signer lacks MINTER_ROLE' }),
-      lineOf({ referenceId: 'hero-2', status: 'succeeded', stage: 'settled', tokenId: '7', transactionHash: HASH }),
-      lineOf({ referenceId: 'hero-3', status: 'failed', stage: 'settled', error: 'TokenAlreadyMinted(7)' }),
-    ];
-    const { text } = await browser.get(path);
-    for (const expected of ['pending, waiting: the signer lacks MINTER_ROLE', 'succeeded', HASH, OWNER, CONTRACT])
-      expect(text).toContain(expected);
-    expect(text).toContain('failed: TokenAlreadyMinted(7)');
-  });
+it('the list of mints shows the state, transaction and reason of each mint', async () => {
+  const { browser, environment, path } = await openProject();
+  expect((await browser.get(path)).text).toContain('No mints in 90 days');
+  mints[environment.id] = [
+    lineOf({ stage: 'waiting', reason: 'the signer lacks MINTER_ROLE' }),
+    lineOf({ referenceId: 'hero-2', status: 'succeeded', stage: 'settled', tokenId: '7', transactionHash: HASH }),
+    lineOf({ referenceId: 'hero-3', status: 'failed', stage: 'settled', error: 'TokenAlreadyMinted(7)' }),
+  ];
+  const { text } = await browser.get(path);
+  for (const expected of ['pending, waiting: the signer lacks MINTER_ROLE', 'succeeded', HASH, OWNER, CONTRACT])
+    expect(text).toContain(expected);
+  expect(text).toContain('failed: TokenAlreadyMinted(7)');
+});
 
-  it('the list of mints filters by status and ignores an unknown one', async () => {
-    const { browser, environment, path } = await openProject();
-    mints[environment.id] = [lineOf({}), lineOf({ referenceId: 'hero-2', status: 'failed', error: 'no' })];
-    const referencesAt = async (query: string) =>
-      [...(await browser.get(path + query)).text.matchAll(/<code>(hero-\d)/g)].map(([, id]) => id);
-    expect(await referencesAt('?status=failed')).toEqual(['hero-2']);
-    expect(await referencesAt('?status=burnt')).toEqual(['hero-2', 'hero-1']);
-    expect((await browser.get(`${path}?status=succeeded`)).text).toContain('No succeeded mints');
-  });
+it('the list of mints filters by status and ignores an unknown one', async () => {
+  const { browser, environment, path } = await openProject();
+  mints[environment.id] = [lineOf({}), lineOf({ referenceId: 'hero-2', status: 'failed', error: 'no' })];
+  const referencesAt = async (query: string) =>
+    [...(await browser.get(path + query)).text.matchAll(/<code>(hero-\d)/g)].map(([, id]) => id);
+  expect(await referencesAt('?status=failed')).toEqual(['hero-2']);
+  expect(await referencesAt('?status=burnt')).toEqual(['hero-2', 'hero-1']);
+  expect((await browser.get(`${path}?status=succeeded`)).text).toContain('No succeeded mints');
+});
 
-  it('the file has each mint of the chosen status once', async () => {
-    const { browser, environment, path } = await openProject();
-    mints[environment.id] = Array.from({ length: 300 }, (_, at) =>
-      lineOf({ referenceId: `hero-${at}`, status: at % 3 === 0 ? 'failed' : 'pending' }),
-    );
-    const { text, headers } = await browser.get(`${path}?status=failed&as=csv`);
-    expect([headers.get('content-type'), headers.get('cache-control')]).toEqual([
-      'text/csv; charset=utf-8',
-      'no-store',
-    ]);
-    const ids = [...text.matchAll(/"hero-(\d+)"/g)].map(([, at]) => Number(at));
-    expect([ids.length, new Set(ids).size, ids.every((at) => at % 3 === 0)]).toEqual([100, 100, true]);
-    expect((await browser.get(path)).text).toContain('as=csv');
-  });
+it('the file has each mint of the chosen status once', async () => {
+  const { browser, environment, path } = await openProject();
+  mints[environment.id] = Array.from({ length: 300 }, (_, at) =>
+    lineOf({ referenceId: `hero-${at}`, status: at % 3 === 0 ? 'failed' : 'pending' }),
+  );
+  const { text, headers } = await browser.get(`${path}?status=failed&as=csv`);
+  expect([headers.get('content-type'), headers.get('cache-control')]).toEqual(['text/csv; charset=utf-8', 'no-store']);
+  const ids = [...text.matchAll(/"hero-(\d+)"/g)].map(([, at]) => Number(at));
+  expect([ids.length, new Set(ids).size, ids.every((at) => at % 3 === 0)]).toEqual([100, 100, true]);
+  expect((await browser.get(path)).text).toContain('as=csv');
 });

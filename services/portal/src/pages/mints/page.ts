@@ -2,7 +2,7 @@
 import { type HtmlValue, html, type Markup } from '@playline/api-docs';
 import { MINT_STATUSES } from '@playline/contracts';
 import { allOr, choice, copyable, emptyState, number, table, time } from '../../frame/components.ts';
-import { CSV_LINES_MAX, CSV_TYPE, toIso, toLimitedCsv } from '../../frame/csv.ts';
+import { CSV_LINES_MAX, CSV_TYPE, toCsv, toIso } from '../../frame/csv.ts';
 import type { PortalPage, Visit } from '../../frame/page.ts';
 import { scopeOf } from '../../frame/scope.ts';
 import { MINTS_SHOWN_MAX, type MintLine, readManyMints } from '../../reads/index.ts';
@@ -11,11 +11,9 @@ import type { PagesParts } from '../index.ts';
 /** Mints end within minutes; `npm run mints -- list` has older ones. */
 const SHOWN_MS = 90 * 86_400_000;
 
-export function createMintsPage({
-  reads,
-  frame,
-  writeAudit,
-}: Pick<PagesParts, 'reads' | 'frame' | 'writeAudit'>): PortalPage {
+type Parts = Pick<PagesParts, 'reads' | 'frame' | 'writeAudit'>;
+
+export function createMintsPage({ reads, frame, writeAudit }: Parts): PortalPage {
   return {
     path: '/projects/:project/environments/:environment/mints',
     access: 'project.read',
@@ -27,7 +25,7 @@ export function createMintsPage({
       if (query.get('as') === 'csv') {
         await writeAudit(visit, { action: 'mints.save', object: environment.id, detail: { status } });
         const lists = readManyMints((each) => reads.mints(each, { signal }), search, CSV_LINES_MAX);
-        const pieces = toLimitedCsv(lists, { columns: COLUMNS, toCells, toLastLine });
+        const pieces = toCsv(lists, { columns: COLUMNS, toCells, toLastLine });
         return { kind: 'streamed file', name: `mints-${environment.id}.csv`, type: CSV_TYPE, pieces };
       }
       const mints = await reads.mints(search, { signal });
@@ -73,23 +71,10 @@ function toStatus({ status, stage, reason, error }: MintLine): Markup {
   return html`pending, ${stage}${reason === null ? '' : html`: ${reason}`}`;
 }
 
-const COLUMNS = [
-  'requested',
-  'changed',
-  'reference id',
-  'chain',
-  'collection',
-  'token',
-  'amount',
-  'owner',
-  'signer',
-  'status',
-  'stage',
-  'reason',
-  'error',
-  'transaction',
-  'trace id',
-];
+const COLUMNS =
+  'requested|changed|reference id|chain|collection|token|amount|owner|signer|status|stage|reason|error|transaction|trace id'.split(
+    '|',
+  );
 
 const toCells = (mint: MintLine): readonly string[] => [
   toIso(mint.requestedMs),

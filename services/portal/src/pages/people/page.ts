@@ -6,7 +6,7 @@ import { choice, copyable, disclosure, field, hidden, number, table, time } from
 import { pathInEnvironment } from '../../frame/layout.ts';
 import type { Answer, FormAction, FormValues, PortalPage, Visit } from '../../frame/page.ts';
 import { scopeOf } from '../../frame/scope.ts';
-import type { ConsentChange, LinkDecision } from '../../reads/index.ts';
+import type { LinkDecision } from '../../reads/index.ts';
 import type { PagesParts } from '../index.ts';
 import { erasureKeysOf, SUBJECT_CHOICES, type Subject, subjectOf } from './subject.ts';
 
@@ -233,29 +233,10 @@ ${hidden('kind', 'key')}${hidden('id', subject.key.toString('hex'))}${boxes}
   return disclosure('Split a wrong merge', form);
 }
 
-interface FoundMember {
-  readonly keyHex: string;
-  /** Null for an unlinked identity that was found by its key. */
-  readonly kind: string | null;
-  /** Null when no event has it. */
-  readonly id: string | null;
-  readonly linkedMs: number | null;
-  /** The first message that linked it, among the decisions shown. */
-  readonly linkedBy: LinkDecision | null;
-}
+type FoundPerson = Awaited<ReturnType<typeof findPerson>>;
+type FoundMember = FoundPerson['members'][number];
 
-interface FoundPerson {
-  readonly subject: Subject;
-  readonly personHex: string;
-  readonly isLinked: boolean;
-  /** True when it is linked, or when an event, a consent or a link decision has it. */
-  readonly isKnown: boolean;
-  readonly members: readonly FoundMember[];
-  readonly links: readonly LinkDecision[];
-  readonly consents: readonly ConsentChange[];
-}
-
-async function findPerson({ people, reads }: Parts, subject: Subject, signal: AbortSignal): Promise<FoundPerson> {
+async function findPerson({ people, reads }: Parts, subject: Subject, signal: AbortSignal) {
   const person = await people.members(subject);
   const identityIds = keysOf(person).map((key) => key.toString('hex'));
   const search = { environmentId: subject.environmentId, identityIds };
@@ -269,7 +250,9 @@ async function findPerson({ people, reads }: Parts, subject: Subject, signal: Ab
     const keyHex = key.toString('hex');
     const isLinkOf = ({ a, b, outcome }: LinkDecision) =>
       outcome === 'linked' && (a.identityId === keyHex || b.identityId === keyHex);
+    // The first message that linked it, among the decisions shown.
     const linkedBy = links.findLast(isLinkOf) ?? null;
+    // Without an id when no event has it, without a kind when it is unlinked and was found by its key.
     return { keyHex, kind, linkedMs: linkedAt, id: ids.get(keyHex) ?? null, linkedBy };
   });
   const { isLinked } = person;

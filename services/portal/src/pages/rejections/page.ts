@@ -59,16 +59,10 @@ ${toTrace(visit, traceId, ofTrace)}`;
 const FILE_COLUMNS = ['code', 'field', 'library', 'version', 'surface', 'errors', 'last', 'trace'];
 
 function toFile(environmentId: string, counts: readonly RejectionCount[]): Answer {
-  const lines = counts.map((each) => [
-    each.code,
-    each.field,
-    each.library,
-    each.libraryVersion,
-    each.surface,
-    each.errors,
-    toIso(each.lastMs),
-    each.lastTraceId,
-  ]);
+  const lines = counts.map(({ lastMs, lastTraceId, ...each }) => {
+    const { code, field, library, libraryVersion, surface, errors } = each;
+    return [code, field, library, libraryVersion, surface, errors, toIso(lastMs), lastTraceId];
+  });
   const text = [FILE_COLUMNS, ...lines].map(toCsvLine).join('');
   return { kind: 'file', name: `rejections-${environmentId}.csv`, type: CSV_TYPE, text };
 }

@@ -173,7 +173,7 @@ function toPasskeys(visit: Visit, { passkeys }: AccountRecord): HtmlValue {
   const add = visit.form(
     'add-passkey',
     html`${field({ name: 'name', label: 'Passkey name', value: 'My device', isRequired: true, charactersMax: 200 })}
-${passkeyButton({ kind: 'create', options: `${PATH}/passkey`, text: 'Create passkey' })}`,
+${passkeyButton('create', `${PATH}/passkey`, 'Create passkey')}`,
   );
   return html`<h2>Passkeys</h2>
 ${passkeys.length === 0 ? html`<p>No passkeys yet. Add one to sign in with your phone or computer instead of a password.</p>` : table('Passkeys', ['Name', 'Created', ''], passkeys.map(toRow))}

@@ -70,7 +70,7 @@ function toContent(parts: PagesParts, visit: Visit, next: string, values?: FormV
   const login = values?.text('login') ?? visit.account?.login ?? '';
   const passkey = visit.form(
     'passkey',
-    html`${nextField}${passkeyButton({ kind: 'get', options: '/sign-in/passkey', text: 'Sign in with a passkey' })}`,
+    html`${nextField}${passkeyButton('get', '/sign-in/passkey', 'Sign in with a passkey')}`,
   );
   const password = visit.form(
     'password',

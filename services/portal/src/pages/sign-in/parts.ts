@@ -44,14 +44,8 @@ export async function beginSession(
   return parts.frame.cookie.toSetCookie((await parts.sessions.create(session)).text);
 }
 
-export interface PasskeyButton {
-  readonly kind: 'get' | 'create';
-  readonly options: string;
-  readonly text: string;
-}
-
-/** Fills `response` of its form and sends it. Hidden without JavaScript. */
-export function passkeyButton({ kind, options, text }: PasskeyButton): Markup {
+/** Fills `response` of its form and sends it. Hidden without JavaScript. @param options path of the passkey options */
+export function passkeyButton(kind: 'get' | 'create', options: string, text: string): Markup {
   return html`<div><input type="hidden" name="response" value=""><button type="button" data-passkey="${kind}" data-options="${options}" hidden>${text}</button>
 <p role="alert" data-passkey-error></p></div>`;
 }

@@ -78,14 +78,9 @@ function ownerOf(visit: Visit) {
   return { projectId: project.id, environmentId: environment.id };
 }
 
-interface Shown {
-  readonly visit: Visit;
-  readonly keys: readonly ShownSignableKey[];
-  readonly linked: readonly CollectionRecord[];
-  readonly canCreate: boolean;
-}
+type Shown = Awaited<ReturnType<typeof readShown>>;
 
-async function readShown({ signableKeys, collections, settings }: Parts, visit: Visit): Promise<Shown> {
+async function readShown({ signableKeys, collections, settings }: Parts, visit: Visit) {
   const { project, environment } = scopeOf(visit);
   const inEnvironment = ({ environmentId }: { environmentId: string }) => environmentId === environment.id;
   const keys = (await signableKeys.all()).filter(inEnvironment).map(toShownSignableKey);
