@@ -34,10 +34,7 @@ function batchBytesOf(records: readonly OutgoingRecord[]): number {
   }, 0);
 }
 
-async function post(
-  { port, key }: TestGateway,
-  { body, headers }: Pick<BatchCase, 'body' | 'headers'>,
-): Promise<number> {
+async function post({ port, key }: TestGateway, { body, headers }: Pick<BatchCase, 'body' | 'headers'>) {
   return (await postCounted({ port, path: MESSAGES }, { headers: { ...headers, [KEY_HEADER]: key }, body })).bytes;
 }
 

@@ -70,12 +70,7 @@ interface MintAnswer {
 const MINTED_MAX_MS = 600_000;
 
 /** Waits until the chain API reports that an asset has succeeded. @throws Error when it has failed */
-export async function waitUntilMinted(
-  bench: Bench,
-  { api, scene }: MintServers,
-  referenceId: string,
-  pollMs = 100,
-): Promise<void> {
+export async function waitUntilMinted(bench: Bench, { api, scene }: MintServers, referenceId: string, pollMs = 100) {
   const url = `http://127.0.0.1:${api.port}${scene.path}/${referenceId}`;
   const endMs = performance.now() + MINTED_MAX_MS;
   for (;;) {

@@ -141,11 +141,7 @@ const POLL_MS = 2_000;
  * so it is read until it is complete or has not changed for the time allowed.
  * @returns the number of mints of the run
  */
-export async function checkHistory(
-  stage: MintStage,
-  from: ChainPosition,
-  tokens: readonly ChainToken[],
-): Promise<number> {
+export async function checkHistory(stage: MintStage, from: ChainPosition, tokens: readonly ChainToken[]) {
   const { differences } = stage;
   const activities = await awaitHistory(stage, from, tokens);
   for (const token of tokens) {
