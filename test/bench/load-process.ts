@@ -2,8 +2,8 @@
 import { once } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import { driveClients, toRequest } from './load-client.ts';
+import { createBodyOf, createRenewal, type Traffic } from './messages.ts';
 import { quantileOf } from './quantile.ts';
-import { createBodyOf, createRenewal, type Traffic } from './traffic.ts';
 
 export interface Load {
   port: number;

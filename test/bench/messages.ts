@@ -1,11 +1,12 @@
-import { createHash, randomUUID } from 'node:crypto';
-import type { MessageRecord } from '@playline/contracts';
-import { ZERO_KEY } from '@playline/contracts';
+import { createHash, randomBytes, randomUUID } from 'node:crypto';
+import { type MessageRecord, ZERO_KEY } from '@playline/contracts';
+import { createRandom } from '@playline/testkit/random';
+import { type Context, createContext, pickPage } from '../simulate/game/players.ts';
 
 /** Bytes of the JSON text of each message: the average of web, Unity and Unreal clients. */
 export const MESSAGE_BYTES = 940;
 
-export interface Message {
+interface Message {
   type: string;
   messageId: string;
   eventTimestamp: string;
@@ -17,45 +18,19 @@ export interface Message {
   surface: string;
   consentLevel: string;
   eventName?: string;
-  context: Record<string, string | number>;
+  context: Context;
   properties?: Record<string, unknown>;
   traits?: Record<string, unknown>;
 }
 
-const CONTEXTS: Record<string, Record<string, string | number>> = {
-  web: {
-    library: 'audience-web',
-    libraryVersion: '2.5.0',
-    userAgent:
-      'Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/141.0.0.0 Safari/537.36',
-    locale: 'en-US',
-    timezone: 'America/New_York',
-    screen: '1920x1080',
-    screenDensity: 1.5,
-    pageUrl: 'https://play.example.com/arena/season-4?ref=newsletter',
-    pagePath: '/arena/season-4',
-    pageReferrer: '',
-    pageTitle: 'Arena · Season 4',
-    browserLanguage: 'en-US',
-  },
-  unity: {
-    library: 'audience-unity',
-    libraryVersion: '0.9.2',
-    userAgent: 'UnityPlayer/6000.0.42f1 (UnityWebRequest/1.0, libcurl/8.10.1)',
-    locale: 'de-DE',
-    timezone: 'Europe/Berlin',
-    screen: '2560x1440',
-    screenDensity: 2,
-  },
-  unreal: {
-    library: 'audience-unreal',
-    libraryVersion: '0.6.0',
-    userAgent: 'Outlands/++UE5+Release-5.5-CL-40574608 Windows/10.0.26100.1.256.64bit',
-    locale: 'ja-JP',
-    timezone: 'Asia/Tokyo',
-    screen: '3840x2160',
-  },
-};
+/** Contexts of the simulated game, always the same. */
+const CONTEXTS = Object.fromEntries(
+  (['web', 'unity', 'unreal'] as const).map((surface) => {
+    const random = createRandom(4);
+    const { context } = createContext(surface, random);
+    return [surface, surface === 'web' ? { ...context, ...pickPage(random) } : context];
+  }),
+);
 const SURFACES = ['web', 'unity', 'web', 'unreal'];
 const EVENT_NAMES = ['match_started', 'match_ended', 'item_bought', 'level_up', 'quest_completed', 'lobby_joined'];
 const IDENTIFY_EVERY = 20;
@@ -182,5 +157,41 @@ export function toRecord(message: Message, environmentId: string): MessageRecord
     properties: json(message.properties),
     traits: json(message.traits),
     traceId: createHash('md5').update(message.messageId).digest('hex'),
+  };
+}
+
+/** How the messages of a load differ from the usual ones. `real fields` replace the filler by properties of a game. */
+export const TRAFFICS = ['usual', 'one bad a batch', 'every id new', 'real fields'] as const;
+export type Traffic = (typeof TRAFFICS)[number];
+
+/** JSON text of a batch of `size` messages, from the n-th on. */
+export function createBodyOf(traffic: Traffic, { n, size, now }: { n: number; size: number; now: Date }): Buffer {
+  if (traffic === 'usual' || traffic === 'every id new') return createBody(n, size, now);
+  const messages = Array.from({ length: size }, (_, index) => createMessage(n + index, now));
+  if (traffic === 'real fields') for (const message of messages) fillWithFields(message);
+  // At another index in each batch.
+  const bad = messages[(n / size) % size];
+  if (traffic === 'one bad a batch' && bad !== undefined) bad.type = 'trak';
+  return Buffer.from(JSON.stringify({ messages }));
+}
+
+const FRESH_DIGITS = 12;
+/** Ends where the digits of an id begin that may be replaced. */
+const ID_DIGITS = /"(?:messageId":"[0-9a-f-]{24}|anonymousId":"anon-[0-9a-f]{20})/g;
+
+/** Replaces digits of each id in a request, in its buffer, each time it is sent. */
+export function createRenewal(requests: readonly Buffer[]): (index: number) => Buffer {
+  const offsets = requests.map((request) => {
+    const text = request.toString('latin1');
+    return [...text.matchAll(ID_DIGITS)].map(({ index, 0: found }) => index + found.length);
+  });
+  // No other load creates the same ids.
+  const own = randomBytes(3).toString('hex');
+  let count = 0;
+  return (index) => {
+    const request = requests[index] as Buffer;
+    for (const at of offsets[index] ?? [])
+      request.write(own + (count++).toString(16).padStart(FRESH_DIGITS - own.length, '0'), at, 'latin1');
+    return request;
   };
 }

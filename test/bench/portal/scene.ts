@@ -5,7 +5,7 @@ import { operate } from '../open-bench.ts';
 import type { Keep } from '../opened.ts';
 import { waitFor } from '../processes.ts';
 import { groupOf, type Server, startGateway, startService, startWriter } from '../services.ts';
-import { CHAIN, CONTRACTS } from './fill-chain.ts';
+import { CHAIN, CONTRACTS } from './fill.ts';
 
 /** The portal, signed-in users, and the services that accept and store messages. */
 export interface Scene {

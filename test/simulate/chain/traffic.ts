@@ -1,7 +1,6 @@
 import { createDeck } from '@playline/testkit/random';
 import type { Run } from '../run.ts';
-import type { Contract, MadeActivity } from './activities.ts';
-import { createMaker, type Made, type Maker } from './maker.ts';
+import { type Contract, createMaker, type Made, type MadeActivity, type Maker } from './maker.ts';
 
 interface BrokenLine {
   readonly text: string;

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, it, onTestFinished } from 'vitest';
-import { openMintApi } from './api.ts';
+import { openMintApi } from './stage.ts';
 
 async function openApi(...statuses: number[]) {
   const seen: (string | undefined)[] = [];

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { toUuidText } from '@playline/contracts';
 import { readRanges, requestFromNodes } from '../../../services/operator/src/chain/read-ranges.ts';
 import { type Activity, createReadHistory } from '../../../services/operator/src/replicate/history.ts';
-import { readForwards } from '../chain/readings.ts';
+import { readForwards } from '../chain/replica.ts';
 import { describeDifferences } from '../report.ts';
 import type { ShownMint, ShownMints } from './lists.ts';
 import { COLLECTIONS, type MintStage } from './stage.ts';

@@ -2,11 +2,17 @@ import { createHash } from 'node:crypto';
 import { createRandom } from '@playline/testkit/random';
 import { createDifferences } from '../report.ts';
 import { createRun } from '../run.ts';
-import { type ApiAnswer, type ApiCall, createTally } from './api.ts';
 import { createAssetMaker, createMintBook, type RequestedAsset, THRESHOLD } from './assets.ts';
 import type { MintAttemptRow } from './check-requests.ts';
 import type { ShownMint } from './lists.ts';
-import { createCounts, type MintDifferenceKind, type MintStage } from './stage.ts';
+import {
+  type ApiAnswer,
+  type ApiCall,
+  createCounts,
+  createTally,
+  type MintDifferenceKind,
+  type MintStage,
+} from './stage.ts';
 
 const CHAIN = { name: 'demo-chain', id: 'eip155:31337' };
 export const CONTRACTS = {
