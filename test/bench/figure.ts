@@ -11,7 +11,6 @@ export interface Row {
   /** `reference`, or `floor:` with what the floor leaves out. */
   peer: string;
   peerValue: number;
-  /** `value` divided by `peerValue`. */
   ratio: number;
   bars?: readonly Bar[];
   notes: string;
@@ -58,13 +57,11 @@ export const atLeast = (of: Bar['of'], must: number, aim?: number): Bar => ({ of
 /** Three significant digits, because more would be noise. */
 const round = (value: number) => Number(value.toPrecision(3));
 
-/** Rounds the values and computes the ratio. */
 export function toRow({ notes = '', ...row }: Omit<Row, 'ratio' | 'notes'> & { notes?: string }): Row {
   const [value, peerValue] = [round(row.value), round(row.peerValue)];
   return { ...row, value, peerValue, ratio: round(row.value / row.peerValue), notes };
 }
 
-/** Whether a row meets a bar. NaN does not. */
 function isMet({ of, bound, must }: Bar, row: Row): boolean {
   return bound === 'at most' ? row[of] <= must : row[of] >= must;
 }
@@ -72,7 +69,6 @@ function isMet({ of, bound, must }: Bar, row: Row): boolean {
 /** True for rates. For everything else (seconds, memory, parts) less is better. */
 const isMoreBetter = (unit: string): boolean => /per (CPU-)?second$/.test(unit);
 
-/** A count multiplied by the scale of the run, but at least `min`. */
 export const scaled = ({ scale }: Pick<Bench, 'scale'>, count: number, min = 1): number =>
   Math.max(min, Math.round(count * scale));
 
@@ -110,7 +106,6 @@ export const toWarnings = (rows: readonly ComparedRow[]): string[] =>
       (row) => `worse than the baseline by more than a quarter: ${nameOf(row)}: ${row.baselineRatio} → ${row.ratio}`,
     );
 
-/** The rows of a saved run. @throws Error when the text contains no run */
 export function parseBaseline(text: string): FigureRow[] {
   const { rows } = JSON.parse(text) as { rows?: unknown };
   if (!Array.isArray(rows)) throw new Error('the baseline has no rows');

@@ -8,9 +8,7 @@ import { quantileOf } from '../quantile.ts';
 import { repeatEvery } from '../repeat.ts';
 import { type Server, startPeer, startService } from '../services.ts';
 
-/** Number of the chain after `eip155:`. No real chain has it. */
 export const CANNED_CHAIN_NUMBER = 987_654_321;
-/** Number of latest blocks that are not final. */
 const FINAL_DEPTH = 4;
 
 interface Replayer extends Server {
@@ -116,7 +114,6 @@ export const measureBackfill = (bench: Bench): Promise<Row[]> =>
     ];
   });
 
-/** Makes this many blocks final, and waits until all of their content is published. */
 async function index(node: Replayer, indexer: MeasuredIndexer, blocks: number): Promise<void> {
   const logs = blocks * LOGS_PER_BLOCK;
   await node.setHead(blocks - 1 + FINAL_DEPTH);
@@ -130,7 +127,6 @@ const LAG_LOGS_PER_BLOCK = 100;
 const BLOCK_MS = 1_000;
 const LAG_BLOCKS = 60;
 const LAG_BLOCKS_MIN = 10;
-/** Blocks that are final from the beginning, and further blocks to warm up. */
 const FIRST_BLOCKS = 20;
 const WARM_UP_BLOCKS = 10;
 const LAG_POLL_MS = 1_000;

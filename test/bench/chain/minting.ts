@@ -28,20 +28,11 @@ import { type Server, startPeer, startService } from '../services.ts';
 const BLOCK_MS = 1_000;
 const POLL_MS = 500;
 
-/** A chain with one block a second, a linked collection, and a signable key that may mint. */
-interface MintScene {
-  readonly chain: TestChain;
-  readonly contract: `0x${string}`;
-  /** Path in the chain API for the collection's mint requests. */
-  readonly path: string;
-  countTokens(): Promise<number>;
-  /** @param openNoncesMax limit of transactions that are not final */
-  startMinter(openNoncesMax: number): Promise<Measured>;
-}
+type MintScene = Awaited<ReturnType<typeof openMintScene>>;
 
 export const mintChainOf = ({ environmentId }: Bench): string => environmentId;
 
-export async function openMintScene(bench: Bench, keep: Keep): Promise<MintScene> {
+export async function openMintScene(bench: Bench, keep: Keep) {
   const chain = keep(await openTestChain({ mining: 'manual', epochBlocks: 2 }));
   const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const signerKeys = JSON.stringify([privateKey.export({ format: 'jwk' })]);
@@ -55,7 +46,7 @@ export async function openMintScene(bench: Bench, keep: Keep): Promise<MintScene
     contract,
     path: `/v1/chains/${name}/collections/${contract}/nfts/mint-requests`,
     countTokens: async () => Number(await chain.client.readContract(supply)),
-    startMinter: (openNoncesMax) =>
+    startMinter: (openNoncesMax: number) =>
       startService(bench, 'minter', {
         CHAIN_NODES: JSON.stringify([{ ...node, openNoncesMax }]),
         SIGNER_KEYS: signerKeys,
@@ -92,7 +83,6 @@ interface MintServers {
   readonly scene: MintScene;
 }
 
-/** A typical asset: some hundred bytes of metadata, and no token id, so the contract assigns one. */
 function createAssetBody(number: number): Record<string, unknown> {
   return {
     reference_id: randomUUID(),
@@ -151,7 +141,6 @@ interface MintAnswer {
 
 const MINTED_MAX_MS = 600_000;
 
-/** Waits until the chain API reports that an asset has succeeded. @throws Error when it has failed */
 async function waitUntilMinted(bench: Bench, { api, scene }: MintServers, referenceId: string, pollMs = 100) {
   const url = `http://127.0.0.1:${api.port}${scene.path}/${referenceId}`;
   const endMs = performance.now() + MINTED_MAX_MS;

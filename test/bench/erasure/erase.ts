@@ -24,15 +24,8 @@ export interface Scene {
   readonly people: People;
 }
 
-export interface Erased {
-  readonly receipts: readonly ErasureReceipt[];
-  readonly events: number;
-  readonly acceptedMs: number;
-  readonly cpuMs: number;
-  readonly readBytes: number;
-}
+export type Erased = Awaited<ReturnType<typeof eraseRange>>;
 
-/** Concurrent requests. With these, a thousand are accepted within a second or two. */
 const CONNECTIONS = 32;
 const RECEIPTS_MAX_MS = 600_000;
 
@@ -40,7 +33,7 @@ const RECEIPTS_MAX_MS = 600_000;
  * Requests the erasure of people, all together, and waits for their receipts.
  * @throws Error when a query finds anything of them afterwards, or when the receipts have another number of rows
  */
-export async function eraseRange({ bench, server, records, people }: Scene, range: Range): Promise<Erased> {
+export async function eraseRange({ bench, server, records, people }: Scene, range: Range) {
   const engine = createEngine(bench);
   const { events, other } = await countRowsOf(engine, range);
   if (events === 0 || other === 0) throw new Error(`no one to erase: ${events} events, ${other} other rows`);
@@ -110,16 +103,9 @@ async function readCost(engine: Engine): Promise<{ cpuMs: number; readBytes: num
   return { cpuMs: cpu / 1_000, readBytes };
 }
 
-export interface Phases {
-  /** From the acceptance of the request until no query finds a row. */
-  readonly all: number;
-  /** Until the fence is in force; until the log before the fence is stored; the rest. */
-  readonly fenced: number;
-  readonly stored: number;
-  readonly swept: number;
-}
+export type Phases = ReturnType<typeof phasesOf>;
 
-export function phasesOf({ acceptedAt, fencedAt, visiblyErasedAt, logExpiresAt }: ErasureReceipt): Phases {
+export function phasesOf({ acceptedAt, fencedAt, visiblyErasedAt, logExpiresAt }: ErasureReceipt) {
   const storedAt = logExpiresAt - LOG_EXPIRES_AFTER_MS;
   return {
     all: visiblyErasedAt - acceptedAt,
@@ -129,7 +115,6 @@ export function phasesOf({ acceptedAt, fencedAt, visiblyErasedAt, logExpiresAt }
   };
 }
 
-/** Messages that arrive during the erasures: a thousand a second. */
 export const INGEST = { batchSize: 20, requestsPerSecond: 50, connections: 25 };
 const QUIET_MS = 30_000;
 const BUSY_MAX_MS = 3_600_000;
@@ -180,7 +165,6 @@ async function watchWaits(
   };
 }
 
-/** Counts one event per day, and its users, for the last thirty days. */
 const analystQuery = (environmentId: string) =>
   `SELECT toDate(event_time) AS day, count(), uniq(identity_key) FROM events FINAL
    WHERE environment_id = '${environmentId}' AND event_name = 'event_7' AND event_time >= now() - INTERVAL 30 DAY
@@ -206,19 +190,10 @@ interface Stores {
   readonly records: ErasureRecords;
 }
 
-export interface Removal {
-  readonly ms: number;
-  /** Part of `ms`: parts with deleted rows are rewritten, and all files are searched for the erased keys. */
-  readonly writtenMs: number;
-  readonly searchedMs: number;
-  readonly waitedMs: number;
-  readonly cpuSeconds: number;
-  /** Duration of a second run, with nothing to remove. */
-  readonly idleMs: number;
-}
+export type Removal = Awaited<ReturnType<typeof measureRemoval>>;
 
 /** @throws Error when a file still has a row, or when a receipt does not confirm the removal */
-export async function measureRemoval(bench: Bench, stores: Stores, receipts: number): Promise<Removal> {
+export async function measureRemoval(bench: Bench, stores: Stores, receipts: number) {
   const engine = createEngine(bench);
   await changeTables(engine, 'old_parts_lifetime = 1');
   await waitForMerges(engine, bench.database);

@@ -131,17 +131,13 @@ function pick({ startUs, endUs }: Feed, [from, to]: readonly [number, number], d
   return { direction, gap: { ...START_GAP, updatedAt } };
 }
 
-export interface PageCost {
-  readonly queries: number;
-  readonly readRows: number;
-  readonly cpuMs: number;
-}
+export type PageCost = Awaited<ReturnType<typeof readCosts>>[number];
 
 /**
  * What ClickHouse read for each page, from its query log: a query belongs to the page that was requested at that moment.
  * Nothing else may query this database in the meantime.
  */
-export async function readCosts(engine: Engine, pages: readonly ReadPage[]): Promise<PageCost[]> {
+export async function readCosts(engine: Engine, pages: readonly ReadPage[]) {
   const [first, last] = [pages[0], pages.at(-1)];
   if (first === undefined || last === undefined) return [];
   await engine.query('SYSTEM FLUSH LOGS query_log');
@@ -167,13 +163,10 @@ interface PlainPage {
   readonly readRows: number;
 }
 
-export interface PlainPages {
-  readonly tuple: PlainPage;
-  readonly offset: PlainPage;
-}
+export type PlainPages = Awaited<ReturnType<typeof measurePlainPages>>;
 
 /** The same pages by a comparison of tuples and by OFFSET, which ignore later versions and rows written twice. */
-export async function measurePlainPages(engine: Engine, feed: Feed, { filters }: ReadCase): Promise<PlainPages> {
+export async function measurePlainPages(engine: Engine, feed: Feed, { filters }: ReadCase) {
   const { fromIndexedAt, toIndexedAt, contractAddress, type } = filters;
   const time = (us: number) => `fromUnixTimestamp64Micro(${us}, 'UTC')`;
   const where = [
@@ -196,7 +189,7 @@ export async function measurePlainPages(engine: Engine, feed: Feed, { filters }:
   };
 }
 
-async function measure(engine: Engine, sql: string): Promise<PlainPage> {
+async function measure(engine: Engine, sql: string) {
   const taken: PlainPage[] = [];
   for (let time = 0; time < TIMES; time++) taken.push(await engine.measure(`${sql} FORMAT JSONEachRow`));
   return mediansOf(taken.map(({ ms, readRows }) => ({ ms, readRows })));

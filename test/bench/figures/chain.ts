@@ -4,7 +4,6 @@ import type { Bench, Figure, Row } from '../figure.ts';
 import { withOpened } from '../opened.ts';
 import { startChainApi, startService } from '../services.ts';
 
-/** Rates of minting and indexing next to bare clients, and the lag of the history behind finality. */
 export const chain: Figure = {
   name: 'chain',
   optional: true,

@@ -86,7 +86,6 @@ function createRecord(number: number): Parameters<typeof activityCodec.encode>[0
   };
 }
 
-/** Pages of activity-history over a year of a busy chain: latency, rows read, and CPU, by filter. */
 export const feed: Figure = {
   name: 'feed',
   optional: true,

@@ -150,7 +150,6 @@ const LOADS = [
 /** Enough that a due request rarely waits for a free connection. */
 const CONNECTIONS = 128;
 
-/** Latency at an equal offered load, counted from when a request was due. */
 export const gatewayLatency: Figure = {
   name: 'gateway-latency',
   measure: (bench) =>

@@ -20,7 +20,6 @@ const KEYS_OF_A_HOLD = 300;
 const SLOWLOG_FROM_US = 300;
 const SLOWLOG_ENTRIES_MAX = 20_000;
 
-/** Adds holds of people whom no link touches. @returns also the memory of one held identity */
 async function addHolds(bench: Bench): Promise<{ bytesPerIdentity: number; release(): Promise<void> }> {
   const url = bench.environment.REDIS_URL ?? '';
   const [people, redis] = [await openRedisPeople({ url }), new Redis(url)];
@@ -70,12 +69,7 @@ const LINKED_MAX_MS = 180_000;
 /** Longer than the linker is paused while its facts are published. */
 const SESSION_TIMEOUT_MS = '30000';
 
-interface LinkFigure {
-  perCpuSecond: number;
-  perSecond: number;
-  redisCpuSecondsPerMillion: number;
-  longestScriptMs: number;
-}
+type LinkFigure = ReturnType<typeof toFigure>;
 
 export const linker: Figure = {
   name: 'linker',
@@ -160,7 +154,7 @@ async function measureFloor(bench: Bench): Promise<LinkFigure> {
   return toFigure({ count: events, cpuSeconds, redisCpuSeconds: redis(), seconds });
 }
 
-function toFigure(spent: Record<'count' | 'cpuSeconds' | 'redisCpuSeconds' | 'seconds', number>): LinkFigure {
+function toFigure(spent: Record<'count' | 'cpuSeconds' | 'redisCpuSeconds' | 'seconds', number>) {
   return {
     longestScriptMs: 0,
     perCpuSecond: spent.count / spent.cpuSeconds,

@@ -13,16 +13,9 @@ export const FIRST_PARTITION = 100;
 export const DAYS = 60;
 export const DAY_MS = 86_400_000;
 
-export interface Game {
-  readonly environmentId: string;
-  readonly rows: number;
-  readonly people: number;
-  /** Epoch milliseconds. The span is `DAYS` whole days, and the last has ended. */
-  readonly startMs: number;
-  readonly endMs: number;
-}
+export type Game = ReturnType<typeof createGame>;
 
-export function createGame(environmentId: string, rows: number): Game {
+export function createGame(environmentId: string, rows: number) {
   const endMs = Date.now() - (Date.now() % DAY_MS);
   const people = Math.round(rows / ROWS_OF_A_PERSON);
   return { environmentId, rows, people, startMs: endMs - DAYS * DAY_MS, endMs };

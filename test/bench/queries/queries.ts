@@ -14,11 +14,7 @@ interface Span {
 }
 
 /** A table or view, so that one query can be sent to several. Columns have the names of `events`. */
-interface Source {
-  rows(filter: Filter): string;
-  peopleRows(filter: Filter): string;
-  readonly person: string;
-}
+type Source = ReturnType<typeof createSource>;
 
 const timeOf = (text: string) => `toDateTime64('${text}', 3, 'UTC')`;
 const listOf = (names: readonly string[]) => names.map((name) => `'${name}'`).join(', ');
@@ -30,7 +26,7 @@ function conditionsOf({ span, names }: Filter, columns: { time: string; name: st
 }
 
 /** @param name `events`, or a view with its columns */
-function createSource(name: string, environmentId: string, person: string): Source {
+function createSource(name: string, environmentId: string, person: string) {
   const rows = (filter: Filter) =>
     `${name} WHERE ${[`environment_id = '${environmentId}'`, ...conditionsOf(filter, { time: 'event_time', name: 'event_name' })].join(' AND ')}`;
   return { rows, peopleRows: rows, person };
@@ -51,25 +47,7 @@ const PEER: Source = {
   person: 'person',
 };
 
-interface Scene {
-  readonly environmentId: string;
-  readonly raw: Source;
-  readonly exact: Source;
-  /** With copies folded and the person of each event, for analysts who may read raw ids. */
-  readonly analysis: Source;
-  readonly peer: Source;
-  readonly spans: ReturnType<typeof spansOf>;
-  readonly who: Who;
-}
-
-/** A person who was just joined with another one, one of their messages, and a user who has sent some. */
-interface Who {
-  readonly person: string;
-  readonly identity: string;
-  readonly userId: string;
-  readonly ids: readonly string[];
-  readonly messageId: string;
-}
+type Scene = Awaited<ReturnType<typeof createScene>>;
 
 const MONTH_DAYS = 30;
 const FIRST_WEEK_DAY = 13;
@@ -89,7 +67,7 @@ function spansOf({ startMs, endMs }: Game, day = DAYS - 1) {
   };
 }
 
-export async function createScene(engine: Engine, game: Game, day?: number): Promise<Scene> {
+export async function createScene(engine: Engine, game: Game, day?: number) {
   const { environmentId } = game;
   return {
     environmentId,
@@ -102,7 +80,7 @@ export async function createScene(engine: Engine, game: Game, day?: number): Pro
   };
 }
 
-async function findWho(engine: Engine, game: Game): Promise<Who> {
+async function findWho(engine: Engine, game: Game) {
   const { first } = pairsOf(game).late;
   const [one, other] = [idsOf(first), idsOf(first + 1)];
   const keys = [one.anonymousKey, one.userKey, other.anonymousKey, other.userKey].join(', ');

@@ -2,20 +2,14 @@ import type { Engine, QueryResult } from '../clickhouse.ts';
 import { atMost, type Row, toRow } from '../figure.ts';
 import type { AnalystQuery } from './queries.ts';
 
-interface ColdAndWarm {
-  readonly coldMs: number;
-  readonly warm: QueryResult;
-  readonly memoryBytes: number;
-  /** Least CPU of the warm runs, which depends less on other load than the time. */
-  readonly cpuMs: number;
-}
+type ColdAndWarm = Awaited<ReturnType<typeof runColdAndWarm>>;
 
 const WARM_TURNS = 3;
 const CACHES = ['MARK CACHE', 'UNCOMPRESSED CACHE', 'PRIMARY INDEX CACHE', 'QUERY CONDITION CACHE'];
 /** A repeated query would measure the cache of granules that match a condition. */
 const UNCACHED = 'SETTINGS use_query_condition_cache = 0';
 
-export async function runColdAndWarm(engine: Engine, sql: string): Promise<ColdAndWarm> {
+export async function runColdAndWarm(engine: Engine, sql: string) {
   for (const cache of CACHES) await engine.query(`SYSTEM DROP ${cache}`);
   const cold = await runOnce(engine, sql);
   const results: QueryResult[] = [];

@@ -315,17 +315,9 @@ export async function walkBackwards(
 }
 
 /** The end of the history before anything of the run was published. */
-export interface Beginning {
-  readonly cursor: string;
-  readonly last: Position | null;
-  readonly versions: number;
-}
+export type Beginning = Awaited<ReturnType<typeof findBeginning>>;
 
-export async function findBeginning(
-  readHistory: ReadHistory,
-  stop: AbortSignal,
-  onProgress: (line: string) => void,
-): Promise<Beginning> {
+export async function findBeginning(readHistory: ReadHistory, stop: AbortSignal, onProgress: (line: string) => void) {
   let [versions, last, cursor]: [number, Position | null, string] = [0, null, ''];
   for await (const { activities, nextCursor } of readForwards(readHistory, null, stop)) {
     versions += activities.length;

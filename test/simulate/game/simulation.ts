@@ -184,7 +184,6 @@ export interface StoredOwner {
 }
 
 export interface EventReader {
-  /** Rows in the raw table, and distinct message ids among them. */
   counts(): Promise<{ raw: number; distinct: number }>;
   eachSequence(each: (sequence: number) => void): Promise<void>;
   /** All owners of events; `kind` is '' for events without an owner. */

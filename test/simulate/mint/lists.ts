@@ -37,7 +37,6 @@ export interface ListWalk {
   readonly mayRepeat?: boolean;
 }
 
-/** Reads one page. @returns null for an invalid answer, which is counted as a difference */
 export async function readMintPage(
   stage: MintStage,
   collection: CollectionKind,

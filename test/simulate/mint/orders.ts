@@ -220,7 +220,6 @@ type Refreshes = ReturnType<typeof createRefreshes>;
 
 /** Maximum share of the remaining quota to use. */
 const SHARE_MAX = 0.1;
-/** Maximum number of metadata updates of one run. */
 const UNITS_MAX = 500;
 const TOKENS_MAX = 12;
 
@@ -316,7 +315,6 @@ function describeFault(
 
 const POLL_MS = 1_000;
 
-/** Compares stored metadata with what was last sent, once it is written. @returns the number of subjects checked */
 export async function checkMetadata(stage: MintStage, { given }: Refreshes): Promise<number> {
   const { options, differences } = stage;
   const known = [...given].filter(([, metadata]) => metadata !== null);

@@ -134,7 +134,6 @@ async function playRounds(game: MintGame, acceptedMax: number): Promise<void> {
   }
 }
 
-/** A burst of requests, requests that must be refused, and reads of the lists while they grow. */
 async function playRound({ stage, probe, refreshes, from }: MintGame, count: number): Promise<void> {
   const { random, assets } = stage;
   const requested = await burst(stage, drawAssets(stage, count));

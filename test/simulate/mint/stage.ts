@@ -50,13 +50,12 @@ export function openMintApi(url: string, common: Readonly<Record<string, string>
     tally,
     close: client.close,
     call: async ({ method = 'GET', path, body, headers = {} }: ApiCall): Promise<ApiAnswer> => {
-      let [isDoubtful, refusedAt] = [false, Number.NaN];
+      let refusedAt = Number.NaN;
       const deliver = createDelivery({
         client,
         totalMaxMs: TOTAL_MAX_MS,
         onRetry: (reason) => {
           count(tally.again, reason);
-          isDoubtful ||= reason !== REFUSED;
           if (reason === REFUSED) tally.refused++;
           if (reason === REFUSED && Number.isNaN(refusedAt)) refusedAt = performance.now();
           onWait(reason === REFUSED ? 'a limit is reached (429): waiting for Retry-After' : reason);
@@ -67,10 +66,10 @@ export function openMintApi(url: string, common: Readonly<Record<string, string>
       tally.calls += delivered.tries;
       if (!Number.isNaN(refusedAt)) tally.waitedMs += performance.now() - refusedAt;
       if (delivered.kind === 'given up')
-        return { status: null, headers: {}, json: null, text: delivered.reason, isDoubtful };
+        return { status: null, headers: {}, json: null, text: delivered.reason, isDoubtful: delivered.doubtful };
       if (delivered.tries === 1) tally.latency.add(performance.now() - startedAt);
       const { status, text, headers: shown } = delivered.answer;
-      return { status, headers: shown, json: parseJson(text) ?? null, text, isDoubtful };
+      return { status, headers: shown, json: parseJson(text) ?? null, text, isDoubtful: delivered.doubtful };
     },
   };
 }
@@ -99,7 +98,6 @@ export interface ShownEnvelope {
   readonly details?: { readonly errors?: readonly { readonly field?: unknown }[]; readonly values?: unknown } | null;
 }
 
-/** Names of the four values of a quota in answers: limit, reset, remaining, retry after. */
 const NAMES = {
   mint: [
     'imx-mint-requests-limit',

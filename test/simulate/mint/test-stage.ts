@@ -28,7 +28,6 @@ export interface TestStage extends MintStage {
   /** The next answers to calls; without any, calls get no answer. */
   readonly answers: ApiAnswer[];
   readonly stored: MintAttemptRow[];
-  /** Answers of contracts, by calldata. */
   readonly holdings: Map<string, string>;
 }
 
@@ -93,7 +92,6 @@ export function quotaAnswer(over: Partial<ApiAnswer> = {}): ApiAnswer {
 
 const hashOf = (text: string) => createHash('sha256').update(text).digest('hex');
 
-/** A minted asset as the interface shows it, with the contract's id if it has no id of its own. */
 export function toMinted(asset: RequestedAsset, number: number): ShownMint {
   const { referenceId, collection, owner, tokenId, amount } = asset;
   const hash = hashOf(referenceId);
