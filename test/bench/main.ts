@@ -1,7 +1,7 @@
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { cpus, release, totalmem, type } from 'node:os';
 import { command, numberFrom, UsageError, wholeNumberFrom } from '../../services/operator/src/command.ts';
-import { runMeasure } from '../measure.ts';
+import { runMeasure, writeResults } from '../measure.ts';
 import { type Bench, compareRows, type Figure, type FigureRow, parseBaseline, toTable, toWarnings } from './figure.ts';
 import { amplification } from './figures/amplification.ts';
 import { chain } from './figures/chain.ts';
@@ -25,7 +25,6 @@ const FIGURES: readonly Figure[] = [
   ...[amplification, gateway, gatewayLatency, refusals, writer, endToEnd, visible, linker],
   ...[start, idle, storedOffsets, insertSync, erasure, feed, replicate, queries, portal, chain],
 ];
-const RESULTS = new URL('./results/', import.meta.url);
 const BASELINE = new URL('./baseline.json', import.meta.url);
 const [ROWS_MIN, ROWS_MAX] = [10_000, 10_000_000_000];
 
@@ -81,9 +80,7 @@ function report(rows: readonly FigureRow[]): void {
   const compared = compareRows(rows, parseBaseline(readFileSync(BASELINE, 'utf8')));
   console.log(toTable(compared));
   for (const warning of toWarnings(compared)) console.error(warning);
-  mkdirSync(RESULTS, { recursive: true });
-  const result = { takenAt: new Date().toISOString(), machine: describeMachine(), rows: compared };
-  writeFileSync(new URL('latest.json', RESULTS), `${JSON.stringify(result, null, 2)}\n`);
+  writeResults(import.meta.url, { machine: describeMachine(), rows: compared });
 }
 
 const bench = command('bench', 'measure the product next to a floor or a peer in the same run')

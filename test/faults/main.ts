@@ -1,4 +1,3 @@
-import { mkdirSync, writeFileSync } from 'node:fs';
 import {
   command,
   EXIT,
@@ -7,13 +6,12 @@ import {
   UsageError,
   wholeNumberFrom,
 } from '../../services/operator/src/command.ts';
-import { runMeasure } from '../measure.ts';
+import { runMeasure, writeResults } from '../measure.ts';
 import { FAULTS, type Fault, openTrials } from './trials.ts';
 import { hasFailed, type Row, toTable, toWarning } from './world/report.ts';
 import type { WriterFaultOptions } from './writer-faults.ts';
 
 const SEED_MAX = 2 ** 31;
-const RESULTS = new URL('./results/', import.meta.url);
 
 interface Options extends WriterFaultOptions {
   firstSeed: number;
@@ -67,9 +65,7 @@ async function tryFaults(options: Options): Promise<void> {
     for (const { seed, text } of notReached)
       console.log(`fault ${fault} (${tried}) did not take effect in seed ${seed}: ${text}`);
   if (warning !== null) console.log(warning);
-  mkdirSync(RESULTS, { recursive: true });
-  const results = JSON.stringify({ takenAt: new Date().toISOString(), warning, rows }, null, 2);
-  writeFileSync(new URL('latest.json', RESULTS), `${results}\n`);
+  writeResults(import.meta.url, { warning, rows });
   endWith(rows.some(hasFailed) ? EXIT.failed : EXIT.ok);
 }
 
