@@ -34,14 +34,13 @@ const report = (line: string) => console.error(`${new Date().toISOString().slice
 
 /** Runs one seed of every fault, then the next seed, so that a run that is cut short has tried all faults. */
 async function run({ firstSeed, minutes, ...options }: Options): Promise<Row[]> {
-  const { trials, worldOf, close } = openTrials({ ...options, world: { report: (line) => console.error(line) } });
+  const { trials, start, close } = openTrials({ ...options, world: { report: (line) => console.error(line) } });
   // On a signal: the stores are children of this process and must not outlive it.
   for (const signal of ['SIGINT', 'SIGTERM'] as const)
     process.once(signal, () => void close().finally(() => process.exit(1)));
   const rows = trials.map(({ row }) => row);
   try {
-    const needed = FAULTS.filter(options.isChosen).map(({ brokers = 1 }) => brokers);
-    await worldOf({ brokers: Math.min(...needed) });
+    await start();
     // The time counts from when the stores run, because they may have to be installed first.
     const end = Date.now() + minutes * 60_000;
     for (let seed = firstSeed; seed < firstSeed + options.seeds; seed++) {

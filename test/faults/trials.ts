@@ -58,6 +58,12 @@ export function openTrials({ isChosen, verifiesAtEnd = false, world: worldOption
   return {
     trials,
     worldOf,
+    /** Starts the first world that a chosen fault needs. Faults in memory need none. */
+    start: async () => {
+      const chosen: readonly Fault[] = [...SCENARIOS, ...WRITER_FAULTS].filter(isChosen);
+      const brokers = chosen.map((fault) => fault.brokers ?? 1);
+      if (brokers.length > 0) await worldOf({ brokers: Math.min(...brokers) });
+    },
     close: async () => {
       await Promise.all(trials.map((trial) => trial.close()));
       const opened = await Promise.all(worlds.values());
