@@ -1,7 +1,5 @@
 import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import { type MessageRecord, ZERO_KEY } from '@playline/contracts';
-import { createRandom } from '@playline/testkit/random';
-import { type Context, createContext, pickPage } from '../simulate/game/players.ts';
 
 /** Bytes of the JSON text of each message: the average of web, Unity and Unreal clients. */
 export const MESSAGE_BYTES = 940;
@@ -18,19 +16,45 @@ interface Message {
   surface: string;
   consentLevel: string;
   eventName?: string;
-  context: Context;
+  context: Record<string, string | number>;
   properties?: Record<string, unknown>;
   traits?: Record<string, unknown>;
 }
 
-/** Contexts of the simulated game, always the same. */
-const CONTEXTS = Object.fromEntries(
-  (['web', 'unity', 'unreal'] as const).map((surface) => {
-    const random = createRandom(4);
-    const { context } = createContext(surface, random);
-    return [surface, surface === 'web' ? { ...context, ...pickPage(random) } : context];
-  }),
-);
+const CONTEXTS: Record<string, Record<string, string | number>> = {
+  web: {
+    library: 'audience-web',
+    libraryVersion: '2.5.0',
+    userAgent:
+      'Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/141.0.0.0 Safari/537.36',
+    locale: 'en-US',
+    timezone: 'America/New_York',
+    screen: '1920x1080',
+    screenDensity: 1.5,
+    pageUrl: 'https://play.example.com/arena/season-4?ref=newsletter',
+    pagePath: '/arena/season-4',
+    pageReferrer: '',
+    pageTitle: 'Arena · Season 4',
+    browserLanguage: 'en-US',
+  },
+  unity: {
+    library: 'audience-unity',
+    libraryVersion: '0.9.2',
+    userAgent: 'UnityPlayer/6000.0.42f1 (UnityWebRequest/1.0, libcurl/8.10.1)',
+    locale: 'de-DE',
+    timezone: 'Europe/Berlin',
+    screen: '2560x1440',
+    screenDensity: 2,
+  },
+  unreal: {
+    library: 'audience-unreal',
+    libraryVersion: '0.6.0',
+    userAgent: 'Outlands/++UE5+Release-5.5-CL-40574608 Windows/10.0.26100.1.256.64bit',
+    locale: 'ja-JP',
+    timezone: 'Asia/Tokyo',
+    screen: '3840x2160',
+  },
+};
 const SURFACES = ['web', 'unity', 'web', 'unreal'];
 const EVENT_NAMES = ['match_started', 'match_ended', 'item_bought', 'level_up', 'quest_completed', 'lobby_joined'];
 const IDENTIFY_EVERY = 20;

@@ -46,7 +46,7 @@ export function pickDelayMs(random: Random): number {
   return -random.integer(HOUR_MS, AHEAD_MAX_MS);
 }
 
-export type Context = Record<string, string | number | null>;
+type Context = Record<string, string | number | null>;
 
 const LOCALES = [
   { locale: 'en-US', timezone: 'America/New_York', offsetMinutes: -300 },
@@ -78,7 +78,7 @@ const LIBRARIES: Record<Surface, { library: string; versions: readonly string[] 
 
 const SCREENS = ['1920x1080', '2560x1440', '3840x2160', '390x844', '1280x800'] as const;
 
-export function createContext(surface: Surface, random: Random): { context: Context; timeStyle: TimeStyle } {
+function createContext(surface: Surface, random: Random): { context: Context; timeStyle: TimeStyle } {
   const region = random.pick(LOCALES);
   const { library, versions } = LIBRARIES[surface];
   const context: Context = {
@@ -111,7 +111,7 @@ const PAGES = [
 ] as const;
 const REFERRERS = ['', 'https://www.example.com/search?q=outlands+game', 'https://social.example/outlands'] as const;
 
-export function pickPage(random: Random): Context {
+function pickPage(random: Random): Context {
   const page = random.pick(PAGES);
   const campaign = random.chance(0.3) ? `?utm_source=newsletter&utm_campaign=season-4&click=${random.hex(24)}` : '';
   return {
