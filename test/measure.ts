@@ -1,3 +1,4 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { runCommand } from '../services/operator/src/app.ts';
 import { type CreateCommand, EXIT } from '../services/operator/src/command.ts';
 import { createTerminal } from '../services/operator/src/terminal.ts';
@@ -7,6 +8,13 @@ export async function runMeasure(measure: ReturnType<CreateCommand>): Promise<vo
   const args = [measure.name(), ...process.argv.slice(2)];
   const code = await runCommand([() => measure], args, createTerminal(process));
   if (code !== EXIT.ok) process.exitCode = code;
+}
+
+/** Writes `results/latest.json` next to the main file of a measuring command. @param main its `import.meta.url` */
+export function writeResults(main: string, result: object): void {
+  const text = JSON.stringify({ takenAt: new Date().toISOString(), ...result }, null, 2);
+  mkdirSync(new URL('./results/', main), { recursive: true });
+  writeFileSync(new URL('./results/latest.json', main), `${text}\n`);
 }
 
 /** Rows as a Markdown table. Columns are as wide as their widest cell, except for the last. */

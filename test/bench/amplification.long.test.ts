@@ -31,10 +31,7 @@ function batchBytesOf(records: readonly OutgoingRecord[]): number {
   }, 0);
 }
 
-async function post(
-  { port, key }: TestGateway,
-  { body, headers }: Pick<BatchCase, 'body' | 'headers'>,
-): Promise<number> {
+async function post({ port, key }: TestGateway, { body, headers }: Pick<BatchCase, 'body' | 'headers'>) {
   return (await postCounted({ port, path: MESSAGES }, { headers: { ...headers, [KEY_HEADER]: key }, body })).bytes;
 }
 
@@ -48,17 +45,14 @@ async function amplificationOf(gateway: TestGateway, each: Pick<BatchCase, 'body
 
 const cases = [...createHonestBatches(now), ...createHostileBatches(now)];
 
-it.each(['demo-test', LONG_ENVIRONMENT])(
-  'a batch in the environment %s adds at most three times the bytes of its request to the log, one of a real client fewer',
-  async (environmentId) => {
-    const gateway = await openGateway({ environmentId });
-    const honest = new Set(createHonestBatches(now).map(({ name }) => name));
-    for (const each of cases) {
-      const amplification = await amplificationOf(gateway, each);
-      expect(amplification, each.name).toBeLessThanOrEqual(honest.has(each.name) ? 1 : AMPLIFICATION_MAX);
-    }
-  },
-);
+it('a batch adds at most three times the bytes of its request to the log, one of a real client fewer', async () => {
+  const gateway = await openGateway({ environmentId: LONG_ENVIRONMENT });
+  const honest = new Set(createHonestBatches(now).map(({ name }) => name));
+  for (const each of cases) {
+    const amplification = await amplificationOf(gateway, each);
+    expect(amplification, each.name).toBeLessThanOrEqual(honest.has(each.name) ? 1 : AMPLIFICATION_MAX);
+  }
+});
 
 it('a batch of any mix of small messages adds at most three times the bytes of its request to the log', async () => {
   const gateway = await openGateway({ environmentId: LONG_ENVIRONMENT });
@@ -69,7 +63,7 @@ it('a batch of any mix of small messages adds at most three times the bytes of i
       const batch = { body: Buffer.from(JSON.stringify({ messages })), headers: {} };
       expect(await amplificationOf(gateway, batch)).toBeLessThanOrEqual(AMPLIFICATION_MAX);
     }),
-    { numRuns: 100 },
+    { numRuns: 50 },
   );
 });
 

@@ -1,6 +1,5 @@
 import { expect, it } from 'vitest';
-import { compareRows, type FigureRow, parseBaseline, toTable, toWarnings } from './baseline.ts';
-import { atLeast, atMost, toRow } from './figure.ts';
+import { atLeast, atMost, compareRows, type FigureRow, parseBaseline, toRow, toTable, toWarnings } from './figure.ts';
 
 const RATE = 'rows per CPU-second';
 const COST = 'CPU-seconds per million rows';

@@ -6,15 +6,7 @@ import { type Measured, POLL_MS, pidListeningOn, waitFor, watchCpu } from './pro
 /** Sends SQL to the database of a bench over HTTP, without the cost of a client library. */
 export type Engine = ReturnType<typeof createEngine>;
 
-export interface QueryResult {
-  readonly text: string;
-  readonly rows: number;
-  readonly readRows: number;
-  readonly readBytes: number;
-  readonly memoryBytes: number;
-  readonly ms: number;
-  readonly queryId: string;
-}
+export type QueryResult = Awaited<ReturnType<Engine['measure']>>;
 
 export function createEngine({ stores, database }: Pick<Bench, 'stores' | 'database'>) {
   const { url, user, password } = stores.clickhouse;
@@ -43,7 +35,7 @@ export function createEngine({ stores, database }: Pick<Bench, 'stores' | 'datab
     insert: async (sql: string, body: Buffer) => {
       await (await send({ query: sql, async_insert: '0' }, body)).text();
     },
-    measure: async (sql: string): Promise<QueryResult> => {
+    measure: async (sql: string) => {
       const answer = await send({ wait_end_of_query: '1', max_query_size: toQuerySize(sql) }, sql);
       const text = (await answer.text()).trimEnd();
       const summary = JSON.parse(answer.headers.get('x-clickhouse-summary') ?? '{}') as Record<string, string>;
@@ -100,7 +92,6 @@ export async function waitForMerges(engine: Engine, database: string, maxMs = 12
   await waitFor('all merges end', isIdle, { maxMs });
 }
 
-/** Waits until a table has this many rows. @param measured the process that writes them */
 export async function waitForRows(
   engine: Engine,
   { table, rows, measured }: { table: string; rows: number; measured?: Measured | undefined },

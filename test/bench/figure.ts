@@ -1,3 +1,6 @@
+/** Compares the rows of a run with the kept run, and prints them as a table. */
+
+import { toTable as formatTable } from '../measure.ts';
 import type { BenchStores } from './stores.ts';
 
 /** A row of the table: a value of the product next to that of a peer that did the same work in the same run. */
@@ -8,7 +11,6 @@ export interface Row {
   /** `reference`, or `floor:` with what the floor leaves out. */
   peer: string;
   peerValue: number;
-  /** `value` divided by `peerValue`. */
   ratio: number;
   bars?: readonly Bar[];
   notes: string;
@@ -55,20 +57,79 @@ export const atLeast = (of: Bar['of'], must: number, aim?: number): Bar => ({ of
 /** Three significant digits, because more would be noise. */
 const round = (value: number) => Number(value.toPrecision(3));
 
-/** Rounds the values and computes the ratio. */
 export function toRow({ notes = '', ...row }: Omit<Row, 'ratio' | 'notes'> & { notes?: string }): Row {
   const [value, peerValue] = [round(row.value), round(row.peerValue)];
   return { ...row, value, peerValue, ratio: round(row.value / row.peerValue), notes };
 }
 
-/** Whether a row meets a bar. NaN does not. */
-export function isMet({ of, bound, must }: Bar, row: Row): boolean {
+function isMet({ of, bound, must }: Bar, row: Row): boolean {
   return bound === 'at most' ? row[of] <= must : row[of] >= must;
 }
 
 /** True for rates. For everything else (seconds, memory, parts) less is better. */
-export const isMoreBetter = (unit: string): boolean => /per (CPU-)?second$/.test(unit);
+const isMoreBetter = (unit: string): boolean => /per (CPU-)?second$/.test(unit);
 
-/** A count multiplied by the scale of the run, but at least `min`. */
 export const scaled = ({ scale }: Pick<Bench, 'scale'>, count: number, min = 1): number =>
   Math.max(min, Math.round(count * scale));
+
+/** Ratios vary by about a tenth between runs. A quarter means that the code or the machine has changed. */
+const WORSE_MAX = 0.25;
+
+export interface FigureRow extends Row {
+  figure: string;
+}
+
+interface ComparedRow extends FigureRow {
+  baselineRatio: number | null;
+  isWorse: boolean;
+}
+
+const nameOf = ({ figure, case: what, unit, peer }: FigureRow) => `${figure}, ${what}, ${unit}, peer ${peer}`;
+
+/** A row that only one of the two runs has does not count as a change. */
+export function compareRows(rows: readonly FigureRow[], baseline: readonly FigureRow[]): ComparedRow[] {
+  const ratios = new Map(baseline.map((row) => [nameOf(row), row.ratio]));
+  return rows.map((row) => {
+    const baselineRatio = ratios.get(nameOf(row)) ?? null;
+    return { ...row, baselineRatio, isWorse: baselineRatio !== null && isWorseThan(row, baselineRatio) };
+  });
+}
+
+function isWorseThan({ ratio, unit }: Row, baselineRatio: number): boolean {
+  return isMoreBetter(unit) ? ratio < baselineRatio * (1 - WORSE_MAX) : ratio > baselineRatio * (1 + WORSE_MAX);
+}
+
+export const toWarnings = (rows: readonly ComparedRow[]): string[] =>
+  rows
+    .filter(({ isWorse }) => isWorse)
+    .map(
+      (row) => `worse than the baseline by more than a quarter: ${nameOf(row)}: ${row.baselineRatio} → ${row.ratio}`,
+    );
+
+export function parseBaseline(text: string): FigureRow[] {
+  const { rows } = JSON.parse(text) as { rows?: unknown };
+  if (!Array.isArray(rows)) throw new Error('the baseline has no rows');
+  return rows as FigureRow[];
+}
+
+const SIGNS = { 'at most': '≤', 'at least': '≥' } as const;
+
+function describeBar(bar: Bar, row: ComparedRow): string {
+  const aim = bar.aim === undefined ? '' : ` (aim ${bar.aim})`;
+  return `${bar.of} ${SIGNS[bar.bound]} ${bar.must}${aim}: ${isMet(bar, row) ? 'met' : 'NOT MET'}`;
+}
+
+const COLUMNS: Record<string, (row: ComparedRow) => string | number> = {
+  figure: (row) => row.figure,
+  case: (row) => row.case,
+  unit: (row) => row.unit,
+  value: (row) => row.value,
+  peer: (row) => row.peer,
+  'peer value': (row) => row.peerValue,
+  ratio: (row) => row.ratio,
+  'baseline ratio': (row) => `${row.baselineRatio ?? ''}${row.isWorse ? ' (worse)' : ''}`,
+  bars: (row) => (row.bars ?? []).map((bar) => describeBar(bar, row)).join('; '),
+  notes: (row) => row.notes,
+};
+
+export const toTable = (rows: readonly ComparedRow[]): string => formatTable(COLUMNS, rows);

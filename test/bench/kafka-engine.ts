@@ -35,10 +35,7 @@ const toSelect = (environmentId: string, queue: string) => `SELECT
  * The peer of the writer: ClickHouse reads a topic of JSON messages as its guide describes, with a Kafka table, a
  * materialized view and a table like `events`.
  */
-export async function openKafkaEngine(
-  bench: Bench,
-  topic: string,
-): Promise<{ readonly table: string; close(): Promise<void> }> {
+export async function openKafkaEngine(bench: Bench, topic: string) {
   const engine = createEngine(bench);
   const settings = Object.entries({
     kafka_broker_list: `'${bench.stores.kafka.join(',')}'`,

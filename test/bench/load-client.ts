@@ -48,11 +48,7 @@ function isComplete(answer: string): boolean {
 }
 
 /** Opens connections, lets each run `drive`, and closes them. */
-export async function driveClients(
-  port: number,
-  connections: number,
-  drive: (client: LoadClient) => Promise<void>,
-): Promise<void> {
+export async function driveClients(port: number, connections: number, drive: (client: LoadClient) => Promise<void>) {
   const clients = await Promise.all(Array.from({ length: connections }, () => openLoadClient(port)));
   try {
     await Promise.all(clients.map(drive));

@@ -1,7 +1,6 @@
 import type { Bench } from './figure.ts';
 import { MESSAGES_PATH } from './load-client.ts';
-import type { Load, LoadResult } from './load-process.ts';
-import type { Posted, Posting } from './post-process.ts';
+import type { Load, LoadResult, Posted, Posting } from './load-process.ts';
 import { cpuSecondsOf, runChild } from './processes.ts';
 import type { Server } from './services.ts';
 
@@ -68,5 +67,5 @@ export function postMessages(
   shape: Pick<Posting, 'messages' | 'batchSize' | 'messagesPerSecond'>,
 ): Promise<Posted> {
   const posting: Posting = { ...targetOf(server, bench), ...shape };
-  return runChild<Posted>('post-process', { args: [JSON.stringify(posting)] });
+  return runChild<Posted>('load-process', { args: [JSON.stringify(posting)] });
 }

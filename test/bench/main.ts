@@ -1,25 +1,21 @@
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { cpus, release, totalmem, type } from 'node:os';
 import { command, numberFrom, UsageError, wholeNumberFrom } from '../../services/operator/src/command.ts';
-import { runMeasure } from '../measure.ts';
-import { compareRows, type FigureRow, parseBaseline, toTable, toWarnings } from './baseline.ts';
-import type { Bench, Figure } from './figure.ts';
+import { runMeasure, writeResults } from '../measure.ts';
+import { type Bench, compareRows, type Figure, type FigureRow, parseBaseline, toTable, toWarnings } from './figure.ts';
 import { amplification } from './figures/amplification.ts';
 import { chain } from './figures/chain.ts';
 import { endToEnd } from './figures/end-to-end.ts';
 import { erasure } from './figures/erasure.ts';
 import { feed } from './figures/feed.ts';
-import { gateway } from './figures/gateway.ts';
-import { gatewayLatency } from './figures/gateway-latency.ts';
-import { idle } from './figures/idle.ts';
-import { insertSync } from './figures/insert-sync.ts';
+import { gateway, gatewayLatency } from './figures/gateway.ts';
 import { linker } from './figures/linker.ts';
 import { portal } from './figures/portal.ts';
 import { queries } from './figures/queries.ts';
 import { refusals } from './figures/refusals.ts';
 import { replicate } from './figures/replicate.ts';
-import { start } from './figures/start.ts';
-import { storedOffsets } from './figures/stored-offsets.ts';
+import { idle, start } from './figures/stack.ts';
+import { insertSync, storedOffsets } from './figures/tables.ts';
 import { visible } from './figures/visible.ts';
 import { writer } from './figures/writer.ts';
 import { openBench } from './open-bench.ts';
@@ -29,7 +25,6 @@ const FIGURES: readonly Figure[] = [
   ...[amplification, gateway, gatewayLatency, refusals, writer, endToEnd, visible, linker],
   ...[start, idle, storedOffsets, insertSync, erasure, feed, replicate, queries, portal, chain],
 ];
-const RESULTS = new URL('./results/', import.meta.url);
 const BASELINE = new URL('./baseline.json', import.meta.url);
 const [ROWS_MIN, ROWS_MAX] = [10_000, 10_000_000_000];
 
@@ -85,9 +80,7 @@ function report(rows: readonly FigureRow[]): void {
   const compared = compareRows(rows, parseBaseline(readFileSync(BASELINE, 'utf8')));
   console.log(toTable(compared));
   for (const warning of toWarnings(compared)) console.error(warning);
-  mkdirSync(RESULTS, { recursive: true });
-  const result = { takenAt: new Date().toISOString(), machine: describeMachine(), rows: compared };
-  writeFileSync(new URL('latest.json', RESULTS), `${JSON.stringify(result, null, 2)}\n`);
+  writeResults(import.meta.url, { machine: describeMachine(), rows: compared });
 }
 
 const bench = command('bench', 'measure the product next to a floor or a peer in the same run')

@@ -1,7 +1,6 @@
 import { messageRecordCodec } from '@playline/contracts';
 import { expect, it } from 'vitest';
-import { createMessage, MESSAGE_BYTES, toRecord } from './messages.ts';
-import { createBodyOf, createRenewal, TRAFFICS } from './traffic.ts';
+import { createBodyOf, createMessage, createRenewal, MESSAGE_BYTES, TRAFFICS, toRecord } from './messages.ts';
 
 const NOW = new Date('2026-11-21T10:00:00.000Z');
 

@@ -15,10 +15,7 @@ const REDIS_DATABASE = 9;
 export const ACCESS_KEY_PREFIX = 'svcapik';
 
 /** Creates topics, tables and keys for one figure, so that no figure reads another one's data. `close` removes them. */
-export async function openBench(
-  stores: BenchStores,
-  size: Pick<Bench, 'scale' | 'rows'> = { scale: 1 },
-): Promise<{ bench: Bench; close(): Promise<void> }> {
+export async function openBench(stores: BenchStores, size: Pick<Bench, 'scale' | 'rows'> = { scale: 1 }) {
   const run = randomBytes(4).toString('hex');
   const [topicPrefix, database] = [`test-bench-${run}.`, `playline_test_bench_${run}`];
   const environmentId = `test-bench-${run}`;

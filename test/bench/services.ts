@@ -1,3 +1,6 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { TOPICS } from '@playline/contracts';
 import { freePorts } from '@playline/infra/ports';
 import { type ServiceEntry, type ServiceName, serviceOf } from '../../infra/local/services.ts';
@@ -96,4 +99,14 @@ export async function startPeer(
   });
   await waitUntilAnswers(peer, `http://127.0.0.1:${port}${readyPath}`);
   return { ...peer, port, adminPort: port };
+}
+
+export async function startBareServer(bench: Bench, answer: Buffer): Promise<Server> {
+  const folder = mkdtempSync(join(tmpdir(), 'playline-bench-page-'));
+  const file = join(folder, 'answer');
+  writeFileSync(file, answer);
+  // The server reads the file when it starts.
+  return startPeer(bench, 'reference/http-server', { environment: { ANSWER_FILE: file } }).finally(() =>
+    rmSync(folder, { recursive: true }),
+  );
 }

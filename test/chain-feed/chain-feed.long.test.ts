@@ -1,6 +1,6 @@
 import { testStores } from '@playline/testkit';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { toText } from '../faults/world/reached.ts';
+import { toText } from '../faults/world/report.ts';
 import { ALL_KINDS } from './faults.ts';
 import type { Promised } from './findings.ts';
 import { type FeedRun, runFeed } from './run.ts';

@@ -1,8 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { until } from '@playline/testkit';
 import { createDeck, type Random } from '@playline/testkit/random';
-import { addReached, type Reached, toSeconds, toText } from '../faults/world/reached.ts';
-import { KILL_POINTS, type KillPoint, setTrap } from '../faults/writer-kill-points.ts';
+import { addReached, type Reached, toSeconds, toText } from '../faults/world/report.ts';
+import { KILL_POINTS, type KillPoint, setTrap } from '../faults/writer-kill.ts';
 import type { GatedProcess } from '../faults/writer-process.ts';
 import { type FeedRig, WAIT_MAX_MS } from './feed-rig.ts';
 import type { RunningProcesses } from './processes.ts';

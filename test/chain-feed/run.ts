@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Stores } from '@playline/testkit';
 import { createRandom, type Random } from '@playline/testkit/random';
-import type { Reached } from '../faults/world/reached.ts';
+import type { Reached } from '../faults/world/report.ts';
 import { type Audit, audit } from './auditor.ts';
 import { type BackWalk, walkBack } from './back-walker.ts';
 import { checkArrivals, checkAudits, checkBackWalk, checkComplete, checkServed } from './checks.ts';

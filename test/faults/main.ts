@@ -1,4 +1,3 @@
-import { mkdirSync, writeFileSync } from 'node:fs';
 import {
   command,
   EXIT,
@@ -7,98 +6,44 @@ import {
   UsageError,
   wholeNumberFrom,
 } from '../../services/operator/src/command.ts';
-import { runMeasure } from '../measure.ts';
-import { createMintTrials, MINT_FAULTS } from './mint-faults.ts';
-import { SCENARIOS } from './scenarios/index.ts';
-import { verify } from './world/operate.ts';
-import { createRow, type FaultTrial, hasFailed, type Row, toTable, toWarning, tryAlone } from './world/report.ts';
-import { runTrial, type Scenario } from './world/trial.ts';
-import { openWorld, type World } from './world/world.ts';
-import { createWriterTrials, WRITER_FAULTS, type WriterFaultOptions } from './writer-faults.ts';
+import { runMeasure, writeResults } from '../measure.ts';
+import { FAULTS, type Fault, openTrials } from './trials.ts';
+import { hasFailed, type Row, toTable, toWarning } from './world/report.ts';
+import type { WriterFaultOptions } from './writer-faults.ts';
 
 const SEED_MAX = 2 ** 31;
-const RESULTS = new URL('./results/', import.meta.url);
 
 interface Options extends WriterFaultOptions {
   firstSeed: number;
-  isChosen: (row: Pick<Row, 'fault' | 'tried'>) => boolean;
+  isChosen: (fault: Fault) => boolean;
   minutes: number;
 }
 
 type Given = Omit<Options, 'isChosen' | 'awayMs'> & { fault?: number | undefined; tried: string; awayMinutes: number };
 
 function toOptions({ fault: wanted, tried: text, awayMinutes, ...given }: Given): Options {
-  const isChosen = ({ fault, tried }: Pick<Row, 'fault' | 'tried'>) =>
-    (wanted === undefined || fault === wanted) && tried.includes(text);
-  if (![...SCENARIOS, ...WRITER_FAULTS, ...MINT_FAULTS].some(isChosen))
-    throw new UsageError('--fault and --tried: no fault of the list is chosen by them');
+  const isChosen = ({ fault, tried }: Fault) => (wanted === undefined || fault === wanted) && tried.includes(text);
+  if (!FAULTS.some(isChosen)) throw new UsageError('--fault and --tried: no fault of the list is chosen by them');
   const seed = process.env.FAULT_SEED;
   if (seed !== undefined && !/^\d{1,9}$/.test(seed)) throw new UsageError('FAULT_SEED: expected a whole number');
   const only = seed === undefined ? {} : { firstSeed: Number(seed), seeds: 1 };
   return { ...given, ...only, isChosen, awayMs: awayMinutes * 60_000 };
 }
 
-type Worlds = ReturnType<typeof openWorlds>;
-
-/** The worlds of a run, by number of brokers. Each starts for the first scenario that needs it. */
-function openWorlds() {
-  const opened = new Map<number, Promise<World>>();
-  return {
-    of: ({ brokers = 1 }: Pick<Scenario, 'brokers'>) => {
-      const world = opened.get(brokers) ?? openWorld({ brokers, report: (line) => console.error(line) });
-      opened.set(brokers, world);
-      return world;
-    },
-    close: async () =>
-      void (await Promise.allSettled([...opened.values()].map(async (world) => (await world).close()))),
-  };
-}
-
-/** Tries a scenario seed by seed. A failed seed may damage the deployment, so the next one gets a new deployment. */
-function createTrial(worlds: Worlds, scenario: Scenario, seeds: number): Omit<FaultTrial, 'close'> {
-  const row = createRow(scenario, seeds);
-  const run = async (world: World, seed: number) => {
-    let isDamaged = true;
-    try {
-      const end = await runTrial(world, scenario, seed);
-      await verify(world);
-      isDamaged = scenario.replacesLog === true;
-      return end;
-    } finally {
-      if (isDamaged) await world.renew();
-    }
-  };
-  const trySeed = async (seed: number) => {
-    const world = await worlds.of(scenario);
-    return await tryAlone(row, seed, () => run(world, seed));
-  };
-  return { row, trySeed };
-}
-
 const report = (line: string) => console.error(`${new Date().toISOString().slice(11, 19)} ${line}`);
 
 /** Runs one seed of every fault, then the next seed, so that a run that is cut short has tried all faults. */
-async function run({ seeds, firstSeed, isChosen, minutes, ...options }: Options): Promise<Row[]> {
-  const worlds = openWorlds();
+async function run({ firstSeed, minutes, ...options }: Options): Promise<Row[]> {
+  const { trials, start, close } = openTrials({ ...options, world: { report: (line) => console.error(line) } });
   // On a signal: the stores are children of this process and must not outlive it.
   for (const signal of ['SIGINT', 'SIGTERM'] as const)
-    process.once(signal, () => void worlds.close().finally(() => process.exit(1)));
-  const scenarios = SCENARIOS.filter(isChosen);
-  // Faults of the writer and of the minter use the stores of the world with one broker.
-  const stores = async () => (await worlds.of({})).stack.file;
-  const minters = createMintTrials(stores, { isChosen, seeds });
-  const alone = WRITER_FAULTS.some(isChosen)
-    ? [...createWriterTrials(await stores(), { isChosen, seeds, ...options }), ...minters]
-    : minters;
-  const [first] = scenarios;
-  if (alone.length === minters.length && first !== undefined) await worlds.of(first);
-  const trials = [...scenarios.map((scenario) => createTrial(worlds, scenario, seeds)), ...alone];
-  trials.sort((one, other) => one.row.fault - other.row.fault);
+    process.once(signal, () => void close().finally(() => process.exit(1)));
   const rows = trials.map(({ row }) => row);
-  // The time counts from when the stores run, because they may have to be installed first.
-  const end = Date.now() + minutes * 60_000;
   try {
-    for (let seed = firstSeed; seed < firstSeed + seeds; seed++) {
+    await start();
+    // The time counts from when the stores run, because they may have to be installed first.
+    const end = Date.now() + minutes * 60_000;
+    for (let seed = firstSeed; seed < firstSeed + options.seeds; seed++) {
       for (const { row, trySeed } of trials) {
         if (Date.now() > end) return rows;
         report(`fault ${row.fault}, seed ${seed}: ${row.tried}`);
@@ -106,8 +51,7 @@ async function run({ seeds, firstSeed, isChosen, minutes, ...options }: Options)
       }
     }
   } finally {
-    await Promise.all(alone.map((trial) => trial.close()));
-    await worlds.close();
+    await close();
   }
   return rows;
 }
@@ -120,9 +64,7 @@ async function tryFaults(options: Options): Promise<void> {
     for (const { seed, text } of notReached)
       console.log(`fault ${fault} (${tried}) did not take effect in seed ${seed}: ${text}`);
   if (warning !== null) console.log(warning);
-  mkdirSync(RESULTS, { recursive: true });
-  const results = JSON.stringify({ takenAt: new Date().toISOString(), warning, rows }, null, 2);
-  writeFileSync(new URL('latest.json', RESULTS), `${results}\n`);
+  writeResults(import.meta.url, { warning, rows });
   endWith(rows.some(hasFailed) ? EXIT.failed : EXIT.ok);
 }
 

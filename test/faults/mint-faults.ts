@@ -25,7 +25,7 @@ async function tryInMemory(seed: number): Promise<SeedEnd> {
 /** @param stores started when a fault needs them @param options.isChosen which of `MINT_FAULTS` to run */
 export function createMintTrials(
   stores: () => Promise<Stores>,
-  { isChosen, seeds }: { readonly isChosen: (row: Pick<Row, 'fault' | 'tried'>) => boolean; readonly seeds: number },
+  { isChosen, seeds }: { readonly isChosen: (fault: Pick<Row, 'fault' | 'tried'>) => boolean; readonly seeds: number },
 ): FaultTrial[] {
   let minting: Minting | null = null;
   const close = async () => {

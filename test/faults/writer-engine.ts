@@ -1,12 +1,40 @@
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { createHash, randomBytes } from 'node:crypto';
+import { rmSync, statfsSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { until } from '@playline/testkit';
 import { createRandom } from '@playline/testkit/random';
 import { sumOf } from './world/metrics.ts';
-import { type Reached, toSeconds } from './world/reached.ts';
-import { assertExact, WAIT_MAX_MS } from './writer-exact.ts';
+import { BrokenPromise, type Reached, toSeconds } from './world/report.ts';
+import type { OwnEngine } from './writer-own-engine.ts';
 import type { GatedProcess } from './writer-process.ts';
-import type { WriterRig } from './writer-rig.ts';
+import type { Difference, WriterRig } from './writer-rig.ts';
+
+/** Long enough for a process on a machine with ten times too much load. */
+export const WAIT_MAX_MS = 120_000;
+
+/** Waits until everything is committed, and asserts that every record is one raw row and that `verify` agrees. */
+export async function assertExact(rig: WriterRig): Promise<void> {
+  await rig.caughtUp();
+  assertSame(await rig.differences());
+  await assertVerified(rig);
+}
+
+/** @throws BrokenPromise when raw rows and log differ */
+export function assertSame(differences: readonly Difference[]): void {
+  const sum = (name: 'lost' | 'doubled') => differences.reduce((total, each) => total + each[name], 0);
+  if (differences.length > 0)
+    throw new BrokenPromise(JSON.stringify(differences), { lost: sum('lost'), doubled: sum('doubled') });
+}
+
+/** Asserts that the operator's `verify` accounts for every record of the log, and that none was stored twice. */
+export async function assertVerified(rig: WriterRig): Promise<void> {
+  const { code, lines } = await rig.operate('verify', '--group', rig.group);
+  assert.equal(code, 0, lines.join('\n'));
+  assert.doesNotMatch(lines.join('\n'), /more than one raw row/);
+}
 
 const MESSAGES = 300;
 const TOO_MANY_PARTS = 252;
@@ -97,5 +125,213 @@ export async function loseAnswers(rig: WriterRig, seed: number): Promise<Reached
     await rig.caughtUp();
     assert.ok((await retriesOf(writer)) >= lost && lost > 0, `${lost} answers were lost`);
     return { 'answers lost': lost };
+  });
+}
+
+const MIB = 1024 * 1024;
+/** Number of failed attempts to see, of one block or of several. */
+const FAULTS_MIN = 3;
+
+/** Memory limit of a separate ClickHouse. Analysts may use more than that. */
+export const ENGINE_MEMORY_BYTES = 400 * MIB;
+
+export interface StarvedRig {
+  readonly rig: WriterRig;
+  readonly engine: OwnEngine;
+}
+
+async function faultsOf(writer: GatedProcess, code: string): Promise<number> {
+  return sumOf(await writer.metrics(), 'playline_store_faults_total', `code="${code}"`);
+}
+
+const meets = (writer: GatedProcess, code: string) =>
+  until(`the writer meets ${code}`, async () => (await faultsOf(writer, code)) >= FAULTS_MIN, WAIT_MAX_MS);
+
+/** Asserts that no partition is paused. These faults pass, and the writer must know that. */
+async function assertNoneStopped(writer: GatedProcess): Promise<void> {
+  assert.equal(sumOf(await writer.metrics(), 'playline_stream_stopped_partitions'), 0, 'no partition has stopped');
+}
+
+/** Limit of records that wait for the writer, so that it can catch up within two minutes on a busy machine. */
+const BEHIND_MAX = 4_000;
+
+/** Publishes until the returned function is called, and pauses while the writer lags far behind. */
+function openTraffic(rig: WriterRig, environmentId: string): () => Promise<void> {
+  let isOver = false;
+  const running = (async () => {
+    while (!isOver)
+      if ((await rig.lag()) > BEHIND_MAX) await delay(50);
+      else await rig.publishMessages(environmentId, MESSAGES / 3);
+  })();
+  return async () => {
+    isOver = true;
+    await running;
+  };
+}
+
+/** Merges would fold rows that were written twice. SYSTEM STOP MERGES is lost with the process. */
+const neverMerge = (rig: WriterRig) =>
+  rig.query('ALTER TABLE events MODIFY SETTING max_bytes_to_merge_at_max_space_in_pool = 1');
+
+/** Stops ClickHouse gracefully under load, as a deployment does, and starts it again. */
+export async function stopEngineGracefully({ rig, engine }: StarvedRig, seed: number): Promise<Reached> {
+  const random = createRandom(seed);
+  await neverMerge(rig);
+  return await withWriter(rig, async (writer) => {
+    const endTraffic = openTraffic(rig, `test-stop-${seed}`);
+    await delay(random.integer(100, 600));
+    await engine.stop();
+    await until('a block is tried again', async () => (await retriesOf(writer)) > 0, WAIT_MAX_MS);
+    await until('the writer is not ready', async () => !(await writer.isReady()), WAIT_MAX_MS);
+    await engine.start();
+    await endTraffic();
+    await assertNoneStopped(writer);
+    return { 'graceful stops': 1, 'inserts repeated': await retriesOf(writer) };
+  });
+}
+
+/** Number of concurrent queries. Many small ones also take the last MiB, while a few large ones fail first. */
+const ANALYSTS = 64;
+/** Holds 8 MiB for a second. */
+const GREEDY_QUERY =
+  'SELECT length(taken), sleepEachRow(1) FROM (SELECT groupArray(number) AS taken FROM numbers(1000000))';
+
+export async function exhaustMemory({ rig, engine }: StarvedRig, seed: number): Promise<Reached> {
+  return await withWriter(rig, async (writer) => {
+    // Without compression, because an answer that breaks off in compressed data ends more than the query.
+    const plain = { 'accept-encoding': 'identity' };
+    let isOver = false;
+    // The queries are spread over accounts, because one account may not run that many together.
+    const run = async (_: unknown, index: number) => {
+      const { user = '', password = '' } = engine.analysts[index % engine.analysts.length] ?? {};
+      const headers = { ...plain, 'x-clickhouse-user': user, 'x-clickhouse-key': password };
+      while (!isOver) {
+        const answer = fetch(engine.address.url, { method: 'POST', headers, body: GREEDY_QUERY });
+        // Without memory ClickHouse may also break connections.
+        await answer.then((given) => given.text()).catch(() => {});
+      }
+    };
+    const analysts = Array.from({ length: ANALYSTS }).map(run);
+    const endTraffic = openTraffic(rig, `test-memory-${seed}`);
+    try {
+      await meets(writer, 'MEMORY_LIMIT_EXCEEDED');
+    } finally {
+      isOver = true;
+      await Promise.all([...analysts, endTraffic()]);
+    }
+    await assertNoneStopped(writer);
+    return { 'attempts refused': await faultsOf(writer, 'MEMORY_LIMIT_EXCEEDED') };
+  });
+}
+
+const LARGE_PROPERTIES = JSON.stringify({ text: 'x'.repeat(8_000) });
+const INSERT_MEMORY_BYTES = 20 * MIB;
+
+/** Blocks are larger than an insert may be. The writer halves them until they fit, and stores every row once. */
+export async function refuseLargeBlocks(rig: WriterRig, seed: number): Promise<Reached> {
+  const work = async (writer: GatedProcess) => {
+    writer.clickhouse.insertSettings = { max_memory_usage: String(INSERT_MEMORY_BYTES) };
+    await rig.publishMessages(`test-large-${seed}`, 4 * MESSAGES, { properties: LARGE_PROPERTIES });
+    await rig.caughtUp();
+    await assertNoneStopped(writer);
+    return { 'attempts refused': await faultsOf(writer, 'MEMORY_LIMIT_EXCEEDED') };
+  };
+  return await withWriter(rig, work, { BLOCK_ROWS_MAX: '1000', BLOCK_AGE_MAX_MS: '1000' });
+}
+
+/** Mounts a file system so small that a test can fill it. Needs the right to mount: root, here and in a container. */
+export function mountSmallDisk(folder: string): () => void {
+  try {
+    execFileSync('mount', ['-t', 'tmpfs', '-o', `size=96m`, 'tmpfs', folder], { stdio: 'pipe' });
+  } catch (error) {
+    throw new Error('a full disk is tried on a small file system, and to mount one takes root', { cause: error });
+  }
+  return () => void execFileSync('umount', ['--lazy', folder]);
+}
+
+/** Fills the disk except for a few hundred KiB. ClickHouse reserves a MiB before each insert. */
+function fillUp(folder: string, ballast: string): void {
+  const { bavail, bsize } = statfsSync(folder);
+  try {
+    writeFileSync(ballast, Buffer.alloc(Math.max(0, bavail * bsize - MIB / 4)));
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOSPC') throw error;
+  }
+}
+
+export async function fillDisk({ rig, engine }: StarvedRig, seed: number): Promise<Reached> {
+  const ballast = join(engine.dataFolder, 'ballast');
+  return await withWriter(rig, async (writer) => {
+    await rig.publishMessages(`test-disk-${seed}`, MESSAGES);
+    await rig.caughtUp();
+    try {
+      fillUp(engine.dataFolder, ballast);
+      await rig.publishMessages(`test-disk-${seed}`, MESSAGES);
+      await meets(writer, 'NOT_ENOUGH_SPACE');
+      await assertNoneStopped(writer);
+    } finally {
+      rmSync(ballast, { force: true });
+    }
+    await rig.publishMessages(`test-disk-${seed}`, MESSAGES);
+    return { 'attempts refused': await faultsOf(writer, 'NOT_ENOUGH_SPACE') };
+  });
+}
+
+/** ClickHouse was killed after it noted the token of an insert and before it stored the part: it has no rows. */
+export async function losePart({ rig, engine }: StarvedRig, seed: number): Promise<Reached> {
+  const random = createRandom(seed);
+  await neverMerge(rig);
+  return await withWriter(rig, async (writer) => {
+    let passages = random.integer(0, 3);
+    let lost = 0;
+    // Runs one insert at a time, so that the youngest part belongs to the insert whose answer is lost.
+    let turn = Promise.resolve();
+    let endTurn = () => {};
+    writer.clickhouse.watch = {
+      arrived: async () => {
+        const before = turn;
+        const own = Promise.withResolvers<void>();
+        turn = own.promise;
+        await before;
+        endTurn = own.resolve;
+      },
+      answered: async (code) => {
+        const isLost = code === 0 && lost === 0 && passages-- === 0;
+        if (isLost) await loseYoungestPart({ rig, engine });
+        if (isLost) lost++;
+        endTurn();
+        return isLost;
+      },
+    };
+    await rig.publishMessages(`test-part-${seed}`, MESSAGES);
+    await rig.caughtUp();
+    return { 'parts lost': lost };
+  });
+}
+
+async function loseYoungestPart({ rig, engine }: StarvedRig): Promise<void> {
+  const path = await rig.query(
+    "SELECT path FROM system.parts WHERE database = currentDatabase() AND table = 'events' AND active " +
+      'ORDER BY max_block_number DESC LIMIT 1',
+  );
+  await engine.stop();
+  rmSync(path, { recursive: true });
+  await engine.start();
+}
+
+export async function rotatePassword({ rig, engine }: StarvedRig, seed: number): Promise<Reached> {
+  await neverMerge(rig);
+  return await withWriter(rig, async (writer) => {
+    await rig.publishMessages(`test-password-${seed}`, MESSAGES);
+    await engine.stop();
+    await engine.start(createHash('sha256').update(randomBytes(16)).digest('hex'));
+    await rig.publishMessages(`test-password-${seed}`, MESSAGES);
+    await meets(writer, 'AUTHENTICATION_FAILED');
+    await until('the writer is not ready', async () => !(await writer.isReady()), WAIT_MAX_MS);
+    await assertNoneStopped(writer);
+    await engine.stop();
+    await engine.start();
+    await rig.publishMessages(`test-password-${seed}`, MESSAGES);
+    return { 'attempts refused': await faultsOf(writer, 'AUTHENTICATION_FAILED') };
   });
 }

@@ -1,22 +1,17 @@
 import type { Stores } from '@playline/testkit';
-import type { Reached } from './world/reached.ts';
-import { createRow, type FaultTrial, type Row, tryAlone } from './world/report.ts';
-import { fillEngineWithParts, loseAnswers, takeEngineAway } from './writer-engine.ts';
-import { assertExact, assertSame } from './writer-exact.ts';
-import { freezeWriter } from './writer-freeze.ts';
+import { createRow, type FaultTrial, type Reached, tryAlone } from './world/report.ts';
+import { poisonWriter, replayDeadLetters } from './writer-dead-letters.ts';
+import * as starved from './writer-engine.ts';
+import { assertExact, assertSame, fillEngineWithParts, loseAnswers, takeEngineAway } from './writer-engine.ts';
 import { overloadPartition } from './writer-hot.ts';
-import { createKillRun, planKill } from './writer-kill.ts';
+import { createKillRun, freezeWriter, planKill } from './writer-kill.ts';
 import { type OwnEngine, type OwnEngineOptions, openOwnEngine } from './writer-own-engine.ts';
-import { poisonWriter } from './writer-poison.ts';
-import { rebalanceWriters } from './writer-rebalance.ts';
-import { replayDeadLetters } from './writer-replay.ts';
 import { openWriterRig, WRITER_WITHOUT_INTENTS, type WriterRig } from './writer-rig.ts';
-import * as starved from './writer-starved-engine.ts';
 
 /** A fault of the writer, tested with separate topics and tables. */
 interface WriterFault {
   readonly fault: number;
-  /** The guarantee, as a sentence. Absent: the fault has a separate test file. */
+  /** The guarantee, as a sentence. Present: `npm run test:all` tries it. */
   readonly title?: string;
   readonly tried: string;
   readonly partitions: number;
@@ -53,6 +48,8 @@ export const SESSION_TIMEOUT_MS = 1_500;
 export const WRITER_FAULTS: readonly WriterFault[] = [
   {
     fault: 3,
+    title:
+      'every record is one raw row when a writer is killed at a step of a block, and its last request arrives late',
     tried: 'writer SIGKILL at each step of a block and at any moment; what it held arrives late, or never',
     partitions: 2,
     open: (rig, { withoutIntents }) => {
@@ -82,45 +79,36 @@ export const WRITER_FAULTS: readonly WriterFault[] = [
   },
   {
     fault: 5,
-    title:
-      'a writer whose ClickHouse has too many parts waits until inserts are accepted, and stores every record once',
     tried: 'ClickHouse answers TOO_MANY_PARTS',
     partitions: 2,
     open: (rig) => (seed) => fillEngineWithParts(rig, seed),
   },
   {
     fault: 5,
-    title:
-      'a writer whose ClickHouse stores a block and loses the answer repeats the block, and stores each record once',
     tried: 'answers to inserts that succeeded are lost',
     partitions: 2,
     open: (rig) => (seed) => loseAnswers(rig, seed),
   },
   {
     fault: 5,
-    title: 'a writer whose blocks need more memory than an insert may use stores every record once',
     tried: 'blocks too large for the memory that an insert may have',
     partitions: 2,
     open: (rig) => (seed) => starved.refuseLargeBlocks(rig, seed),
   },
   {
     ...onOwnEngine(starved.stopEngineGracefully),
-    title: 'a writer recovers and stores every record once after ClickHouse was stopped under load and started again',
     tried: 'ClickHouse stopped gracefully under load, restarted',
   },
   {
     ...onOwnEngine(starved.exhaustMemory, { memoryMaxBytes: starved.ENGINE_MEMORY_BYTES }),
-    title: 'a writer recovers and stores every record once after analysts have used all memory of the server',
     tried: 'analysts take all memory of the server',
   },
   {
     ...onOwnEngine(starved.fillDisk, { prepareData: starved.mountSmallDisk }),
-    title: 'a writer recovers and stores every record once after the disk of ClickHouse was full',
     tried: 'the disk of ClickHouse is full',
   },
   {
     ...onOwnEngine(starved.rotatePassword),
-    title: 'a writer recovers and stores every record once after its password was changed and changed back',
     tried: 'the password of the writer changed and changed back',
   },
   {
@@ -139,7 +127,6 @@ export const WRITER_FAULTS: readonly WriterFault[] = [
   },
   {
     fault: 8,
-    title: 'a dead letter is stored once when the command that replays it is killed in the middle',
     tried: 'replay of dead letters SIGKILL within its transactions',
     partitions: 2,
     isAlone: true,
@@ -152,19 +139,12 @@ export const WRITER_FAULTS: readonly WriterFault[] = [
     partitions: 6,
     open: (rig) => (seed) => overloadPartition(rig, seed),
   },
-  {
-    fault: 11,
-    title: 'writers store every record once when they join, leave and die during inserts',
-    tried: 'writers join, leave and are killed while inserts are on their way',
-    partitions: 4,
-    open: (rig) => (seed) => rebalanceWriters(rig, seed),
-  },
 ];
 
 /** @param isChosen which of `WRITER_FAULTS` to run */
 export function createWriterTrials(
-  stores: Stores,
-  { isChosen, ...options }: WriterFaultOptions & { isChosen: (row: Pick<Row, 'fault' | 'tried'>) => boolean },
+  stores: () => Promise<Stores>,
+  { isChosen, ...options }: WriterFaultOptions & { isChosen: (fault: WriterFault) => boolean },
 ): FaultTrial[] {
   return WRITER_FAULTS.filter(isChosen).map((each) => createWriterTrial(each, stores, options));
 }
@@ -189,7 +169,7 @@ async function openRig(fault: WriterFault, stores: Stores, options: WriterFaultO
   }
 }
 
-export function createWriterTrial(fault: WriterFault, stores: Stores, options: WriterFaultOptions): FaultTrial {
+function createWriterTrial(fault: WriterFault, stores: () => Promise<Stores>, options: WriterFaultOptions): FaultTrial {
   const row = createRow(fault, options.seeds);
   let opened: Awaited<ReturnType<typeof openRig>> | null = null;
   const close = async () => {
@@ -198,7 +178,7 @@ export function createWriterTrial(fault: WriterFault, stores: Stores, options: W
     await closing?.close();
   };
   const run = async (seed: number) => {
-    opened ??= await openRig(fault, stores, options);
+    opened ??= await openRig(fault, await stores(), options);
     const { rig, run, seen } = opened;
     // Leftovers of a failed seed would make the next one fail too.
     let isUsable = false;
@@ -214,5 +194,5 @@ export function createWriterTrial(fault: WriterFault, stores: Stores, options: W
       if (!isUsable) await close();
     }
   };
-  return { row, trySeed: (seed) => tryAlone(row, seed, () => run(seed)), close };
+  return { row, title: fault.title, trySeed: (seed) => tryAlone(row, seed, () => run(seed)), close };
 }

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { messageRecordOf, until } from '@playline/testkit';
 import { createRandom } from '@playline/testkit/random';
-import type { Reached } from './world/reached.ts';
-import { assertExact, WAIT_MAX_MS } from './writer-exact.ts';
+import type { Reached } from './world/report.ts';
+import { assertExact, WAIT_MAX_MS } from './writer-engine.ts';
 import type { WriterRig } from './writer-rig.ts';
 
 const CALLS = 12;

@@ -1,12 +1,86 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { until } from '@playline/testkit';
 import { createRandom } from '@playline/testkit/random';
-import { WAIT_MAX_MS } from './writer-exact.ts';
-import { KILL_POINTS, type KillPoint, setTrap, type Trap } from './writer-kill-points.ts';
+import type { Reached } from './world/report.ts';
+import type { InsertWatch } from './writer-clickhouse-gate.ts';
+import { assertExact, WAIT_MAX_MS } from './writer-engine.ts';
+import type { CommitWatch } from './writer-kafka-gate.ts';
 import type { GatedProcess } from './writer-process.ts';
 import { EVENT_WRITER, type WriterRig } from './writer-rig.ts';
 
-export type KillPlan = ReturnType<typeof planKill>;
+/** Delays a request until released. */
+type Hold = () => Promise<void>;
+
+interface Watches {
+  readonly kafka?: CommitWatch;
+  readonly clickhouse?: InsertWatch;
+}
+
+/** A commit of an intent: its metadata has `e`, the end of a block. */
+const isIntent = (metadata: string) => metadata.includes('"e":');
+
+/** Watches commits only after an insert was answered. Those commits complete a block. */
+function afterInsert(create: (isOver: () => boolean) => CommitWatch): Watches {
+  let isOver = false;
+  const answered = () => {
+    isOver = true;
+    return false;
+  };
+  return { clickhouse: { answered }, kafka: create(() => isOver) };
+}
+
+const POINTS = {
+  'before the intent': (hold: Hold): Watches => ({
+    kafka: { arrived: (metadata) => (isIntent(metadata) ? hold() : undefined) },
+  }),
+  'after the intent, which the writer does not know': (hold: Hold): Watches => {
+    let isNamed = false;
+    const arrived = (metadata: string) => {
+      isNamed ||= isIntent(metadata);
+    };
+    return { kafka: { arrived, answered: () => (isNamed ? hold() : undefined) } };
+  },
+  'after the intent, before the insert': (hold: Hold): Watches => ({ clickhouse: { arrived: hold } }),
+  'after the insert was sent': (hold: Hold, breaksOff: boolean): Watches => ({
+    clickhouse: { sent: () => hold().then(() => breaksOff) },
+  }),
+  'after the insert was stored, which the writer does not know': (hold: Hold): Watches => ({
+    clickhouse: { answered: () => hold().then(() => false) },
+  }),
+  'after the insert was acknowledged, before the commit': (hold: Hold): Watches =>
+    afterInsert((isOver) => ({ arrived: () => (isOver() ? hold() : undefined) })),
+  'after the commit, which the writer does not know': (hold: Hold): Watches =>
+    afterInsert((isOver) => ({ answered: () => (isOver() ? hold() : undefined) })),
+  'at any moment': (): Watches => ({}),
+};
+
+export type KillPoint = keyof typeof POINTS;
+export const KILL_POINTS = Object.keys(POINTS) as KillPoint[];
+
+type Trap = ReturnType<typeof setTrap>;
+
+/**
+ * Stops a writer at a point, where its request, or the answer to it, waits at a gate.
+ * @param options.passages how often the writer passes the point before
+ * @param options.breaksOff whether the connection to ClickHouse breaks on release
+ */
+export function setTrap(victim: GatedProcess, options: { point: KillPoint; passages: number; breaksOff: boolean }) {
+  const reached = Promise.withResolvers<void>();
+  const released = Promise.withResolvers<void>();
+  let passages = 0;
+  const hold = async () => {
+    if (passages++ < options.passages) return;
+    reached.resolve();
+    await released.promise;
+  };
+  const { kafka = {}, clickhouse = {} } = POINTS[options.point](hold, options.breaksOff);
+  victim.kafka.watch = kafka;
+  victim.clickhouse.watch = clickhouse;
+  /** `reached` resolves when the writer has reached the point; never for `at any moment`. */
+  return { reached: reached.promise, release: () => released.resolve() };
+}
+
+type KillPlan = ReturnType<typeof planKill>;
 
 /** Points come in turn. Everything else depends on the seed. */
 export function planKill(seed: number, point: KillPoint = KILL_POINTS[seed % KILL_POINTS.length]!) {
@@ -88,4 +162,41 @@ async function killAtPoint(rig: WriterRig, { victim, publish, trap }: Killing) {
   const isReached = await Promise.race([trap.reached.then(() => true), caughtUp]);
   await victim.kill();
   return isReached;
+}
+
+const MESSAGES = 200;
+
+/**
+ * Freezes a writer for longer than its session. Another one takes over; then the first continues beside it.
+ * @returns 0 for the point when the writer was frozen before it reached the point
+ */
+export async function freezeWriter(rig: WriterRig, seed: number): Promise<Reached> {
+  const random = createRandom(seed);
+  const point = KILL_POINTS[seed % KILL_POINTS.length]!;
+  const rows = () => ({ BLOCK_ROWS_MAX: String(random.integer(10, 40)) });
+  const publish = () => rig.publishMessages(`test-freeze-${seed}`, MESSAGES);
+  const [one, other] = [await rig.startWriter(rows()), await rig.startWriter(rows())];
+  await until('both are ready', async () => (await one.isReady()) && (await other.isReady()), WAIT_MAX_MS);
+  const trap = setTrap(one, { point, passages: random.integer(0, 2), breaksOff: false });
+  await publish();
+  const isMoment = point === 'at any moment';
+  // A writer that does not reach its point in five seconds is frozen wherever it is.
+  const late = delay(isMoment ? random.integer(0, 300) : 5_000, isMoment);
+  const isAtPoint = await Promise.race([trap.reached.then(() => true), late]);
+  one.signal('SIGSTOP');
+  await publish();
+  // Only a takeover can commit everything, because the frozen writer still owns its partitions until then.
+  await rig.caughtUp();
+  trap.release();
+  one.signal('SIGCONT');
+  await publish();
+  await rig.caughtUp();
+  // The woken writer is a member again. If it writes its old block now, that is a fault.
+  await until('the first is back', () => one.isReady(), WAIT_MAX_MS);
+  await publish();
+  await one.clickhouse.settled();
+  await assertExact(rig);
+  await Promise.all([one.stop(), other.stop()]);
+  await Promise.all([one.close(), other.close()]);
+  return { [`frozen ${point}`]: Number(isAtPoint) };
 }

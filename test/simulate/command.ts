@@ -23,8 +23,7 @@ import { projectOf, toEnvironmentId } from '../../services/operator/src/keys/sub
 import { createProgress } from '../../services/operator/src/terminal.ts';
 import { simulateChain, toReport as toChainReport } from './chain/simulation.ts';
 import { simulate, toReport as toGameReport } from './game/simulation.ts';
-import { createMinterRole } from './mint/role.ts';
-import { simulateMints, toReport as toMintReport } from './mint/simulation.ts';
+import { createMinterRole, simulateMints, toReport as toMintReport } from './mint/simulation.ts';
 import { printReport } from './report.ts';
 
 export interface SimulateContext {

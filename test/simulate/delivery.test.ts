@@ -63,7 +63,7 @@ it('a delivery gives up after a bounded time with the reason', async () => {
   const { client } = await serve(answer(500));
   const reasons: string[] = [];
   const deliver = createDelivery({ client, ...fast, totalMaxMs: 50, onRetry: (reason) => reasons.push(reason) });
-  expect(await deliver(request)).toMatchObject({ kind: 'given up', reason: 'status 500' });
+  expect(await deliver(request)).toMatchObject({ kind: 'given up', reason: 'status 500', doubtful: true });
   expect(reasons.length).toBeGreaterThan(1);
 });
 

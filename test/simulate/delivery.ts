@@ -56,10 +56,11 @@ export function openHttpClient(origin: string) {
   return { send: (request: HttpRequest) => sendRequest(origin, request, agent), close: () => agent.destroy() };
 }
 
-export type Delivered =
-  /** `doubtful`: an earlier attempt may have been stored although it was not acknowledged. */
-  | { readonly kind: 'answered'; readonly answer: HttpAnswer; readonly tries: number; readonly doubtful: boolean }
-  | { readonly kind: 'given up'; readonly reason: string; readonly tries: number };
+/** `doubtful`: an attempt may have been stored although it was not acknowledged. */
+export type Delivered = { readonly tries: number; readonly doubtful: boolean } & (
+  | { readonly kind: 'answered'; readonly answer: HttpAnswer }
+  | { readonly kind: 'given up'; readonly reason: string }
+);
 
 export interface DeliveryOptions {
   readonly client: HttpClient;
@@ -99,7 +100,7 @@ export function createDelivery(
         reason = error instanceof Error ? error.message : String(error);
       }
       options.onRetry?.(reason);
-      if (performance.now() + pauseMs > endMs) return { kind: 'given up', reason, tries };
+      if (performance.now() + pauseMs > endMs) return { kind: 'given up', reason, tries, doubtful };
       await pause(pauseMs);
     }
   };

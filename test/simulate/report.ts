@@ -82,7 +82,6 @@ export function createLatency(): Latency {
 
 export const round = (value: number): number => Math.round(value * 10) / 10;
 
-/** p50 and p99 in milliseconds, or in another unit of as many milliseconds. */
 export const quantilesOf = (latency: Latency, unitMs = 1): { p50: number; p99: number } => ({
   p50: round(latency.quantileMs(0.5) / unitMs),
   p99: round(latency.quantileMs(0.99) / unitMs),

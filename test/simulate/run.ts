@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto';
 
-/** Identity of a run: the seed repeats the traffic, the tag makes its ids unique. */
 export interface Run {
   readonly seed: number;
   /** 12 lower-case hex digits, at the start of every message id and part of every identity of the run. */
@@ -8,7 +7,6 @@ export interface Run {
   readonly startedAtMs: number;
 }
 
-/** Options of every simulation. */
 export interface RunOptions {
   readonly seed: number;
   /** Messages, lines or assets per second; 0: as fast as answers arrive. */
@@ -28,7 +26,6 @@ export function createRun(seed: number, startedAtMs: number): Run {
   return { seed, tag: randomBytes(TAG_BYTES).toString('hex'), startedAtMs };
 }
 
-/** Prefix of every message id of the run, as ClickHouse prints a UUID. */
 export function messageIdPrefix(run: Run): string {
   return `${run.tag.slice(0, 8)}-${run.tag.slice(8)}-8`;
 }

@@ -1,11 +1,7 @@
 import { hash } from 'node:crypto';
 import { keccak } from '@playline/chain';
 
-export interface CannedBlock {
-  readonly hash: string;
-  readonly block: string;
-  readonly logs: string;
-}
+export type CannedBlock = ReturnType<typeof createCannedBlock>;
 
 const CONTRACTS = 500;
 const OWNERS = 20_000;
@@ -83,7 +79,7 @@ const REST = `"difficulty":"0x0","extraData":"0x","gasLimit":"0x1c9c380","gasUse
  * A block of a generated chain, always the same for a number. It names the block before as its parent, its bloom filter
  * matches its logs, and each log yields one activity.
  */
-export function createCannedBlock(number: number, logsPerBlock: number): CannedBlock {
+export function createCannedBlock(number: number, logsPerBlock: number) {
   const [blockHash, blockNumber] = [blockHashOf(number), toQuantity(number)];
   const bloom = Buffer.alloc(BLOOM_BYTES);
   const transactions: string[] = [];

@@ -1,7 +1,18 @@
-import { type ErasureReceipt, type ErasureRecords, type ErasureRows, LOG_EXPIRES_AFTER_MS } from '@playline/erasure';
-import { createEngine, type Engine } from '../clickhouse.ts';
+import { setTimeout as delay } from 'node:timers/promises';
+import {
+  ERASED_TABLES,
+  type ErasureReceipt,
+  type ErasureRecords,
+  type ErasureRows,
+  LOG_EXPIRES_AFTER_MS,
+  removeFromDisk,
+} from '@playline/erasure';
+import { createEngine, type Engine, waitForMerges, watchEngineCpu } from '../clickhouse.ts';
 import type { Bench, Range } from '../figure.ts';
+import { loadOn } from '../load.ts';
 import { waitFor } from '../processes.ts';
+import { quantileOf } from '../quantile.ts';
+import { repeatEvery } from '../repeat.ts';
 import type { Server } from '../services.ts';
 import { countRowsOf, type People } from './people.ts';
 
@@ -13,15 +24,8 @@ export interface Scene {
   readonly people: People;
 }
 
-export interface Erased {
-  readonly receipts: readonly ErasureReceipt[];
-  readonly events: number;
-  readonly acceptedMs: number;
-  readonly cpuMs: number;
-  readonly readBytes: number;
-}
+export type Erased = Awaited<ReturnType<typeof eraseRange>>;
 
-/** Concurrent requests. With these, a thousand are accepted within a second or two. */
 const CONNECTIONS = 32;
 const RECEIPTS_MAX_MS = 600_000;
 
@@ -29,7 +33,7 @@ const RECEIPTS_MAX_MS = 600_000;
  * Requests the erasure of people, all together, and waits for their receipts.
  * @throws Error when a query finds anything of them afterwards, or when the receipts have another number of rows
  */
-export async function eraseRange({ bench, server, records, people }: Scene, range: Range): Promise<Erased> {
+export async function eraseRange({ bench, server, records, people }: Scene, range: Range) {
   const engine = createEngine(bench);
   const { events, other } = await countRowsOf(engine, range);
   if (events === 0 || other === 0) throw new Error(`no one to erase: ${events} events, ${other} other rows`);
@@ -99,16 +103,9 @@ async function readCost(engine: Engine): Promise<{ cpuMs: number; readBytes: num
   return { cpuMs: cpu / 1_000, readBytes };
 }
 
-export interface Phases {
-  /** From the acceptance of the request until no query finds a row. */
-  readonly all: number;
-  /** Until the fence is in force; until the log before the fence is stored; the rest. */
-  readonly fenced: number;
-  readonly stored: number;
-  readonly swept: number;
-}
+export type Phases = ReturnType<typeof phasesOf>;
 
-export function phasesOf({ acceptedAt, fencedAt, visiblyErasedAt, logExpiresAt }: ErasureReceipt): Phases {
+export function phasesOf({ acceptedAt, fencedAt, visiblyErasedAt, logExpiresAt }: ErasureReceipt) {
   const storedAt = logExpiresAt - LOG_EXPIRES_AFTER_MS;
   return {
     all: visiblyErasedAt - acceptedAt,
@@ -116,4 +113,117 @@ export function phasesOf({ acceptedAt, fencedAt, visiblyErasedAt, logExpiresAt }
     stored: storedAt - fencedAt,
     swept: visiblyErasedAt - storedAt,
   };
+}
+
+export const INGEST = { batchSize: 20, requestsPerSecond: 50, connections: 25 };
+const QUIET_MS = 30_000;
+const BUSY_MAX_MS = 3_600_000;
+/** Often enough for a p99 within half a minute, and below what ClickHouse can answer. */
+const QUERY_EVERY_MS = 100;
+
+interface Quantiles {
+  readonly p50: number;
+  readonly p99: number;
+  readonly answers: number;
+}
+
+/** Response times in milliseconds: of batches for clients, and of a query for an analyst. */
+export type Waits = Readonly<Record<'gateway' | 'analyst', Quantiles>>;
+
+/** Response times during half a minute just before the work, and during the work. */
+export interface Bystanders {
+  readonly quiet: Waits;
+  readonly busy: Waits;
+}
+
+export async function watchBystanders<T>(
+  scene: Scene,
+  work: () => Promise<T>,
+): Promise<{ result: T; bystanders: Bystanders }> {
+  const quiet = await watchWaits(scene, { windowMs: QUIET_MS });
+  const results: T[] = [];
+  const busy = await watchWaits(scene, { windowMs: BUSY_MAX_MS, work: async () => void results.push(await work()) });
+  return { result: results[0] as T, bystanders: { quiet, busy } };
+}
+
+async function watchWaits(
+  { bench, server }: Scene,
+  window: { windowMs: number; work?: () => Promise<void> },
+): Promise<Waits> {
+  const engine = createEngine(bench);
+  const latenciesMs: number[] = [];
+  const analyst = repeatEvery(QUERY_EVERY_MS, async () => {
+    const startMs = performance.now();
+    await engine.query(analystQuery(bench.environmentId));
+    latenciesMs.push(performance.now() - startMs);
+  });
+  const load = await loadOn(server, bench, { ...INGEST, ...window }).finally(() => analyst.close());
+  const [p50, p99] = [quantileOf(latenciesMs, 0.5), quantileOf(latenciesMs, 0.99)];
+  return {
+    gateway: { p50: load.p50Ms, p99: load.p99Ms, answers: load.requests },
+    analyst: { p50, p99, answers: latenciesMs.length },
+  };
+}
+
+const analystQuery = (environmentId: string) =>
+  `SELECT toDate(event_time) AS day, count(), uniq(identity_key) FROM events FINAL
+   WHERE environment_id = '${environmentId}' AND event_name = 'event_7' AND event_time >= now() - INTERVAL 30 DAY
+   GROUP BY day ORDER BY day FORMAT TSV
+   SETTINGS do_not_merge_across_partitions_select_final = 1`;
+
+const POLL_MS = 1_000;
+
+/**
+ * Makes ClickHouse clean up often: it keeps replaced files for eight minutes, and up to five more until its next
+ * cleanup. Each table applies this only after its next cleanup, so call it early.
+ */
+export const shortenCleanups = (engine: Engine): Promise<void> =>
+  changeTables(engine, 'cleanup_delay_period = 1, max_cleanup_delay_period = 1, cleanup_delay_period_random_add = 0');
+
+async function changeTables(engine: Engine, settings: string): Promise<void> {
+  for (const table of [...ERASED_TABLES.map(({ name }) => name), 'erasure_targets', 'erasure_found'])
+    await engine.query(`ALTER TABLE ${table} MODIFY SETTING ${settings}`);
+}
+
+interface Stores {
+  readonly rows: ErasureRows;
+  readonly records: ErasureRecords;
+}
+
+export type Removal = Awaited<ReturnType<typeof measureRemoval>>;
+
+/** @throws Error when a file still has a row, or when a receipt does not confirm the removal */
+export async function measureRemoval(bench: Bench, stores: Stores, receipts: number) {
+  const engine = createEngine(bench);
+  await changeTables(engine, 'old_parts_lifetime = 1');
+  await waitForMerges(engine, bench.database);
+  const cpu = await watchEngineCpu(engine, 'erasure_targets');
+  const { removal, ...first } = await runRemoval(stores);
+  const cpuSeconds = cpu();
+  const { marked, foundOnDisk } = removal;
+  if (foundOnDisk.length > 0) throw new Error(`rows in files: ${JSON.stringify(foundOnDisk)}`);
+  if (marked !== receipts) throw new Error(`${marked} of ${receipts} receipts confirm that no file has a row`);
+  return { ...first, cpuSeconds, idleMs: (await runRemoval(stores)).ms };
+}
+
+async function runRemoval({ rows, records }: Stores) {
+  const spent = { writtenMs: 0, searchedMs: 0, waitedMs: 0 };
+  const timed = <T>(name: keyof typeof spent, work: Promise<T>): Promise<T> => {
+    const startMs = performance.now();
+    return work.finally(() => {
+      spent[name] += performance.now() - startMs;
+    });
+  };
+  const startMs = performance.now();
+  const removal = await removeFromDisk({
+    rows: {
+      ...rows,
+      removeDeleted: () => timed('writtenMs', rows.removeDeleted()),
+      findOnDisk: (batchId) => timed('searchedMs', rows.findOnDisk(batchId)),
+    },
+    records,
+    wallClockMs: Date.now,
+    pause: () => timed('waitedMs', delay(POLL_MS)),
+  });
+  return { removal, ...spent, ms: performance.now() - startMs - spent.waitedMs };
 }

@@ -20,11 +20,7 @@ const LINKS_OF_A_PERSON = 2;
 const LINKED_MAX_MS = 300_000;
 const FILLED_MAX_MS = 600_000;
 
-export interface People {
-  readonly count: number;
-  readonly rows: number;
-  anonymousIdOf(person: number): string;
-}
+export type People = Awaited<ReturnType<typeof fillEvents>>;
 
 const userIdOf = (person: number) => `user-${person}`;
 
@@ -37,7 +33,7 @@ function anonymousIdOf(person: number): string {
  * Fills `events` directly, because the log would be slow. Each person has a hundred rows, spread evenly over event
  * names and days, with the keys that the gateway would compute. The table `bench_people` maps people to keys.
  */
-export async function fillEvents(bench: Bench): Promise<People> {
+export async function fillEvents(bench: Bench) {
   const engine = createEngine(bench);
   const rows = scaled(bench, ROWS);
   const count = Math.round(rows / ROWS_OF_A_PERSON);
@@ -65,7 +61,6 @@ function encodePeople({ environment, environmentId }: Bench, count: number): Buf
   return Buffer.concat(rows);
 }
 
-/** Rows in order of time with ids of a person, sessions of a day, and new scores. */
 function fillStatement(
   { environmentId, people, rows, startMs }: { environmentId: string; people: number; rows: number; startMs: number },
   first: number,
@@ -103,7 +98,6 @@ export async function linkPeople(bench: Bench, people: People): Promise<void> {
   await waitFor(`${wanted} decisions are stored`, areStored, { maxMs: LINKED_MAX_MS });
 }
 
-/** Counts what a query finds of some people: their events, decisions about them, and their persons. */
 export async function countRowsOf(engine: Engine, { first, count }: Range): Promise<{ events: number; other: number }> {
   const keys = (column: string) =>
     `(SELECT ${column} FROM bench_people WHERE person >= ${first} AND person < ${first + count})`;

@@ -38,15 +38,7 @@ const MIDDLES = 100;
 const ROWS_OF_A_SMALL = 100;
 const addressOf = (contract: number) => `0x${createHash('sha1').update(`contract ${contract}`).digest('hex')}`;
 
-export interface Feed {
-  readonly rows: number;
-  readonly scale: number;
-  /** Contracts of the busy chain, by which readers filter. */
-  readonly contracts: Readonly<Record<'big' | 'middle' | 'small' | 'ofTwoRows', string>>;
-  /** Epoch microseconds of the first version, and just after the last. */
-  readonly startUs: number;
-  readonly endUs: number;
-}
+export type Feed = Awaited<ReturnType<typeof fillFeed>>;
 
 const FILLED = ['activities', 'activity_ids', 'activity_feeds'];
 
@@ -56,7 +48,7 @@ const numberOf = (salt: number, of = 'number') => `cityHash64(${of}, ${salt})`;
  * Fills the tables of activities directly with those of a year, and raises the watermarks. Merges of the last inserts
  * are stopped until `mergeAgain`, because a feed that is being written always ends in small parts.
  */
-export async function fillFeed(bench: Bench): Promise<Feed> {
+export async function fillFeed(bench: Bench) {
   const engine = createEngine(bench);
   const rows = scaled(bench, ROWS, 50_000);
   const endUs = Date.now() * 1_000;

@@ -48,11 +48,7 @@ export const amplification: Figure = {
     }),
 };
 
-interface Growth {
-  name: string;
-  received: number;
-  logged: number;
-}
+type Growth = Awaited<ReturnType<typeof measureGrowth>>;
 
 const ratioOf = ({ logged, received }: Growth) => logged / received;
 const valuesOf = ({ logged, received }: Growth) => ({ value: logged, peerValue: received });
@@ -67,7 +63,7 @@ async function measureGrowth(
   bench: Bench,
   { gateway, admin }: { gateway: Server; admin: Admin },
   { name, body, headers }: BatchCase,
-): Promise<Growth> {
+) {
   const before = await logBytesOf(admin, bench.topicPrefix);
   const all = { ...headers, 'x-service-publishable-key': bench.publishableKey };
   const { status, bytes } = await postCounted({ port: gateway.port, path: MESSAGES_PATH }, { headers: all, body });

@@ -1,14 +1,9 @@
-import { measureAccepted } from '../chain/accept.ts';
-import { measureBackfill } from '../chain/backfill.ts';
-import { lagChainOf, measureLag } from '../chain/lag.ts';
-import { mintChainOf, openMintScene } from '../chain/mint-scene.ts';
-import { measureMints } from '../chain/mints.ts';
-import { CANNED_CHAIN_NUMBER } from '../chain/open-replayer.ts';
+import { CANNED_CHAIN_NUMBER, lagChainOf, measureBackfill, measureLag } from '../chain/indexing.ts';
+import { measureAccepted, measureMints, mintChainOf, openMintScene } from '../chain/minting.ts';
 import type { Bench, Figure, Row } from '../figure.ts';
 import { withOpened } from '../opened.ts';
 import { startChainApi, startService } from '../services.ts';
 
-/** Rates of minting and indexing next to bare clients, and the lag of the history behind finality. */
 export const chain: Figure = {
   name: 'chain',
   optional: true,

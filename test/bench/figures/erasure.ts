@@ -1,10 +1,21 @@
 import { FENCES_KNOWN_WITHIN_MS } from '@playline/erasure';
 import { openErasureRecords, openErasureRows } from '@playline/erasure/clickhouse';
 import { createEngine } from '../clickhouse.ts';
-import { type Bystanders, INGEST, type Waits, watchBystanders } from '../erasure/bystanders.ts';
-import { type Erased, eraseRange, type Phases, phasesOf, type Scene } from '../erasure/erase.ts';
+import {
+  type Bystanders,
+  type Erased,
+  eraseRange,
+  INGEST,
+  measureRemoval,
+  type Phases,
+  phasesOf,
+  type Removal,
+  type Scene,
+  shortenCleanups,
+  type Waits,
+  watchBystanders,
+} from '../erasure/erase.ts';
 import { DAYS, fillEvents, linkPeople, NAMES } from '../erasure/people.ts';
-import { measureRemoval, type Removal, shortenCleanups } from '../erasure/removal.ts';
 import { atMost, type Bench, type Figure, type Row, scaled, toRow } from '../figure.ts';
 import { withOpened } from '../opened.ts';
 import { medianOf, quantileOf } from '../quantile.ts';

@@ -1,8 +1,7 @@
 import { createEngine } from '../clickhouse.ts';
 import type { Figure } from '../figure.ts';
 import { withOpened } from '../opened.ts';
-import { fillEnvironment } from '../portal/fill.ts';
-import { fillChain } from '../portal/fill-chain.ts';
+import { fillChain, fillEnvironment } from '../portal/fill.ts';
 import { measureLive } from '../portal/live.ts';
 import { measurePages } from '../portal/pages.ts';
 import { openScene } from '../portal/scene.ts';

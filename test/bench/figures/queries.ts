@@ -1,14 +1,26 @@
 import { createEngine, type Engine } from '../clickhouse.ts';
 import { type Figure, scaled } from '../figure.ts';
-import { type AnalystQuery, basicQueries } from '../queries/basic.ts';
-import { cookbookQueries } from '../queries/cookbook.ts';
-import { fillRows, linkPairs, linkPeople, pairsOf, settle } from '../queries/fill.ts';
-import { createGame, DAYS, type Game } from '../queries/game.ts';
-import { type ReadOfDay, readOfDay, toGrowthRows } from '../queries/growth.ts';
-import { createPeerTables } from '../queries/peer.ts';
-import { type QueryResults, toMemoryRow, toQueryRows } from '../queries/result-rows.ts';
-import { runColdAndWarm } from '../queries/run-query.ts';
-import { createScene } from '../queries/scene.ts';
+import {
+  createGame,
+  createPeerTables,
+  DAYS,
+  fillRows,
+  type Game,
+  linkPairs,
+  linkPeople,
+  pairsOf,
+  settle,
+} from '../queries/fill.ts';
+import { type AnalystQuery, basicQueries, cookbookQueries, createScene } from '../queries/queries.ts';
+import {
+  type QueryResults,
+  type ReadOfDay,
+  readOfDay,
+  runColdAndWarm,
+  toGrowthRows,
+  toMemoryRow,
+  toQueryRows,
+} from '../queries/results.ts';
 import { measureWriteCost } from '../queries/write-cost.ts';
 
 const ROWS = 20_000_000;

@@ -42,17 +42,13 @@ export const visible: Figure = {
   },
 };
 
-interface Seen {
-  p50Ms: number;
-  p99Ms: number;
-  partsPerSecond: number;
-}
+type Seen = Awaited<ReturnType<typeof measureLoad>>;
 
 async function measureLoad(
   bench: Bench,
   { server, topic, table }: { server: Server; topic: string; table: string },
   load: number,
-): Promise<Seen> {
+) {
   const engine = createEngine(bench);
   const watch = watchRows(engine, table);
   try {

@@ -1,7 +1,7 @@
+import { createHash } from 'node:crypto';
 import { type Engine, waitForMerges } from '../clickhouse.ts';
-import { type Bench, scaled } from '../figure.ts';
-import { eventsStatement } from '../queries/fill.ts';
-import { createGame, FIRST_PARTITION, type Game, idsOf, rowsOf } from '../queries/game.ts';
+import { type Bench, type Range, scaled } from '../figure.ts';
+import { createGame, eventsStatement, FIRST_PARTITION, type Game, idsOf, rowsOf } from '../queries/fill.ts';
 
 const EVENTS = 10_000_000;
 const REJECTIONS = 100_000;
@@ -49,4 +49,138 @@ function auditStatement(at: { environmentId: string; projectId: string }, entrie
   SELECT '${at.projectId}', '${at.environmentId}', now64(3) - toIntervalMinute(number * 30), toString(number), 'project', toString(number),
     1, 'project.change', 'bench', lower(hex(sipHash128(number))), '127.0.0.1', '{"name":"Bench"}'
   FROM numbers(${entries}) ${SETTINGS}`;
+}
+
+const ACTIVITIES = 3_000_000;
+const MINTS = 100_000;
+const ERASURES = 500;
+/** Activities of one insert, four rows with text each: half a gigabyte of ClickHouse's memory. */
+const CHAIN_CHUNK_ROWS = 125_000;
+const DAY_MS = 86_400_000;
+const YEAR_MS = 365 * DAY_MS;
+const US_OF_MS = 1_000;
+const BACKFILL = { agoMs: DAY_MS, lengthMs: 600_000 };
+/** One version in so many has a later one. */
+const UPDATED_OF = 20;
+const CHAIN_SETTINGS = 'CHAIN_SETTINGS max_insert_threads = 1, max_threads = 2, max_insert_block_size = 500000';
+
+export const CHAIN = 'bench-chain';
+/** Contracts by number: two have a tenth of all activities each, a hundred half a percent, the others some hundred rows. */
+const [BIG, BACKFILLED, FIRST_MIDDLE, FIRST_SMALL] = [0, 1, 2, 1_000];
+const MIDDLES = 100;
+const ROWS_OF_A_SMALL = 100;
+const addressOf = (contract: number) => `0x${createHash('sha1').update(`contract ${contract}`).digest('hex')}`;
+
+export const CONTRACTS = {
+  big: addressOf(BIG),
+  backfilled: addressOf(BACKFILLED),
+  middles: [0, 1, 2, 3, 4, 5].map((at) => addressOf(FIRST_MIDDLE + at)),
+  smalls: [0, 1].map((at) => addressOf(FIRST_SMALL + at)),
+} as const;
+
+export const ERASURE_ID = '00000000-0000-4000-8000-000000000007';
+
+/** Fills the history of a chain, with the environment's contracts in it, its mints, and its erasures. */
+export async function fillChain(engine: Engine, bench: Bench, projectId: string): Promise<void> {
+  const activities = scaled(bench, ACTIVITIES, 100_000);
+  const shape = shapeOf(activities);
+  for (let first = 0; first < activities; first += CHAIN_CHUNK_ROWS) {
+    const range = { first, count: Math.min(CHAIN_CHUNK_ROWS, activities - first) };
+    await engine.query(versionsStatement(shape, range));
+    await engine.query(supersededStatement(shape, range));
+  }
+  await engine.query(tokensStatement());
+  await engine.query(mintsStatement({ ...bench, projectId }, scaled(bench, MINTS)));
+  for (const statement of erasureStatements(bench.environmentId)) await engine.query(statement);
+}
+
+type Shape = ReturnType<typeof shapeOf>;
+
+function shapeOf(activities: number) {
+  const nowMs = Date.now();
+  return {
+    startUs: (nowMs - YEAR_MS) * US_OF_MS,
+    stepUs: Math.floor((YEAR_MS * US_OF_MS) / activities),
+    backfillUs: (nowMs - BACKFILL.agoMs) * US_OF_MS,
+    backfillStepUs: Math.floor((BACKFILL.lengthMs * US_OF_MS) / activities),
+    smalls: Math.max(1, Math.round((activities * 0.3) / ROWS_OF_A_SMALL)),
+  };
+}
+
+const numberOf = (salt: number) => `cityHash64(base, ${salt})`;
+const addressText = (of: string) => `concat('0x', lower(hex(substring(SHA1(${of}), 1, 20))))`;
+const UPDATED = `number % ${UPDATED_OF} = 0`;
+
+/** Versions by their number, in the order of time. What never changes of an activity follows from `base`. */
+function versionRowsOf(shape: Shape, { first, count }: Range): string {
+  const { startUs, stepUs, backfillUs, backfillStepUs, smalls } = shape;
+  const timeOf = (number: string) =>
+    `if(contract = ${BACKFILLED}, ${backfillUs} + (${number}) * ${backfillStepUs}, ${startUs} + (${number}) * ${stepUs})`;
+  const time = (us: string) => `fromUnixTimestamp64Micro(toInt64(${us}), 'UTC')`;
+  const share = `${numberOf(1)} % 1000`;
+  return `
+  SELECT number, base, ${time(timeOf('number'))} AS updated_at, ${time(timeOf('number + 1'))} AS next_at,
+    ${time(`${timeOf('base')} - 5000000`)} AS indexed_at, reinterpretAsUUID(sipHash128(base)) AS id,
+    ['mint', 'transfer', 'transfer', 'sale'][1 + ${numberOf(3)} % 4] AS type, ${addressText("concat('contract ', toString(contract))")} AS address,
+    arrayMap(of -> concat('${CHAIN} ', of), ['* *', concat('* ', type), concat(address, ' *'), concat(address, ' ', type)]) AS feeds
+  FROM (
+    SELECT number, if(number % ${UPDATED_OF} = 1, number - 1, number) AS base,
+      multiIf(${share} < 100, ${BIG}, ${share} < 200, ${BACKFILLED}, ${share} < 700, ${FIRST_MIDDLE} + ${numberOf(2)} % ${MIDDLES},
+        ${FIRST_SMALL} + ${numberOf(2)} % ${smalls}) AS contract
+    FROM numbers(${first}, ${count}))`;
+}
+
+const COLUMNS = 'entry, feed, updated_at, id, indexed_at, kafka_partition, superseded_at, members';
+
+function versionsStatement(shape: Shape, range: Range): string {
+  const text = (of: string) => `formatDateTime(${of}, '%Y-%m-%dT%H:%i:%S.%fZ')`;
+  const asset = `'{"contract_type":"ERC721","contract_address":"', address, '","token_id":"', toString(${numberOf(4)} % 100000), '","amount":"1"}'`;
+  const people = `'"from":"', ${addressText('toString(base)')}, '","to":"', ${addressText('toString(base + 1)')}, '"'`;
+  const payment = `if(type = 'sale', '"payment":{"token":{"contract_type":"NATIVE","symbol":"ETH"},"price_including_fees":"105","fees":[]},', '')`;
+  const members = `concat('"type":"', type, '","details":{', ${people}, ',"amount":"1",', ${payment}, '"asset":', ${asset}, '},"updated_at":"',
+    ${text('updated_at')}, '","indexed_at":"', ${text('indexed_at')}, '","blockchain_metadata":{"transaction_hash":"0x',
+    lower(hex(SHA256(toString(base)))), '","block_number":"', toString(10000000 + intDiv(base, 40)), '","transaction_index":"3","log_index":"1"}')`;
+  return `INSERT INTO activity_feeds (${COLUMNS})
+  SELECT 'version', feed, updated_at, id, indexed_at, 0, fromUnixTimestamp64Micro(9007199254740990, 'UTC'), ${members}
+  FROM (${versionRowsOf(shape, range)}) ARRAY JOIN feeds AS feed ${CHAIN_SETTINGS}`;
+}
+
+function supersededStatement(shape: Shape, range: Range): string {
+  return `INSERT INTO activity_feeds (${COLUMNS})
+  SELECT 'superseded', feed, updated_at, id, indexed_at, 0, next_at, ''
+  FROM (${versionRowsOf(shape, range)}) ARRAY JOIN feeds AS feed WHERE ${UPDATED} ${CHAIN_SETTINGS}`;
+}
+
+function tokensStatement(): string {
+  return `INSERT INTO tokens (chain, contract, updated_at, name, symbol, decimals)
+  SELECT '${CHAIN}', substring(SHA1(concat('contract ', toString(number))), 1, 20), now64(6), concat('Token ', toString(number)), 'TKN', 18
+  FROM numbers(50000)`;
+}
+
+/** One in a hundred is pending, one in fifty has failed, and one in ten has two unmerged revisions. */
+function mintsStatement({ environmentId, projectId }: Bench & { projectId: string }, mints: number): string {
+  const status = `multiIf(number % 100 = 0, 'pending', number % 50 = 1, 'failed', 'succeeded')`;
+  return `INSERT INTO mint_requests (chain, contract, requested_at, attempt_id, reference_id, revision, project_id, environment_id,
+    signer, owner, token_id, amount, status, stage, reason, transaction_hash, error, changed_at, trace_id)
+  SELECT '${CHAIN}', unhex('${CONTRACTS.big.slice(2)}'), at, substring(sipHash128(number), 1, 16), concat('asset-', toString(number)), revision,
+    '${projectId}', '${environmentId}', unhex('${CONTRACTS.smalls[0]!.slice(2)}'), substring(SHA1(toString(number % 20000)), 1, 20),
+    toString(number), '1', if(revision = 0, 'pending', ${status}), if(revision = 0, 'accepted', if(number % 100 = 0, 'waiting', 'settled')),
+    if(number % 100 = 0, 'the contract has not given the role', NULL), SHA256(toString(number)),
+    if(number % 50 = 1, 'execution reverted', NULL), at + INTERVAL 5 SECOND, lower(hex(sipHash128(number, 1)))
+  FROM (SELECT number, now64(3) - toIntervalSecond(intDiv(number * 89 * 86400, ${mints})) AS at, if(number % 10 = 0, [0, 1], [1]) AS revisions
+    FROM numbers(${mints})) ARRAY JOIN revisions AS revision ${CHAIN_SETTINGS}`;
+}
+
+function erasureStatements(environmentId: string): string[] {
+  const id = `toUUID(concat('00000000-0000-4000-8000-', leftPad(toString(number), 12, '0')))`;
+  const at = 'now64(3) - toIntervalHour(number)';
+  const trace = `lower(hex(sipHash128(number)))`;
+  return [
+    `INSERT INTO erasure_requests (erasure_id, environment_id, subject_keys, member_keys, cutoff_at, requested_at, trace_id)
+    SELECT ${id}, '${environmentId}', [sipHash128(number)], [], ${at}, ${at}, ${trace} FROM numbers(${ERASURES})`,
+    `INSERT INTO erasure_receipts (erasure_id, environment_id, closure_hash, closure_count, cutoff_at, accepted_at, fenced_at,
+      visibly_erased_at, log_expires_at, deleted, verified, log_ends, trace_id)
+    SELECT ${id}, '${environmentId}', SHA256(toString(number)), 2, ${at}, ${at}, ${at}, ${at} + INTERVAL 15 SECOND, ${at} + INTERVAL 73 HOUR,
+      map('clickhouse.events', 12), map('clickhouse.events', 0), map('audience.messages.v1/0', number), ${trace} FROM numbers(${ERASURES})`,
+  ];
 }

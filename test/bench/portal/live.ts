@@ -1,6 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
+import { get, type IncomingMessage } from 'node:http';
 import { TOPICS } from '@playline/contracts';
+import type { TestBrowser } from '../../../services/portal/src/test/test-browser.ts';
 import { createEngine, waitForRows } from '../clickhouse.ts';
 import { atMost, type Bench, type Row, scaled, toRow } from '../figure.ts';
 import { postMessages } from '../load.ts';
@@ -9,7 +11,49 @@ import { withOpened } from '../opened.ts';
 import { memoryPeakMibOf, openProcess, pidListeningOn, waitFor, watchCpu } from '../processes.ts';
 import { quantileOf } from '../quantile.ts';
 import type { Scene } from './scene.ts';
-import { openViewer, openViewers, type Viewer } from './viewers.ts';
+
+interface Viewer {
+  readonly events: number;
+  /** Called with each new event and the moment at which it was received. */
+  onEvent: (event: { readonly kind: string; readonly messageId?: string }, atMs: number) => void;
+  close(): void;
+}
+
+/** Opens a stream, and waits until it reports that it watches. @throws Error for an answer other than 200 */
+async function openViewer(
+  { origin, projectId, environment }: Scene,
+  browser: Pick<TestBrowser, 'cookie'>,
+): Promise<Viewer> {
+  const url = `${origin}/projects/${projectId}/environments/${environment}/live/events`;
+  const answer = await new Promise<IncomingMessage>((resolve, reject) => {
+    get(url, { agent: false, headers: { cookie: browser.cookie } }, resolve).once('error', reject);
+  });
+  if (answer.statusCode !== 200) throw new Error(`the stream was answered with ${answer.statusCode}`);
+  const viewer = { events: 0, onEvent: () => {}, close: () => void answer.destroy() } as Viewer & { events: number };
+  answer.on('error', () => {});
+  await new Promise<void>((resolve) => {
+    let rest = '';
+    answer.setEncoding('utf8').on('data', (chunk: string) => {
+      const atMs = performance.now();
+      const parts = (rest + chunk).split('\n\n');
+      rest = parts.pop() ?? '';
+      for (const part of parts.filter((each) => each.startsWith('data: '))) {
+        const event = JSON.parse(part.slice('data: '.length));
+        if (event.kind === 'status' && event.isWatching) resolve();
+        if (event.kind === 'message') viewer.events++;
+        viewer.onEvent(event, atMs);
+      }
+    });
+  });
+  return viewer;
+}
+
+async function openViewers(scene: Scene, count: number): Promise<Viewer[]> {
+  const viewers: Viewer[] = [];
+  for (let at = 0; at < count; at++)
+    viewers.push(await openViewer(scene, scene.viewers[at % scene.viewers.length] ?? scene.browser));
+  return viewers;
+}
 
 const VIEWERS = 50;
 const MESSAGES = 200_000;

@@ -1,8 +1,8 @@
 import { Agent, get } from 'node:http';
 import { atMost, type Bench, type Row, scaled, toRow } from '../figure.ts';
 import { quantileOf } from '../quantile.ts';
-import { startBareServer } from '../start-bare-server.ts';
-import { CHAIN, CONTRACTS, ERASURE_ID } from './fill-chain.ts';
+import { startBareServer } from '../services.ts';
+import { CHAIN, CONTRACTS, ERASURE_ID } from './fill.ts';
 import type { Scene } from './scene.ts';
 
 const VISITS = 100;

@@ -4,22 +4,11 @@ import type { Bench } from '../figure.ts';
 import { operate } from '../open-bench.ts';
 import type { Keep } from '../opened.ts';
 import { waitFor } from '../processes.ts';
-import { groupOf, type Server, startGateway, startService, startWriter } from '../services.ts';
-import { CHAIN, CONTRACTS } from './fill-chain.ts';
+import { groupOf, startGateway, startService, startWriter } from '../services.ts';
+import { CHAIN, CONTRACTS } from './fill.ts';
 
 /** The portal, signed-in users, and the services that accept and store messages. */
-export interface Scene {
-  readonly portal: Server;
-  readonly gateway: Server;
-  readonly writer: Server;
-  readonly browser: TestBrowser;
-  /** Browsers of further users who may watch the environment, each on eight pages at a time. */
-  readonly viewers: readonly TestBrowser[];
-  readonly origin: string;
-  readonly projectId: string;
-  readonly environment: string;
-  readonly invitation: string;
-}
+export type Scene = Awaited<ReturnType<typeof openScene>>;
 
 const PASSWORD = randomBytes(16).toString('hex');
 const VIEWING_ACCOUNTS = 7;
@@ -60,7 +49,7 @@ async function signIn(bench: Bench, origin: string, { name, args }: { name: stri
   return browser;
 }
 
-export async function openScene(bench: Bench, keep: Keep): Promise<Scene> {
+export async function openScene(bench: Bench, keep: Keep) {
   const names = await createProject(bench);
   const writer = keep(await startWriter(bench));
   const gateway = keep(await startGateway(bench));

@@ -1,8 +1,82 @@
 import assert from 'node:assert/strict';
-import { type Attempt, post } from '../world/post.ts';
-import { type Reached, tally } from '../world/reached.ts';
+import { type SmallMessage, smallMessage } from '@playline/testkit';
+import { createProbes } from '../../simulate/game/sender.ts';
+import { type Attempt, KEY_HEADER, post } from '../world/post.ts';
+import { type Reached, tally } from '../world/report.ts';
 import type { Scenario, Trial } from '../world/trial.ts';
-import { createHostileBodies, createMixedBodies, type HostileBody } from './hostile-bodies.ts';
+
+/** A hostile request and its expected outcome: a status, and the messages that are stored. */
+interface HostileBody {
+  readonly name: string;
+  readonly body: string | Buffer;
+  /** Null removes a header. */
+  readonly headers?: Readonly<Record<string, string | null>>;
+  readonly method?: 'GET' | 'POST';
+  readonly path?: string;
+  readonly status: number;
+  readonly stored: readonly string[];
+  /** Expected number of rejected messages and of entries in the answer; absent for a body that is no batch. */
+  readonly batch?: readonly [rejected: number, entries: number];
+}
+
+const nested = (levels: number) => JSON.parse('{"a":'.repeat(levels) + 0 + '}'.repeat(levels));
+const bodyOf = (messages: readonly object[]) => JSON.stringify({ messages });
+const ids = (messages: readonly SmallMessage[]) => messages.map(({ messageId }) => messageId);
+
+function refusedBodies({ ledger, key }: Trial): HostileBody[] {
+  const names = { keyHeader: KEY_HEADER, publishableKey: key, secretKey: null };
+  const probes = createProbes({ run: ledger.run, ledger: ledger.outcomes, ...names });
+  const rejected = (name: string, body: string): HostileBody => {
+    return { name, body, status: 400, stored: [], batch: [1, 1] };
+  };
+  const text = bodyOf([smallMessage('track')]);
+  return [
+    ...probes.map(({ toBody, ...probe }) => ({ ...probe, body: toBody(), stored: [] })),
+    rejected('fields in a prototype', text.replace('[{', '[{"__proto__":{').replace(/}]}$/, '}}]}')),
+    rejected('properties a level too deep', bodyOf([smallMessage('track', { properties: nested(65) })])),
+    rejected('a lone surrogate in an id', bodyOf([smallMessage('track', { userId: '\ud800' })])),
+  ];
+}
+
+function storedBodies({ ledger }: Trial): HostileBody[] {
+  const withProperties = (name: string, properties: string): HostileBody => {
+    const messageId = ledger.newId();
+    const head = JSON.stringify(smallMessage('track', { messageId })).slice(0, -1);
+    const body = `{"messages":[${head},"properties":${properties}}]}`;
+    return { name, body, status: 200, stored: [messageId], batch: [0, 0] };
+  };
+  return [
+    withProperties('properties as deep as they may be', `{"a":${'['.repeat(63)}${']'.repeat(63)}}`),
+    withProperties('duplicate keys', '{"k":1,"k":2}'),
+    withProperties('__proto__', '{"__proto__":{"polluted":true},"constructor":1}'),
+    withProperties('escaped NUL and lone surrogate', '{"nul":"\\u0000","lone":"\\ud800"}'),
+    withProperties('numbers beyond what is stored as such', '{"wei":20000000000000000000,"huge":1e400}'),
+  ];
+}
+
+const valid = ({ ledger }: Trial, count: number) =>
+  Array.from({ length: count }, () => smallMessage('track', { messageId: ledger.newId(), anonymousId: 'visitor' }));
+
+function hugeBody(trial: Trial): HostileBody {
+  const huge = smallMessage('track', { properties: { x: 'x'.repeat(64 * 1024) } });
+  const few = valid(trial, 3);
+  return { name: 'one huge message', body: bodyOf([huge, ...few]), status: 200, stored: ids(few), batch: [1, 1] };
+}
+
+function createMixedBodies(trial: Trial): HostileBody[] {
+  const twin = smallMessage('track');
+  const ninetyNine = valid(trial, 99);
+  const bad = trial.random.integer(0, ninetyNine.length);
+  const mixed = [...ninetyNine.slice(0, bad), smallMessage('nonsense'), ...ninetyNine.slice(bad)];
+  return [
+    { name: 'two messages with one id', body: bodyOf([twin, twin]), status: 400, stored: [], batch: [2, 1] },
+    { name: 'one bad among 100', body: bodyOf(mixed), status: 200, stored: ids(ninetyNine), batch: [1, 1] },
+  ];
+}
+
+function createHostileBodies(trial: Trial): HostileBody[] {
+  return trial.random.shuffle([...refusedBodies(trial), ...storedBodies(trial), hugeBody(trial)]);
+}
 
 /** Asserts that a body that is no batch gets the error envelope, and that a batch is answered message by message. */
 function checkAnswer({ name, status, stored, batch }: HostileBody, attempt: Attempt): void {

@@ -1,11 +1,70 @@
 import assert from 'node:assert/strict';
 import { setTimeout as delay } from 'node:timers/promises';
+import { metricsOf, sumOf } from '../world/metrics.ts';
 import { post } from '../world/post.ts';
-import type { Reached } from '../world/reached.ts';
+import { type Reached, toSeconds } from '../world/report.ts';
 import { isStopped, type ServiceProcess } from '../world/service-process.ts';
-import type { Scenario, Trial } from '../world/trial.ts';
+import type { Ledger, Scenario, Trial } from '../world/trial.ts';
 import { waitFor } from '../world/wait.ts';
-import { watchOutage } from './outage.ts';
+
+/** The gateway promises its first refusal within this time after the brokers are down. */
+const FIRST_REFUSAL_MAX_MS = 3_000;
+const POLL_EVERY_MS = 100;
+
+/** Watches how late this machine is: the worst delay of an idle request and a timer. */
+function watchLateness({ adminUrl }: ServiceProcess) {
+  let over = false;
+  const faults: unknown[] = [];
+  let worstMs = 0;
+  let roundBeganAt = performance.now();
+  const lateMs = () => performance.now() - roundBeganAt - POLL_EVERY_MS;
+  const watch = async () => {
+    while (!over) {
+      roundBeganAt = performance.now();
+      // A new connection each time. A kept one may be closed by the other side while this process is paused.
+      const answer = await fetch(`${adminUrl}/livez`, { headers: { connection: 'close' } });
+      await answer.arrayBuffer();
+      await delay(POLL_EVERY_MS);
+      worstMs = Math.max(worstMs, lateMs());
+    }
+  };
+  void watch().catch((error: unknown) => void faults.push(error));
+  return {
+    worstMs: () => Math.max(worstMs, lateMs()),
+    end: () => {
+      over = true;
+      if (faults.length > 0) throw new Error(`the gateway did not answer /livez (${faults})`);
+    },
+  };
+}
+
+/**
+ * Watches requests that begin from now on. No broker can have acknowledged any of them.
+ * @param ledger the ledger that the traffic writes
+ */
+function watchOutage(gateway: ServiceProcess, ledger: Ledger) {
+  const beganAt = performance.now();
+  const late = watchLateness(gateway);
+  const refusals = () => ledger.attempts.filter(({ endedAt, status }) => endedAt > beganAt && status !== 200);
+  return {
+    refused: async () => void (await waitFor('a request is refused', () => refusals().length > 0)),
+    /** Call it before the broker may answer again. @throws AssertionError when the gateway broke a promise */
+    check: (): Reached => {
+      const lateMs = late.worstMs();
+      assert.ok(gateway.isAlive, 'the gateway must not exit');
+      late.end();
+      const attempts = ledger.attempts.filter((attempt) => attempt.beganAt > beganAt);
+      const statuses = [...new Set(attempts.map(({ status }) => status))].sort();
+      const areKnown = statuses.every((status) => status === 500 || status === 429);
+      assert.ok(areKnown, `while no broker could acknowledge, requests were answered ${statuses}`);
+      const firstMs = Math.round(Math.min(...refusals().map(({ endedAt }) => endedAt)) - beganAt);
+      const allowedMs = Math.round(FIRST_REFUSAL_MAX_MS + lateMs);
+      assert.ok(firstMs <= allowedMs, `the first refusal arrived after ${firstMs} ms; ${allowedMs} are allowed here`);
+      const awayS = toSeconds(performance.now() - beganAt);
+      return { 'requests refused': refusals().length, 'first refusal ms': firstMs, 'broker away s': awayS };
+    },
+  };
+}
 
 /** An outage lasts up to this long after the first refusal. */
 const FURTHER_MAX_MS = 3_000;
@@ -17,7 +76,6 @@ async function expectRecovery(gateway: ServiceProcess): Promise<void> {
 
 export const brokerAbsent: Scenario = {
   fault: 1,
-  title: 'a gateway that starts without a broker answers 500, keeps running, and accepts messages once a broker is up',
   tried: 'no broker from the start of the gateway',
   run: async (trial) => {
     const { world, random, ledger } = trial;
@@ -63,7 +121,6 @@ async function tryOutage(trial: Trial, away: () => Promise<void>, comeBack: () =
 
 export const brokerStopped: Scenario = {
   fault: 1,
-  title: 'a gateway whose broker is paused answers 500 or 429 within 3 s, and no 2xx until the broker continues',
   tried: 'broker SIGSTOP under load, SIGCONT',
   run: async (trial) => {
     const broker = await trial.world.storePid('kafka');
@@ -89,5 +146,61 @@ export const brokerKilled: Scenario = {
       await waitFor('the broker is gone', () => stack.file.processes.kafka !== broker);
     };
     return { kills: 1, ...(await tryOutage(trial, kill, () => wires.kafka.set('open'))) };
+  },
+};
+
+const MIB = 1024 * 1024;
+/** The gateway's default bound on bytes of unacknowledged batches. */
+const BYTES_IN_FLIGHT_MAX = 16 * MIB;
+/** Bodies that were read or refused are garbage, which V8 collects after this much memory outside of its heap. */
+const UNCOLLECTED_MAX = 64 * MIB;
+/** A collection runs concurrently. Until it has ended, a quarter more may arrive. */
+const WHILE_COLLECTING_MAX = UNCOLLECTED_MAX / 4;
+/** Without the heap, which keeps its size from the load before until after the outage. */
+const GROWTH_MAX_BYTES = BYTES_IN_FLIGHT_MAX + UNCOLLECTED_MAX + WHILE_COLLECTING_MAX;
+const BATCH = { batchMax: 100, fillMax: 10_500, restMaxMs: 20 };
+/** Number of clients whose batches together are twice the bound. */
+const CLIENTS = 96;
+const OUTAGE_MS = 20_000;
+
+async function watchMemory(gateway: ServiceProcess, forMs: number): Promise<{ resident: number; held: number }> {
+  const most = { resident: 0, held: 0 };
+  for (const end = Date.now() + forMs; Date.now() < end; await delay(250)) {
+    most.resident = Math.max(most.resident, gateway.residentBytes());
+    most.held = Math.max(most.held, sumOf(await metricsOf(gateway), 'playline_gateway_in_flight_bytes'));
+  }
+  return most;
+}
+
+const toMib = (bytes: number) => Math.round(bytes / MIB);
+
+export const memoryBounded: Scenario = {
+  fault: 1,
+  tried: 'broker frozen for 20 s under heavy load, memory watched',
+  run: async (trial) => {
+    const { world, ledger } = trial;
+    const gateway = await trial.start('gateway', { BYTES_IN_FLIGHT_MAX: String(BYTES_IN_FLIGHT_MAX) });
+    // Compiles the gateway's code, and gives its heap the size for such batches.
+    const warm = trial.openTraffic([gateway], { ...BATCH, clients: 3 });
+    await warm.flows(100);
+    const before = gateway.residentBytes();
+    await world.wires.kafka.set('freeze');
+    const outage = watchOutage(gateway, ledger);
+    const traffic = trial.openTraffic([gateway], { ...BATCH, clients: CLIENTS });
+    const most = await watchMemory(gateway, OUTAGE_MS);
+    const reached = outage.check();
+    await world.wires.kafka.set('open');
+    await traffic.flows(20);
+    await Promise.all([warm.close(), traffic.close()]);
+    const grown = most.resident - before;
+    assert.ok(grown <= GROWTH_MAX_BYTES, `the gateway grew by ${toMib(grown)} MiB, from ${toMib(before)}`);
+    return {
+      ...reached,
+      // Without refusals the bound was never reached, and only the number of clients limited memory.
+      'for lack of memory': ledger.attempts.filter(({ status }) => status === 429).length,
+      'held MiB': toMib(most.held),
+      'grown MiB': toMib(grown),
+      'resident MiB': toMib(most.resident),
+    };
   },
 };

@@ -10,7 +10,7 @@ import { settle } from '../world/end-check.ts';
 import { metricsOf, sumOf } from '../world/metrics.ts';
 import { operate } from '../world/operate.ts';
 import { KEY_HEADER } from '../world/post.ts';
-import type { Reached } from '../world/reached.ts';
+import type { Reached } from '../world/report.ts';
 import type { ServiceProcess } from '../world/service-process.ts';
 import type { Scenario, Trial } from '../world/trial.ts';
 import { waitFor } from '../world/wait.ts';

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { FRAME_BYTES, messageRecordCodec, TOPICS } from '@playline/contracts';
 import { deadLetterTopicOf } from '@playline/stream';
-import { compareMessages, createEventReader } from '../../simulate/game/reconcile.ts';
 import type { GameDifferenceKind } from '../../simulate/game/sender.ts';
+import { compareMessages, createEventReader } from '../../simulate/game/simulation.ts';
 import { createDifferences } from '../../simulate/report.ts';
 import { rowsOf } from './clickhouse.ts';
-import type { Ledger } from './ledger.ts';
 import { BrokenPromise, type SeedEnd } from './report.ts';
+import type { Ledger } from './trial.ts';
 import { waitFor } from './wait.ts';
 import type { World } from './world.ts';
 

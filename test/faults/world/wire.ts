@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { connect, createServer, type Server, type Socket } from 'node:net';
+import type { PortPool } from './world.ts';
 
 /**
  * - open: everything passes
@@ -70,7 +71,7 @@ function pump(pipe: Pipe, to: Socket, passes: (chunk: Buffer) => boolean): void 
 }
 
 /** A TCP proxy between the services and one store. Loopback only. */
-export class Wire {
+class Wire {
   readonly port: number;
   readonly #targetPort: () => number;
   readonly #pairs = new Set<Pair>();
@@ -184,4 +185,28 @@ export async function openWire(port: number, targetPort: () => number): Promise<
   const wire = new Wire(port, targetPort);
   await wire.set('open');
   return wire;
+}
+
+const STORES = ['kafka', 'redis', 'clickhouse', 'registry'] as const;
+export type Store = (typeof STORES)[number];
+
+/** A wire before each store. */
+export interface Wires extends Readonly<Record<Store, Wire>> {
+  /** Sets every wire to `open`. */
+  openAll(): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** @param portOf returns the port of a store; called for each connection, so the wires may exist first */
+export async function openWires(pool: PortPool, portOf: (store: Store) => number): Promise<Wires> {
+  const opened = await Promise.all(
+    STORES.map(async (store) => [store, await openWire(pool.take(), () => portOf(store))] as const),
+  );
+  const onAll = async (action: (wire: Wire) => Promise<void>) =>
+    void (await Promise.all(opened.map(([, wire]) => action(wire))));
+  return {
+    ...(Object.fromEntries(opened) as Record<Store, Wire>),
+    openAll: () => onAll((wire) => wire.set('open')),
+    close: () => onAll((wire) => wire.close()),
+  };
 }

@@ -1,13 +1,123 @@
+import { randomBytes } from 'node:crypto';
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { type Stack, stackPathsOf, startStack, sweepStacks } from '@playline/infra/local';
+import { ACCESS_KEYS, createKey } from '@playline/access-keys';
+import { openRedisRecords } from '@playline/access-keys/redis';
+import { createUnloggedStore } from '@playline/access-keys/test';
+import { applySql } from '@playline/infra/clickhouse';
+import { applyTopics, dropTopics } from '@playline/infra/kafka';
+import { claimPorts, type Stack, stackPathsOf, startStack, sweepStacks } from '@playline/infra/local';
+import { openRedisPeople } from '@playline/people/redis';
 import { openLogReader } from '@playline/stream/kafka';
-import { type Deployment, type MakeTables, openDeployment } from './deployment.ts';
-import { openPortPool, type PortPool } from './port-pool.ts';
+import { Redis } from 'ioredis';
+import { SMALL_BLOCKS } from '../small-blocks.ts';
+import { type Engine, query } from './clickhouse.ts';
 import { openServiceProcess, type ServiceName, type ServiceProcess } from './service-process.ts';
-import { environmentOf, groupOf } from './settings.ts';
 import { waitFor } from './wait.ts';
-import { openWires, type Store, type Wires } from './wires.ts';
+import { openWires, type Store, type Wires } from './wire.ts';
+
+/** Ports that no other process takes even while nothing listens on them. */
+export type PortPool = Awaited<ReturnType<typeof openPortPool>>;
+
+const PORTS = 36;
+
+/** Reserves ports below the ephemeral ports, because an ephemeral port could be taken while a store is down. */
+async function openPortPool(folder: string) {
+  const names = Array.from({ length: PORTS }, (_, index) => `faults-${index}`);
+  const { ports, guard } = await claimPorts(names, { paths: stackPathsOf(join(folder, 'ports')), environment: {} });
+  const free = Object.values(ports);
+  return {
+    take: () => {
+      const port = free.shift();
+      if (port === undefined) throw new Error(`all ${PORTS} ports of the world are taken`);
+      return port;
+    },
+    giveBack: (port: number) => void free.push(port),
+    close: () => guard.close(),
+  };
+}
+
+/** The same in every process of a world, because identity keys must agree. */
+const PEPPER = randomBytes(32).toString('hex');
+
+/** Settings of a service. It reaches every store through a wire, except in a cluster of several brokers. */
+export function environmentOf(
+  service: ServiceName,
+  { stack, wires, deployment }: { stack: Stack; wires: Wires; deployment: Deployment },
+): Record<string, string> {
+  const through = (address: string, port: number) => address.replace(/:\d+(?=\/|$)/, `:${port}`);
+  const { engine, topicPrefix } = deployment;
+  return {
+    LOG_LEVEL: 'info',
+    KAFKA_BROKERS: stack.kafkaFront === null ? stack.file.kafka.join(',') : `127.0.0.1:${wires.kafka.port}`,
+    SCHEMA_REGISTRY_URL: through(stack.file.registry, wires.registry.port),
+    REDIS_URL: through(stack.file.redis, wires.redis.port),
+    CLICKHOUSE_URL: through(engine.url, wires.clickhouse.port),
+    CLICKHOUSE_USER: engine.user,
+    CLICKHOUSE_PASSWORD: engine.password,
+    CLICKHOUSE_DATABASE: engine.database,
+    IDENTITY_PEPPER: PEPPER,
+    TOPIC_PREFIX: topicPrefix,
+    CONSUMER_GROUP: groupOf(service, deployment),
+    // A killed or frozen member is replaced soon, but heartbeats arrive in time on a busy machine.
+    SESSION_TIMEOUT_MS: '2000',
+    // Many small blocks, so that a fault often hits between intent, insert and commit.
+    BLOCK_AGE_MAX_MS: '100',
+    ...SMALL_BLOCKS,
+    KAFKAJS_NO_PARTITIONER_WARNING: '1',
+    // Rate limits have their own tests. Here they would only hide the effect of store faults.
+    RATE_LIMIT_MESSAGES_PER_S: '200000',
+    RATE_LIMIT_BURST: '10000000',
+  };
+}
+
+const groupOf = (service: ServiceName, deployment: Deployment): string => `${deployment.topicPrefix}${service}`;
+
+/** Topics, tables and environments with keys. Seeds share a deployment until one of them fails. */
+type Deployment = Awaited<ReturnType<typeof openDeployment>>;
+
+/** One for each member of a group and each broker of a cluster. */
+const PARTITIONS = 3;
+
+type MakeTables = (engine: Engine) => Promise<unknown>;
+
+async function openDeployment(stack: Stack, makeTables: MakeTables = applySql) {
+  const name = randomBytes(4).toString('hex');
+  const { kafka, registry, redis, clickhouse } = stack.file;
+  const engine = { ...clickhouse, database: `playline_test_${name}` };
+  const topics = { brokers: kafka, registry, prefix: `test-${name}.`, partitions: PARTITIONS };
+  const keys = await openRedisRecords(ACCESS_KEYS, { url: redis });
+  const people = await openRedisPeople({ url: redis });
+  await Promise.all([
+    applyTopics(topics),
+    makeTables(engine),
+    waitFor('the key store is ready', () => keys.ready()),
+    waitFor('the graph has its epoch', () => people.rebuild.mintEpoch()),
+  ]);
+  await people.close();
+  return {
+    topicPrefix: topics.prefix,
+    engine,
+    /** @returns a key of a new or known environment */
+    addEnvironment: async (environmentId: string, kind: 'publishable' | 'secret' = 'publishable') => {
+      const project = { projectId: 'test-faults', environment: 'production' } as const;
+      const owner = { ...project, environmentId, kind };
+      return (await createKey({ store: createUnloggedStore(keys), prefix: 'svcapik' }, owner)).key;
+    },
+    /** Closes connections, for stores that end too. */
+    leave: () => keys.close(),
+    /** Deletes the topics and the tables. */
+    close: async () => {
+      await keys.close();
+      // The next deployment has other topics and tables, and would find persons in Redis that it never linked.
+      const client = new Redis(redis);
+      await client.flushall();
+      client.disconnect();
+      await query({ ...engine, database: 'system' }, `DROP DATABASE IF EXISTS ${engine.database} SYNC`);
+      await dropTopics(topics);
+    },
+  };
+}
 
 export interface Crew {
   linkers: number;

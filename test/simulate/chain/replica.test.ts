@@ -1,12 +1,24 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { toTimestamp } from '@playline/contracts';
 import fc from 'fast-check';
-import { expect, it } from 'vitest';
+import { expect, it, onTestFinished } from 'vitest';
+import type { ReadHistory } from '../../../services/operator/src/replicate/history.ts';
 import { createDifferences, describeDifferences } from '../report.ts';
 import { createRun, toMessageId } from '../run.ts';
-import type { MadeActivity } from './activities.ts';
-import { CHAIN } from './faulty-chain.ts';
-import { type ChainDifferenceKind, createLedger, createReplica } from './replica.ts';
+import { checkTokens, createPublish, createSent, type MadeToken } from './import.ts';
+import type { MadeActivity } from './maker.ts';
+import {
+  type ChainDifferenceKind,
+  checkServed,
+  createLedger,
+  createReplica,
+  walkBackwards,
+  walkFiltered,
+} from './replica.ts';
 
+const CHAIN = { name: 'made-up-chain', id: 'eip155:31337' };
 const run = createRun(1, 0);
 const idOf = (sequence: number) => toMessageId(run, sequence);
 
@@ -74,6 +86,89 @@ it.each<[string, ReturnType<typeof shownOf>[], ChainDifferenceKind, string]>([
   expect(found()).toHaveLength(1);
   expect(found()[0]).toMatchObject({ kind, count: 1 });
   expect(found()[0]!.first[0]).toContain(text);
+});
+
+it('the simulation of a chain reports an activity that is never served, and one whose later version is never served', () => {
+  const { replica, ledger, differences, found } = openReplica();
+  replica.apply(shownOf(1, 1, 2), 15);
+  checkServed(ledger, differences);
+  const first = [`${idOf(0)} is not served`, `${idOf(1)} is served in version 1 of 2`];
+  expect(found()).toEqual([{ kind: 'missing', count: 2, first }]);
+});
+
+/** A history of two activities per page. A cursor is the number of activities before it. */
+function readOf(shown: readonly ReturnType<typeof shownOf>[], isBackwards: boolean): ReadHistory {
+  return async (cursor) => {
+    const at = Number(cursor ?? 0);
+    const [from, to] = isBackwards ? [Math.max(0, at - 2), at] : [at, Math.min(shown.length, at + 2)];
+    return { activities: shown.slice(from, to), previousCursor: String(from), nextCursor: String(to) };
+  };
+}
+
+it.each<[string, number[], ChainDifferenceKind | null, string]>([
+  ['nothing when the readings agree', [0, 1], null, ''],
+  ['an activity that is missing', [1], 'filter', `${idOf(0)} is missing`],
+  ['an activity that does not match', [0, 1, 2], 'filter', `${idOf(2)} does not belong there`],
+  ['an activity at another position', [0, 3], 'filter', `${idOf(1)} is at`],
+  ['nothing when the readings agree', [0, 1, 2], null, ''],
+  ['an activity that is missing backwards', [0, 2], 'backwards', `${idOf(1)} is missing`],
+])('a reading of a simulated chain reports %s: %j', async (_what, indexes, kind, text) => {
+  const { ledger, replica, differences, found } = openReplica();
+  ledger.acknowledge(2, ledger.publish(2, { ...madeOf(2, 1), type: 'burn' }), 10);
+  const all = [shownOf(0, 1, 1), shownOf(1, 2, 2), { ...shownOf(2, 1, 3), type: 'burn' as const }, shownOf(1, 2, 4)];
+  for (const activity of all.slice(0, 3)) replica.apply(activity, 15);
+  const [model, stop] = [{ run, ledger, differences }, new AbortController().signal];
+  const shown = indexes.map((index) => all[index]!);
+  if (kind === 'backwards' || (indexes.length === 3 && kind === null))
+    await walkBackwards({ readHistory: readOf(shown, true), from: String(shown.length), until: null, stop }, model);
+  else {
+    const filter = { name: 'mints', filters: {}, passes: ({ type }: MadeActivity) => type === 'mint' };
+    await walkFiltered(filter, { readHistory: readOf(shown, false), stop }, model);
+  }
+  expect(found().map((difference) => difference.kind)).toEqual(kind === null ? [] : [kind]);
+  if (kind !== null) expect(found()[0]!.first.join()).toContain(text);
+});
+
+it('the simulation of a chain reports an import with a wrong count, and a refusal for another reason', async () => {
+  const { ledger, differences, found } = openReplica();
+  const publish = createPublish({
+    importer: {
+      import: async ({ onRefused }) => {
+        onRefused(2, ['type']);
+        return { lines: 2, published: 0, unchanged: 0, superseded: 0, refused: 1 };
+      },
+    },
+    ledger,
+    differences,
+    sent: createSent(),
+    retryMaxMs: 0,
+    onProgress: () => {},
+  });
+  const broken = { text: '[]', sequence: 4, activity: null, refusal: ['message'] };
+  await publish([{ text: '{}', sequence: 3, activity: madeOf(3, 1), refusal: [] }, broken]);
+  const first = ['expected [message], got [type]: []', 'published: 0 lines instead of 1'];
+  expect(found()).toEqual([{ kind: 'import', count: 2, first }]);
+});
+
+it('the simulation of a chain reports a wrong token and an ignored ETag', async () => {
+  const token: MadeToken = {
+    chain: CHAIN.name,
+    contract_address: '0x1',
+    name: 'Gold',
+    verification_status: 'verified',
+  };
+  const server = createServer(({ url = '' }, response) => {
+    if (!url.endsWith(token.contract_address)) return response.writeHead(404).end('{}');
+    const result = { ...token, name: 'Silver', chain: CHAIN, updated_at: 'now' };
+    return response.writeHead(200, { etag: '"1"' }).end(JSON.stringify({ result }));
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => void server.close());
+  const { differences, found } = openReplica();
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  await checkTokens([token], { url, chain: CHAIN, differences, retryMaxMs: 100, onCall: () => {} });
+  const first = ['0x1 result.name: "Silver" instead of "Gold"', '0x1 with its ETag is answered 200 and not 304'];
+  expect(found()).toEqual([{ kind: 'token', count: 2, first }]);
 });
 
 it('a replica of a simulated chain accepts a version twice after an unknown result', () => {

@@ -6,10 +6,19 @@ import { createReadHistory, type ReadHistory } from '../../../services/operator/
 import { createPace } from '../delivery.ts';
 import { createDifferences, createLatency, quantilesOf, type RunReport, round } from '../report.ts';
 import { createRun, type RunOptions } from '../run.ts';
-import { createPublish, createSent } from './publish.ts';
-import { type Beginning, findBeginning, follow, planWalks, walkBackwards, walkFiltered } from './readings.ts';
-import { type ChainDifferenceKind, createLedger, createReplica, type Entry, lastAcknowledged } from './replica.ts';
-import { checkTokens, correctTokens, makeTokens, publishTokens } from './tokens.ts';
+import { checkTokens, correctTokens, createPublish, createSent, makeTokens, publishTokens } from './import.ts';
+import {
+  type Beginning,
+  type ChainDifferenceKind,
+  checkServed,
+  createLedger,
+  createReplica,
+  findBeginning,
+  follow,
+  planWalks,
+  walkBackwards,
+  walkFiltered,
+} from './replica.ts';
 import { createTraffic, type Traffic, type TrafficLine } from './traffic.ts';
 
 export interface ChainSimulationOptions extends RunOptions {
@@ -141,16 +150,9 @@ async function play(state: State, before: Beginning) {
     throw fault;
   };
   const [end] = await Promise.all([followed.catch(giveUp), send().catch(giveUp)]);
-  for (const [, entry] of ledger.entries())
-    if (entry.served < lastAcknowledged(entry)) differences.add('missing', toMissing(entry));
+  checkServed(ledger, differences);
   const sendingMs = sentMs ?? 0;
   return { end, strangers: replica.strangers, sentMs: sendingMs, settledMs: performance.now() - startedAt - sendingMs };
-}
-
-function toMissing(entry: Entry): string {
-  const { activity, served } = entry;
-  const what = served === -1 ? 'is not served' : `is served in version ${served + 1} of ${lastAcknowledged(entry) + 1}`;
-  return `${activity.id} ${what}`;
 }
 
 /** Lines of the traffic, as many as are due. */

@@ -1,7 +1,6 @@
 import { createDeck } from '@playline/testkit/random';
 import type { Run } from '../run.ts';
-import type { Contract, MadeActivity } from './activities.ts';
-import { createMaker, type Made, type Maker } from './maker.ts';
+import { createMaker, type Made, type MadeActivity, type Maker } from './maker.ts';
 
 interface BrokenLine {
   readonly text: string;
@@ -67,11 +66,7 @@ export interface TrafficLine {
   readonly refusal: readonly string[];
 }
 
-export interface Traffic {
-  readonly contracts: readonly Contract[];
-  /** Lines for one import, in order, sometimes none; null when all activities were returned. */
-  next(nowMs: number): TrafficLine[] | null;
-}
+export type Traffic = ReturnType<typeof createTraffic>;
 
 export interface TrafficOptions {
   readonly run: Run;
@@ -96,7 +91,7 @@ const REMEMBERED_MAX = 2_000;
  * The history of a chain as lines of an import. The same seed gives the same history, except for ids, addresses and
  * times.
  */
-export function createTraffic({ run, chain, activitiesMax, brokenShare }: TrafficOptions): Traffic {
+export function createTraffic({ run, chain, activitiesMax, brokenShare }: TrafficOptions) {
   const maker = createMaker(run, chain);
   const { random, contracts } = maker;
   const memory = createMemory(maker);
@@ -124,7 +119,7 @@ export function createTraffic({ run, chain, activitiesMax, brokenShare }: Traffi
   };
   return {
     contracts,
-    next: (nowMs) => {
+    next: (nowMs: number) => {
       if (flow.isOver) return null;
       if (memory.isEmpty) return sendNew(nowMs);
       if (random.chance(brokenShare)) return sendBroken();

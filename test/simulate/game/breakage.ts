@@ -8,7 +8,7 @@ import {
   PERSON_IDS,
   type RejectionCode,
 } from '@playline/contracts';
-import type { Message } from './messages.ts';
+import type { Message } from './players.ts';
 
 /** One way to break a message, and the exact errors of the answer (contract, "Rules of a message"). */
 export interface Breakage {

@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest';
 import { createLedger, type Outcome } from '../run.ts';
 import { createCast, type Identity, identityKeyOf } from './persons.ts';
-import { type EventReader, type StoredOwner, settle } from './reconcile.ts';
 import type { GameDifferenceKind } from './sender.ts';
+import { type EventReader, type StoredOwner, settle } from './simulation.ts';
 
 const [ada, ben]: Identity[] = [
   { kind: 'anonymous', id: 'ada' },

@@ -130,7 +130,6 @@ export interface SenderOptions extends Omit<DeliveryOptions, 'onRetry'> {
 }
 
 const CUT_MAX_MS = 25;
-/** Enough of an unexpected answer to recognise it. */
 const SHOWN_CHARACTERS_MAX = 300;
 
 export function createSendBatch(options: SenderOptions): (batch: Batch) => Promise<void> {

@@ -2,7 +2,7 @@ import { EVENT_AGE_MAX_MS, EVENT_AHEAD_MAX_MS, validateBatch } from '@playline/c
 import { expect, it } from 'vitest';
 import { createLedger } from '../run.ts';
 import { BREAKAGES } from './breakage.ts';
-import { ODDITIES } from './messages.ts';
+import { ODDITIES } from './players.ts';
 import {
   type BatchAnswer,
   createExpectation,
@@ -62,9 +62,15 @@ it('an answer other than a MessagesResponse is not parsed', () => {
 const NOW_MS = Date.parse('2026-06-01T12:00:00Z');
 const WINDOW = { fromMs: NOW_MS - EVENT_AGE_MAX_MS, toMs: NOW_MS + EVENT_AHEAD_MAX_MS };
 
-function take(seed: number, messages: number, { players = 60, brokenShare = 0.05 } = {}) {
+function take(seed: number, messages: number, { players = 60, brokenShare = 0.05, batchMax = 0 } = {}) {
   const run = { seed, tag: '0a1b2c3d4e5f', startedAtMs: NOW_MS };
-  const traffic = createTraffic({ run, players, brokenShare, ledger: createLedger() });
+  const traffic = createTraffic({
+    run,
+    players,
+    brokenShare,
+    ledger: createLedger(),
+    ...(batchMax > 0 && { batchMax }),
+  });
   const batches = [];
   for (let sent = 0; sent < messages; sent += batches.at(-1)!.messages) batches.push(traffic.next(NOW_MS));
   return { batches, traffic };
@@ -72,7 +78,7 @@ function take(seed: number, messages: number, { players = 60, brokenShare = 0.05
 
 it('the expected answer of a batch equals that of the contract, for every breakage and oddity', () => {
   const seen = new Set<string>();
-  for (const { body, expectation, ways } of take(11, 12_000, { players: 40, brokenShare: 0.2 }).batches) {
+  for (const { body, expectation, ways } of take(11, 5_000, { players: 40, brokenShare: 0.3 }).batches) {
     const document = JSON.parse(body);
     const sources = document.messages.map((element: { messageId?: unknown } | null) => ({
       bytes: Buffer.byteLength(JSON.stringify(element)),
@@ -90,13 +96,13 @@ it('the expected answer of a batch equals that of the contract, for every breaka
 });
 
 it('the same seed makes the same batches, and another seed makes others', () => {
-  const [first, again, other] = [take(7, 3000), take(7, 3000), take(8, 3000)];
+  const [first, again, other] = [take(7, 1000), take(7, 1000), take(8, 100)];
   expect(again.batches).toEqual(first.batches);
   expect(other.batches[0]).not.toEqual(first.batches[0]);
 });
 
 it('batches have 1 to 100 messages of about 900 bytes and at most one link fact', () => {
-  const { batches } = take(2, 20_000);
+  const { batches } = take(2, 8_000);
   for (const batch of batches) {
     expect(JSON.parse(batch.body).messages).toHaveLength(batch.messages);
     expect(batch.expectation.accepted + batch.expectation.rejected).toBe(batch.messages);
@@ -126,6 +132,6 @@ it('batches and fillers have at most the given sizes', () => {
 });
 
 it('every story is finished in a long run', () => {
-  const { traffic } = take(5, 60_000);
+  const { traffic } = take(5, 6_000, { batchMax: 3 });
   expect(traffic.households.flatMap(({ story }) => story)).toEqual([]);
 });

@@ -3,12 +3,16 @@ import { createDeck, createRandom, type Random } from '@playline/testkit/random'
 import { parseJson } from '../delivery.ts';
 import { type Ledger, type Run, toMessageId } from '../run.ts';
 import { BREAKAGES, type Breakage } from './breakage.ts';
-import { type BuiltMessage, createAlias, createIdentify, createPlay, ODDITIES } from './messages.ts';
 import type { Identity, LinkFact } from './persons.ts';
 import {
+  type BuiltMessage,
+  createAlias,
   createHouseholds,
+  createIdentify,
+  createPlay,
   type Device,
   type Household,
+  ODDITIES,
   pickDelayMs,
   type Scene,
   toAnonymousId,

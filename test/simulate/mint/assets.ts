@@ -27,7 +27,6 @@ export interface BookEntry {
   readonly attemptsMax: number;
 }
 
-/** A model of the run's requests. */
 export type MintBook = ReturnType<typeof createMintBook>;
 
 export function createMintBook() {
@@ -58,7 +57,6 @@ export function createMintBook() {
   };
 }
 
-/** Whether an answer has confirmed an acceptance. */
 export const isAccepted = ({ attemptsMin }: BookEntry): boolean => attemptsMin > 0;
 
 export type DemoContracts = Readonly<Record<CollectionKind | 'erc20', string>>;
@@ -75,7 +73,6 @@ const TOKEN: Expected = { kind: 'token' };
 const REFERENCE_CHARACTERS_MAX = 256;
 const ODD_ENDS = [' ä/ö', '?a=b&c#d', '%2F%', '.', '+ ⚔', `"'\\<b>`];
 
-/** Prefix of every reference id of a run. */
 export const referencePrefix = ({ tag }: Run): string => `sim-${tag}-`;
 
 export const takenMessage = (tokenId: string): string => `TokenAlreadyMinted(${tokenId})`;

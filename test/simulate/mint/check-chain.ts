@@ -2,12 +2,11 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { toUuidText } from '@playline/contracts';
 import { readRanges, requestFromNodes } from '../../../services/operator/src/chain/read-ranges.ts';
 import { type Activity, createReadHistory } from '../../../services/operator/src/replicate/history.ts';
-import { readForwards } from '../chain/readings.ts';
+import { readForwards } from '../chain/replica.ts';
 import { describeDifferences } from '../report.ts';
 import type { ShownMint, ShownMints } from './lists.ts';
 import { COLLECTIONS, type MintStage } from './stage.ts';
 
-/** A token minted according to the logs of the chain. */
 export interface ChainToken {
   readonly activityId: string;
   readonly contract: string;
@@ -17,24 +16,19 @@ export interface ChainToken {
   readonly amount: string;
 }
 
-/** A block of the chain, and its time. */
-export interface ChainPosition {
-  readonly block: number;
-  readonly timestampS: number;
-}
+export type ChainPosition = Awaited<ReturnType<typeof readHead>>;
 
 const NEVER = new AbortController().signal;
 /** Selectors of `ownerOf(uint256)` and `balanceOf(address,uint256)`. */
 const [OWNER_OF, BALANCE_OF] = ['0x6352211e', '0x00fdd58e'];
 const WORD_DIGITS = 64;
 
-export async function readHead({ options }: Pick<MintStage, 'options'>): Promise<ChainPosition> {
+export async function readHead({ options }: Pick<MintStage, 'options'>) {
   const head = await requestFromNodes(options.nodes, (node) => node.block('latest'));
   if (head === null) throw new Error('the chain has no block');
   return { block: head.number, timestampS: head.timestampS };
 }
 
-/** All mints to the run's owners after a block, by any sender. */
 export async function readChainTokens(stage: MintStage, from: ChainPosition): Promise<readonly ChainToken[]> {
   const { options, assets } = stage;
   const { chain, nodes, contracts } = options;
@@ -84,7 +78,6 @@ export async function checkChain(stage: MintStage, shown: ShownMints, tokens: re
 export const succeededOf = (shown: ShownMints): readonly ShownMint[] =>
   [...shown.values()].filter(({ status }) => status === 'succeeded');
 
-/** The token that a shown, minted request must have on the chain. */
 export const toToken = (request: ShownMint): ChainToken => ({
   activityId: request.activity_id ?? '',
   contract: request.collection_address,
@@ -141,11 +134,7 @@ const POLL_MS = 2_000;
  * so it is read until it is complete or has not changed for the time allowed.
  * @returns the number of mints of the run
  */
-export async function checkHistory(
-  stage: MintStage,
-  from: ChainPosition,
-  tokens: readonly ChainToken[],
-): Promise<number> {
+export async function checkHistory(stage: MintStage, from: ChainPosition, tokens: readonly ChainToken[]) {
   const { differences } = stage;
   const activities = await awaitHistory(stage, from, tokens);
   for (const token of tokens) {

@@ -223,7 +223,6 @@ export async function checkRows(stage: MintStage, shown: ShownMints): Promise<nu
   return attempts.length;
 }
 
-/** The row that a shown request must have. */
 export const toRow = (request: ShownMint): MintAttemptRow => ({
   referenceId: request.reference_id,
   contract: request.collection_address,

@@ -1,8 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { z } from 'zod';
-import { describeAnswer, type ShownEnvelope } from './api.ts';
 import { type CollectionKind, isAccepted, referencePrefix } from './assets.ts';
-import { COLLECTIONS, type MintStage, mintsOf } from './stage.ts';
+import { COLLECTIONS, describeAnswer, type MintStage, mintsOf, type ShownEnvelope } from './stage.ts';
 
 const requestSchema = z.strictObject({
   chain: z.strictObject({ id: z.string(), name: z.string() }),
@@ -38,7 +37,6 @@ export interface ListWalk {
   readonly mayRepeat?: boolean;
 }
 
-/** Reads one page. @returns null for an invalid answer, which is counted as a difference */
 export async function readMintPage(
   stage: MintStage,
   collection: CollectionKind,

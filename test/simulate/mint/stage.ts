@@ -1,12 +1,129 @@
 import type { ChainNode, IndexedChain } from '@playline/chain';
 import type { ClickHouseAccount } from '@playline/stores';
 import type { Random } from '@playline/testkit/random';
-import type { Differences } from '../report.ts';
+import { createDelivery, openHttpClient, parseJson } from '../delivery.ts';
+import { count, createLatency, type Differences } from '../report.ts';
 import type { Run, RunOptions } from '../run.ts';
-import type { MintApi } from './api.ts';
 import type { AssetMaker, CollectionKind, DemoContracts, MintBook } from './assets.ts';
 import type { MintRows } from './check-requests.ts';
-import type { MinterRole } from './role.ts';
+import type { MinterRole } from './simulation.ts';
+
+export interface ApiCall {
+  readonly method?: 'GET' | 'POST';
+  readonly path: string;
+  /** JSON; a string is sent unchanged. */
+  readonly body?: unknown;
+  /** Headers in addition to, or instead of, those of every call; null leaves one out. */
+  readonly headers?: Readonly<Record<string, string | null>>;
+}
+
+export interface ApiAnswer {
+  readonly status: number | null;
+  readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
+  /** Null for invalid JSON. */
+  readonly json: unknown;
+  readonly text: string;
+  /** Whether an earlier attempt may have been accepted without an answer. A 429 does not count: it accepts nothing. */
+  readonly isDoubtful: boolean;
+}
+
+type MintApi = ReturnType<typeof openMintApi>;
+
+/** Longer than the limit's window of five minutes. */
+const TOTAL_MAX_MS = 330_000;
+const REFUSED = 'status 429';
+
+/** `refused`: number of answers 429, each of which was waited for as long as it demands. */
+export const createTally = () => ({
+  calls: 0,
+  refused: 0,
+  waitedMs: 0,
+  again: new Map<string, number>(),
+  latency: createLatency(),
+});
+
+/** Opens the API as a game's server uses it: a call is repeated only after a 5xx, a 429 or no answer. */
+export function openMintApi(url: string, common: Readonly<Record<string, string>>, onWait: (why: string) => void) {
+  const client = openHttpClient(url);
+  const tally = createTally();
+  return {
+    tally,
+    close: client.close,
+    call: async ({ method = 'GET', path, body, headers = {} }: ApiCall): Promise<ApiAnswer> => {
+      let refusedAt = Number.NaN;
+      const deliver = createDelivery({
+        client,
+        totalMaxMs: TOTAL_MAX_MS,
+        onRetry: (reason) => {
+          count(tally.again, reason);
+          if (reason === REFUSED) tally.refused++;
+          if (reason === REFUSED && Number.isNaN(refusedAt)) refusedAt = performance.now();
+          onWait(reason === REFUSED ? 'a limit is reached (429): waiting for Retry-After' : reason);
+        },
+      });
+      const startedAt = performance.now();
+      const delivered = await deliver({ method, path, headers: toHeaders(common, headers, body), body: toBytes(body) });
+      tally.calls += delivered.tries;
+      if (!Number.isNaN(refusedAt)) tally.waitedMs += performance.now() - refusedAt;
+      if (delivered.kind === 'given up')
+        return { status: null, headers: {}, json: null, text: delivered.reason, isDoubtful: delivered.doubtful };
+      if (delivered.tries === 1) tally.latency.add(performance.now() - startedAt);
+      const { status, text, headers: shown } = delivered.answer;
+      return { status, headers: shown, json: parseJson(text) ?? null, text, isDoubtful: delivered.doubtful };
+    },
+  };
+}
+
+function toHeaders(
+  common: Readonly<Record<string, string>>,
+  given: NonNullable<ApiCall['headers']>,
+  body: unknown,
+): Record<string, string> {
+  const all = { ...common, ...(body === undefined ? {} : { 'content-type': 'application/json' }), ...given };
+  return Object.fromEntries(Object.entries(all).filter((pair): pair is [string, string] => pair[1] !== null));
+}
+
+function toBytes(body: unknown): Buffer {
+  if (body === undefined) return Buffer.alloc(0);
+  return Buffer.from(typeof body === 'string' ? body : JSON.stringify(body));
+}
+
+const SHOWN_CHARACTERS_MAX = 300;
+
+export const describeAnswer = ({ status, text }: ApiAnswer): string =>
+  status === null ? `was not answered (${text})` : `was answered ${status}: ${text.slice(0, SHOWN_CHARACTERS_MAX)}`;
+
+export interface ShownEnvelope {
+  readonly code?: unknown;
+  readonly details?: { readonly errors?: readonly { readonly field?: unknown }[]; readonly values?: unknown } | null;
+}
+
+const NAMES = {
+  mint: [
+    'imx-mint-requests-limit',
+    'imx-mint-requests-limit-reset',
+    'imx-remaining-mint-requests',
+    'imx-mint-requests-retry-after',
+  ],
+  refresh: ['imx-refreshes-limit', 'imx-refresh-limit-reset', 'imx-remaining-refreshes', 'retry-after'],
+} as const;
+
+/** The fault of the quota in an answer: all headers must be there, and the body of a 202 must agree with them. */
+export function describeQuota(kind: keyof typeof NAMES, { status, headers, json }: ApiAnswer): string | null {
+  for (const name of NAMES[kind]) {
+    const [header, member] = [headers[name], (json as Record<string, unknown> | null)?.[name.replaceAll('-', '_')]];
+    if (typeof header !== 'string' || header === '') return `the header ${name} is missing`;
+    if (status === 202 && member !== header) return `${name} is ${header} as a header and ${member} in the body`;
+  }
+  const [limit, , remaining] = NAMES[kind].map((name) => Number(headers[name]));
+  return remaining! >= 0 && remaining! <= limit! ? null : `${remaining} of ${limit} are left`;
+}
+
+/** Remaining units of the refresh quota according to an answer; null when the answer has none. */
+export function remainingRefreshesOf({ headers }: ApiAnswer): number | null {
+  const text = headers[NAMES.refresh[2]];
+  return typeof text === 'string' && /^\d+$/.test(text) ? Number(text) : null;
+}
 
 /** Kinds of differences that a run about mints can find; each makes the run fail. */
 export type MintDifferenceKind =
@@ -23,7 +140,7 @@ export type MintDifferenceKind =
   | 'history' // the activity history differs from the chain
   | 'metadata'; // the stored metadata is not what was sent last
 
-export type MintDifferences = Differences<MintDifferenceKind>;
+type MintDifferences = Differences<MintDifferenceKind>;
 
 export interface MintSimulationOptions extends RunOptions {
   readonly url: string;

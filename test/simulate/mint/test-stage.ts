@@ -2,11 +2,17 @@ import { createHash } from 'node:crypto';
 import { createRandom } from '@playline/testkit/random';
 import { createDifferences } from '../report.ts';
 import { createRun } from '../run.ts';
-import { type ApiAnswer, type ApiCall, createTally } from './api.ts';
 import { createAssetMaker, createMintBook, type RequestedAsset, THRESHOLD } from './assets.ts';
 import type { MintAttemptRow } from './check-requests.ts';
 import type { ShownMint } from './lists.ts';
-import { createCounts, type MintDifferenceKind, type MintStage } from './stage.ts';
+import {
+  type ApiAnswer,
+  type ApiCall,
+  createCounts,
+  createTally,
+  type MintDifferenceKind,
+  type MintStage,
+} from './stage.ts';
 
 const CHAIN = { name: 'demo-chain', id: 'eip155:31337' };
 export const CONTRACTS = {
@@ -22,7 +28,6 @@ export interface TestStage extends MintStage {
   /** The next answers to calls; without any, calls get no answer. */
   readonly answers: ApiAnswer[];
   readonly stored: MintAttemptRow[];
-  /** Answers of contracts, by calldata. */
   readonly holdings: Map<string, string>;
 }
 
@@ -87,7 +92,6 @@ export function quotaAnswer(over: Partial<ApiAnswer> = {}): ApiAnswer {
 
 const hashOf = (text: string) => createHash('sha256').update(text).digest('hex');
 
-/** A minted asset as the interface shows it, with the contract's id if it has no id of its own. */
 export function toMinted(asset: RequestedAsset, number: number): ShownMint {
   const { referenceId, collection, owner, tokenId, amount } = asset;
   const hash = hashOf(referenceId);

@@ -1,0 +1,235 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { callRpc } from '@playline/infra/chain';
+import { type Bench, type Row, scaled, toRow } from '../figure.ts';
+import { runFloor } from '../floors/run.ts';
+import { withOpened } from '../opened.ts';
+import { memoryPeakMibOf, waitFor, watchCpu } from '../processes.ts';
+import { quantileOf } from '../quantile.ts';
+import { repeatEvery } from '../repeat.ts';
+import { type Server, startPeer, startService } from '../services.ts';
+
+export const CANNED_CHAIN_NUMBER = 987_654_321;
+const FINAL_DEPTH = 4;
+
+interface Replayer extends Server {
+  readonly url: string;
+  setHead(number: number): Promise<void>;
+}
+
+async function openReplayer(
+  bench: Bench,
+  { logsPerBlock, head }: { logsPerBlock: number; head: number },
+): Promise<Replayer> {
+  const replayer = await startPeer(bench, 'chain/replayer', {
+    environment: {
+      HEAD: String(head),
+      LOGS_PER_BLOCK: String(logsPerBlock),
+      FINAL_DEPTH: String(FINAL_DEPTH),
+      CHAIN_NUMBER: String(CANNED_CHAIN_NUMBER),
+    },
+  });
+  const url = `http://127.0.0.1:${replayer.port}`;
+  return { ...replayer, url, setHead: async (number) => void (await callRpc(url, 'bench_setHead', [number])) };
+}
+
+interface MeasuredIndexer extends Server {
+  /** Number of activities that it has published since it started and that brokers have acknowledged. */
+  countPublished(): Promise<number>;
+}
+
+const COUNT = /^playline_chain_indexer_activities_total\{[^}]*\} (\d+)/gm;
+
+/** @param chain `name`: the chain's own name in the topics of the bench */
+async function startIndexer(
+  bench: Bench,
+  node: Replayer,
+  chain: { name: string; pollMs: number },
+): Promise<MeasuredIndexer> {
+  const indexer = await startService(bench, 'chain-indexer', {
+    CHAIN_NODES: JSON.stringify([{ ...chain, id: `eip155:${CANNED_CHAIN_NUMBER}`, urls: [node.url] }]),
+  });
+  const countPublished = async () => {
+    const text = await (await fetch(`http://127.0.0.1:${indexer.adminPort}/metrics`)).text();
+    return [...text.matchAll(COUNT)].reduce((sum, [, count]) => sum + Number(count), 0);
+  };
+  return { ...indexer, countPublished };
+}
+
+const BLOCKS = 100_000;
+const BLOCKS_MIN = 1_000;
+const LOGS_PER_BLOCK = 10;
+/** After the warm-up, the code is compiled and the name of every token has been read. */
+const WARM_UP_SHARE = 0.05;
+const RANGE_BLOCKS = 1_000;
+/** Short, so that the wait for the first poll does not count. */
+const POLL_MS = 50;
+const INDEXED_MAX_MS = 1_800_000;
+
+/** Blocks and logs that the indexer publishes from a long chain. The floor only sends the same requests. */
+export const measureBackfill = (bench: Bench): Promise<Row[]> =>
+  withOpened(async (keep) => {
+    const blocks = scaled(bench, BLOCKS, BLOCKS_MIN);
+    const logs = blocks * LOGS_PER_BLOCK;
+    const warmUp = Math.round(blocks * WARM_UP_SHARE);
+    const node = keep(await openReplayer(bench, { logsPerBlock: LOGS_PER_BLOCK, head: 0 }));
+    const name = `${bench.environmentId}-backfill`;
+    const indexer = keep(await startIndexer(bench, node, { name, pollMs: POLL_MS }));
+    await index(node, indexer, warmUp);
+    const [spent, nodeSpent, startMs] = [watchCpu(indexer.pid), watchCpu(node.pid), performance.now()];
+    await index(node, indexer, warmUp + blocks);
+    const [seconds, cpuSeconds] = [(performance.now() - startMs) / 1_000, spent()];
+    const notes = `${seconds.toFixed(1)} s, ${cpuSeconds.toFixed(1)} CPU-s, ${nodeSpent().toFixed(1)} of the node; peak ${memoryPeakMibOf(indexer.pid)} MiB`;
+    const environment = {
+      ...bench.environment,
+      NODE_URL: node.url,
+      RANGE_BLOCKS: String(RANGE_BLOCKS),
+      FROM: String(warmUp),
+      TO: String(warmUp + blocks - 1),
+    };
+    const read = await runFloor('chain/floor-backfill', environment);
+    const parsed = await runFloor('chain/floor-backfill', { ...environment, PARSE: '1' });
+    const row = { case: `backfill, ${blocks} blocks with ${logs} logs`, notes };
+    const floors = [
+      { peer: 'floor: the same requests alone', floor: read },
+      { peer: 'floor: and their answers parsed', floor: parsed },
+    ];
+    return [
+      toRow({
+        ...row,
+        unit: 'blocks per second',
+        value: blocks / seconds,
+        peer: floors[0]!.peer,
+        peerValue: blocks / read.seconds,
+      }),
+      ...floors.flatMap(({ peer, floor }) => [
+        toRow({ ...row, unit: 'logs per second', value: logs / seconds, peer, peerValue: logs / floor.seconds }),
+        toRow({
+          ...row,
+          unit: 'logs per CPU-second',
+          value: logs / cpuSeconds,
+          peer,
+          peerValue: logs / floor.cpuSeconds,
+        }),
+      ]),
+    ];
+  });
+
+async function index(node: Replayer, indexer: MeasuredIndexer, blocks: number): Promise<void> {
+  const logs = blocks * LOGS_PER_BLOCK;
+  await node.setHead(blocks - 1 + FINAL_DEPTH);
+  const isPublished = async () => (await indexer.countPublished()) >= logs;
+  await waitFor(`${blocks} blocks are published`, isPublished, { measured: indexer, maxMs: INDEXED_MAX_MS });
+  const count = await indexer.countPublished();
+  if (count !== logs) throw new Error(`${count} activities of ${logs} logs`);
+}
+
+const LAG_LOGS_PER_BLOCK = 100;
+const BLOCK_MS = 1_000;
+const LAG_BLOCKS = 60;
+const LAG_BLOCKS_MIN = 10;
+const FIRST_BLOCKS = 20;
+const WARM_UP_BLOCKS = 10;
+const LAG_POLL_MS = 1_000;
+/** Interval of polls of the history: the precision of every measured moment. */
+const HISTORY_POLL_MS = 20;
+const SEEN_MAX_MS = 60_000;
+
+/** Name, in the topics of a bench, of the chain whose blocks become final at a steady rate. */
+export const lagChainOf = ({ environmentId }: Bench): string => `${environmentId}-pace`;
+
+/** Time from when a block is final at the node until the history has its activities, with one block a second. */
+export const measureLag = (bench: Bench, api: Server): Promise<Row[]> =>
+  withOpened(async (keep) => {
+    const blocks = scaled(bench, LAG_BLOCKS, LAG_BLOCKS_MIN);
+    const name = lagChainOf(bench);
+    const node = keep(
+      await openReplayer(bench, { logsPerBlock: LAG_LOGS_PER_BLOCK, head: FIRST_BLOCKS - 1 + FINAL_DEPTH }),
+    );
+    const indexer = keep(await startIndexer(bench, node, { name, pollMs: LAG_POLL_MS }));
+    const history = keep(watchHistory(api, name));
+    const floor = keep(watchNode(node));
+    const waitUntilSeen = (number: number) =>
+      waitFor(`block ${number} is seen`, async () => history.seenAtMs.has(number), {
+        measured: indexer,
+        maxMs: SEEN_MAX_MS,
+      });
+    const first = FIRST_BLOCKS + WARM_UP_BLOCKS;
+    await waitUntilSeen(FIRST_BLOCKS - 1);
+    const finalAtMs = await makeFinal(node, FIRST_BLOCKS, first + blocks);
+    await waitUntilSeen(first + blocks - 1);
+    const lagsOf = (seenAtMs: ReadonlyMap<number, number>) =>
+      Array.from({ length: blocks }, (_, index) => seenAtMs.get(first + index)! - finalAtMs.get(first + index)!);
+    const [own, peer] = [lagsOf(history.seenAtMs), lagsOf(floor.seenAtMs)];
+    return [0.5, 0.99].map((q) =>
+      toRow({
+        case: `history behind finality, ${LAG_LOGS_PER_BLOCK} logs per block, a block per second`,
+        unit: `ms, p${q * 100}`,
+        value: quantileOf(own, q),
+        peer: 'floor: polls the logs of the node as often',
+        peerValue: quantileOf(peer, q),
+        notes: `of ${own.length} blocks; includes up to ${LAG_POLL_MS} ms between polls and 1 s age of a block of rows`,
+      }),
+    );
+  });
+
+async function makeFinal(node: Replayer, from: number, to: number): Promise<ReadonlyMap<number, number>> {
+  const finalAtMs = new Map<number, number>();
+  const startMs = performance.now();
+  for (let number = from; number < to; number++) {
+    const early = startMs + (number - from) * BLOCK_MS - performance.now();
+    if (early > 0) await delay(early);
+    finalAtMs.set(number, performance.now());
+    await node.setHead(number + FINAL_DEPTH);
+  }
+  return finalAtMs;
+}
+
+interface HistoryPage {
+  readonly result: readonly { readonly blockchain_metadata: { readonly block_number: string } }[];
+  readonly page: { readonly next_cursor: string };
+}
+
+/** Follows the history as a replica does. `seenAtMs`: when all activities of a block were visible, by block. */
+function watchHistory(api: Server, chain: string) {
+  const [counts, seenAtMs] = [new Map<number, number>(), new Map<number, number>()];
+  let cursor: string | null = null;
+  const readPage = async () => {
+    const query = new URLSearchParams({ page_size: '200', ...(cursor !== null && { page_cursor: cursor }) });
+    const answer = await fetch(`http://127.0.0.1:${api.port}/v1/chains/${chain}/activity-history?${query}`);
+    if (!answer.ok) throw new Error(`a page was answered with ${answer.status}: ${await answer.text()}`);
+    const { result, page } = (await answer.json()) as HistoryPage;
+    cursor = page.next_cursor;
+    for (const { blockchain_metadata: metadata } of result) {
+      const block = Number(metadata.block_number);
+      const count = (counts.get(block) ?? 0) + 1;
+      counts.set(block, count);
+      if (count === LAG_LOGS_PER_BLOCK) seenAtMs.set(block, performance.now());
+    }
+    return result.length;
+  };
+  const readToEnd = async () => {
+    while ((await readPage()) > 0);
+  };
+  return { ...repeatEvery(HISTORY_POLL_MS, readToEnd), seenAtMs };
+}
+
+interface NodeBlock {
+  readonly number: string;
+  readonly hash: string;
+}
+
+/** Floor: polls the node as often as the indexer does, and reads the logs of new final blocks. */
+function watchNode({ url }: Replayer) {
+  const seenAtMs = new Map<number, number>();
+  let next: number | null = null;
+  const poll = async () => {
+    const final = await callRpc<NodeBlock>(url, 'eth_getBlockByNumber', ['finalized', false]);
+    for (let number = next ?? Number(final.number); number <= Number(final.number); number++) {
+      const block = await callRpc<NodeBlock>(url, 'eth_getBlockByNumber', [`0x${number.toString(16)}`, false]);
+      await callRpc(url, 'eth_getLogs', [{ blockHash: block.hash }]);
+      seenAtMs.set(number, performance.now());
+      next = number + 1;
+    }
+  };
+  return { ...repeatEvery(LAG_POLL_MS, poll), seenAtMs };
+}

@@ -1,0 +1,282 @@
+import { Agent, request } from 'node:http';
+import { type ActivityFilters, type CursorPosition, createCursors, NO_FILTERS, START_GAP } from '@playline/chain';
+import { type Direction, toTimestamp } from '@playline/contracts';
+import type { Engine } from '../clickhouse.ts';
+import { type Bench, scaled } from '../figure.ts';
+import { sendAll } from '../load-client.ts';
+import { withOpened } from '../opened.ts';
+import { pidListeningOn, watchCpu } from '../processes.ts';
+import { mediansOf } from '../quantile.ts';
+import { CURSOR_SECRET, type Server, startBareServer, startPeer } from '../services.ts';
+import { BUSY, type Feed } from './fill.ts';
+
+export interface ReadCase {
+  readonly name: string;
+  readonly filters: ActivityFilters;
+}
+
+export function casesOf({ contracts, startUs, endUs }: Feed): readonly ReadCase[] {
+  const at = (share: number) => startUs + Math.floor((endUs - startUs) * share);
+  const make = (name: string, filters: Partial<ActivityFilters>) => ({ name, filters: { ...NO_FILTERS, ...filters } });
+  return [
+    make('everything', {}),
+    make('a contract of 10 %', { contractAddress: contracts.big }),
+    make('a contract of 0.5 %', { contractAddress: contracts.middle }),
+    make('a contract of 0.001 %', { contractAddress: contracts.small }),
+    make('a contract of two rows', { contractAddress: contracts.ofTwoRows }),
+    make('a type of 1 %', { type: 'burn' }),
+    make('a type of 0.01 %', { type: 'withdrawal' }),
+    make('a type of 1 % of a contract of 10 %', { type: 'burn', contractAddress: contracts.big }),
+    make('indexed in a tenth of the year', { fromIndexedAt: at(0.6), toIndexedAt: at(0.7) }),
+  ];
+}
+
+const cursors = createCursors({ keys: [{ id: 1, secret: Buffer.from(CURSOR_SECRET, 'hex') }] });
+
+/** @param position null: from the beginning */
+function toPath({ filters }: ReadCase, pageSize: number, position: CursorPosition | null): string {
+  const query = new URLSearchParams({ page_size: String(pageSize) });
+  const { fromIndexedAt, toIndexedAt, contractAddress, type } = filters;
+  if (fromIndexedAt !== null) query.set('from_indexed_at', toTimestamp(fromIndexedAt));
+  if (toIndexedAt !== null) query.set('to_indexed_at', toTimestamp(toIndexedAt));
+  if (contractAddress !== null) query.set('contract_address', contractAddress);
+  if (type !== null) query.set('activity_type', type);
+  if (position !== null) query.set('page_cursor', cursors.encode(position, { chain: BUSY, filters }));
+  return `/v1/chains/${BUSY}/activity-history?${query}`;
+}
+
+function withCursor(path: string, cursor: string): string {
+  const url = new URL(path, 'http://127.0.0.1');
+  url.searchParams.set('page_cursor', cursor);
+  return url.pathname + url.search;
+}
+
+const SIZES = [100, 200];
+const DIRECTIONS: readonly Direction[] = ['next', 'previous'];
+/** Where readers begin, as shares of the feed's time. The last is the present, where parts are small. */
+const STARTS: readonly (readonly [number, number])[] = [
+  [0, 0.05],
+  [0.4, 0.6],
+  [0.9, 0.995],
+  [0.998, 1],
+];
+const BEGINNINGS = 5;
+const CONSECUTIVE_PAGES = 3;
+
+export interface ReadPage {
+  readonly rows: number;
+  readonly ms: number;
+  /** Epoch microseconds. The queries of the page were sent between these. */
+  readonly fromUs: number;
+  readonly toUs: number;
+}
+
+interface HistoryPage {
+  readonly result: readonly unknown[];
+  readonly page: { readonly previous_cursor: string; readonly next_cursor: string };
+}
+
+const nowUs = () => Math.floor((performance.timeOrigin + performance.now()) * 1_000);
+
+function get(agent: Agent, port: number, path: string): Promise<{ status: number; text: string }> {
+  return new Promise((resolve, reject) => {
+    const sent = request({ agent, port, path, host: '127.0.0.1' }, (answer) => {
+      const chunks: Buffer[] = [];
+      answer.on('data', (chunk: Buffer) => chunks.push(chunk));
+      answer.on('end', () => resolve({ status: answer.statusCode ?? 0, text: Buffer.concat(chunks).toString() }));
+      answer.on('error', reject);
+    });
+    sent.on('error', reject).end();
+  });
+}
+
+/**
+ * Reads pages of a case in every size, direction and start over one connection, each from a position that was not read
+ * just before.
+ */
+export async function readPages({ port }: Pick<Server, 'port'>, feed: Feed, readCase: ReadCase): Promise<ReadPage[]> {
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+  const beginnings = scaled(feed, BEGINNINGS);
+  const pages: ReadPage[] = [];
+  const readPage = async (path: string) => {
+    const [fromUs, startMs] = [nowUs(), performance.now()];
+    const { status, text } = await get(agent, port, path);
+    const [ms, toUs] = [performance.now() - startMs, nowUs()];
+    if (status !== 200) throw new Error(`a page was answered with ${status}: ${text.slice(0, 200)}`);
+    const { result, page } = JSON.parse(text) as HistoryPage;
+    pages.push({ rows: result.length, ms, fromUs, toUs });
+    return page;
+  };
+  try {
+    for (const size of SIZES)
+      for (const direction of DIRECTIONS)
+        for (const start of STARTS)
+          for (let beginning = 0; beginning < beginnings; beginning++) {
+            const isFirst = start[0] === 0 && beginning === 0 && direction === 'next';
+            const first = toPath(readCase, size, isFirst ? null : pick(feed, start, direction));
+            for (let path = first, read = 0; read < CONSECUTIVE_PAGES; read++) {
+              const page = await readPage(path);
+              path = withCursor(first, direction === 'next' ? page.next_cursor : page.previous_cursor);
+            }
+          }
+  } finally {
+    agent.destroy();
+  }
+  return pages;
+}
+
+function pick({ startUs, endUs }: Feed, [from, to]: readonly [number, number], direction: Direction): CursorPosition {
+  const share = from + Math.random() * (to - from);
+  const updatedAt = startUs + Math.floor(share * (endUs - startUs));
+  return { direction, gap: { ...START_GAP, updatedAt } };
+}
+
+export type PageCost = Awaited<ReturnType<typeof readCosts>>[number];
+
+/**
+ * What ClickHouse read for each page, from its query log: a query belongs to the page that was requested at that moment.
+ * Nothing else may query this database in the meantime.
+ */
+export async function readCosts(engine: Engine, pages: readonly ReadPage[]) {
+  const [first, last] = [pages[0], pages.at(-1)];
+  if (first === undefined || last === undefined) return [];
+  await engine.query('SYSTEM FLUSH LOGS query_log');
+  const time = 'toUnixTimestamp64Micro(query_start_time_microseconds)';
+  const rows = await engine.queryRows(
+    `SELECT ${time}, read_rows, ProfileEvents['OSCPUVirtualTimeMicroseconds'] FROM system.query_log
+     WHERE type = 'QueryFinish' AND current_database = currentDatabase() AND is_initial_query
+       AND ${time} >= ${first.fromUs} AND ${time} <= ${last.toUs} ORDER BY 1 FORMAT TSV SETTINGS log_queries = 0`,
+  );
+  const queries = rows.map((row) => row.map(Number));
+  return pages.map(({ fromUs, toUs }) => {
+    const own = queries.filter(([time = 0]) => time >= fromUs && time <= toUs);
+    const sum = (column: number) => own.reduce((total, query) => total + (query[column] ?? 0), 0);
+    return { queries: own.length, readRows: sum(1), cpuMs: sum(2) / 1_000 };
+  });
+}
+
+const TIMES = 3;
+const PAGE_SIZE = 100;
+
+interface PlainPage {
+  readonly ms: number;
+  readonly readRows: number;
+}
+
+export type PlainPages = Awaited<ReturnType<typeof measurePlainPages>>;
+
+/** The same pages by a comparison of tuples and by OFFSET, which ignore later versions and rows written twice. */
+export async function measurePlainPages(engine: Engine, feed: Feed, { filters }: ReadCase) {
+  const { fromIndexedAt, toIndexedAt, contractAddress, type } = filters;
+  const time = (us: number) => `fromUnixTimestamp64Micro(${us}, 'UTC')`;
+  const where = [
+    `chain = '${BUSY}'`,
+    ...(contractAddress === null ? [] : [`contract = toFixedString(unhex('${contractAddress.slice(2)}'), 20)`]),
+    ...(type === null ? [] : [`type = '${type}'`]),
+    ...(fromIndexedAt === null ? [] : [`indexed_at >= ${time(fromIndexedAt)}`]),
+    ...(toIndexedAt === null ? [] : [`indexed_at <= ${time(toIndexedAt)}`]),
+  ].join(' AND ');
+  const middle = Math.floor((feed.startUs + feed.endUs) / 2);
+  const select = 'SELECT * FROM activities WHERE';
+  const order = `ORDER BY updated_at, id LIMIT ${PAGE_SIZE}`;
+  const before = await engine.query(`SELECT count() FROM activities WHERE ${where} AND updated_at < ${time(middle)}`);
+  return {
+    tuple: await measure(
+      engine,
+      `${select} ${where} AND (updated_at, id) > (${time(middle)}, '${START_GAP.id}') ${order}`,
+    ),
+    offset: await measure(engine, `${select} ${where} ${order} OFFSET ${before}`),
+  };
+}
+
+async function measure(engine: Engine, sql: string) {
+  const taken: PlainPage[] = [];
+  for (let time = 0; time < TIMES; time++) taken.push(await engine.measure(`${sql} FORMAT JSONEachRow`));
+  return mediansOf(taken.map(({ ms, readRows }) => ({ ms, readRows })));
+}
+
+const READERS = 8;
+const WARM_UP_PAGES = 1_500;
+const PAGES = 2_000;
+const PAGES_MIN = 200;
+const WINDOWS = 3;
+
+export interface PageCpu {
+  readonly pagesPerCpuSecond: number;
+  readonly engineMs: number;
+  readonly pagesPerSecond: number;
+}
+
+interface PageCpuOptions {
+  readonly enginePort: number | null;
+  /** The path of a page that begins at a time in epoch microseconds. Default: that of the chain API. */
+  readonly pathOf?: (updatedAt: number) => string;
+}
+
+/** Reads unfiltered pages from all over the feed with several concurrent readers. */
+export async function measurePageCpu(
+  server: Pick<Server, 'port' | 'pid'>,
+  feed: Feed,
+  { enginePort, pathOf = pathAt }: PageCpuOptions,
+): Promise<PageCpu> {
+  const count = scaled(feed, PAGES, PAGES_MIN);
+  const requests = Array.from({ length: count }, (_, index) =>
+    Buffer.from(`GET ${pathOf(timeAt(feed, index / count))} HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n`),
+  );
+  const send = (list: readonly Buffer[]) => sendAll(server.port, list, { connections: READERS, expected: 200 });
+  await send(requests.slice(0, WARM_UP_PAGES));
+  const pids = [server.pid, enginePort === null ? null : pidListeningOn(enginePort)];
+  const windows: PageCpu[] = [];
+  for (let window = 0; window < WINDOWS; window++) {
+    const [watches, startMs] = [pids.map(watchCpu), performance.now()];
+    await send(requests);
+    const ms = performance.now() - startMs;
+    const [own = 0, engine = 0] = watches.map((spent) => spent());
+    windows.push({
+      pagesPerCpuSecond: count / own,
+      engineMs: (engine * 1_000) / count,
+      pagesPerSecond: (count * 1_000) / ms,
+    });
+  }
+  return mediansOf(windows);
+}
+
+const timeAt = ({ startUs, endUs }: Feed, share: number): number =>
+  startUs + Math.floor((endUs - startUs) * 0.95 * share);
+
+function pathAt(updatedAt: number): string {
+  const position = { direction: 'next', gap: { ...START_GAP, updatedAt } } as const;
+  return toPath({ name: 'everything', filters: NO_FILTERS }, PAGE_SIZE, position);
+}
+
+/** A bare `node:http` server that always answers with the bytes of one page. */
+export const measureBareCpu = (bench: Bench, { port }: Pick<Server, 'port'>, feed: Feed): Promise<PageCpu> =>
+  withOpened(async (keep) => {
+    const page = await fetch(`http://127.0.0.1:${port}${pathAt(timeAt(feed, 0.5))}`);
+    const bare = keep(await startBareServer(bench, Buffer.from(await page.arrayBuffer())));
+    return measurePageCpu(bare, feed, { enginePort: null });
+  });
+
+/**
+ * A bare proxy in front of ClickHouse. Each page is the text of as many rows from the same positions, so the process
+ * waits for ClickHouse and wakes up as often.
+ */
+export const measureProxyCpu = (bench: Bench, engine: Engine, feed: Feed): Promise<PageCpu> =>
+  withOpened(async (keep) => {
+    const { url, user, password } = bench.stores.clickhouse;
+    const time = (us: string) => `fromUnixTimestamp64Micro(toInt64(${us}), 'UTC')`;
+    const endUs = `{at} + ${Math.ceil((PAGE_SIZE * 2 * (feed.endUs - feed.startUs)) / feed.rows)}`;
+    const pathOf = (updatedAt: number) => `/?at=${updatedAt}`;
+    const environment = {
+      ENGINE_URL: `${url}/?database=${bench.database}&wait_end_of_query=1&max_threads=1`,
+      ENGINE_USER: user,
+      ENGINE_PASSWORD: password,
+      STATEMENT:
+        `SELECT members FROM activity_feeds WHERE feed = '${BUSY} * *' AND updated_at >= ${time('{at}')} ` +
+        `AND updated_at < ${time(endUs)} ORDER BY feed, updated_at, id LIMIT ${PAGE_SIZE} FORMAT TSVRaw`,
+    };
+    const proxy = keep(
+      await startPeer(bench, 'reference/engine-proxy', { environment, readyPath: pathOf(feed.startUs) }),
+    );
+    return measurePageCpu(proxy, feed, { enginePort: engine.port, pathOf });
+  });

@@ -1,0 +1,135 @@
+import { execFile } from 'node:child_process';
+import { cpSync, existsSync, mkdtempSync, readFileSync, readlinkSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { promisify } from 'node:util';
+import { atMost, type Bar, type Figure, type Row, toRow } from '../figure.ts';
+import { withOpened } from '../opened.ts';
+import { cpuSecondsOf, findProcesses, memoryMibOf, ROOT } from '../processes.ts';
+
+/** Downloads of a start and what is built from them, so that the measurement does not depend on the network. */
+const DOWNLOADS = ['node', 'npm-cache', 'kafka', 'registry', 'java'];
+
+/** Makes a fresh clone of the last commit with the downloads of this checkout. `close` stops its stack and deletes it. */
+export async function openClone() {
+  const parent = mkdtempSync(join(tmpdir(), 'playline-bench-clone-'));
+  const folder = join(parent, 'clone');
+  const startMs = performance.now();
+  await run('git', ['clone', '--quiet', ROOT, folder], parent);
+  const seconds = (performance.now() - startMs) / 1000;
+  for (const name of DOWNLOADS) {
+    const from = join(ROOT, '.playline', name);
+    if (existsSync(from)) cpSync(from, join(folder, '.playline', name), { recursive: true });
+  }
+  /** Runs a command of the local stack in the clone, as `npm run` does. @throws Error when it fails */
+  const command = (name: string): Promise<void> =>
+    run(process.execPath, [join('infra', 'local', 'bootstrap.mjs'), name], folder);
+  const close = () => command('down').finally(() => rmSync(parent, { recursive: true, force: true }));
+  return { folder, seconds, command, close };
+}
+
+/** Settings of this process must not reach the clone, which has its own ports and addresses. */
+async function run(program: string, args: string[], folder: string): Promise<void> {
+  const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('PLAYLINE_')));
+  env.PATH = `${dirname(process.execPath)}:${env.PATH}`;
+  await promisify(execFile)(program, args, { cwd: folder, env });
+}
+
+/**
+ * Time from clone to first stored event, with this checkout's downloads. `up` returns when one event was read back from
+ * ClickHouse. The second start needs no installation.
+ */
+export const start: Figure = {
+  name: 'start',
+  optional: true,
+  measure: () =>
+    withOpened(async (keep) => {
+      const clone = keep(await openClone());
+      const timeUp = async () => {
+        const startMs = performance.now();
+        await clone.command('up');
+        return (performance.now() - startMs) / 1000;
+      };
+      const first = await timeUp();
+      await clone.command('down');
+      return [
+        toRow({
+          case: 'clone to first stored event, warm',
+          unit: 'seconds',
+          value: clone.seconds + first,
+          peer: 'second start of the clone',
+          peerValue: await timeUp(),
+          notes: `clone ${clone.seconds.toFixed(1)} s`,
+        }),
+      ];
+    }),
+};
+
+/** Minutes after a start at which a minute is measured. In the first few, V8 still compiles. */
+const AGES_MIN = [2, 10];
+const WINDOW_MS = 60_000;
+const STORES = new Set(['kafka', 'registry', 'redis', 'clickhouse', 'chain']);
+
+interface Part {
+  readonly name: string;
+  readonly percent: number;
+  readonly mib: number;
+}
+
+/** Cost of the whole local stack without requests: CPU during two minutes, and memory, of all processes together. */
+export const idle: Figure = {
+  name: 'idle',
+  optional: true,
+  measure: () =>
+    withOpened(async (keep) => {
+      const clone = keep(await openClone());
+      await clone.command('up');
+      const upMs = performance.now();
+      const rows: Row[] = [];
+      for (const ageMin of AGES_MIN) {
+        await delay(upMs + ageMin * 60_000 - performance.now());
+        rows.push(...toRows(await watch(clone.folder), `the idle local stack, ${ageMin} minutes after its start`));
+      }
+      return rows;
+    }),
+};
+
+async function watch(folder: string): Promise<Part[]> {
+  const { processes } = JSON.parse(readFileSync(join(folder, '.playline', 'stack.json'), 'utf8')) as {
+    processes: Record<string, number>;
+  };
+  const names = new Map(Object.entries(processes).map(([name, pid]) => [pid, name]));
+  // By folder or arguments, so that leftovers of a start count too.
+  const pids = findProcesses(
+    (proc) =>
+      readFileSync(`${proc}/cmdline`, 'utf8').includes(folder) || readlinkSync(`${proc}/cwd`).startsWith(folder),
+  );
+  const begun = pids.map((pid) => ({ pid, cpuS: cpuSecondsOf(pid) }));
+  const startMs = performance.now();
+  await delay(WINDOW_MS);
+  const seconds = (performance.now() - startMs) / 1000;
+  return begun.map(({ pid, cpuS }) => ({
+    name: names.get(pid) ?? 'supervisor',
+    percent: (100 * (cpuSecondsOf(pid) - cpuS)) / seconds,
+    mib: memoryMibOf(pid),
+  }));
+}
+
+function toRows(parts: readonly Part[], name: string): Row[] {
+  const stores = parts.filter((part) => STORES.has(part.name));
+  const row = (unit: string, of: 'percent' | 'mib', bar: Bar) => {
+    const sum = (list: readonly Part[]) => list.reduce((total, part) => total + part[of], 0);
+    const most = parts.toSorted((one, other) => other[of] - one[of]).slice(0, 6);
+    return toRow({
+      case: name,
+      unit,
+      value: sum(parts),
+      bars: [bar],
+      peer: 'its stores alone',
+      peerValue: sum(stores),
+      notes: `${parts.length} processes; ${most.map((part) => `${part.name} ${part[of].toFixed(1)}`).join(', ')}`,
+    });
+  };
+  return [row('per cent of a core', 'percent', atMost('value', 5)), row('MiB (Pss)', 'mib', atMost('value', 2_560))];
+}

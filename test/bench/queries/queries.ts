@@ -1,0 +1,341 @@
+import type { Engine } from '../clickhouse.ts';
+import { atMost, type Bar } from '../figure.ts';
+import { DAY_MS, DAYS, type EventName, type Game, idsOf, pairsOf, peerRows } from './fill.ts';
+
+interface Filter {
+  /** From the first moment to just before the second, as text for ClickHouse; absent: all time. */
+  readonly span?: Span;
+  readonly names?: readonly EventName[];
+}
+
+interface Span {
+  readonly since: string;
+  readonly until: string;
+}
+
+/** A table or view, so that one query can be sent to several. Columns have the names of `events`. */
+type Source = ReturnType<typeof createSource>;
+
+const timeOf = (text: string) => `toDateTime64('${text}', 3, 'UTC')`;
+const listOf = (names: readonly string[]) => names.map((name) => `'${name}'`).join(', ');
+
+function conditionsOf({ span, names }: Filter, columns: { time: string; name: string }): string[] {
+  const times = span && [`${columns.time} >= ${timeOf(span.since)}`, `${columns.time} < ${timeOf(span.until)}`];
+  const isNamed = names && `${columns.name} ${names.length === 1 ? `= ${listOf(names)}` : `IN (${listOf(names)})`}`;
+  return [...(times ?? []), ...(isNamed === undefined ? [] : [isNamed])];
+}
+
+/** @param name `events`, or a view with its columns */
+function createSource(name: string, environmentId: string, person: string) {
+  const rows = (filter: Filter) =>
+    `${name} WHERE ${[`environment_id = '${environmentId}'`, ...conditionsOf(filter, { time: 'event_time', name: 'event_name' })].join(' AND ')}`;
+  return { rows, peopleRows: rows, person };
+}
+
+const peerWhere = ({ span, names }: Filter) =>
+  conditionsOf(
+    {
+      ...(span && { span }),
+      ...(names && { names: names.map((name) => (name === '' ? ('$pageview' as EventName) : name)) }),
+    },
+    { time: 'event.timestamp', name: 'event.event' },
+  ).join(' AND ');
+
+const PEER: Source = {
+  rows: (filter) => peerRows({ where: peerWhere(filter), people: false }),
+  peopleRows: (filter) => peerRows({ where: peerWhere(filter), people: true }),
+  person: 'person',
+};
+
+type Scene = Awaited<ReturnType<typeof createScene>>;
+
+const MONTH_DAYS = 30;
+const FIRST_WEEK_DAY = 13;
+
+/** @param day day of the game, from 0, that the queries are about */
+function spansOf({ startMs, endMs }: Game, day = DAYS - 1) {
+  const startOf = (ms: number) => new Date(ms).toISOString().slice(0, 10);
+  const span = (since: number, until: number): Span => ({ since: startOf(since), until: startOf(until) });
+  const dayMs = startMs + day * DAY_MS;
+  const monday = startMs + ((8 - new Date(startMs).getUTCDay()) % 7) * DAY_MS;
+  return {
+    day: span(dayMs, dayMs + DAY_MS),
+    week: span(startMs + FIRST_WEEK_DAY * DAY_MS, startMs + (FIRST_WEEK_DAY + 7) * DAY_MS),
+    month: span(endMs - MONTH_DAYS * DAY_MS, endMs),
+    /** Whole weeks, beginning with the first Monday. */
+    weeks: span(monday, endMs),
+  };
+}
+
+export async function createScene(engine: Engine, game: Game, day?: number) {
+  const { environmentId } = game;
+  return {
+    environmentId,
+    raw: createSource('events', environmentId, 'identity_key'),
+    exact: createSource('events_exact', environmentId, 'identity_key'),
+    analysis: createSource('analysis_events_raw', environmentId, 'person_key'),
+    peer: PEER,
+    spans: spansOf(game, day),
+    who: await findWho(engine, game),
+  };
+}
+
+async function findWho(engine: Engine, game: Game) {
+  const { first } = pairsOf(game).late;
+  const [one, other] = [idsOf(first), idsOf(first + 1)];
+  const keys = [one.anonymousKey, one.userKey, other.anonymousKey, other.userKey].join(', ');
+  const texts = [one.anonymousId, one.userId, other.anonymousId, other.userId].join(', ');
+  const rows = `FROM events WHERE environment_id = '${game.environmentId}'`;
+  const [[person = '', identity = '', ...rest] = []] = await engine.queryRows(
+    `SELECT lower(hex(arrayMin([${keys}]))), lower(hex(${one.anonymousKey})), ${texts},
+       (SELECT min(message_id) ${rows} AND identity_key = ${one.anonymousKey}), (SELECT min(user_id) ${rows} AND user_id != '')`,
+  );
+  const [messageId = '', userId = ''] = rest.slice(4);
+  return { person, identity, userId, ids: rest.slice(0, 4), messageId };
+}
+
+/** A query of an analyst for each source, written as an analyst who knows the tables would. */
+export interface AnalystQuery {
+  readonly name: string;
+  readonly isOfDay?: true;
+  readonly raw: string;
+  /** With copies folded; absent where no one would query it that way. */
+  readonly exact?: string;
+  readonly identified: string;
+  readonly peer: string;
+  /** The peer's result must equal that of `identified`, because copies do not change it. */
+  readonly agrees?: true;
+  readonly bars?: readonly Bar[];
+  readonly readRowsBar?: Bar;
+}
+
+type Write = (source: Source) => string;
+
+const ofAll = ({ raw, exact, analysis, peer }: Scene, write: Write) => ({
+  raw: write(raw),
+  exact: write(exact),
+  identified: write(analysis),
+  peer: write(peer),
+});
+
+/** The most frequent queries of analysts, from a day's count to one message. */
+export function basicQueries(scene: Scene): AnalystQuery[] {
+  const { day, month } = scene.spans;
+  return [
+    {
+      name: 'count of a day',
+      isOfDay: true,
+      ...ofAll(scene, (source) => `SELECT count() FROM ${source.rows({ span: day })}`),
+    },
+    {
+      name: 'people of a day',
+      isOfDay: true,
+      agrees: true,
+      ...ofAll(scene, (source) => `SELECT uniqExact(${source.person}) FROM ${source.peopleRows({ span: day })}`),
+    },
+    { name: 'one name of a day, by a property', isOfDay: true, ...ofAll(scene, (source) => byProperty(source, day)) },
+    {
+      name: 'active people a day, 30 days',
+      ...ofAll(
+        scene,
+        (source) =>
+          `SELECT toDate(event_time) AS day, uniqExact(${source.person}) FROM ${source.peopleRows({ span: month })} GROUP BY day ORDER BY day`,
+      ),
+      identified: `SELECT day, uniqExact(person_key) FROM ${personDays(scene, month)} GROUP BY day ORDER BY day`,
+      agrees: true,
+      bars: [atMost('value', 1_500, 300)],
+    },
+    { name: 'count of all', ...ofAll(scene, (source) => `SELECT count() FROM ${source.rows({})}`) },
+    {
+      name: 'timeline of one person',
+      bars: [atMost('value', 100, 30)],
+      ...timeline(scene),
+      readRowsBar: atMost('value', 500_000),
+    },
+    { name: 'timeline of one person, 7 days', ...timeline(scene, scene.spans.week) },
+    { name: 'funnel of three steps, a day', isOfDay: true, ...ofAll(scene, (source) => funnel(source, day)) },
+    { name: 'one message by its id', bars: [atMost('value', 50, 15)], ...oneMessage(scene) },
+  ];
+}
+
+const personDays = ({ environmentId }: Scene, { since, until }: Span): string =>
+  `person_days WHERE environment_id = '${environmentId}' AND day >= '${since}' AND day < '${until}'`;
+
+const byProperty = (source: Source, span: Span) =>
+  `SELECT JSONExtractString(properties, 'map') AS map, count() AS events, uniqExact(${source.person}) AS people
+   FROM ${source.peopleRows({ span, names: ['level_finished'] })} GROUP BY map ORDER BY map`;
+
+function funnel(source: Source, span: Span): string {
+  const steps = ['level_started', 'level_finished', 'item_bought'] as const;
+  const conditions = steps.map((step) => `event_name = '${step}'`).join(', ');
+  return `SELECT step, count() FROM (
+    SELECT ${source.person} AS who, windowFunnel(3600)(toDateTime(event_time), ${conditions}) AS step
+    FROM ${source.peopleRows({ span, names: steps })} GROUP BY who) GROUP BY step ORDER BY step`;
+}
+
+function timeline(scene: Scene, span?: Span): Pick<AnalystQuery, 'raw' | 'exact' | 'identified' | 'peer'> {
+  const { environmentId, who } = scene;
+  const columns = 'event_time, event_name, session_id, page_path, properties';
+  const filter = span === undefined ? {} : { span };
+  const ofIdentity = ({ rows }: Source) =>
+    `SELECT ${columns} FROM ${rows(filter)} AND identity_key = unhex('${who.identity}') ORDER BY event_time`;
+  const times = span === undefined ? '' : `WHERE event_time >= '${span.since}' AND event_time < '${span.until}'`;
+  const ids = who.ids.map((id) => `'${id}'`).join(', ');
+  return {
+    raw: ofIdentity(scene.raw),
+    exact: ofIdentity(scene.exact),
+    identified: `SELECT ${columns} FROM person_timeline(environment = '${environmentId}', person = '${who.person}') ${times} ORDER BY event_time`,
+    // The peer needs another query first, which finds the ids of the person.
+    peer: `SELECT ${columns} FROM ${scene.peer.rows(filter)} WHERE distinct_id IN (${ids}) ORDER BY event_time`,
+  };
+}
+
+function oneMessage({ environmentId, who, peer }: Scene): Pick<AnalystQuery, 'raw' | 'exact' | 'identified' | 'peer'> {
+  const of = (name: string) =>
+    `SELECT * FROM ${name} WHERE environment_id = '${environmentId}' AND message_id = '${who.messageId}'`;
+  return {
+    raw: of('events'),
+    exact: of('events_exact'),
+    identified: of('events_identified'),
+    peer: `SELECT * FROM ${peer.rows({})} WHERE message_id = '${who.messageId}'`,
+  };
+}
+
+/** Queries that the team of a game runs each week. */
+export function cookbookQueries(scene: Scene): AnalystQuery[] {
+  return [
+    retention(scene),
+    stickiness(scene),
+    sessionsADay(scene),
+    firstTouch(scene),
+    topPaths(scene),
+    oneUser(scene),
+    distribution(scene),
+  ];
+}
+
+interface Active {
+  readonly rows: string;
+  readonly person: string;
+  readonly day: string;
+}
+
+const activeOf = (source: Source, span: Scene['spans']['day']): Active => ({
+  rows: source.peopleRows({ span }),
+  person: source.person,
+  day: 'toDate(event_time)',
+});
+
+/** Writes a query about whole days, from rows of events or from the view of active days. */
+function ofActive(scene: Scene, span: Scene['spans']['day'], write: (active: Active) => string) {
+  return {
+    raw: write(activeOf(scene.raw, span)),
+    exact: write(activeOf(scene.exact, span)),
+    identified: write({ rows: personDays(scene, span), person: 'person_key', day: 'day' }),
+    peer: write(activeOf(scene.peer, span)),
+  };
+}
+
+/** For each week, how many of its new people returned in each later week. */
+const retention = (scene: Scene): AnalystQuery => ({
+  name: 'retention of 8 weeks',
+  agrees: true,
+  ...ofActive(
+    scene,
+    scene.spans.weeks,
+    ({ rows, person, day }) => `
+    SELECT arrayMin(weeks) AS cohort, dateDiff('week', cohort, arrayJoin(weeks)) AS week, count()
+    FROM (SELECT ${person} AS who, groupUniqArray(toMonday(${day})) AS weeks FROM ${rows} GROUP BY who)
+    GROUP BY cohort, week ORDER BY cohort, week`,
+  ),
+});
+
+/** Average of active people per day, as a share of the active people of 30 days. */
+const stickiness = (scene: Scene): AnalystQuery => ({
+  name: 'stickiness of 30 days',
+  agrees: true,
+  ...ofActive(
+    scene,
+    scene.spans.month,
+    ({ rows, person, day }) => `
+    SELECT sum(days) / 30 AS daily, count() AS monthly, daily / monthly
+    FROM (SELECT ${person} AS who, uniqExact(${day}) AS days FROM ${rows} GROUP BY who)`,
+  ),
+});
+
+function sessionsADay(scene: Scene): AnalystQuery {
+  const { month } = scene.spans;
+  const daily = `count(), avg(dateDiff('second', started_at, ended_at))`;
+  const ofEvents = (source: Source) => `
+    SELECT toDate(started_at) AS day, ${daily} FROM (
+      SELECT session_id, min(event_time) AS started_at, max(event_time) AS ended_at FROM ${source.rows({ span: month })} GROUP BY session_id)
+    GROUP BY day ORDER BY day`;
+  return {
+    name: 'sessions a day, 30 days',
+    raw: ofEvents(scene.raw),
+    exact: ofEvents(scene.exact),
+    identified: `SELECT toDate(started_at) AS day, ${daily}
+      FROM sessions(environment = '${scene.environmentId}', since = '${month.since}', until = '${month.until}') GROUP BY day ORDER BY day`,
+    peer: ofEvents(scene.peer),
+  };
+}
+
+function firstTouch(scene: Scene): AnalystQuery {
+  const ofEvents = (source: Source) => `
+    SELECT extractURLParameter(url, 'utm_campaign') AS campaign, count() AS people
+    FROM (SELECT ${source.person} AS who, argMin(page_url, event_time) AS url FROM ${source.peopleRows({})} GROUP BY who)
+    GROUP BY campaign ORDER BY campaign`;
+  return {
+    name: 'first touch by campaign, all time',
+    raw: ofEvents(scene.raw),
+    identified: `SELECT first_campaign AS campaign, count() AS people FROM persons WHERE environment_id = '${scene.environmentId}'
+      GROUP BY campaign ORDER BY campaign`,
+    peer: ofEvents(scene.peer),
+  };
+}
+
+/** The first three pages of each session, most frequent first. */
+function topPaths(scene: Scene): AnalystQuery {
+  const of = (source: Source, route: string) => `
+    SELECT arrayStringConcat(arraySlice(arrayMap(page -> page.2, arraySort(groupArray((event_time, ${route})))), 1, 3), ' > ') AS path
+    FROM ${source.rows({ span: scene.spans.day, names: [''] })} GROUP BY session_id`;
+  const top = (paths: string) =>
+    `SELECT path, count() AS sessions FROM (${paths}) GROUP BY path ORDER BY sessions DESC, path LIMIT 20`;
+  return {
+    name: 'top paths of a day',
+    isOfDay: true,
+    raw: top(of(scene.raw, 'page_path')),
+    exact: top(of(scene.exact, 'page_path')),
+    identified: top(of(scene.analysis, 'page_route')),
+    peer: top(of(scene.peer, 'page_path')),
+  };
+}
+
+function oneUser({ environmentId, raw, peer, who }: Scene): AnalystQuery {
+  const seen = (person: string, rows: string) => `
+    SELECT ${person} AS who, count(), min(event_time), max(event_time), argMin(page_url, event_time) FROM ${rows} GROUP BY who`;
+  const joined = peer.peopleRows({});
+  return {
+    name: 'one person by user id',
+    raw: seen('identity_key', `${raw.rows({})} AND user_id = '${who.userId}'`),
+    identified: `SELECT * FROM persons WHERE environment_id = '${environmentId}' AND person_key = (
+      SELECT any(person_key) FROM analysis_events_raw WHERE environment_id = '${environmentId}' AND user_id = '${who.userId}')`,
+    peer: seen(
+      'person',
+      `${joined} WHERE person = (SELECT any(person) FROM ${joined} WHERE distinct_id = '${who.userId}')`,
+    ),
+  };
+}
+
+function distribution(scene: Scene): AnalystQuery {
+  const of = (source: Source) => `
+    SELECT JSONExtractString(properties, 'mode') AS mode, count(), quantiles(0.1, 0.5, 0.9)(JSONExtractInt(properties, 'score'))
+    FROM ${source.rows({ span: scene.spans.month, names: ['match_finished'] })} GROUP BY mode ORDER BY mode`;
+  return {
+    name: 'distribution of a property, 30 days',
+    raw: of(scene.raw),
+    exact: of(scene.exact),
+    identified: of(scene.analysis),
+    peer: of(scene.peer),
+  };
+}

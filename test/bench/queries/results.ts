@@ -1,0 +1,129 @@
+import type { Engine, QueryResult } from '../clickhouse.ts';
+import { atMost, type Row, toRow } from '../figure.ts';
+import type { AnalystQuery } from './queries.ts';
+
+type ColdAndWarm = Awaited<ReturnType<typeof runColdAndWarm>>;
+
+const WARM_TURNS = 3;
+const CACHES = ['MARK CACHE', 'UNCOMPRESSED CACHE', 'PRIMARY INDEX CACHE', 'QUERY CONDITION CACHE'];
+/** A repeated query would measure the cache of granules that match a condition. */
+const UNCACHED = 'SETTINGS use_query_condition_cache = 0';
+
+export async function runColdAndWarm(engine: Engine, sql: string) {
+  for (const cache of CACHES) await engine.query(`SYSTEM DROP ${cache}`);
+  const cold = await runOnce(engine, sql);
+  const results: QueryResult[] = [];
+  for (let turn = 0; turn < WARM_TURNS; turn++) results.push(await runOnce(engine, sql));
+  const warm = results.reduce((best, result) => (result.ms < best.ms ? result : best));
+  const memoryBytes = Math.max(cold.memoryBytes, ...results.map((result) => result.memoryBytes));
+  return { coldMs: cold.ms, warm, memoryBytes, cpuMs: await readCpuMs(engine, results) };
+}
+
+async function readCpuMs(engine: Engine, results: readonly QueryResult[]): Promise<number> {
+  await engine.query('SYSTEM FLUSH LOGS query_log');
+  const ids = results.map(({ queryId }) => `'${queryId}'`).join(', ');
+  return engine.queryNumber(
+    `SELECT min(ProfileEvents['OSCPUVirtualTimeMicroseconds']) / 1e3 FROM system.query_log
+     WHERE event_date >= today() - 1 AND type = 'QueryFinish' AND query_id IN (${ids}) SETTINGS log_queries = 0`,
+  );
+}
+
+/** @throws Error with the query when ClickHouse refuses it */
+async function runOnce(engine: Engine, sql: string): Promise<QueryResult> {
+  return engine.measure(`${sql} ${UNCACHED}`).catch((error: Error) => {
+    throw new Error(`${error.message}\nquery: ${sql}`);
+  });
+}
+
+export interface QueryResults {
+  readonly query: AnalystQuery;
+  readonly raw: ColdAndWarm;
+  readonly exact: ColdAndWarm | undefined;
+  readonly identified: ColdAndWarm;
+  readonly peer: ColdAndWarm;
+}
+
+const MEGA = 1e6;
+
+function describeCount(count: number): string {
+  if (count >= MEGA) return `${(count / MEGA).toFixed(1)} M`;
+  return count >= 1e3 ? `${Math.round(count / 1e3)} k` : String(count);
+}
+
+function describe({ coldMs, warm, memoryBytes, cpuMs }: ColdAndWarm): string {
+  const megabytes = (bytes: number) => (bytes / MEGA).toFixed(bytes < 10 * MEGA ? 1 : 0);
+  return `cold ${Math.round(coldMs)} ms, CPU ${Math.round(cpuMs)} ms, ${describeCount(warm.readRows)} rows, ${megabytes(warm.readBytes)} MB read, memory ${megabytes(memoryBytes)} MB`;
+}
+
+export function toQueryRows({ query, raw, exact, identified, peer }: QueryResults): Row[] {
+  const row = (kind: string, own: ColdAndWarm, [name, other]: readonly [string, ColdAndWarm]) => ({
+    case: `${query.name}, ${kind}`,
+    unit: 'ms',
+    value: own.warm.ms,
+    peer: name,
+    peerValue: other.warm.ms,
+    notes: `${describe(own)}; peer ${describe(other)}`,
+  });
+  const rawRows = ['raw rows', raw] as const;
+  const ofDay = query.isOfDay ? [atMost('ratio', 3, 1.5)] : [];
+  const rows = [
+    ...(exact === undefined ? [] : [toRow({ ...row('exact', exact, rawRows), bars: ofDay })]),
+    toRow({ ...row('identified', identified, rawRows), bars: [...ofDay, ...(query.bars ?? [])] }),
+    toRow(row('identified', identified, ['the peer', peer])),
+  ];
+  if (query.readRowsBar === undefined) return rows;
+  const readRow = { ...row('identified', identified, rawRows), unit: 'rows read', value: identified.warm.readRows };
+  return [...rows, toRow({ ...readRow, peerValue: raw.warm.readRows, bars: [query.readRowsBar], notes: '' })];
+}
+
+export function toMemoryRow(results: readonly QueryResults[]): Row {
+  const largest = (of: (one: QueryResults) => readonly (ColdAndWarm | undefined)[]) => {
+    const used = results.flatMap((one) =>
+      of(one).map((run) => ({ name: one.query.name, mb: (run?.memoryBytes ?? 0) / MEGA })),
+    );
+    return used.reduce((most, one) => (one.mb > most.mb ? one : most));
+  };
+  const own = largest(({ exact, identified }) => [exact, identified]);
+  const raw = largest((one) => [one.raw]);
+  const peer = largest((one) => [one.peer]);
+  return toRow({
+    case: 'most memory of any query',
+    unit: 'MB',
+    value: own.mb,
+    bars: [atMost('value', 500, 200)],
+    peer: 'raw rows',
+    peerValue: raw.mb,
+    notes: `${own.name}; raw: ${raw.name}; the peer ${Math.round(peer.mb)} MB: ${peer.name}`,
+  });
+}
+
+export type ReadOfDay = ReadonlyMap<string, { readonly rows: number; readonly ms: number }>;
+
+export async function readOfDay(engine: Engine, queries: readonly AnalystQuery[]): Promise<ReadOfDay> {
+  const read = new Map<string, { rows: number; ms: number }>();
+  for (const { name, isOfDay, exact, identified } of queries) {
+    if (!isOfDay) continue;
+    for (const [kind, sql] of Object.entries({ exact, identified })) {
+      if (sql === undefined) continue;
+      const { readRows, ms } = await runOnce(engine, sql);
+      read.set(`${name}, ${kind}`, { rows: readRows, ms });
+    }
+  }
+  return read;
+}
+
+/** Rows that compare the same queries about the same day, before and after history has grown five times. */
+export function toGrowthRows(before: ReadOfDay, after: ReadOfDay): Row[] {
+  return [...after].map(([name, { rows, ms }]) => {
+    const then = before.get(name) ?? { rows: Number.NaN, ms: Number.NaN };
+    return toRow({
+      case: `${name}, of an old day`,
+      unit: 'rows read',
+      value: rows,
+      peer: 'with a fifth of the history',
+      peerValue: then.rows,
+      bars: [atMost('ratio', 1.2)],
+      notes: `one run each: ${ms.toFixed(1)} and ${then.ms.toFixed(1)} ms`,
+    });
+  });
+}

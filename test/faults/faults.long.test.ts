@@ -1,0 +1,35 @@
+import { createTables, testStores } from '@playline/testkit';
+import { afterAll, expect, it } from 'vitest';
+import { openTrials } from './trials.ts';
+
+const START_AND_STOP_MAX_MS = 180_000;
+/** Longest time in which every wait of all seeds takes as long as allowed. The first trial also starts the stores. */
+const TRIAL_MAX_MS = 800_000;
+/** Number of seeds to try until the fault takes effect. Some faults depend on timing. */
+const SEEDS_MAX = 3;
+/** Seeds beyond the first. Each kills a writer at another step, with intent, insert or commit on its way. */
+const SEEDS: Readonly<Record<number, readonly number[]>> = { 3: [2, 3, 5] };
+
+const { trials, close } = openTrials({
+  seeds: SEEDS_MAX,
+  // Long enough for some attempts of the writer, whose pauses double. The command uses minutes.
+  awayMs: 3_000,
+  withoutIntents: false,
+  isChosen: ({ title, brokers = 1 }) => title !== undefined && brokers === 1,
+  stores: async () => testStores(),
+  verifiesAtEnd: true,
+  world: { makeTables: createTables },
+});
+afterAll(close, START_AND_STOP_MAX_MS);
+
+it.each(trials)('$title (fault $row.fault)', { timeout: TRIAL_MAX_MS }, async ({ row, trySeed, close: end }) => {
+  const first = Number(process.env.FAULT_SEED ?? 1);
+  const [seeds, wanted] = [SEEDS[row.fault] ?? [], SEEDS[row.fault]?.length ?? 1];
+  try {
+    for (const seed of seeds) await trySeed(seed);
+    for (let seed = first; row.done < wanted && seed < first + SEEDS_MAX; seed++) await trySeed(seed);
+  } finally {
+    await end();
+  }
+  expect(row).toMatchObject({ failures: [], lost: 0, doubled: 0, done: wanted });
+});

@@ -1,0 +1,207 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { Agent } from 'node:http';
+import { connect } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
+import { smallMessage } from '@playline/testkit';
+import { countRecords } from '../world/end-check.ts';
+import { metricsOf, sumOf } from '../world/metrics.ts';
+import { type Attempt, post } from '../world/post.ts';
+import { addReached, type Reached, toSeconds } from '../world/report.ts';
+import type { ServiceProcess } from '../world/service-process.ts';
+import type { Scenario, Trial } from '../world/trial.ts';
+import { waitFor } from '../world/wait.ts';
+import type { WireMode } from '../world/wire.ts';
+
+const PATIENT = { PUBLISH_DEADLINE_MS: '20000' };
+
+/** Number of batches that a gateway has read and passed to the broker since it started. */
+const countRead = async (gateway: ServiceProcess) => sumOf(await metricsOf(gateway), 'playline_gateway_batches_total');
+
+/** Sends batches that the gateway has accepted and the broker has not acknowledged. Waits until each is in flight. */
+async function holdBatches({ random, ledger, key }: Trial, gateway: ServiceProcess): Promise<Promise<Attempt>[]> {
+  const agent = new Agent({ keepAlive: true });
+  const before = await countRead(gateway);
+  const batches = Array.from({ length: random.integer(1, 3) }, () =>
+    Array.from({ length: random.integer(1, 20) }, () => smallMessage('track', { messageId: ledger.newId() })),
+  );
+  const open = batches.map(async (messages) => {
+    const ids = messages.map(({ messageId }) => messageId);
+    const attempt = await post({ url: gateway.url, key, body: JSON.stringify({ messages }), agent });
+    ledger.note(ids, attempt);
+    return attempt;
+  });
+  await waitFor('the gateway holds the batches', async () => (await countRead(gateway)) === before + batches.length);
+  return open;
+}
+
+export const drainWithHeldAnswers: Scenario = {
+  fault: 12,
+  title: 'a gateway that gets SIGTERM closes idle connections, answers requests in flight, and exits with 0',
+  tried: 'gateway SIGTERM with batches in flight',
+  run: async (trial) => {
+    const { world, random } = trial;
+    const gateway = await trial.start('gateway', PATIENT);
+    const traffic = trial.openTraffic([gateway]);
+    await traffic.flows(random.integer(1, 10));
+    await traffic.close();
+    await world.wires.kafka.set('hold-answers');
+    const idle = connect(Number(new URL(gateway.url).port), '127.0.0.1');
+    idle.on('error', () => {}).resume();
+    await once(idle, 'connect');
+    const idleEnded = once(idle, 'close');
+    const open = await holdBatches(trial, gateway);
+    gateway.signal('SIGTERM');
+    await idleEnded;
+    await waitFor('new connections are refused', async () => {
+      const { status, text } = await post({ url: gateway.url, key: trial.key, body: '' });
+      return status === 0 && text.includes('ECONNREFUSED');
+    });
+    await delay(random.integer(0, 500));
+    assert.ok(gateway.isAlive, 'a process with requests in flight waits for them');
+    await world.wires.kafka.set('open');
+    for (const { status, connection } of await Promise.all(open))
+      assert.deepEqual({ status, connection }, { status: 200, connection: 'close' });
+    assert.equal(await gateway.exited, 0, 'exit code of the gateway');
+    return { 'batches in flight at SIGTERM': open.length };
+  },
+};
+
+export const drainUnderLoad: Scenario = {
+  fault: 12,
+  tried: 'gateway SIGTERM at a random moment under load',
+  run: async (trial) => {
+    const { world, random, ledger } = trial;
+    const before = await countRecords(world);
+    const stays = await trial.start('gateway', PATIENT);
+    const goes = await trial.start('gateway', PATIENT);
+    // Enough clients that one of them always has a batch in flight at the gateway that stops.
+    const traffic = trial.openTraffic([stays, goes], { clients: 12, restMaxMs: 5 });
+    await traffic.flows(random.integer(10, 60));
+    await delay(random.integer(0, 50));
+    goes.signal('SIGTERM');
+    assert.equal(await goes.exited, 0, 'exit code of the gateway');
+    await traffic.flows(5);
+    await traffic.close();
+    const refused = ledger.attempts.filter(({ status }) => status !== 200 && status !== 0);
+    assert.deepEqual(refused, [], 'a gateway that drains refuses by its port, never by a status');
+    // A copy would mean that a batch was published but not answered.
+    assert.equal((await countRecords(world)) - before, ledger.sent, 'records, and messages that were sent');
+    // Only a draining gateway closes a connection after an answer.
+    const drained = ledger.attempts.filter(({ status, connection }) => status === 200 && connection === 'close');
+    return { 'answers of the draining gateway': drained.length };
+  },
+};
+
+export const gatewayKilledBeforeAnswer: Scenario = {
+  fault: 2,
+  title: 'every message is one row when its gateway is killed before the broker’s answer, and the client resends',
+  tried: 'gateway SIGKILL between acknowledgement and answer',
+  run: async (trial) => {
+    const { world, random, ledger } = trial;
+    const gateway = await trial.start('gateway');
+    const before = trial.openTraffic([gateway]);
+    await before.flows(random.integer(1, 10));
+    await before.close();
+
+    const [recordsBefore, acknowledged, sent] = [await countRecords(world), ledger.acknowledged, ledger.sent];
+    // From now on the broker's answers are lost: the batches are stored, but the gateway does not know.
+    await world.wires.kafka.set('hold-answers');
+    const successor = await trial.launch('gateway');
+    const traffic = trial.openTraffic([gateway], { clients: random.integer(1, 12) });
+    await waitFor('the broker has stored a batch', async () => (await countRecords(world)) > recordsBefore);
+    await delay(random.integer(0, 300));
+    gateway.signal('SIGKILL');
+    await gateway.exited;
+    assert.equal(ledger.acknowledged, acknowledged, 'nothing was answered before the gateway was killed');
+    traffic.redirect([successor]);
+    await world.wires.kafka.set('open');
+    await traffic.flows(5);
+    await traffic.close();
+    const copies = (await countRecords(world)) - recordsBefore - (ledger.sent - sent);
+    assert.ok(copies > 0, 'clients sent again what the broker had stored, else nothing was tried');
+    return { kills: 1, 'records stored and not answered': copies };
+  },
+};
+
+export const gatewayKilledUnderLoad: Scenario = {
+  fault: 2,
+  tried: 'gateway SIGKILL at random moments, client resends',
+  run: async (trial) => {
+    const { random, ledger } = trial;
+    const other = await trial.start('gateway');
+    let victim = await trial.start('gateway');
+    const traffic = trial.openTraffic([other, victim], { restMaxMs: 10 });
+    const kills = random.integer(1, 3);
+    for (let kill = 0; kill < kills; kill++) {
+      await traffic.flows(random.integer(5, 40));
+      await delay(random.integer(0, 50));
+      victim.signal('SIGKILL');
+      await victim.exited;
+      victim = await trial.start('gateway');
+      traffic.redirect([other, victim]);
+    }
+    await traffic.flows(10);
+    await traffic.close();
+    // After a kill the port refuses connections, so those requests reached no gateway.
+    const isCutOff = ({ status, text }: Attempt) => status === 0 && !text.includes('ECONNREFUSED');
+    return { kills, 'requests cut off': ledger.attempts.filter(isCutOff).length };
+  },
+};
+
+/** A gateway reads from the registry only when it starts, so a gateway started now must wait. */
+async function provesRegistryAway(trial: Trial): Promise<void> {
+  const newcomer = await trial.launch('gateway');
+  await waitFor('a newcomer has the broker and waits for the registry', async () => {
+    const answer = await fetch(`${newcomer.adminUrl}/readyz`, { headers: { connection: 'close' } });
+    const { notReady = [] } = (await answer.json()) as { notReady?: string[] };
+    return notReady.includes('schemas') && !notReady.includes('broker');
+  });
+}
+
+/** The gateway's metrics show whether it can share its limits through Redis. */
+async function provesRedisAway(_trial: Trial, gateway: ServiceProcess): Promise<void> {
+  const isAlone = async () => sumOf(await metricsOf(gateway), 'playline_gateway_rate_limit_shared') === 0;
+  await waitFor('the gateway keeps its limits alone', isAlone);
+}
+
+/** Wait for an effect that has no other cause than a store that is down. */
+const PROOFS = { registry: provesRegistryAway, redis: provesRedisAway };
+
+/** Takes stores away from a running gateway, proves that they are down, and asserts that clients do not notice. */
+async function expectIngestContinues(trial: Trial, stores: readonly (keyof typeof PROOFS)[]): Promise<Reached> {
+  const { world, random, ledger } = trial;
+  const gateway = await trial.start('gateway');
+  const traffic = trial.openTraffic([gateway]);
+  await traffic.flows(random.integer(5, 20));
+  const ways: WireMode[] = ['refuse', 'freeze', 'hold-answers'];
+  let reached: Reached = {};
+  for (const mode of random.shuffle(ways).slice(0, random.integer(1, 2))) {
+    const beganAt = performance.now();
+    await Promise.all(stores.map((store) => world.wires[store].set(mode)));
+    await delay(random.integer(1_000, 3_000));
+    await Promise.all(stores.map((store) => PROOFS[store](trial, gateway)));
+    await traffic.flows(10);
+    const taken = ledger.attempts.filter(({ beganAt: at, status }) => at > beganAt && status === 200).length;
+    const awayS = toSeconds(performance.now() - beganAt);
+    reached = addReached(reached, { [`times ${mode}`]: 1, 'batches accepted during it': taken, 'away s': awayS });
+    await Promise.all(stores.map((store) => world.wires[store].set('open')));
+    await delay(random.integer(0, 500));
+  }
+  await traffic.close();
+  const refused = ledger.attempts.filter(({ status }) => status !== 200);
+  assert.deepEqual(refused, [], `answers other than 200 while ${stores.join(' and ')} were away`);
+  assert.ok(gateway.isAlive, 'the gateway must not exit');
+  return reached;
+}
+
+const awayScenario = (tried: string, ...stores: (keyof typeof PROOFS)[]): Scenario => {
+  return { fault: 7, tried, run: (trial) => expectIngestContinues(trial, stores) };
+};
+
+export const registryAway = awayScenario('registry refused, frozen or mute under load', 'registry');
+export const limitStoreAway = awayScenario('Redis refused, frozen or mute under load', 'redis');
+export const registryAndLimitStoreAway: Scenario = {
+  ...awayScenario('registry and Redis away together', 'registry', 'redis'),
+  title: 'no message is refused while the registry and the store of rate limits are down at the same time',
+};

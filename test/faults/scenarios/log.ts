@@ -1,0 +1,145 @@
+import assert from 'node:assert/strict';
+import { statSync, truncateSync } from 'node:fs';
+import { join } from 'node:path';
+import { TOPICS } from '@playline/contracts';
+import { deliver } from '../linker-persons.ts';
+import { rowsOf } from '../world/clickhouse.ts';
+import { settle } from '../world/end-check.ts';
+import { metricsOf, sumOf } from '../world/metrics.ts';
+import { operate } from '../world/operate.ts';
+import type { Reached } from '../world/report.ts';
+import type { Scenario, Trial } from '../world/trial.ts';
+import { waitFor } from '../world/wait.ts';
+import type { World } from '../world/world.ts';
+
+/** Offsets that a partition must have before it is cut, so that each half has several batches. */
+const OFFSETS_MIN = 10;
+/** The first segment. It is cut in the middle, so something of the log stays. */
+const SEGMENT = '00000000000000000000.log';
+
+/**
+ * Cuts off the end of logs, like a power loss before the broker's writes reached the disk. The stack restarts the
+ * broker, which finds the cut files.
+ */
+async function cutLogs({ world, random }: Trial): Promise<{ partition: number }[]> {
+  const topic = world.deployment.topicPrefix + TOPICS.messages.name;
+  const bounds = await world.log.bounds(topic);
+  const cuts = bounds.filter(({ start, end }) => end - start >= OFFSETS_MIN).slice(0, random.integer(1, bounds.length));
+  const broker = await world.storePid('kafka');
+  process.kill(broker, 'SIGSTOP');
+  for (const { partition } of cuts) {
+    const file = join(world.stack.paths.state, 'data', 'kafka', 'data', `${topic}-${partition}`, SEGMENT);
+    const { size } = statSync(file);
+    // The cut may be within a batch. The broker drops the incomplete batch.
+    truncateSync(file, random.integer(Math.ceil(size / 5), Math.floor((size * 3) / 4)));
+  }
+  process.kill(broker, 'SIGKILL');
+  await waitFor('the broker is gone', () => world.stack.file.processes.kafka !== broker);
+  return cuts;
+}
+
+interface Listed {
+  partitions: { topic: string; partition: number; obstacle: string | null; finding: { kind: string } }[];
+}
+
+/** Accepts the shortened log for every paused partition. @returns the number of partitions by reason */
+async function acceptAll(world: World, cuts: readonly { partition: number }[]): Promise<Reached> {
+  const group = ['--group', world.groupOf('event-writer')];
+  const listed = await operate(world, ['offsets', 'list', ...group, '--json']);
+  const { partitions: all } = JSON.parse(listed.stdout) as Listed;
+  const paused = all.filter(({ obstacle }) => obstacle !== null);
+  assert.deepEqual(
+    paused.map(({ partition }) => partition).sort((one, other) => one - other),
+    cuts.map(({ partition }) => partition),
+    `the paused partitions are those that were cut: ${JSON.stringify(all)}`,
+  );
+  for (const { topic, partition } of paused) {
+    const at = ['--topic', topic, '--partition', String(partition)];
+    const { code, stdout, stderr } = await operate(world, ['offsets', 'accept', ...group, ...at]);
+    assert.equal(code, 0, `${stdout}${stderr}`);
+  }
+  const count = (kind: string) => paused.filter(({ finding }) => finding.kind === kind).length;
+  const [shortened, grown] = [count('shortened'), count('exchanged')];
+  // One of these is enough. The traffic decides which one occurs.
+  return {
+    'logs cut': cuts.length,
+    ...(shortened > 0 ? { 'found shorter': shortened } : {}),
+    ...(grown > 0 ? { 'found grown past the commit': grown } : {}),
+  };
+}
+
+/** All traffic is stored. Then the logs lose their ends, and a restarted gateway sends other traffic. */
+async function run(trial: Trial, { isAway, batches }: { isAway: boolean; batches: number }): Promise<Reached> {
+  const { world, random } = trial;
+  const first = await trial.start('gateway');
+  const before = trial.openTraffic([first]);
+  await before.flows(random.integer(30, 60));
+  await before.close();
+  await settle(world);
+  await first.close();
+  if (isAway) await world.setCrew({ linkers: 1, writers: 0 });
+  const cuts = await cutLogs(trial);
+  await waitFor('the broker is back', async () => (await world.log.bounds('')).length === 0);
+  const second = await trial.start('gateway');
+  const after = trial.openTraffic([second]);
+  await after.flows(batches);
+  await after.close();
+  const running = trial.crew.find(({ service }) => service === 'event-writer')!;
+  const writer = isAway ? await trial.launch('event-writer') : running;
+  if (cuts.length > 0) {
+    const countPaused = async () => sumOf(await metricsOf(writer), 'playline_stream_stopped_partitions', 'messages');
+    await waitFor('the writer reports paused partitions', async () => (await countPaused()) === cuts.length);
+    assert.equal(await writer.isReady(), false, 'a writer whose partitions are paused is not ready');
+  }
+  const reached = await acceptAll(world, cuts);
+  await waitFor('the writer is ready again, without a restart', () => writer.isReady());
+  return reached;
+}
+
+export const logShortenedWhileRead: Scenario = {
+  fault: 16,
+  title: 'a log that loses its end while it is read is read again only after an operator decides, and then completely',
+  tried: 'broker killed, ends of its logs cut off, writer running',
+  replacesLog: true,
+  run: (trial) => run(trial, { isAway: false, batches: trial.random.integer(1, 60) }),
+};
+
+export const logShortenedUnseen: Scenario = {
+  fault: 16,
+  tried: 'broker killed, ends of its logs cut off, they grow again, writer away during it',
+  replacesLog: true,
+  run: (trial) => run(trial, { isAway: true, batches: trial.random.integer(1, 120) }),
+};
+
+const DAY_MS = 24 * 60 * 60 * 1000;
+/** A day less than the oldest event that the contract accepts. The log keeps records for a tenth of that time. */
+const AGE_MS = 29 * DAY_MS;
+
+export const oldEventKept: Scenario = {
+  fault: 9,
+  title: 'an event of 29 days ago stays in the log as long as any other, and is stored with its own time',
+  tried: 'events 29 days old, writer away while they come in',
+  crew: { linkers: 1, writers: 0 },
+  run: async ({ world, start, key, ledger, environmentId }) => {
+    assert.ok(TOPICS.messages.retentionMs < AGE_MS, 'older than the log keeps records');
+    const gateway = await start('gateway');
+    const beganAtMs = Date.now();
+    const eventTimestamp = new Date(beganAtMs - AGE_MS).toISOString();
+    const message = { type: 'track', eventName: 'old', anonymousId: 'a', eventTimestamp };
+    const [messageId] = await deliver({ ledger, gateway, key }, [message]);
+    // Retention uses the time of the record, and deletes a segment when its youngest record is too old.
+    const topic = world.deployment.topicPrefix + TOPICS.messages.name;
+    for (const { partition, start: from, end } of await world.log.bounds(topic))
+      for await (const record of world.log.read({ topic, partition, start: from, end }))
+        assert.ok(record.timestampMs >= beganAtMs - DAY_MS, `record time ${record.timestampMs}`);
+    await world.setCrew({ linkers: 1, writers: 1 });
+    await settle(world);
+    const stored = await rowsOf(
+      world.deployment.engine,
+      `SELECT toUnixTimestamp64Milli(event_time) FROM events_exact
+       WHERE environment_id = '${environmentId}' AND message_id = '${messageId}'`,
+    );
+    assert.deepEqual(stored, [[String(Date.parse(eventTimestamp))]]);
+    return { 'events older than the log keeps records': stored.length };
+  },
+};

@@ -1,0 +1,77 @@
+import type { Stores } from '@playline/testkit';
+import { createMintTrials, MINT_FAULTS } from './mint-faults.ts';
+import { SCENARIOS } from './scenarios/index.ts';
+import { verify } from './world/operate.ts';
+import { createRow, type FaultTrial, type Row, tryAlone } from './world/report.ts';
+import { runTrial, type Scenario } from './world/trial.ts';
+import { openWorld, type World, type WorldOptions } from './world/world.ts';
+import { createWriterTrials, WRITER_FAULTS, type WriterFaultOptions } from './writer-faults.ts';
+
+export const FAULTS: readonly Fault[] = [...SCENARIOS, ...WRITER_FAULTS, ...MINT_FAULTS];
+
+export interface Fault extends Pick<Row, 'fault' | 'tried'> {
+  readonly title?: string;
+  readonly brokers?: number;
+}
+
+export interface TrialsOptions extends WriterFaultOptions {
+  readonly isChosen: (fault: Fault) => boolean;
+  /** Stores of the faults of writer and minter. Default: those of the world with one broker. */
+  readonly stores?: () => Promise<Stores>;
+  /** Default: the operator's `verify` runs after each seed, which takes longer than all other checks together. */
+  readonly verifiesAtEnd?: boolean;
+  readonly world?: WorldOptions;
+}
+
+/** The worlds and trials of a run. A world, one for each number of brokers, starts for the first seed that needs it. */
+export function openTrials({ isChosen, verifiesAtEnd = false, world: worldOptions, ...options }: TrialsOptions) {
+  const worlds = new Map<number, Promise<World>>();
+  const worldOf = ({ brokers = 1 }: Pick<Scenario, 'brokers'>) => {
+    const world = worlds.get(brokers) ?? openWorld({ ...worldOptions, brokers });
+    worlds.set(brokers, world);
+    return world;
+  };
+  const stores = options.stores ?? (async () => (await worldOf({})).stack.file);
+  /** A failed seed may damage the deployment, so the next one gets a new deployment. */
+  const run = async (scenario: Scenario, seed: number) => {
+    const world = await worldOf(scenario);
+    let isDamaged = true;
+    try {
+      const end = await runTrial(world, scenario, seed);
+      if (!verifiesAtEnd || scenario.replacesLog) await verify(world);
+      isDamaged = scenario.replacesLog === true;
+      return end;
+    } finally {
+      if (isDamaged) await world.renew();
+    }
+  };
+  const ofScenario = (scenario: Scenario): FaultTrial => {
+    const row = createRow(scenario, options.seeds);
+    const trySeed = (seed: number) => tryAlone(row, seed, () => run(scenario, seed));
+    return { row, title: scenario.title, trySeed, close: async () => {} };
+  };
+  const trials = [
+    ...SCENARIOS.filter(isChosen).map(ofScenario),
+    ...createWriterTrials(stores, { isChosen, ...options }),
+    ...createMintTrials(stores, { isChosen, seeds: options.seeds }),
+  ].sort((one, other) => one.row.fault - other.row.fault);
+  return {
+    trials,
+    worldOf,
+    /** Starts the first world that a chosen fault needs. Faults in memory need none. */
+    start: async () => {
+      const chosen: readonly Fault[] = [...SCENARIOS, ...WRITER_FAULTS].filter(isChosen);
+      const brokers = chosen.map((fault) => fault.brokers ?? 1);
+      if (brokers.length > 0) await worldOf({ brokers: Math.min(...brokers) });
+    },
+    close: async () => {
+      await Promise.all(trials.map((trial) => trial.close()));
+      const opened = await Promise.all(worlds.values());
+      try {
+        if (verifiesAtEnd) for (const world of opened) await verify(world);
+      } finally {
+        await Promise.allSettled(opened.map((world) => world.close()));
+      }
+    },
+  };
+}

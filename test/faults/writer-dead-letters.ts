@@ -1,0 +1,214 @@
+import assert from 'node:assert/strict';
+import { createServer } from 'node:http';
+import { setTimeout as delay } from 'node:timers/promises';
+import { deadLetterTopicOf, type OutgoingRecord, type StreamRecord } from '@playline/stream';
+import { messageRecordOf, until } from '@playline/testkit';
+import { createRandom, type Random } from '@playline/testkit/random';
+import type { Reached } from './world/report.ts';
+import { assertVerified, WAIT_MAX_MS } from './writer-engine.ts';
+import { listen } from './writer-kafka-gate.ts';
+import { type GatedProcess, startGatedProcess } from './writer-process.ts';
+import type { WriterRig } from './writer-rig.ts';
+
+const RUNS = 20;
+const RUN_RECORDS = 10;
+const POISON_SHARE = 0.2;
+const FRAME_BYTES = 5;
+
+/** Bytes that cannot be decoded: no frame, a truncated record, or the frame of an unknown schema. */
+function toPoison(rig: WriterRig, random: Random): Buffer {
+  const { value } = rig.toRecord(messageRecordOf('poison'));
+  const noFrame = Buffer.from(`no frame ${random.hex(8)}`);
+  const brokenOff = value.subarray(0, random.integer(FRAME_BYTES + 1, value.length - 1));
+  const unknown = Buffer.from(value);
+  unknown.writeInt32BE(2_000_000_000, 1);
+  return random.pick([noFrame, brokenOff, unknown]);
+}
+
+/** The offset from which a dead letter originates. */
+const originOf = ({ headers }: StreamRecord) => `${headers['original-partition']}/${headers['original-offset']}`;
+
+/** Mixes broken records among others and kills the writer. Commits never go back, and the others are stored once. */
+export async function poisonWriter(rig: WriterRig, seed: number): Promise<Reached> {
+  const random = createRandom(seed);
+  const start = () => rig.startWriter({ BLOCK_ROWS_MAX: String(random.integer(5, 20)) });
+  const commits = watchCommits(rig);
+  const first = await start();
+  await until('the writer is ready', () => first.isReady(), WAIT_MAX_MS);
+  const poison = new Set<string>();
+  const publish = async (runs: number) => {
+    for (let run = 0; run < runs; run++) await rig.publish(createRun(rig, { random, poison }));
+  };
+  const runsBefore = random.integer(RUNS / 2, RUNS - 1);
+  await publish(runsBefore);
+  // In the middle of its work: after its first block and before its last one.
+  await until('a block is committed', async () => (await rig.lag()) < runsBefore * RUN_RECORDS, WAIT_MAX_MS);
+  await first.kill();
+  const left = await rig.lag();
+  await publish(RUNS - runsBefore);
+  const second = await start();
+  await rig.caughtUp();
+  assert.deepEqual(await commits.stop(), [], 'commits that went back');
+  await assertDeadLetters(rig, poison);
+  await assertVerified(rig);
+  const stored = await rig.query('SELECT count(), uniqExact(kafka_partition, kafka_offset) FROM events FORMAT TSV');
+  const records = await rig.read(rig.messages);
+  const unreadable = records.filter(({ value }) => poison.has(hexOf(value))).length;
+  const expected = records.length - unreadable;
+  assert.equal(stored, `${expected}\t${expected}`);
+  await second.stop();
+  await Promise.all([first.close(), second.close()]);
+  return {
+    'records unreadable': unreadable,
+    'committed before the kill': runsBefore * RUN_RECORDS - left,
+    'left by the killed writer': left,
+  };
+}
+
+const hexOf = (value: Buffer | null) => value?.toString('hex') ?? '';
+
+function createRun(rig: WriterRig, { random, poison }: { random: Random; poison: Set<string> }): OutgoingRecord[] {
+  return Array.from({ length: RUN_RECORDS }, (): OutgoingRecord => {
+    const key = random.chance(0.5) ? Buffer.from(random.hex(16)) : null;
+    const record = rig.toRecord(messageRecordOf('rig'), key);
+    if (!random.chance(POISON_SHARE)) return record;
+    const value = toPoison(rig, random);
+    poison.add(hexOf(value));
+    return { ...record, value };
+  });
+}
+
+/** Every broken record has a dead letter with its key, its bytes and a reason. A crash may repeat a dead letter. */
+async function assertDeadLetters(rig: WriterRig, poison: ReadonlySet<string>): Promise<void> {
+  const read = await rig.read(deadLetterTopicOf(rig.messages));
+  const deadLetters = new Map(read.map((deadLetter) => [originOf(deadLetter), deadLetter]));
+  const poisoned = (await rig.read(rig.messages)).filter(({ value }) => poison.has(hexOf(value)));
+  assert.equal(deadLetters.size, poisoned.length, 'dead letters and poisoned records');
+  for (const { partition, offset, key, value } of poisoned) {
+    const deadLetter = deadLetters.get(`${partition}/${offset}`);
+    assert.ok(deadLetter, `${partition}/${offset} has a dead letter`);
+    assert.deepEqual([deadLetter.key, deadLetter.value], [key, value], 'the unchanged record');
+    assert.notEqual(String(deadLetter.headers.reason ?? ''), '', 'a reason');
+    assert.equal(String(deadLetter.headers['original-topic']), rig.messages);
+  }
+}
+
+/** Reads the group's commits repeatedly. `stop` returns those that went back. */
+function watchCommits({ reader, group, messages }: WriterRig) {
+  const best = new Map<number, number>();
+  const backwards: string[] = [];
+  let isOver = false;
+  const poll = async () => {
+    for (const [partition, offset] of await reader.committed(group, messages)) {
+      const before = best.get(partition) ?? 0;
+      if (offset < before) backwards.push(`partition ${partition}: from ${before} to ${offset}`);
+      best.set(partition, Math.max(before, offset));
+    }
+  };
+  const watching = (async () => {
+    while (!isOver) {
+      await poll();
+      await delay(50);
+    }
+  })();
+  return {
+    stop: async () => {
+      isOver = true;
+      await watching;
+      await poll();
+      return backwards;
+    },
+  };
+}
+
+/** A transaction replays a hundred dead letters. All kills together leave some over. */
+const DEAD_LETTERS = 1_000;
+const KILLS = 3;
+
+/**
+ * Makes every message a dead letter, because the registry has lost its schemas. Then replays them with a command that
+ * is killed repeatedly at the end of a transaction. Each message is stored once.
+ */
+export async function replayDeadLetters(rig: WriterRig, seed: number): Promise<Reached> {
+  const random = createRandom(seed);
+  const environmentId = `test-replay-${seed}`;
+  await makeDeadLetters(rig, environmentId);
+  const writer = await rig.startWriter();
+  try {
+    for (let kill = 0; kill < KILLS; kill++) await killReplay(rig, random);
+    const { code, lines } = await rig.operate('dead-letters', 'replay', '--all');
+    assert.equal(code, 0, lines.join('\n'));
+    const count = (what: string) => rig.query(`SELECT ${what} FROM events WHERE environment_id = '${environmentId}'`);
+    const all = async () => Number(await count('uniqExact(message_id)')) >= DEAD_LETTERS;
+    await until('every message', all, WAIT_MAX_MS);
+    assert.equal(await openDeadLetters(rig), 0, 'open dead letters');
+    await until('the writer counts none', async () => (await countedDeadLetters(rig, writer)) === 0, WAIT_MAX_MS);
+    assert.equal(Number(await count('count()')), DEAD_LETTERS);
+    await assertVerified(rig);
+    await writer.stop();
+    return { 'dead letters replayed': DEAD_LETTERS, 'kills at the end of a transaction': KILLS };
+  } finally {
+    await writer.close();
+  }
+}
+
+async function makeDeadLetters(rig: WriterRig, environmentId: string): Promise<void> {
+  const registry = createServer((_request, response) => response.writeHead(404).end('{"error_code":40403}'));
+  const writer = await rig.startWriter({ SCHEMA_REGISTRY_URL: `http://127.0.0.1:${await listen(registry)}` });
+  try {
+    await rig.publishMessages(environmentId, DEAD_LETTERS);
+    await rig.caughtUp();
+    await until(
+      'the writer counts them',
+      async () => (await countedDeadLetters(rig, writer)) === DEAD_LETTERS,
+      WAIT_MAX_MS,
+    );
+    await writer.stop();
+  } finally {
+    await writer.close();
+    registry.close();
+  }
+  assert.equal(await openDeadLetters(rig), DEAD_LETTERS, 'dead letters');
+}
+
+/** Kills a replay at the end of one of its transactions. What it had sent may still arrive later, or not at all. */
+async function killReplay(rig: WriterRig, random: Random): Promise<void> {
+  const { stores, environment } = rig;
+  const [file, args] = ['services/operator/src/main.ts', ['dead-letters', 'replay', '--all']];
+  const target = { brokers: stores.kafka, clickhouse: stores.clickhouse.url, environment };
+  const command = await startGatedProcess({ file, args, ...target });
+  try {
+    const reached = Promise.withResolvers<void>();
+    const released = Promise.withResolvers<void>();
+    let passages = random.integer(0, 2);
+    const hold = async () => {
+      if (passages-- > 0) return;
+      reached.resolve();
+      await released.promise;
+    };
+    const arrivesLate = random.chance(0.5);
+    command.kafka.watch = { of: 'transactions', ...(random.chance(0.5) ? { arrived: hold } : { answered: hold }) };
+    const ended = until('the command has ended', () => command.gone, WAIT_MAX_MS).then(() => false);
+    const isReached = await Promise.race([reached.promise.then(() => true), ended]);
+    assert.ok(isReached, 'the replay has ended before the transaction at whose end it was to be killed');
+    await command.kill();
+    if (!arrivesLate) await command.kafka.close();
+    released.resolve();
+    await command.kafka.settled();
+  } finally {
+    await command.close();
+  }
+}
+
+/** The number of dead letters in the writer's metrics. Undefined before the first update, every ten seconds. */
+async function countedDeadLetters(rig: WriterRig, writer: GatedProcess): Promise<number | undefined> {
+  const start = `playline_stream_open_dead_letters{topic="${rig.messages}"`;
+  const line = (await writer.metrics()).split('\n').find((each) => each.startsWith(start));
+  return line === undefined ? undefined : Number(line.slice(line.lastIndexOf(' ')));
+}
+
+async function openDeadLetters(rig: WriterRig): Promise<number> {
+  const { lines } = await rig.operate('dead-letters', 'list', '--json');
+  const groups = JSON.parse(lines[0] ?? '[]') as { open: number }[];
+  return groups.reduce((sum, { open }) => sum + open, 0);
+}
