@@ -67,15 +67,17 @@ beforeAll(async () => {
   await world.operate(THIS_RELEASE, 'identity', 'init');
   await world.operate(THIS_RELEASE, 'projects', 'create', '--name', world.project, '--id', world.project);
   keys = { publishable: await createKey(THIS_RELEASE, 'publishable'), secret: await createKey(THIS_RELEASE, 'secret') };
-  const [old, linker, writer] = await Promise.all([
+  const [gateway, linker, writer] = await Promise.all([
     world.start(THIS_RELEASE, 'gateway'),
     world.start(THIS_RELEASE, 'identity-linker'),
     world.start(THIS_RELEASE, 'event-writer'),
   ]);
   readers = { linker, writer };
-  await until('a first round is accepted', () => post(old).then(() => true));
+  await until('a first round is accepted', () => post(gateway).then(() => true));
   await world.deploy(next);
-  gateways = { old, new: await world.start(next, 'gateway') };
+  await gateway.stop();
+  const [old, young] = await Promise.all([world.start(THIS_RELEASE, 'gateway'), world.start(next, 'gateway')]);
+  gateways = { old, new: young };
 });
 afterAll(async () => {
   await world?.close();

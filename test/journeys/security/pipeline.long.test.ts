@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { mkdtempSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { SERVICES, securitySettings } from '@playline/infra/local';
@@ -31,15 +31,19 @@ const LOGIN_MS = 12_000;
 /** A stack whose stores need a login and TLS, with a certificate authority that no machine trusts. */
 let stack: JourneyStack;
 const lines: string[] = [];
+const away = mkdtempSync(join(tmpdir(), 'playline-no-chain-'));
 
 /** It is also a stack whose chain program does not run on this machine. */
 beforeAll(async () => {
-  const chainProgram = join(mkdtempSync(join(tmpdir(), 'playline-no-chain-')), 'no-program');
+  const chainProgram = join(away, 'no-program');
   writeFileSync(chainProgram, 'of another machine', { mode: 0o755 });
   const report = (line: string) => void lines.push(line);
   stack = await startJourneyStack({ security: true, staysUp: true, report, chain: true, chainProgram });
 }, 240_000);
-afterAll(() => stack?.close());
+afterAll(async () => {
+  await stack?.close();
+  rmSync(away, { recursive: true });
+});
 
 /** Runs a program of the checkout with the settings of a deployment. */
 function runWithSettings(main: string, args: readonly string[], settings: Record<string, string> = {}): Promise<Ran> {
