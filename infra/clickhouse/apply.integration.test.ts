@@ -19,10 +19,11 @@ const TWO = ONE.replace('one', 'two');
 
 let target: DatabaseTarget;
 let folder: string;
-/** Of a database that one uninterrupted start has created. */
+/** Of a database that one uninterrupted start has created, and the files that it applied. */
 let fresh: Record<string, string>;
+let applied: string[];
 beforeAll(async () => {
-  fresh = await readFresh(OWN);
+  [fresh, applied] = await readFresh(OWN);
 });
 beforeEach(() => {
   target = { ...testStores().clickhouse, database: toDatabaseName() };
@@ -72,30 +73,21 @@ async function openCut(requests: number) {
 }
 
 describe('a first start', () => {
-  it('creates every table and view, and the next start does nothing', async () => {
-    const applied = await applySql(target);
+  it('creates every table and view', () => {
     expect(applied).toEqual(
       readdirSync(OWN.schema)
         .sort()
         .map((name) => `schema/${name}`),
     );
-    expect(await tables()).toEqual(
+    expect(Object.keys(fresh)).toEqual(
       expect.arrayContaining(['events', 'events_exact', 'identity_persons', 'portal_audit']),
     );
-    expect(await applySql(target)).toEqual([]);
   });
 
-  it.each([
-    [7, 2],
-    [70, 40],
-  ])('that is interrupted after %i requests and %i tables is completed by the next one', async (requests, atLeast) => {
-    const cut = await openCut(requests);
-    try {
-      await expect(applySql({ ...target, url: cut.url })).rejects.toThrow(/socket hang up|ECONNRESET/);
-    } finally {
-      cut.close();
-    }
-    expect((await tables()).length).toBeGreaterThanOrEqual(atLeast);
+  it('that is interrupted is completed by the next one, and the one after that does nothing', async () => {
+    const cut = await openCut(70);
+    await expect(applySql({ ...target, url: cut.url }).finally(cut.close)).rejects.toThrow(/socket hang up|ECONNRESET/);
+    expect((await tables()).length).toBeGreaterThanOrEqual(40);
     await applySql(target);
     expect(await applySql(target)).toEqual([]);
     expect(await readCatalogue(target)).toEqual(fresh);
@@ -188,16 +180,8 @@ describe('the first release with all migrations', () => {
   /** A migration without effect: a release with a migration may change the schema. */
   const none = { 'migrations/9999-none.sql': 'SELECT 1;\n' };
 
-  /** Names of objects that differ in the present database, which these files update, and in a new one. */
-  const findDifferences = async (
-    files: Record<string, string>,
-    expected?: Record<string, string>,
-  ): Promise<string[]> => {
-    await apply({ ...files, ...none });
-    const [updated, other] = [await readCatalogue(target), expected ?? (await readFresh(foldersWith(files)))];
-    const names = new Set([...Object.keys(updated), ...Object.keys(other)]);
-    return [...names].filter((name) => updated[name] !== other[name]).sort();
-  };
+  const findDifferences = (one: Record<string, string>, other: Record<string, string>): string[] =>
+    [...new Set([...Object.keys(one), ...Object.keys(other)])].filter((name) => one[name] !== other[name]).sort();
   const own = () =>
     Object.fromEntries(
       (['schema', 'migrations'] as const).flatMap((kind) =>
@@ -207,13 +191,13 @@ describe('the first release with all migrations', () => {
       ),
     );
 
-  it('gives the same database as the present schema', async () => {
+  // Without a base, the first release is the present schema.
+  it.runIf(base !== undefined)('gives the same database as the present schema', async () => {
     const files = own();
-    const released = Object.entries(files).filter(([name]) => name.startsWith(`migrations/${base ?? 'none'}`));
-    const first =
-      base === undefined ? files : { 'schema/00-first.sql': released[0]![1], ...Object.fromEntries(released) };
-    await apply(first);
-    expect(await findDifferences(files, fresh)).toEqual([]);
+    const released = Object.entries(files).filter(([name]) => name.startsWith(`migrations/${base}`));
+    await apply({ 'schema/00-first.sql': released[0]![1], ...Object.fromEntries(released) });
+    await apply({ ...files, ...none });
+    expect(findDifferences(await readCatalogue(target), fresh)).toEqual([]);
   });
 
   const released = `
@@ -230,17 +214,18 @@ describe('the first release with all migrations', () => {
     ['object', 'CREATE TABLE', `${TWO};\nCREATE TABLE`, 'two'],
   ])('is reported to differ when a migration lacks a change of the schema: %s', async (_what, from, to, name) => {
     await apply({ 'schema/01-one.sql': released });
-    expect(await findDifferences({ 'schema/01-one.sql': released.replace(from, to) })).toEqual([name]);
+    const [present] = await readFresh(foldersWith({ 'schema/01-one.sql': released.replace(from, to) }));
+    expect(findDifferences(await readCatalogue(target), present)).toEqual([name]);
   });
 });
 
-/** The catalogue of a new database with these files. */
-async function readFresh(folders: SqlFolders): Promise<Record<string, string>> {
+/** The catalogue of a new database with these files, and the names of those that were applied. */
+async function readFresh(folders: SqlFolders): Promise<[Record<string, string>, string[]]> {
   const stores = testStores().clickhouse;
   const database = toDatabaseName();
   try {
-    await applySql({ ...stores, database, folders });
-    return await readCatalogue({ ...stores, database });
+    const applied = await applySql({ ...stores, database, folders });
+    return [await readCatalogue({ ...stores, database }), applied];
   } finally {
     await runStatement({ ...stores, database: 'default' }, `DROP DATABASE IF EXISTS ${database} SYNC`);
   }

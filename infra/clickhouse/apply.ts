@@ -32,6 +32,13 @@ interface SqlFile {
 
 type Applied = ReadonlyMap<string, string>;
 
+interface Release {
+  readonly schema: readonly SqlFile[];
+  readonly migrations: readonly SqlFile[];
+  /** Checksums by name, as the database has them. */
+  readonly applied: Applied;
+}
+
 const OWN_FOLDERS: SqlFolders = {
   schema: new URL('./schema/', import.meta.url),
   migrations: new URL('./migrations/', import.meta.url),
@@ -88,12 +95,9 @@ export async function applySql(target: SqlTarget): Promise<string[]> {
 }
 
 /** The last migration is recorded together with the new schema. */
-async function migrate(
-  client: ClickHouseClient,
-  database: string,
-  { schema, migrations, applied }: { schema: SqlFile[]; migrations: SqlFile[]; applied: Applied },
-): Promise<string[]> {
-  assertUnedited(database, { schema, migrations, applied });
+async function migrate(client: ClickHouseClient, database: string, release: Release): Promise<string[]> {
+  assertUnedited(database, release);
+  const { schema, migrations, applied } = release;
   const missing = migrations.filter(({ name }) => !applied.has(name));
   for (const file of missing) {
     for (const statement of file.statements) {
@@ -108,7 +112,7 @@ async function migrate(
 /** @throws Error unless the database is empty or has an unfinished first start of this schema */
 function assertCreatable(
   database: string,
-  { schema, applied, tables }: { schema: SqlFile[]; applied: Applied; tables: number },
+  { schema, applied, tables }: Pick<Release, 'schema' | 'applied'> & { tables: number },
 ): void {
   const started = applied.get(FIRST_START);
   if (started === undefined ? tables === 0 : started === checksumOf(schema)) return;
@@ -119,10 +123,7 @@ function assertCreatable(
 }
 
 /** @throws Error naming edited files */
-function assertUnedited(
-  database: string,
-  { schema, migrations, applied }: { schema: SqlFile[]; migrations: SqlFile[]; applied: Applied },
-): void {
+function assertUnedited(database: string, { schema, migrations, applied }: Release): void {
   const edited = migrations.filter(({ name, checksum }) => applied.has(name) && applied.get(name) !== checksum);
   if (edited.length > 0)
     throw new Error(
@@ -182,12 +183,8 @@ function fillIn(statement: string, database: string): string {
 async function run(client: ClickHouseClient, database: string, statement: string): Promise<void> {
   const [, view = '', source = ''] = /^ALTER TABLE (\w+) \{\{comments of (\w+)\}\}/.exec(statement) ?? [];
   const comments = view === '' ? '' : await readComments(client, view, source);
-  await client.command({
-    query: fillIn(
-      statement.replace(/\{\{comments of \w+\}\}/, () => comments),
-      database,
-    ),
-  });
+  const filled = statement.replace(/\{\{comments of \w+\}\}/, () => comments);
+  await client.command({ query: fillIn(filled, database) });
 }
 
 /** A view does not inherit comments. @returns clauses of ALTER TABLE with the comments of columns of the same name */
@@ -212,10 +209,8 @@ async function countTables(client: ClickHouseClient): Promise<number> {
 }
 
 async function readApplied(client: ClickHouseClient): Promise<Applied> {
-  const result = await client.query({
-    query: 'SELECT name, checksum FROM applied_sql_files FINAL',
-    format: 'JSONEachRow',
-  });
+  const query = 'SELECT name, checksum FROM applied_sql_files FINAL';
+  const result = await client.query({ query, format: 'JSONEachRow' });
   const rows = await result.json<{ name: string; checksum: string }>();
   return new Map(rows.map(({ name, checksum }) => [name, checksum]));
 }

@@ -6,7 +6,6 @@ import { argumentsOf, callOf, DEMO, OTHER, ofOther } from './test/portal-rows.ts
 import { argumentsOf as argumentsOfAnalysts } from './test/two-environments.ts';
 
 const START_MS = 120_000;
-const ENUMERATION_MS = 180_000;
 const VIEWS = Object.keys(argumentsOf(DEMO)).sort();
 /** `QUERY_WAS_CANCELLED` in the log of the engine. */
 const CANCELLED = '394';
@@ -27,17 +26,6 @@ beforeAll(async () => {
   account = await openPortalAccount();
 }, START_MS);
 afterAll(() => account?.close(), START_MS);
-
-/** Queries whose answers reveal the second environment or a password. */
-async function leaksOf(queries: readonly string[]): Promise<string[]> {
-  const leaks: string[] = [];
-  for (const sql of queries) {
-    const { text } = await query(sql);
-    if (ofOther(text.replaceAll(sql, '')) || account.passwords.some((password) => text.includes(password)))
-      leaks.push(`${sql}: ${text}`);
-  }
-  return leaks;
-}
 
 // The tests change nothing, so they run concurrently on one engine.
 describe.concurrent("the portal's account", () => {
@@ -63,12 +51,10 @@ describe.concurrent("the portal's account", () => {
 
   it.each(VIEWS)('gets an error from %s when any argument is missing', async (view) => {
     for (const sql of [view, `${view}()`]) expect([sql, (await read(sql)).ok]).toEqual([sql, false]);
-    for (const missing of Object.keys(demo[view]!)) {
+    for (const [at, missing] of Object.keys(demo[view]!).entries()) {
       const { [missing]: _, ...left } = demo[view]!;
-      for (const columns of ['*', 'count()', '1']) {
-        const answer = await query(`SELECT ${columns} FROM ${callOf(view, left)}`);
-        expect([view, missing, columns, answer.ok]).toEqual([view, missing, columns, false]);
-      }
+      const answer = await query(`SELECT ${['*', 'count()', '1'][at % 3]} FROM ${callOf(view, left)}`);
+      expect([view, missing, answer.ok]).toEqual([view, missing, false]);
     }
   });
 
@@ -91,44 +77,12 @@ describe.concurrent("the portal's account", () => {
 });
 
 describe.concurrent("the portal's account cannot get around its views", () => {
-  it('by a table function on any table, database, file or query', { timeout: ENUMERATION_MS }, async () => {
-    const functions = await names('SELECT name FROM system.table_functions');
-    expect(functions).toEqual(expect.arrayContaining(['merge', 'remote', 'file', 'url', 'dictionary', 'viewExplain']));
-    const sources = [
-      ...['playline.events', "'playline', 'events'", "'playline', '.*'", "'playline.identity_persons'"],
-      ...[
-        `'${account.host}', playline.events`,
-        "'SELECT * FROM playline.events'",
-        `'${account.secretFile}', 'LineAsString'`,
-      ],
-    ];
-    expect(
-      await leaksOf(functions.flatMap((name) => sources.map((source) => `SELECT * FROM ${name}(${source}) LIMIT 5`))),
-    ).toEqual([]);
-  });
-
-  it('by a function on the dictionary or on a file of the server', { timeout: ENUMERATION_MS }, async () => {
-    const functions = await names(
-      "SELECT name FROM system.functions WHERE NOT is_aggregate AND match(name, '(?i)dict|get|file|join') ORDER BY name",
-    );
-    expect(functions).toEqual(expect.arrayContaining(['file', 'dictGet', 'joinGet']));
-    const key = "reinterpretAsUInt64(repeat('s', 8))";
-    const queries = functions.flatMap((name) => [
-      `SELECT ${name}('${account.secretFile}')`,
-      `SELECT hex(${name}('playline.identity_persons', 'person_key', ${key}))`,
-    ]);
-    expect(await leaksOf(queries)).toEqual([]);
-  });
-
   it('by a system table', async () => {
-    const tables = await names(
-      "SELECT concat(database, '.', name) FROM system.tables WHERE database IN ('system', 'INFORMATION_SCHEMA', 'information_schema')",
-    );
-    expect(await leaksOf(tables.map((table) => `SELECT * FROM ${table} LIMIT 10000`))).toEqual([]);
     for (const table of ['query_log', 'processes', 'parts', 'dictionaries', 'users'])
       expect((await query(`SELECT * FROM system.${table}`)).text).toMatch(/Not enough privileges|^$/);
   });
 
+  // analysts.long.test.ts tries every function of the engine.
   it.each([
     ['a setting in a query', `SELECT 1 SETTINGS max_execution_time = 60`],
     ['a filter over columns below a view', `SELECT 1 SETTINGS additional_table_filters = {'events': '1'}`],
@@ -141,6 +95,14 @@ describe.concurrent("the portal's account cannot get around its views", () => {
     ['a dropped table', 'DROP TABLE events'],
     ['the end of queries of others', "KILL QUERY WHERE user = 'operator'"],
     ['the text of the dictionary', 'SHOW CREATE DICTIONARY identity_persons'],
+    ['an entry of the dictionary', "SELECT dictGet('playline.identity_persons', 'person_key', toUInt64(1))"],
+    ['the rows of the dictionary', "SELECT * FROM dictionary('playline.identity_persons')"],
+    ['tables by a pattern', "SELECT * FROM merge('playline', '^events$')"],
+    ['a table by an address', "SELECT * FROM remote('127.0.0.1', playline.events)"],
+    ['an explanation', "SELECT * FROM viewExplain('EXPLAIN', '', (SELECT * FROM playline.events))"],
+    ['another site', "SELECT * FROM url('http://127.0.0.1:1/', 'LineAsString')"],
+    ['a file as a table', "SELECT * FROM file('/etc/hostname', 'LineAsString')"],
+    ['a file', "SELECT file('/etc/hostname')"],
   ])('by getting %s', async (_what, sql) => {
     expect([sql, (await query(sql)).ok]).toEqual([sql, false]);
   });

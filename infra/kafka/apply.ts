@@ -1,12 +1,28 @@
 // Creates topics and schemas, and corrects their settings.
-import { Admin as AlteringAdmin, ConfigResourceTypes, IncrementalAlterConfigOperationTypes } from '@platformatic/kafka';
-import { schemaSubjectOf, schemaTextOf, type Topic } from '@playline/contracts';
+import { isIP } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
+import {
+  Admin as AlteringAdmin,
+  type BaseOptions,
+  ConfigResourceTypes,
+  IncrementalAlterConfigOperationTypes,
+} from '@platformatic/kafka';
+import { schemaSubjectOf, schemaTextOf, TOPICS, type Topic } from '@playline/contracts';
 import type { KafkaSecurity } from '@playline/runtime';
 import type { StoreFetch } from '@playline/stores';
+import { deadLetterTopicOf } from '@playline/stream';
 import { createRegistryAdmin, type RegistryAdmin } from '@playline/stream/kafka';
-import type { Admin, ITopicMetadata } from 'kafkajs';
-import { awaitLeaders, readMetadata, retryTemporary, toAlteringClient, withAdmin } from './client.ts';
-import { allTopics } from './topics.ts';
+import type { Admin, ITopicMetadata, KafkaConfig } from 'kafkajs';
+import kafkajs from 'kafkajs';
+import { patchKafkaTimer } from './timer.ts';
+
+/** The topics of the contract, and the dead-letter topic of each. */
+export function allTopics(): Topic[] {
+  return Object.values(TOPICS).flatMap((topic: Topic) => [
+    topic,
+    { ...topic, name: deadLetterTopicOf(topic.name), key: 'as the source', schema: null },
+  ]);
+}
 
 export interface TopicsTarget {
   brokers: readonly string[];
@@ -160,10 +176,8 @@ export function toSettings(topic: Topic, minInsyncReplicas: number): Map<string,
   ]);
 }
 
-interface Target {
+interface Target extends Connection {
   readonly admin: Admin;
-  readonly brokers: readonly string[];
-  readonly security?: KafkaSecurity | undefined;
   readonly cluster: Cluster;
   readonly replication: Replication;
 }
@@ -192,11 +206,12 @@ async function alterSettings(
 /** Effective settings, including those of the cluster. */
 async function readSettings(admin: Admin, topics: readonly Topic[]): Promise<Map<string, Map<string, string>>> {
   if (topics.length === 0) return new Map();
-  const wanted = topics.map(({ name }) => ({ type: ConfigResourceTypes.TOPIC, name }));
+  const query = {
+    includeSynonyms: false,
+    resources: topics.map(({ name }) => ({ type: ConfigResourceTypes.TOPIC, name })),
+  };
   // The request goes to any broker, which may not know a new topic yet.
-  const { resources } = await retryTemporary(() =>
-    admin.describeConfigs({ includeSynonyms: false, resources: wanted }),
-  );
+  const { resources } = await retryTemporary(() => admin.describeConfigs(query));
   return new Map(
     resources.map(({ resourceName, configEntries }) => [
       resourceName,
@@ -206,23 +221,16 @@ async function readSettings(admin: Admin, topics: readonly Topic[]): Promise<Map
 }
 
 /** The request of kafkajs would reset all other settings. */
-async function setIncrementally(
-  connection: Pick<Target, 'brokers' | 'security'>,
-  topics: readonly { name: string; settings: [string, string][] }[],
-) {
-  const admin = new AlteringAdmin({ clientId: 'playline-topics', ...toAlteringClient(connection) });
+async function setIncrementally(connection: Connection, topics: { name: string; settings: [string, string][] }[]) {
+  const admin = new AlteringAdmin(toAlteringClient(connection));
+  const configOperation = IncrementalAlterConfigOperationTypes.SET;
+  const resources = topics.map(({ name, settings }) => ({
+    resourceType: ConfigResourceTypes.TOPIC,
+    resourceName: name,
+    configs: settings.map(([key, value]) => ({ name: key, configOperation, value })),
+  }));
   try {
-    await admin.incrementalAlterConfigs({
-      resources: topics.map(({ name, settings }) => ({
-        resourceType: ConfigResourceTypes.TOPIC,
-        resourceName: name,
-        configs: settings.map(([key, value]) => ({
-          name: key,
-          configOperation: IncrementalAlterConfigOperationTypes.SET,
-          value,
-        })),
-      })),
-    });
+    await admin.incrementalAlterConfigs({ resources });
   } finally {
     await admin.close();
   }
@@ -327,13 +335,7 @@ function toDifferences({ replicationFactor, minInsyncReplicas }: Replication, wa
 }
 
 /** Deletes the topics and subjects of a test run. @param target.prefix not '' */
-export async function dropTopics(target: {
-  brokers: readonly string[];
-  security?: KafkaSecurity;
-  registry: string;
-  fetch?: StoreFetch;
-  prefix: string;
-}): Promise<void> {
+export async function dropTopics(target: Omit<TopicsTarget, 'partitions' | 'beforeChange'>): Promise<void> {
   if (target.prefix === '') throw new RangeError('prefix: an empty prefix would delete every topic');
   const registry = createRegistryAdmin({ url: target.registry, fetch: target.fetch });
   await withAdmin(target, async (admin) => {
@@ -342,4 +344,106 @@ export async function dropTopics(target: {
     // A subject that remains does no harm, because no other run has its prefix.
     await Promise.allSettled(topics.map((topic) => registry.remove(schemaSubjectOf(topic))));
   });
+}
+
+const CLIENT_ID = 'playline-topics';
+type Connection = { brokers: readonly string[]; security?: KafkaSecurity | undefined };
+
+function toClient({
+  brokers,
+  security: { tls, sasl } = {},
+}: Connection): Pick<KafkaConfig, 'brokers' | 'ssl' | 'sasl'> {
+  const login = sasl && ({ ...sasl, mechanism: sasl.mechanism.toLowerCase() } as NonNullable<KafkaConfig['sasl']>);
+  return { brokers: [...brokers], ...(tls && { ssl: { ...tls } }), ...(login && { sasl: login }) };
+}
+
+async function withAdmin<T>(options: Connection, work: (admin: Admin) => Promise<T>): Promise<T> {
+  // Otherwise kafkajs warns that its partitioner has changed.
+  process.env.KAFKAJS_NO_PARTITIONER_WARNING = '1';
+  patchKafkaTimer();
+  // kafkajs is CommonJS: Node finds its names only in the default export.
+  const { Kafka, logLevel } = kafkajs;
+  const kafka = new Kafka({ clientId: CLIENT_ID, ...toClient(options), logLevel: logLevel.NOTHING });
+  const admin = kafka.admin();
+  await admin.connect();
+  try {
+    return await work(admin);
+  } finally {
+    await admin.disconnect();
+  }
+}
+
+/** Options of the client that alters single settings. */
+function toAlteringClient({ brokers, security: { tls, sasl } = {} }: Connection): BaseOptions {
+  const { servername, ...trust } = tls ?? {};
+  // For IP addresses TLS sends no host name, and checks the address.
+  const isNamed = brokers.every((broker) => isIP(broker.slice(0, broker.lastIndexOf(':'))) === 0);
+  return {
+    clientId: CLIENT_ID,
+    bootstrapBrokers: [...brokers],
+    ...(tls && { tls: trust, tlsServerName: servername ?? isNamed }),
+    ...(sasl && { sasl: { ...sasl } }),
+  };
+}
+
+const LEADERS_MAX_MS = 30_000;
+const LEADERS_POLL_MS = 100;
+
+/** @throws a temporary Error while a topic is unknown or a partition has no leader */
+export async function readMetadata(
+  admin: Pick<Admin, 'fetchTopicMetadata'>,
+  topics: readonly string[],
+): Promise<readonly ITopicMetadata[]> {
+  try {
+    return (await admin.fetchTopicMetadata({ topics: [...topics] })).topics;
+  } catch (fault) {
+    // kafkajs skips brokers whose response has an error, and then reads the response of none.
+    if (!(fault instanceof TypeError)) throw fault;
+    const message = `a topic does not exist, or one of its partitions has no leader: ${topics.join(', ')}`;
+    throw Object.assign(new Error(message, { cause: fault }), { retriable: true });
+  }
+}
+
+/** Waits until every partition has a leader. @param topics `partitions`: the least number of them */
+export async function awaitLeaders(
+  admin: Pick<Admin, 'fetchTopicMetadata'>,
+  topics: readonly { readonly name: string; readonly partitions?: number }[],
+): Promise<readonly ITopicMetadata[]> {
+  return retryTemporary(async () => {
+    const found = await readMetadata(
+      admin,
+      topics.map(({ name }) => name),
+    );
+    const waiting = topics.filter(({ name, partitions: wanted = 1 }) => {
+      const partitions = found.find((topic) => topic.name === name)?.partitions ?? [];
+      return partitions.length < wanted || partitions.some(({ leader }) => leader < 0);
+    });
+    if (waiting.length === 0) return found;
+    const names = waiting.map(({ name }) => name).join(', ');
+    const fault = new Error(`partitions are missing or have no leader after ${LEADERS_MAX_MS / 1000} s: ${names}`);
+    throw Object.assign(fault, { retriable: true });
+  });
+}
+
+/**
+ * Retries while a broker does not know a topic or does not lead its partitions yet; the client gives up at the first
+ * refusal.
+ * @throws permanent faults immediately, temporary ones after half a minute
+ */
+export async function retryTemporary<T>(request: () => Promise<T>): Promise<T> {
+  const deadline = performance.now() + LEADERS_MAX_MS;
+  for (;;) {
+    try {
+      return await request();
+    } catch (fault) {
+      if (!isTemporary(fault) || performance.now() >= deadline) throw fault;
+    }
+    await delay(LEADERS_POLL_MS);
+  }
+}
+
+/** A request that kafkajs has retried is marked permanent, and only its cause is temporary. */
+function isTemporary(fault: unknown): boolean {
+  if (!(fault instanceof Error)) return false;
+  return (fault as { retriable?: boolean }).retriable === true || isTemporary(fault.cause);
 }

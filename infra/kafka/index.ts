@@ -1,3 +1,2 @@
-export { applyTopics, dropTopics, type TopicsApplied, type TopicsTarget } from './apply.ts';
+export { allTopics, applyTopics, dropTopics, type TopicsApplied, type TopicsTarget } from './apply.ts';
 export { patchKafkaTimer } from './timer.ts';
-export { allTopics } from './topics.ts';

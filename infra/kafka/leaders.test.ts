@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { awaitLeaders, readMetadata, retryTemporary } from './client.ts';
+import { awaitLeaders, readMetadata, retryTemporary } from './apply.ts';
 
 const failing = (times: number, fault: Error) => {
   const state = { requests: 0 };

@@ -1,7 +1,6 @@
 import { TOPICS } from '@playline/contracts';
 import { expect, it } from 'vitest';
-import { toSettings } from './apply.ts';
-import { allTopics } from './topics.ts';
+import { allTopics, toSettings } from './apply.ts';
 
 const LAG = 'min.compaction.lag.ms';
 

@@ -13,9 +13,7 @@ import { storeEnvironment } from './store-environment.ts';
 const EPOCH_BLOCKS = 2;
 export const FINAL_DEPTH = 2 * EPOCH_BLOCKS;
 
-export function chainAddress(port: number): string {
-  return `http://127.0.0.1:${port}`;
-}
+export const chainAddress = (port: number): string => `http://127.0.0.1:${port}`;
 
 export const chainStatePath = (paths: StackPaths): string => join(paths.state, 'data', 'chain', 'state.json');
 
@@ -27,11 +25,11 @@ export async function assertChain(rpc: string): Promise<boolean> {
 }
 
 /** The node, on loopback. It makes no blocks itself. @throws Error when it is not installed */
-export function chainSpec(paths: StackPaths, { port, program }: { port: number; program?: string }): ProcessSpec {
+export function chainSpec(paths: StackPaths, port: number, program = anvilProgram()): ProcessSpec {
   const statePath = chainStatePath(paths);
   return {
     name: 'chain',
-    program: program ?? anvilProgram(),
+    program,
     args: () => anvilArguments({ port, statePath, epochBlocks: EPOCH_BLOCKS, autoMine: false }),
     env: storeEnvironment(),
     folder: join(statePath, '..'),
@@ -51,9 +49,6 @@ export interface ServedChain {
 
 export const DEMO_CHAINS: readonly [ServedChain] = [{ name: 'demo-chain', id: 'eip155:31337' }];
 
-/** The chain makes blocks only for transactions, so hours without a block are normal. */
-const NO_STALL_CHECK = { stillAfterS: 0 };
-
 /**
  * Settings of chains and cursors for the chain API, and of nodes for the chain indexer and the minter.
  * @param chainPort port of the stack's chain; without one nothing is indexed or minted
@@ -63,7 +58,8 @@ export function chainSettings(
   chainPort?: number,
 ): Record<string, string> {
   const urls = chainPort === undefined ? [] : [chainAddress(chainPort)];
-  const nodes = DEMO_CHAINS.map((chain) => ({ ...chain, urls, ...NO_STALL_CHECK }));
+  // The chain makes blocks only for transactions, so hours without a block are normal.
+  const nodes = DEMO_CHAINS.map((chain) => ({ ...chain, urls, stillAfterS: 0 }));
   return {
     CHAINS: JSON.stringify(DEMO_CHAINS),
     CHAIN_NODES: JSON.stringify(urls.length === 0 ? [] : nodes),
@@ -71,8 +67,6 @@ export function chainSettings(
     ACTIVITY_PARTITIONS: String(TOPICS.activities.partitions),
   };
 }
-
-export const servedChainsOf = ({ CHAINS = '[]' }: Record<string, string>): ServedChain[] => JSON.parse(CHAINS);
 
 export const signingSettings = ({ signerKeys }: Pick<Secrets, 'signerKeys'>): Record<string, string> => ({
   SIGNER_KEYS: signerKeys,

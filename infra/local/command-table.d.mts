@@ -6,3 +6,7 @@ export declare const EXIT: {
   readonly unreachable: 3;
   readonly emptied: 4;
 };
+
+type Answer = { code: number; text: string } | null;
+export declare function refusalOf(argv: readonly string[]): Answer;
+export declare function isReadOnly(argv: readonly string[]): boolean;

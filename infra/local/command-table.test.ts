@@ -3,10 +3,10 @@ import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writ
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it, onTestFinished } from 'vitest';
+import { isReadOnly, refusalOf } from './command-table.mjs';
 import { OPERATOR_COMMANDS } from './commands/run.ts';
 import { CHECKOUT } from './paths.ts';
 
-const RUBBISH = ['--rubbish', '--yes=no', 'rub bish'] as const;
 const { scripts } = JSON.parse(readFileSync(join(CHECKOUT, 'package.json'), 'utf8')) as {
   scripts: Record<string, string>;
 };
@@ -33,14 +33,13 @@ function runIn(checkout: string, args: readonly string[]) {
 
 describe('the arguments of a command', () => {
   it('are known for everything that npm run offers', () => {
-    const overview = runIn(bare, ['--help']);
-    for (const name of commands) expect(overview.out).toMatch(new RegExp(`^ {2}npm (run )?${name} `, 'm'));
-    expect(runIn(bare, ['rubbish']).code).toBe(2);
-    expect(runIn(bare, []).code).toBe(2);
+    const overview = refusalOf(['--help'])?.text;
+    for (const name of commands) expect(overview).toMatch(new RegExp(`^ {2}npm (run )?${name} `, 'm'));
+    for (const unknown of [['rubbish'], []]) expect(refusalOf(unknown)?.code).toBe(2);
   });
 
   it('are in package.json under the same headings and in the same order as in the overview', () => {
-    const overview = runIn(bare, ['help']).out;
+    const overview = refusalOf(['help'])?.text ?? '';
     const shown = overview
       .split('\n')
       .flatMap((line) => /^(?:To (.+)| {2}npm (?:run )?(\S+) .*)$/.exec(line)?.slice(1) ?? []);
@@ -48,44 +47,36 @@ describe('the arguments of a command', () => {
     expect(listed.filter((name) => name !== 'format')).toEqual(shown.filter((name) => name !== undefined));
   });
 
-  it.each(checkedFirst)('of %s: --help explains and does nothing', (name) => {
-    const { code, out } = runIn(bare, [name, '--help']);
-    expect(code).toBe(0);
-    expect(out).toMatch(/^usage: npm /);
-    expect(out).toContain('Exit code: 0 done, 1 failed, 2 wrong arguments, 3 a dependency does not answer.');
-    expect(readdirSync(bare).sort()).toEqual(['.playline', 'infra']);
+  it.each(checkedFirst)('of %s are explained by --help, and wrong ones end with 2', (name) => {
+    const help = refusalOf([name, '--help']);
+    expect(help).toEqual({ code: 0, text: expect.stringMatching(/^usage: npm /) });
+    expect(help?.text).toContain('Exit code: 0 done, 1 failed, 2 wrong arguments, 3 a dependency does not answer.');
+    // Paths of tests and names of logs may be any text.
+    const takesAny = /^(test|test:all|logs)$/.test(name);
+    for (const rubbish of takesAny ? ['--rubbish'] : ['--rubbish', '--yes=no', 'rub bish'])
+      expect(refusalOf([name, rubbish])).toEqual({ code: 2, text: expect.stringMatching(new RegExp(`^${name}: `)) });
   });
 
-  it.each(checkedFirst)(
-    'of %s: wrong arguments end with 2 before anything is installed, started or removed',
-    (name) => {
-      // Paths of tests and names of logs may be any text.
-      const takesAny = /^(test|test:all|logs)$/.test(name);
-      for (const rubbish of takesAny ? ['--rubbish'] : [RUBBISH[checkedFirst.indexOf(name) % RUBBISH.length]!]) {
-        const { code, err } = runIn(bare, [name, rubbish]);
-        expect([rubbish, code]).toEqual([rubbish, 2]);
-        expect(err).toMatch(new RegExp(`^${name}: `));
-      }
-      expect(readdirSync(bare).sort()).toEqual(['.playline', 'infra']);
-      expect(readdirSync(join(bare, '.playline'))).toEqual(['data']);
-    },
-  );
+  it('are checked before anything is installed, started or removed', () => {
+    expect(runIn(bare, ['up', '--help'])).toEqual({ code: 0, out: `${refusalOf(['up', '--help'])?.text}\n`, err: '' });
+    expect(runIn(bare, ['reset', '--yes=no'])).toEqual({ code: 2, out: '', err: expect.stringMatching(/^reset: /) });
+    expect(readdirSync(bare).sort()).toEqual(['.playline', 'infra']);
+    expect(readdirSync(join(bare, '.playline'))).toEqual(['data']);
+  });
 
-  it.each(['doctor', 'status', 'logs'])(
-    'of %s: without packages it explains how to install them, and installs nothing',
-    (name) => {
-      const fresh = mkdtempSync(join(tmpdir(), 'playline-fresh-'));
-      onTestFinished(() => rmSync(fresh, { recursive: true, force: true }));
-      cpSync(join(bare, 'infra'), join(fresh, 'infra'), { recursive: true });
-      writeFileSync(join(fresh, 'package-lock.json'), '{}');
-      const { code, out, err } = runIn(fresh, [name]);
-      expect(err).toBe(
-        `${name} needs the project's packages, which are missing or outdated, and installs nothing itself: run \`npm start\`\n`,
-      );
-      expect([out, code]).toEqual(['', 1]);
-      expect(readdirSync(fresh).sort()).toEqual(['infra', 'package-lock.json']);
-    },
-  );
+  it('of commands that only read: without packages they explain how to install them, and install nothing', () => {
+    expect(commands.filter((name) => isReadOnly([name]))).toEqual(expect.arrayContaining(['doctor', 'status', 'logs']));
+    const fresh = mkdtempSync(join(tmpdir(), 'playline-fresh-'));
+    onTestFinished(() => rmSync(fresh, { recursive: true, force: true }));
+    cpSync(join(bare, 'infra'), join(fresh, 'infra'), { recursive: true });
+    writeFileSync(join(fresh, 'package-lock.json'), '{}');
+    const { code, out, err } = runIn(fresh, ['doctor']);
+    expect(err).toBe(
+      "doctor needs the project's packages, which are missing or outdated, and installs nothing itself: run `npm start`\n",
+    );
+    expect([out, code]).toEqual(['', 1]);
+    expect(readdirSync(fresh).sort()).toEqual(['infra', 'package-lock.json']);
+  });
 
   it('that destroy everything need a confirmation, and without one nothing is touched', () => {
     const { code, err } = runIn(bare, ['reset']);

@@ -22,15 +22,22 @@ export function parseJavaMajor(text: string): number | null {
   return major === undefined ? null : Number(major);
 }
 
+/** By program, because each query starts Java. */
+const found = new Map<string, Java>();
+
 /** The Java of JAVA_HOME, else of PATH; null when there is none that is new enough. */
 export function findJava(environment: Record<string, string | undefined> = process.env): Java | null {
   const home = environment.JAVA_HOME;
   const candidates = [home ? join(home, 'bin', 'java') : null, findProgram('java', environment)];
   for (const program of candidates) {
     if (program === null || !existsSync(program)) continue;
+    const known = found.get(program);
+    if (known !== undefined) return known;
     const version = spawnSync(program, ['-version'], { encoding: 'utf8' }).stderr ?? '';
     const major = parseJavaMajor(version);
-    if (major !== null && major >= JAVA_MAJOR_MIN) return { program, major, version };
+    if (major === null || major < JAVA_MAJOR_MIN) continue;
+    found.set(program, { program, major, version });
+    return { program, major, version };
   }
   return null;
 }

@@ -60,21 +60,13 @@ function listenersOf({ kafka, controller, front, secured }: KafkaPorts, { id }: 
     ...(front ? { FRONT: secured ? 'SASL_SSL' : 'PLAINTEXT' } : {}),
     ...(secured ? { [SECURED_LISTENER]: 'SASL_SSL' } : {}),
   };
+  const ownController = id === 1 ? [at('CONTROLLER', controller)] : [];
+  const frontAt = (port = 0) => (front ? [at('FRONT', port)] : []);
+  const pairs = Object.entries(protocols).map(([name, protocol]) => `${name}:${protocol}`);
   return {
-    listeners: [
-      at('PLAINTEXT', kafka),
-      ...(id === 1 ? [at('CONTROLLER', controller)] : []),
-      ...(front ? [at('FRONT', front.port)] : []),
-      ...forClients,
-    ].join(),
-    'advertised.listeners': [
-      at('PLAINTEXT', kafka),
-      ...(front ? [at('FRONT', front.advertisedPort)] : []),
-      ...forClients,
-    ].join(),
-    'listener.security.protocol.map': Object.entries(protocols)
-      .map(([name, protocol]) => `${name}:${protocol}`)
-      .join(),
+    listeners: [at('PLAINTEXT', kafka), ...ownController, ...frontAt(front?.port), ...forClients].join(),
+    'advertised.listeners': [at('PLAINTEXT', kafka), ...frontAt(front?.advertisedPort), ...forClients].join(),
+    'listener.security.protocol.map': pairs.join(),
   };
 }
 
@@ -117,11 +109,9 @@ const REST_SETTINGS: Record<string, number> = {
   'metadata.max.idle.interval.ms': 10_000,
 };
 
-function settingsOf(
-  ports: KafkaPorts,
-  dataFolder: string,
-  member: KafkaMember,
-): Record<string, string | number | boolean> {
+type Settings = Record<string, string | number | boolean>;
+
+function settingsOf(ports: KafkaPorts, dataFolder: string, member: KafkaMember): Settings {
   return {
     'process.roles': 'broker,controller',
     'node.id': 1,
@@ -161,7 +151,7 @@ function settingsOf(
   };
 }
 
-function writeSettings(path: string, settings: Record<string, string | number | boolean>): void {
+function writeSettings(path: string, settings: Settings): void {
   // A backslash escapes in a properties file.
   const lines = Object.entries(settings).map(([name, value]) => `${name}=${String(value).replaceAll('\\', '\\\\')}`);
   writePrivateFile(path, `${lines.join('\n')}\n`);

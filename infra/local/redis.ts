@@ -21,22 +21,15 @@ export function redisAddress(
 }
 
 /** A paused Redis accepts connections and does not answer. */
-const ANSWER_MS = 2_000;
-
-const withShortTimeouts = (url: string, ca: string | null): RedisQueryOptions => ({
-  url,
-  ca,
-  connectMaxMs: 1000,
-  answerMaxMs: ANSWER_MS,
-});
+const SHORT = { connectMaxMs: 1_000, commandTimeoutMs: 2_000 };
 
 /** @throws Error when Redis refuses the login or is loading its file */
 const answersPing = async (url: string, ca: string | null): Promise<boolean> =>
-  queryRedisOnce(withShortTimeouts(url, ca), async (client) => (await client.ping()) === 'PONG');
+  queryRedisOnce({ url, ca, ...SHORT }, async (client) => (await client.ping()) === 'PONG');
 
 /** Redis' reason for refusing writes; null when it accepts them. @throws Error when it does not answer */
 export async function findWriteRefusal(url: string, ca: string | null): Promise<string | null> {
-  return queryRedisOnce(withShortTimeouts(url, ca), async (client) => {
+  return queryRedisOnce({ url, ca, ...SHORT }, async (client) => {
     await client.ping();
     try {
       await assertTakesWrites(client);
@@ -47,30 +40,21 @@ export async function findWriteRefusal(url: string, ca: string | null): Promise<
   });
 }
 
-export interface RedisQueryOptions {
-  readonly url: string;
-  readonly ca?: string | null;
-  readonly connectMaxMs?: number;
-  readonly answerMaxMs?: number;
-}
-
 /** Connects, runs the query and disconnects. @throws Error with the reason when Redis does not answer */
 export async function queryRedisOnce<T>(
-  { url, ca = null, connectMaxMs, answerMaxMs }: RedisQueryOptions,
+  {
+    url,
+    ca = null,
+    ...timeouts
+  }: { url: string; ca?: string | null; connectMaxMs?: number; commandTimeoutMs?: number },
   query: (client: Redis) => Promise<T>,
 ): Promise<T> {
   // The client's own error only reports a closed connection.
   let broken: Error | null = null;
-  const { redis, opened, close } = openRedis(
-    {
-      url,
-      ...(ca !== null && { tls: { ca } }),
-      onFault: (fault) => {
-        broken = fault;
-      },
-    },
-    { connectMaxMs, commandTimeoutMs: answerMaxMs },
-  );
+  const onFault = (fault: Error) => {
+    broken = fault;
+  };
+  const { redis, opened, close } = openRedis({ url, ...(ca !== null && { tls: { ca } }), onFault }, timeouts);
   try {
     await opened;
     return await query(redis);
@@ -129,13 +113,11 @@ export function redisSpec(
     env: storeEnvironment(),
     folder,
     logFile: logFileOf(paths, 'redis'),
-    isReady: () =>
-      secured === null
-        ? answersPing(redisAddress(port, { password }), null)
-        : answersPing(
-            redisAddress(secured.port, secured.security.redis, 'rediss'),
-            readFileSync(secured.security.caFile, 'utf8'),
-          ),
+    isReady: () => {
+      if (secured === null) return answersPing(redisAddress(port, { password }), null);
+      const { redis, caFile } = secured.security;
+      return answersPing(redisAddress(secured.port, redis, 'rediss'), readFileSync(caFile, 'utf8'));
+    },
     readyDeadlineMs: 60_000,
     stopBy: 'SIGTERM',
     stopDeadlineMs: 15_000,

@@ -18,9 +18,9 @@ export function deathReport(death: Death): string {
 export const silenceRemedy = (name: string, pid: number): string =>
   `${name} has not served for a minute. It may be waiting; \`kill -9 ${pid}\` restarts it`;
 
-export function silenceReport({ name, pid, reason }: Silence): string {
-  return `${name} (process ${pid}) runs, but has not served for a minute: ${reason}. It may be waiting; \`kill -9 ${pid}\` restarts it.`;
-}
+export const silenceReport = ({ name, pid, reason }: Silence): string =>
+  `${name} (process ${pid}) runs, but has not served for a minute: ${reason}. It may be waiting; \`kill -9 ${pid}\` restarts it.`;
+
 export const REDIS_IS_EMPTY =
   'Redis has lost its data: events are accepted and stored, but identities, consents and erasures wait. Run `npm run rebuild`.';
 

@@ -35,8 +35,7 @@ const numbered = (prefix: string, count: number) => Array.from({ length: count }
 export const ANALYST_POOL: readonly string[] = [...numbered('analyst_', 8), ...numbered('analyst_raw_', 4)];
 
 /** Letters and digits only, because they go into addresses and configuration files. */
-const SECRET_BYTES = 32;
-const secret = () => randomBytes(SECRET_BYTES).toString('hex');
+const secret = () => randomBytes(32).toString('hex');
 
 /** Missing secrets are created. */
 export function loadSecrets(paths: StackPaths): Secrets {

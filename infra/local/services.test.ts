@@ -1,6 +1,8 @@
 import { expect, test } from 'vitest';
 import { chainSettings } from './chain.ts';
 import { addressesOf, serviceOf } from './services.ts';
+import { startStack } from './stack.ts';
+import { testStackPaths } from './test/paths.ts';
 
 test('the stack file lists the chains that the chain API serves, and none when it does not run', () => {
   const env = chainSettings({ cursorSecret: '00'.repeat(32) });
@@ -17,4 +19,10 @@ test('the stack file lists the chains that the chain API serves, and none when i
     gateway: 'http://127.0.0.1:4',
     admin: { gateway: 'http://127.0.0.1:5' },
   });
+});
+
+test('a start that needs all parts fails with the fix when the chain program does not run', async () => {
+  const { state: directory } = testStackPaths();
+  const options = { directory, chain: true, chainProgram: `${directory}/nowhere` };
+  await expect(startStack(options)).rejects.toThrow(/does not run on this machine \(ENOENT\)\. Remove node_modules/);
 });

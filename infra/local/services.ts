@@ -2,7 +2,6 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { TOPICS, type Topic } from '@playline/contracts';
-import { servedChainsOf } from './chain.ts';
 import { assertReady } from './http-probe.ts';
 import type { ProcessSpec } from './keeper.ts';
 import { logFileOf, type StackPaths } from './paths.ts';
@@ -175,7 +174,7 @@ export function addressesOf(
   };
   for (const { name, address } of services) {
     if (address !== undefined) parts[address] = `http://${hostOf(address)}:${ports[name]}`;
-    if (address === 'chainApi') parts.chains = servedChainsOf(env);
+    if (address === 'chainApi') parts.chains = JSON.parse(env.CHAINS ?? '[]');
   }
   return parts;
 }

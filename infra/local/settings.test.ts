@@ -1,9 +1,7 @@
-import { spawnSync } from 'node:child_process';
 import { readdirSync } from 'node:fs';
-import { join } from 'node:path';
-import { expect, test } from 'vitest';
-import { configMistakes, ignoredSettingsSentence } from './commands/start.ts';
-import { CHECKOUT } from './paths.ts';
+import { expect, onTestFinished, test, vi } from 'vitest';
+import { configMistakes, ignoredSettingsSentence, start } from './commands/start.ts';
+import { up } from './commands/up.ts';
 import { storeEnvironment } from './store-environment.ts';
 import { testStackPaths } from './test/paths.ts';
 
@@ -47,17 +45,19 @@ test('stores get only variables that any program needs, and no setting of a serv
   expect(storeEnvironment(given)).toEqual({ PATH: '/bin', LC_ALL: 'C', TZ: 'UTC' });
 });
 
-test.each(['up', 'start'])(
-  'npm run %s with an invalid setting returns 2, prints only the mistake, and starts nothing',
-  (command) => {
-    const { state } = testStackPaths();
-    const env = { PATH: process.env.PATH, PLAYLINE_ROOT: state, BLOCK_ROWS_MAX: 'lots', CLICKHOUSE_PASSWORD: 'wrong' };
-    const ran = spawnSync(process.execPath, [join(CHECKOUT, 'infra/local/main.ts'), command], {
-      env,
-      encoding: 'utf8',
-    });
-    expect(ran.stderr).toMatch(/^BLOCK_ROWS_MAX: .*\n$/);
-    expect([ran.stdout, ran.status]).toEqual(['', 2]);
-    expect(readdirSync(state)).toEqual([]);
-  },
-);
+test.each([
+  ['up', up],
+  ['start', start],
+])('npm run %s with an invalid setting returns 2, prints only the mistake, and starts nothing', async (_, command) => {
+  vi.stubEnv('BLOCK_ROWS_MAX', 'lots');
+  vi.stubEnv('CLICKHOUSE_PASSWORD', 'wrong');
+  const [out, err] = (['log', 'error'] as const).map((level) => vi.spyOn(console, level).mockImplementation(() => {}));
+  onTestFinished(() => {
+    vi.unstubAllEnvs();
+    for (const spy of [out!, err!]) spy.mockRestore();
+  });
+  const paths = testStackPaths();
+  expect(await command(paths, [])).toBe(2);
+  expect([out!.mock.calls, err!.mock.calls]).toEqual([[], [[expect.stringMatching(/^BLOCK_ROWS_MAX: /)]]]);
+  expect(readdirSync(paths.state)).toEqual([]);
+});

@@ -54,6 +54,8 @@ export interface StackFile {
   processes: Record<string, number>;
 }
 
+export type StackAddresses = Pick<StackFile, 'clickhouse' | 'redis' | 'kafka' | 'registry' | 'security'>;
+
 export const publishableKeyHeaderOf = ({ settings }: StackFile): string =>
   `${settings?.HTTP_HEADER_PREFIX ?? 'x-service'}-publishable-key`;
 

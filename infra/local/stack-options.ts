@@ -1,9 +1,8 @@
-import type { StackAddresses } from './addresses.ts';
 import { brokerName } from './kafka.ts';
 import type { Death, Silence } from './keeper.ts';
 import type { StackPaths } from './paths.ts';
 import { portNamesOf, type ServiceEntry, type ServiceName } from './services.ts';
-import type { StackFile } from './stack-file.ts';
+import type { StackAddresses, StackFile } from './stack-file.ts';
 
 export interface StackOptions {
   /** Folder with data, logs and records. */

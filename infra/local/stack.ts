@@ -1,18 +1,18 @@
 import { type FSWatcher, statSync, watch } from 'node:fs';
 import { dirname } from 'node:path';
 import { findAnvilProblem } from '../chain/anvil.ts';
-import { insideAddresses, type StackAddresses, securedAddresses } from './addresses.ts';
 import { chainSettings, signingSettings } from './chain.ts';
-import { type ChainPart, openChainPart } from './chain-part.ts';
 import { openChildrenFile } from './children.ts';
-import { clickhouseSpec } from './clickhouse.ts';
+import { clickhouseSpec, DATABASE } from './clickhouse.ts';
 import { type Condition, removeConditions, writeConditions } from './condition.ts';
 import {
   assertSameTopics,
+  type ChainPart,
   demoKeysPath,
   deployClickHouse,
   deployKafka,
   loadDemoKeys,
+  openChainPart,
   openIdentities,
   readDemoKeys,
 } from './deployment.ts';
@@ -22,15 +22,20 @@ import { type Keeper, type KeeperEvents, keepRunning, NotReadyError, type Proces
 import { type StackPaths, stackPathsOf } from './paths.ts';
 import { claimPorts, type PortGuard } from './ports.ts';
 import { provideStores } from './provide.ts';
-import { redisSpec } from './redis.ts';
-import { registrySpec } from './registry.ts';
+import { redisAddress, redisSpec } from './redis.ts';
+import { registryAddress, registrySpec } from './registry.ts';
 import { REDIS_IS_EMPTY } from './report.ts';
 import { loadSecrets, type Secrets, signerPublicKeyOf } from './secrets.ts';
 import { createSecurity, type StackSecurity, securitySettings } from './security.ts';
 import { addressesOf, assertServicesExist, SERVICES, type ServiceEntry, serviceSpec, servicesFor } from './services.ts';
-import { removeStackFile, type StackFile, sharedSettingsOf, writeStackFile } from './stack-file.ts';
-import type { Stack, StackOptions } from './stack-options.ts';
-import { brokersOf, portNamesFor } from './stack-options.ts';
+import {
+  removeStackFile,
+  type StackAddresses,
+  type StackFile,
+  sharedSettingsOf,
+  writeStackFile,
+} from './stack-file.ts';
+import { brokersOf, portNamesFor, type Stack, type StackOptions } from './stack-options.ts';
 import { startRelays } from './tls-relays.ts';
 
 /** Ready within this time, or not before Redis is rebuilt. */
@@ -54,7 +59,7 @@ class RunningStack implements Stack {
   missing: readonly string[] = [];
   private stopping: Promise<void> | null = null;
   private isWritten = false;
-  private keysWatch: FileWatch | null = null;
+  private keysWatch: ReturnType<typeof openFileWatch> | null = null;
 
   constructor(paths: StackPaths, options: StackOptions, claimed: { ports: Record<string, number>; guard: PortGuard }) {
     this.paths = paths;
@@ -65,16 +70,32 @@ class RunningStack implements Stack {
     this.secrets = loadSecrets(paths);
     this.security = options.security === true ? createSecurity(paths, this.secrets) : null;
     this.children = openChildrenFile(paths);
-    const { inside, security } = this;
-    const addresses =
-      security === null ? inside : securedAddresses(inside, { port: (name) => this.port(name), security });
     const settings = sharedSettingsOf({ ...process.env, ...options.settings });
-    this.file = { ...addresses, settings, signerPublicKey: signerPublicKeyOf(this.secrets), processes: {} };
+    this.file = { ...this.outside(), settings, signerPublicKey: signerPublicKeyOf(this.secrets), processes: {} };
   }
 
   get inside(): StackAddresses {
-    const { secrets, security } = this;
-    return insideAddresses({ port: (name) => this.port(name), brokers: brokersOf(this.options), secrets, security });
+    const { operatorPassword: password, redisPassword } = this.secrets;
+    const url = `http://127.0.0.1:${this.port('clickhouse')}`;
+    return {
+      clickhouse: { url, user: 'operator', password, database: DATABASE },
+      redis: redisAddress(this.port('redis'), this.security?.redis ?? { password: redisPassword }),
+      kafka: brokersOf(this.options).map((name) => `127.0.0.1:${this.port(name)}`),
+      registry: registryAddress(this.port('registry')),
+    };
+  }
+
+  /** The same as `inside` in a stack without TLS. */
+  private outside(): StackAddresses {
+    if (this.security === null) return this.inside;
+    const { caFile, kafka, redis, registry } = this.security;
+    return {
+      clickhouse: { ...this.inside.clickhouse, url: `https://127.0.0.1:${this.port('clickhouse-secured')}` },
+      redis: redisAddress(this.port('redis-secured'), redis, 'rediss'),
+      kafka: [`127.0.0.1:${this.port('kafka-secured')}`],
+      registry: registryAddress(this.port('registry-secured'), 'https'),
+      security: { caFile, kafka, registry },
+    };
   }
 
   get kafkaFront(): number | null {
@@ -330,12 +351,8 @@ function withUsableChain(options: StackOptions): { options: StackOptions; missin
 /** How often the file is checked on file systems without notifications. */
 const POLL_MS = 2_000;
 
-interface FileWatch {
-  close(): void;
-}
-
 /** Calls `onChange` when a file was replaced since the last check; folder notifications only trigger the checks. */
-export function openFileWatch(path: string, onChange: () => void): FileWatch {
+export function openFileWatch(path: string, onChange: () => void): { close(): void } {
   let seen = '';
   const check = () => {
     const stat = statSync(path, { throwIfNoEntry: false, bigint: true });

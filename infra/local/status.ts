@@ -107,19 +107,17 @@ export interface Verdict {
 
 /** @param orphans names of running processes of a dead supervisor; they count only without statuses */
 export function toVerdict(statuses: readonly ProcessStatus[] | null, orphans: readonly string[] = []): Verdict {
-  const isWell = false;
-  const hint = '';
-  if (statuses === null && orphans.length > 0) {
-    const sentence = `the supervisor is dead; ${orphans.join(', ')} still run; \`npm run up\` ends them and starts the stack`;
-    return { isWell, sentence, hint };
-  }
-  if (statuses === null) return { isWell, sentence: 'the stack is not running; start it with `npm run up`', hint };
-  if (statuses.length === 0) return { isWell, sentence: 'the stack is starting', hint };
+  const unwell = (sentence: string, hint = ''): Verdict => ({ isWell: false, sentence, hint });
+  if (statuses === null && orphans.length > 0)
+    return unwell(
+      `the supervisor is dead; ${orphans.join(', ')} still run; \`npm run up\` ends them and starts the stack`,
+    );
+  if (statuses === null) return unwell('the stack is not running; start it with `npm run up`');
+  if (statuses.length === 0) return unwell('the stack is starting');
   const faulty = statuses.filter(({ state }) => state !== 'serves');
-  if (faulty.length === 0) return { isWell: true, sentence: `all ${statuses.length} processes serve`, hint };
+  if (faulty.length === 0) return { isWell: true, sentence: `all ${statuses.length} processes serve`, hint: '' };
   const names = faulty.map(({ name, state }) => `${name} ${STATE_LABELS[state]}`).join(', ');
-  const sentence = `${faulty.length} of ${statuses.length} processes: ${names}`;
-  return { isWell, sentence, hint: ' (details: `npm run status`)' };
+  return unwell(`${faulty.length} of ${statuses.length} processes: ${names}`, ' (details: `npm run status`)');
 }
 
 const STATE_LABELS: Record<ProcessStatus['state'], string> = {
@@ -146,11 +144,8 @@ export function toLines(statuses: readonly ProcessStatus[]): string[] {
   const widths = head.map((word, at) =>
     rows.map((cells) => cells[at]!.length).reduce((most, each) => Math.max(most, each), word.length),
   );
-  const line = (cells: readonly string[]) =>
-    cells
-      .map((cell, at) => cell.padEnd(widths[at]!))
-      .join('  ')
-      .trimEnd();
+  const padded = (cells: readonly string[]) => cells.map((cell, at) => cell.padEnd(widths[at]!));
+  const line = (cells: readonly string[]) => padded(cells).join('  ').trimEnd();
   return [
     line(head),
     ...statuses.flatMap(({ reason, fix, lastError }, at) => [

@@ -28,50 +28,39 @@ export function startRelays<T extends Record<'registry' | 'clickhouse', Promise<
   started: T,
   { security, port, start }: RelayedStack,
 ): T {
-  const relay = (store: 'registry' | 'clickhouse', { login, probe }: { login: Account | null; probe: string }) => {
-    const ports = { listen: port(`${store}-secured`), target: port(store) };
-    const spec = tlsRelaySpec(paths, { name: `${store}-relay`, ports, security, login, probe });
+  /** @param probe a path to which the store answers with 200 */
+  const relay = (store: 'registry' | 'clickhouse', login: Account | null, probe: string) => {
+    const [listenPort, targetPort] = [port(`${store}-secured`), port(store)];
+    const settings: RelaySettings = { listenPort, targetPort, server: security.server, login };
+    const spec = tlsRelaySpec(paths, `${store}-relay`, { settings, caFile: security.caFile, probe });
     return Promise.all([started[store], start(spec)]).then(() => {});
   };
   return {
     ...started,
-    registry: relay('registry', { login: security.registry, probe: REGISTRY_PROBE }),
-    clickhouse: relay('clickhouse', { login: null, probe: '/ping' }),
+    registry: relay('registry', security.registry, REGISTRY_PROBE),
+    clickhouse: relay('clickhouse', null, '/ping'),
   };
 }
 
 /** Ready once the store answers through it. */
 function tlsRelaySpec(
   paths: StackPaths,
-  relay: {
-    name: string;
-    ports: { listen: number; target: number };
-    security: StackSecurity;
-    login: Account | null;
-    /** A path to which the store answers with 200. */
-    probe: string;
-  },
+  name: string,
+  { settings, caFile, probe }: { settings: RelaySettings; caFile: string; probe: string },
 ): ProcessSpec {
-  const { name, ports, security, login, probe } = relay;
-  const folder = join(paths.state, 'data', name);
   const path = join(paths.state, 'etc', `${name}.json`);
-  const settings: RelaySettings = {
-    listenPort: ports.listen,
-    targetPort: ports.target,
-    server: security.server,
-    login,
-  };
   writePrivateFile(path, JSON.stringify(settings));
-  const send = createStackFetch(security.caFile, login ?? undefined);
+  const send = createStackFetch(caFile, settings.login ?? undefined);
+  const url = `https://127.0.0.1:${settings.listenPort}${probe}`;
   return {
     name,
     program: process.execPath,
     args: [join(import.meta.dirname, 'tls-relay.ts'), path],
     env: storeEnvironment(),
-    folder,
+    folder: join(paths.state, 'data', name),
     logFile: logFileOf(paths, name),
     isReady: async () => {
-      const answer = await send(`https://127.0.0.1:${ports.listen}${probe}`, { signal: AbortSignal.timeout(2_000) });
+      const answer = await send(url, { signal: AbortSignal.timeout(2_000) });
       await answer.body?.cancel();
       return answer.ok;
     },

@@ -3,6 +3,7 @@ import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { CHECKOUT, createStackFetch, type StackFile, type StackOptions, startStack } from '@playline/infra/local';
 import { bareEnvironment, smallMessage, testStackFolder, until } from '@playline/testkit';
+import { Redis } from 'ioredis';
 
 export interface Ran {
   readonly code: number;
@@ -95,6 +96,13 @@ export async function stored(stack: JourneyStack, messageIds: readonly string[])
   const isComplete = async () => (await count('events_exact')) >= messageIds.length;
   await until(`${messageIds.length} messages are in events_exact`, isComplete);
   return { raw: await count('events'), exact: await count('events_exact') };
+}
+
+/** Records of a kind that Redis has, for example `collections`. */
+export async function readRecords<R>(url: string, kind: string): Promise<R[]> {
+  const redis = new Redis(url);
+  const texts = await redis.hvals(`access:${kind}`).finally(() => redis.disconnect());
+  return texts.map((text) => JSON.parse(text.slice(text.indexOf('{'))) as R);
 }
 
 export const trackMessage = (extra: Record<string, unknown> = {}) => smallMessage('track', extra);

@@ -15,6 +15,7 @@ afterAll(() => stack?.close(), 60_000);
 
 const player = randomUUID();
 const account = randomUUID();
+const traceId = randomUUID().replaceAll('-', '');
 const sent = trackMessage({
   anonymousId: player,
   deviceId: 'device-1',
@@ -41,7 +42,12 @@ const listed = all.map((id) => `'${id}'`).join();
 describe('a person on a whole stack', () => {
   it('is seen in ClickHouse as posted: each message one row with its fields, also when the batch is sent three times', async () => {
     for (let round = 0; round < 3; round++)
-      expect(await stack.post([sent, identify, bystander])).toMatchObject({ status: 200, body: { accepted: 3 } });
+      expect(
+        await stack.post([sent, identify, bystander], { traceparent: `00-${traceId}-00f067aa0ba902b7-01` }),
+      ).toMatchObject({
+        status: 200,
+        body: { accepted: 3 },
+      });
     expect((await stored(stack, all)).exact).toBe(3);
     const [row] = await stack.query<Record<string, unknown>>(
       `SELECT * EXCEPT (identity_key, anonymous_key, user_key, from_key, to_key),
@@ -65,6 +71,7 @@ describe('a person on a whole stack', () => {
       page_title: 'Spiel “Ü” 🎮',
       locale: '',
       traits: '',
+      trace_id: traceId,
       event_ms: String(Date.parse(`${String(sent.eventTimestamp).slice(0, 19)}.123Z`)),
     });
     expect(JSON.parse(String(row?.properties))).toEqual(sent.properties);

@@ -23,7 +23,7 @@ export const FAULTS: readonly PlantedFault[] = [
     file: 'packages/stream/src/kafka/producer/open-producer.ts',
     find: 'const ACKS_ALL = -1;',
     replace: 'const ACKS_ALL = 1;',
-    test: 'packages/stream/src/kafka/producer/produce-request.test.ts',
+    test: 'packages/stream/src/kafka/producer/open-producer.test.ts',
   },
   {
     what: 'Anyone with the publishable key of a game can erase its players, because erasures also accept that key.',
@@ -44,8 +44,8 @@ export const FAULTS: readonly PlantedFault[] = [
   {
     what: 'The offset of a block is committed before its rows are inserted, so a crash in between loses events.',
     file: 'packages/stream/src/partitions/block-partition.ts',
-    find: 'await this.#writer.write(block);\n      await this.#complete(block);',
-    replace: 'await this.#complete(block);\n      await this.#writer.write(block);',
+    find: 'await this.#write(block);\n      await this.#complete(block);',
+    replace: 'await this.#complete(block);\n      await this.#write(block);',
   },
   {
     what: 'A late event of an erased person is stored again.',

@@ -1,17 +1,9 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { createTables, runStatement, testStores } from '@playline/testkit';
 import { type Accounts, createAccounts } from './accounts.ts';
-import { fillPortalRows, SECRET_OF_OTHER } from './portal-rows.ts';
+import { fillPortalRows } from './portal-rows.ts';
 
 /** The account of the portal in the ClickHouse of the test run, with the database that its grants name. */
 export interface PortalAccount extends Accounts {
-  /** `host:port` */
-  readonly host: string;
-  readonly passwords: readonly string[];
-  /** A file of this machine with a text that only the second environment has. */
-  readonly secretFile: string;
   close(): Promise<void>;
 }
 
@@ -20,7 +12,7 @@ export interface PortalAccount extends Accounts {
  * @throws Error where the ClickHouse has such a database, which is then left alone
  */
 export async function openPortalAccount(): Promise<PortalAccount> {
-  const { clickhouse, portalPassword, viewsPassword } = testStores();
+  const { clickhouse, portalPassword } = testStores();
   const { url, user, password } = clickhouse;
   if (portalPassword === undefined)
     throw new Error('PLAYLINE_TEST_STORES has no portalPassword, which this test needs');
@@ -28,18 +20,12 @@ export async function openPortalAccount(): Promise<PortalAccount> {
   const isThere = await runStatement({ ...clickhouse, database: 'default' }, 'EXISTS DATABASE playline');
   if (isThere === '1')
     throw new Error(`${url} has a database playline. This test makes its own: drop it, or give other stores`);
-  const folder = mkdtempSync(join(tmpdir(), 'playline-secret-'));
-  const close = async () => {
-    rmSync(folder, { recursive: true, force: true });
-    await runStatement({ ...clickhouse, database: 'default' }, 'DROP DATABASE IF EXISTS playline SYNC');
-  };
+  const close = async () =>
+    void (await runStatement({ ...clickhouse, database: 'default' }, 'DROP DATABASE IF EXISTS playline SYNC'));
   try {
     await createTables({ url, user, password, database: 'playline' });
-    const secretFile = join(folder, 'secret');
-    writeFileSync(secretFile, SECRET_OF_OTHER);
     await fillPortalRows(accounts);
-    const passwords = [password, portalPassword, viewsPassword];
-    return { ...accounts, host: new URL(url).host, passwords, secretFile, close };
+    return { ...accounts, close };
   } catch (fault) {
     await close();
     throw fault;

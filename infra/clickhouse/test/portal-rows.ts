@@ -23,9 +23,7 @@ const addressOf = (environment: Environment) => `0x${Buffer.from(CONTRACT[enviro
 const TIME = '2026-11-01 10:00:00.000';
 const DAY_MS = 86_400_000;
 
-/** What a file of the second environment contains. */
-export const SECRET_OF_OTHER = 'stray-secret';
-/** Texts that only rows and the file of the second environment contain. */
+/** Texts that only rows of the second environment contain. */
 export const ofOther = (text: string) =>
   /stray-|_stray|of-stray|stray_|STRAY_|(73){16}|game-2|demo-2|22222222-2222|66666666-6666/.test(text);
 

@@ -82,13 +82,8 @@ function findRedis(): Finding[] {
   const version = parseRedisVersion(spawnSync(program, ['--version'], { encoding: 'utf8' }).stdout ?? '');
   const what = `Redis ${version?.join('.') ?? 'of an unknown version'}`;
   if (version !== null && version[0] >= REDIS_MAJOR_MIN) return [{ level: 'good', what }];
-  return [
-    {
-      level: 'warning',
-      what: `${what}, ${REDIS_MAJOR_MIN}.0 or newer is tested`,
-      fix: 'install a newer redis-server',
-    },
-  ];
+  const fix = 'install a newer redis-server';
+  return [{ level: 'warning', what: `${what}, ${REDIS_MAJOR_MIN}.0 or newer is tested`, fix }];
 }
 
 function findVersions(paths: StackPaths): Finding[] {
@@ -123,12 +118,9 @@ async function findPorts(environment: Record<string, string | undefined>): Promi
   for (const name of names) {
     try {
       const port = givenPort(name, environment);
+      const fix = `set ${portVariableOf(name)} to another or unset it`;
       if (port !== null && !(await isPortFree(port)))
-        found.push({
-          level: 'bad',
-          what: `port ${port} for ${name} is taken`,
-          fix: `set ${portVariableOf(name)} to another or unset it`,
-        });
+        found.push({ level: 'bad', what: `port ${port} for ${name} is taken`, fix });
     } catch (error) {
       found.push({ level: 'bad', what: (error as Error).message, fix: `correct or unset ${portVariableOf(name)}` });
     }
@@ -159,12 +151,9 @@ function findDisks(paths: StackPaths): Finding[] {
     const { bavail, bsize } = statfsSync(folder);
     const isFirst = seen.size === 0;
     seen.add(dev);
-    found.push(
-      checkAmount(isFirst ? 'disk' : `disk of ${folder}`, bavail * bsize, {
-        need: isFirst ? DISK_MIN_BYTES : DATA_DISK_MIN_BYTES,
-        fix: 'free space, or drop this stack’s data with `npm run reset`',
-      }),
-    );
+    const need = isFirst ? DISK_MIN_BYTES : DATA_DISK_MIN_BYTES;
+    const fix = 'free space, or drop this stack’s data with `npm run reset`';
+    found.push(checkAmount(isFirst ? 'disk' : `disk of ${folder}`, bavail * bsize, { need, fix }));
   }
   return found;
 }
@@ -172,10 +161,8 @@ function findDisks(paths: StackPaths): Finding[] {
 function findSpace(paths: StackPaths): Finding[] {
   const memory = existsSync('/proc/meminfo') ? parseAvailableMemory(readFileSync('/proc/meminfo', 'utf8')) : null;
   const found = findDisks(paths);
-  if (memory !== null)
-    found.push(
-      checkAmount('memory', memory, { need: MEMORY_MIN_BYTES, fix: 'end other programs; the stack needs about 2 GB' }),
-    );
+  const fix = 'end other programs; the stack needs about 2 GB';
+  if (memory !== null) found.push(checkAmount('memory', memory, { need: MEMORY_MIN_BYTES, fix }));
   if (availableParallelism() < 2)
     found.push({ level: 'warning', what: 'one processor', fix: 'the stack works, slowly' });
   return found;

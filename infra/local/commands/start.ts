@@ -16,8 +16,7 @@ import { makeSignerKeys, signerPublicKeyOf } from '../secrets.ts';
 import { environmentWithoutStores, isStoreSetting, SERVICES } from '../services.ts';
 import { startStack } from '../stack.ts';
 import { readStackFile, type StackFile, secretKeyHeaderOf, sharedSettingsOf } from '../stack-file.ts';
-import type { Stack } from '../stack-options.ts';
-import { portNamesFor } from '../stack-options.ts';
+import { portNamesFor, type Stack } from '../stack-options.ts';
 import { claimSupervision, findSupervisor, releaseSupervision } from '../supervisor.ts';
 
 /** The broker wakes 200 times per second for idle timers. Services must revoke keys within a second. */
@@ -178,9 +177,8 @@ const FINAL_MAX_MS = 120_000;
 const POLL_MS = 250;
 
 interface ProvenMint {
-  readonly referenceId: string;
-  readonly transactionHash: string;
-  readonly activityId: string;
+  readonly transactionHash: string | null;
+  readonly activityId: string | null;
   /** Both count from the response 202. */
   readonly succeededMs: number;
   readonly shownMs: number;
@@ -219,22 +217,14 @@ export async function proveMint(file: StackFile, wallClockMs: () => number = Dat
     return first?.status === 'succeeded' ? first : null;
   });
   const succeededMs = performance.now() - acceptedAtMs;
-  const query = new URLSearchParams({
-    contract_address: contract,
-    activity_type: 'mint',
-    from_indexed_at: fromIndexedAt,
-  });
+  const filter = { contract_address: contract, activity_type: 'mint', from_indexed_at: fromIndexedAt };
+  const query = new URLSearchParams(filter);
   await waitFor('the mint is not in the history', async () => {
     const { result } = await fetchJson<{ result: { id: string }[] }>(`${chainUrl}/activity-history?${query}`);
     return result.find(({ id }) => id === request.activity_id) ?? null;
   });
-  return {
-    referenceId,
-    transactionHash: request.transaction_hash ?? '',
-    activityId: request.activity_id ?? '',
-    succeededMs,
-    shownMs: performance.now() - acceptedAtMs,
-  };
+  const { transaction_hash: transactionHash, activity_id: activityId } = request;
+  return { transactionHash, activityId, succeededMs, shownMs: performance.now() - acceptedAtMs };
 }
 
 async function fetchJson<T>(url: string, { headers, ...init }: RequestInit = {}): Promise<T> {
@@ -308,13 +298,12 @@ export async function ignoredSettingsSentence(paths: StackPaths, environment: En
 export async function configMistakes(paths: StackPaths, environment: Environment): Promise<string[]> {
   const passedOn = Object.entries(environment).filter(([name]) => !isDecidedByStack(name));
   const checked = { ...Object.fromEntries(passedOn), ...PLACEHOLDERS };
-  const mistakes = portNamesFor({ chain: true }, SERVICES).flatMap((name) =>
-    mistakesOf(() => givenPort(name, environment)),
-  );
-  for (const schema of await schemasOf(paths))
-    for (const each of mistakesOf(() => parseConfig(schema, checked))) mistakes.push(each);
-  for (const each of mistakesOf(() => assertSameTopics(paths, environment))) mistakes.push(each);
-  return [...new Set(mistakes)];
+  const checks = [
+    ...portNamesFor({ chain: true }, SERVICES).map((name) => () => givenPort(name, environment)),
+    ...(await schemasOf(paths)).map((schema) => () => parseConfig(schema, checked)),
+    () => assertSameTopics(paths, environment),
+  ];
+  return [...new Set(checks.flatMap(mistakesOf))];
 }
 
 function mistakesOf(check: () => unknown): string[] {
@@ -322,11 +311,7 @@ function mistakesOf(check: () => unknown): string[] {
     check();
     return [];
   } catch (error) {
-    const { message } = error as Error;
-    if (!(error instanceof ConfigError)) return [message];
-    return message
-      .split('\n')
-      .slice(1)
-      .map((line) => line.trim());
+    const lines = (error as Error).message.split('\n').map((line) => line.trim());
+    return error instanceof ConfigError ? lines.slice(1) : [lines.join('\n')];
   }
 }

@@ -9,6 +9,7 @@ import { readStackFile } from '../stack-file.ts';
 import type { Stack } from '../stack-options.ts';
 import { readStatus, toVerdict, type Verdict } from '../status.ts';
 import { endStack, findSupervisor } from '../supervisor.ts';
+import { simulate } from './run.ts';
 import { alreadyRunning, firstLinkOf, hasValidSettings, reportLink, supervise } from './start.ts';
 
 type Outcome = { ready: true; missing: readonly string[] } | { failed: string };
@@ -81,14 +82,11 @@ export async function up(paths: StackPaths, args: readonly string[] = []): Promi
   return reportVerdict(verdict);
 }
 
-interface Follower {
-  report: (line: string) => void;
-  onServing: () => void;
-  logFile: string;
-}
-
 /** Resolves to the supervisor's last message. */
-function followStart(child: ChildProcess, { report, onServing, logFile }: Follower): Promise<Outcome> {
+function followStart(
+  child: ChildProcess,
+  { report, onServing, logFile }: { report(line: string): void; onServing(): void; logFile: string },
+): Promise<Outcome> {
   return new Promise((done) => {
     child.on('message', (message: Message) => {
       if ('progress' in message) report(message.progress);
@@ -106,4 +104,26 @@ const readVerdict = async (paths: StackPaths): Promise<Verdict> =>
 function reportVerdict({ isWell, sentence, hint }: Verdict): number {
   console.log(sentence + hint);
   return isWell ? EXIT.ok : EXIT.failed;
+}
+
+/** A minute of a small game, with broken messages and erasures, so that every page has content. */
+const GAME = ['--players', '40', '--minutes', '1', '--rate', '40', '--broken', '0.05'];
+const CHAIN = ['--chain', '--activities', '500', '--rate', '100'];
+
+/** Starts a stack with traffic, and prints the portal's address. */
+export async function demoPortal(paths: StackPaths): Promise<number> {
+  const wasRunning = findSupervisor(paths) !== null;
+  if (!wasRunning) {
+    const code = await up(paths);
+    if (code !== EXIT.ok) return code;
+  }
+  for (const args of [GAME, CHAIN]) {
+    const code = await simulate(paths, args);
+    if (code !== EXIT.ok) return code;
+  }
+  const file = readStackFile(paths);
+  console.log(`\n  The portal: ${file?.portal}   project demo, environment development\n`);
+  // A stack that was just started has printed its link, and each link works once.
+  if (wasRunning) reportLink(await firstLinkOf(paths, file));
+  return EXIT.ok;
 }

@@ -15,7 +15,7 @@ export function findInFiles(folder: string, needles: readonly Needle[], search: 
   const { locationOf = (path) => path, decompress = false } = search;
   const counts = new Map<string, Trace>();
   for (const path of filesOf(folder)) {
-    const bytes = orGone(() => readFileSync(join(folder, path)));
+    const bytes = orGone(() => withoutReserve(readFileSync(join(folder, path))));
     if (bytes === null) continue;
     const unpacked = decompress ? decompressBlocks(bytes) : null;
     const found = [
@@ -28,6 +28,15 @@ export function findInFiles(folder: string, needles: readonly Needle[], search: 
     }
   }
   return [...counts.values()];
+}
+
+const ZEROS = Buffer.alloc(64 * 1024);
+
+/** Kafka reserves 20 MB of zeros for each partition. Some are kept, because a needle may end with zeros. */
+function withoutReserve(bytes: Buffer): Buffer {
+  let end = bytes.length;
+  while (end >= ZEROS.length && bytes.subarray(end - ZEROS.length, end).equals(ZEROS)) end -= ZEROS.length;
+  return bytes.subarray(0, end + 64);
 }
 
 /** Paths within a folder. Symbolic links are not followed, because their targets are searched where they are. */

@@ -17,10 +17,7 @@ export interface Refusal {
   store: Store;
   services: readonly ServiceName[];
   sentence: RegExp;
-  settings?: Settings;
   secrets?: readonly string[];
-  /** Repairs the store. Absent: the test does not wait for recovery. */
-  repair?(): Promise<void> | void;
 }
 
 async function readinessOf({ adminUrl }: ServiceProcess) {
@@ -36,9 +33,16 @@ async function shownBy({ logFile, adminUrl }: ServiceProcess): Promise<{ lines: 
   return { lines, all: log + (await Promise.all(answers)).join() };
 }
 
-/** Checks a refusal: one clear sentence, no flood of attempts, not ready with the reason, no secret, and recovery. */
+async function expectNoSecrets(processes: readonly ServiceProcess[], secrets: readonly string[]): Promise<void> {
+  for (const service of processes) {
+    const { all } = await shownBy(service);
+    for (const secret of secrets) expect(all.includes(secret), `${service.name} shows a secret`).toBe(false);
+  }
+}
+
+/** Checks a refusal: one clear sentence, no flood of attempts, not ready with the reason, and no secret. */
 export async function checkRefusal(
-  { store, services, sentence, secrets = [], repair }: Refusal,
+  { store, services, sentence, secrets = [] }: Refusal,
   processes: readonly ServiceProcess[],
   gate: TlsGate,
 ): Promise<void> {
@@ -62,16 +66,12 @@ export async function checkRefusal(
     expect(found.length, service.name).toBeGreaterThan(0);
     expect(found.length, service.name).toBeLessThanOrEqual(SENTENCES_MAX);
   }
-  const expectNoSecrets = async () => {
-    for (const service of processes) {
-      const { all } = await shownBy(service);
-      for (const secret of secrets) expect(all.includes(secret), `${service.name} shows a secret`).toBe(false);
-    }
-  };
-  await expectNoSecrets();
-  if (repair === undefined) return;
-  await repair();
+  await expectNoSecrets(processes, secrets);
+}
+
+/** Waits until the processes use the repaired store, which must show no secret either. */
+export async function checkRecovery(processes: readonly ServiceProcess[], secrets: readonly string[] = []) {
   for (const service of processes)
     await until(`${service.name} is ready again`, async () => (await readinessOf(service)).ready, 30_000);
-  await expectNoSecrets();
+  await expectNoSecrets(processes, secrets);
 }

@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { securitySettings } from '@playline/infra/local';
+import { SERVICES, securitySettings } from '@playline/infra/local';
 import type { KafkaSecurity } from '@playline/runtime';
 import type { OutgoingRecord, StreamRecord } from '@playline/stream';
 import {
@@ -13,6 +14,7 @@ import {
 } from '@playline/stream/kafka';
 import { until } from '@playline/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { proveMint } from '../../../infra/local/commands/start.ts';
 import {
   type JourneyStack,
   OPERATOR,
@@ -28,11 +30,20 @@ const LOGIN_MS = 12_000;
 
 /** A stack whose stores need a login and TLS, with a certificate authority that no machine trusts. */
 let stack: JourneyStack;
+const lines: string[] = [];
+const away = mkdtempSync(join(tmpdir(), 'playline-no-chain-'));
 
+/** It is also a stack whose chain program does not run on this machine. */
 beforeAll(async () => {
-  stack = await startJourneyStack({ security: true });
+  const chainProgram = join(away, 'no-program');
+  writeFileSync(chainProgram, 'of another machine', { mode: 0o755 });
+  const report = (line: string) => void lines.push(line);
+  stack = await startJourneyStack({ security: true, staysUp: true, report, chain: true, chainProgram });
 }, 240_000);
-afterAll(() => stack?.close());
+afterAll(async () => {
+  await stack?.close();
+  rmSync(away, { recursive: true });
+});
 
 /** Runs a program of the checkout with the settings of a deployment. */
 function runWithSettings(main: string, args: readonly string[], settings: Record<string, string> = {}): Promise<Ran> {
@@ -64,19 +75,50 @@ async function send(record: OutgoingRecord, security: KafkaSecurity): Promise<vo
   await producer.sendForOffset(record).finally(() => producer.close());
 }
 
+const idsOf = (messages: { messageId: string }[]) => messages.map(({ messageId }) => messageId);
+
+/** Person keys of the messages, once they belong to exactly `count` persons. */
+const personsOf = (messages: { messageId: string }[], count: number) =>
+  until(`${messages.length} messages belong to ${count} persons`, async () => {
+    const ids = idsOf(messages).map((id) => `'${id}'`);
+    const rows = await stack.query<{ id: string; person: string }>(
+      `SELECT message_id AS id, hex(person_key) AS person FROM events_identified WHERE message_id IN (${ids})`,
+    );
+    const persons = new Map(rows.map(({ id, person }) => [id, person]));
+    return rows.length === messages.length && new Set(persons.values()).size === count ? persons : null;
+  });
+
+it('a start whose chain program does not run reports that once, and runs everything but chain, minter and indexer', async () => {
+  const { file, missing } = stack.stack;
+  const services = SERVICES.map(({ name }) => name).filter((name) => name !== 'minter' && name !== 'chain-indexer');
+  const stores = ['kafka', 'registry', 'redis', 'clickhouse', 'registry-relay', 'clickhouse-relay'];
+  expect(Object.keys(file.processes).toSorted()).toEqual([...stores, ...services].toSorted());
+  expect([await proveMint(file), file.chain]).toEqual([null, undefined]);
+  expect(missing).toEqual([
+    expect.stringMatching(
+      /^The chain is left out, and with it chain-indexer and minter: .* does not run on this machine \(.*\)\. Remove .*--no-chain\)\.$/,
+    ),
+  ]);
+  expect(lines.filter((line) => line.includes('left out'))).toEqual(missing);
+});
+
 describe('a pipeline whose stores need TLS and a login', () => {
-  it('stores what is posted in ClickHouse, linked to its person, once each', async () => {
-    const userId = `user-${randomUUID()}`;
-    const anonymousId = `anonymous-${randomUUID()}`;
-    const identify = { type: 'identify', anonymousId, userId, identityType: 'passport' };
-    const tracks = Array.from({ length: 50 }, () => trackMessage({ anonymousId, surface: 'unity' }));
-    const { eventName: _, ...message } = trackMessage();
-    const answer = await stack.post([...tracks, { ...message, ...identify }]);
-    expect(answer).toMatchObject({ status: 200, body: { accepted: 51, rejected: 0 } });
-    const ids = tracks.map(({ messageId }) => messageId);
-    expect(await stored(stack, ids)).toEqual({ raw: 50, exact: 50 });
-    const known = `SELECT message_id FROM events_identified WHERE anonymous_id = '${anonymousId}' AND notEmpty(toString(person_key))`;
-    await until('the events are a known person', async () => [50, 51].includes((await stack.query(known)).length));
+  it('joins the events before and after identify, and of an aliased account, to one person, and those of a stranger to another', async () => {
+    const [anonymousId, userId, account] = [randomUUID(), randomUUID(), randomUUID()];
+    const link = (fields: Record<string, unknown>) => trackMessage({ eventName: undefined, anonymousId, ...fields });
+    const ids = { fromId: account, fromType: 'steam', toId: userId, toType: 'passport' };
+    const own = [
+      trackMessage({ anonymousId }),
+      link({ type: 'identify', userId, identityType: 'passport' }),
+      link({ type: 'alias', ...ids }),
+      trackMessage({ userId, identityType: 'passport' }),
+      trackMessage({ userId }),
+      trackMessage({ userId: account, identityType: 'steam' }),
+    ];
+    const stranger = trackMessage({ anonymousId: randomUUID() });
+    for (const message of [...own, stranger]) expect((await stack.post([message])).status).toBe(200);
+    const persons = await personsOf([...own, stranger], 2);
+    expect(new Set(idsOf(own).map((id) => persons.get(id))).size).toBe(1);
   });
 
   it('can be read, verified and operated by the commands with the same settings', async () => {
@@ -105,24 +147,39 @@ describe('a pipeline whose stores need TLS and a login', () => {
     expect(err).not.toContain(wrong);
   });
 
-  it('keeps working for longer than logins last, also with a broker that was killed, without any process ending', async () => {
+  const killed = ['event-writer', 'identity-linker', 'gateway', 'redis', 'clickhouse', 'kafka'];
+
+  it.each(killed)(
+    'gets a killed %s back with a new process id, and nothing accepted is lost or doubled',
+    async (name) => {
+      const before = stack.file().processes;
+      if (name === 'kafka') shortenLogins();
+      const [batch, later] = [1, 2].map(() => Array.from({ length: 50 }, () => trackMessage()));
+      expect((await stack.post(batch!)).status).toBe(200);
+      process.kill(before[name]!, 'SIGKILL');
+      // A client resends with the same ids until it gets a 2xx.
+      await until('the later batch is accepted', async () => (await stack.post(later!)).status === 200, 60_000);
+      expect((await stored(stack, idsOf([...batch!, ...later!]))).exact).toBe(100);
+      await until(
+        `${name} has a new process id`,
+        () => ![undefined, before[name]].includes(stack.file().processes[name]),
+      );
+      const { [name]: _, ...others } = stack.file().processes;
+      expect(before).toMatchObject(others);
+    },
+  );
+
+  it('keeps working for longer than logins last, without any process ending', async () => {
     const before = stack.file().processes;
-    shortenLogins();
-    process.kill(before.kafka!, 'SIGKILL');
-    const isTaken = async () => {
-      const message = trackMessage();
-      const { status } = await stack.post([message]);
-      return status === 200 && (await stored(stack, [message.messageId])).exact === 1;
-    };
-    await until('messages are stored again', isTaken);
-    const end = performance.now() + 26_000;
+    const end = performance.now() + 2 * LOGIN_MS;
     const isOver = async () => {
-      expect(await isTaken()).toBe(true);
+      const message = trackMessage();
+      expect((await stack.post([message])).status).toBe(200);
+      expect((await stored(stack, [message.messageId])).exact).toBe(1);
       return performance.now() > end;
     };
     await until('every login has ended twice', isOver, 120_000);
-    const { gateway, 'identity-linker': linker, 'event-writer': writer } = stack.file().processes;
-    expect([gateway, linker, writer]).toEqual([before.gateway, before['identity-linker'], before['event-writer']]);
+    expect(stack.file().processes).toEqual(before);
   }, 240_000);
 
   it('writes no secret into any log', () => {

@@ -15,9 +15,9 @@ import {
 } from '@playline/infra/local';
 import { testStackFolder } from '@playline/testkit';
 import { Redis } from 'ioredis';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, it } from 'vitest';
 import { openServiceProcess, type ServiceName, type ServiceProcess } from '../../faults/world/service-process.ts';
-import { checkRefusal, type Refusal, type Settings, type Store } from './check-refusal.ts';
+import { checkRecovery, checkRefusal, type Refusal, type Settings, type Store } from './check-refusal.ts';
 import { openTlsGate, type TlsGate } from './tls-gate.ts';
 
 /** The user whose password tests get wrong. */
@@ -101,11 +101,14 @@ async function start(service: ServiceName, settings: Settings): Promise<ServiceP
   return openServiceProcess({ service, name, environment, logFile, ports: { http, admin } });
 }
 
-async function expectRefusal(refusal: Refusal): Promise<void> {
-  const { store, services, settings = {} } = refusal;
+/** Runs services against the gate of a store. */
+async function withServices(
+  { store, services, settings = {} }: Pick<Refusal, 'store' | 'services'> & { settings?: Settings },
+  check: (processes: readonly ServiceProcess[]) => Promise<void>,
+): Promise<void> {
   const processes = await Promise.all(services.map((service) => start(service, { ...gated[store], ...settings })));
   try {
-    await checkRefusal(refusal, processes, gates[store]);
+    await check(processes);
   } finally {
     await Promise.all(processes.map((service) => service.close()));
     gates[store].show(good);
@@ -118,21 +121,25 @@ const PREFIX = { Kafka: 'KAFKA', Redis: 'REDIS', ClickHouse: 'CLICKHOUSE', 'the 
 const beside = { concurrent: true } as const;
 const inTurn = { concurrent: false } as const;
 
-function certificateTests(store: Store, services: readonly ServiceName[]): void {
+function certificateTest(store: Store, services: readonly ServiceName[]): void {
   const prefix = `${store} cannot be used: .*`;
-  it.each([
-    [
-      'of an untrusted authority',
-      flaws.authority,
-      `^.*${prefix}not signed by an authority.*${PREFIX[store]}_TLS_CA_FILE`,
-    ],
-    ['for another host name', flaws.host, `${prefix}another host name.*${PREFIX[store]}_TLS`],
-  ])(
-    `${store} with a certificate %s is reported in one sentence, and used once it is valid`,
+  const sentences = {
+    authority: `^.*${prefix}not signed by an authority.*${PREFIX[store]}_TLS_CA_FILE`,
+    host: `${prefix}another host name.*${PREFIX[store]}_TLS`,
+  };
+  it(
+    `${store} with a certificate of an untrusted authority or for another host name is reported in one sentence, and used once it is valid`,
     inTurn,
-    async (_, flaw, text) => {
-      gates[store].show(flaw);
-      await expectRefusal({ store, services, sentence: new RegExp(text), repair: () => gates[store].show(good) });
+    async () => {
+      gates[store].show(flaws.authority);
+      await withServices({ store, services }, async (processes) => {
+        for (const flaw of ['authority', 'host'] as const) {
+          gates[store].show(flaws[flaw]);
+          await checkRefusal({ store, services, sentence: new RegExp(sentences[flaw]) }, processes, gates[store]);
+        }
+        gates[store].show(good);
+        await checkRecovery(processes);
+      });
     },
   );
 }
@@ -150,13 +157,17 @@ function loginTest({ store, services, sentence, login = 'login', settings, accep
   it(`${store} with a wrong ${login} is reported in one sentence${end}`, inTurn, async () => {
     const wrong = `wrong-${randomUUID()}`;
     const secrets = [wrong, Buffer.from(wrong).toString('base64'), Buffer.from(`playline:${wrong}`).toString('base64')];
-    const repair = accept === undefined ? {} : { repair: () => accept(wrong) };
-    await expectRefusal({ store, services, sentence, settings: settings(wrong), secrets, ...repair });
+    await withServices({ store, services, settings: settings(wrong) }, async (processes) => {
+      await checkRefusal({ store, services, sentence, secrets }, processes, gates[store]);
+      if (accept === undefined) return;
+      await accept(wrong);
+      await checkRecovery(processes, secrets);
+    });
   });
 }
 
 describe('Kafka', beside, () => {
-  certificateTests('Kafka', ['gateway', 'event-writer']);
+  certificateTest('Kafka', ['gateway', 'event-writer']);
 
   const ofKafka = {
     store: 'Kafka',
@@ -166,15 +177,12 @@ describe('Kafka', beside, () => {
   const setPassword = (password: string) => setScramPassword(stack.inside.kafka[0]!, { username: TENANT, password });
 
   beforeAll(() => setPassword(`right-${randomUUID()}`));
-  for (const mechanism of ['SCRAM-SHA-256', 'SCRAM-SHA-512'])
-    loginTest({
-      ...ofKafka,
-      login: `login by ${mechanism}`,
-      settings: (wrong) => {
-        return { KAFKA_SASL_MECHANISM: mechanism, KAFKA_SASL_USERNAME: TENANT, KAFKA_SASL_PASSWORD: wrong };
-      },
-      accept: setPassword,
-    });
+  loginTest({
+    ...ofKafka,
+    login: 'login by SCRAM-SHA-512',
+    settings: (wrong) => ({ KAFKA_SASL_USERNAME: TENANT, KAFKA_SASL_PASSWORD: wrong }),
+    accept: setPassword,
+  });
 
   // Users of PLAIN are part of a broker's settings.
   loginTest({
@@ -182,17 +190,11 @@ describe('Kafka', beside, () => {
     login: 'login by PLAIN',
     settings: (wrong) => ({ KAFKA_SASL_MECHANISM: 'PLAIN', KAFKA_SASL_PASSWORD: wrong }),
   });
-
-  it('Kafka with a mechanism that no client supports is rejected when the service starts', inTurn, async () => {
-    const service = await start('gateway', { KAFKA_SASL_MECHANISM: 'GSSAPI' });
-    expect(await service.exited).toBe(1);
-    expect(readFileSync(service.logFile, 'utf8')).toMatch(/KAFKA_SASL_MECHANISM: .*SCRAM-SHA-512/);
-  });
 });
 
 describe('other stores', beside, () => {
   describe('Redis', inTurn, () => {
-    certificateTests('Redis', ['gateway']);
+    certificateTest('Redis', ['gateway']);
 
     const setPassword = async (password: string) => {
       const admin = new Redis(stack.file.redis, { tls: { ca: readFileSync(authority.certificate) } });
@@ -210,7 +212,7 @@ describe('other stores', beside, () => {
   });
 
   describe('ClickHouse', inTurn, () => {
-    certificateTests('ClickHouse', ['event-writer']);
+    certificateTest('ClickHouse', ['event-writer']);
 
     loginTest({
       store: 'ClickHouse',
@@ -229,7 +231,7 @@ describe('other stores', beside, () => {
   });
 
   describe('the schema registry', inTurn, () => {
-    certificateTests('the schema registry', ['gateway']);
+    certificateTest('the schema registry', ['gateway']);
   });
 });
 

@@ -1,0 +1,96 @@
+/** Searches everything that a real stack stores for the private key of a signable key. */
+import { createPrivateKey } from 'node:crypto';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { SignableKeyRecord } from '@playline/access-keys';
+import type { StackFile } from '@playline/infra/local';
+import { Redis } from 'ioredis';
+import { compactDecrypt } from 'jose';
+import { findInFiles } from '../erasure/traces/files.ts';
+import { locationsIn, type Needle, textNeedle } from '../erasure/traces/needle.ts';
+import { findInRedis } from '../erasure/traces/redis.ts';
+import { OPERATOR, readRecords, runProgram } from '../journeys/stack.ts';
+
+const WRITE_MEMORY = new URL('write-memory.ts', import.meta.url).pathname;
+
+export interface MadeKey {
+  readonly record: SignableKeyRecord;
+  /** The private key. */
+  readonly key: Buffer;
+  /** Folder with the memory of the process that requested the key. */
+  readonly memory: string;
+}
+
+/** Creates a signable key by a command that dumps its memory before it prints the key. */
+export async function makeKeyInDumpedProcess(file: StackFile, signerKeys: string) {
+  const memory = mkdtempSync(join(tmpdir(), 'memory-'));
+  const env = {
+    KAFKA_BROKERS: file.kafka.join(),
+    SCHEMA_REGISTRY_URL: file.registry,
+    REDIS_URL: file.redis,
+    SIGNER_PUBLIC_KEY: file.signerPublicKey ?? '',
+    WRITE_MEMORY_TO: memory,
+    NODE_OPTIONS: `--import=${WRITE_MEMORY}`,
+  };
+  const args = ['keys', 'create', '--kind', 'signable', '--environment', 'production', '--name', 'Minter', '--json'];
+  const { code, out, err } = await runProgram(OPERATOR, args, { cwd: memory, env });
+  if (code !== 0) throw new Error(err);
+  const { address } = JSON.parse(out) as { address: string };
+  const record = (await readRecords<SignableKeyRecord>(file.redis, 'signable-keys')).find(
+    (each) => each.address === address,
+  )!;
+  const close = () => rmSync(memory, { recursive: true, force: true });
+  return { record, key: await openAsSigner(record.sealed, signerKeys), memory, close };
+}
+
+/** Opens a sealed key as the signer does, with the private key from the stack's secrets. */
+async function openAsSigner(sealed: string, signerKeys: string): Promise<Buffer> {
+  const [jwk] = JSON.parse(Buffer.from(signerKeys, 'base64url').toString());
+  return Buffer.from((await compactDecrypt(sealed, createPrivateKey({ key: jwk, format: 'jwk' }))).plaintext);
+}
+
+/** A private key in every form in which a program may have written it. */
+export function needlesOf(bytes: Buffer): Needle[] {
+  const hex = bytes.toString('hex');
+  const forms: [string, Buffer][] = [
+    ['bytes', bytes],
+    ['bytes as a big integer', Buffer.from(bytes).reverse()],
+    ['hexadecimal', Buffer.from(hex)],
+    ['capital hexadecimal', Buffer.from(hex.toUpperCase())],
+    ['hexadecimal of two bytes a character', Buffer.from(hex, 'utf16le')],
+    ['decimal', Buffer.from(BigInt(`0x${hex}`).toString())],
+  ];
+  // Inside a longer text, base64 can begin at three different bit positions.
+  for (const skipped of [0, 1, 2]) {
+    const whole = bytes.subarray(skipped, skipped + 30 - (skipped === 0 ? 0 : 3));
+    for (const form of ['base64', 'base64url'] as const)
+      forms.push([`${form} from ${skipped}`, Buffer.from(whole.toString(form))]);
+  }
+  return forms.map(([name, form]) => ({ name, kind: 'key', bytes: form }));
+}
+
+export function searchFiles(folder: string, { record, key }: MadeKey) {
+  const locationOf = (path: string) => path.split('/').slice(0, 2).join('/');
+  const known = [textNeedle('sealed', record.sealed), textNeedle('table', 'events_exact')];
+  const found = findInFiles(folder, [...known, ...needlesOf(key)], { locationOf, decompress: true });
+  return {
+    ofKey: found.filter(({ kind }) => kind === 'key'),
+    locationsOf: (needle: string) => locationsIn(found.filter((trace) => trace.needle === needle)),
+  };
+}
+
+export async function searchRedis(url: string, { record, key }: MadeKey) {
+  const redis = new Redis(url);
+  try {
+    const ofAddress = await findInRedis(redis, [textNeedle('address', record.address)]);
+    return { ofAddress, ofKey: await findInRedis(redis, needlesOf(key)) };
+  } finally {
+    redis.disconnect();
+  }
+}
+
+export function searchMemory({ record, key, memory }: MadeKey) {
+  const ofAddress = locationsIn(findInFiles(memory, [textNeedle('address', record.address)]));
+  return { ofAddress, ofKey: findInFiles(memory, needlesOf(key)) };
+}
