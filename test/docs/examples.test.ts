@@ -1,4 +1,5 @@
-import { allExamples, findFaults } from '@playline/api-docs';
+import { allExamples } from '@playline/api-docs';
+import { findFaults } from '@playline/api-docs/test';
 import { describe, expect, it } from 'vitest';
 import type { TestGateway } from '../../services/gateway/src/test/open-gateway.ts';
 import { openGatewayIn, PUBLIC_URL, SOURCE, send } from './gateways.ts';
