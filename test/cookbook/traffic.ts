@@ -4,8 +4,8 @@ import {
   type Message,
   type RejectionRecord,
   SURFACES,
-  validateBatch,
 } from '@playline/contracts';
+import { validateBatch } from '@playline/contracts/test';
 import { createRandom, type Random } from '@playline/testkit/random';
 import type { Identity, PersonsModel } from '../simulate/game/persons.ts';
 import { createCast } from '../simulate/game/persons.ts';

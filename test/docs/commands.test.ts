@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { type Example, toCommand } from '@playline/api-docs';
 import { expect, it } from 'vitest';
-import { KEY_OF } from '../../services/gateway/src/docs/examples/context.ts';
+import { KEY_OF } from '../../services/gateway/src/docs/examples.ts';
 import { PUBLIC_URL, SOURCE } from './gateways.ts';
 
 const [first] = SOURCE.operations.flatMap(({ examples }) => examples);

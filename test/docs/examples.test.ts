@@ -1,4 +1,5 @@
-import { allExamples, createDocuments, findFaults } from '@playline/api-docs';
+import { allExamples, createDocuments } from '@playline/api-docs';
+import { findFaults } from '@playline/api-docs/test';
 import { expect, it } from 'vitest';
 import { openGatewayIn, PUBLIC_URL, SOURCE, send } from './gateways.ts';
 import { shownInCollection, shownInPage, shownInText } from './shown.ts';

@@ -1,6 +1,6 @@
 import { EXAMPLE_TRACE_ID } from '@playline/api-docs';
 import { smallMessage } from '@playline/testkit';
-import { KEY_OF, type Situation } from '../../services/gateway/src/docs/examples/context.ts';
+import { KEY_OF, type Situation } from '../../services/gateway/src/docs/examples.ts';
 import { createGatewayDocs } from '../../services/gateway/src/docs/source.ts';
 import { openGateway, type TestGateway } from '../../services/gateway/src/test/open-gateway.ts';
 

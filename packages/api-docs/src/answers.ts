@@ -53,19 +53,13 @@ export const JSON_TYPE = { 'content-type': 'application/json' };
 
 export const toText = (body: unknown): string => JSON.stringify(body, null, 2);
 
-export interface EnvelopeOptions {
-  /** By default the message of the catalogue. */
-  message?: string;
-  details?: Record<string, unknown> | null;
-  headers?: Readonly<Record<string, string>>;
-}
-
-/** An error answer. */
+/** An error answer, by default with the message of the catalogue. */
 export function envelope(
   { publicUrl }: { readonly publicUrl: string },
   code: ErrorCode,
-  { message, details = null, headers = {} }: EnvelopeOptions = {},
+  rest: { message?: string; details?: Record<string, unknown> | null; headers?: Record<string, string> } = {},
 ): ExampleAnswer {
+  const { message, details = null, headers = {} } = rest;
   const entry = ERRORS[code];
   return {
     status: entry.status,

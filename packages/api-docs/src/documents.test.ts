@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import { expect, it } from 'vitest';
-import { createDocuments, createUnknownDocument, type DocsSource } from './index.ts';
+import { createDocuments, createUnknownPage, type DocsSource } from './index.ts';
 import { createLibrarySource } from './test/library.ts';
 
 const source = createLibrarySource();
@@ -44,7 +44,8 @@ it('the documents of an interface describe a code as the source does, with the s
 });
 
 it('the documents of an interface have no link that leads nowhere, on any page', () => {
-  for (const [path, { text }] of [...pages, ['/docs/x/y', createUnknownDocument(source)('/docs/x/y')] as const])
+  const unknown = { text: createUnknownPage(source, '/docs/x/y', [...documents.keys()]) };
+  for (const [path, { text }] of [...pages, ['/docs/x/y', unknown] as const])
     for (const [, target = ''] of text.matchAll(/ (?:href|src)="([^"]*)"/g)) {
       const { pathname, hash } = new URL(target, `https://any.test${path}`);
       const led = pathname === path ? text : textOf(pathname);

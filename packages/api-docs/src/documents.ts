@@ -6,7 +6,7 @@ import { type Example, type ExampleRequest, errorPath, type Operation, type Para
 import { toExamplePair } from './pages/example.ts';
 import { type HtmlValue, html, toCodeSpans } from './pages/html.ts';
 import { toOperationLink } from './pages/navigation.ts';
-import { createArticlePage, relativeRoot, toPage } from './pages/page.ts';
+import { relativeRoot, toPage } from './pages/page.ts';
 import { createCodePages, createReferencePage } from './pages/reference.ts';
 import { toTryForm } from './pages/try-form.ts';
 import { allExamples, articlePath, type DocsSource, errorCodesOf, type PartCodes, partCodePath } from './source.ts';
@@ -40,7 +40,11 @@ export function createDocuments(source: DocsSource): ReadonlyMap<string, Documen
     ['/docs', createFirstPage(source)] as const,
     ['/docs/reference', createReferencePage(source)] as const,
     ...createCodePages(source),
-    ...source.articles.map((article) => [articlePath(article), createArticlePage(source, article)] as const),
+    ...source.articles.map((article) => {
+      const content = html`<p class="lead">${article.summary}</p>\n${article.content}`;
+      const path = articlePath(article);
+      return [path, toPage(source, { title: article.title, path, content })] as const;
+    }),
   ];
   const files = source.articles.flatMap((article) =>
     article.files.map(({ name, text }) => [`${articlePath(article)}/${name}`, { type: PLAIN, text }] as const),
@@ -54,12 +58,6 @@ export function createDocuments(source: DocsSource): ReadonlyMap<string, Documen
     ['/collection.json', json(toCollection(source))],
     ['/llms.txt', { type: PLAIN, text: toLlmsText(source) }],
   ]);
-}
-
-/** Creates the 404 pages for paths below `/docs` (without a query). */
-export function createUnknownDocument(source: DocsSource): (path: string) => Document {
-  const known = [...createDocuments(source).keys()].filter((path) => !path.includes('.'));
-  return (path) => ({ type: HTML, text: createUnknownPage(source, path, known) });
 }
 
 const PATH = '/docs';
@@ -101,10 +99,14 @@ const toPlain = (path: string): string =>
     .replaceAll('-', '_')
     .toUpperCase();
 
-/** The 404 page. It suggests similar pages and repeats nothing of the path, which may contain a key. */
-function createUnknownPage(source: DocsSource, path: string, known: readonly string[]): string {
+/**
+ * The 404 page. It suggests similar pages and repeats nothing of the path, which may contain a key.
+ * @param path below `/docs`, without a query
+ * @param known the paths of all documents
+ */
+export function createUnknownPage(source: DocsSource, path: string, known: readonly string[]): string {
   const top = relativeRoot(path);
-  const meant = known.filter((one) => toPlain(one) === toPlain(path));
+  const meant = known.filter((one) => !one.includes('.') && toPlain(one) === toPlain(path));
   const guess =
     meant.length === 0
       ? ''
@@ -283,12 +285,6 @@ export interface DocsRoute {
   handle(exchange: DocsExchange): void;
 }
 
-/** Milliseconds: a monotonic clock for the age of the documents, and the time of day for the examples. */
-export interface DocsClocks {
-  monotonicMs: () => number;
-  wallClockMs: () => number;
-}
-
 /**
  * Creates a public route for each document, and one for every other path below `/docs`. The documents are created again
  * each hour.
@@ -296,9 +292,8 @@ export interface DocsClocks {
  */
 export function createDocsRoutes(
   createSource: (nowMs: number) => DocsSource,
-  clocks: Partial<DocsClocks> = {},
+  { monotonicMs = () => performance.now(), wallClockMs = Date.now } = {},
 ): DocsRoute[] {
-  const { monotonicMs = () => performance.now(), wallClockMs = Date.now } = clocks;
   let madeAtMs = monotonicMs();
   let documents = createDocuments(createSource(wallClockMs()));
   const current = () => {
@@ -317,11 +312,10 @@ export function createDocsRoutes(
       handle: (exchange) => exchange.answerText(200, current().get(path) ?? first, HEADERS),
     }),
   );
-  return [...known, createUnknownRoute(createSource(0), documents)];
+  return [...known, createUnknownRoute(createSource(0), [...documents.keys()])];
 }
 
-function createUnknownRoute(source: DocsSource, known: ReadonlyMap<string, unknown>): DocsRoute {
-  const toUnknown = createUnknownDocument(source);
+function createUnknownRoute(source: DocsSource, known: readonly string[]): DocsRoute {
   return {
     method: 'GET',
     path: '/docs/{*unknown}',
@@ -329,9 +323,9 @@ function createUnknownRoute(source: DocsSource, known: ReadonlyMap<string, unkno
     handle: (exchange) => {
       const [path = ''] = (exchange.request.url ?? '').split('?');
       const meant = path.slice(0, -1);
-      if (path.endsWith('/') && known.has(meant))
+      if (path.endsWith('/') && known.includes(meant))
         return exchange.answerEmpty(308, ['location', `../${meant.split('/').at(-1)}`]);
-      exchange.answerText(404, toUnknown(path), UNKNOWN_HEADERS);
+      exchange.answerText(404, { type: HTML, text: createUnknownPage(source, path, known) }, UNKNOWN_HEADERS);
     },
   };
 }

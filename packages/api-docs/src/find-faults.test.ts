@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest';
-import { CURSOR_PLACEHOLDERS, type DocsSource, findFaults, type Operation } from './index.ts';
+import { CURSOR_PLACEHOLDERS, type DocsSource, type Operation } from './index.ts';
+import { findFaults } from './test/find-faults.ts';
 import { createLibrarySource } from './test/library.ts';
 
 const source = createLibrarySource();

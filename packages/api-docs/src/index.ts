@@ -1,6 +1,5 @@
 export * from './answers.ts';
 export * from './documents.ts';
-export * from './find-faults.ts';
 export { toCommand, toSizeText } from './formats/text.ts';
 export * from './operation.ts';
 export { type HtmlValue, html, type Markup, toCodeSpans } from './pages/html.ts';

@@ -1,4 +1,3 @@
-import { type ConsoleReporter, createConsoleReporter, createLoggedPost } from './console.ts';
 import { host } from './host.ts';
 import {
   BATCH_MESSAGES_MAX,
@@ -11,11 +10,12 @@ import {
   IDENTITY_TYPES,
   MESSAGE_BYTES_MAX,
   type Message,
+  type MessageRejection,
   type MessageType,
   type Properties,
 } from './message.ts';
 import type { AudienceClient, AudienceClientOptions, ClientEvent, DroppedMessages } from './options.ts';
-import { createPost } from './post.ts';
+import { createPost, type Post } from './post.ts';
 import { byteLength, createQueue, type Queue } from './queue.ts';
 import { openSender, type Sender } from './sender.ts';
 import { type AudienceStore, attempt, createBrowserStore, createMessageStorage } from './store.ts';
@@ -386,4 +386,63 @@ function checkOptions({ baseUrl, publishableKey, deviceId, sessionId }: Audience
     (publishableKey.startsWith('sk_') ? 'publishableKey is a secret key' : '') ||
     findFault('page', { deviceId, sessionId });
   if (fault !== '') throw new TypeError(`openAudienceClient: ${fault}`);
+}
+
+const PREFIX = '[playline]';
+
+type ConsoleReporter = ReturnType<typeof createConsoleReporter>;
+
+/** Logs to the console of the game's developer. */
+function createConsoleReporter({ debug, onRejected, onDropped }: AudienceClientOptions) {
+  const reported = new Set<ConsentLevel>();
+  const note = (...values: unknown[]) => {
+    if (debug) console.log(PREFIX, ...values);
+  };
+  const warn = (...values: unknown[]) => console.warn(PREFIX, ...values);
+  /** A throwing listener must not stop the delivery. */
+  const toReport =
+    <T>(listener: (report: T) => unknown) =>
+    (report: T) => {
+      note('not stored:', report);
+      try {
+        listener(report);
+      } catch (error) {
+        console.error(error);
+      }
+    };
+  return {
+    /** With `debug` only. */
+    debug: note,
+    /** An invalid call; always logged. */
+    reportInvalid: (call: string, fault: string) => console.error(PREFIX, `${call} was dropped: ${fault}`),
+    /** A call that the consent level does not allow; logged once for each level. */
+    reportNoConsent: (call: string, level: ConsentLevel) => {
+      note(call, 'dropped: consent is', level);
+      if (reported.has(level)) return;
+      reported.add(level);
+      const dropped = level === 'none' ? 'every later message' : 'every later identify and alias';
+      warn(
+        `Consent is '${level}': ${call} and ${dropped} is dropped, neither stored nor sent. When the person agrees, call ${level === 'none' ? "setConsent('anonymous') or " : ''}setConsent('full').`,
+      );
+    },
+    onRejected: toReport<MessageRejection>(onRejected ?? ((one) => warn('The service rejected a message.', one))),
+    // Withdrawn consent is no fault, and invalid calls are logged already.
+    onDropped: toReport<DroppedMessages>(
+      onDropped ?? ((one) => ['consent', 'invalid'].includes(one.reason) || warn('Messages were dropped.', one)),
+    ),
+  };
+}
+
+/** Logs each request and its answer. The request still starts before `send` returns. */
+function createLoggedPost({ send, abort }: Post, note: (...values: unknown[]) => void): Post {
+  return {
+    abort,
+    send: async (body, keepalive) => {
+      const underWay = send(body, keepalive);
+      note('sending:', body);
+      const answer = await underWay;
+      note('answer:', answer);
+      return answer;
+    },
+  };
 }

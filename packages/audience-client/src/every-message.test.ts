@@ -127,6 +127,6 @@ it('every message is stored, reported or still kept at any moment, whatever answ
       for (const [id, texts] of world.service.stored) expect([world.tracked.has(id), texts.size]).toEqual([true, 1]);
       world.page.remove();
     }),
-    { numRuns: 150 },
+    { numRuns: 100 },
   );
 });

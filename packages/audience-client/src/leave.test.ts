@@ -61,18 +61,6 @@ it('a page that is hidden sends again what is under way, since an ordinary reque
   expect(service.requests.length).toBe(2);
 });
 
-it('a page that is hidden works as before when it is shown again', async () => {
-  const service = createService('unreachable');
-  const { client } = createClient(service);
-  client.track('one');
-  page.hide();
-  page.show();
-  await pass(MINUTE_MS);
-  client.track('two');
-  await pass(MINUTE_MS);
-  expect(service.stored.size).toBe(2);
-});
-
 it('a page that is hidden sends nothing while the service requires the client to wait', async () => {
   const service = createService('too many');
   const { client } = createClient(service);

@@ -110,16 +110,8 @@ it('any value given to any method throws nothing, and costs no other message', a
     fc.anything({ withBigInt: true, withDate: true, withMap: true, withNullPrototype: true }),
     fc.constantFrom(Symbol('game'), () => {}, { toJSON: () => undefined }, { toJSON: () => 'text' }),
   );
-  const method = fc.constantFrom(
-    'track',
-    'page',
-    'screen',
-    'identify',
-    'alias',
-    'register',
-    'unregister',
-    'setSessionId',
-  );
+  const others = ['alias', 'register', 'unregister', 'setSessionId'] as const;
+  const method = fc.constantFrom(...(['track', 'page', 'screen', 'identify'] as const), ...others);
   await fc.assert(
     fc.asyncProperty(method, strange, strange, async (name, ...given) => {
       const service = createService();
@@ -132,7 +124,7 @@ it('any value given to any method throws nothing, and costs no other message', a
       const right = service.requests[0]?.messages.find(({ messageId }) => messageId === id);
       expect(parseMessage(right, window)).toMatchObject({ ok: true });
     }),
-    { numRuns: 500 },
+    { numRuns: 200 },
   );
 });
 

@@ -4,27 +4,19 @@ import type { MessageRejection } from './message.ts';
 /** The part of `fetch` that the client uses. */
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
 
-export interface PostOptions {
+export type Post = ReturnType<typeof createPost>;
+
+/** A smaller body fits into one packet anyway. */
+const GZIP_BYTES_MIN = 1024;
+
+export function createPost(options: {
   url: string;
   headers: Record<string, string>;
   fetch: Fetch;
   requestTimeoutMs: number;
   compress: boolean;
-}
-
-export interface Post {
-  /**
-   * Posts one body and never throws. With `keepalive` the request starts before this returns, and outlives the page.
-   */
-  send(body: string, keepalive: boolean): Promise<Answer>;
-  /** Cancels the requests in flight, whose answer is then `later`. */
-  abort(): void;
-}
-
-/** A smaller body fits into one packet anyway. */
-const GZIP_BYTES_MIN = 1024;
-
-export function createPost({ url, headers, fetch, requestTimeoutMs, compress }: PostOptions): Post {
+}) {
+  const { url, headers, fetch, requestTimeoutMs, compress } = options;
   const underWay = new Set<AbortController>();
   const send = async (text: string, keepalive: boolean): Promise<Answer> => {
     const stop = new AbortController();
@@ -51,7 +43,9 @@ export function createPost({ url, headers, fetch, requestTimeoutMs, compress }: 
     }
   };
   return {
+    /** Posts one body and never throws. With `keepalive` the request starts before this returns, and outlives the page. */
     send,
+    /** Cancels the requests in flight, whose answer is then `later`. */
     abort: () => {
       for (const stop of underWay) stop.abort();
     },

@@ -39,26 +39,7 @@ export interface QueueOptions extends BatchLimits {
   onDropped: (dropped: DroppedMessages) => void;
 }
 
-export interface Queue {
-  readonly size: number;
-  readonly newest: number;
-  /** Loads entries that an earlier page or another tab stored. */
-  load(): void;
-  add(id: string, text: string): void;
-  /**
-   * Takes the oldest entries that fit into one batch; null when there is none. They stay in the queue until `remove`.
-   * Entries of `leaving` requests are not taken again; entries of ordinary requests are, so make those one at a time.
-   */
-  take(limits: BatchLimits, leaving?: boolean): Batch | null;
-  /** Whether an entry as old as `order` waits, or a whole batch. */
-  isDue(order: number, limits: BatchLimits): boolean;
-  /** The request ended: its entries may be taken again. */
-  release(batch: Batch): void;
-  /** Returns those that were in the queue. */
-  remove(entries: Entry[]): Entry[];
-  /** Replaces each message; null removes it. */
-  rewrite(change: (message: Message) => Message | null): void;
-}
+export type Queue = ReturnType<typeof createQueue>;
 
 const BODY_START = '{"messages":[';
 const BODY_END = ']}';
@@ -73,7 +54,7 @@ interface State extends QueueOptions {
 }
 
 /** A bounded queue whose entries are also in the store until they are settled. */
-export function createQueue(options: QueueOptions): Queue {
+export function createQueue(options: QueueOptions) {
   const state: State = { ...options, entries: [], bytes: 0, newest: 0 };
   return {
     get size() {
@@ -82,26 +63,35 @@ export function createQueue(options: QueueOptions): Queue {
     get newest() {
       return state.newest;
     },
+    /** Loads entries that an earlier page or another tab stored. */
     load: () => load(state),
-    add: (id, text) => {
+    add: (id: string, text: string) => {
       const key = state.storage.keyOf(id, state.newest + 1);
       insert(state, { key, text, kept: state.storage.put(key, text) });
       trim(state);
     },
-    take: (limits, leaving = false) => take(state, limits, leaving),
-    isDue: (order, { messagesMax, bytesMax }) => {
+    /**
+     * Takes the oldest entries that fit into one batch; null when there is none. They stay in the queue until `remove`.
+     * Entries of `leaving` requests are not taken again; entries of ordinary requests are, so make those one at a time.
+     */
+    take: (limits: BatchLimits, leaving = false) => take(state, limits, leaving),
+    /** Whether an entry as old as `order` waits, or a whole batch. */
+    isDue: (order: number, { messagesMax, bytesMax }: BatchLimits) => {
       const waiting = state.entries.filter(({ requests }) => requests === 0);
       if (waiting.length >= messagesMax || waiting.some((entry) => entry.order <= order)) return true;
       return waiting.reduce((sum, { bytes }) => sum + bytes, 0) >= bytesMax;
     },
-    release: ({ entries, leaving }) => {
+    /** The request ended: its entries may be taken again. */
+    release: ({ entries, leaving }: Batch) => {
       for (const entry of entries) {
         entry.requests -= 1;
         if (leaving) entry.leaving = false;
       }
     },
-    remove: (entries) => remove(state, entries),
-    rewrite: (change) => rewrite(state, change),
+    /** Returns those that were in the queue. */
+    remove: (entries: Entry[]) => remove(state, entries),
+    /** Replaces each message; null removes it. */
+    rewrite: (change: (message: Message) => Message | null) => rewrite(state, change),
   };
 }
 

@@ -13,17 +13,7 @@ export interface SenderOptions {
   onDropped: (dropped: DroppedMessages) => void;
 }
 
-export interface Sender {
-  /** Call it after each queued message. */
-  onQueued(): void;
-  /** Resolves to the number of unsent messages. */
-  flush(): Promise<number>;
-  /** The page may end at any time: starts requests that outlive it before this returns. */
-  leave(): void;
-  /** The network is back. */
-  resume(): void;
-  close(): Promise<number>;
-}
+export type Sender = ReturnType<typeof openSender>;
 
 /** First back-off; it doubles with each failure. */
 const RETRY_MIN_MS = 1000;
@@ -48,16 +38,20 @@ const createState = (options: SenderOptions) => ({
 type State = ReturnType<typeof createState>;
 
 /** Sends one batch at a time: when a batch is full, when its oldest message is due, and when the page closes. */
-export function openSender(options: SenderOptions): Sender {
+export function openSender(options: SenderOptions) {
   const state = createState(options);
   return {
+    /** Call it after each queued message. */
     onQueued: () => {
       if (state.closed) return;
       if (state.queue.isDue(0, limitsOf(state)) && maySend(state)) void flush(state);
       else schedule(state);
     },
+    /** Resolves to the number of unsent messages. */
     flush: () => flush(state),
+    /** The page may end at any time: starts requests that outlive it before this returns. */
     leave: () => leave(state),
+    /** The network is back. */
     resume: () => {
       state.retryAtMs = 0;
       void flush(state);

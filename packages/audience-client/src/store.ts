@@ -50,34 +50,28 @@ export function attempt<T>(action: () => T, otherwise: T): T {
   }
 }
 
-/** Messages in the store. No method throws. */
-export interface MessageStorage {
-  /** False when the store failed. */
-  put(key: string, text: string): boolean;
-  /** Null when the store has it no longer; `otherwise` when it cannot be read. */
-  read(key: string, otherwise: string): string | null;
-  remove(key: string): void;
-  /** Oldest first. */
-  list(): { key: string; text: string; expired: boolean }[];
-  /** A key that sorts by time, then by `order`. */
-  keyOf(id: string, order: number): string;
-  idOf(key: string): string;
-}
+export type MessageStorage = ReturnType<typeof createMessageStorage>;
 
-/** @param prefix of every key; messages of another publishable key have another prefix */
-export function createMessageStorage(store: AudienceStore, prefix: string): MessageStorage {
+/**
+ * Messages in the store. No method throws.
+ * @param prefix of every key; messages of another publishable key have another prefix
+ */
+export function createMessageStorage(store: AudienceStore, prefix: string) {
   const remove = (key: string) => attempt(() => store.remove(key), undefined);
   const isSound = (text: string | null): text is string =>
     // Invalid JSON would make the service refuse the whole batch.
     text !== null && text.length <= MESSAGE_BYTES_MAX && attempt(() => JSON.parse(text), null) !== null;
   return {
-    put: (key, text) =>
+    /** False when the store failed. */
+    put: (key: string, text: string) =>
       attempt(() => {
         store.set(key, text);
         return true;
       }, false),
-    read: (key, otherwise) => attempt(() => store.get(key), otherwise),
+    /** Null when the store has it no longer; `otherwise` when it cannot be read. */
+    read: (key: string, otherwise: string) => attempt<string | null>(() => store.get(key), otherwise),
     remove,
+    /** Oldest first. */
     list() {
       // By the wall clock, because messages outlive the page.
       const listedAt = Date.now();
@@ -90,8 +84,10 @@ export function createMessageStorage(store: AudienceStore, prefix: string): Mess
         return [];
       });
     },
-    keyOf: (id, order) => `${prefix}${toStamp(Date.now())}-${order.toString(36).padStart(6, '0')}-${id}`,
-    idOf: (key) => key.slice(prefix.length).replace(/^\w+-\w+-/, ''),
+    /** A key that sorts by time, then by `order`. */
+    keyOf: (id: string, order: number) =>
+      `${prefix}${toStamp(Date.now())}-${order.toString(36).padStart(6, '0')}-${id}`,
+    idOf: (key: string) => key.slice(prefix.length).replace(/^\w+-\w+-/, ''),
   };
 }
 

@@ -1,4 +1,4 @@
-import type { IdentityKind } from './limits.ts';
+import type { ContextString, IdentityKind } from './limits.ts';
 
 /** 128 bits. */
 export const IDENTITY_KEY_BYTES = 16;
@@ -7,48 +7,23 @@ export const IDENTITY_KEY_BYTES = 16;
 export const ZERO_KEY: Buffer = Buffer.alloc(IDENTITY_KEY_BYTES);
 
 /** Value of `audience.messages.v1`. Keys and ids are 16 raw bytes; times are epoch milliseconds; absent strings are ''. */
-export interface MessageRecord {
-  environmentId: string;
-  type: string;
-  eventName: string;
+export interface MessageRecord extends Texts, IdentityKeys {
   eventTime: number;
   receivedAt: number;
   messageId: Buffer;
-  identityKey: Buffer;
-  anonymousKey: Buffer;
-  userKey: Buffer;
-  fromKey: Buffer;
-  toKey: Buffer;
-  anonymousId: string;
-  userId: string;
-  identityType: string;
-  fromId: string;
-  fromType: string;
-  toId: string;
-  toType: string;
-  deviceId: string;
-  sessionId: string;
-  surface: string;
-  consentLevel: string;
   test: boolean;
-  library: string;
-  libraryVersion: string;
-  userAgent: string;
-  locale: string;
-  timezone: string;
-  screen: string;
   screenDensity: number | null;
-  pageUrl: string;
-  pagePath: string;
-  pageReferrer: string;
-  pageTitle: string;
-  browserLanguage: string;
   /** JSON text as sent, except for what ClickHouse cannot read; '' when absent. */
   properties: string;
   traits: string;
   /** 32 lower-case hex characters. */
   traceId: string;
 }
+
+type IdentityKeys = Record<'identityKey' | 'anonymousKey' | 'userKey' | 'fromKey' | 'toKey', Buffer>;
+type Ids = 'anonymousId' | 'userId' | 'fromId' | 'toId' | 'deviceId' | 'sessionId';
+type Enumerations = 'type' | 'identityType' | 'fromType' | 'toType' | 'surface' | 'consentLevel';
+type Texts = Record<'environmentId' | 'eventName' | Ids | Enumerations | ContextString, string>;
 
 /** Value of `audience.identity-links.v1`. An identify links its anonymous id (from) with its user id (to). */
 export interface IdentityLinkRecord {

@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest';
-import { messagesResponseSchema, validateBatch } from './batch.ts';
+import { messagesResponseSchema } from './batch.ts';
 import { BATCH_MESSAGES_MAX } from './limits.ts';
+import { validateBatch } from './test/index.ts';
 
 const NOW_MS = Date.UTC(2026, 10, 21, 12);
 const WINDOW = { fromMs: NOW_MS - 1000, toMs: NOW_MS + 1000 };

@@ -284,9 +284,7 @@ it('the schema of a message describes the message of the contract for OpenAPI', 
   expect(Message?.properties?.messageId).toMatchObject({ type: 'string', format: 'uuid' });
   expect(Message?.properties?.eventTimestamp).toMatchObject({ type: 'string', format: 'date-time' });
   expect(Message?.properties?.traits).toMatchObject({ anyOf: [{ type: 'object' }, { type: 'null' }] });
-  expect(Message?.properties?.userId).toMatchObject({
-    anyOf: [{ type: 'string', maxLength: 256 }, { type: 'null' }],
-  });
+  expect(Message?.properties?.userId).toMatchObject({ anyOf: [{ type: 'string', maxLength: 256 }, { type: 'null' }] });
 });
 
 function codesOf(schema: z.ZodType, value: unknown): string[] {

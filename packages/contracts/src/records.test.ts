@@ -146,11 +146,7 @@ it('the records of a chain give an activity back without change, to the microsec
 
 it('the records of a chain give a token back without change, also one of which little is known', () => {
   const optional = { symbol: fc.option(text), imageUrl: fc.option(text), name: fc.option(text) };
-  const root = {
-    rootContractAddress: fc.option(bytes(20)),
-    rootChainId: fc.option(text),
-    bridgeUsed: fc.option(text),
-  };
+  const root = { rootContractAddress: fc.option(bytes(20)), rootChainId: fc.option(text), bridgeUsed: fc.option(text) };
   const verificationStatus = fc.constantFrom(...VERIFICATION_STATUSES);
   const own = { chain: text, contractAddress: bytes(20), decimals: fc.option(fc.nat(255)), traceId: text };
   const tokens = fc.record({ ...own, ...optional, ...root, verificationStatus, isCanonical: fc.boolean() });

@@ -214,10 +214,7 @@ it('createRecordReader reads no value by the schema of another topic, whatever i
 });
 
 it('createRecordReader reports nothing of the bytes that it cannot read, and answers without a promise when it knows the id', async () => {
-  const read = createRecordReader({
-    schemaOf: async () => consentCodec.schema,
-    createReader: consentCodec.decoderOf,
-  });
+  const read = createRecordReader({ schemaOf: async () => consentCodec.schema, createReader: consentCodec.decoderOf });
   expect(await read(frameRecord(9, Buffer.from('player@example.org')))).toEqual({
     kind: 'unreadable',
     reason: 'not a record of its schema: 9',

@@ -17,25 +17,20 @@ const HOUR_MS = 60 * 60 * 1000;
 /** Of the local stack; production sets its own. */
 const PARTITIONS = 6;
 
-const identityTopic = (name: string, key: string, schema: string | null): Topic => ({
-  name,
-  key,
-  partitions: PARTITIONS,
-  cleanup: 'delete',
-  retentionMs: 72 * HOUR_MS,
-  segmentMs: 6 * HOUR_MS,
-  schema,
-});
+const topicsOf =
+  (retentionHours: number, segmentHours: number) =>
+  (name: string, key: string, schema: string | null): Topic => ({
+    name,
+    key,
+    partitions: PARTITIONS,
+    cleanup: 'delete',
+    retentionMs: retentionHours * HOUR_MS,
+    segmentMs: segmentHours * HOUR_MS,
+    schema,
+  });
 
-const chainTopic = (name: string, key: string, schema: string): Topic => ({
-  name,
-  key,
-  partitions: PARTITIONS,
-  cleanup: 'delete',
-  retentionMs: 7 * 24 * HOUR_MS,
-  segmentMs: 24 * HOUR_MS,
-  schema,
-});
+const identityTopic = topicsOf(72, 6);
+const chainTopic = topicsOf(7 * 24, 24);
 
 /** The audit is made from every record, also superseded ones: its writer may be down for seven days. */
 const accessTopic = (name: string, key: string, schema: string): Topic => ({
@@ -63,18 +58,12 @@ export const TOPICS = {
   collections: accessTopic('access.collections.v1', 'collection id', 'collection.avsc'),
   accounts: accessTopic('access.accounts.v1', 'account id', 'account.avsc'),
   signableKeys: accessTopic('access.signable-keys.v1', 'address', 'signable-key.avsc'),
-  audit: {
-    ...identityTopic('access.audit.v1', 'project', 'audit-entry.avsc'),
-    retentionMs: 7 * 24 * HOUR_MS,
-  },
+  audit: { ...identityTopic('access.audit.v1', 'project', 'audit-entry.avsc'), retentionMs: 7 * 24 * HOUR_MS },
   /** One partition per chain, whose timestamps are the watermark of the chain. */
   activities: chainTopic('chain.activities.v1', 'chain', 'chain-activity.avsc'),
   tokens: { ...chainTopic('chain.tokens.v1', 'chain + contract', 'chain-token.avsc'), cleanup: 'compact' },
   /** Written in one transaction with the activities. */
-  indexProgress: {
-    ...chainTopic('chain.index-progress.v1', 'chain', 'chain-index-progress.avsc'),
-    cleanup: 'compact',
-  },
+  indexProgress: { ...chainTopic('chain.index-progress.v1', 'chain', 'chain-index-progress.avsc'), cleanup: 'compact' },
   /**
    * These three have all records of a signer in one partition, so that one process at a time writes its transactions.
    */

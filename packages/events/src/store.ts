@@ -1,26 +1,11 @@
 export { type FaultKind, StoreFault } from '@playline/stores';
 
-export const EVENT_TABLES = [
-  'events',
-  'identity_links',
-  'identity_overrides',
-  'identity_unlinks',
-  'consent_log',
-  'message_rejections',
-  'audit_log',
-] as const;
-export type EventTable = (typeof EVENT_TABLES)[number];
-
-/** Tables without partition and offset, in which copies of a row fold into one. */
-export const FOLDING_TABLES = [
-  'identity_overrides',
-  'identity_unlinks',
-  'audit_log',
-] as const satisfies readonly EventTable[];
-export type FoldingTable = (typeof FOLDING_TABLES)[number];
-
 /** Tables with partition and offset. */
-export type OffsetTable = Exclude<EventTable, FoldingTable>;
+export type OffsetTable = 'events' | 'identity_links' | 'consent_log' | 'message_rejections';
+/** Tables without partition and offset, in which copies of a row fold into one. */
+const FOLDING_TABLES = ['identity_overrides', 'identity_unlinks', 'audit_log'] as const;
+type FoldingTable = (typeof FOLDING_TABLES)[number];
+export type EventTable = OffsetTable | FoldingTable;
 
 export function isFolding(table: EventTable): table is FoldingTable {
   return FOLDING_TABLES.some((name) => name === table);

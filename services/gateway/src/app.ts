@@ -1,11 +1,12 @@
 import type { KeyVerifier, UsageCounter } from '@playline/access-keys';
-import { createDocsRoutes as createRoutes, type DocsClocks, errorPath } from '@playline/api-docs';
+import { createDocsRoutes as createRoutes, errorPath } from '@playline/api-docs';
 import {
   createBytesInFlight,
   createFaultLog,
   createHttpApp,
   createRequestDurations,
   type HttpApp,
+  type ReadinessChecks,
   type Route,
 } from '@playline/http';
 import type { Utf8IdentityKeyer } from '@playline/people';
@@ -15,7 +16,7 @@ import { type AudiencePorts, createAudienceRoutes } from './audience-routes.ts';
 import { createAuthorise, createOperationCount, ORIGIN_NOT_ALLOWED } from './authorise.ts';
 import type { ClockWatch } from './clock-watch.ts';
 import type { Config } from './config.ts';
-import type { DocsSettings } from './docs/examples/context.ts';
+import type { DocsSettings } from './docs/examples.ts';
 import { createGatewayDocs } from './docs/source.ts';
 import { createGatewayMetrics } from './metrics.ts';
 import { createPublish } from './publish.ts';
@@ -39,6 +40,7 @@ export interface GatewayParts {
   schemaIds: () => SchemaIds | null;
   clock: Pick<ClockWatch, 'guard'>;
   usage: Pick<UsageCounter, 'used' | 'refused'>;
+  docs: readonly Route[];
   metrics: Metrics;
   logger: Logger;
 }
@@ -68,13 +70,9 @@ export function createGatewayApp({ config, logger, ...parts }: GatewayParts): Ht
   );
   const bytesInFlight = createBytesInFlight(config.BYTES_IN_FLIGHT_MAX);
   // Read only when metrics are scraped, because the value changes four times per request.
-  parts.metrics.collectedGauge(
-    'playline_gateway_in_flight_bytes',
-    'Bytes received and not yet acknowledged by the brokers',
-    {
-      collect: (gauge) => gauge.set(bytesInFlight.held),
-    },
-  );
+  const help = 'Bytes received and not yet acknowledged by the brokers';
+  const collect: Parameters<Metrics['collectedGauge']>[2]['collect'] = (gauge) => gauge.set(bytesInFlight.held);
+  parts.metrics.collectedGauge('playline_gateway_in_flight_bytes', help, { collect });
   const messages = createMessagesRoute({
     authorise,
     limit: limits.messages,
@@ -97,9 +95,8 @@ export function createGatewayApp({ config, logger, ...parts }: GatewayParts): Ht
   const onFault = (error: unknown, message: string) => logger.warn({ error }, message);
   const shared = { config, ...parts, authorise, limits, bytesInFlight, metrics, onFault };
   const audience = createAudienceRoutes({ ...shared, count: createOperationCount(parts.usage) });
-  const docs = createDocsRoutes({ publicUrl: config.PUBLIC_URL, headerPrefix: config.HTTP_HEADER_PREFIX });
   return createHttpApp({
-    routes: [...[limits.failedKeys.addHeaders(messages), ...audience].map(parts.clock.guard), ...docs],
+    routes: [...[limits.failedKeys.addHeaders(messages), ...audience].map(parts.clock.guard), ...parts.docs],
     publishableKeyHeader,
     link: (code) => config.PUBLIC_URL + errorPath(code),
     onAnswer: createRequestDurations(parts.metrics),
@@ -107,6 +104,30 @@ export function createGatewayApp({ config, logger, ...parts }: GatewayParts): Ht
   });
 }
 
-export function createDocsRoutes(settings: DocsSettings, clocks: Partial<DocsClocks> = {}): Route[] {
+export function createDocsRoutes(settings: DocsSettings, clocks?: Parameters<typeof createRoutes>[1]): Route[] {
   return createRoutes((nowMs) => createGatewayDocs({ ...settings, nowMs }), clocks);
+}
+
+interface ReadinessParts {
+  producer: Pick<Producer, 'ready'>;
+  schemas: { current(): unknown };
+  keys: { ready(): Promise<boolean> };
+  clock: Pick<ClockWatch, 'fault'>;
+  /** False during a drain. */
+  accepting: () => boolean;
+}
+
+/** The checks of `/readyz`. Once known, keys outlast an outage of Redis. */
+export function createReadiness({ producer, schemas, keys, clock, accepting }: ReadinessParts): ReadinessChecks {
+  let keysSeen = false;
+  return {
+    accepting,
+    broker: () => producer.ready(),
+    schemas: () => schemas.current() !== null,
+    clock: () => clock.fault() === null,
+    keys: async () => {
+      keysSeen ||= await keys.ready();
+      return keysSeen;
+    },
+  };
 }

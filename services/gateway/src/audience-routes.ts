@@ -48,7 +48,7 @@ import type { RateLimits } from './rate-limits/index.ts';
 /** Ports of consent and erasure. */
 export interface AudiencePorts {
   consents: Pick<ConsentStore, 'apply' | 'read'>;
-  people: Pick<People, 'readEpoch' | 'ready' | 'takesWrites'> & {
+  people: Pick<People, 'readEpoch'> & {
     graph: Pick<IdentityGraph, 'membersOf'>;
     guards: Pick<ErasureGuards, 'putHold' | 'confirmHold' | 'releaseHold'>;
   };
@@ -119,23 +119,18 @@ function createEraseRoute({ config, audience, limits, ...parts }: AudienceRoutes
   };
 }
 
-/** One id, and every kind under which it may have been sent. */
-interface Subject {
-  readonly id: string;
-  readonly kinds: readonly IdentityKind[];
-  /** As the service read it, percent-encoded. */
-  readonly identity: string;
-}
-
-/** @throws PublicError VALIDATION_ERROR unless exactly one identifier is given: contract, "Subject" */
-export function parseSubject(target: string): Subject {
+/**
+ * One id, every kind under which it may have been sent, and the identity as read, percent-encoded.
+ * @throws PublicError VALIDATION_ERROR unless exactly one identifier is given: contract, "Subject"
+ */
+export function parseSubject(target: string) {
   const query = parseQuery(target);
   const [anonymousId, userId] = [singleValueOf(query, 'anonymousId'), singleValueOf(query, 'userId')];
   if ((anonymousId === undefined) === (userId === undefined))
     throw new PublicError('VALIDATION_ERROR', { message: 'anonymousId or userId is required, and not both' });
   const field = anonymousId === undefined ? 'userId' : 'anonymousId';
   const id = requireText(anonymousId ?? userId, field);
-  const kinds = anonymousId === undefined ? USER_KINDS : (['anonymous'] as const);
+  const kinds: readonly IdentityKind[] = anonymousId === undefined ? USER_KINDS : ['anonymous'];
   return { id, kinds, identity: `${field}=${encodeURIComponent(id)}` };
 }
 

@@ -63,25 +63,21 @@ export function countFailedRequest(
   if (!(error instanceof ClientDisconnected)) countFault(usage, key, { fault: error, traceId: exchange.traceId });
 }
 
-/** Counts one operation: the key check gives the key, the route the outcome. */
-export interface OperationCount {
-  authorise(authorise: Authorise): Authorise;
-  route(route: Route): Route;
-}
+export type OperationCount = ReturnType<typeof createOperationCount>;
 
 /**
- * For operations without messages. Remembering the key of each request costs more than counting, so the messages route
- * counts by itself.
+ * Counts operations without messages: the key check gives the key, the route the outcome. Remembering the key of each
+ * request costs more than counting, so the messages route counts by itself.
  */
-export function createOperationCount(usage: CountUse): OperationCount {
+export function createOperationCount(usage: CountUse) {
   const keys = new WeakMap<Exchange, KeyRecord>();
   return {
-    authorise: (authorise) => async (exchange) => {
+    authorise: (authorise: Authorise) => async (exchange: Exchange) => {
       const key = await authorise(exchange);
       keys.set(exchange, key);
       return key;
     },
-    route: (route) => ({
+    route: (route: Route): Route => ({
       ...route,
       handle: async (exchange, params) => {
         try {
@@ -101,23 +97,15 @@ export function createOperationCount(usage: CountUse): OperationCount {
 /** @throws PublicError TOO_MANY_REQUESTS_ERROR besides what the verifier throws */
 type GuardedVerifier = (key: string, exchange: Exchange) => ReturnType<KeyVerifier>;
 
-/** The limit on invalid keys per client address, in this process. */
-export interface FailedKeyLimit {
-  /** Charges keys that the verifier refuses. */
-  guard(verify: KeyVerifier): GuardedVerifier;
-  /** Adds the limit's header fields to every answer, unless a more specific limit replaces them. */
-  addHeaders(route: Route): Route;
-}
-
 /**
- * Bounds only how often a caller learns that a key is invalid; valid keys are always served. Invalid keys are
- * recognised without a query, so nothing is checked before.
+ * The limit on invalid keys per client address, in this process. Bounds only how often a caller learns that a key is
+ * invalid; valid keys are always served. Invalid keys are recognised without a query, so nothing is checked before.
  */
 export function createFailedKeyLimit(options: {
   limiter: LocalLimiter;
   addressOf: ClientAddressOf;
   onRefused: OnRefused;
-}): FailedKeyLimit {
+}) {
   const { limiter, addressOf, onRefused } = options;
   const bucketOf = (exchange: Exchange) => limiter.bucket(addressOf(exchange.request));
   const chargeInvalid = (record: KeyRecord | null, exchange: Exchange) => {
@@ -133,13 +121,15 @@ export function createFailedKeyLimit(options: {
     return record;
   };
   return {
-    guard: (verify) => (key, exchange) => {
+    /** Charges keys that the verifier refuses. */
+    guard: (verify: KeyVerifier) => (key: string, exchange: Exchange) => {
       const verdict = verify(key);
       return verdict instanceof Promise
         ? verdict.then((record) => chargeInvalid(record, exchange))
         : chargeInvalid(verdict, exchange);
     },
-    addHeaders: (route) => ({
+    /** Adds the limit's header fields to every answer, unless a more specific limit replaces them. */
+    addHeaders: (route: Route): Route => ({
       ...route,
       handle: (exchange, params) => {
         addLimitHeaders(exchange, () => bucketOf(exchange));

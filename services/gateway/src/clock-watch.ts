@@ -3,18 +3,7 @@ import type { Route } from '@playline/http';
 import type { Closable } from '@playline/runtime';
 import { waitAtMost } from '@playline/stores';
 
-type Reasons = () => Readonly<Record<string, string>>;
-
-/** Compares the wall clock with those of the brokers and of Redis. */
-export interface ClockWatch {
-  /** Takes the current time of a broker or of Redis. */
-  observe(storeAtMs: number): void;
-  /** Null when the clock is right or not compared yet. */
-  fault(): string | null;
-  withReasons(reasons: Reasons): Reasons;
-  /** Answers a route that writes with 500 while the clock is wrong. */
-  guard(route: Route): Route;
-}
+export type ClockWatch = ReturnType<typeof createClockWatch>;
 
 /** Beyond this the gateway rejects good events, and erasures get a wrong cut-off. */
 export const CLOCK_OFF_MAX_MS = 3_600_000;
@@ -28,18 +17,13 @@ const COMPARISON_INTERVAL_MS = 30_000;
 /** The listener waits this long for the first comparison. */
 const FIRST_ANSWER_MAX_MS = 1_000;
 
-export interface ClockWatchOptions {
-  wallClockMs?: () => number;
-  monotonicMs?: () => number;
-}
-
 /**
- * Between comparisons the monotonic clock continues the time of the stores, so a changed wall clock is noticed
- * immediately.
+ * Compares the wall clock with those of the brokers and of Redis. Between comparisons the monotonic clock continues the
+ * time of the stores, so a changed wall clock is noticed immediately.
  */
-export function createClockWatch(options: ClockWatchOptions = {}): ClockWatch {
-  const { wallClockMs = Date.now, monotonicMs = () => performance.now() } = options;
+export function createClockWatch({ wallClockMs = Date.now, monotonicMs = () => performance.now() } = {}) {
   let compared: { readonly storeAtMs: number; readonly atMs: number } | null = null;
+  /** Null when the clock is right or not compared yet. */
   const fault = () => {
     if (compared === null) return null;
     const sinceMs = monotonicMs() - compared.atMs;
@@ -50,15 +34,17 @@ export function createClockWatch(options: ClockWatchOptions = {}): ClockWatch {
     return `the clock of this host is ${minutes} min ${aheadMs > 0 ? 'ahead of' : 'behind'} those of Kafka and Redis: synchronise it`;
   };
   return {
-    observe: (storeAtMs) => {
+    /** Takes the current time of a broker or of Redis. */
+    observe: (storeAtMs: number) => {
       compared = { storeAtMs, atMs: monotonicMs() };
     },
     fault,
-    withReasons: (reasons) => () => {
+    withReasons: (reasons: () => Readonly<Record<string, string>>) => (): Readonly<Record<string, string>> => {
       const wrong = fault();
       return wrong === null ? reasons() : { ...reasons(), clock: wrong };
     },
-    guard: (route) => {
+    /** Answers a route that writes with 500 while the clock is wrong. */
+    guard: (route: Route): Route => {
       if (route.method === 'GET') return route;
       const handle: Route['handle'] = (exchange, params) => {
         const wrong = fault();

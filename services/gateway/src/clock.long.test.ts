@@ -2,7 +2,7 @@ import { createKey, revokeKey } from '@playline/access-keys';
 import { TOPICS } from '@playline/contracts';
 import { readTopic } from '@playline/stream/kafka';
 import { openWallClock, openWire, testStores, until, type WallClock, type Wire } from '@playline/testkit';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { message } from './test/open-gateway.ts';
 import { type GatewayProcess, openProcess, openRealStores, type RealStores } from './test/open-process.ts';
 
@@ -16,9 +16,6 @@ let wire: Wire;
 let gateway: GatewayProcess;
 beforeAll(async () => {
   stores = await openRealStores();
-});
-afterAll(() => stores.close());
-beforeEach(async () => {
   clock = openWallClock();
   const redis = new URL(testStores().redis);
   wire = await openWire(Number(redis.port));
@@ -26,10 +23,12 @@ beforeEach(async () => {
   gateway = await openProcess(stores.topicPrefix, { ...clock.environment, REDIS_URL: redis.href });
   await until('the gateway is ready', async () => (await fetch(`${gateway.adminUrl}/readyz`)).ok);
 });
-afterEach(async () => {
+afterEach(() => clock.set(gateway.child, 0));
+afterAll(async () => {
   await gateway.close();
   await wire.close();
   clock.close();
+  await stores.close();
 });
 
 const post = async (key = stores.key) => (await gateway.post(key, { messages: [message()] })).status;

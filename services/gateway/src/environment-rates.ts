@@ -6,7 +6,6 @@ import {
   type RecordCopy,
   rateOf,
 } from '@playline/access-keys';
-import type { Closable } from '@playline/runtime';
 import { type OpenRecordView, openSyncedRecords, type SyncParts } from './synced-views.ts';
 
 /**
@@ -15,15 +14,8 @@ import { type OpenRecordView, openSyncedRecords, type SyncParts } from './synced
  */
 export type EnvironmentRates = (environmentId: string, setting: MessageRate) => MessageRate;
 
-interface EnvironmentRatesParts {
-  view: OpenRecordView<ProjectRecord>;
-  sync: SyncParts;
-}
-
-/**
- * Keeps project records in sync with the log. While Redis is away the last known rates apply, at first the settings.
- */
-export function openEnvironmentRates({ view, sync }: EnvironmentRatesParts): { ratesOf: EnvironmentRates } & Closable {
+/** Keeps project records in sync with the log. While Redis is away the last known rates apply, at first the settings. */
+export function openEnvironmentRates(view: OpenRecordView<ProjectRecord>, sync: SyncParts) {
   const records = openSyncedRecords(view, sync);
   const copy = openRecordCopy({ view: records });
   return {

@@ -1,22 +1,51 @@
 import { connect } from 'node:net';
-import { openWire, sendUntilRefused, until } from '@playline/testkit';
+import {
+  createRecordLog,
+  createRecordStore,
+  RATE_LIMIT_KEYS,
+  type RateLimitKeyRecord,
+  ViewFault,
+} from '@playline/access-keys';
+import { openRedisRecords, type RedisRecordView } from '@playline/access-keys/redis';
+import { createSchemaRegistry, openLogReader, openProducer } from '@playline/stream/kafka';
+import { openWire, sendUntilRefused, testStores, until } from '@playline/testkit';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
 import { type KeyStores, openKeyStores } from './test/key-stores.ts';
 import { KEY_HEADER, MESSAGES, message } from './test/open-gateway.ts';
 import { type GatewayProcess, openProcess } from './test/open-process.ts';
 
+const kind = RATE_LIMIT_KEYS;
 let stores: KeyStores;
+let view: RedisRecordView<RateLimitKeyRecord>;
+/** Run through the whole file. */
+let gateways: GatewayProcess[];
 beforeAll(async () => {
   stores = await openKeyStores();
+  view = await openRedisRecords(kind, { url: stores.redisUrl });
+  gateways = await Promise.all([open(stores.mutedRedisUrl), open(stores.mutedRedisUrl)]);
 });
-afterAll(() => stores.close());
+afterAll(async () => {
+  await Promise.all(gateways.map(({ close }) => close()));
+  await view.close();
+  await stores.close();
+});
 
-async function open(environment: Record<string, string> = {}): Promise<GatewayProcess> {
-  const gateway = await openProcess(stores.topicPrefix, { REDIS_URL: stores.mutedRedisUrl, ...environment });
-  onTestFinished(async () => void (await gateway.close()));
+async function open(redisUrl: string, environment: Record<string, string> = {}): Promise<GatewayProcess> {
+  const gateway = await openProcess(stores.topicPrefix, { REDIS_URL: redisUrl, ...environment });
   await until('the gateway is ready', async () => (await fetch(`${gateway.adminUrl}/readyz`)).ok);
   return gateway;
+}
+
+/** Opens a gateway whose connection to Redis the test can cut. */
+async function openOnWire(environment: Record<string, string> = {}) {
+  const redis = new URL(stores.redisUrl);
+  const wire = await openWire(Number(redis.port));
+  onTestFinished(() => wire.close());
+  redis.port = String(wire.port);
+  const gateway = await open(redis.href, environment);
+  onTestFinished(async () => void (await gateway.close()));
+  return { gateway, wire };
 }
 
 const of = (environment: string, kind: string) => ['--environment', environment, '--kind', kind, '--json'];
@@ -32,7 +61,6 @@ it('keys on two running gateways, with Redis pub/sub cut off lets neither gatewa
 });
 
 it('keys on two running gateways, with Redis pub/sub cut off ends a refreshed key on both within a second under load, and both take its successor', async () => {
-  const gateways = [await open(), await open()];
   const old = keyIn(await stores.keys('create', ...of('production', 'publishable')));
   const load = gateways.map((gateway) => sendUntilRefused(() => statusOf(gateway, old), 401));
   await until('both take the key', () => load.every(({ takenAt }) => takenAt() > 0));
@@ -45,7 +73,6 @@ it('keys on two running gateways, with Redis pub/sub cut off ends a refreshed ke
 });
 
 it('keys on two running gateways, with Redis pub/sub cut off ends a revoked key on both within a second under load', async () => {
-  const gateways = [await open(), await open()];
   const key = keyIn(await stores.keys('create', ...of('development', 'publishable')));
   const load = gateways.map((gateway) => sendUntilRefused(() => statusOf(gateway, key), 401));
   await until('both take the key', () => load.every(({ takenAt }) => takenAt() > 0));
@@ -110,22 +137,17 @@ const textOf = async (answer: Response) =>
   `${answer.status} ${JSON.stringify([...answer.headers])} ${await answer.text()}`;
 
 it('a secret key that is put everywhere appears in no log, metric or answer, whatever the outcome of the request', async () => {
-  const redis = new URL(stores.redisUrl);
-  const wire = await openWire(Number(redis.port));
-  onTestFinished(() => wire.close());
-  redis.port = String(wire.port);
-  const gateway = await open({ LOG_LEVEL: 'trace', REDIS_URL: redis.href });
+  const { gateway, wire } = await openOnWire({ LOG_LEVEL: 'trace' });
   const secret = keyIn(await stores.keys('create', ...of('production', 'secret')));
   const key = keyIn(await stores.keys('create', '--replace', ...of('production', 'publishable')));
   const random = secret.slice(secret.indexOf('-') + 1);
   const answers: string[] = [];
   const postAll = async () => {
-    for (const { path, init } of requestsWith(secret, key)) {
-      answers.push(await textOf(await fetch(gateway.url + path, init)));
-      answers.push(await textOf(await fetch(gateway.adminUrl + path, init)));
-    }
-    for (const text of [`${secret} / HTTP/1.1\r\n\r\n`, `GET / HTTP/1.1\r\n${secret}\r\n\r\n`, secret])
-      answers.push(await sendRaw(gateway.url, text));
+    const sent = requestsWith(secret, key).flatMap(({ path, init }) =>
+      [gateway.url, gateway.adminUrl].map(async (url) => textOf(await fetch(url + path, init))),
+    );
+    const texts = [`${secret} / HTTP/1.1\r\n\r\n`, `GET / HTTP/1.1\r\n${secret}\r\n\r\n`, secret];
+    answers.push(...(await Promise.all([...sent, ...texts.map((text) => sendRaw(gateway.url, text))])));
   };
 
   await postAll();
@@ -145,4 +167,88 @@ it('a secret key that is put everywhere appears in no log, metric or answer, wha
   expect(gateway.output()).not.toContain(random);
   expect(answers.filter((text) => text.includes(random))).toEqual([]);
   expect(answers.length).toBeGreaterThan(100);
+});
+
+const limit = (...texts: string[]) =>
+  stores.projects('limit', '--project', 'demo', '--environment', 'production', ...texts, '--json');
+const policyOf = async ({ post }: GatewayProcess, key: string) =>
+  (await post(key, { messages: [message()] })).headers.get('ratelimit-policy');
+
+it('the rate of an environment in its project is followed by two running gateways within a second of each change, and is the setting without one', async () => {
+  const key = keyIn(await stores.keys('create', '--replace', ...of('production', 'publishable')));
+  const changes = [
+    [['--cap', '600/1200'], '"messages";q=1200;w=2'],
+    [['--limit', '6/12'], '"messages";q=12;w=2'],
+    [['--cap', 'none', '--limit', 'none'], '"messages";q=10000;w=2'],
+  ] as const;
+  for (const [texts, policy] of changes) {
+    await limit(...texts);
+    const changedAt = performance.now();
+    for (const gateway of gateways) await until('it goes by it', async () => (await policyOf(gateway, key)) === policy);
+    expect(performance.now() - changedAt).toBeLessThan(1000);
+  }
+});
+
+it('the rate of an environment in its project is enforced, and stays as last known while Redis is away', async () => {
+  await limit('--cap', '1/3');
+  const key = keyIn(await stores.keys('create', '--replace', ...of('production', 'publishable')));
+  const { gateway, wire } = await openOnWire();
+  await until('it goes by it', async () => (await policyOf(gateway, key)) === '"messages";q=3;w=3');
+  const { status } = await gateway.post(key, { messages: Array.from({ length: 9 }, () => message()) });
+  expect(status).toBeLessThan(500);
+  expect((await gateway.post(key, { messages: [message()] })).status).toBe(429);
+  wire.mode = 'cut';
+  expect(await policyOf(gateway, key)).toBe('"messages";q=3;w=3');
+});
+
+async function create(partner: string): Promise<RateLimitKeyRecord> {
+  const texts = ['create', '--kind', 'rate-limit', '--partner', partner, '--calls', '5', '--json'];
+  return JSON.parse(await stores.keys(...texts));
+}
+
+/** Partners of the live keys; null while the view cannot answer. */
+async function partners(): Promise<string[] | null> {
+  try {
+    const { records } = await view.readSince(null);
+    return records?.filter(({ revokedAt }) => revokedAt === null).map(({ partner }) => partner) ?? [];
+  } catch {
+    return null;
+  }
+}
+
+/** Revokes a key as a command does that dies after writing the log and before writing Redis. */
+async function revokeHalf(keyId: string): Promise<void> {
+  const { kafka: brokers, registry } = testStores();
+  const topic = stores.topicPrefix + kind.topic;
+  const schemas = createSchemaRegistry({ url: registry });
+  const producer = await openProducer({ brokers, clientId: 'test', topics: [topic] });
+  const reader = openLogReader({ brokers, clientId: 'test' });
+  const log = createRecordLog({
+    kind,
+    schemaOf: schemas.schemaOf,
+    schemaId: await schemas.idOf(`${topic}-value`, kind.codec.schema),
+    bounds: () => reader.bounds(topic),
+    read: (range) => reader.read({ topic, ...range }),
+    send: (record) => producer.sendForOffset({ topic, ...record }),
+  });
+  const dying = { ...view, update: () => Promise.reject(new Error('killed')) };
+  const store = createRecordStore({ view: dying, log }, { changedBy: 'ada', requestId: 'r' });
+  const revoked = store.change((records) => ({ ...records.find((each) => each.keyId === keyId)!, revokedAt: 1 }));
+  await expect(revoked).rejects.toThrow(ViewFault);
+  await producer.close();
+  await reader.close();
+}
+
+it('a running gateway brings records of access back into a Redis that was emptied', async () => {
+  await create('Acme');
+  const redis = new Redis(stores.redisUrl);
+  onTestFinished(() => redis.disconnect());
+  await redis.flushdb();
+  await until('the keys are back', async () => (await partners())?.includes('Acme') === true);
+});
+
+it('a running gateway applies a change whose command died between log and Redis', async () => {
+  const { keyId } = await create('Beta');
+  await revokeHalf(keyId);
+  await until('the key has ended', async () => (await partners())?.includes('Beta') === false);
 });

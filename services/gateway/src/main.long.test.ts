@@ -41,25 +41,9 @@ async function notReadyOf({ adminUrl }: GatewayProcess): Promise<unknown> {
   return ((await (await fetch(`${adminUrl}/readyz`)).json()) as { notReady: unknown }).notReady;
 }
 
-it('the gateway on real stores writes the use of a key, and its refusals with reason and trace, no later than its drain', async () => {
-  const { post, close } = await openReady();
-  await post(stores.key, batch(3));
-  const refused = await post(stores.key, { messages: [message({ eventName: '' })] });
-  expect(await close()).toBe(0);
-  const usage = await openRedisKeyUsage({ url: testStores().redis });
-  const [{ keyId } = { keyId: '' }] = keysOfProject(await stores.store.readAll(), stores.owner.projectId);
-  const use = (await usage.readKeys([keyId])).get(keyId)!;
-  expect(use.usesOfHour).toBeGreaterThanOrEqual(2);
-  const reason = 'ALL_MESSAGES_REJECTED';
-  expect(use.lastRefusal).toMatchObject({ reason, traceId: refused.headers.get('x-trace-id') });
-  const { environmentId } = stores.owner;
-  const minutes = (await usage.readEnvironments([environmentId], 2)).get(environmentId)!;
-  expect(minutes.reduce((sum, { accepted }) => sum + accepted, 0)).toBeGreaterThanOrEqual(3);
-  await usage.close();
-});
-
-it('the gateway on real stores drains on SIGTERM under load: ends with 0, and every batch answered with 200 is on the log', async () => {
+it('the gateway on real stores drains on SIGTERM under load: ends with 0, every batch answered with 200 is on the log, and the use of its key is written with the last refusal', async () => {
   const { child, post, close, adminUrl } = await openReady();
+  const invalid = await post(stores.key, { messages: [message({ eventName: '' })] });
   const acknowledged: Record<string, unknown>[] = [];
   const others: number[] = [];
   let refused = 0;
@@ -85,6 +69,18 @@ it('the gateway on real stores drains on SIGTERM under load: ends with 0, and ev
   await expect(fetch(`${adminUrl}/livez`)).rejects.toThrow();
   const stored = new Set(idsIn(await stores.readLog()));
   expect(acknowledged.filter((one) => !stored.has(bare(one)))).toEqual([]);
+
+  const usage = await openRedisKeyUsage({ url: testStores().redis });
+  const [{ keyId } = { keyId: '' }] = keysOfProject(await stores.store.readAll(), stores.owner.projectId);
+  const use = (await usage.readKeys([keyId])).get(keyId)!;
+  expect(use.usesOfHour).toBeGreaterThan(acknowledged.length / 3);
+  const reason = 'ALL_MESSAGES_REJECTED';
+  expect(use.lastRefusal).toMatchObject({ reason, traceId: invalid.headers.get('x-trace-id') });
+  const { environmentId } = stores.owner;
+  const minutes = (await usage.readEnvironments([environmentId], 5)).get(environmentId)!;
+  const accepted = minutes.reduce((sum, minute) => sum + minute.accepted, 0);
+  expect(accepted).toBeGreaterThanOrEqual(acknowledged.length);
+  await usage.close();
 });
 
 it('the gateway without one of its stores keeps running without brokers, reports them missing, and answers 500', async () => {
@@ -109,14 +105,13 @@ it('the gateway without one of its stores keeps running without a registry, repo
   expect((await opened.post(stores.key, batch(1))).status).toBe(200);
 });
 
-it.each(['hangs', 'cut'] as const)(
-  'the gateway without one of its stores takes messages under a cached key while Redis %s, and answers an uncached one 500',
-  async (mode) => {
-    const redis = new URL(testStores().redis);
-    wire = await openWire(Number(redis.port));
-    redis.port = String(wire.port);
-    const opened = await openReady({ REDIS_URL: redis.href });
-    expect((await opened.post(stores.key, batch(1))).status).toBe(200);
+it('the gateway without one of its stores takes messages under a cached key while Redis hangs or is cut off, and answers an uncached one 500', async () => {
+  const redis = new URL(testStores().redis);
+  wire = await openWire(Number(redis.port));
+  redis.port = String(wire.port);
+  const opened = await openReady({ REDIS_URL: redis.href });
+  expect((await opened.post(stores.key, batch(1))).status).toBe(200);
+  for (const mode of ['hangs', 'cut'] as const) {
     const owner = { ...stores.owner, environmentId: `${stores.owner.environmentId}-${mode}` };
     wire.mode = mode;
     const { key: uncached } = await createKey({ store: stores.store, prefix: 'svcapik' }, owner);
@@ -126,5 +121,5 @@ it.each(['hangs', 'cut'] as const)(
     expect((await fetch(`${opened.adminUrl}/readyz`)).status).toBe(200);
     wire.mode = 'open';
     await until('the uncached key is found', async () => (await opened.post(uncached, batch(1))).status === 200);
-  },
-);
+  }
+});

@@ -15,16 +15,16 @@ import {
   toRedis,
   toRegistry,
   type Use,
+  watchWrites,
 } from '@playline/runtime';
 import { createConnectionFaults } from '@playline/stores';
 import { createSchemaRegistry, openLogReader, openProducer } from '@playline/stream/kafka';
-import { createGatewayApp } from './app.ts';
+import { createDocsRoutes, createGatewayApp, createReadiness } from './app.ts';
 import { openHoldSweep } from './audience-routes.ts';
 import { createClockWatch, openClockComparison } from './clock-watch.ts';
 import { configSchema } from './config.ts';
 import { openEnvironmentRates } from './environment-rates.ts';
 import { createSharedLog } from './rate-limits/index.ts';
-import { createDegraded, createReadiness } from './readiness.ts';
 import { openRejections } from './rejections.ts';
 import { audienceSchemasOf, openSchemaIds, topicNamesOf } from './schema-ids.ts';
 import {
@@ -68,12 +68,16 @@ await runService(logger, async (use) => {
   );
   let server: HttpServer | null = null;
   const ready = createReadiness({ producer, schemas, keys, clock, accepting: () => server?.state === 'open' });
-  const degraded = createDegraded(audience.people, metrics);
+  // Without a writable Redis only consents and erasures fail.
+  const degraded = { consentsAndErasures: () => audience.people.ready() };
+  watchWrites(metrics, () => audience.people.takesWrites());
   const reasons = clock.withReasons(faults.reasons);
   await use('admin listener', () => openAdminServer({ host, port, ready, degraded, reasons, metrics }));
 
+  const publicUrl = config.PUBLIC_URL ?? `http://${config.HTTP_HOST}:${config.HTTP_PORT}`;
   const app = createGatewayApp({
-    config: { ...config, PUBLIC_URL: config.PUBLIC_URL ?? `http://${config.HTTP_HOST}:${config.HTTP_PORT}` },
+    config: { ...config, PUBLIC_URL: publicUrl },
+    docs: createDocsRoutes({ publicUrl, headerPrefix: config.HTTP_HEADER_PREFIX }),
     producer,
     limiter,
     audience,
@@ -102,7 +106,7 @@ async function openViews(use: Use) {
     ),
   );
   const { ratesOf } = await use('projects', async () =>
-    openEnvironmentRates({ view: await openRedisRecords(PROJECTS, redis), sync }),
+    openEnvironmentRates(await openRedisRecords(PROJECTS, redis), sync),
   );
   return { sync, keys, ratesOf };
 }

@@ -2,20 +2,13 @@ import type { RejectionCode } from '@playline/contracts';
 import type { ApplyOutcome } from '@playline/people';
 import type { Metrics } from '@playline/runtime';
 
-/** Labels are few and fixed: no ids, no content. */
-export interface GatewayMetrics {
-  onAccepted(messages: number): void;
-  onRejected(code: RejectionCode, errors: number): void;
-  /** Counts a batch, by whether any of its messages was rejected. */
-  onBatch(hasRejections: boolean): void;
-  onPublished(seconds: number): void;
-  onConsent(outcome: ApplyOutcome): void;
-}
+export type GatewayMetrics = ReturnType<typeof createGatewayMetrics>;
 
 /** From one round trip to the publish deadline. */
 const PUBLISH_BUCKETS_S = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5];
 
-export function createGatewayMetrics(metrics: Metrics): GatewayMetrics {
+/** Labels are few and fixed: no ids, no content. */
+export function createGatewayMetrics(metrics: Metrics) {
   const accepted = metrics.counter('playline_gateway_messages_accepted_total', 'Messages acknowledged to clients');
   const rejected = metrics.counter('playline_gateway_rejections_total', 'Rejection errors by code', ['code']);
   const batches = metrics.counter('playline_gateway_batches_total', 'Batches by whether all messages were accepted', [
@@ -30,10 +23,11 @@ export function createGatewayMetrics(metrics: Metrics): GatewayMetrics {
   // A lookup of labels costs more than the count, and each request counts one of these two.
   const [clean, mixed] = [batches.labels('accepted'), batches.labels('rejections')];
   return {
-    onAccepted: (messages) => accepted.inc(messages),
-    onRejected: (code, errors) => rejected.inc({ code }, errors),
-    onBatch: (hasRejections) => (hasRejections ? mixed : clean).inc(),
-    onPublished: (seconds) => publish.observe(seconds),
-    onConsent: (outcome) => consents.inc({ outcome }),
+    onAccepted: (messages: number) => accepted.inc(messages),
+    onRejected: (code: RejectionCode, errors: number) => rejected.inc({ code }, errors),
+    /** Counts a batch, by whether any of its messages was rejected. */
+    onBatch: (hasRejections: boolean) => (hasRejections ? mixed : clean).inc(),
+    onPublished: (seconds: number) => publish.observe(seconds),
+    onConsent: (outcome: ApplyOutcome) => consents.inc({ outcome }),
   };
 }

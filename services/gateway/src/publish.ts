@@ -5,17 +5,16 @@ import type { OutgoingRecord, Producer } from '@playline/stream';
 /** Resolves when all records are acknowledged. */
 export type Publish = (records: readonly OutgoingRecord[], reservation: Reservation) => Promise<void>;
 
-export interface PublishOptions {
-  producer: Pick<Producer, 'send'>;
-  deadlineMs: number;
-  onPublished?: (seconds: number) => void;
-}
-
 /**
  * The only path of messages to the brokers. Rejects with INTERNAL_SERVER_ERROR on a fault or at the deadline. The bytes
  * stay reserved until the producer settles, because they stay in memory until then.
  */
-export function createPublish({ producer, deadlineMs, onPublished = () => {} }: PublishOptions): Publish {
+export function createPublish(options: {
+  producer: Pick<Producer, 'send'>;
+  deadlineMs: number;
+  onPublished?: (seconds: number) => void;
+}): Publish {
+  const { producer, deadlineMs, onPublished = () => {} } = options;
   const deadlines = new Deadlines();
   return (records, reservation) =>
     new Promise((resolve, reject) => {

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { createReadiness } from './readiness.ts';
+import { createReadiness } from './app.ts';
 
 function setUp() {
   const world = { broker: true, schemas: true, keys: true, accepting: true, clock: true };

@@ -43,19 +43,14 @@ export function audienceSchemasOf(prefix: string): Record<'consents' | 'erasures
   };
 }
 
-/** Null until the registry has answered. */
-export interface SchemaIdCache<Name extends string = keyof SchemaIds> extends Closable {
-  current(): Readonly<Record<Name, number>> | null;
-}
-
 const RETRY_MS = 1000;
 
-/** Fetches the ids until the registry has answered; a later outage has no effect. */
+/** Fetches the ids until the registry has answered (null until then); a later outage has no effect. */
 export function openSchemaIds<Name extends string>(
   registry: Pick<SchemaRegistry, 'idOf'>,
   schemas: Readonly<Record<Name, WrittenSchema>>,
   logger: Logger,
-): SchemaIdCache<Name> {
+): Closable & { current(): Readonly<Record<Name, number>> | null } {
   let ids: Readonly<Record<Name, number>> | null = null;
   const closed = new AbortController();
   const fetchAll = async () => {

@@ -1,6 +1,6 @@
 import { createKeyText } from '@playline/access-keys';
 import { until } from '@playline/testkit';
-import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type KeyStores, openKeyStores } from './test/key-stores.ts';
 import { message } from './test/open-gateway.ts';
 import { type GatewayProcess, openProcess } from './test/open-process.ts';
@@ -11,30 +11,28 @@ const TOGETHER = 16;
 const GOOD_POSTS = 40;
 
 let stores: KeyStores;
+let gateway: GatewayProcess;
 beforeAll(async () => {
   stores = await openKeyStores();
-});
-afterAll(() => stores.close());
-
-async function open(): Promise<GatewayProcess> {
-  const gateway = await openProcess(stores.topicPrefix, { REDIS_URL: stores.redisUrl });
-  onTestFinished(async () => void (await gateway.close()));
+  gateway = await openProcess(stores.topicPrefix, { REDIS_URL: stores.redisUrl });
   await until('the gateway is ready', async () => (await fetch(`${gateway.adminUrl}/readyz`)).ok);
-  return gateway;
-}
+});
+afterAll(async () => {
+  await gateway.close();
+  await stores.close();
+});
 
 const texts = ['--environment', 'production', '--kind', 'publishable', '--json'];
 const made = async (...action: string[]) => (JSON.parse(await stores.keys(...action, ...texts)) as { key: string }).key;
 const guess = () => createKeyText('svcapik', { kind: 'publishable', environment: 'production' });
-const statusOf = async (gateway: GatewayProcess, key: string) =>
-  (await gateway.post(key, { messages: [message()] })).status;
+const statusOf = async (key: string) => (await gateway.post(key, { messages: [message()] })).status;
 
 /** Posts under the keys of `nextKey`, `TOGETHER` at a time, until `isOver`. @returns the number of each status */
-async function postAll(gateway: GatewayProcess, nextKey: () => string, isOver: () => boolean) {
+async function postAll(nextKey: () => string, isOver: () => boolean) {
   const counts: Record<number, number> = {};
   const client = async () => {
     while (!isOver()) {
-      const status = await statusOf(gateway, nextKey());
+      const status = await statusOf(nextKey());
       counts[status] = (counts[status] ?? 0) + 1;
     }
   };
@@ -43,19 +41,17 @@ async function postAll(gateway: GatewayProcess, nextKey: () => string, isOver: (
 }
 
 it('serves the new key 40 of 40 times while 1,000 clients of the same address post the old key and others guess', async () => {
-  const gateway = await open();
   const old = await made('create', '--replace');
-  await until('the key is taken', async () => (await statusOf(gateway, old)) === 200);
+  await until('the key is taken', async () => (await statusOf(old)) === 200);
   let posted = 0;
   let isOver = false;
   const clients = postAll(
-    gateway,
     () => (++posted % 2 === 0 ? old : guess()),
     () => isOver && posted >= CLIENTS,
   );
   const successor = await made('refresh');
   const statuses: number[] = [];
-  while (statuses.length < GOOD_POSTS) statuses.push(await statusOf(gateway, successor));
+  while (statuses.length < GOOD_POSTS) statuses.push(await statusOf(successor));
   isOver = true;
   const others = await clients;
   expect(statuses).toEqual(statuses.map(() => 200));
@@ -65,11 +61,10 @@ it('serves the new key 40 of 40 times while 1,000 clients of the same address po
 });
 
 it('accepts a key as soon as its command has printed it, however many wrong keys are tried', async () => {
-  const gateway = await open();
   let isOver = false;
-  const flood = postAll(gateway, guess, () => isOver);
+  const flood = postAll(guess, () => isOver);
   const statuses: number[] = [];
-  for (let times = 0; times < 3; times++) statuses.push(await statusOf(gateway, await made('create', '--replace')));
+  for (let times = 0; times < 3; times++) statuses.push(await statusOf(await made('create', '--replace')));
   isOver = true;
   await flood;
   expect(statuses).toEqual([200, 200, 200]);

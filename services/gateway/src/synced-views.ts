@@ -4,8 +4,6 @@ import {
   COMPARE_EVERY_MS,
   createRecordLogReader,
   IncompleteViewFault,
-  type KeyLookup,
-  type KeyRecord,
   nextPoll,
   openKeys,
   type RecordKind,
@@ -71,13 +69,10 @@ export function openSyncedRecords<R extends Change>(
   };
 }
 
-export interface SyncedKeys extends Pick<KeyLookup<KeyRecord>, 'find' | 'isEmpty'>, Closable {
-  /** True once this process knows all keys. */
-  ready(): Promise<boolean>;
-}
+export type SyncedKeys = ReturnType<typeof openSyncedKeys>;
 
 /** Keeps the keys in sync with the log. Closes the view. */
-export function openSyncedKeys(view: OpenRecordView<AccessKeyRecord>, sync: SyncParts): SyncedKeys {
+export function openSyncedKeys(view: OpenRecordView<AccessKeyRecord>, sync: SyncParts) {
   const records = openSyncedRecords(view, sync);
   const keys = openKeys({ view: records });
   return {
@@ -85,6 +80,7 @@ export function openSyncedKeys(view: OpenRecordView<AccessKeyRecord>, sync: Sync
     get isEmpty() {
       return keys.isEmpty;
     },
+    /** True once this process knows all keys. */
     ready: async () => Number.isFinite(keys.ageMs),
     close: async () => {
       keys.close();

@@ -3,7 +3,8 @@
  * recommend. It has no rate limit and reads no key, which only makes it faster.
  */
 import { hash, randomBytes } from 'node:crypto';
-import { EVENT_AGE_MAX_MS, EVENT_AHEAD_MAX_MS, type Message, validateBatch } from '@playline/contracts';
+import { EVENT_AGE_MAX_MS, EVENT_AHEAD_MAX_MS, type Message } from '@playline/contracts';
+import { validateBatch } from '@playline/contracts/test';
 import express from 'express';
 import { Kafka } from 'kafkajs';
 

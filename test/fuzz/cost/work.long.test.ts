@@ -28,7 +28,7 @@ function tryRead(body: Buffer): ReadBatch | null {
 }
 
 const SEED = 20_261_122;
-const STEPS = 150;
+const STEPS = 80;
 const random = createRandom(SEED);
 const first = firstGenomes();
 const genomes = [
@@ -36,24 +36,17 @@ const genomes = [
   ...Array.from({ length: STEPS }, () => mutateTimes(first[random.below(first.length)]!, 1 + random.below(6), random)),
 ];
 
-it('the gateway decodes single strings of a body, each a few times at most, and never parses the body', () => {
+it('the gateway decodes single strings of a body, each a few times at most, and its answer has at most every error of a hundred messages and their ids', () => {
   tryRead(typicalBody(1_000, NOW));
   const parse = vi.spyOn(JSON, 'parse');
-  for (const genome of genomes) {
-    const body = toBody(genome, NOW);
-    parse.mockClear();
-    tryRead(body);
-    const texts = parse.mock.calls.map(([text]) => text);
-    for (const text of texts) expect(text[0]).toBe('"');
-    expect(texts.reduce((sum, { length }) => sum + length, 0)).toBeLessThanOrEqual(3 * body.length);
-  }
-});
-
-it('an answer has at most every error of a hundred messages and their ids, and few rejections are published', () => {
   let [errorsMax, checked] = [0, 0];
   for (const genome of genomes) {
     const body = toBody(genome, NOW);
+    parse.mockClear();
     const batch = tryRead(body);
+    const texts = parse.mock.calls.map(([text]) => text);
+    for (const text of texts) expect(text[0]).toBe('"');
+    expect(texts.reduce((sum, { length }) => sum + length, 0)).toBeLessThanOrEqual(3 * body.length);
     if (batch === null) continue;
     checked++;
     const errors = batch.entries.reduce((sum, { faults }) => sum + faults.length, 0);

@@ -1,4 +1,5 @@
-import { EVENT_AGE_MAX_MS, EVENT_AHEAD_MAX_MS, validateBatch } from '@playline/contracts';
+import { EVENT_AGE_MAX_MS, EVENT_AHEAD_MAX_MS } from '@playline/contracts';
+import { validateBatch } from '@playline/contracts/test';
 import { expect, it } from 'vitest';
 import { createLedger } from '../run.ts';
 import { BREAKAGES } from './breakage.ts';

@@ -128,9 +128,7 @@ function toLinks({ id, parameters }: Operation, { parameter, next, previous }: P
 }
 
 function toEnvelope(codes: AnswerSpec['codes']): JsonSchema {
-  return {
-    allOf: [{ $ref: '#/components/schemas/ErrorEnvelope' }, { properties: { code: { enum: codes } } }],
-  };
+  return { allOf: [{ $ref: '#/components/schemas/ErrorEnvelope' }, { properties: { code: { enum: codes } } }] };
 }
 
 function toAnswerBody({ schema, narrowed }: AnswerSpec): JsonSchema[] {

@@ -1,15 +1,6 @@
-import { type Article, articlePath, type DocsSource } from '../source.ts';
+import type { DocsSource } from '../source.ts';
 import { type HtmlValue, html } from './html.ts';
 import { toNavigation } from './navigation.ts';
-
-export interface PageOptions {
-  title: string;
-  /** Links are relative to it, so that pages work below any address. */
-  path: string;
-  content: HtmlValue;
-  /** Loads the script that sends requests. */
-  forms?: boolean;
-}
 
 /** The end of every title. */
 const PRODUCT = 'Playline';
@@ -21,7 +12,11 @@ const STYLES = ['style.css', 'frame.css', 'samples.css', 'forms.css'];
 export const relativeRoot = (path: string): string => '../'.repeat(path.split('/').length - 2) || './';
 
 /** The template of all pages. */
-export function toPage(source: DocsSource, { title, path, content, forms = false }: PageOptions): string {
+export function toPage(
+  source: DocsSource,
+  /** `path`: links are relative to it, so that pages work below any address. `forms`: loads the script that sends requests. */
+  { title, path, content, forms = false }: { title: string; path: string; content: HtmlValue; forms?: boolean },
+): string {
   const top = relativeRoot(path);
   const scripts = ['page.js', ...(forms ? ['forms.js'] : [])];
   const page = html`<!doctype html>
@@ -52,13 +47,4 @@ ${content}
 </html>
 `;
   return page.text;
-}
-
-export function createArticlePage(source: DocsSource, article: Article): string {
-  const { title, summary, content } = article;
-  return toPage(source, {
-    title,
-    path: articlePath(article),
-    content: html`<p class="lead">${summary}</p>\n${content}`,
-  });
 }

@@ -16,9 +16,7 @@ export function createBookExamples(publicUrl: string): Example[] {
       name: 'book',
       title: 'A book of verse',
       request: get('/v1/shelves/poetry/books/0-19-852663-6'),
-      answer: success(200, {
-        result: { isbn: '0-19-852663-6', title: null, pages: 96, state: 'on the shelf' },
-      }),
+      answer: success(200, { result: { isbn: '0-19-852663-6', title: null, pages: 96, state: 'on the shelf' } }),
     },
     {
       name: 'no-shelf',

@@ -10,11 +10,6 @@ interface Session {
   lastActiveAt: number;
 }
 
-interface Sessions {
-  touch(): void;
-  close(): void;
-}
-
 const SESSION_KEY = 'audience:session';
 /** Events of an active player. */
 const ACTIVITIES = ['pointerdown', 'pointermove', 'keydown', 'wheel'];
@@ -38,7 +33,7 @@ interface State {
  * One session for all tabs and pages that share a store. Input and tracked messages keep it open; a timer of an open
  * page, or the next page, ends it.
  */
-function openSessions(client: AudienceClient, timeoutMs: number): Sessions {
+function openSessions(client: AudienceClient, timeoutMs: number): Autocapture {
   const state: State = { client, timeoutMs, session: null, kept: true, busy: false, timer: undefined };
   const onActivity = () => isDue(state) && touch(state);
   for (const activity of ACTIVITIES) host.addEventListener?.(activity, onActivity, { passive: true, capture: true });

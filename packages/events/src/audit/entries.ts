@@ -33,11 +33,7 @@ export interface AuditRow {
   readonly detail: string;
 }
 
-export const AUDIT_KINDS = [
-  ...(['project', 'key', 'rate-limit-key', 'collection', 'account', 'signable-key'] as const),
-  'entry',
-] as const;
-export type AuditKind = (typeof AUDIT_KINDS)[number];
+type AuditKind = 'project' | 'key' | 'rate-limit-key' | 'collection' | 'account' | 'signable-key' | 'entry';
 
 /** The verb of a change. @param end verb of a change that ends the object; null for any other */
 const verbOf = (revision: number, end: string | null) => (revision === 1 ? 'create' : (end ?? 'change'));

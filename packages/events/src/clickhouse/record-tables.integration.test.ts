@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { type ClickHouseClient, createClient } from '@clickhouse/client';
 import type { ConsentRecord, RejectionRecord } from '@playline/contracts';
 import { createTables, testStores } from '@playline/testkit';
+import { runsOf } from '@playline/testkit/runs';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { addConsentRow, addRejectionRow } from '../record-rows.ts';
@@ -161,7 +162,7 @@ it('consents_current shows the change with the latest position in the log, befor
       if (run % 5 === 0) await merge('consent_log');
       expect(await read()).toEqual(expected);
     }),
-    { numRuns: 20 },
+    { numRuns: runsOf({ quick: 10, all: 20 }) },
   );
 });
 

@@ -34,11 +34,7 @@ const FILLS: Record<OffsetTable, Record<string, string>> = {
     link_offset: 'intDiv(number, 3)',
     event_time: 'received',
   },
-  consent_log: {
-    environment_id: "'live'",
-    identity_key: 'unhex(hex(sipHash128(number)))',
-    logged_at: 'received',
-  },
+  consent_log: { environment_id: "'live'", identity_key: 'unhex(hex(sipHash128(number)))', logged_at: 'received' },
   message_rejections: {
     environment_id: "'live'",
     code: "concat('CODE_', toString(number % 3))",

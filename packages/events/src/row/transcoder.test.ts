@@ -123,7 +123,7 @@ it('the transcoder turns any bytes into a row or a RangeError, and damages no ro
       }
       expect(out.bytes.subarray(0, before.length).equals(before)).toBe(true);
     }),
-    { numRuns: 500 },
+    { numRuns: 200 },
   );
 });
 
@@ -160,11 +160,7 @@ it('the transcoder reads a length with more bytes than it needs', () => {
 
 it('the transcoder reads a field of another type that Avro can convert', () => {
   const { fields, ...rest } = JSON.parse(messageRecordCodec.schema) as { fields: { name: string; type: unknown }[] };
-  const others: Record<string, unknown> = {
-    eventName: 'bytes',
-    receivedAt: 'int',
-    screenDensity: ['double', 'null'],
-  };
+  const others: Record<string, unknown> = { eventName: 'bytes', receivedAt: 'int', screenDensity: ['double', 'null'] };
   const changed = fields.map((field) => ({ ...field, type: others[field.name] ?? field.type, default: undefined }));
   const schema = JSON.stringify({ ...rest, fields: changed });
   const otherPlan = createRowPlan(schema);

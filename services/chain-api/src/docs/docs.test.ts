@@ -1,11 +1,5 @@
-import {
-  allExamples,
-  CURSOR_PLACEHOLDERS,
-  createDocuments,
-  EXAMPLE_TRACE_ID,
-  findFaults,
-  placeholderOf,
-} from '@playline/api-docs';
+import { allExamples, CURSOR_PLACEHOLDERS, createDocuments, EXAMPLE_TRACE_ID, placeholderOf } from '@playline/api-docs';
+import { findFaults } from '@playline/api-docs/test';
 import { createParseActivity, createParseToken, toActivityRow, toTokenRow } from '@playline/chain';
 import { ACTIVITY_TYPES } from '@playline/contracts';
 import { toRequestedState } from '@playline/mints';

@@ -2,77 +2,55 @@ import {
   type AnswerSpec,
   createAnswer,
   createRateLimitHeaders,
-  type Example,
-  envelope,
   type HeaderSpec,
+  type JsonSchema,
   type Operation,
   type Parameter,
   RETRY_AFTER,
-  success,
   toSizeText,
   withHeaders,
 } from '@playline/api-docs';
 import {
   BATCH_BYTES_MAX,
   BATCH_MESSAGES_MAX,
+  CONSENT_SOURCE_CODE_POINTS_MAX,
+  CONSENT_STATUSES,
+  ID_CODE_POINTS_MAX,
   MESSAGE_BYTES_MAX,
   messagesRequestSchema,
   messagesResponseSchema,
+  REQUIRED_BY_TYPE,
 } from '@playline/contracts';
-import { type ExampleContext, headersWith, KEY_OF, type KeyKind } from './examples/context.ts';
-import { createMessagesExamples } from './examples/messages.ts';
-import { createReadConsentExamples, createWriteConsentExamples } from './examples/tracking-consent.ts';
-import { identifierSchema, trackingConsentSchema, updateTrackingConsentSchema } from './schemas.ts';
+import { z } from 'zod';
+import {
+  CONSENT_PATH,
+  createEraseExamples,
+  createMessagesExamples,
+  createReadConsentExamples,
+  createWriteConsentExamples,
+  DATA_PATH,
+  type ExampleContext,
+  type KeyKind,
+  MESSAGES_PATH,
+} from './examples.ts';
 
-const TARGET = '/v1/audience/data';
+/** White space as `\s` of the pattern language. */
+const NOT_BLANK = '\\S';
 
-function createEraseExamples(context: ExampleContext): Example[] {
-  const headers = headersWith(context, 'secret');
-  const [header = ''] = Object.keys(headers);
-  const erase = (query: string, own = headers) =>
-    ({ method: 'DELETE', target: TARGET + query, headers: own, body: null }) as const;
-  return [
-    {
-      name: 'erase-visitor',
-      title: 'Everything about a visitor',
-      request: erase('?anonymousId=b2c7e4f0-visitor'),
-      answer: success(202, null, {
-        'x-erasure-id': '0192f3a4-5b6c-7d8e-9f00-112233445566',
-        'x-erasure-identity': 'anonymousId=b2c7e4f0-visitor',
-      }),
-    },
-    {
-      name: 'erase-user',
-      title: 'Everything about a user, of whichever identity type',
-      request: erase('?userId=76561198000000000'),
-      answer: success(202, null, {
-        'x-erasure-id': '0192f3a4-5b6c-7d8e-9f00-112233445567',
-        'x-erasure-identity': 'userId=76561198000000000',
-      }),
-    },
-    {
-      name: 'erase-both',
-      title: 'Both identifiers',
-      request: erase('?anonymousId=b2c7e4f0-visitor&userId=76561198000000000'),
-      answer: envelope(context, 'VALIDATION_ERROR', { message: 'anonymousId or userId is required, and not both' }),
-    },
-    {
-      name: 'erase-without-key',
-      title: 'No key',
-      request: erase('?userId=76561198000000000', {}),
-      answer: envelope(context, 'VALIDATION_ERROR', {
-        message: `The header ${header} is missing.`,
-        details: { header },
-      }),
-    },
-    {
-      name: 'erase-with-publishable-key',
-      title: 'A publishable key, which cannot erase',
-      request: erase('?userId=76561198000000000', { [header]: KEY_OF.publishable }),
-      answer: envelope(context, 'UNAUTHORISED_REQUEST', { details: { header } }),
-    },
-  ];
-}
+/** Contract, "Subject". */
+const identifierSchema = z.string().meta({ minLength: 1, maxLength: ID_CODE_POINTS_MAX, pattern: NOT_BLANK });
+
+/** Contract, "TrackingConsent". */
+const trackingConsentSchema = z.object({ status: z.enum(CONSENT_STATUSES) }).meta({ id: 'TrackingConsent' });
+
+/** Contract, "UpdateTrackingConsentRequest". */
+const updateTrackingConsentSchema = z
+  .object({
+    anonymousId: identifierSchema,
+    status: z.enum(CONSENT_STATUSES).exclude(['not_set']),
+    source: z.string().meta({ minLength: 1, maxLength: CONSENT_SOURCE_CODE_POINTS_MAX, pattern: NOT_BLANK }),
+  })
+  .meta({ id: 'UpdateTrackingConsentRequest' });
 
 const ERASURE_ID: HeaderSpec = {
   name: 'x-erasure-id',
@@ -116,8 +94,6 @@ const inQuery = (name: string, required: boolean, description: string): Paramete
   description,
   schema: identifierSchema,
 });
-
-const CONSENT_PATH = '/v1/audience/tracking-consent';
 
 /** Every operation of the gateway. */
 export function createOperations(context: ExampleContext): Operation[] {
@@ -171,7 +147,7 @@ function createIngest(context: ExampleContext): Operation {
   return {
     id: 'ingestMessages',
     method: 'POST',
-    path: '/v1/audience/messages',
+    path: MESSAGES_PATH,
     summary: 'Ingest messages',
     description: [
       `Takes a batch of 1 to ${BATCH_MESSAGES_MAX} messages and validates each separately. The answer is sent after every accepted message is stored in the log.`,
@@ -218,7 +194,7 @@ function createErase(context: ExampleContext): Operation {
   return {
     id: 'eraseData',
     method: 'DELETE',
-    path: '/v1/audience/data',
+    path: DATA_PATH,
     summary: 'Erase data for an identity',
     description: [
       'Requests the erasure of one person: the given identity and every identity linked to it. The erasure follows the answer.',
@@ -247,4 +223,29 @@ function createErase(context: ExampleContext): Operation {
     ]),
     examples: createEraseExamples(context),
   };
+}
+
+/** Adds the rules that the contract checks in code: not blank, and required per type. */
+export function refineSchemas(schemas: Readonly<Record<string, JsonSchema>>): Record<string, JsonSchema> {
+  const { EventContext, Message } = schemas;
+  return {
+    ...schemas,
+    EventContext: withNotBlank(EventContext ?? {}, ['library', 'libraryVersion']),
+    Message: { ...Message, allOf: createRulesByType() },
+  };
+}
+
+function withNotBlank(schema: JsonSchema, names: readonly string[]): JsonSchema {
+  const properties = { ...(schema.properties as Record<string, JsonSchema>) };
+  for (const name of names) properties[name] = { ...properties[name], pattern: NOT_BLANK };
+  return { ...schema, properties };
+}
+
+/** Contract, "Required per type". */
+function createRulesByType(): JsonSchema[] {
+  return REQUIRED_BY_TYPE.map(({ type, field }) => ({
+    if: { properties: { type: { const: type } } },
+    // biome-ignore lint/suspicious/noThenProperty: a keyword of JSON Schema
+    then: { required: [field], properties: { [field]: { type: 'string', pattern: NOT_BLANK } } },
+  }));
 }

@@ -12,9 +12,8 @@ import {
 } from '@playline/api-docs';
 import { ERRORS, REJECTIONS } from '@playline/errors';
 import { type Recipe, readRecipes } from '@playline/events';
-import { type DocsSettings, type ExampleContext, keyHeadersOf } from './examples/context.ts';
-import { createOperations } from './operations.ts';
-import { refineSchemas } from './schemas.ts';
+import { type DocsSettings, type ExampleContext, keyHeadersOf } from './examples.ts';
+import { createOperations, refineSchemas } from './operations.ts';
 
 const NAME = 'cookbook';
 

@@ -34,11 +34,7 @@ async function open() {
       exchange.answer(200, '{}');
     },
   };
-  const app = createHttpApp({
-    routes: [limits.consents(route)],
-    publishableKeyHeader: 'x-key',
-    link: (code) => code,
-  });
+  const app = createHttpApp({ routes: [limits.consents(route)], publishableKeyHeader: 'x-key', link: (code) => code });
   server = await openHttpServer({ app, host: '127.0.0.1', port: 0 });
   const url = `http://127.0.0.1:${server.port}/consent`;
   const get = (address: string) => fetch(url, { headers: { 'x-forwarded-for': address } });

@@ -34,15 +34,14 @@ export interface Allowance {
  */
 export type LimitMessages = (exchange: Exchange, key: KeyRecord) => Allowance | Promise<Allowance>;
 
-export interface MessageLimitParts {
+/** The limit on messages per publishable key over all processes: contract, "Rate limit". */
+export function createMessageLimit(parts: {
   settings: RateLimitSettings;
   ratesOf: EnvironmentRates;
   limiter: Pick<SharedLimiter, 'bucket'>;
   onRefused: OnRefused;
-}
-
-/** The limit on messages per publishable key over all processes: contract, "Rate limit". */
-export function createMessageLimit({ settings, ratesOf, limiter, onRefused }: MessageLimitParts): LimitMessages {
+}): LimitMessages {
+  const { settings, ratesOf, limiter, onRefused } = parts;
   const policyOf = createPolicies(settings);
   return (exchange, { keyId, environmentId }) => {
     const setting = policyOf(environmentId);

@@ -101,7 +101,7 @@ it('stores of equal keys only the last, whatever else is in the object', () => {
       const twice = storedOf(stored);
       expect(twice).toBe(stored);
     }),
-    { numRuns: 3000 },
+    { numRuns: 1_000 },
   );
 });
 
@@ -173,6 +173,6 @@ it('stores every number and every escape as a rewriting by regular expressions w
       const text = `{"a" : [${values.join(' , ')}]}`;
       expect(storedOf(text)).toBe(toReadableJson(text));
     }),
-    { numRuns: 2000 },
+    { numRuns: 700 },
   );
 });

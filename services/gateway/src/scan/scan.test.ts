@@ -133,7 +133,7 @@ it.each([
 it('the scan refuses every body that is cut off or has bytes that are not UTF-8', () => {
   const body = Buffer.from(sampleBody(6, NOW_MS));
   for (let length = 0; length < body.length; length++) {
-    expect(scanner.scan(body.subarray(0, length), WINDOW)).toBe(notJson);
+    if (scanner.scan(body.subarray(0, length), WINDOW) !== notJson) expect.fail(`cut at ${length}`);
   }
   for (const at of [2, 200, body.indexOf('Chrome')]) {
     const broken = Buffer.from(body);
@@ -183,6 +183,7 @@ it('the scan and the contract agree on twins anywhere among 100 messages, in any
           messages[number]!.messageId = spellings[index]!(String(sampleMessage(numbers[0]!, NOW_MS).messageId));
       compare(Buffer.from(JSON.stringify({ messages })), WINDOW);
     }),
+    { numRuns: runsOf({ quick: 50, all: 100 }) },
   );
 });
 
@@ -199,7 +200,7 @@ it('the scan and the contract agree on random valid batches', () => {
       expect(found.accepted).toBe(messages.length);
       sound += found.sound;
     }),
-    { numRuns: runsOf({ quick: 150, all: 500 }) },
+    { numRuns: runsOf({ quick: 100, all: 500 }) },
   );
   expect(sound).toBeGreaterThan(10);
 });
@@ -208,17 +209,19 @@ it.each(Array.from({ length: SAMPLE_KINDS }, (_, index) => sampleMessage(index, 
   'the scan and the contract agree on every odd value in every field of $type',
   (message) => {
     let sound = 0;
+    // All values in one batch, each message with an id of its own.
     for (const position of ODD_LOCATIONS) {
-      for (const value of ODD_VALUES) {
-        const body = Buffer.from(JSON.stringify({ messages: [oddMessage(message, position, value)] }));
-        sound += compare(body, WINDOW).sound;
-      }
+      const messages = ODD_VALUES.map((value, index) => {
+        const { messageId } = sampleMessage(index, NOW_MS);
+        return oddMessage({ ...message, messageId }, position, value);
+      });
+      sound += compare(Buffer.from(JSON.stringify({ messages })), WINDOW).sound;
     }
     expect(sound).toBeGreaterThan(200);
   },
 );
 
-const bodiesMax = runsOf({ quick: 800, all: 3_000 });
+const bodiesMax = runsOf({ quick: 400, all: 3_000 });
 const seeds = [20_261_121, Math.floor(Math.random() * 2 ** 32)];
 it.each(seeds)('the scan and the contract agree on thousands of damaged bodies (seed %i)', (seed) => {
   const counts = runFuzz({ seed, nowMs: NOW_MS, shouldContinue: (bodies) => bodies < bodiesMax });
@@ -245,7 +248,7 @@ it('the scan and the contract read every number in every part of a timestamp ali
   for (const template of templates) {
     for (let number = 0; number < 100; number++) {
       const text = template.replace('??', String(number).padStart(2, '0'));
-      expect(timestampOf(Buffer.from(text), 0, text.length), text).toBe(parseTimestamp(text));
+      if (!Object.is(timestampOf(Buffer.from(text), 0, text.length), parseTimestamp(text))) expect.fail(text);
     }
   }
 });
@@ -263,6 +266,6 @@ it('the scan and the contract read every timestamp alike, sound or damaged', () 
       const length = text.join('').length;
       expect(timestampOf(bytes, 1, 1 + length)).toBe(parseTimestamp(text.join('')));
     }),
-    { numRuns: 5000 },
+    { numRuns: 1_000 },
   );
 });

@@ -12,7 +12,7 @@ import {
 } from '@playline/access-keys';
 import { createMemoryStore } from '@playline/access-keys/test';
 import { FRAME_BYTES, type MessageRecord, messageRecordCodec } from '@playline/contracts';
-import { type HttpApp, type HttpServer, openHttpServer } from '@playline/http';
+import { type HttpApp, type HttpServer, openHttpServer, type Route } from '@playline/http';
 import { createIdentityKeyer, type Utf8IdentityKeyer } from '@playline/people';
 import { openSharedLimiter } from '@playline/rate-limit';
 import { createMemoryBalances } from '@playline/rate-limit/memory';
@@ -21,7 +21,7 @@ import type { OutgoingRecord, RecordMetadata, SendForOffsetOptions } from '@play
 import { smallMessage } from '@playline/testkit';
 import { expect, onTestFinished } from 'vitest';
 import { z } from 'zod';
-import { createGatewayApp, type GatewaySettings } from '../app.ts';
+import { createDocsRoutes, createGatewayApp, type GatewaySettings } from '../app.ts';
 import type { AudiencePorts } from '../audience-routes.ts';
 import { type ClockWatch, createClockWatch } from '../clock-watch.ts';
 import type { EnvironmentRates } from '../environment-rates.ts';
@@ -95,8 +95,10 @@ export async function openGateway(options: TestGatewayOptions = {}): Promise<Tes
   const keys = openKeys({ view: { ...view, readSince: options.readSince ?? view.readSince }, readEveryMs: 0 });
   const audience = await openAudienceStores();
   const [keyer, usage] = [createIdentityKeyer(randomBytes(32)), createUsageCounter()];
+  const config = { ...settings, ...options };
   const app = createGatewayApp({
-    config: { ...settings, ...options },
+    config,
+    docs: docsOf(config),
     producer,
     publishRejections: createPublishRejections({
       producer: rejectionProducer,
@@ -142,6 +144,15 @@ export async function openGateway(options: TestGatewayOptions = {}): Promise<Tes
     post,
     close: server.close,
   };
+}
+
+const docs = new Map<string, Route[]>();
+
+/** Made once: it takes longer than most tests. */
+function docsOf({ PUBLIC_URL: publicUrl, HTTP_HEADER_PREFIX: headerPrefix }: GatewaySettings): Route[] {
+  const known = docs.get(publicUrl + headerPrefix) ?? createDocsRoutes({ publicUrl, headerPrefix });
+  docs.set(publicUrl + headerPrefix, known);
+  return known;
 }
 
 const REJECTIONS = 'test.audience.rejections.v1';

@@ -1,5 +1,7 @@
 import {
   BATCH_BYTES_MAX,
+  BATCH_FAULT_DETAILS,
+  BATCH_FAULTS,
   frameRecord,
   type IdentityLinkRecord,
   identityLinkCodec,
@@ -9,7 +11,6 @@ import {
   type TimeWindow,
   TOPICS,
   toJsonError,
-  validateBatch,
 } from '@playline/contracts';
 import { PublicError } from '@playline/errors';
 import {
@@ -358,20 +359,12 @@ function stringOf(batch: ScannedBatch, message: number, field: Field): string {
   return start > 0 && batch.body[start - 1] === QUOTE ? textOf(batch, message, field) : '';
 }
 
-/** A document for each fault of a whole batch, which the contract explains. */
-const FAULTY_DOCUMENTS: Readonly<Record<number, unknown>> = {
-  [BODY_FAULT.notAnObject]: [],
-  [BODY_FAULT.noMessages]: {},
-  [BODY_FAULT.tooFew]: { messages: [] },
-  [BODY_FAULT.tooMany]: { messages: Array.from({ length: 101 }, () => 0) },
-};
-const NO_RULES = { window: { fromMs: 0, toMs: 0 }, sources: [] };
+const FAULT_MESSAGES = new Map<number, string>(
+  Object.entries(BATCH_FAULTS).map(([name, text]) => [BODY_FAULT[name as keyof typeof BATCH_FAULTS], text]),
+);
 
 function toError(fault: number, body: Buffer): PublicError {
-  if (fault !== BODY_FAULT.notJson) {
-    const verdict = validateBatch(FAULTY_DOCUMENTS[fault], NO_RULES);
-    if (verdict.kind === 'fault')
-      return new PublicError('VALIDATION_ERROR', { message: verdict.message, details: verdict.details });
-  }
-  return new PublicError('VALIDATION_ERROR', toJsonError(body));
+  const message = FAULT_MESSAGES.get(fault);
+  const answer = message === undefined ? toJsonError(body) : { message, details: BATCH_FAULT_DETAILS };
+  return new PublicError('VALIDATION_ERROR', answer);
 }

@@ -1,5 +1,6 @@
 import { isUtf8 } from 'node:buffer';
-import { BATCH_MESSAGES_MAX, FREE_FORM_DEPTH_MAX, type MessageSource } from '@playline/contracts';
+import { BATCH_MESSAGES_MAX, FREE_FORM_DEPTH_MAX } from '@playline/contracts';
+import type { MessageSource } from '@playline/contracts/test';
 import {
   BACKSLASH,
   CLOSE_BRACE,

@@ -1,6 +1,7 @@
 import { pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
-import { EVENT_AGE_MAX_MS, EVENT_AHEAD_MAX_MS, type TimeWindow, validateBatch } from '@playline/contracts';
+import { EVENT_AGE_MAX_MS, EVENT_AHEAD_MAX_MS, type TimeWindow } from '@playline/contracts';
+import { validateBatch } from '@playline/contracts/test';
 import { createRandom } from '@playline/testkit/random';
 import type { EncodedRecord } from '../../record/encode-batch.ts';
 import { createBatchEncoder } from '../../record/encode-batch.ts';

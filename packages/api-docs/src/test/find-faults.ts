@@ -1,6 +1,6 @@
-import type { Operation } from './operation.ts';
-import { allExamples, type DocsSource, errorCodesOf, examplesOfError, operationsOfError } from './source.ts';
-import { CURSOR_PLACEHOLDERS, nameIn, placeholderOf, placeholdersIn } from './values.ts';
+import type { Operation } from '../operation.ts';
+import { allExamples, type DocsSource, errorCodesOf, examplesOfError, operationsOfError } from '../source.ts';
+import { CURSOR_PLACEHOLDERS, nameIn, placeholderOf, placeholdersIn } from '../values.ts';
 
 /** Names of form fields that are not parameters. */
 const RESERVED_NAMES = ['key', 'body'];

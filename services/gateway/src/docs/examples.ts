@@ -1,9 +1,49 @@
-import { type Example, type ExampleAnswer, envelope, JSON_TYPE, success, toText } from '@playline/api-docs';
+import {
+  type Example,
+  type ExampleAnswer,
+  envelope,
+  JSON_TYPE,
+  placeholderOf,
+  success,
+  toText,
+} from '@playline/api-docs';
 import { BATCH_MESSAGES_MAX } from '@playline/contracts';
 import { NO_MEMORY } from '@playline/http';
-import { type ExampleContext, headersWith, type Situation } from './context.ts';
 
-const TARGET = '/v1/audience/messages';
+export interface DocsSettings {
+  /** Without a trailing slash. */
+  readonly publicUrl: string;
+  readonly headerPrefix: string;
+}
+
+export interface ExampleContext extends DocsSettings {
+  /** Epoch milliseconds of the events; a fixed time would soon be rejected. */
+  readonly nowMs: number;
+}
+
+export type KeyKind = 'publishable' | 'secret';
+
+/** Full: no memory for another body. Broken: the brokers acknowledge nothing. */
+export type Situation = 'full' | 'broken';
+
+export const KEY_OF: Readonly<Record<KeyKind, string>> = {
+  publishable: placeholderOf('publishable'),
+  secret: placeholderOf('secret'),
+};
+
+export function keyHeadersOf({ headerPrefix }: DocsSettings): Readonly<Record<KeyKind, string>> {
+  return { publishable: `${headerPrefix}-publishable-key`, secret: `${headerPrefix}-api-key` };
+}
+
+export function headersWith(
+  context: DocsSettings,
+  kind: KeyKind,
+  more: Record<string, string> = {},
+): Record<string, string> {
+  return { [keyHeadersOf(context)[kind]]: KEY_OF[kind], ...more };
+}
+
+export const MESSAGES_PATH = '/v1/audience/messages';
 /** One id for each accepted message. */
 const IDS = {
   track: '6f1c1f0e-8c2a-4e0b-9d5e-0c6a7b1d2e3f',
@@ -33,11 +73,7 @@ const REFUSALS: readonly Refusal[] = [
     name: 'invalid-enum',
     title: 'An unknown surface',
     message: { surface: 'console' },
-    error: {
-      field: 'surface',
-      code: 'INVALID_ENUM',
-      message: 'surface is not one of web, pixel, unity, unreal',
-    },
+    error: { field: 'surface', code: 'INVALID_ENUM', message: 'surface is not one of web, pixel, unity, unreal' },
   },
   {
     name: 'invalid-format',
@@ -75,7 +111,7 @@ export function createMessagesExamples(context: ExampleContext): Example[] {
     properties: { level: 7, seconds: 93.5 },
   };
   const post = (messages: readonly unknown[], headers = headersWith(context, 'publishable', JSON_TYPE)) =>
-    ({ method: 'POST', target: TARGET, headers, body: toText({ messages }) }) as const;
+    ({ method: 'POST', target: MESSAGES_PATH, headers, body: toText({ messages }) }) as const;
   const refused = REFUSALS.map(
     ({ name, title, message, error }): Example => ({
       name,
@@ -182,11 +218,7 @@ function createFaults(context: ExampleContext, request: Example['request']): (Ex
 }
 
 function createRefusedBatches(context: ExampleContext, post: Post): Example[] {
-  const fault = (name: string, title: string, rest: Pick<Example, 'request' | 'answer'>): Example => ({
-    name,
-    title,
-    ...rest,
-  });
+  const fault = (name: string, title: string, rest: Pick<Example, 'request' | 'answer'>) => ({ name, title, ...rest });
   const answer = (message: string, details: Record<string, unknown> | null = null) =>
     envelope(context, 'VALIDATION_ERROR', { message, details });
   const batch = post([]);
@@ -194,11 +226,7 @@ function createRefusedBatches(context: ExampleContext, post: Post): Example[] {
   return [
     fault('empty-batch', 'No message at all', {
       request: batch,
-      answer: answer('messages is empty', {
-        field: 'messages',
-        messagesMin: 1,
-        messagesMax: BATCH_MESSAGES_MAX,
-      }),
+      answer: answer('messages is empty', { field: 'messages', messagesMin: 1, messagesMax: BATCH_MESSAGES_MAX }),
     }),
     fault('unreadable-json', 'Invalid JSON in the second message', {
       request: { ...batch, body: '{"messages": [{},\n  {"properties": {"fps": NaN}}]}' },
@@ -244,6 +272,109 @@ function createKeyFaults(
       name: 'unknown-key',
       title: 'An unknown key',
       request: post({ [header]: 'pk_unknown', ...JSON_TYPE }),
+      answer: envelope(context, 'UNAUTHORISED_REQUEST', { details: { header } }),
+    },
+  ];
+}
+
+export const CONSENT_PATH = '/v1/audience/tracking-consent';
+
+export function createReadConsentExamples(context: ExampleContext): Example[] {
+  const headers = headersWith(context, 'publishable');
+  const [header = ''] = Object.keys(headers);
+  const get = (query: string) => ({ method: 'GET', target: CONSENT_PATH + query, headers, body: null }) as const;
+  return [
+    {
+      name: 'consent-not-set',
+      title: 'A visitor without a choice',
+      request: get('?anonymousId=9d0c-visitor'),
+      answer: success(200, { status: 'not_set' }),
+    },
+    {
+      name: 'consent-without-id',
+      title: 'No anonymousId',
+      request: get(''),
+      answer: envelope(context, 'VALIDATION_ERROR', {
+        message: 'anonymousId is required',
+        details: { field: 'anonymousId' },
+      }),
+    },
+    {
+      name: 'consent-unknown-key',
+      title: 'An unknown key: this operation answers 400',
+      request: { ...get(`?anonymousId=${ANONYMOUS_ID}`), headers: { [header]: 'pk_unknown' } },
+      answer: envelope(context, 'VALIDATION_ERROR', { details: { header } }),
+    },
+  ];
+}
+
+export function createWriteConsentExamples(context: ExampleContext): Example[] {
+  const headers = headersWith(context, 'publishable', JSON_TYPE);
+  const put = (body: unknown) => ({ method: 'PUT', target: CONSENT_PATH, headers, body: toText(body) }) as const;
+  return [
+    {
+      name: 'consent-given',
+      title: 'A visitor agrees to everything',
+      request: put({ anonymousId: ANONYMOUS_ID, status: 'full', source: 'cookie-banner' }),
+      answer: success(204, null),
+    },
+    {
+      name: 'consent-unset',
+      title: 'not_set cannot be written',
+      request: put({ anonymousId: ANONYMOUS_ID, status: 'not_set', source: 'cookie-banner' }),
+      answer: envelope(context, 'VALIDATION_ERROR', {
+        message: 'status is not one of none, anonymous, full',
+        details: { field: 'status' },
+      }),
+    },
+  ];
+}
+
+export const DATA_PATH = '/v1/audience/data';
+
+export function createEraseExamples(context: ExampleContext): Example[] {
+  const headers = headersWith(context, 'secret');
+  const [header = ''] = Object.keys(headers);
+  const erase = (query: string, own = headers) =>
+    ({ method: 'DELETE', target: DATA_PATH + query, headers: own, body: null }) as const;
+  return [
+    {
+      name: 'erase-visitor',
+      title: 'Everything about a visitor',
+      request: erase('?anonymousId=b2c7e4f0-visitor'),
+      answer: success(202, null, {
+        'x-erasure-id': '0192f3a4-5b6c-7d8e-9f00-112233445566',
+        'x-erasure-identity': 'anonymousId=b2c7e4f0-visitor',
+      }),
+    },
+    {
+      name: 'erase-user',
+      title: 'Everything about a user, of whichever identity type',
+      request: erase('?userId=76561198000000000'),
+      answer: success(202, null, {
+        'x-erasure-id': '0192f3a4-5b6c-7d8e-9f00-112233445567',
+        'x-erasure-identity': 'userId=76561198000000000',
+      }),
+    },
+    {
+      name: 'erase-both',
+      title: 'Both identifiers',
+      request: erase('?anonymousId=b2c7e4f0-visitor&userId=76561198000000000'),
+      answer: envelope(context, 'VALIDATION_ERROR', { message: 'anonymousId or userId is required, and not both' }),
+    },
+    {
+      name: 'erase-without-key',
+      title: 'No key',
+      request: erase('?userId=76561198000000000', {}),
+      answer: envelope(context, 'VALIDATION_ERROR', {
+        message: `The header ${header} is missing.`,
+        details: { header },
+      }),
+    },
+    {
+      name: 'erase-with-publishable-key',
+      title: 'A publishable key, which cannot erase',
+      request: erase('?userId=76561198000000000', { [header]: KEY_OF.publishable }),
       answer: envelope(context, 'UNAUTHORISED_REQUEST', { details: { header } }),
     },
   ];

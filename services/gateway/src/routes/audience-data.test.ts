@@ -1,0 +1,292 @@
+import { createKeyText } from '@playline/access-keys';
+import { IDENTITY_TYPES, type IdentityKind } from '@playline/contracts';
+import type { IdentityGraph } from '@playline/people';
+import { until } from '@playline/testkit';
+import { expect, it } from 'vitest';
+import { DATA, erase, SECRET_HEADER, sentErasures } from '../test/audience-calls.ts';
+import { expectEnvelope, openGateway, type TestGateway } from '../test/open-gateway.ts';
+
+const ENVIRONMENT = 'demo-test';
+const hex = (keys: readonly Buffer[]) => keys.map((key) => key.toString('hex')).sort();
+const keyOf = ({ keyer }: TestGateway, kind: IdentityKind, id: string) => keyer(ENVIRONMENT, kind, id);
+
+/** Links two identities as the linker does. */
+async function link(gateway: TestGateway, [a, b]: [[IdentityKind, string], [IdentityKind, string]]): Promise<void> {
+  const { graph } = gateway.audience.people;
+  const source = { generation: 0, partition: 0 };
+  const after = await graph.lastApplied(source);
+  const step: Parameters<IdentityGraph['apply']>[0]['facts'][number]['steps'][number] = {
+    link: 'alias',
+    blocked: false,
+    otherKeys: [],
+    aKey: keyOf(gateway, ...a),
+    aKind: a[0],
+    bKey: keyOf(gateway, ...b),
+    bKind: b[0],
+  };
+  const fact = { environmentId: ENVIRONMENT, offset: after + 1, receivedAt: 1, eventTime: 1, steps: [step] };
+  await graph.apply({ ...source, after, through: after + 1, facts: [fact] });
+}
+
+it('a 202 to an erasure request has no body and the id of the erasure, and puts the request on the log, keyed by the environment', async () => {
+  const gateway = await openGateway();
+  const startedAt = Date.now();
+  const answer = await erase(gateway);
+  expect(answer.status).toBe(202);
+  expect(await answer.text()).toBe('');
+  const [request] = sentErasures(gateway.producer);
+  expect(answer.headers.get('x-erasure-id')?.replaceAll('-', '')).toBe(request!.erasureId.toString('hex'));
+  expect(request).toMatchObject({ environmentId: ENVIRONMENT, traceId: answer.headers.get('x-trace-id') });
+  expect(request!.requestedAt).toBeGreaterThanOrEqual(startedAt);
+  expect(request!.cutoffAt).toBe(request!.requestedAt + 2000);
+  expect(gateway.producer.sent[0]!.records[0]!.key).toEqual(Buffer.from(ENVIRONMENT));
+});
+
+it.each([
+  ['?userId=bob+x@example.org', 'userId=bob%20x%40example.org', 'bob x@example.org'],
+  ['?userId=bob%2Bx%40example.org', 'userId=bob%2Bx%40example.org', 'bob+x@example.org'],
+  ['?anonymousId=Zo%C3%AB%0D%0A%22', 'anonymousId=Zo%C3%AB%0D%0A%22', 'Zo\u00eb\r\n"'],
+  [`?anonymousId=${'%F0%9F%98%80'.repeat(256)}`, `anonymousId=${'%F0%9F%98%80'.repeat(256)}`, '😀'.repeat(256)],
+])('a 202 to an erasure request repeats the identity of %s as read, in a header', async (query, header, id) => {
+  const gateway = await openGateway();
+  const answer = await erase(gateway, query);
+  expect(answer.status).toBe(202);
+  expect(answer.headers.get('x-erasure-identity')).toBe(header);
+  const kind = query.startsWith('?userId') ? 'untyped' : 'anonymous';
+  expect(hex(sentErasures(gateway.producer)[0]!.subjectKeys as Buffer[])).toContain(
+    keyOf(gateway, kind, id).toString('hex'),
+  );
+});
+
+it('a 202 to an erasure request takes an anonymous id as anonymous, and a user id in every type and untyped', async () => {
+  const gateway = await openGateway();
+  await erase(gateway, '?anonymousId=someone');
+  await erase(gateway, '?userId=some%20one');
+  const [anonymous, user] = sentErasures(gateway.producer);
+  expect(hex(anonymous!.subjectKeys)).toEqual(hex([keyOf(gateway, 'anonymous', 'someone')]));
+  const kinds = [...IDENTITY_TYPES, 'untyped'] as const;
+  expect(hex(user!.subjectKeys)).toEqual(hex(kinds.map((kind) => keyOf(gateway, kind, 'some one'))));
+});
+
+it('a 202 to an erasure request records no linked identity after a look-up later than the cut-off, because a newer link may have added them', async () => {
+  const gateway = await openGateway({ ERASURE_CLOCK_SKEW_MS: 0 });
+  await link(gateway, [
+    ['anonymous', 'a'],
+    ['steam', 'u'],
+  ]);
+  await erase(gateway, '?userId=u');
+  expect(sentErasures(gateway.producer)[0]!.memberKeys).toEqual([]);
+});
+
+it('a 202 to an erasure request records every identity that is known to be linked, once, and no other', async () => {
+  const gateway = await openGateway();
+  await link(gateway, [
+    ['anonymous', 'a'],
+    ['steam', 'u'],
+  ]);
+  await link(gateway, [
+    ['anonymous', 'b'],
+    ['steam', 'u'],
+  ]);
+  await link(gateway, [
+    ['steam', 'u'],
+    ['untyped', 'u'],
+  ]);
+  await link(gateway, [
+    ['anonymous', 'stranger'],
+    ['steam', 'other'],
+  ]);
+  await erase(gateway, '?userId=u');
+  const [request] = sentErasures(gateway.producer);
+  expect(hex(request!.memberKeys)).toEqual(hex([keyOf(gateway, 'anonymous', 'a'), keyOf(gateway, 'anonymous', 'b')]));
+});
+
+it('a 202 to an erasure request puts the hold before it reads the linked identities, and reads them before it publishes', async () => {
+  const steps: string[] = [];
+  const inner = await openGateway();
+  const { people } = inner.audience;
+  const gateway = await openGateway({
+    audience: {
+      people: {
+        ...people,
+        guards: {
+          ...people.guards,
+          putHold: async (hold) => {
+            steps.push('hold');
+            await people.guards.putHold(hold);
+          },
+        },
+        graph: {
+          membersOf: async (environmentId, key) => {
+            expect(people.holdOf(environmentId, key)).not.toBeNull();
+            steps.push(`read, ${gateway.producer.sent.length} sent`);
+            return people.graph.membersOf(environmentId, key);
+          },
+        },
+      },
+    },
+  });
+  expect((await erase(gateway)).status).toBe(202);
+  expect(steps).toEqual(['hold', 'read, 0 sent']);
+  expect(gateway.producer.sent).toHaveLength(1);
+});
+
+it('a 202 to an erasure request comes only after the brokers have acknowledged, and the hold does not lapse from then on', async () => {
+  const gateway = await openGateway();
+  gateway.producer.mode = 'hold';
+  let answered = false;
+  const answer = erase(gateway).finally(() => {
+    answered = true;
+  });
+  await until('the request is sent', () => gateway.producer.sent.length === 1);
+  expect(answered).toBe(false);
+  gateway.producer.sent[0]!.done(null);
+  expect((await answer).status).toBe(202);
+  const [request] = sentErasures(gateway.producer);
+  expect(await gateway.audience.people.guards.dropLapsedHolds(Number.MAX_SAFE_INTEGER)).toBe(0);
+  const held = gateway.audience.people.holdOf(ENVIRONMENT, keyOf(gateway, 'anonymous', 'visitor-1'));
+  expect(held).toBe(request!.cutoffAt);
+});
+
+it('a 202 to an erasure request is the answer also when the hold cannot be confirmed, because the request is on the log', async () => {
+  const inner = await openGateway();
+  const { people } = inner.audience;
+  const confirmHold = () => Promise.reject(new Error('ECONNRESET'));
+  const guards = { ...people.guards, confirmHold };
+  const gateway = await openGateway({ audience: { people: { ...people, guards } } });
+  expect((await erase(gateway)).status).toBe(202);
+  expect(gateway.logLines.join()).toContain('hold not confirmed');
+});
+
+const LONG_ID = '%F0%9F%8E%AE'.repeat(257);
+
+it.each([
+  ['neither identifier', '', null],
+  ['both', '?anonymousId=a&userId=b', null],
+  ['both, one of them blank', '?anonymousId=a&userId=', null],
+  ['a blank anonymousId', '?anonymousId=%20', { field: 'anonymousId' }],
+  ['a blank userId', '?userId', { field: 'userId' }],
+  ['an anonymousId that is too long', `?anonymousId=${LONG_ID}`, { field: 'anonymousId' }],
+  ['a userId that is too long', `?userId=${LONG_ID}`, { field: 'userId' }],
+  ['a placeholder as userId', '?userId=N/A', { field: 'userId' }],
+  ['a placeholder as anonymousId', '?anonymousId=%20null', { field: 'anonymousId' }],
+  ['one identifier twice', '?userId=a&userId=a', { field: 'userId' }],
+  ['broken percent-encoding', '?userId=%c3', null],
+])('a 400 to an erasure request answers %s, and holds and records nothing', async (_name, query, details) => {
+  const gateway = await openGateway();
+  const answer = await erase(gateway, query);
+  expect(answer.status).toBe(400);
+  await expectEnvelope(answer, 'VALIDATION_ERROR', details);
+  expect(gateway.producer.sent).toEqual([]);
+  expect(await gateway.audience.people.guards.dropLapsedHolds(Number.MAX_SAFE_INTEGER)).toBe(0);
+});
+
+const owner = { projectId: 'p', environmentId: 'demo-test', environment: 'production', kind: 'secret' } as const;
+
+it('a 401 to an erasure request answers a malformed key, an unknown one and a publishable one', async () => {
+  const gateway = await openGateway();
+  const unknown = createKeyText('svcapik', owner);
+  for (const secretKey of ['nonsense', unknown, gateway.key, `${gateway.secretKey}, ${gateway.secretKey}`]) {
+    const answer = await erase({ ...gateway, secretKey });
+    expect(answer.status).toBe(401);
+    await expectEnvelope(answer, 'UNAUTHORISED_REQUEST', { header: SECRET_HEADER });
+  }
+  expect(gateway.producer.sent).toEqual([]);
+});
+
+it('a 401 to an erasure request comes before any check of the identifiers', async () => {
+  const gateway = await openGateway();
+  expect((await erase({ ...gateway, secretKey: 'nonsense' }, '')).status).toBe(401);
+});
+
+it.each(['GET', 'POST', 'PUT', 'PATCH', 'OPTIONS'])(
+  'a 404 at the erasure path answers %s, without CORS headers',
+  async (method) => {
+    const { url } = await openGateway();
+    const answer = await fetch(url + DATA, { method, headers: { origin: 'https://game.test' } });
+    expect(answer.status).toBe(404);
+    expect([...answer.headers.keys()].filter((name) => name.startsWith('access-control'))).toEqual([]);
+    await expectEnvelope(answer, 'RESOURCE_NOT_FOUND');
+  },
+);
+
+const cutoffOf = ({ audience, keyer }: TestGateway) =>
+  audience.people.holdOf('demo-test', keyer('demo-test', 'anonymous', 'visitor-1'));
+
+it('a 500 to an erasure request answers a request that the brokers refuse without leaking the reason, and leaves its hold to lapse', async () => {
+  const gateway = await openGateway();
+  gateway.producer.mode = 'fail';
+  const answer = await erase(gateway);
+  expect(answer.status).toBe(500);
+  expect(await answer.clone().text()).not.toContain('broker-7');
+  await expectEnvelope(answer, 'INTERNAL_SERVER_ERROR');
+  // The hold stays, because the request may be on the log all the same.
+  expect(cutoffOf(gateway)).not.toBeNull();
+  expect(await gateway.audience.people.guards.dropLapsedHolds(Date.now() + 59_000)).toBe(0);
+  expect(await gateway.audience.people.guards.dropLapsedHolds(Date.now() + 60_000)).toBe(1);
+  expect(cutoffOf(gateway)).toBeNull();
+});
+
+it('a 500 to an erasure request answers at the deadline; a request that reaches the log later keeps its hold', async () => {
+  const inner = await openGateway();
+  const { people } = inner.audience;
+  let confirmed = false;
+  const confirmHold: typeof people.guards.confirmHold = async (name) => {
+    confirmed = await people.guards.confirmHold(name);
+    return confirmed;
+  };
+  const guards = { ...people.guards, confirmHold };
+  const gateway = await openGateway({ PUBLISH_DEADLINE_MS: 100, audience: { people: { ...people, guards } } });
+  gateway.producer.mode = 'hold';
+  expect((await erase(gateway)).status).toBe(500);
+  expect(gateway.producer.deliveries).toEqual([{ attemptsMaxMs: 100 }]);
+  gateway.producer.sent[0]!.done(null);
+  await until('the hold is confirmed', () => confirmed);
+  expect(await people.guards.dropLapsedHolds(Number.MAX_SAFE_INTEGER)).toBe(0);
+});
+
+it('a 500 to an erasure request answers when the hold cannot be put, and publishes nothing', async () => {
+  const inner = await openGateway();
+  const putHold = () => Promise.reject(new Error('ECONNREFUSED'));
+  const { people } = inner.audience;
+  const gateway = await openGateway({ audience: { people: { ...people, guards: { ...people.guards, putHold } } } });
+  expect((await erase(gateway)).status).toBe(500);
+  expect(gateway.producer.sent).toEqual([]);
+});
+
+it('a 500 to an erasure request answers when the linked identities cannot be read, publishes nothing and releases its hold', async () => {
+  const inner = await openGateway();
+  const membersOf = () => Promise.reject(new Error('ECONNREFUSED'));
+  const gateway = await openGateway({ audience: { people: { ...inner.audience.people, graph: { membersOf } } } });
+  expect((await erase(gateway)).status).toBe(500);
+  expect(gateway.producer.sent).toEqual([]);
+  expect(cutoffOf(gateway)).toBeNull();
+});
+
+it('a 500 to an erasure request answers while the identity graph is lost or rebuilt, puts no hold and publishes nothing', async () => {
+  const inner = await openGateway();
+  const people = { ...inner.audience.people, readEpoch: async () => null };
+  const gateway = await openGateway({ audience: { people } });
+  expect((await erase(gateway)).status).toBe(500);
+  expect(gateway.producer.sent).toEqual([]);
+  expect(cutoffOf(gateway)).toBeNull();
+});
+
+it('a 500 to an erasure request answers while the id of the schema is not known', async () => {
+  const gateway = await openGateway({ audience: { schemaIds: () => null } });
+  expect((await erase(gateway)).status).toBe(500);
+  expect(cutoffOf(gateway)).toBeNull();
+});
+
+it('a 500 to an erasure request answers, and never 401, when the key store cannot answer', async () => {
+  const gateway = await openGateway({ readSince: () => Promise.reject(new Error('connect ECONNREFUSED')) });
+  expect((await erase(gateway)).status).toBe(500);
+});
+
+it('a 500 to an erasure request writes nothing about the subject to the log', async () => {
+  const gateway = await openGateway();
+  gateway.producer.mode = 'fail';
+  await erase(gateway, '?userId=someone-private');
+  await until('the fault is logged', () => gateway.logLines.length > 0);
+  expect(gateway.logLines.join()).not.toContain('someone-private');
+});
