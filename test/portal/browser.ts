@@ -74,7 +74,7 @@ export const TALL_ROWS = `[...document.querySelectorAll('tbody tr')]
   .filter((row) => row.getBoundingClientRect().height > ${SCREEN_HEIGHT})
   .map((row) => row.textContent.trim().slice(0, 60))`;
 
-/** Only for people who look at them, because a picture of a page takes as long as its checks. */
+/** Only on request, because a picture of a page takes as long as its checks. */
 export async function takePicture({ page, protocol }: Tab, name: string, { width, scheme }: Viewport): Promise<void> {
   if (process.env.PLAYLINE_TEST_PICTURES === undefined) return;
   mkdirSync(PICTURES, { recursive: true });

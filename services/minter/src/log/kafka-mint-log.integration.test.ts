@@ -190,7 +190,8 @@ it('a lane with many settled assets keeps little of each in memory', { timeout: 
     isUnlinked: () => false,
     clock: { wallClockMs: () => 0, monotonicMs: () => 0 },
   });
-  expect((usedBytes() - before) / count).toBeLessThan(400);
+  // Buffers of the last read are released a little later.
+  await until('400 bytes of each are left', () => (usedBytes() - before) / count < 400);
   expect(opened.ledger.isHeld(stateOf(lane, `${'long '.repeat(20)}0`))).toBe(true);
   expect(log.others.isHeldByOther(ONE, stateOf(lane, `${'long '.repeat(20)}0`))).toBe(true);
   await opened.close();
