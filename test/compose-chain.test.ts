@@ -1,7 +1,5 @@
-/**
- * Tests how docker-compose.yml configures a chain: the example lines in its comment are parsed by the services' own
- * schemas.
- */
+// Tests how docker-compose.yml configures a chain: the example lines in its comment are parsed by the services' own
+// schemas.
 import { readFileSync } from 'node:fs';
 import { parseConfig } from '@playline/runtime';
 import { describe, expect, it } from 'vitest';

@@ -4,10 +4,8 @@ import { exportsOf, type Tree } from '../house/tree.ts';
 
 // What Biome cannot check. Each rule returns lines with what is wrong and what to do.
 
-/**
- * Where a file is. `folder` is the folder of its package, and `adapter` its folder below `src` that the package exports
- * apart from the rest; '' when there is none. `test` is true for code that no running service loads.
- */
+// Where a file is. `folder` is the folder of its package, and `adapter` its folder below `src` that the package exports
+// apart from the rest; '' when there is none. `test` is true for code that no running service loads.
 interface Location {
   readonly zone: Zone;
   readonly folder: string;

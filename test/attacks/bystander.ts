@@ -1,10 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { quantileOf } from '../bench/quantile.ts';
 
-/**
- * A caller who has nothing to do with an attack: posts one event, reads a page of history and opens the sign-in page, in
- * turn, from a process of its own. `lap` makes it report on the requests that ended since the last one.
- */
+// A caller who has nothing to do with an attack: posts one event, reads a page of history and opens the sign-in page,
+// in turn, from a process of its own. `lap` makes it report on the requests that ended since the last one.
 export interface BystanderTargets {
   gateway: string;
   chainApi: string;

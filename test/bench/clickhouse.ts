@@ -102,10 +102,8 @@ export async function waitForRows(
 
 const IDLE_MS = 3_000;
 
-/**
- * Measures CPU seconds of the ClickHouse process from now on, minus its idle rate with a poll of the row count, which
- * would otherwise be charged to the slower peer.
- */
+// Measures CPU seconds of the ClickHouse process from now on, minus its idle rate with a poll of the row count, which
+// would otherwise be charged to the slower peer.
 export async function watchEngineCpu(engine: Engine, table: string): Promise<() => number> {
   const pid = pidListeningOn(engine.port);
   const idleStartMs = performance.now();

@@ -31,10 +31,8 @@ const toSelect = (environmentId: string, queue: string) => `SELECT
   context.browserLanguage AS browser_language, properties, traits,
   lower(hex(sipHash128(messageId))) AS trace_id, _partition AS kafka_partition, _offset AS kafka_offset FROM ${queue}`;
 
-/**
- * The peer of the writer: ClickHouse reads a topic of JSON messages as its guide describes, with a Kafka table, a
- * materialized view and a table like `events`.
- */
+// The peer of the writer: ClickHouse reads a topic of JSON messages as its guide describes, with a Kafka table, a
+// materialized view and a table like `events`.
 export async function openKafkaEngine(bench: Bench, topic: string) {
   const engine = createEngine(bench);
   const settings = Object.entries({

@@ -1,7 +1,5 @@
-/**
- * A process that puts a load on a server. It sends 'begin' when the window begins, and its results when that ends. Given a
- * number of messages, it posts each once, and sends when it began and how long it took.
- */
+// A process that puts a load on a server. It sends 'begin' when the window begins, and its results when that ends.
+// Given a number of messages, it posts each once, and sends when it began and how long it took.
 import { once } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import { driveClients, toRequest } from './load-client.ts';
@@ -18,10 +16,8 @@ export interface Load {
   warmUpMs: number;
   /** Upper bound: any message from the parent process ends the window sooner. */
   windowMs: number;
-  /**
-   * Requests are due at this rate, and their latency counts from when they were due. Absent: every connection sends its
-   * next request as soon as it has an answer.
-   */
+  // Requests are due at this rate, and their latency counts from when they were due. Absent: every connection sends its
+  // next request as soon as it has an answer.
   requestsPerSecond?: number;
 }
 
@@ -104,10 +100,8 @@ export interface Posting {
   headers: Record<string, string>;
   messages: number;
   batchSize: number;
-  /**
-   * Batches are due at this rate, and the time of a message is the moment at which it was due. Absent: each connection
-   * posts its next batch as soon as it has an answer.
-   */
+  // Batches are due at this rate, and the time of a message is the moment at which it was due. Absent: each connection
+  // posts its next batch as soon as it has an answer.
   messagesPerSecond?: number;
 }
 

@@ -3,7 +3,6 @@ import { cpus, release, totalmem, type } from 'node:os';
 import { command, numberFrom, UsageError, wholeNumberFrom } from '../../services/operator/src/command.ts';
 import { runMeasure, writeResults } from '../measure.ts';
 import { type Bench, compareRows, type Figure, type FigureRow, parseBaseline, toTable, toWarnings } from './figure.ts';
-import { amplification } from './figures/amplification.ts';
 import { chain } from './figures/chain.ts';
 import { endToEnd } from './figures/end-to-end.ts';
 import { erasure } from './figures/erasure.ts';
@@ -22,7 +21,7 @@ import { openBench } from './open-bench.ts';
 import { type BenchStores, openStores } from './stores.ts';
 
 const FIGURES: readonly Figure[] = [
-  ...[amplification, gateway, gatewayLatency, refusals, writer, endToEnd, visible, linker],
+  ...[gateway, gatewayLatency, refusals, writer, endToEnd, visible, linker],
   ...[start, idle, storedOffsets, insertSync, erasure, feed, replicate, queries, portal, chain],
 ];
 const BASELINE = new URL('./baseline.json', import.meta.url);

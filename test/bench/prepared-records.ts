@@ -61,9 +61,7 @@ export async function publish(bench: Bench, records: readonly PreparedRecord[]):
   }
 }
 
-/**
- * Publishes records in one transaction. Consumers can read none of them before `beforeEnd` has finished, and then all.
- */
+// Publishes records in one transaction. Consumers can read none of them before `beforeEnd` has finished, and then all.
 export async function publishInTransaction(
   bench: Bench,
   records: readonly PreparedRecord[],

@@ -53,10 +53,7 @@ export function checkComplete(walk: Walk, versions: Versions, findings: Findings
     if (!last.has(id)) findings.add('complete', `${chain.name} ${id} passes no filter of the replica that has it`);
 }
 
-/**
- * Activities before the cursor that are not updated during the walk appear at their position, others there or
- * nowhere.
- */
+// Activities before the cursor that are not updated during the walk appear at their position, others there or nowhere.
 export function checkBackWalk(walk: BackWalk, versions: Versions, findings: Findings): void {
   const { query, upTo, rows, watermark } = walk;
   const seen = new Set(rows.map(({ id, us }) => `${id} ${us}`));

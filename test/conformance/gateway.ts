@@ -38,10 +38,8 @@ export interface ConformanceKeys {
   endedSecretKey: string;
 }
 
-/**
- * Starts a gateway process on the test stores, with separate topics and a separate environment. `settings` are
- * environment variables that override the defaults.
- */
+// Starts a gateway process on the test stores, with separate topics and a separate environment. `settings` are
+// environment variables that override the defaults.
 export async function startGateway(
   settings: Record<string, string> = {},
   stores: Pick<Stores, 'kafka' | 'redis' | 'registry'> = testStores(),

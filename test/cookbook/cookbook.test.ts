@@ -12,10 +12,8 @@ const formatOf = ({ query }: Recipe) => /\bFORMAT (\w+)$/.exec(query)?.[1] ?? nu
 const queries = recipes.filter((recipe) => formatOf(recipe) === null);
 const exports = recipes.filter((recipe) => formatOf(recipe) !== null);
 
-/**
- * Of the persons who have sent a test event, the one with the most ids. In this timeline a query could easily lose rows
- * or return too many.
- */
+// Of the persons who have sent a test event, the one with the most ids. In this timeline a query could easily lose rows
+// or return too many.
 function personOfMany(): string {
   const tested = new Set(world.facts.map(({ person, message }) => (message.test === true ? person : null)));
   const members = Map.groupBy(world.linked, ({ person }) => person);

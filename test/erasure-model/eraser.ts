@@ -124,10 +124,8 @@ class Work {
     return log.offsetsOf('link').every((offset) => offset < this.#state.sent || log.atOf(offset) > this.#cutoff());
   }
 
-  /**
-   * Finds the person of the batch's subjects as of the latest cut-off, by stored decisions and stored closures of
-   * overlapping erasures. In this model all erasures overlap and concern one person.
-   */
+  // Finds the person of the batch's subjects as of the latest cut-off, by stored decisions and stored closures of
+  // overlapping erasures. In this model all erasures overlap and concern one person.
   #resolve(): Cutoffs {
     const { log, has } = this.#rules;
     const { rows, graph, erasures } = this.#state;
@@ -140,10 +138,8 @@ class Work {
     return merge({}, Object.fromEntries(ids.map((id) => [id, this.#cutoff()])));
   }
 
-  /**
-   * Creates the hold of the whole closure. The hold of an earlier erasure may have delayed a link that the later cut-off
-   * includes, so the eraser resolves again.
-   */
+  // Creates the hold of the whole closure. The hold of an earlier erasure may have delayed a link that the later
+  // cut-off includes, so the eraser resolves again.
   #hold(): Partial<State> {
     const { has } = this.#rules;
     const ids = idsOf(this.#eraser.found);

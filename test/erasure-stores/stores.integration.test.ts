@@ -17,10 +17,8 @@ beforeAll(async () => {
 });
 afterAll(() => own?.close());
 
-/**
- * Views store nothing; their content goes when the rows behind them are deleted. The same holds for a materialized view
- * that fills a table.
- */
+// Views store nothing; their content goes when the rows behind them are deleted. The same holds for a materialized view
+// that fills a table.
 const readColumns = () =>
   query<RealColumn>(`SELECT table, name, type, toBool(is_in_sorting_key OR is_in_partition_key) AS inSortingKey
     FROM system.columns WHERE database = currentDatabase()

@@ -99,10 +99,8 @@ export async function stored(rig: ErasureRig, messages: readonly Message[]): Pro
   });
 }
 
-/**
- * Tables with rows of persons, each with the column of the owner and the columns in which copies of a row differ: a
- * decision that is published again has another offset, and a row that is stored again another time.
- */
+// Tables with rows of persons, each with the column of the owner and the columns in which copies of a row differ: a
+// decision that is published again has another offset, and a row that is stored again another time.
 const OWNED: Readonly<Record<string, readonly [owner: string, differing: readonly string[]]>> = {
   events: ['identity_key', []],
   identity_links: ['a_key', ['kafka_partition', 'kafka_offset']],

@@ -125,10 +125,8 @@ function watchCommits({ reader, group, messages }: WriterRig) {
 const DEAD_LETTERS = 1_000;
 const KILLS = 3;
 
-/**
- * Makes every message a dead letter, because the registry has lost its schemas. Then replays them with a command that
- * is killed repeatedly at the end of a transaction. Each message is stored once.
- */
+// Makes every message a dead letter, because the registry has lost its schemas. Then replays them with a command that
+// is killed repeatedly at the end of a transaction. Each message is stored once.
 export async function replayDeadLetters(rig: WriterRig, seed: number): Promise<Reached> {
   const random = createRandom(seed);
   const environmentId = `test-replay-${seed}`;

@@ -30,10 +30,8 @@ const FAULTS_MAX = 20;
 /** Enough to recognise a body. Its seed gives the rest. */
 const SHOWN_CHARACTERS = 3000;
 
-/**
- * Runs until the bound. The report has the first few faults, accepted messages that are not on the log (`missing`) or
- * more than once (`repeated`), and messages on the log that were not accepted (`unwanted`).
- */
+// Runs until the bound. The report has the first few faults, accepted messages that are not on the log (`missing`) or
+// more than once (`repeated`), and messages on the log that were not accepted (`unwanted`).
 export async function runFuzz({ gateway, brokers, seed, bound }: FuzzOptions) {
   const check = createCheck((await gateway.request('/openapi.json')).body);
   const faults: { fault: string; seed: number; body: string; answer: string }[] = [];

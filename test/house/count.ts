@@ -3,11 +3,9 @@ import { closureOf, type House, importersOf, readHouse } from './sources.ts';
 import { parseSources } from './syntax.ts';
 import { readTree } from './tree.ts';
 
-/**
- * Prints the size and the structure of the code: `node test/house/count.ts [folder of a checkout]`. Product files are the
- * TypeScript of `services`, `packages` and `infra` without tests, benchmarks and folders named `test`; tests and tools
- * are the TypeScript of `test` and every `*.test.ts`. It sets no bounds: the architecture test does.
- */
+// Prints the size and the structure of the code: `node test/house/count.ts [folder of a checkout]`. Product files are
+// the TypeScript of `services`, `packages` and `infra` without tests, benchmarks and folders named `test`; tests and
+// tools are the TypeScript of `test` and every `*.test.ts`. It sets no bounds: the architecture test does.
 
 const linesIn = (text: string) => text.replace(/\n$/, '').split('\n').length;
 const sum = (numbers: readonly number[]) => numbers.reduce((total, number) => total + number, 0);

@@ -25,10 +25,7 @@ export interface Node {
   readonly [field: string]: unknown;
 }
 
-/**
- * Parses the code files of a tree.
- * @throws Error with the path of a file that is not TypeScript or JavaScript
- */
+/** Parses the code files of a tree. @throws Error with the path of a file that is not TypeScript or JavaScript */
 export function parseSources(tree: Tree): SourceFile[] {
   return [...tree].filter(([path]) => /\.(ts|mts|js|mjs)$/.test(path)).map(([path, text]) => parseFile(path, text));
 }

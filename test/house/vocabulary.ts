@@ -1,11 +1,10 @@
 import { fileURLToPath } from 'node:url';
 import { readTree } from './tree.ts';
 
-/**
- * Fails the lint step on words that do not mean here what they mean elsewhere: `node test/house/vocabulary.ts [prefix of
- * paths]`. Names are read word by word (`askNode` is `ask` and `node`), in code, SQL, Lua and Markdown. The value says
- * what to write instead. There is no baseline: a finding is rewritten, or its pattern of ordinary use is added to `USUAL`.
- */
+// Fails the lint step on words that do not mean here what they mean elsewhere: `node test/house/vocabulary.ts [prefix
+// of paths]`. Names are read word by word (`askNode` is `ask` and `node`), in code, SQL, Lua and Markdown. The value
+// says what to write instead. There is no baseline: a finding is rewritten, or its pattern of ordinary use is added to
+// `USUAL`.
 const BANNED: readonly (readonly [RegExp, string])[] = [
   [/\b(stand|stands|standing|stood|standstills?)\b/g, 'exists, is stored, is paused, is current or applies'],
   [/\b(go|goes|went|going) on\b/g, 'continues or resumes'],

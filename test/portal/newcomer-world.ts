@@ -12,10 +12,8 @@ const mainOf = (service: string) => join(CHECKOUT, 'services', service, 'src', '
 
 export type NewcomerWorld = Awaited<ReturnType<typeof openNewcomerWorld>>;
 
-/**
- * Processes of all services with empty stores, as after a first start. They are the stores of the test run, because
- * starting a stack takes half a minute.
- */
+// Processes of all services with empty stores, as after a first start. They are the stores of the test run, because
+// starting a stack takes half a minute.
 export async function openNewcomerWorld() {
   const closing: (() => Promise<void>)[] = [];
   const close = async () => {

@@ -8,10 +8,8 @@ const SIGNED_IN = 'sign-in 200 200 200 200 200';
 const ADMINISTRATORS = 'sign-in 404 404 404 404 200';
 const PUBLIC = '200 200 200 200 200 200';
 
-/**
- * Expected statuses by page and form, one for each kind of user. `sign-in` is a redirect to the sign-in page. Forms with
- * `fresh` require a sign-in within the last ten minutes.
- */
+// Expected statuses by page and form, one for each kind of user. `sign-in` is a redirect to the sign-in page. Forms
+// with `fresh` require a sign-in within the last ten minutes.
 export const ANSWERS: Readonly<Record<string, string>> = {
   'GET /': SIGNED_IN,
   'POST / create': 'sign-in 404 404 404 404 303',

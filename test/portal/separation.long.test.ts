@@ -53,10 +53,8 @@ type AnsweredBy = (person: Person, attempt: Attempt) => Promise<Response>;
 const answerTo: AnsweredBy = (person, { action, path, values }) =>
   action === null ? person.get(path) : person.send(path, action, values);
 
-/**
- * All pages and forms, aimed at the objects of `at`: by the path, or under our own path by ids in the form. Forms are sent
- * to the first two paths, because a path is resolved the same way for pages and forms.
- */
+// All pages and forms, aimed at the objects of `at`: by the path, or under our own path by ids in the form. Forms are
+// sent to the first two paths, because a path is resolved the same way for pages and forms.
 function triesAt({ portal, own }: World, at: Planted): Attempt[] {
   return pagesOf(portal).flatMap(({ path: page, actions = {} }) => [
     ...pathsAt(page, own, at).flatMap((path, index): Attempt[] => [
@@ -99,10 +97,8 @@ function valuesOf(page: string, action: string, at: Planted): Readonly<Record<st
   return { ...plain(at), ...refers(at) };
 }
 
-/**
- * The bytes of an answer, without parts that differ in every answer (tokens, times) and without the values that the
- * request sent, which a form shows again.
- */
+// The bytes of an answer, without parts that differ in every answer (tokens, times) and without the values that the
+// request sent, which a form shows again.
 function toBytes({ status, text, headers }: Response, { values, path }: Attempt): string {
   // A form redirects to its page, which is the path without the query.
   const paths = [path, path.split('?')[0]!];

@@ -44,10 +44,8 @@ export interface SimulateContext {
 }
 
 const MINUTE_MS = 60_000;
-/**
- * A mistyped number cannot run for a week. Sequence numbers count to four billion; the quota of a project is 200 mints a
- * minute after the first 2,000.
- */
+// A mistyped number cannot run for a week. Sequence numbers count to four billion; the quota of a project is 200 mints
+// a minute after the first 2,000.
 const BOUNDS = {
   game: { players: 1_000_000, minutes: 24 * 60, messages: 100_000_000, rate: 100_000 },
   chain: { activities: 200_000, rate: 100_000 },

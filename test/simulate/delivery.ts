@@ -74,10 +74,8 @@ export interface DeliveryOptions {
   onRetry?(reason: string): void;
 }
 
-/**
- * Delivers by the rules for client libraries (contract, "Brokers"): the same bytes are resent after a 5xx, a 429, a
- * timeout or a network fault; every other answer is final.
- */
+// Delivers by the rules for client libraries (contract, "Brokers"): the same bytes are resent after a 5xx, a 429, a
+// timeout or a network fault; every other answer is final.
 export function createDelivery(
   options: DeliveryOptions,
 ): (request: Omit<HttpRequest, 'cutAfterMs'>) => Promise<Delivered> {

@@ -4,9 +4,7 @@ import { createSchemaRegistry, readTopic } from '@playline/stream/kafka';
 import { testStores } from '@playline/testkit';
 import avro from 'avsc';
 
-/**
- * Topics to which nothing in this test writes: the portal writes the audit, and signable keys need the signer's key.
- */
+// Topics to which nothing in this test writes: the portal writes the audit, and signable keys need the signer's key.
 const WRITTEN_ELSEWHERE: readonly string[] = [TOPICS.audit.name, TOPICS.signableKeys.name];
 
 /** Topics whose values are records of a schema, except for chain topics and those above. */

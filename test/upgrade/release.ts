@@ -28,11 +28,9 @@ export interface Release {
 
 export const THIS_RELEASE: Release = { name: 'this', folder: ROOT };
 
-/**
- * Makes the next release: a copy of the sources in which every schema has one more field with a default, which its
- * processes fill. It is the first field in all schemas but one, so that decoding with the wrong schema fails. In
- * messages it is the last one, because their encoder writes a fixed order and appends its bytes.
- */
+// Makes the next release: a copy of the sources in which every schema has one more field with a default, which its
+// processes fill. It is the first field in all schemas but one, so that decoding with the wrong schema fails. In
+// messages it is the last one, because their encoder writes a fixed order and appends its bytes.
 export function makeNextRelease(): Release & { remove(): void } {
   const folder = mkdtempSync(join(tmpdir(), 'playline-next-release-'));
   for (const part of PARTS)

@@ -35,10 +35,8 @@ const contractOf = (activity: number) => addressOf(activity % 2);
 const typeOf = (activity: number) => (activity % 3 === 0 ? 'burn' : 'mint');
 const indexedAtOf = (activity: number) => NOON_US - activity;
 
-/**
- * 0 puts several versions into one microsecond. The other steps stay in a window of the reader, cross windows, cross
- * months.
- */
+// 0 puts several versions into one microsecond. The other steps stay in a window of the reader, cross windows, cross
+// months.
 const stepUs = fc.constantFrom(0, 1, 1_000_000, 3_600_000_000, 40 * 86_400_000_000);
 const updates = fc.array(fc.record({ activity: fc.nat(ACTIVITIES - 1), stepUs }), { minLength: 1, maxLength: 8 });
 const filters: fc.Arbitrary<ActivityFilters> = fc.record({
@@ -94,10 +92,8 @@ class Feed {
     return `0000000${index}-0000-4000-8000-0000${index}${tail.slice(0, 7)}`;
   }
 
-  /**
-   * Adds versions after all others, as a writer does, so not below the horizon. A block has an activity once per
-   * microsecond.
-   */
+  // Adds versions after all others, as a writer does, so not below the horizon. A block has an activity once per
+  // microsecond.
   async put(given: readonly { activity: number; stepUs: number }[]): Promise<void> {
     const rows: ActivityRow[] = [];
     if (this.versions.length > 0) this.#lastUs++;

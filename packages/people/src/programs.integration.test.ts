@@ -313,10 +313,8 @@ class Run {
     this.#published = this.#done.length;
   }
 
-  /**
-   * The table has the older half of the published decisions and a little more, each identity once. The log has the
-   * rest.
-   */
+  // The table has the older half of the published decisions and a little more, each identity once. The log has the
+  // rest.
   #toSources({ published, committed }: { published: number; committed: number }) {
     const log = this.#done.slice(0, published).flatMap(({ records }) => records);
     const toRows = (decisions: IdentityDecisionRecord[]) =>

@@ -1,7 +1,5 @@
-/**
- * Floor of accepting mint requests: reads the body, publishes `?records=` records of the same size with the product's
- * producer, and sends the same answer once all in-sync replicas have them. It looks up, parses and claims nothing.
- */
+// Floor of accepting mint requests: reads the body, publishes `?records=` records of the same size with the product's
+// producer, and sends the same answer once all in-sync replicas have them. It looks up, parses and claims nothing.
 import { createServer, type ServerResponse } from 'node:http';
 import { openProducer } from '@playline/stream/kafka';
 

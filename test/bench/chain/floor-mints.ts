@@ -1,7 +1,5 @@
-/**
- * Floor of minting: viem with its own key mints BATCHES times ASSETS tokens by the same function of the same contract,
- * with at most OPEN transactions that are not final. A reorganisation would lose or double tokens.
- */
+// Floor of minting: viem with its own key mints BATCHES times ASSETS tokens by the same function of the same contract,
+// with at most OPEN transactions that are not final. A reorganisation would lose or double tokens.
 import { setTimeout as delay } from 'node:timers/promises';
 import { admitSigner, type DemoAddresses, deployDemo } from '@playline/infra/chain';
 import { CONTRACT_ABIS } from '@playline/testkit/chain';

@@ -172,10 +172,8 @@ interface Target {
   readonly path: string;
 }
 
-/**
- * Assets that the chain API accepts per CPU-second. An accepted asset is validated, claimed, on the log with acks=all,
- * and can be found by its id.
- */
+// Assets that the chain API accepts per CPU-second. An accepted asset is validated, claimed, on the log with acks=all,
+// and can be found by its id.
 export const measureAccepted = (bench: Bench, servers: MintServers): Promise<Row[]> =>
   withOpened(async (keep) => {
     const floor = keep(await startFloor(bench, servers));

@@ -86,10 +86,8 @@ async function waitForReceipts(engine: Engine, erasureIds: ReadonlySet<string>):
 const OF_ERASERS = `match(query, 'erasure_|system\\\\.mutations|system\\\\.processes')
   AND NOT (query_kind = 'Select' AND position(query, 'erasure_fences') > 0)`;
 
-/**
- * Cost of erasures so far: their statements and their mutations. Bytes are decompressed, because ClickHouse counts every
- * seek in a compact part as a whole buffer of file reads.
- */
+// Cost of erasures so far: their statements and their mutations. Bytes are decompressed, because ClickHouse counts
+// every seek in a compact part as a whole buffer of file reads.
 async function readCost(engine: Engine): Promise<{ cpuMs: number; readBytes: number }> {
   await engine.query('SYSTEM FLUSH LOGS query_log, part_log');
   const sums = `sum(ProfileEvents['OSCPUVirtualTimeMicroseconds']) AS cpu, sum(ProfileEvents['CompressedReadBufferBytes']) AS bytes`;
@@ -173,10 +171,8 @@ const analystQuery = (environmentId: string) =>
 
 const POLL_MS = 1_000;
 
-/**
- * Makes ClickHouse clean up often: it keeps replaced files for eight minutes, and up to five more until its next
- * cleanup. Each table applies this only after its next cleanup, so call it early.
- */
+// Makes ClickHouse clean up often: it keeps replaced files for eight minutes, and up to five more until its next
+// cleanup. Each table applies this only after its next cleanup, so call it early.
 export const shortenCleanups = (engine: Engine): Promise<void> =>
   changeTables(engine, 'cleanup_delay_period = 1, max_cleanup_delay_period = 1, cleanup_delay_period_random_add = 0');
 

@@ -29,10 +29,8 @@ function anonymousIdOf(person: number): string {
   return digits.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
 }
 
-/**
- * Fills `events` directly, because the log would be slow. Each person has a hundred rows, spread evenly over event
- * names and days, with the keys that the gateway would compute. The table `bench_people` maps people to keys.
- */
+// Fills `events` directly, because the log would be slow. Each person has a hundred rows, spread evenly over event
+// names and days, with the keys that the gateway would compute. The table `bench_people` maps people to keys.
 export async function fillEvents(bench: Bench) {
   const engine = createEngine(bench);
   const rows = scaled(bench, ROWS);

@@ -29,10 +29,8 @@ const UPDATES_OF = 19;
 const NEAR_ROWS = 2_000;
 const MERGES_MAX_MS = 1_800_000;
 
-/**
- * Contracts by number: one has a tenth of all activities, a hundred have half a percent each, many have some hundred
- * rows, and one has two rows.
- */
+// Contracts by number: one has a tenth of all activities, a hundred have half a percent each, many have some hundred
+// rows, and one has two rows.
 const [PAIR, BIG, FIRST_MIDDLE, FIRST_SMALL] = [0, 1, 2, 1_000];
 const MIDDLES = 100;
 const ROWS_OF_A_SMALL = 100;
@@ -44,10 +42,8 @@ const FILLED = ['activities', 'activity_ids', 'activity_feeds'];
 
 const numberOf = (salt: number, of = 'number') => `cityHash64(${of}, ${salt})`;
 
-/**
- * Fills the tables of activities directly with those of a year, and raises the watermarks. Merges of the last inserts
- * are stopped until `mergeAgain`, because a feed that is being written always ends in small parts.
- */
+// Fills the tables of activities directly with those of a year, and raises the watermarks. Merges of the last inserts
+// are stopped until `mergeAgain`, because a feed that is being written always ends in small parts.
 export async function fillFeed(bench: Bench) {
   const engine = createEngine(bench);
   const rows = scaled(bench, ROWS, 50_000);
@@ -171,10 +167,8 @@ const detailsOf = Object.entries(DETAILS)
   .map(([type, parts]) => `type = '${type}', concat(${parts})`)
   .join(', ');
 
-/**
- * Rows by number, in order of time. `base` is the row with the activity's first version, from which everything that an
- * update cannot change is computed.
- */
+// Rows by number, in order of time. `base` is the row with the activity's first version, from which everything that an
+// update cannot change is computed.
 function rowsOf({ rows, startUs, stepUs }: Shape, { first, count }: Range): string {
   const pairIn = (of: string) => `${of} IN (${Math.floor(rows * 0.3)}, ${Math.floor(rows * 0.8)})`;
   const pair = pairIn('base');

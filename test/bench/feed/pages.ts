@@ -90,10 +90,8 @@ function get(agent: Agent, port: number, path: string): Promise<{ status: number
   });
 }
 
-/**
- * Reads pages of a case in every size, direction and start over one connection, each from a position that was not read
- * just before.
- */
+// Reads pages of a case in every size, direction and start over one connection, each from a position that was not read
+// just before.
 export async function readPages({ port }: Pick<Server, 'port'>, feed: Feed, readCase: ReadCase): Promise<ReadPage[]> {
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
   const beginnings = scaled(feed, BEGINNINGS);
@@ -133,10 +131,8 @@ function pick({ startUs, endUs }: Feed, [from, to]: readonly [number, number], d
 
 export type PageCost = Awaited<ReturnType<typeof readCosts>>[number];
 
-/**
- * What ClickHouse read for each page, from its query log: a query belongs to the page that was requested at that moment.
- * Nothing else may query this database in the meantime.
- */
+// What ClickHouse read for each page, from its query log: a query belongs to the page that was requested at that
+// moment. Nothing else may query this database in the meantime.
 export async function readCosts(engine: Engine, pages: readonly ReadPage[]) {
   const [first, last] = [pages[0], pages.at(-1)];
   if (first === undefined || last === undefined) return [];
@@ -257,10 +253,8 @@ export const measureBareCpu = (bench: Bench, { port }: Pick<Server, 'port'>, fee
     return measurePageCpu(bare, feed, { enginePort: null });
   });
 
-/**
- * A bare proxy in front of ClickHouse. Each page is the text of as many rows from the same positions, so the process
- * waits for ClickHouse and wakes up as often.
- */
+// A bare proxy in front of ClickHouse. Each page is the text of as many rows from the same positions, so the process
+// waits for ClickHouse and wakes up as often.
 export const measureProxyCpu = (bench: Bench, engine: Engine, feed: Feed): Promise<PageCpu> =>
   withOpened(async (keep) => {
     const { url, user, password } = bench.stores.clickhouse;

@@ -25,10 +25,8 @@ const ONES = 5;
 const REQUESTS = 1_000;
 const BATCH_WINDOW_MS = 2_000;
 
-/**
- * Erases people through the whole stack while messages arrive and an analyst sends queries: first one person after the
- * other, then a thousand together. Each has three identities and a hundred rows.
- */
+// Erases people through the whole stack while messages arrive and an analyst sends queries: first one person after the
+// other, then a thousand together. Each has three identities and a hundred rows.
 export const erasure: Figure = {
   name: 'erasure',
   optional: true,

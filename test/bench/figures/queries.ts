@@ -28,10 +28,8 @@ const ROWS = 20_000_000;
 const FIRST_SHARE = 1 / 5;
 const OLD_DAY = Math.floor((DAYS * FIRST_SHARE) / 2);
 
-/**
- * Queries of analysts: time, rows, bytes and memory over the views, next to raw rows and to another product's schema in
- * the same ClickHouse.
- */
+// Queries of analysts: time, rows, bytes and memory over the views, next to raw rows and to another product's schema in
+// the same ClickHouse.
 export const queries: Figure = {
   name: 'queries',
   optional: true,

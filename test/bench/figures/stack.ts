@@ -36,10 +36,8 @@ async function run(program: string, args: string[], folder: string): Promise<voi
   await promisify(execFile)(program, args, { cwd: folder, env });
 }
 
-/**
- * Time from clone to first stored event, with this checkout's downloads. `up` returns when one event was read back from
- * ClickHouse. The second start needs no installation.
- */
+// Time from clone to first stored event, with this checkout's downloads. `up` returns when one event was read back from
+// ClickHouse. The second start needs no installation.
 export const start: Figure = {
   name: 'start',
   optional: true,

@@ -76,10 +76,8 @@ const MS_PER_ROW = (DAYS * DAY_MS) / ROWS;
 const CHUNK_ROWS = 2_000_000;
 const MERGES_MAX_MS = 1_800_000;
 
-/**
- * Rows that ClickHouse reads to find which offsets of a block are stored, which a writer queries after each failed
- * attempt. The peer is the same query without the keys of the rows.
- */
+// Rows that ClickHouse reads to find which offsets of a block are stored, which a writer queries after each failed
+// attempt. The peer is the same query without the keys of the rows.
 export const storedOffsets: Figure = {
   name: 'stored-offsets',
   optional: true,

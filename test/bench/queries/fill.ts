@@ -100,10 +100,8 @@ export function rowsOf({ rows, people, startMs, endMs }: Game, { first, count }:
       FROM numbers(${first}, ${count})))`;
 }
 
-/**
- * The schema of the best-known open-source product analytics on ClickHouse. A row has the person as known when the event
- * arrived; later merges of persons are in a table of overrides. Copies fold only during merges.
- */
+// The schema of the best-known open-source product analytics on ClickHouse. A row has the person as known when the
+// event arrived; later merges of persons are in a table of overrides. Copies fold only during merges.
 const EVENTS = `CREATE TABLE bench_peer_events
 (
     uuid UUID, event LowCardinality(String), properties String CODEC(ZSTD(3)), timestamp DateTime64(6, 'UTC'), team_id Int64,

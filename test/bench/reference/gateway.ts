@@ -1,7 +1,5 @@
-/**
- * The reference: the endpoint with all rules of the contract, written as the guides of express, zod and kafkajs
- * recommend. It has no rate limit and reads no key, which only makes it faster.
- */
+// The reference: the endpoint with all rules of the contract, written as the guides of express, zod and kafkajs
+// recommend. It has no rate limit and reads no key, which only makes it faster.
 import { hash, randomBytes } from 'node:crypto';
 import { EVENT_AGE_MAX_MS, EVENT_AHEAD_MAX_MS, type Message } from '@playline/contracts';
 import { validateBatch } from '@playline/contracts/test';

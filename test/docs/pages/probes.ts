@@ -20,10 +20,8 @@ export const TOO_WIDE = `(() => {
     .map((element) => element.tagName + '.' + element.className + '#' + element.id);
 })()`;
 
-/**
- * Runs in a page: visible texts whose contrast with their single-colour background is below 4.5, the minimum of
- * WCAG 2.2 (1.4.3) for text of any size.
- */
+// Runs in a page: visible texts whose contrast with their single-colour background is below 4.5, the minimum of WCAG
+// 2.2 (1.4.3) for text of any size.
 export const FAINT_TEXT = `(() => {
   const channels = (color) => (color.match(/[\\d.]+/g) ?? []).map(Number);
   const linear = (value) => (value / 255 <= 0.04045 ? value / 255 / 12.92 : ((value / 255 + 0.055) / 1.055) ** 2.4);

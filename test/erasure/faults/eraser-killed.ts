@@ -17,10 +17,8 @@ const ENDS = ['playline_eraser_requests_total', 'playline_eraser_faults_total', 
 interface Watch {
   /** Starts the next eraser. */
   start(): Promise<void>;
-  /**
-   * Finds the first eraser that sends this text to ClickHouse, running already or started later. An eraser may work
-   * before it reports that it is ready.
-   */
+  // Finds the first eraser that sends this text to ClickHouse, running already or started later. An eraser may work
+  // before it reports that it is ready.
   firstToSend(text: RegExp): Promise<() => ServiceProcess>;
   close(): Promise<void>;
 }

@@ -84,9 +84,7 @@ export async function fencedForSeconds(rig: ErasureRig, keys: readonly Buffer[])
   return row?.[0] === '0' ? null : Number(row?.[1]);
 }
 
-/**
- * Seconds since the cut-off of a request, by the clock of ClickHouse; null while the eraser has not stored the request.
- */
+// Seconds since the cut-off of a request, by the clock of ClickHouse; null while the eraser has not stored the request.
 export async function requestedForSeconds(rig: ErasureRig, erasureId: Buffer): Promise<number | null> {
   const [row] = await rig.query(
     `SELECT count(), dateDiff('millisecond', min(requested_at), now64(3)) / 1000 FROM erasure_requests
@@ -108,10 +106,8 @@ export async function caughtUp(rig: ErasureRig, name: string, group: string): Pr
   });
 }
 
-/**
- * Statements that show which step an erasure has reached, in order. An eraser that starts again begins at its fences.
- * The first line of a request holds such a statement.
- */
+// Statements that show which step an erasure has reached, in order. An eraser that starts again begins at its fences.
+// The first line of a request holds such a statement.
 export const MOMENTS = {
   'resolved, not noted': /INSERT INTO erasure_progress/,
   'noted, not fenced': /INSERT INTO erasure_fences/,

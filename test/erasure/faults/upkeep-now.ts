@@ -1,7 +1,5 @@
-/**
- * Loaded into an eraser before its own code. Upkeep that normally runs once a minute runs every half second, and the
- * wait of five minutes after a start is skipped. Nothing else differs from a real eraser.
- */
+// Loaded into an eraser before its own code. Upkeep that normally runs once a minute runs every half second, and the
+// wait of five minutes after a start is skipped. Nothing else differs from a real eraser.
 const MINUTE_MS = 60_000;
 const QUICK_MS = 500;
 const FIRST_AFTER_MS = 5 * MINUTE_MS;

@@ -148,10 +148,8 @@ async function createTopic({ world, seed, random }: Trial) {
   return { topic, leader, heir, straggler };
 }
 
-/**
- * The leader has appended a record and waits for a stopped follower. The producer gives up, and another replica, which
- * has the record, becomes the leader. The next record must not be confused with that one.
- */
+// The leader has appended a record and waits for a stopped follower. The producer gives up, and another replica, which
+// has the record, becomes the leader. The next record must not be confused with that one.
 async function replaceLeader(trial: Trial) {
   const { topic, leader, heir, straggler } = await createTopic(trial);
   const brokers = openBrokers(trial.world.stack.file.kafka);

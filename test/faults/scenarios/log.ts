@@ -17,10 +17,8 @@ const OFFSETS_MIN = 10;
 /** The first segment. It is cut in the middle, so something of the log stays. */
 const SEGMENT = '00000000000000000000.log';
 
-/**
- * Cuts off the end of logs, like a power loss before the broker's writes reached the disk. The stack restarts the
- * broker, which finds the cut files.
- */
+// Cuts off the end of logs, like a power loss before the broker's writes reached the disk. The stack restarts the
+// broker, which finds the cut files.
 async function cutLogs({ world, random }: Trial): Promise<{ partition: number }[]> {
   const topic = world.deployment.topicPrefix + TOPICS.messages.name;
   const bounds = await world.log.bounds(topic);

@@ -53,10 +53,8 @@ interface EndCheck {
   readonly scenario: { readonly replacesLog?: true };
 }
 
-/**
- * Asserts what must hold after every fault: every acknowledged message is in the exact view, the view has no message
- * twice and none that was not sent, and each record published since `from` is one row or was folded as a copy.
- */
+// Asserts what must hold after every fault: every acknowledged message is in the exact view, the view has no message
+// twice and none that was not sent, and each record published since `from` is one row or was folded as a copy.
 export async function checkEnd(
   world: World,
   { ledger, environmentId, from, scenario }: EndCheck,

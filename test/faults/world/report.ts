@@ -1,9 +1,7 @@
 import { toTable as formatTable } from '../../measure.ts';
 
-/**
- * The results of a seed by name, such as `{ kills: 2, 'away s': 6.1 }`. Of names with a unit (` ms`, ` s`, ` MiB`) the
- * greatest is reported. All others are counts and added up; 0 means that this part of the fault did not take effect.
- */
+// The results of a seed by name, such as `{ kills: 2, 'away s': 6.1 }`. Of names with a unit (` ms`, ` s`, ` MiB`) the
+// greatest is reported. All others are counts and added up; 0 means that this part of the fault did not take effect.
 export type Reached = Readonly<Record<string, number>>;
 
 const MEASURE = /^(?<what>.+) (?<unit>ms|s|MiB)$/;

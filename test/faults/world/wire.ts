@@ -164,10 +164,8 @@ class Wire {
     return this.#watch(match, false);
   }
 
-  /**
-   * Passes the next matching HTTP request on, drops the whole answer and resets the connection: the work is done, but
-   * the client gets no answer. Resolves when that has happened.
-   */
+  // Passes the next matching HTTP request on, drops the whole answer and resets the connection: the work is done, but
+  // the client gets no answer. Resolves when that has happened.
   loseAnswer(match: RegExp): Promise<void> {
     return this.#watch(match, true);
   }

@@ -19,10 +19,8 @@ const KEY = {
   kind: 'publishable',
 } as const;
 
-/**
- * Opens the gateway's own processing of a batch, from the socket to the answer. Brokers acknowledge immediately,
- * because their cost would only make valid batches more expensive compared with others.
- */
+// Opens the gateway's own processing of a batch, from the socket to the answer. Brokers acknowledge immediately,
+// because their cost would only make valid batches more expensive compared with others.
 export async function openCostGateway() {
   const metrics = createMetrics('gateway');
   const producer = {

@@ -15,10 +15,8 @@ const stepOf = (n: number) => ({
   hit: n % 3 === 0,
 });
 
-/**
- * A typical valid batch of about this many bytes. Messages are larger when a hundred usual ones are not enough, and
- * smaller when one usual message is too much.
- */
+// A typical valid batch of about this many bytes. Messages are larger when a hundred usual ones are not enough, and
+// smaller when one usual message is too much.
 export function typicalBody(bytes: number, now: Date): Buffer {
   const count = Math.min(MESSAGES_MAX, Math.max(1, Math.floor(bytes / USUAL_BYTES)));
   const perMessage = Math.floor(bytes / count);

@@ -224,10 +224,8 @@ const LONG_ID_SHARE = 0.02;
 const BUNDLE_SHARE = 0.15;
 const BUNDLE_MAX = 3;
 
-/**
- * Creates the function that makes the next action and moves its assets between holders, who give only what they have.
- * Withdrawals leave the chain; deposits bring new assets.
- */
+// Creates the function that makes the next action and moves its assets between holders, who give only what they have.
+// Withdrawals leave the chain; deposits bring new assets.
 function createActions({ random, contracts, holdings, newAddress }: World): () => Action {
   const people = Array.from({ length: HOLDERS }, newAddress);
   // Few people are involved in most actions.
@@ -313,10 +311,8 @@ function amountOf(lot: Lot): Pick<Details, 'amount' | 'asset'> {
   return { amount: String(amount), asset };
 }
 
-/**
- * Makes a later version of an activity that differs from every earlier one: prices and amounts only rise, a position in
- * a block is added or increases. Chain, type, contract and `indexed_at` are constant.
- */
+// Makes a later version of an activity that differs from every earlier one: prices and amounts only rise, a position in
+// a block is added or increases. Chain, type, contract and `indexed_at` are constant.
 function correct(activity: MadeActivity, world: World): MadeActivity {
   const { random, blocks } = world;
   const { blockchain_metadata: position, details } = activity;

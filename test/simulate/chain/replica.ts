@@ -108,10 +108,8 @@ function sequenceOf(run: Run, id: string): number | null {
   return toMessageId(run, sequence) === id ? sequence : null;
 }
 
-/**
- * Creates the function that checks the positions of a reading, in the order in which they are served.
- * It returns whether a position is after the one before, in the direction of reading.
- */
+// Creates the function that checks the positions of a reading, in the order in which they are served. It returns
+// whether a position is after the one before, in the direction of reading.
 function createOrderCheck(
   name: string,
   { differences, isBackwards = false }: { differences: ChainDifferences; isBackwards?: boolean },
@@ -198,10 +196,8 @@ interface WalkModel {
 /** Ranks of contracts to filter by: the two most active, a middle one, and the least active. */
 const ranksOf = (count: number) => [...new Set([0, 1, Math.floor(count / 2), count - 1])];
 
-/**
- * Filters to try: each type, contracts of any activity, an unknown contract, and the middle of the times. All start at
- * the run's first activity, so that a long history before it costs no calls.
- */
+// Filters to try: each type, contracts of any activity, an unknown contract, and the middle of the times. All start at
+// the run's first activity, so that a long history before it costs no calls.
 export function planWalks(ledger: Ledger, contracts: readonly Contract[]): FilteredWalk[] {
   const times = [...ledger.entries()]
     .map(([, { activity }]) => parseTimestampMicros(activity.indexed_at))

@@ -87,10 +87,8 @@ const LATE_LINES_MAX = 1_500;
 /** Number of latest activities that may get a later version. */
 const REMEMBERED_MAX = 2_000;
 
-/**
- * The history of a chain as lines of an import. The same seed gives the same history, except for ids, addresses and
- * times.
- */
+// The history of a chain as lines of an import. The same seed gives the same history, except for ids, addresses and
+// times.
 export function createTraffic({ run, chain, activitiesMax, brokenShare }: TrafficOptions) {
   const maker = createMaker(run, chain);
   const { random, contracts } = maker;

@@ -144,10 +144,8 @@ export type Scene =
   | { readonly act: 'reinstall'; readonly device: number }
   | { readonly act: 'alias'; readonly from: Identity; readonly to: Identity };
 
-/**
- * People and devices whose identities may be linked; no identity of one household occurs in another. Its batches are
- * sent one after the other, so that its link facts are published in the order of its story.
- */
+// People and devices whose identities may be linked; no identity of one household occurs in another. Its batches are
+// sent one after the other, so that its link facts are published in the order of its story.
 export interface Household {
   readonly index: number;
   readonly recipe: string;

@@ -310,10 +310,8 @@ async function comparePersons({ reader, cast }: Compared, differences: GameDiffe
   return { model: cast.persons(), stored: modelOf.size };
 }
 
-/**
- * Compares until every accepted message is stored, nothing differs and the rows no longer change, or until nothing
- * changed for `idleMaxMs`.
- */
+// Compares until every accepted message is stored, nothing differs and the rows no longer change, or until nothing
+// changed for `idleMaxMs`.
 export async function settle(
   compared: Compared,
   options: {

@@ -130,10 +130,8 @@ export async function readShown(stage: MintStage, from: FirstCursors): Promise<S
   return shown;
 }
 
-/**
- * Waits until everything accepted has a result, or nothing has changed for the time allowed. A failed request that was
- * accepted again counts as open until it is shown as accepted.
- */
+// Waits until everything accepted has a result, or nothing has changed for the time allowed. A failed request that was
+// accepted again counts as open until it is shown as accepted.
 export async function awaitEnd(stage: MintStage, from: FirstCursors, again: ReadonlySet<string>): Promise<ShownMints> {
   const { book, options } = stage;
   let [before, changedAt] = ['', performance.now()];

@@ -39,10 +39,8 @@ const fire = (name: string, fields: object = {}) => windowEvents.dispatchEvent(O
 
 type Options = AutocaptureOptions & Parameters<typeof createClient>[1];
 
-/**
- * A page with autocapture, and every message that its client has made so far, including those that earlier pages left
- * in the store.
- */
+// A page with autocapture, and every message that its client has made so far, including those that earlier pages left
+// in the store.
 function openPage({ pageViews, sessions, inactivityTimeoutMs, ...options }: Options = {}) {
   const service = createService();
   const { client } = createClient(service, { store: createMemoryStore(), ...options });

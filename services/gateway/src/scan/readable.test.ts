@@ -122,10 +122,8 @@ it('takes no keys of an earlier, longer body for keys of the present one', () =>
 
 const [FNV_PRIME, FNV_BASIS] = [0x01000193, 0x811c9dc5];
 
-/**
- * Keys that all have one value of FNV-1a: halves that meet in the middle lead back to the value before the first byte, so
- * what they make can be put together in any order.
- */
+// Keys that all have one value of FNV-1a: halves that meet in the middle lead back to the value before the first byte,
+// so what they make can be put together in any order.
 function collidingKeys(): string[] {
   let inverse = 1;
   for (let time = 0; time < 5; time++) inverse = Math.imul(inverse, 2 - Math.imul(FNV_PRIME, inverse));

@@ -25,10 +25,8 @@ const life: fc.Arbitrary<Life> = fc.record({
   faults: fc.array(fc.nat({ max: 12 }), { maxLength: 4 }),
 });
 
-/**
- * Numbers records consecutively. The first number of a block depends on what the previous block carried, and on a counter
- * that is raised when a block is stored, before its offsets are committed.
- */
+// Numbers records consecutively. The first number of a block depends on what the previous block carried, and on a
+// counter that is raised when a block is stored, before its offsets are committed.
 class Numbering {
   /** Every number that was ever sent for a record, by offset. */
   readonly sent = new Map<number, Set<number>>();

@@ -346,13 +346,7 @@ const REQUESTS = 150;
 /** A request with one message. */
 function requestOf(key: string): string {
   const body = JSON.stringify({ messages: [message()] });
-  const lines = [
-    `POST ${MESSAGES} HTTP/1.1`,
-    'host: gateway',
-    'content-type: application/json',
-    `${KEY_HEADER}: ${key}`,
-  ];
-  return `${lines.join('\r\n')}\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`;
+  return `${headOf(key).join('\r\n')}\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`;
 }
 
 /** Sends them in one write on one connection. @returns the status of each */
