@@ -95,10 +95,7 @@ export const WRITER_FAULTS: readonly WriterFault[] = [
     partitions: 2,
     open: (rig) => (seed) => starved.refuseLargeBlocks(rig, seed),
   },
-  {
-    ...onOwnEngine(starved.stopEngineGracefully),
-    tried: 'ClickHouse stopped gracefully under load, restarted',
-  },
+  { ...onOwnEngine(starved.stopEngineGracefully), tried: 'ClickHouse stopped gracefully under load, restarted' },
   {
     ...onOwnEngine(starved.exhaustMemory, { memoryMaxBytes: starved.ENGINE_MEMORY_BYTES }),
     tried: 'analysts take all memory of the server',
@@ -107,10 +104,7 @@ export const WRITER_FAULTS: readonly WriterFault[] = [
     ...onOwnEngine(starved.fillDisk, { prepareData: starved.mountSmallDisk }),
     tried: 'the disk of ClickHouse is full',
   },
-  {
-    ...onOwnEngine(starved.rotatePassword),
-    tried: 'the password of the writer changed and changed back',
-  },
+  { ...onOwnEngine(starved.rotatePassword), tried: 'the password of the writer changed and changed back' },
   {
     ...onOwnEngine(starved.losePart),
     title: 'a writer stores every record once when ClickHouse knows the token of an insert but has lost its rows',

@@ -44,10 +44,7 @@ describe('a person on a whole stack', () => {
     for (let round = 0; round < 3; round++)
       expect(
         await stack.post([sent, identify, bystander], { traceparent: `00-${traceId}-00f067aa0ba902b7-01` }),
-      ).toMatchObject({
-        status: 200,
-        body: { accepted: 3 },
-      });
+      ).toMatchObject({ status: 200, body: { accepted: 3 } });
     expect((await stored(stack, all)).exact).toBe(3);
     const [row] = await stack.query<Record<string, unknown>>(
       `SELECT * EXCEPT (identity_key, anonymous_key, user_key, from_key, to_key),

@@ -52,10 +52,7 @@ it('the usage of a valid key counts its calls with the trace of the last refusal
   await call('bad');
   await call();
   const lastRefusal = { at: 0, reason: 'TOO_MANY_REQUESTS_ERROR', traceId: 'trace' };
-  expect(usage.take()).toMatchObject({
-    keys: [{ keyId: 'id', uses: 7, refusals: 2, lastRefusal }],
-    environments: [],
-  });
+  expect(usage.take()).toMatchObject({ keys: [{ keyId: 'id', uses: 7, refusals: 2, lastRefusal }], environments: [] });
 });
 
 it('a call with an invalid key is refused, and counts against its address', async () => {

@@ -194,7 +194,5 @@ it('a block is too much when its receipts are refused too, unless the node is bu
 });
 
 it('receipts are requested only for a single block, because fewer blocks may work', async () => {
-  await expect(readRange(nodeOf({ logsOf: refuse('too-much') }), range())).rejects.toMatchObject({
-    kind: 'too-much',
-  });
+  await expect(readRange(nodeOf({ logsOf: refuse('too-much') }), range())).rejects.toMatchObject({ kind: 'too-much' });
 });

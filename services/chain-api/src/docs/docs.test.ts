@@ -81,10 +81,7 @@ it('the description of the interface does not contradict itself', () => {
 it('the description of the interface names exactly the operations that are served', async () => {
   const { routes } = await openChainApi();
   const served = routes.filter(({ path }) => path.startsWith('/v1/'));
-  const described = source.operations.map(({ method, path }) => ({
-    method,
-    path: path.replace(/\{(\w+)\}/g, ':$1'),
-  }));
+  const described = source.operations.map(({ method, path }) => ({ method, path: path.replace(/\{(\w+)\}/g, ':$1') }));
   expect(served.map(({ method, path }) => ({ method, path }))).toEqual(described);
 });
 

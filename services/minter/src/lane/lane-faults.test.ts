@@ -96,10 +96,7 @@ it('a node that ends before the last final block is reported, and another one co
   old.isHeard = true;
   await lane.take([request('b', { tokenId: '2' })]);
   expect(await pass(world, lane, 3)).toHaveLength(3);
-  expect(last('b')).toMatchObject({
-    stage: 'waiting',
-    reason: expect.stringContaining('the node ends before block'),
-  });
+  expect(last('b')).toMatchObject({ stage: 'waiting', reason: expect.stringContaining('the node ends before block') });
   expect(lane.pendingSinceMs).not.toBeNull();
   old.isHeard = false;
   await lane.turn();

@@ -100,13 +100,7 @@ it('a rebuild of mints restores in an emptied store what only the tables have, a
   const mints = createMemoryMints();
   mints.restart({ isEmptied: true });
   const old = { ...failed, referenceId: 'old', attemptId: 'b1'.repeat(16), status: 'succeeded' as const };
-  const again = {
-    ...failed,
-    attemptId: 'a2'.repeat(16),
-    requestedAt: 3_000,
-    revision: 0,
-    status: 'pending' as const,
-  };
+  const again = { ...failed, attemptId: 'a2'.repeat(16), requestedAt: 3_000, revision: 0, status: 'pending' as const };
   async function* stored() {
     yield [failed, old];
   }

@@ -145,9 +145,7 @@ it('POST mint-requests answers 400 without a signing key, and names the fix', as
   api.minting.signableKeys.length = 0;
   const answer = await api.call(MINTS, { body: order('a') });
   expect(answer.status).toBe(400);
-  expect(await answer.json()).toMatchObject({
-    message: expect.stringMatching(/create a signable key in the portal/),
-  });
+  expect(await answer.json()).toMatchObject({ message: expect.stringMatching(/create a signable key in the portal/) });
 });
 
 it.each([
