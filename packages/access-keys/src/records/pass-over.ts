@@ -37,7 +37,7 @@ export interface FoundUnreadable<R> {
   readonly kept: R | null;
 }
 
-/** Changes nothing. @throws Error for the operator when the record is missing, readable or already skipped */
+/** Changes nothing. @throws Error for the operator when the record is missing, readable or superseded */
 export async function findUnreadable<R extends Change>(
   parts: Pick<PassOverParts<R>, 'log' | 'schemaOf' | 'view'>,
   position: LogPosition,
@@ -46,7 +46,7 @@ export async function findUnreadable<R extends Change>(
   const label = `${position.topic}, partition ${position.partition}, offset ${position.offset}`;
   const { target, key, before, later } = await readOfKey(parts.log, position, label);
   if (later !== null)
-    throw new Error(`${label}: already skipped, because offset ${later} has a later record of its key`);
+    throw new Error(`${label}: nothing to skip, because offset ${later} has a later record of its key`);
   const decode = createLogDecoder(codec, { schemaOf: parts.schemaOf, topic: position.topic });
   const logged: R[] = [];
   try {

@@ -120,7 +120,7 @@ it('a Redis that was emptied is restored the same when the command is killed bef
   // After the epoch everything is restored; without this call gateways read the end of the log themselves.
   expect(calls.delete('consents.markCurrent')).toBe(true);
   expect([...calls]).toEqual(
-    expect.arrayContaining(['rebuild.loadOverrides', 'rebuild.loadConsents', 'guards.position', 'rebuild.mintEpoch']),
+    expect.arrayContaining(['rebuild.loadOverrides', 'rebuild.loadConsents', 'guards.putHold', 'rebuild.mintEpoch']),
   );
   for (const call of calls) {
     await fixture.wipe();
