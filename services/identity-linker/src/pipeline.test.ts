@@ -11,6 +11,7 @@ import {
   createParts,
   type fromDecision,
   openLines,
+  producerWithOutcomes,
   stepOf,
   toFact,
   toOutgoing,
@@ -44,6 +45,17 @@ it('the linker publishes decisions in order, then commits, then trims the outbox
   const again = await bench.graph.apply({ ...source, after: 2, through: 2, facts });
   // The third is trimmed with the next batch, because only then is it known to be committed.
   expect(again.map(({ kind }) => kind)).toEqual(['done', 'done', 'decided']);
+  await linker.close();
+});
+
+it('the linker commits a fact only after its decision is acknowledged', async () => {
+  const bench = await createBench();
+  const { linker } = await bench.open({
+    producer: producerWithOutcomes(bench.producer, ['fault before'], () => {}),
+  });
+  await bench.put([toOutgoing(LINKS, toFact({}))]);
+  await until('the fact is committed', () => bench.committed() === 1);
+  expect(bench.decisions()).toHaveLength(1);
   await linker.close();
 });
 
