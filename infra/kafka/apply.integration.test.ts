@@ -83,7 +83,7 @@ describe('applyTopics', () => {
       expect(applied.changed).toEqual([name]);
       expect(applied.created).toHaveLength(names.length - 1);
       expect(await countPartitions(name)).toBe(2);
-      await until('its setting is corrected', async () => (await readSettings(name))['retention.ms'] !== '1000');
+      await until('the topic setting is corrected', async () => (await readSettings(name))['retention.ms'] !== '1000');
 
       await registry.remove(subject);
       // Without records it is accepted, so that an interrupted first start can be repeated.
@@ -101,7 +101,7 @@ describe('applyTopics', () => {
     }
   });
 
-  it('adds partitions, also when another deployment has just added them to a topic, and never removes any', async () => {
+  it('adds partitions, even if another deployment has just added some, and never removes any', async () => {
     const other = { topicPartitions: [{ topic: prefix + TOPICS.consents.name, count: 3 }] };
     const beforeChange = () => admin.createPartitions(other);
     expect((await applyTopics({ ...target, partitions: 3, beforeChange })).changed.sort()).toEqual([...names].sort());
@@ -109,7 +109,7 @@ describe('applyTopics', () => {
     expect(await Promise.all(names.map(countPartitions))).toEqual(names.map(() => 3));
   });
 
-  it('reports why the registry does not answer', async () => {
+  it('reports why the registry does not respond', async () => {
     const refused = Object.assign(new Error(), { code: 'ECONNREFUSED' });
     const fetch = () => Promise.reject(new TypeError('fetch failed', { cause: refused }));
     await expect(createRegistryAdmin({ url: stores.registry, fetch }).register('any', '{}')).rejects.toThrow(
@@ -143,9 +143,9 @@ describe('applyTopics', () => {
     it.each([
       ['a new field without a default', [fields, [...fields, { name: 'added', type: 'long' }]]],
       ['a removed field without a default', [fields, fields.slice(1)]],
-      ['another type of a field', [fields, fields.map((f) => (f.name === 'step' ? { ...f, type: 'long' } : f))]],
+      ['a field with a different type', [fields, fields.map((f) => (f.name === 'step' ? { ...f, type: 'long' } : f))]],
       [
-        'a field back with another type',
+        'a removed field added again with a different type',
         [[added, ...fields], fields, [{ ...added, type: 'string', default: '' }, ...fields]],
       ],
     ])('is refused with what is allowed: %s', async (_change, versions) => {
@@ -155,15 +155,15 @@ describe('applyTopics', () => {
     });
   });
 
-  it('corrects the settings that it owns and keeps those of an operator', async () => {
+  it('corrects its own settings and keeps those that an operator has set', async () => {
     const name = prefix + TOPICS.messages.name;
     await setByHand(name, { 'retention.ms': '1000', 'file.delete.delay.ms': '120000', 'min.insync.replicas': '3' });
     const { changed, notices } = await applyTopics(target);
     expect(changed).toEqual([name]);
     const corrected = String(72 * 3_600_000);
-    await until('it is corrected', async () => (await readSettings(name))['retention.ms'] === corrected);
+    await until('the retention is corrected', async () => (await readSettings(name))['retention.ms'] === corrected);
     expect(await readSettings(name)).toMatchObject({ 'file.delete.delay.ms': '120000', 'min.insync.replicas': '3' });
-    expect(notices).toContain(`${name}: min.insync.replicas 3 of 1 replicas: it accepts no records`);
+    expect(notices).toContain(`${name}: min.insync.replicas is 3 with 1 replicas: the topic accepts no records`);
     await setByHand(name, { 'min.insync.replicas': '1' });
   });
 

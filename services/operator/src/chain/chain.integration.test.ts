@@ -14,7 +14,7 @@ import { changeToken } from './tokens.ts';
 const CHAIN = 'demo-chain';
 const SECRET = 'a-secret-of-the-provider';
 /** No server listens here. */
-const AWAY = `http://other:${SECRET}@127.0.0.1:1/v3/${SECRET}?key=${SECRET}`;
+const UNREACHABLE = `http://other:${SECRET}@127.0.0.1:1/v3/${SECRET}?key=${SECRET}`;
 const TOPIC = TOPICS.tokens.name;
 let [contract, other]: [string, string] = ['', ''];
 let chain: TestChain;
@@ -74,21 +74,21 @@ const run = (word: string, address: string, ...more: string[]) =>
   runProgram(environment, ['chain', word, '--chain', CHAIN, '--address', address, ...more]);
 const verification = (status: string, address = contract) => run('verification', address, '--status', status);
 
-it('an operator decision is published once, with all other values that the log has of the token', async () => {
+it('an operator decision is published once, with all other values that the log contains for the token', async () => {
   const before = (await versions()).length;
   const capitals = contract.toUpperCase().replace('0X', '0x');
   const first = await run('verification', capitals, '--status', 'verified');
   expect(first.code, first.err).toBe(EXIT.ok);
   expect(first.out).toContain('Old name (OLD), 2 decimals, verified: published');
   const { traceId, ...token } = await last();
-  const { traceId: was, ...current } = FIRST;
+  const { traceId: previousTraceId, ...current } = FIRST;
   expect(token).toEqual({ ...current, contractAddress: bytesOf(contract), verificationStatus: 'verified' });
-  expect(traceId).not.toBe(was);
+  expect(traceId).not.toBe(previousTraceId);
   expect((await verification('verified')).out).toContain('no change, nothing was published');
   expect(await versions()).toHaveLength(before + 1);
 });
 
-it('a token is read from its contract again, and keeps what an operator has decided', async () => {
+it('refresh-token reads a token from its contract again, and keeps what an operator has decided', async () => {
   await verification('spam');
   const { code, out, err } = await run('refresh-token', contract, '--json');
   expect(code, err).toBe(EXIT.ok);
@@ -125,18 +125,18 @@ function sourcesOf(beforeCommit?: () => Promise<void>): WritableLogSources {
   };
 }
 
-it('of two simultaneous commands the later one wins, and the earlier one fails at whatever step it is', async () => {
+it('of two concurrent commands for a token, the later command wins and the earlier fails at any step', async () => {
   const token = { chain: CHAIN, contract };
   const verify = () => changeToken(sourcesOf(), token, (current) => ({ ...current, verificationStatus: 'verified' }));
   const rename = (current: TokenRecord) => ({ ...current, name: 'Renamed' });
-  // It has read the record, and the other command runs now.
+  // The earlier command has read the record when the later command runs.
   const late = changeToken(sourcesOf(), token, async (current) => {
     await verify();
     return rename(current);
   });
   await expect(late).rejects.toThrow('another command changed this token at the same time: nothing was published');
   expect(await last()).toMatchObject({ name: FIRST.name, verificationStatus: 'verified' });
-  // It has sent the record, but not committed.
+  // The earlier command has sent the record, but not committed.
   await publish({ ...FIRST, contractAddress: bytesOf(contract) });
   const sent = changeToken(
     sourcesOf(async () => void (await verify())),
@@ -149,7 +149,7 @@ it('of two simultaneous commands the later one wins, and the earlier one fails a
   expect(await last()).toMatchObject({ name: 'Renamed', verificationStatus: 'verified' });
 });
 
-it('a change waits for open transactions, so that it is made to the current record', async () => {
+it('a token change waits for open transactions, so that it applies to the current record', async () => {
   const begun = Promise.withResolvers<void>();
   const stuck = Promise.withResolvers<void>();
   const token = { chain: CHAIN, contract };
@@ -165,7 +165,7 @@ it('a change waits for open transactions, so that it is made to the current reco
   const topic = stores.prefix + TOPIC;
   const value = frameRecord(
     stores.schemaIdOf(topic),
-    tokenCodec.encode({ ...FIRST, contractAddress: bytesOf(contract), name: 'Of the other' }),
+    tokenCodec.encode({ ...FIRST, contractAddress: bytesOf(contract), name: 'From the open transaction' }),
   );
   const open = other.publish([{ topic, key: Buffer.from(key), value, headers: {} }]);
   await begun.promise;
@@ -178,7 +178,7 @@ it('a change waits for open transactions, so that it is made to the current reco
   expect(hasChanged).toBe(false);
   stuck.resolve();
   await Promise.all([open, changed]);
-  expect(await last()).toMatchObject({ name: 'Of the other', verificationStatus: 'inactive' });
+  expect(await last()).toMatchObject({ name: 'From the open transaction', verificationStatus: 'inactive' });
   await other.close();
 });
 
@@ -194,12 +194,12 @@ const statusBy =
 const status = statusBy(runProgram);
 const chainOf = (name: string, number: number, ...urls: string[]) => ({ name, id: `eip155:${number}`, urls });
 
-it('a chain whose node is away is listed with the others, and the exit code reports it', async () => {
-  const chains = [chainOf('away-chain', 5, AWAY), chainOf('demo-chain', chain.id, chain.rpc)];
+it('chain status also lists a chain whose node is unreachable, and reports it with the exit code', async () => {
+  const chains = [chainOf('away-chain', 5, UNREACHABLE), chainOf('demo-chain', chain.id, chain.rpc)];
   const { code, out, err } = await statusBy(runMain)(chains);
   expect(code, err).toBe(EXIT.unreachable);
   expect(out).toEqual([
-    'away-chain: no node answers, indexed none; away-chain/1 cannot be used (it cannot be reached)',
+    'away-chain: no node responds, indexed none; away-chain/1 cannot be used (it cannot be reached)',
     expect.stringMatching(
       /^demo-chain: latest block (\d+), final \d+, indexed none, \d+ behind; demo-chain\/1 at block \1$/,
     ),
@@ -212,8 +212,8 @@ it('a chain whose node is away is listed with the others, and the exit code repo
   ]);
 });
 
-it('each of several nodes is listed; one that is away or of another chain is no fault of the chain', async () => {
-  const [own, away] = [chainOf('demo-chain', chain.id, AWAY, chain.rpc), chainOf('other-chain', 7, chain.rpc)];
+it('chain status lists every node; an unreachable node or one of another chain is not a fault of the chain', async () => {
+  const [own, away] = [chainOf('demo-chain', chain.id, UNREACHABLE, chain.rpc), chainOf('other-chain', 7, chain.rpc)];
   const { code, out } = await status([own]);
   expect(code).toBe(EXIT.ok);
   expect(out[0]).toMatch(

@@ -10,14 +10,14 @@ it('the pace of blocks is measured over the last window only', () => {
   expect(paceOf(samples, { ...WINDOW, to: 1_210 })).toEqual({ blocksPerSecond: 10, remainingMs: 60_000 });
 });
 
-it('the pace of blocks is unknown with one sample, or when nothing has moved', () => {
+it('the pace of blocks is unknown with one sample or without progress', () => {
   const unknown = { blocksPerSecond: null, remainingMs: null };
   expect(paceOf([], { ...WINDOW, to: 9 })).toEqual(unknown);
   expect(paceOf([at(1, 5)], { ...WINDOW, to: 9 })).toEqual(unknown);
   expect(paceOf([at(1, 5), at(9, 5)], { ...WINDOW, to: 9 })).toEqual(unknown);
 });
 
-it('the pace of blocks gives the time until the last block at this rate, and never less than zero', () => {
+it('the pace of blocks gives the remaining time until the last block, never below zero', () => {
   const steps = fc.array(fc.record({ ms: fc.nat(5_000), blocks: fc.nat(500) }), { minLength: 1, maxLength: 50 });
   const property = fc.property(steps, fc.nat(100_000), (given, to) => {
     const samples = [{ atMs: 0, block: 0 }];

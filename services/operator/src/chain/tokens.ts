@@ -88,9 +88,9 @@ const MESSAGES = {
 };
 
 /**
- * Changes the last record of a token. Opening the publisher first fences other commands, so of two concurrent changes one
- * fails.
- * @param change makes the new record; its trace is replaced
+ * Changes the last record of a token. Opens the publisher first, which fences other commands: of two concurrent changes,
+ * one fails.
+ * @param change returns the new record; its trace id is replaced
  * @throws Error without the token, or when another command took over; UnreachableError when the result is unknown
  */
 export function changeToken(

@@ -7,7 +7,7 @@ const IN = ['--environment', 'production'];
 const of = (kind: string, id: string) => [...IN, '--kind', kind, '--id', id];
 const toRows = (results: readonly string[]) => results.map((line) => JSON.parse(line));
 const SUBCOMMANDS = ['resolve', 'members', 'why'];
-/** Must never appear in our messages. */
+/** Must never appear in output or errors. */
 const BOB = 'bob@example.org';
 
 it.each(SUBCOMMANDS)('identity %s fails with advice when Redis has no epoch', async (word) => {
@@ -46,7 +46,7 @@ it.each(SUBCOMMANDS)('identity %s refuses invalid arguments with exit code 2 and
   }
 });
 
-it('identity queries need the pepper for an id, name the missing setting, and need none for a key', async () => {
+it('identity queries need the pepper for an id and name the missing setting; keys need no pepper', async () => {
   const pepper = () => {
     throw new UsageError('IDENTITY_PEPPER is not set');
   };
@@ -58,7 +58,7 @@ it('identity queries need the pepper for an id, name the missing setting, and ne
   }
 });
 
-it('identity refuses an id as a subcommand, and does not repeat it', async () => {
+it('identity refuses an id as a subcommand, and does not repeat the id', async () => {
   const { run } = await openMemoryBench();
   const { code, progress } = await run(BOB, 'resolve');
   expect(code).toBe(EXIT.usage);
@@ -66,7 +66,7 @@ it('identity refuses an id as a subcommand, and does not repeat it', async () =>
   expect(progress).not.toContain(BOB);
 });
 
-it('identity resolve names the person of an identity, the same by id, key or environment id', async () => {
+it('identity resolve shows the same person by id, by key and by environment id', async () => {
   const { run, identify } = await openMemoryBench();
   await identify('device', 'steam', 'bob');
   await identify('phone', 'steam', 'bob');
@@ -81,7 +81,7 @@ it('identity resolve names the person of an identity, the same by id, key or env
   );
 });
 
-it('identity resolve reports that an identity that was never linked is a person of its own', async () => {
+it('identity resolve reports that an unlinked identity is a person of its own', async () => {
   const { run, identify } = await openMemoryBench();
   await identify('device', 'steam', 'bob');
   const { code, text } = await run('resolve', ...of('steam', 'eve'));
@@ -89,7 +89,7 @@ it('identity resolve reports that an identity that was never linked is a person 
   expect(text).toContain(`person    ${hexOf('steam', 'eve')}  itself\ntables    no row\n`);
   expect(text).toContain('a person of its own');
   expect(text).not.toContain('No event of');
-  // For an environment without any event, such as a mistyped project, it reports it too.
+  // An environment without events, such as a mistyped project, is also reported.
   const mistyped = await openMemoryBench();
   expect((await mistyped.run('resolve', ...of('steam', 'eve'))).text).toContain(
     'No event of demo-production is stored',
@@ -139,7 +139,7 @@ it('identity members lists all identities of the person with kind and time, and 
   expect(raw.map(({ key, id }) => [key, id])).toContainEqual([hexOf('steam', 'bob'), null]);
 });
 
-it('identity members shows only the identity itself when it was never linked, and reports it', async () => {
+it('identity members shows only the identity itself if it was never linked, and says so', async () => {
   const { run } = await openMemoryBench();
   const key = hexOf('email', BOB);
   const { code, text } = await run('members', ...of('email', BOB));
@@ -149,7 +149,7 @@ it('identity members shows only the identity itself when it was never linked, an
   expect(toRows(json.results)).toEqual([{ key, kind: 'email', linkedAt: null, personKey: key }]);
 });
 
-it('identity why lists the messages that linked a person and the refused ones, in the order of the log', async () => {
+it('identity why lists messages that linked a person and refused messages, in log order', async () => {
   const { run, identify } = await openMemoryBench();
   await identify('device', 'steam', 'bob');
   await identify('device', 'steam', 'eve');
@@ -186,20 +186,20 @@ it('identity why shows links that were refused to an identity that was never lin
   expect(text).toContain('1 decision about an unlinked identity.');
 });
 
-it('identity why shows the newest rows when there are more than its limit, and reports it', async () => {
+it('identity why shows the newest rows up to its limit, and reports that older rows were omitted', async () => {
   const { run, identify } = await openMemoryBench();
   for (const device of ['one', 'two', 'three']) await identify(device, 'untyped', 'bob');
   const args = ['why', ...of('untyped', 'bob'), '--limit'];
   const { text } = await run(...args, '2');
   expect(text.match(/fact \S+/g)).toEqual(['fact 0/3/1', 'fact 0/3/2']);
-  expect(text).toContain('older ones were omitted');
+  expect(text).toContain('older decisions were omitted');
   expect((await run(...args, '3')).text).not.toContain('omitted');
   expect((await run(...args, '0')).code).toBe(EXIT.usage);
 });
 
 const and = (kind: string, id: string) => ['--other-kind', kind, '--other-id', id];
 
-it('identity why between two identities leads from one identity of a person to another by the links that joined them, and no others', async () => {
+it('identity why between two identities of a person shows only the links that joined them', async () => {
   const { run, identify, alias } = await openMemoryBench();
   await identify('device', 'untyped', 'bob');
   await identify('device', 'untyped', 'bob');
@@ -214,7 +214,7 @@ it('identity why between two identities leads from one identity of a person to a
   expect(json.progress).toContain('They are one person');
 });
 
-it('identity why between two identities reports that the tables do not show the chain where a link is not written yet', async () => {
+it('identity why between two identities reports that the tables do not show the chain if a link is not written yet', async () => {
   const { run, identify, stored } = await openMemoryBench();
   await identify('device', 'untyped', 'bob');
   stored.links.length = 0;
@@ -233,10 +233,10 @@ it('identity why lists for two persons the attempted links between any of their 
   expect(text).toContain('refused: an alias may not join two known users');
   expect(text).toContain('They are two persons.');
   const strangers = await run('why', ...of('passport', 'p1'), ...and('untyped', 'zoe'));
-  expect(strangers.text).toBe('They are two persons: no message has requested a link between them.');
+  expect(strangers.text).toBe('They are two persons: no message has requested a link between the two.');
 });
 
-it('identity why refuses half an identity, and a second one that equals the first', async () => {
+it('identity why refuses an incomplete identity, and a second identity that equals the first', async () => {
   const { run } = await openMemoryBench();
   const args = ['why', ...of('steam', 'bob')];
   expect((await run(...args, '--other-kind', 'steam')).progress).toContain('no identity is given: use --other-kind');

@@ -120,6 +120,6 @@ it('replicate to a reader that ends early prints a sentence and exit code 1, wit
   child.stderr.on('data', (chunk: Buffer) => printed.push(chunk));
   child.stdout.once('data', () => child.stdout.destroy());
   expect((await once(child, 'close'))[0]).toBe(EXIT.failed);
-  expect(String(Buffer.concat(printed))).toContain('the reader of standard output has ended');
+  expect(String(Buffer.concat(printed))).toContain('the reader of standard output has exited');
   expect(String(Buffer.concat(printed))).not.toContain('node:');
 });

@@ -16,7 +16,7 @@ export interface Put {
   readonly environmentId?: string;
   readonly keys?: readonly Buffer[];
   readonly requestedAt?: number;
-  /** No receipt without it. */
+  /** Absent: no receipt is stored. */
   readonly receipt?: Partial<ErasureReceipt>;
 }
 
@@ -48,7 +48,7 @@ export async function put(records: ErasureRecords, { environmentId = ENVIRONMENT
   return { erasureId, id: toUuidText(erasureId), keys };
 }
 
-/** The command on memory stores that outlive it. */
+/** The command with memory stores that outlive each run. */
 export async function createOperator() {
   const records = openMemoryErasureRecords(() => NOW);
   const rows = openMemoryErasureRows();
