@@ -32,7 +32,7 @@ afterAll(() => redis.close());
 
 const stores = () => createTestStores({ redis: redis.url, kafka: brokers, registry });
 
-/** Runs a command on the real stores, as one process each. @param answer typed at the terminal; absent: no terminal */
+/** Runs a command on the real stores, as a separate process would. @param answer typed at the terminal; absent: no terminal */
 async function run(args: readonly string[], answer?: string) {
   const author = { changedBy: 'ada', requestId: randomBytes(4).toString('hex') };
   const sourcesOf = createRecordSources(stores(), { topicPrefix, author });
@@ -80,7 +80,7 @@ const namesOf = async () => {
   return results.map((line) => JSON.parse(line).name);
 };
 
-it('an unreadable access record blocks changes of its kind, is reported with its offset, and is skipped by the command for that', async () => {
+it('an unreadable access record blocks changes of its kind, is reported with its offset, and is skipped by keys pass-over', async () => {
   await run(['projects', 'create', '--id', 'game', '--name', 'Game', '--json']);
   const at = await spoil(PROJECTS.topic, 'game');
   const kept = await run(['projects', 'rename', '--project', 'game', '--name', 'Other']);
@@ -106,7 +106,7 @@ it('an unreadable access record blocks changes of its kind, is reported with its
   ]);
 });
 
-it('an unreadable access record leaves nothing behind for an unknown key, also in the partition of another key', async () => {
+it('an unreadable access record with an unknown key leaves no record after it is skipped, even in the partition of another key', async () => {
   await run(['projects', 'create', '--id', 'game', '--name', 'Game', '--json']);
   for (const partition of [0, 1]) {
     const at = await spoil(PROJECTS.topic, 'unknown', { partition });
@@ -117,7 +117,7 @@ it('an unreadable access record leaves nothing behind for an unknown key, also i
   expect((await run(['keys', 'rebuild'])).code).toBe(0);
 });
 
-it('an unreadable access record is skipped alone: of two, the other is reported next, and a readable record is left alone', async () => {
+it('an unreadable access record is skipped alone: a second one is reported next, and readable records are kept', async () => {
   await run(['projects', 'create', '--id', 'game', '--name', 'Game', '--json']);
   const [first, second] = [await spoil(PROJECTS.topic, 'game'), await spoil(PROJECTS.topic, 'other', { partition: 0 })];
   const passed = await run(['keys', 'pass-over', ...first, '--yes']);
@@ -147,7 +147,7 @@ it('an unreadable access record is skipped only after confirmation, which needs 
   expect((await run(['keys', 'rebuild'])).code).toBe(0);
 });
 
-it('an unreadable access record neither ends nor restores a key: the record before it applies again', async () => {
+it('an unreadable access record neither ends nor restores a key once it is skipped: the previous record applies again', async () => {
   await run(['projects', 'create', '--id', 'game', '--name', 'Game', '--json']);
   const ofGame = ['--project', 'game', '--environment', 'production', '--kind', 'secret'];
   await run(['keys', 'create', ...ofGame, '--json']);
@@ -167,13 +167,13 @@ it('an unreadable access record neither ends nor restores a key: the record befo
   expect(await listed()).toEqual(before);
 });
 
-it('an unreadable access record leaves a key ended that Redis alone knows to have ended', async () => {
+it('a key that only Redis knows as ended stays ended after an unreadable access record is skipped', async () => {
   await run(['projects', 'create', '--id', 'game', '--name', 'Game', '--json']);
   const ofGame = ['--project', 'game', '--environment', 'production', '--kind', 'secret'];
   await run(['keys', 'create', ...ofGame, '--json']);
   const view = await openRedisRecords(ACCESS_KEYS, { url: redis.url });
   onTestFinished(() => view.close());
-  // The process that wrote the record which cannot be read has ended the key in Redis.
+  // The process that wrote the unreadable record has ended the key in Redis.
   await revokeKey({ store: createUnloggedStore(view) }, { environmentId: 'game-production', kind: 'secret' });
   const at = await spoil(ACCESS_KEYS.topic, 'game-production/secret');
   const { code, results } = await run(['keys', 'pass-over', ...at, '--yes', '--json']);
