@@ -182,7 +182,7 @@ it('key commands set and show the allowed origins of a publishable key, also in 
   expect(await runKeys([...origins, '--kind', 'secret'])).toMatchObject({ code: 2, printed: [] });
 });
 
-it('key commands give the same answer for every key after Redis was emptied and rebuilt, and refuse none in overrides', async () => {
+it('every key has the same verdict after Redis was emptied and rebuilt, and no key is refused meanwhile', async () => {
   await runKeys(change('create', 'publishable'));
   await runKeys(change('create', 'secret'));
   await runKeys(change('refresh', 'secret'));
@@ -195,7 +195,7 @@ it('key commands give the same answer for every key after Redis was emptied and 
   expect(await verdicts()).toEqual(before);
 });
 
-it('key commands complete a refresh that died overrides Kafka and Redis, with the next command or a rebuild', async () => {
+it('key commands complete a refresh that was killed between Kafka and Redis, with the next command or a rebuild', async () => {
   const [first] = (await runKeys(change('create', 'secret'))).printed;
   const killed = await runKeys(change('refresh', 'secret'), failing);
   expect(killed).toMatchObject({ code: 3, printed: [], progress: expect.stringContaining('gateways apply') });

@@ -107,7 +107,7 @@ async function read(url: URL, signal: AbortSignal) {
     const response = await fetch(url, { signal });
     return { status: response.status, headers: response.headers, text: await response.text() };
   } catch {
-    throw new PageFault(`${url.origin} does not response, or not completely`);
+    throw new PageFault(`${url.origin} does not respond, or its response is incomplete`);
   }
 }
 

@@ -18,7 +18,7 @@ function toRanges(offsets: Iterable<number>): OffsetRange[] {
   return ranges;
 }
 
-it('findSuspects returns every offset that does not occur exactly once, and no bucket whose offsets all occur once', () => {
+it('findSuspects returns every offset that does not occur exactly once, and no bucket in which all offsets occur once', () => {
   const range = fc.tuple(fc.nat(30), fc.nat(40)).map(([start, size]) => ({ start, end: start + size }));
   const given = fc.record({
     range,
@@ -49,7 +49,7 @@ it('findSuspects returns every offset that does not occur exactly once, and no b
   );
 });
 
-it('joinRanges keeps every wanted offset once when ranges are joined, and nothing twice', () => {
+it('joinRanges keeps every wanted offset exactly once', () => {
   fc.assert(
     fc.property(fc.array(fc.nat(60)), fc.nat(10), (offsets, distance) => {
       const ranges = toRanges(offsets);
