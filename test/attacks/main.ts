@@ -14,7 +14,7 @@ async function runAttacks(attacks: typeof ATTACKS, seconds: number): Promise<boo
   // On a signal, closes the stack: it is a child of this process and must not outlive it.
   for (const signal of ['SIGINT', 'SIGTERM'] as const)
     process.once(signal, () => void world.close().finally(() => process.exit(1)));
-  let isHeld = true;
+  let hasPassed = true;
   try {
     for (const { name, run } of attacks) {
       await untilReady(world);
@@ -23,7 +23,7 @@ async function runAttacks(attacks: typeof ATTACKS, seconds: number): Promise<boo
       const before = await world.lap();
       const pids = JSON.stringify(world.stack.file.processes);
       const outcome = await run(world, seconds).catch((error: Error) => {
-        isHeld = false;
+        hasPassed = false;
         return `FAILED: ${error.message}`;
       });
       const during = await world.lap();
@@ -33,16 +33,16 @@ async function runAttacks(attacks: typeof ATTACKS, seconds: number): Promise<boo
       console.log(`\n${name}\n  ${outcome}`);
       for (const [when, lap] of Object.entries({ before, during, after }))
         console.log(`  ${when.padEnd(6)} ${toText(lap)}`, ...(errorsIn(lap) === 0 ? [] : [lap.errors]));
-      if (errorsIn(during) + errorsIn(after) > 0) isHeld = false;
+      if (errorsIn(during) + errorsIn(after) > 0) hasPassed = false;
       if (JSON.stringify(world.stack.file.processes) !== pids) {
         console.log('  FAILED: a process ended and was restarted');
-        isHeld = false;
+        hasPassed = false;
       }
     }
   } finally {
     await world.close();
   }
-  return isHeld;
+  return hasPassed;
 }
 
 const attack = command(
