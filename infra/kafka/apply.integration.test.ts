@@ -72,14 +72,14 @@ describe('applyTopics', () => {
   });
 
   it('corrects a topic that another deployment has just created differently, and refuses a registry that lacks the schema of a topic with records', async () => {
-    const own = { ...target, prefix: `test-${randomBytes(4).toString('hex')}.` };
-    const name = own.prefix + TOPICS.consents.name;
+    const ownTarget = { ...target, prefix: `test-${randomBytes(4).toString('hex')}.` };
+    const name = ownTarget.prefix + TOPICS.consents.name;
     const subject = `${name}-value`;
     const producer = new Kafka({ clientId: 'test', brokers: stores.kafka, logLevel: logLevel.NOTHING }).producer();
     try {
       const configEntries = [{ name: 'retention.ms', value: '1000' }];
-      const other = { waitForLeaders: false, topics: [{ topic: name, numPartitions: 1, configEntries }] };
-      const applied = await applyTopics({ ...own, beforeChange: () => admin.createTopics(other) });
+      const concurrentTopic = { waitForLeaders: false, topics: [{ topic: name, numPartitions: 1, configEntries }] };
+      const applied = await applyTopics({ ...ownTarget, beforeChange: () => admin.createTopics(concurrentTopic) });
       expect(applied.changed).toEqual([name]);
       expect(applied.created).toHaveLength(names.length - 1);
       expect(await countPartitions(name)).toBe(2);
@@ -87,23 +87,23 @@ describe('applyTopics', () => {
 
       await registry.remove(subject);
       // Without records it is accepted, so that an interrupted first start can be repeated.
-      await applyTopics(own);
+      await applyTopics(ownTarget);
       await producer.connect();
       await producer.send({ topic: name, messages: [{ value: 'a record' }] });
       await registry.remove(subject);
-      await expect(applyTopics(own)).rejects.toThrow(
+      await expect(applyTopics(ownTarget)).rejects.toThrow(
         `schema registry: ${subject} does not exist, but the topic ${name} holds records`,
       );
       expect(await registry.hasSubject(subject)).toBe(false);
     } finally {
       await producer.disconnect();
-      await dropTopics(own);
+      await dropTopics(ownTarget);
     }
   });
 
   it('adds partitions, even if another deployment has just added some, and never removes any', async () => {
-    const other = { topicPartitions: [{ topic: prefix + TOPICS.consents.name, count: 3 }] };
-    const beforeChange = () => admin.createPartitions(other);
+    const concurrentPartitions = { topicPartitions: [{ topic: prefix + TOPICS.consents.name, count: 3 }] };
+    const beforeChange = () => admin.createPartitions(concurrentPartitions);
     expect((await applyTopics({ ...target, partitions: 3, beforeChange })).changed.sort()).toEqual([...names].sort());
     expect((await applyTopics({ ...target, partitions: 1 })).changed).toEqual([]);
     expect(await Promise.all(names.map(countPartitions))).toEqual(names.map(() => 3));
@@ -155,7 +155,7 @@ describe('applyTopics', () => {
     });
   });
 
-  it('corrects its own settings and keeps those that an operator has set', async () => {
+  it('corrects its ownTarget settings and keeps those that an operator has set', async () => {
     const name = prefix + TOPICS.messages.name;
     await setByHand(name, { 'retention.ms': '1000', 'file.delete.delay.ms': '120000', 'min.insync.replicas': '3' });
     const { changed, notices } = await applyTopics(target);

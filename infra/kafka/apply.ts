@@ -92,7 +92,7 @@ export async function applyTopics(target: TopicsTarget): Promise<TopicsApplied> 
 
 async function registerSchemas(registry: RegistryAdmin, topics: readonly Topic[]): Promise<TopicsApplied['schemas']> {
   const schemas: TopicsApplied['schemas'] = [];
-  // One by one: some registries fail when two subjects get their first schema together.
+  // In sequence: some registries fail if two subjects get their first schema at the same time.
   for (const topic of topics) {
     const [subject, text] = [schemaSubjectOf(topic.name), schemaTextOf(topic)];
     if (text !== null) schemas.push({ subject, id: await registry.register(subject, text) });
@@ -273,7 +273,7 @@ interface Replication {
   minInsyncReplicas: number;
 }
 
-/** One broker may fail while another one restarts. */
+/** One broker may fail while another broker restarts. */
 const REPLICATION_FACTOR = 3;
 /** With two brokers, writes stop while one is down: clients send refused events again, but a lost disk loses them. */
 const MIN_INSYNC_REPLICAS = 2;
@@ -428,7 +428,7 @@ export async function awaitLeaders(
 /**
  * Retries while a broker does not know a topic or does not lead its partitions yet; kafkajs gives up at the first
  * error.
- * @throws permanent faults immediately, temporary ones after half a minute
+ * @throws permanent faults immediately, temporary faults after half a minute
  */
 export async function retryTemporary<T>(request: () => Promise<T>): Promise<T> {
   const deadline = performance.now() + LEADERS_MAX_MS;

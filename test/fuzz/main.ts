@@ -27,7 +27,7 @@ async function fuzz(minutes: number, seed: number): Promise<boolean> {
     console.log(JSON.stringify(report, null, 2));
     const { faults, missing: lost, repeated, unwanted } = report;
     const isCorrect = faults.length + lost.length + repeated.length + unwanted.length === 0;
-    if (missing !== null) console.error(`schemathesis was NOT run: ${missing}`);
+    if (missing !== null) console.error(`schemathesis was not run: ${missing}`);
     return (missing !== null || (await runSchemathesis(gateway, seconds, seed)) === 0) && isCorrect && isCheap;
   });
 }

@@ -202,8 +202,8 @@ const minter = ['--environment', 'production', '--name', 'Minter'];
 it('keys --kind signable creates, lists, disables and enables a key, and shows its address but never the sealed key', async () => {
   const { run, signable, log, published } = createOperator();
   const [created] = await signable('create', ...minter);
-  const own = { kind: 'signable', environmentId: 'demo-production', name: 'Minter', changedBy: 'ada' };
-  expect(created).toMatchObject({ ...own, address: expect.stringMatching(/^0x[0-9a-f]{40}$/), state: 'live' });
+  const expected = { kind: 'signable', environmentId: 'demo-production', name: 'Minter', changedBy: 'ada' };
+  expect(created).toMatchObject({ ...expected, address: expect.stringMatching(/^0x[0-9a-f]{40}$/), state: 'live' });
   const { address } = created!;
   expect(await signable('disable', ...minter)).toMatchObject([{ address, state: 'disabled' }]);
   const byAddress = ['--environment', 'demo-production', '--name', address];

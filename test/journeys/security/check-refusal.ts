@@ -7,7 +7,7 @@ import type { TlsGate } from './tls-gate.ts';
 export type Settings = Record<string, string>;
 export type Store = 'Kafka' | 'Redis' | 'ClickHouse' | 'the schema registry';
 
-/** Connection attempts of a service per second. A client that retries without a pause makes hundreds. */
+/** Connection attempts per second and service. A client that retries without a delay makes hundreds. */
 const ATTEMPTS_PER_SECOND_MAX = 8;
 const WATCH_MS = 3_000;
 /** Log lines within half a minute. A client may report the same fault with a different message. */
@@ -30,7 +30,7 @@ async function outputOf({ logFile, adminUrl }: ServiceProcess): Promise<{ lines:
   const log = readFileSync(logFile, 'utf8');
   const responses = ['/metrics', '/readyz'].map(async (path) => (await fetch(adminUrl + path)).text());
   const lines = log.split('\n').filter((line) => line.includes('cannot be used'));
-  return { lines, output: log + (await Promise.output(responses)).join() };
+  return { lines, output: log + (await Promise.all(responses)).join() };
 }
 
 async function expectNoSecrets(processes: readonly ServiceProcess[], secrets: readonly string[]): Promise<void> {

@@ -16,7 +16,7 @@ const SECRET = 'a-secret-of-the-provider';
 /** No server listens here. */
 const UNREACHABLE = `http://other:${SECRET}@127.0.0.1:1/v3/${SECRET}?key=${SECRET}`;
 const TOPIC = TOPICS.tokens.name;
-let [contract, other]: [string, string] = ['', ''];
+let [contract, unpublished]: [string, string] = ['', ''];
 let chain: TestChain;
 let stores: OwnStores;
 let log: LogAccess;
@@ -25,7 +25,7 @@ let environment: Readonly<Record<string, string>>;
 beforeAll(async () => {
   chain = await openTestChain();
   const demo = await chain.deployDemo(chain.accounts[0]);
-  [contract, other] = [demo.erc20.toLowerCase(), demo.erc721.toLowerCase()];
+  [contract, unpublished] = [demo.erc20.toLowerCase(), demo.erc721.toLowerCase()];
   stores = await openOwnStores({ partitions: 3 });
   log = await openLogAccess(testStores().kafka);
   const nodes = [{ name: CHAIN, id: `eip155:${chain.id}`, urls: [chain.rpc] }];
@@ -111,7 +111,7 @@ it('nothing changes for a token that was never published, or a contract without 
   });
   expect(silent.err).not.toContain(chain.rpc);
   expect(await versions(silentContract)).toHaveLength(1);
-  expect(await versions(other)).toEqual([]);
+  expect(await versions(unpublished)).toEqual([]);
 });
 
 /** The context of the commands, in this process; the publisher waits before it commits. */
@@ -154,7 +154,7 @@ it('a token change waits for open transactions, so that it applies to the curren
   const stuck = Promise.withResolvers<void>();
   const token = { chain: CHAIN, contract };
   const key = `${CHAIN} ${contract}`;
-  const other = await openAtomicPublisher({
+  const otherPublisher = await openAtomicPublisher({
     brokers: testStores().kafka,
     name: `${stores.prefix}other`,
     beforeCommit: async () => {
@@ -167,7 +167,7 @@ it('a token change waits for open transactions, so that it applies to the curren
     stores.schemaIdOf(topic),
     tokenCodec.encode({ ...FIRST, contractAddress: bytesOf(contract), name: 'From the open transaction' }),
   );
-  const open = other.publish([{ topic, key: Buffer.from(key), value, headers: {} }]);
+  const open = otherPublisher.publish([{ topic, key: Buffer.from(key), value, headers: {} }]);
   await begun.promise;
   let hasChanged = false;
   const changed = changeToken(sourcesOf(), token, (current) => {
@@ -179,7 +179,7 @@ it('a token change waits for open transactions, so that it applies to the curren
   stuck.resolve();
   await Promise.all([open, changed]);
   expect(await last()).toMatchObject({ name: 'From the open transaction', verificationStatus: 'inactive' });
-  await other.close();
+  await otherPublisher.close();
 });
 
 const statusBy =
@@ -195,11 +195,11 @@ const status = statusBy(runProgram);
 const chainOf = (name: string, number: number, ...urls: string[]) => ({ name, id: `eip155:${number}`, urls });
 
 it('chain status also lists a chain whose node is unreachable, and reports it with the exit code', async () => {
-  const chains = [chainOf('away-chain', 5, UNREACHABLE), chainOf('demo-chain', chain.id, chain.rpc)];
+  const chains = [chainOf('unreachable-chain', 5, UNREACHABLE), chainOf('demo-chain', chain.id, chain.rpc)];
   const { code, out, err } = await statusBy(runMain)(chains);
   expect(code, err).toBe(EXIT.unreachable);
   expect(out).toEqual([
-    'away-chain: no node responds, indexed none; away-chain/1 cannot be used (it cannot be reached)',
+    'unreachable-chain: no node responds, indexed none; unreachable-chain/1 cannot be used (it cannot be reached)',
     expect.stringMatching(
       /^demo-chain: latest block (\d+), final \d+, indexed none, \d+ behind; demo-chain\/1 at block \1$/,
     ),
@@ -207,19 +207,19 @@ it('chain status also lists a chain whose node is unreachable, and reports it wi
   const head = Number(await chain.client.getBlockNumber());
   const json = (await status(chains, '--json')).out.map((line) => JSON.parse(line));
   expect(json).toMatchObject([
-    { chain: 'away-chain', reachable: false, head: null, nodes: [{ name: 'away-chain/1', head: null }] },
+    { chain: 'unreachable-chain', reachable: false, head: null, nodes: [{ name: 'unreachable-chain/1', head: null }] },
     { chain: 'demo-chain', reachable: true, head, nodes: [{ name: 'demo-chain/1', head, fault: null }] },
   ]);
 });
 
 it('chain status lists every node; an unreachable node or one of another chain is not a fault of the chain', async () => {
-  const [own, away] = [chainOf('demo-chain', chain.id, UNREACHABLE, chain.rpc), chainOf('other-chain', 7, chain.rpc)];
-  const { code, out } = await status([own]);
+  const [reachable, foreign] = [chainOf('demo-chain', chain.id, UNREACHABLE, chain.rpc), chainOf('other-chain', 7, chain.rpc)];
+  const { code, out } = await status([reachable]);
   expect(code).toBe(EXIT.ok);
   expect(out[0]).toMatch(
     /^demo-chain: latest block (\d+), .*demo-chain\/1 cannot be used \(.*\), demo-chain\/2 at block \1$/,
   );
-  const other = await status([away]);
-  expect(other.code).toBe(EXIT.unreachable);
-  expect(other.out[0]).toContain(`other-chain/1 cannot be used (it is a node of chain ${chain.id}, not of 7)`);
+  const ofForeign = await status([foreign]);
+  expect(ofForeign.code).toBe(EXIT.unreachable);
+  expect(ofForeign.out[0]).toContain(`other-chain/1 cannot be used (it is a node of chain ${chain.id}, not of 7)`);
 });

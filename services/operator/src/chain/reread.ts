@@ -32,7 +32,7 @@ async function blocksOf(job: ChainJob, options: BlockOptions) {
   const { from = chain.start, to = indexed } = options;
   if (from > to) throw new UsageError('--from and --to: the first block is after the last one');
   if (to > indexed)
-    throw new UsageError(`--to: only blocks up to ${indexed} are indexed; the indexer reads later ones itself`);
+    throw new UsageError(`--to: only blocks up to ${indexed} are indexed; the indexer reads later blocks itself`);
   const holds: BlockName[] = [{ number: last.block, hash: `0x${last.hash.toString('hex')}` }];
   return { chain, from, to, holds };
 }
@@ -158,11 +158,11 @@ async function compareRange(
       `block ${block}, log ${log}: ${tokens} tokens of ${contract} (ids ${firstId} to ${lastId}) are not in the history ` +
         'as single activities: over the limit per contract and block',
     );
-  for (const [contract, own] of Map.groupBy(unindexed, ({ address }) => address))
+  for (const [contract, logs] of Map.groupBy(unindexed, ({ address }) => address))
     addFinding(
       compared,
-      `block ${own[0]!.blockNumber}, log ${own[0]!.logIndex}: ${contract} emits Transfer without indexed parameters ` +
-        `(${own.length} logs in this range): add it to legacyTokens of CHAIN_NODES, then run backfill`,
+      `block ${logs[0]!.blockNumber}, log ${logs[0]!.logIndex}: ${contract} emits Transfer without indexed parameters ` +
+        `(${logs.length} logs in this range): add it to legacyTokens of CHAIN_NODES, then run backfill`,
     );
 }
 
@@ -177,11 +177,11 @@ async function compareSome(
     compared.activities++;
     const { blockchainMetadata, type, id } = row;
     const name = `${type} ${id} (block ${blockchainMetadata?.blockNumber}, log ${blockchainMetadata?.logIndex})`;
-    const own = stored.get(id);
-    if (own === undefined) {
+    const storedRow = stored.get(id);
+    if (storedRow === undefined) {
       compared.missing++;
       addFinding(compared, `${name} is not in the history`);
-    } else if (textOf(own) !== textOf(row)) {
+    } else if (textOf(storedRow) !== textOf(row)) {
       compared.different++;
       addFinding(compared, `${name} differs from the history`);
     }

@@ -83,7 +83,7 @@ interface TokenName {
 type ChangedToken = Awaited<ReturnType<typeof changeToken>>;
 
 const MESSAGES = {
-  takenOver: 'another command changed this token at the same time: nothing was published, run the command again',
+  takenOver: 'another command changed this token concurrently: nothing was published, run the command again',
   retry: 'run the same command again; it publishes nothing twice',
 };
 

@@ -31,15 +31,15 @@ function createOperator(answer?: string, portal: string | null = 'http://localho
     return results.map((line) => JSON.parse(line));
   };
   const store = createRecordStore(accounts, { changedBy: 'portal', requestId: 'r' });
-  const asThemselves = { store, sessions: sessions.sessions, actorId: null };
+  const selfService = { store, sessions: sessions.sessions, actorId: null };
   const codeOf = (link: string) => new URL(link).searchParams.get('code')!;
   const personOf = (login: string) => ({ login, name: `Name of ${login}`, passwordHash: 'kept-hash', passkey: null });
   const accept = (link: string, login: string) =>
-    acceptInvitation(asThemselves, { text: codeOf(link), person: personOf(login) });
+    acceptInvitation(selfService, { text: codeOf(link), person: personOf(login) });
   const invited = async (login: string, ...rest: string[]) =>
     accept((await json('invite', '--name', login, ...rest))[0].link, login);
-  const first = () => createFirstAdministrator(asThemselves, personOf('root'));
-  return { run, json, accounts, ...sessions, asThemselves, accept, invited, first, codeOf };
+  const first = () => createFirstAdministrator(selfService, personOf('root'));
+  return { run, json, accounts, ...sessions, selfService, accept, invited, first, codeOf };
 }
 
 const OWNER = ['--project', 'demo', '--role', 'owner'] as const;
@@ -95,7 +95,7 @@ it('the accounts command invites, shows and changes accounts, and ends their ses
 });
 
 it('the accounts command unlinks an account from its provider only if another way to sign in remains', async () => {
-  const { run, json, invited, asThemselves: context } = createOperator();
+  const { run, json, invited, selfService: context } = createOperator();
   const ada = await invited('ada', ...OWNER);
   const openId = { issuer: 'https://id.example', subject: 'secret subject' };
   await linkOpenId(context, { accountId: ada.id, openId });

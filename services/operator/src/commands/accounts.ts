@@ -116,7 +116,7 @@ const inviteOne = (work: Work) =>
     .requiredOption('--name <name>', 'name of the person')
     .option('--project <project>', 'id or name of a project, with --role')
     .addOption(new Option('--role <role>', 'role of the person in the project').choices(ROLES))
-    .option('--administrator', 'make the person an administrator of the whole instance')
+    .option('--administrator', 'grant the administrator role for the whole instance')
     .addOption(origin())
     .addHelpText(
       'after',

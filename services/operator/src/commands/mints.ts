@@ -79,7 +79,7 @@ export async function readSigners(states: AsyncIterable<readonly MintState[]>, k
   const byAddress = new Map(keys.map((key) => [key.address, key]));
   const used = new Set([...lanes.values()].map(({ signer }) => signer));
   const idle = keys.filter(({ address }) => !used.has(address)).map(({ address }) => newLane(null, address));
-  const all = [...lanes.values(), ...idle].map(({ reasons, nonces, ...lane }) => ({
+  const described = [...lanes.values(), ...idle].map(({ reasons, nonces, ...lane }) => ({
     ...lane,
     /** Both null if no key has this address. */
     keyName: byAddress.get(lane.signer)?.name ?? null,
@@ -89,7 +89,7 @@ export async function readSigners(states: AsyncIterable<readonly MintState[]>, k
     /** Assets that wait for an operator, by reason. */
     waiting: [...reasons].map(([reason, count]) => ({ reason, count })).sort((one, other) => other.count - one.count),
   }));
-  return all.sort(compareLanes);
+  return described.sort(compareLanes);
 }
 
 const newLane = (chain: string | null, signer: string) => ({

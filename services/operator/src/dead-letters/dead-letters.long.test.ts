@@ -134,8 +134,8 @@ it('dead letters of a topic are replayed once each if one command pauses between
   });
   asleep.catch(() => {});
   await sent.promise;
-  const other = await fixture.operate('dead-letters', 'replay', '--topic', topic, '--json');
-  expect(other.json).toMatchObject({ settled: 30, before: 0 });
+  const replayed = await fixture.operate('dead-letters', 'replay', '--topic', topic, '--json');
+  expect(replayed.json).toMatchObject({ settled: 30, before: 0 });
   woken.resolve();
   await expect(asleep).rejects.toThrow();
   const replays = await awaitReplays(topic, 30);
@@ -144,7 +144,7 @@ it('dead letters of a topic are replayed once each if one command pauses between
   await Promise.all([sleeper.close(), log.close()]);
 });
 
-it('dead letters of a topic are replayed once each, with key and partition, however often the command is killed', async () => {
+it('dead letters of a topic are replayed once each, with key and partition, even if the command is killed several times', async () => {
   // Twenty transactions of a hundred dead letters; the command is killed at random moments in or between transactions.
   const deadLetters = 2_000;
   await sendPoison(CONSENTS, deadLetters);

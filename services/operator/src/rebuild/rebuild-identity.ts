@@ -216,7 +216,7 @@ function assertNothingDecided(tail: LogTail<IdentityDecisionRecord>, { linkerGro
   if (tail.bounds.every(({ end }) => end === 0)) return;
   throw new Error(
     `the consumer group '${linkerGroup}' has committed nothing: check --linker-group. If the linkers have never committed, ` +
-      '--decide-again makes them decide every fact in the log again',
+      '--decide-again makes the linkers decide every fact in the log again',
   );
 }
 

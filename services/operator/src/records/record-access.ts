@@ -68,7 +68,7 @@ export async function readRecords<R extends Change>(sources: RecordSources<R>): 
 }
 
 /**
- * Restores the view of every kind of access records from its log. A failure does not affect the other kinds.
+ * Restores the view of every kind of access records from its log. A failure does not affect other kinds.
  * @returns 1 after a failure
  * @throws UnreachableError when no kind could be reached
  */

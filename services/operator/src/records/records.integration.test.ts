@@ -155,8 +155,8 @@ it('key commands write every change to the log under environment and kind, with 
   const [{ keyId, key }] = (await runKeys(change('create', 'secret'))).printed;
   await runKeys(change('revoke', 'secret'));
   const records = await logged(TOPICS.accessKeys.name);
-  const own = records.filter((record) => String(record.key) === `${project}-production/secret`);
-  const states = own.map(({ value }) => accessKeyCodec.decode(value!.subarray(FRAME_BYTES)));
+  const ofKey = records.filter((record) => String(record.key) === `${project}-production/secret`);
+  const states = ofKey.map(({ value }) => accessKeyCodec.decode(value!.subarray(FRAME_BYTES)));
   expect(states).toMatchObject([
     { action: 'create', live: { keyId }, ended: [], ...author },
     { action: 'revoke', live: null, ended: [{ keyId }] },
@@ -172,8 +172,8 @@ it('key commands set and show the allowed origins of a publishable key, also in 
   expect((await runKeys([...origins, '--origins', list.join(', ')])).printed).toMatchObject([{ keyId, origins: list }]);
   expect((await runKeys(origins)).printed).toMatchObject([{ keyId, origins: list, state: 'live' }]);
   const records = await logged(TOPICS.accessKeys.name);
-  const own = records.filter((record) => String(record.key) === `${project}-production/publishable`);
-  const states = own.map(({ value }) => accessKeyCodec.decode(value!.subarray(FRAME_BYTES)).live?.origins);
+  const ofKey = records.filter((record) => String(record.key) === `${project}-production/publishable`);
+  const states = ofKey.map(({ value }) => accessKeyCodec.decode(value!.subarray(FRAME_BYTES)).live?.origins);
   expect(states).toEqual([[], list]);
   await recordStores.redis.client.flushdb();
   expect((await runKeys(origins)).printed).toMatchObject([{ origins: list }]);
@@ -296,8 +296,8 @@ it('rate limit key commands write every change to the log under its key id, with
   expect(printed).toMatchObject({ partner: 'Acme', calls: 6000, windowS: 300, expiresAt: Date.UTC(2999, 0, 31) });
   await runPartners(['revoke', '--id', printed.keyId]);
   const records = await logged(TOPICS.rateLimitKeys.name);
-  const own = records.filter(({ key }) => String(key) === printed.keyId);
-  const states = own.map(({ value }) => rateLimitKeyCodec.decode(value!.subarray(FRAME_BYTES)));
+  const ofKey = records.filter(({ key }) => String(key) === printed.keyId);
+  const states = ofKey.map(({ value }) => rateLimitKeyCodec.decode(value!.subarray(FRAME_BYTES)));
   expect(states).toMatchObject([
     { revision: 1, revokedAt: null, changedBy: 'ada' },
     { revision: 2, revokedAt: expect.any(Number), changedBy: 'ada' },

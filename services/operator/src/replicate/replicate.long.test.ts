@@ -70,9 +70,9 @@ it('replicate into ClickHouse that is killed, resumed and repeated from the begi
   const rows = await stores.query(
     'SELECT toString(id) AS id, toString(updated_at) AS at, details, blockchain_metadata, chain FROM copy FINAL FORMAT JSONEachRow',
   );
-  const held = rows.split('\n').map((row) => JSON.parse(row));
+  const rowsInTable = rows.split('\n').map((row) => JSON.parse(row));
   const expected = [...latestVersions(history.versions).values()] as typeof history.versions;
-  expect(new Map(held.map((row) => [row.id, row]))).toEqual(
+  expect(new Map(rowsInTable.map((row) => [row.id, row]))).toEqual(
     new Map(
       expected.map(({ id, updated_at, details }) => [
         id,

@@ -11,7 +11,7 @@ import {
 import { createMemoryKeyUsage, createMemoryRecordLog, createMemoryRecords } from '@playline/access-keys/test';
 import type { RecordSources } from '../records/record-access.ts';
 
-/** A view and a log in memory that outlive a command. */
+/** An in-memory view and log that outlive each command. */
 export function createMemorySources<R extends Change>(kind: RecordKind<R>) {
   const [view, log] = [createMemoryRecords(kind), createMemoryRecordLog<R>()];
   const sources: RecordSources<R> = {

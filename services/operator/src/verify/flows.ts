@@ -39,7 +39,7 @@ export interface Flow {
   readonly version: string;
   /** The table or view that readers query, with repeated rows deduplicated. */
   readonly exact: string;
-  /** Tried in turn. Empty where partition and offset are part of the sorting key. */
+  /** Tried in order. Empty if partition and offset are part of the sorting key. */
   readonly copyRules: readonly CopyRule[];
   /** Decodes values of a schema, without their frame. @throws Error */
   createDecoder(writerSchema: string): (body: Buffer) => LoggedFact;

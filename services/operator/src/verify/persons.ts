@@ -108,12 +108,12 @@ function createCompare({ query, people }: PersonsOptions, cutoffs: ReadonlyMap<s
 async function readRoots({ graph }: PersonsOptions['people'], identities: readonly Identity[]) {
   const byEnvironment = Map.groupBy(identities.entries(), ([, { environmentId }]) => environmentId);
   const roots: (Buffer | null)[] = [];
-  for (const [environmentId, own] of byEnvironment) {
+  for (const [environmentId, group] of byEnvironment) {
     const read = await graph.rootsOf(
       environmentId,
-      own.map(([, { key }]) => key),
+      group.map(([, { key }]) => key),
     );
-    for (const [index, [at]] of own.entries()) roots[at] = read[index]!;
+    for (const [index, [position]] of group.entries()) roots[position] = read[index]!;
   }
   return roots;
 }

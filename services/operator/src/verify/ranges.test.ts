@@ -31,8 +31,8 @@ it('findSuspects returns every offset that does not occur exactly once, and no b
       const within = [...rows, ...full].filter((offset) => offset >= range.start && offset < range.end);
       const counts = new Map<number, BucketCount>();
       for (const index of new Set(within.map((offset) => Math.floor(offset / bucketSize)))) {
-        const own = within.filter((offset) => Math.floor(offset / bucketSize) === index);
-        counts.set(index, { partition: 0, index, rows: own.length, offsets: new Set(own).size });
+        const inBucket = within.filter((offset) => Math.floor(offset / bucketSize) === index);
+        counts.set(index, { partition: 0, index, rows: inBucket.length, offsets: new Set(inBucket).size });
       }
       const suspects = findSuspects(range, counts, { bucketSize, bucketsMax: 2 });
       const suspected = new Set(offsetsOf(suspects));

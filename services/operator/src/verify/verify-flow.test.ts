@@ -84,8 +84,8 @@ function createStored({ start, entries, future }: World): StoredRows {
     async *counts(_table, ranges) {
       const withinRanges = ranges.flatMap(within);
       for (const index of new Set(withinRanges.map(({ offset }) => Math.floor(offset / BUCKET)))) {
-        const own = withinRanges.filter(({ offset }) => Math.floor(offset / BUCKET) === index);
-        yield { partition: 0, index, rows: own.length, offsets: new Set(own.map(({ offset }) => offset)).size };
+        const atOffset = withinRanges.filter(({ offset }) => Math.floor(offset / BUCKET) === index);
+        yield { partition: 0, index, rows: atOffset.length, offsets: new Set(atOffset.map(({ offset }) => offset)).size };
       }
     },
     missing: async (_table, range) => {
@@ -96,9 +96,9 @@ function createStored({ start, entries, future }: World): StoredRows {
     repeated: async (_table, range) => {
       const found: Repeated = { repeatedRecords: 0, doubledRows: 0, overlappingOffsets: 0, examples: [] };
       for (const offset of new Set(within(range).map((row) => row.offset))) {
-        const own = within(range).filter((row) => row.offset === offset);
-        const different = new Set(own.map(({ id }) => id)).size;
-        const extra = own.length - different;
+        const atOffset = within(range).filter((row) => row.offset === offset);
+        const different = new Set(atOffset.map(({ id }) => id)).size;
+        const extra = atOffset.length - different;
         if (entries[offset - start]!.isDeduplicated) found.repeatedRecords += extra;
         else found.doubledRows += extra;
         if (different > 1) found.overlappingOffsets++;

@@ -6,7 +6,7 @@ import { openMemoryPeople } from '@playline/people/memory';
 import { createErasuresCommand } from '../../commands/erasures.ts';
 import { runInProcess } from '../../test/run-in-process.ts';
 
-/** Cut-off of every erasure. */
+/** The cut-off of every erasure. */
 export const T = Date.UTC(2026, 5, 15);
 export const NOW = T + 26 * 3_600_000;
 export const ENVIRONMENT = 'demo-production';

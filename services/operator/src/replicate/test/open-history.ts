@@ -91,8 +91,8 @@ function respond(response: ServerResponse, outcome: ResponseKind, page: string):
 
 /** The latest version of each activity. */
 export function latestVersions(versions: readonly Pick<Activity, 'id' | 'updated_at'>[]): Map<string, unknown> {
-  const held = new Map<string, Pick<Activity, 'id' | 'updated_at'>>();
+  const latest = new Map<string, Pick<Activity, 'id' | 'updated_at'>>();
   for (const version of versions)
-    if ((held.get(version.id)?.updated_at ?? '') <= version.updated_at) held.set(version.id, version);
-  return held;
+    if ((latest.get(version.id)?.updated_at ?? '') <= version.updated_at) latest.set(version.id, version);
+  return latest;
 }
