@@ -54,8 +54,8 @@ const attack = command(
   .addHelpText(
     'after',
     `
-Prints the results of the other tenant before, during and after each attack. Exits with 1 if one of that tenant's requests
-failed, a process ended, or an attack succeeded.`,
+Prints the results of the other tenant before, during and after each attack. Exits with 1 if a request of that
+tenant failed, a process ended, or an attack succeeded.`,
   )
   .action(async ({ only, seconds }) => {
     const attacks = ATTACKS.filter(({ name }) => name.includes(only));

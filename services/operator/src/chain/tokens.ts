@@ -83,13 +83,13 @@ interface TokenName {
 type ChangedToken = Awaited<ReturnType<typeof changeToken>>;
 
 const MESSAGES = {
-  takenOver: 'another command changed this token concurrently: nothing was published, run the command again',
+  takenOver: 'another command changed this token at the same time: nothing was published, run the command again',
   retry: 'run the same command again; it publishes nothing twice',
 };
 
 /**
- * Changes the last record of a token. Opens the publisher first, which fences other commands: of two concurrent changes,
- * one fails.
+ * Changes the last record of a token. Opens the publisher first, which fences other commands: of two concurrent
+ * changes, one fails.
  * @param change returns the new record; its trace id is replaced
  * @throws Error without the token, or when another command took over; UnreachableError when the result is unknown
  */

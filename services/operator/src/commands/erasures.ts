@@ -31,13 +31,13 @@ import { environmentOf, environmentOption, projectOption } from '../identity/sub
 import type { EnvironmentOptions } from '../keys/subcommands.ts';
 
 const ABOUT = `
-An erasure is identified by the id that the gateway returned in x-erasure-id. No command prints ids or keys of a person. All
-commands are safe while the eraser runs, and to repeat after an interruption.
+An erasure is identified by the id that the gateway returned in x-erasure-id. No command prints ids or keys of a person.
+All commands are safe while the eraser runs, and to repeat after an interruption.
 
 Needs CLICKHOUSE_URL with an account that may delete; verify and scrub also need REDIS_URL; or a local stack.
 
-Exit codes: 0 success, 1 data was found or remains, or the erasure is unfinished or unknown, 2 invalid arguments, 3 a store
-does not respond.`;
+Exit codes: 0 success, 1 data was found or remains, or the erasure is unfinished or unknown, 2 invalid arguments, 3 a
+store does not respond.`;
 
 const LIST = `
 States:
@@ -52,8 +52,8 @@ Verifies rows, files, links and consents, and that the keys match the receipt. D
 const SCRUB = '\nThe eraser does this daily. Any row found is an incident: a service wrote data despite a fence.';
 
 const REMOVE = `
-Rewrites files with deleted rows, waits until the old files are gone (about eight minutes), checks all other files, and marks
-the receipts. The eraser does this nightly.`;
+Rewrites files with deleted rows, waits until the old files are gone (about eight minutes), checks all other files, and
+marks the receipts. The eraser does this nightly.`;
 
 const ERASURES_MAX = 1_000;
 /** States as option values. */

@@ -14,8 +14,8 @@ import { createLogSources, type LogOpeners, type StoreOpeners } from '../store-o
 import { createIdentityCommand, rebuild, rebuildCommand } from './identity.ts';
 
 const CONSENT_REBUILD = `
-Safe to run at any time and to repeat: later log records win. Use it if Redis lost its last second of writes. For an empty
-Redis use npm run rebuild, which also restores consents.
+Safe to run at any time and to repeat: later log records win. Use it if Redis lost its last second of writes. For an
+empty Redis use npm run rebuild, which also restores consents.
 
 Needs REDIS_URL, KAFKA_BROKERS, SCHEMA_REGISTRY_URL and CLICKHOUSE_URL with its account, or a local stack.`;
 

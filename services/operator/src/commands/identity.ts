@@ -37,11 +37,11 @@ const repeatable = <const F extends string>(flags: F, description: string) =>
   );
 
 const ABOUT = `
-Select an identity by --kind and --id, or by --key. Needs REDIS_URL, IDENTITY_PEPPER for --id, and the settings that each
-command lists; or a local stack.
+Select an identity by --kind and --id, or by --key. Needs REDIS_URL, IDENTITY_PEPPER for --id, and the settings that
+each command lists; or a local stack.
 
-Exit codes: 0 success, 1 failed or nothing changed, 2 invalid arguments or a missing setting, 3 a store does not respond,
-Redis is incomplete, or the linkers did not decide in time, 4 init was refused because Redis has lost its data.`;
+Exit codes: 0 success, 1 failed or nothing changed, 2 invalid arguments or a missing setting, 3 a store does not
+respond, Redis is incomplete, or the linkers did not decide in time, 4 init was refused because Redis has lost its data.`;
 
 const RESOLVE = '\nNeeds CLICKHOUSE_URL with its account.';
 
@@ -51,22 +51,22 @@ events.`;
 
 const WHY = `
 Shows the links in log order: time, both sides, outcome and reason, message, trace, and the position of the link fact
-(generation/partition/offset and step). With a second identity: the chain of links between both identities or, if they belong to two
-persons, the links that were requested between those.
+(generation/partition/offset and step). With a second identity: the chain of links between both identities or, if
+they belong to two persons, the links that were requested between those.
 
 Needs CLICKHOUSE_URL with its account. Reads the keys of all decisions in the environment: 33 MB and 30 ms for a million
 decisions, a second for a person with a thousand identities.`;
 
 const UNLINK = `
 The identities become a separate person. Shows which identities move and which stay, prompts for confirmation, and
-waits for the decision of the linkers; an erasure that holds the person delays it. Earlier messages do not merge the persons
-again, even after a rebuild; later messages may. Events do not change: queries show the split.
+waits for the decision of the linkers; an erasure that holds the person delays it. Earlier messages do not merge
+the persons again, even after a rebuild; later messages may. Events do not change: queries show the split.
 
 Pass one --kind per --id, or a single --kind for all. Also needs KAFKA_BROKERS and SCHEMA_REGISTRY_URL.`;
 
 const SUSPECTS = `
-An id that links more than 20 anonymous ids within 24 hours is held, because it is probably a placeholder: further links are
-refused (reason suspect) until an operator decides. identity members --key shows what it has linked.`;
+An id that links more than 20 anonymous ids within 24 hours is held, because it is probably a placeholder: further links
+are refused (reason suspect) until an operator decides. identity members --key shows what it has linked.`;
 
 const REBUILD = `
 Restores fences, graph, consents and holds, and then writes the epoch, for which linkers and gateways wait. Safe to repeat

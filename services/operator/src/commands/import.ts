@@ -19,8 +19,8 @@ const HELP = `
 Each line is JSON as in the chain API, with chain as the name of the chain and without updated_at. All lines are validated
 before the first is published. An invalid line is reported with its number and does not affect other lines.
 
-An import can be repeated: of several lines for one activity or token, only the last is used, and it is published only if
-it differs from the stored version.
+An import can be repeated: of several lines for one activity or token, only the last is used, and it is published only
+if it differs from the stored version.
 
 Exit codes: 0 all lines are in the log, 1 a line was refused or the import interrupted, 2 invalid arguments, 3 a store
 does not respond.`;

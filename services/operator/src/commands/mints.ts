@@ -142,8 +142,8 @@ Assets that projects have requested to mint.
 Needs REDIS_URL, KAFKA_BROKERS, SCHEMA_REGISTRY_URL and CLICKHOUSE_URL, or a local stack.`;
 
 const GIVE_UP = `
-Refused while a signed transaction of an asset may still be included in a block. The project sees the reason, and the audit log
-stores who gave the asset up.`;
+Refused while a signed transaction of an asset may still be included in a block. The project sees the reason, and the
+audit log stores who gave the asset up.`;
 
 /** Rows per table read, and per Redis call. */
 const SIGNERS_PIECE = 5_000;
@@ -417,8 +417,8 @@ interface MintRebuildParts {
 }
 
 /**
- * Copies mint requests from the tables and then from the logs into Redis. Nothing is deleted, and no request is accepted
- * until the copy is complete. Safe to repeat; activity writers resume it too.
+ * Copies mint requests from the tables and then from the logs into Redis. Nothing is deleted, and no request is
+ * accepted until the copy is complete. Safe to repeat; activity writers resume it too.
  */
 export async function rebuildMints({ view, logs, stored }: MintRebuildParts) {
   await view.forgetOffsets();

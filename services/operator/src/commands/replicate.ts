@@ -34,7 +34,7 @@ Targets:
   clickhouse  a table of CLICKHOUSE_URL or of the local stack, created if missing; read it with FINAL
   stdout      lines as in a file; starts from the beginning unless --state is set; a page may be repeated after a kill
 
-Exit codes: 0 copied to the end, or stopped by Ctrl-C, 1 failed, 2 invalid arguments, 3 the chain API does not respond.`;
+Exit codes: 0 copied to the end or stopped by Ctrl-C, 1 failed, 2 invalid arguments, 3 the chain API does not respond.`;
 
 const TABLE = 'activities_replica';
 const PAGE_MAX = 200;

@@ -49,8 +49,8 @@ interface Planned {
 const BATCH_LINES = 500;
 
 /**
- * Publishes the last valid line per activity or token, unless its content is stored: a repeated import adds one new version
- * or none. All lines are validated before the first is published.
+ * Publishes the last valid line per activity or token, unless its content is stored: a repeated import adds one new
+ * version or none. All lines are validated before the first is published.
  * @throws Error if the lines changed during the import, or from the sources; records published before are kept
  */
 export async function importLines<R, Row extends ImportedRow>(options: ImportOptions<R, Row>): Promise<Imported> {

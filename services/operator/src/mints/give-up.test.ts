@@ -18,7 +18,7 @@ const toTransactionRecord = (state: MintStateRecord): TransactionRecord => ({
   value: frameRecord(SCHEMA_ID, mintStateCodec.encode(state)),
 });
 
-/** A log of one partition whose minter takes over `takeOvers` times, each time after the operator has written a batch. */
+/** A log of one partition whose minter takes over `takeOvers` times, each time after the operator wrote a batch. */
 function openLog(takeOvers: number) {
   const log: TransactionRecord[] = [];
   let [opened, pieces] = [0, 0];

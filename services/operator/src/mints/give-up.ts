@@ -43,7 +43,7 @@ export interface GiveUpResult {
 
 /**
  * Fails pending assets without a signed transaction, which frees their reference ids. A signed transaction stays valid
- * until its nonce is used, so its asset could be minted twice; the minter logs the nonce together with the signed bytes.
+ * until its nonce is used, so its asset could be minted twice; the minter logs the nonce with the signed bytes.
  * The audit entry is written first.
  * @throws Error when a minter keeps taking over; UnreachableError
  */
@@ -170,8 +170,8 @@ async function write(
 }
 
 /**
- * Reads the pending states of one signer; millions of others may be settled. Each call continues to the current end, after
- * all open transactions have ended. @returns all pending states, and the partition of the signer's records
+ * Reads the pending states of one signer; millions of others may be settled. Each call continues to the current end,
+ * after all open transactions have ended. @returns all pending states, and the partition of the signer's records
  * @throws Error for records in several partitions, whose order is unknown
  */
 function createReadStates(log: LogReader, topic: string, { schemaOf }: Schemas, name: SignerName) {

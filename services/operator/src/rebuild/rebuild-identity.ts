@@ -43,7 +43,7 @@ interface RestoredConsents {
   readonly tail: LogTail<ConsentRecord>;
 }
 
-/** Restores consents from table and log; the latest position wins, so this is safe at any time. Restore fences first. */
+/** Restores consents from table and log; the latest position wins, so it is safe at any time. Restore fences first. */
 export async function restoreConsents(
   sources: RebuildSources,
   { consents, rebuild }: Pick<People, 'consents' | 'rebuild'>,
@@ -194,8 +194,8 @@ async function restoreGraph(sources: RebuildSources, people: People, progress: L
 }
 
 /**
- * Facts before the group's commit are decided. The graph also learns which later facts are decided, so that they have no
- * effect when they are read again: a fact could join identities that an unlink has separated since.
+ * Facts before the group's commit are decided. The graph also learns which later facts are decided, so that they have
+ * no effect when they are read again: a fact could join identities that an unlink has separated since.
  */
 async function readApplied(
   sources: RebuildSources,

@@ -13,8 +13,8 @@ export interface LogAccess {
   /** Number of records in a topic that a group has not committed. */
   lag(topic: string, group: string): Promise<number>;
   /**
-   * Whether a group has committed all records that a topic contained when called. With a service that writes ticks, `lag`
-   * may never be 0.
+   * Whether a group has committed all records that a topic contained when called. With a service that writes ticks,
+   * `lag` may never be 0.
    */
   createPassed(topic: string, group: string): Promise<() => Promise<boolean>>;
   close(): Promise<void>;

@@ -75,7 +75,7 @@ export async function openRebuildFixture() {
 
 export type RebuildFixture = Awaited<ReturnType<typeof openRebuildFixture>>;
 
-/** Called before each Redis call of a command, with its name (`port.call`). An error that it throws ends the command. */
+/** Called before each Redis call of a command with its name (`port.call`). An error that it throws ends the command. */
 export interface CallHooks {
   beforeCall: ((name: string) => Promise<void> | void) | null;
 }
@@ -169,7 +169,7 @@ function toParts(value: Buffer): string[] {
   return [text.slice(0, 4), ...(text.slice(4).match(/.{23}/gs) ?? [])];
 }
 
-/** The data that a rebuild must restore: graph, fences, holds, consents, byte for byte except for the order of members. */
+/** The data that a rebuild must restore: graph, fences, holds, consents, byte for byte except the order of members. */
 async function dump(redis: Redis): Promise<Record<string, string[]>> {
   const found: Record<string, string[]> = {};
   for await (const names of redis.scanBufferStream({ match: '[imfuhc]:{*', count: 1_000 }))

@@ -37,7 +37,7 @@ const EXAMPLES_MAX = 20;
 const within = ({ partition, start, end }: PartitionRange) =>
   `(kafka_partition = ${partition} AND kafka_offset >= ${start} AND kafka_offset < ${end})`;
 
-/** The first and last missing offset of each run, computed with bitmaps: 8 KiB per 65,536 offsets, for any number of rows. */
+/** The first and last missing offset of each run, by bitmaps: 8 KiB per 65,536 offsets, for any number of rows. */
 const missingSql = ({ table }: Table, range: PartitionRange) => `
   WITH bitmapToArray(bitmapAndnot(
       bitmapBuild(range(toUInt64(${range.start}), toUInt64(${range.end}))), groupBitmapState(kafka_offset))) AS missing,
@@ -52,8 +52,8 @@ const repeatedSql = ({ table, identity }: Table, range: PartitionRange) => `
   GROUP BY kafka_offset HAVING repeated > 0 OR identities > 1 ORDER BY kafka_offset`;
 
 /**
- * Rows of one message at one offset that readers see: FINAL deduplicates rows with the same sorting key; of several keys
- * the largest version is shown. Limited to repeated keys, because FINAL on the whole table would read all rows.
+ * Rows of one message at one offset that readers see: FINAL deduplicates rows with the same sorting key; of several
+ * keys the largest version is shown. Limited to repeated keys, because FINAL on the whole table would read all rows.
  */
 function shownSql({ table, identity, version, copyRules }: Table, range: PartitionRange): string {
   const key = copyRules[0]?.columns;
@@ -69,7 +69,7 @@ function shownSql({ table, identity, version, copyRules }: Table, range: Partiti
 }
 
 /**
- * The entries of a list that have a row. The list contains only hexadecimal and decimal digits, so it cannot end the string.
+ * The entries of a list that have a row. The list contains only hexadecimal and decimal digits: it cannot end the string.
  */
 const copiesSql = ({ table }: Table, rule: CopyRule, lists: readonly (readonly string[])[]) => {
   const columns = lists[0]!.map((_, index) => `c${index + 1}`);
