@@ -28,7 +28,7 @@ export const CODINGS = {
   zstd: (body: Buffer) => zstdCompressSync(body),
 } as const;
 
-/** In one field or as many fields; as elements of `messages`, or as repeated `messages` fields; or as the whole body. */
+/** In one field or as many fields; as elements of `messages`, or repeated `messages` fields; or as the whole body. */
 const LOCATIONS = ['message', 'context', 'body', 'members', 'context members', 'elements', 'repeated', 'raw'] as const;
 
 /** A prefix, a repeated unit, a mirror that is repeated as often at the end, and the text between unit and mirror. */

@@ -39,8 +39,8 @@ import { type ProjectSources, requireProjectId } from '../projects/environments.
 import { type RecordSources, withPair, withRecords } from '../records/record-access.ts';
 
 const ABOUT = `
-A link is printed once and not stored. Anyone who has the link can use it once. The last administrator and the last owner
-of a project cannot be removed, disabled or given a lower role.
+A link is printed once and not stored. Anyone who has the link can use it once. The last administrator and the last
+owner of a project cannot be removed, disabled or given a lower role.
 
 Needs REDIS_URL, KAFKA_BROKERS and SCHEMA_REGISTRY_URL, or a local stack.`;
 

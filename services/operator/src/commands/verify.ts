@@ -34,7 +34,7 @@ that events_exact shows once are counted, but are not a difference. A record wit
 at another offset, a dead letter, or an erasure; otherwise it is lost. Rows after the end of the log are reported too. Where
 a log was replaced (npm run offsets), records are matched by content.
 
-Then it compares persons in Redis with the tables, if REDIS_URL is set, and derived tables with the events. It changes nothing.
+Then it compares persons in Redis with the tables, if REDIS_URL is set, and derived tables with the events. It only reads.
 
 Exit codes: 0 no difference, 1 a difference, 2 invalid arguments, 3 a store does not respond.`;
 

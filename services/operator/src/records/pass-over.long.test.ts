@@ -32,7 +32,7 @@ afterAll(() => redis.close());
 
 const stores = () => createTestStores({ redis: redis.url, kafka: brokers, registry });
 
-/** Runs a command on the real stores, like a separate process. @param answer typed at the terminal; absent: no terminal */
+/** Runs a command on the real stores, like a process. @param answer typed at the terminal; absent: no terminal */
 async function run(args: readonly string[], answer?: string) {
   const author = { changedBy: 'ada', requestId: randomBytes(4).toString('hex') };
   const sourcesOf = createRecordSources(stores(), { topicPrefix, author });

@@ -89,7 +89,7 @@ async function readState(path: string, { url, chain, target }: CopyName): Promis
   return { cursor: state.cursor, mark: state.mark };
 }
 
-/** Creates a lock with the process id atomically. Takes over locks of dead processes. @throws Error for a live process */
+/** Creates a lock with the process id atomically, or takes over that of a dead process. @throws Error for a live one */
 async function acquireLock(path: string): Promise<void> {
   const ownPath = `${path}.${randomUUID()}`;
   await writeFile(ownPath, String(process.pid));
@@ -166,7 +166,7 @@ export interface ReplicateOptions {
  * Copies the history of a chain from where the last job ended. Rules for a complete copy:
  *
  * 1. Follow only `next_cursor`: no times, no counting.
- * 2. Write a page before saving its cursor. After a kill in between, it is written again: deduplicate by `id` and `updated_at`.
+ * 2. Write a page before its cursor. After a kill in between, it is written again: deduplicate by `id`, `updated_at`.
  * 3. The end is a page without activities whose cursor is the requested one. A short page is not the end.
  * 4. An updated activity appears again, with a later `updated_at`.
  */
