@@ -44,7 +44,7 @@ describe('applyTopics', () => {
     const configs = Object.entries(settings).map(([key, value]) => ({ name: key, configOperation: 0, value }) as const);
     await byHand.incrementalAlterConfigs({ resources: [{ resourceType: 2, resourceName: name, configs }] });
     await byHand.close();
-    // The controller knows the topics before the broker reports them.
+    // The controller knows the settings before the broker reports them.
     await until('the broker knows the settings', async () => {
       const actual = await readSettings(name);
       return Object.entries(settings).every(([key, value]) => actual[key] === value);
@@ -71,7 +71,7 @@ describe('applyTopics', () => {
     expect(second.notices).toContain('topics have one replica: losing its disk loses acknowledged records');
   });
 
-  it('corrects a topic that another deployment has just created differently, and refuses a registry that lacks the schema of a topic with records', async () => {
+  it('corrects a topic that another deployment has just created with different settings, and refuses a registry that lacks the schema of a topic with records', async () => {
     const ownTarget = { ...target, prefix: `test-${randomBytes(4).toString('hex')}.` };
     const name = ownTarget.prefix + TOPICS.consents.name;
     const subject = `${name}-value`;
@@ -86,7 +86,7 @@ describe('applyTopics', () => {
       await until('the topic setting is corrected', async () => (await readSettings(name))['retention.ms'] !== '1000');
 
       await registry.remove(subject);
-      // Without records it is accepted, so that an interrupted first start can be repeated.
+      // Without records the registry is accepted, so that an interrupted first start can be repeated.
       await applyTopics(ownTarget);
       await producer.connect();
       await producer.send({ topic: name, messages: [{ value: 'a record' }] });
@@ -155,7 +155,7 @@ describe('applyTopics', () => {
     });
   });
 
-  it('corrects its ownTarget settings and keeps those that an operator has set', async () => {
+  it('corrects the settings of the project and keeps the settings of an operator', async () => {
     const name = prefix + TOPICS.messages.name;
     await setByHand(name, { 'retention.ms': '1000', 'file.delete.delay.ms': '120000', 'min.insync.replicas': '3' });
     const { changed, notices } = await applyTopics(target);

@@ -16,7 +16,7 @@ import type { Admin, ITopicMetadata, KafkaConfig } from 'kafkajs';
 import kafkajs from 'kafkajs';
 import { patchKafkaTimer } from './timer.ts';
 
-/** The topics of the contract, and the dead-letter topic of each. */
+/** The topics of the contract, and their dead-letter topics. */
 export function allTopics(): Topic[] {
   return Object.values(TOPICS).flatMap((topic: Topic) => [
     topic,
@@ -275,7 +275,7 @@ interface Replication {
 
 /** One broker may fail while another broker restarts. */
 const REPLICATION_FACTOR = 3;
-/** With two brokers, writes stop while one is down: clients send refused events again, but a lost disk loses them. */
+/** With two brokers, writes stop while one is down: clients send refused events again, but a lost disk loses stored records. */
 const MIN_INSYNC_REPLICAS = 2;
 
 /** @param wish settings of the operator. @throws Error for an impossible setting */
@@ -291,7 +291,7 @@ export function chooseReplication(brokers: number, wish: Partial<Replication>): 
   return { replicationFactor, minInsyncReplicas };
 }
 
-/** Warns about less safety than three replicas with two in sync; null if there is no less. */
+/** A warning if replication is weaker than three replicas with two in sync, otherwise null. */
 export function toWarning({ replicationFactor, minInsyncReplicas }: Replication): string | null {
   if (replicationFactor === 1) return 'topics have one replica: losing its disk loses acknowledged records';
   if (minInsyncReplicas === 1)
@@ -305,7 +305,7 @@ interface ExistingTopic extends Replication {
   readonly name: string;
 }
 
-/** Never lowered, because an operator may have raised it; never above the number of replicas, which would refuse all records. */
+/** Never lowers the setting, which an operator may have raised; never exceeds the replicas, which would refuse all records. */
 export const raiseInsync = (topic: Replication, wanted: Replication): number =>
   Math.max(topic.minInsyncReplicas, Math.min(wanted.minInsyncReplicas, topic.replicationFactor));
 

@@ -30,7 +30,7 @@ describe('the replication of topics', () => {
     expect(() => chooseReplication(3, { minInsyncReplicas: 4 })).toThrow('no record could be stored');
   });
 
-  it('of an existing topic is never lowered, nor needs more in-sync replicas than there are', () => {
+  it('of an existing topic is never lowered, and never requires more in-sync replicas than exist', () => {
     const property = fc.property(replication, fc.integer({ min: 1, max: 5 }), (existing, brokers) => {
       const raised = raiseInsync(existing, chooseReplication(brokers, {}));
       expect(raised).toBeGreaterThanOrEqual(existing.minInsyncReplicas);

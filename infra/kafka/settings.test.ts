@@ -4,7 +4,7 @@ import { allTopics, toSettings } from './apply.ts';
 
 const LAG = 'min.compaction.lag.ms';
 
-it('access topics keep superseded records for seven days, because the audit is derived from each of them', () => {
+it('access topics keep superseded records for seven days, because the audit is derived from every record', () => {
   const access = Object.values(TOPICS).filter(
     ({ name, cleanup }) => name.startsWith('access.') && cleanup === 'compact',
   );

@@ -149,7 +149,7 @@ const mintFlood: Attack = {
     try {
       const toAsset = () => ({ reference_id: randomUUID(), owner_address: OWNER, token_id: '424242', metadata });
       const { accepted, refusal } = await orderUntilRefused(world, { count: 50, toAsset, limit: 'pending_assets' });
-      if (refusal === '') throw new Error(`${accepted} pending assets were accepted, and none was refused`);
+      if (refusal === '') throw new Error(`${accepted} pending assets were accepted, and no asset was refused`);
       const redisMb = memoryOf('redis').nowMb - nowMb;
       const forSigner = ['--chain', 'demo-chain', '--signer', String(signer)];
       const given = await operate('mints', 'give-up', ...forSigner, '--reason', 'an attack', '--yes');

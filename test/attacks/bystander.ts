@@ -8,7 +8,7 @@ export interface BystanderTargets {
   chainApi: string;
   portal: string;
   publishableKey: string;
-  /** For the chain API: all calls of this machine come from one address, which may send 1,500 in five minutes. */
+  /** For the chain API, which otherwise limits the only address of this machine to 1,500 calls in five minutes. */
   rateLimitKey: string;
 }
 

@@ -151,7 +151,7 @@ afterAll(async () => {
   rmSync(root, { recursive: true, force: true });
 }, NIGHT_MS);
 
-it('the settings in this test include every setting that a service has', () => {
+it('the settings in this test include every setting of every service', () => {
   const ofEvents = [gatewaySettings, linkerSettings, writerSettings, eraserSettings];
   const known = [...ofEvents, activityWriterSettings, indexerSettings, chainSettings, portalSettings].flatMap(
     ({ shape }) => Object.keys(shape),

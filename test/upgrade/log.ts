@@ -7,7 +7,7 @@ import avro from 'avsc';
 // Topics that this test does not write: the portal writes the audit, and signable keys need the signer's key.
 const WRITTEN_ELSEWHERE: readonly string[] = [TOPICS.audit.name, TOPICS.signableKeys.name];
 
-/** Topics whose values are records of a schema, except for chain topics and those above. */
+/** Topics whose values are records of a schema, except for chain topics and `WRITTEN_ELSEWHERE`. */
 export const RECORD_TOPICS: readonly Topic[] = Object.values<Topic>(TOPICS).filter(
   ({ name, schema }) => schema !== null && !name.startsWith('chain.') && !WRITTEN_ELSEWHERE.includes(name),
 );

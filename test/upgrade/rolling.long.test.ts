@@ -101,7 +101,7 @@ describe('a rolled-out change of every schema', () => {
     },
   );
 
-  it('fills the new field in records of the next release, and only in those', async () => {
+  it('fills the new field in records of the next release, and in no other records', async () => {
     const rows = await world.query<{ n: string; added_later: string }>(
       'SELECT added_later, toString(count()) AS n FROM events GROUP BY added_later ORDER BY added_later',
     );

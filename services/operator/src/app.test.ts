@@ -12,7 +12,7 @@ import { runInProcess } from './test/run-in-process.ts';
 const nowhere = () => {
   throw new UnreachableError('no address is configured');
 };
-/** Only the address of Redis is configured. */
+/** Only the Redis address is configured. */
 const unconfigured = {
   openLog: nowhere,
   schemaOf: nowhere,
@@ -140,7 +140,7 @@ it('keys create creates a key, shows it, and lists it by name; a secret key is n
   expect((await run('keys', 'list')).results).toEqual([]);
 });
 
-it('keys create --replace ends the live key and creates its successor, or the first key', async () => {
+it('keys create --replace ends the live key, if any, and creates a new key', async () => {
   const { run } = createOperator();
   const replace = ['keys', 'create', '--environment', 'development', '--kind', 'secret', '--replace', '--json'];
   const [first, second] = [await run(...replace), await run(...replace)];
@@ -249,11 +249,11 @@ it('keys --kind signable creates nothing without the signer’s public key', asy
 it('keys rebuild continues when a view cannot be rebuilt, names that view, and exits with code 1', async () => {
   const access = createMemoryAccess();
   const [first, second, ...others] = access.kinds;
-  const broken = { ...second!, openLog: () => Promise.reject(new Error('its log is gone')) };
+  const broken = { ...second!, openLog: () => Promise.reject(new Error('the log does not exist')) };
   const { run } = createOperator({ kinds: [first!, broken, ...others] });
   const { code, results, progress } = await run('keys', 'rebuild', '--json');
   expect(code).toBe(EXIT.failed);
   const rebuilt = results.map((line) => JSON.parse(line).kind);
   expect(rebuilt).toEqual([first!.kind.name, ...others.map(({ kind }) => kind.name)]);
-  expect(progress).toBe(`keys: ${second!.kind.name} were not rebuilt: its log is gone`);
+  expect(progress).toBe(`keys: ${second!.kind.name} were not rebuilt: the log does not exist`);
 });

@@ -36,7 +36,7 @@ interface Closing {
   close(): Promise<void>;
 }
 
-/** Runs `work` once `awaitReady` has resolved, and closes what was opened. */
+/** Runs `work` once `awaitReady` has resolved, and closes `opened`. */
 export async function withOpened<S extends Closing, T>(
   opened: S,
   awaitReady: (opened: S) => Promise<unknown>,

@@ -5,7 +5,7 @@ import { Command, type CommandUnknownOpts, InvalidArgumentError, Option } from '
 export interface Terminal {
   result(line: string): void;
   progress(line: string): void;
-  /** Prints trusted text of several lines, such as help. Default: `result`. */
+  /** Prints trusted multi-line text, such as help. Default: `result`. */
   readonly text?: (text: string) => void;
   /** Whether a person watches the progress. */
   readonly isInteractive: boolean;
@@ -19,7 +19,7 @@ export type ExitCode = (typeof EXIT)[keyof typeof EXIT];
 /** Creates a command with its subcommands, options and help: `operator <name> …`. */
 export type CreateCommand = (terminal: Terminal) => CommandUnknownOpts;
 
-/** A command that failed and has already printed why. */
+/** Ends a command that failed and has already printed the reason. */
 export class Ended extends Error {
   override readonly name = 'Ended';
   readonly code: ExitCode;
@@ -56,7 +56,7 @@ export class EmptiedError extends Error {
   override readonly name = 'EmptiedError';
 }
 
-/** Handles a failed write, which may have taken effect. @param next what the user should do */
+/** Handles a failed write, which may have taken effect. @param next the next step for the user */
 export const unconfirmed =
   (what: string, next: string) =>
   ({ message }: Error): never => {

@@ -57,7 +57,7 @@ export interface WritableLog {
   openPublisher(name: string): Promise<AtomicPublisher>;
 }
 
-/** Opens a log for changes, and closes it with its publishers. @throws UnreachableError, or errors of `work` */
+/** Opens a log for changes, and closes the log and its publishers. @throws UnreachableError, or errors of `work` */
 export async function withWritableLog<T>(
   { openLog, openPublisher, schemas, topicPrefix }: WritableLogSources,
   { name, schema }: { readonly name: string; readonly schema: string },

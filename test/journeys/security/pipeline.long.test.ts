@@ -103,7 +103,7 @@ it('a stack whose chain program does not run reports that once, and runs everyth
 });
 
 describe('a pipeline whose stores need TLS and a login', () => {
-  it('assigns events before and after identify and events of an aliased account to one person, but not a stranger's events', async () => {
+  it('assigns events before and after identify and events of an aliased account to one person, but not the events of a stranger', async () => {
     const [anonymousId, userId, account] = [randomUUID(), randomUUID(), randomUUID()];
     const link = (fields: Record<string, unknown>) => trackMessage({ eventName: undefined, anonymousId, ...fields });
     const ids = { fromId: account, fromType: 'steam', toId: userId, toType: 'passport' };
@@ -121,7 +121,7 @@ describe('a pipeline whose stores need TLS and a login', () => {
     expect(new Set(idsOf(ofPlayer).map((id) => persons.get(id))).size).toBe(1);
   });
 
-  it('can be read, verified and operated by the commands with the same settings', async () => {
+  it('can be read, verified and operated by commands with the same settings', async () => {
     const expected = [
       ['keys list', 'demo-production'],
       ['dead-letters list', 'no dead letters'],

@@ -55,7 +55,7 @@ const publish = (token: TokenRecord) => {
   const key = Buffer.from(`${token.chain} 0x${token.contractAddress.toString('hex')}`);
   return log.publish([{ topic, key, value: frameRecord(stores.schemaIdOf(topic), tokenCodec.encode(token)) }]);
 };
-/** All records of a token, in the order of the log. */
+/** All records of a token, in log order. */
 const versions = async (address = contract) =>
   (await log.read(stores.prefix + TOPIC))
     .map(({ value }) => tokenCodec.decode(value!.subarray(FRAME_BYTES)))
@@ -125,7 +125,7 @@ function sourcesOf(beforeCommit?: () => Promise<void>): WritableLogSources {
   };
 }
 
-it('of two concurrent commands for a token, the later command wins and the earlier fails at any step', async () => {
+it('of two concurrent commands for a token, the later command wins and the earlier command fails', async () => {
   const token = { chain: CHAIN, contract };
   const verify = () => changeToken(sourcesOf(), token, (current) => ({ ...current, verificationStatus: 'verified' }));
   const rename = (current: TokenRecord) => ({ ...current, name: 'Renamed' });

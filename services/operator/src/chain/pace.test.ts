@@ -33,7 +33,7 @@ it('the pace of blocks gives the remaining time until the last block, never belo
   fc.assert(property);
 });
 
-it('the pace of blocks is shown as text', () => {
+it('the pace of blocks is formatted as text', () => {
   const noon = Date.UTC(2026, 10, 24, 12);
   const args = (blocksPerSecond: number, minutes: number) =>
     toPaceText({ blocksPerSecond, remainingMs: minutes * 60_000 }, noon);

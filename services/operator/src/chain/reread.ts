@@ -30,7 +30,7 @@ async function blocksOf(job: ChainJob, options: BlockOptions) {
   const indexed = last === undefined ? null : lastCompleteBlockOf(last);
   if (last === undefined || indexed === null) throw new UsageError(`no block of ${chain.name} is indexed yet`);
   const { from = chain.start, to = indexed } = options;
-  if (from > to) throw new UsageError('--from and --to: the first block is after the last one');
+  if (from > to) throw new UsageError('--from and --to: the first block is after the last block');
   if (to > indexed)
     throw new UsageError(`--to: only blocks up to ${indexed} are indexed; the indexer reads later blocks itself`);
   const holds: BlockName[] = [{ number: last.block, hash: `0x${last.hash.toString('hex')}` }];
@@ -113,7 +113,7 @@ async function publishMissing(
       yield* lines;
     },
     onRefused: (number, faults) =>
-      terminal.progress(`activity ${number} of the range up to block ${to}: ${faults.join('; ')}`),
+      terminal.progress(`activity ${number} in the range up to block ${to}: ${faults.join('; ')}`),
   });
   done.activities += records.length;
   done.published += published;

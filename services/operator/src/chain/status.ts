@@ -75,7 +75,7 @@ function toNodeText({ name, head, fault }: NodeState, furthest: number | null): 
   return `${name} at block ${head ?? 'none'}${behind > 0 ? ` (${behind} behind)` : ''}`;
 }
 
-/** The latest and the last final block of one node, or why it cannot be used, without its address. */
+/** The latest block and the last final block of a node, or why the node cannot be used, without its address. */
 async function readEnd(node: ChainNode, { chainId, finality }: IndexedChain) {
   const { name } = node;
   try {

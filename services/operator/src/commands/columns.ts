@@ -146,7 +146,7 @@ async function isStored(engine: Engine, wanted: WantedColumn): Promise<boolean> 
   const stored = await readStoredColumns(engine);
   const found = stored.find(({ name }) => name === wanted.name);
   if (found === undefined && stored.length >= COLUMNS_MAX)
-    throw new Error(`there are ${COLUMNS_MAX} property columns already: drop an unused one first`);
+    throw new Error(`there are ${COLUMNS_MAX} property columns already: drop an unused column first`);
   if (found === undefined) return false;
   if (found.column !== null && describeColumn(found.column) === describeColumn(wanted)) return true;
   throw new Error(
@@ -196,7 +196,7 @@ async function awaitOtherMutations({ engine, column, progress, signal }: Backfil
     await cancelFailed(engine, left.filter(isOwn));
     const failing = left.find(({ fault }) => fault !== '');
     const fault = failing === undefined ? '' : `; ${failing.id} fails with ${failing.fault}`;
-    progress(`backfill: waiting for ${left.length} other change(s) of events${fault}`);
+    progress(`backfill: waiting for ${left.length} other mutation(s) of events${fault}`);
   };
   await awaitNone(engine, () => true, { onPoll, signal });
 }
@@ -253,7 +253,7 @@ async function drop(
 async function dropColumn(engine: Engine, column: string): Promise<void> {
   const naming = await findViewsNaming(engine, column);
   if (naming.length > 0)
-    throw new Error(`${naming.join(', ')} would fail without ${column}: change or drop that first`);
+    throw new Error(`${naming.join(', ')} would fail without ${column}: change or drop the dependent view first`);
   await hideFromViews(engine, column);
   try {
     // ClickHouse drops no column while it is being filled.
@@ -326,7 +326,7 @@ async function readUnfinished(engine: Engine) {
   return rows.map(([id, command, reason]) => ({
     id: String(id),
     command: String(command),
-    /** The name of the error, or ''. Its message is omitted, since it may contain a value. */
+    /** The name of the error, or ''. The message is omitted, because it may contain a value. */
     fault: reason === '' ? '' : (/\(([A-Z0-9_]+)\)/.exec(String(reason))?.[1] ?? 'UNKNOWN'),
   }));
 }

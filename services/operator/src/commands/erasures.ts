@@ -128,7 +128,7 @@ const toQuery = ({ max, after, state = '', ...named }: ListOptions) => ({
 async function list({ context, records, json, terminal }: ErasuresWork, query: ListQuery): Promise<ExitCode> {
   const { erasuresMax, environmentId, state, after } = query;
   const erasures = await records.readErasures({
-    // One erasure more than requested shows whether there are further erasures.
+    // Reads one more than requested, to detect further erasures.
     erasuresMax: erasuresMax + 1,
     ...(environmentId !== undefined && { environmentId }),
     ...(state !== undefined && { state }),

@@ -132,7 +132,7 @@ function toLines(found: readonly (GroupPartition & { group: string; obstacle: st
 async function accept(offsets: GroupOffsets, wanted: Wanted, terminal: Terminal): Promise<ExitCode> {
   const { group, topic, partition, from, yes = false } = wanted;
   const found = (await offsets.list(group)).find((each) => each.topic === topic && each.partition === partition);
-  if (found === undefined) throw new UsageError(`group ${group} has committed nothing of ${topic}/${partition}`);
+  if (found === undefined) throw new UsageError(`group ${group} has no committed offset for ${topic}/${partition}`);
   const isMove = !needsDecision(found);
   if (isMove && typeof from !== 'number') {
     const finding = toFindingText(found.finding, found.committed);
@@ -153,7 +153,7 @@ async function accept(offsets: GroupOffsets, wanted: Wanted, terminal: Terminal)
   return EXIT.ok;
 }
 
-/** Sets the offset of a group without running consumers, which do not read decisions. Kafka allows it without members. */
+/** Sets the offset of a group without running consumers, which do not read decisions. Kafka allows this for a group without members. */
 async function move(offsets: GroupOffsets, { group, topic, partition }: Wanted, plan: Plan, terminal: Terminal) {
   if (!(await offsets.move(group, { topic, partition }, plan.decision))) {
     terminal.progress(`nothing was changed: stop every consumer of ${group} first, and start them afterwards`);

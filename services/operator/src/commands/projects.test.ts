@@ -86,7 +86,7 @@ it('the projects command adds environments with unused ids, and keys can be crea
   expect(listed.results.map((line) => JSON.parse(line))).toMatchObject([{ keyId: created.keyId }]);
 });
 
-it('the projects command sets cap and limit of an environment independently, and removes them', async () => {
+it('the projects command sets and removes cap and limit of an environment independently', async () => {
   const { run, one } = createOperator();
   const limit = (...rest: string[]) =>
     one('projects', 'limit', '--project', 'demo', '--environment', 'production', ...rest);
@@ -128,7 +128,7 @@ it('the projects command keeps the id of a renamed project, and finds the projec
   expect(await one('projects', 'show', '--project', 'Sky Islands')).toMatchObject({ id: 'demo', revision: 2 });
 });
 
-it('the projects command refuses a key in an environment that does not exist, and names the command that adds it', async () => {
+it('the projects command refuses a key in an environment that does not exist, and suggests the command that adds the environment', async () => {
   const { run, keys } = createOperator();
   const refused = await run(...secretIn('demo', 'moon'));
   expect(refused).toMatchObject({ code: EXIT.failed, results: [] });

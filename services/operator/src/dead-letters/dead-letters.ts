@@ -32,7 +32,7 @@ export interface RecordPosition {
 export interface DeadLetter {
   readonly position: RecordPosition;
   readonly original: RecordPosition;
-  /** When it became a dead letter, epoch milliseconds. */
+  /** When the record became a dead letter, in epoch milliseconds. */
   readonly deadAtMs: number;
   readonly reason: string;
   /** The step of the consumer that failed. */
@@ -68,7 +68,7 @@ function toNumber(text: string): number {
   return /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
 }
 
-/** Parses a record of a dead-letter topic; null for outcomes, and for records of other software. */
+/** Parses a record of a dead-letter topic; null for outcomes, and for records from other software. */
 export function parseDeadLetter(record: StreamRecord): DeadLetter | null {
   const original = {
     topic: textOf(record, 'original-topic'),
@@ -146,7 +146,7 @@ export async function readOutcomes(log: LogReader, topic: string): Promise<Map<s
   return outcomes;
 }
 
-/** Which dead letters to select; absent members match all. */
+/** Which dead letters to select; absent fields match all dead letters. */
 export interface Selection {
   readonly positions?: readonly RecordPosition[];
   /** Full name of the original topic. */

@@ -287,7 +287,7 @@ export async function scrub({ context, records, json, terminal }: ErasuresWork):
 /** Removes deleted rows from the files, and marks the receipts. */
 export async function remove({ context, records, json, terminal }: ErasuresWork): Promise<ExitCode> {
   const { wallClockMs, stop: signal } = context;
-  terminal.progress('rewriting files with deleted rows; the old files are gone after about eight minutes');
+  terminal.progress('rewriting files with deleted rows; the old files are removed after about eight minutes');
   let lastFiles = 0;
   const removal = await withRows(context, (rows) =>
     removeFromDisk({

@@ -12,7 +12,7 @@ export interface QueryContext {
   readonly pepper: () => Buffer;
 }
 
-/** Keeps surplus arguments and unknown subcommands out of errors, since they may be ids of persons. */
+/** Keeps surplus arguments and unknown subcommands out of errors, because they may be ids of persons. */
 export function hidingArguments(created: CommandUnknownOpts): CommandUnknownOpts {
   for (const each of created.commands) each.allowExcessArguments();
   return created

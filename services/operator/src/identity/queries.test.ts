@@ -222,7 +222,7 @@ it('identity why between two identities reports that the tables do not show the 
   expect(text).toContain('They are one person, but the tables do not show how');
 });
 
-it('identity why lists for two persons the attempted links between any of their identities', async () => {
+it('identity why between two persons lists the attempted links between any of their identities', async () => {
   const { run, identify, alias } = await openMemoryBench();
   await alias('passport', 'p1', ['email', BOB]);
   await alias('passport', 'p2', ['custom', 'c2']);

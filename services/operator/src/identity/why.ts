@@ -103,7 +103,7 @@ function toLinkLines(row: LinkRow, requested: readonly string[]): string[] {
 
 const toJson = ({ position, ...row }: LinkRow) => ({ ...row, place: position, says: describeLink(row) });
 
-/** The chain of links between two identities: links that joined, and in gaps links of already joined identities. */
+/** The chain of links between two identities: links that joined them, and in gaps links between already joined identities. */
 export function findChain(rows: readonly LinkRow[], from: string, to: string): LinkRow[] | null {
   const joined = rows.filter(({ outcome }) => outcome === 'linked');
   return findPath(joined, from, to) ?? findPath(rows, from, to);

@@ -26,7 +26,7 @@ class World {
   /** Number of records until the command is killed. */
   killAfter = Number.POSITIVE_INFINITY;
 
-  /** The current versions of a log, by the rule of the writer. */
+  /** The current versions in a log, as the writer determines them. */
   static fold(log: readonly ActivityRow[]): Map<string, ActivityRow> {
     const current = new Map<string, ActivityRow>();
     for (const row of log) {
@@ -91,7 +91,7 @@ it('an import fails if validated lines are missing when they are published', asy
   expect(world.log).toHaveLength(1);
 });
 
-it('an import that is repeated after kills, during a slow writer, publishes each change exactly once', async () => {
+it('an import that is repeated after kills, with a slow writer, publishes each change exactly once', async () => {
   const lines = fc.array(arbitraryLine, { maxLength: 30 });
   const lives = fc.array(fc.record({ killAfter: fc.nat(6), stored: fc.nat(40) }), { maxLength: 5 });
   await fc.assert(
@@ -112,7 +112,7 @@ it('an import that is repeated after kills, during a slow writer, publishes each
       world.killAfter = Number.POSITIVE_INFINITY;
       const last = await world.import(values);
       expect(contents(World.fold(world.log))).toEqual(contents(expected));
-      // Each changed activity has exactly one new version, over all runs.
+      // Each changed activity has exactly one new version across all runs.
       const [previous, current] = [contents(before), contents(expected)];
       const changed = [...current].filter(([id, content]) => previous.get(id) !== content).map(([id]) => id);
       expect(

@@ -21,7 +21,7 @@ export interface ImportOptions<R, Row extends ImportedRow> {
   readonly readStored: (rows: readonly Row[]) => Promise<ReadonlyMap<string, Row>>;
   /** Versions in the log that the tables may lack, in order, by name. */
   readonly tail: ReadonlyMap<string, readonly Row[]>;
-  /** Resolves when the log has all records, in this order. */
+  /** Resolves when the log contains all records in this order. */
   readonly publish: (records: readonly R[]) => Promise<void>;
   readonly onRefused: (number: number, faults: readonly string[]) => void;
   readonly onProgress: (line: string) => void;
@@ -121,7 +121,7 @@ function readLine<R, Row extends ImportedRow>(
   return [];
 }
 
-/** The current version once the writer has written the whole log; it refuses changes of constants. */
+/** The current version once the writer has written the whole log. The writer refuses changes to constants. */
 function findCurrent<R, Row extends ImportedRow>(
   stored: Row | undefined,
   name: string,

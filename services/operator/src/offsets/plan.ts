@@ -8,7 +8,7 @@ export interface Plan {
   readonly decision: OffsetDecision;
   /** Sentences, most important first. */
   readonly description: readonly string[];
-  /** Records of the log that will never be read. */
+  /** Number of records in the log that will never be read. */
   readonly skipped: number;
 }
 

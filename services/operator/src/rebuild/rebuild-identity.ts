@@ -190,7 +190,7 @@ async function restoreGraph(sources: RebuildSources, people: People, progress: L
       return { ...rebuilt, fences: fences.length, decisions: countOffsets(tail), partitions: applied.length };
     sources.onProgress(`${growth} decisions were published during the rebuild: reading everything again`);
   }
-  throw new Error('decisions are still being published: stop the linker that uses another Redis, and try again');
+  throw new Error('decisions are still being published: stop the linker that uses a different Redis, and try again');
 }
 
 /**

@@ -96,7 +96,7 @@ beforeAll(async () => {
   await publishConsents();
   await link100(1);
   for (const topic of [TOPICS.identityDecisions, TOPICS.consents]) await fixture.written(topic.name);
-  // From here on the log is ahead of the tables.
+  // From now on, the log is ahead of the tables.
   await fixture.stop(writer, 'SIGTERM');
   await publishConsents();
   await requestErasure();

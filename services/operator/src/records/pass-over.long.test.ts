@@ -32,7 +32,7 @@ afterAll(() => redis.close());
 
 const stores = () => createTestStores({ redis: redis.url, kafka: brokers, registry });
 
-/** Runs a command on the real stores, like a process. @param answer typed at the terminal; absent: no terminal */
+/** Runs a command on the real stores, like a process does. @param answer typed at the terminal; absent: no terminal */
 async function run(args: readonly string[], answer?: string) {
   const author = { changedBy: 'ada', requestId: randomBytes(4).toString('hex') };
   const sourcesOf = createRecordSources(stores(), { topicPrefix, author });
@@ -117,7 +117,7 @@ it('an unreadable access record with an unknown key leaves no record after it is
   expect((await run(['keys', 'rebuild'])).code).toBe(0);
 });
 
-it('an unreadable access record is skipped alone: a second one is reported next, and readable records are kept', async () => {
+it('an unreadable access record is skipped alone: a second unreadable record is reported next, and readable records are kept', async () => {
   await run(['projects', 'create', '--id', 'game', '--name', 'Game', '--json']);
   const [first, second] = [await spoil(PROJECTS.topic, 'game'), await spoil(PROJECTS.topic, 'other', { partition: 0 })];
   const passed = await run(['keys', 'pass-over', ...first, '--yes']);

@@ -116,7 +116,7 @@ const contextOf = (overrides: Partial<KeysContext['keys']> = {}): KeysContext =>
   publish: async () => {},
 });
 
-/** Runs a command about keys of a new project, on the real stores. */
+/** Runs a key command for a new project on the real stores. */
 async function runKeys(rest: string[], overrides: Partial<KeysContext['keys']> = {}) {
   const ofProject = rest[0] === 'rebuild' ? [] : ['--project', project];
   const done = await run([createKeysCommand(contextOf(overrides))], 'keys', ...rest, ...ofProject);

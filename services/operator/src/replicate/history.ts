@@ -1,4 +1,4 @@
-/** Reads the history of a chain over the public interface. */
+/** Reads the history of a chain over the public API. */
 import { pauseOrThrow } from '@playline/stores';
 import { z } from 'zod';
 import { UnreachableError } from '../command.ts';

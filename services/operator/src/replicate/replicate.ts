@@ -89,7 +89,7 @@ async function readState(path: string, { url, chain, target }: CopyName): Promis
   return { cursor: state.cursor, mark: state.mark };
 }
 
-/** Creates a lock with the process id atomically, or takes over that of a dead process. @throws Error for a live one */
+/** Creates a lock with the process id atomically, or takes over the lock of a dead process. @throws Error otherwise */
 async function acquireLock(path: string): Promise<void> {
   const ownPath = `${path}.${randomUUID()}`;
   await writeFile(ownPath, String(process.pid));
@@ -167,7 +167,7 @@ export interface ReplicateOptions {
  *
  * 1. Follow only `next_cursor`: no times, no counting.
  * 2. Write a page before its cursor. After a kill in between, it is written again: deduplicate by `id`, `updated_at`.
- * 3. The end is a page without activities whose cursor is the requested one. A short page is not the end.
+ * 3. The end is a page without activities whose cursor equals the requested cursor. A short page is not the end.
  * 4. An updated activity appears again, with a later `updated_at`.
  */
 export async function replicate(options: ReplicateOptions): Promise<Copied> {

@@ -43,7 +43,7 @@ function createProcesses(environment: Record<string, string>) {
       await until('the writer is ready', async () => (await fetch(`http://127.0.0.1:${port}/readyz`)).ok, START_MS);
       return child;
     },
-    /** Needs at least REDIS_URL and IDENTITY_PEPPER. Resolves when it is live: without an epoch it is not ready. */
+    /** Needs at least REDIS_URL and IDENTITY_PEPPER. Resolves when it is live; it is not ready without an epoch. */
     startLinker: async (settings: Record<string, string>) => {
       const [port] = await freePorts(1);
       const fixed = { ADMIN_PORT: String(port), SESSION_TIMEOUT_MS: '3000' };

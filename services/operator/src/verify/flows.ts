@@ -18,7 +18,7 @@ import { readDeadLetters } from '../dead-letters/dead-letters.ts';
 export interface CopyRule {
   /** A SQL tuple of columns: a prefix of the sorting key, so that few granules are read. */
   readonly columns: string;
-  /** The same tuple made of text columns `c1`, `c2` … */
+  /** The same tuple, computed from text columns `c1`, `c2` … */
   readonly fromText: string;
 }
 
@@ -93,7 +93,7 @@ const messages = createFlow(messageRecordCodec, toMessageFact, {
       columns: '(environment_id, event_name, toDate(event_time), identity_key, message_id)',
       fromText: '(unhex(c1), unhex(c2), toDate(c3), toFixedString(unhex(c4), 16), toUUID(c5))',
     },
-    // A changed copy has another sorting key; finding it reads all ids of the environment.
+    // A changed copy has a different sorting key; finding the copy reads all ids of the environment.
     { columns: '(environment_id, message_id)', fromText: '(unhex(c1), toUUID(c2))' },
   ],
 });

@@ -83,7 +83,7 @@ export function addOffset(ranges: { start: number; end: number }[], offset: numb
 
 /** A partition whose log was replaced, or may have been. */
 export interface ReplacedLog {
-  /** Offsets that may have rows of the lost log, from decisions of operators; in order, without duplicates. */
+  /** Offsets that may have rows of the lost log, from operators' decisions; in order, without duplicates. */
   readonly ranges: readonly OffsetRange[];
   /** Set while there is no decision: what happened, and the first offset that differs from the log that was read. */
   readonly undecided: { readonly finding: string; readonly divergesAt: number } | null;

@@ -9,7 +9,7 @@ export interface PartitionReport {
   readonly exact: string;
   readonly group: string;
   readonly partition: number;
-  /** Checked offsets: from here to `committed`. */
+  /** First checked offset; the check ends before `committed`. */
   readonly start: number;
   readonly committed: number;
   readonly end: number;

@@ -69,7 +69,7 @@ function shownSql({ table, identity, version, copyRules }: Table, range: Partiti
 }
 
 /**
- * The entries of a list that have a row. The list contains only hexadecimal digits and decimals, so it is safe to quote.
+ * The entries of a list that have a row. The list contains only hexadecimal digits and decimals: it is safe to quote.
  */
 const copiesSql = ({ table }: Table, rule: CopyRule, lists: readonly (readonly string[])[]) => {
   const columns = lists[0]!.map((_, index) => `c${index + 1}`);

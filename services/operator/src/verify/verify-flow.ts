@@ -1,4 +1,4 @@
-/** Compares one topic with its table. */
+/** Compares a topic with its table. */
 import type { IsFenced } from '@playline/events';
 import type { LogBounds, LogReader, StreamRecord } from '@playline/stream';
 import type { DeadOffsets, Flow, LoggedFact } from './flows.ts';
