@@ -36,7 +36,7 @@ const ADD = ['columns', 'add', '--name', 'coins', '--path', 'coins', '--type', '
 const without = (name: string) => ADD.filter((_, index) => index !== ADD.indexOf(name) && index !== ADD.indexOf(name) + 1);
 const IMPORT = ['import', '--topic', 'chain.activities.v1'];
 const REPLICATE = ['replicate', '--chain', 'demo-chain', '--url', 'http://127.0.0.1:1', '--to', 'stdout'];
-const OF_TOKEN = ['--chain', 'demo-chain', '--address', `0x${'A'.repeat(40)}`];
+const TOKEN = ['--chain', 'demo-chain', '--address', `0x${'A'.repeat(40)}`];
 
 const analysts = (args: string) => ['analysts', ...args.split(' ')];
 
@@ -53,7 +53,7 @@ it.each([
   [['chain', 'verify'], "required option '--chain <name>' not specified"],
   [['chain', 'verify', '--chain', 'elsewhere'], 'elsewhere is not an indexed chain'],
   [['chain', 'refresh-token', '--chain', 'demo-chain', '--address', '0x1'], '--address: expected 0x'],
-  [['chain', 'verification', ...OF_TOKEN, '--status', 'good'], 'Allowed choices are verified, unverified'],
+  [['chain', 'verification', ...TOKEN, '--status', 'good'], 'Allowed choices are verified, unverified'],
   [without('--name'), "required option '--name <name>'"],
   [without('--path'), "required option '--path <path>'"],
   [without('--type'), "required option '--type <type>'"],

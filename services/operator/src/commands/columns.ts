@@ -196,7 +196,7 @@ async function awaitOtherMutations({ engine, column, progress, signal }: Backfil
     await cancelFailed(engine, left.filter(isOwn));
     const failing = left.find(({ fault }) => fault !== '');
     const fault = failing === undefined ? '' : `; ${failing.id} fails with ${failing.fault}`;
-    progress(`backfill: waiting for ${left.length} other mutation(s) of events${fault}`);
+    progress(`backfill: waiting for ${left.length} other change(s) to events${fault}`);
   };
   await awaitNone(engine, () => true, { onPoll, signal });
 }

@@ -40,7 +40,7 @@ function openBench(partitions: readonly GroupPartition[], hasMembers = false) {
   return { run, decided, moved };
 }
 
-const AT = ['--group', 'writer', '--topic', 'messages', '--partition'];
+const POSITION = ['--group', 'writer', '--topic', 'messages', '--partition'];
 
 it('the offsets command lists committed offsets and log bounds, and exits with 1 if a partition needs a decision', async () => {
   const { run } = openBench([intact, replaced]);
@@ -70,7 +70,7 @@ it('the offsets command lists every group unless some are named', async () => {
 
 it('the offsets command resumes a replaced log where the logs diverge, and reports the offset', async () => {
   const { run, decided } = openBench([intact, replaced]);
-  const { code, text } = await run('accept', ...AT, '2');
+  const { code, text } = await run('accept', ...POSITION, '2');
   expect(code).toBe(0);
   expect(text).toContain('Reading continues at 50');
   expect(decided).toMatchObject([{ group: 'writer', partition: 2, decision: { from: 50 } }]);
@@ -80,7 +80,7 @@ it('the offsets command resumes a replaced log where the logs diverge, and repor
 
 it('the offsets command skips no record without --yes', async () => {
   const { run, decided } = openBench([replaced]);
-  const skip = ['accept', ...AT, '2', '--from', 'end'];
+  const skip = ['accept', ...POSITION, '2', '--from', 'end'];
   const refused = await run(...skip);
   expect(refused.code).toBe(1);
   expect(refused.text).toContain('NEVER WILL BE');
@@ -94,27 +94,27 @@ it('the offsets command reports an offset that another tool has committed, and w
   const { run, decided } = openBench([foreign]);
   const listed = await run('list', '--group', 'writer');
   expect(listed).toMatchObject({ code: 1, text: expect.stringContaining(toFindingText(foreign.finding, 80)) });
-  const refused = await run('accept', ...AT, '1', '--from', '80');
+  const refused = await run('accept', ...POSITION, '1', '--from', '80');
   expect(refused.code).toBe(1);
   expect(refused.text).toContain(
     'Offsets 10 to 79 may hold records that were not read and NEVER WILL BE: these 70 offsets',
   );
   expect(decided).toEqual([]);
-  expect((await run('accept', ...AT, '1')).code).toBe(0);
-  expect((await run('accept', ...AT, '1', '--from', '80', '--yes')).code).toBe(0);
+  expect((await run('accept', ...POSITION, '1')).code).toBe(0);
+  expect((await run('accept', ...POSITION, '1', '--from', '80', '--yes')).code).toBe(0);
   expect(decided).toMatchObject([{ decision: { from: 10 } }, { decision: { from: 80 } }]);
 });
 
 it('the offsets command moves a partition that needs no decision only with an offset and a confirmation', async () => {
   const { run, decided, moved } = openBench([intact]);
-  const rewind = ['accept', ...AT, '1', '--from', '20'];
+  const rewind = ['accept', ...POSITION, '1', '--from', '20'];
   const refused = await run(...rewind);
   expect(refused.code).toBe(1);
   expect(refused.text).toContain('Offsets 20 to 79 are read again.');
   expect(refused.text).toContain('use --yes');
   expect(moved).toEqual([]);
   expect((await run(...rewind, '--yes')).code).toBe(0);
-  const forward = await run('accept', ...AT, '1', '--from', '85', '--yes');
+  const forward = await run('accept', ...POSITION, '1', '--from', '85', '--yes');
   expect(forward.text).toContain('Offsets 80 to 84 hold records that were not read and NEVER WILL BE: these 5 offsets');
   expect(moved).toEqual([
     { partition: 1, from: 20 },
@@ -125,7 +125,7 @@ it('the offsets command moves a partition that needs no decision only with an of
 
 it('the offsets command reports which consumers must be stopped before it moves a group that has members', async () => {
   const { run } = openBench([intact], true);
-  expect(await run('accept', ...AT, '1', '--from', '20', '--yes')).toMatchObject({
+  expect(await run('accept', ...POSITION, '1', '--from', '20', '--yes')).toMatchObject({
     code: 1,
     text: expect.stringContaining('stop every consumer of writer'),
   });
@@ -133,12 +133,12 @@ it('the offsets command reports which consumers must be stopped before it moves 
 
 it('the offsets command changes nothing if no decision is needed or arguments are invalid', async () => {
   const { run, decided } = openBench([intact, replaced]);
-  expect(await run('accept', ...AT, '1')).toMatchObject({ code: 1 });
+  expect(await run('accept', ...POSITION, '1')).toMatchObject({ code: 1 });
   for (const wrong of [
-    ['accept', ...AT, '7'],
-    ['accept', ...AT, '2', '--from', '91'],
-    ['accept', ...AT, '2', '--from', 'somewhere'],
-    ['accept', ...AT, '-1'],
+    ['accept', ...POSITION, '7'],
+    ['accept', ...POSITION, '2', '--from', '91'],
+    ['accept', ...POSITION, '2', '--from', 'somewhere'],
+    ['accept', ...POSITION, '-1'],
     ['accept', '--group', 'writer'],
     ['reset'],
   ])

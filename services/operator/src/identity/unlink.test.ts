@@ -6,7 +6,7 @@ import { ENVIRONMENT, keyOf, openMemoryBench } from './test/memory-bench.ts';
 
 const hexOf = (kind: Parameters<typeof keyOf>[1], id: string) => keyOf(ENVIRONMENT, kind, id).toString('hex');
 const IN = ['--environment', 'production'];
-const of = (kind: string, id: string) => [...IN, '--kind', kind, '--id', id];
+const subjectArgs = (kind: string, id: string) => [...IN, '--kind', kind, '--id', id];
 const BOB = 'bob@example.org';
 
 /** Bob, whose e-mail address was merged with a stranger: device, steam:bob, untyped:bob, email:bob. */
@@ -18,11 +18,11 @@ async function openMerged() {
 }
 
 const membersOf = async ({ run }: Awaited<ReturnType<typeof openMerged>>, kind: string, id: string) =>
-  (await run('members', ...of(kind, id), '--json')).results.map((line) => JSON.parse(line));
+  (await run('members', ...subjectArgs(kind, id), '--json')).results.map((line) => JSON.parse(line));
 
 it('identity unlink shows which identities leave and stay, prompts, splits the person, and reports both persons', async () => {
   const bench = await openMerged();
-  const { code, results } = await bench.runAnswering('yes')('unlink', ...of('email', BOB));
+  const { code, results } = await bench.runAnswering('yes')('unlink', ...subjectArgs('email', BOB));
   expect(code).toBe(EXIT.ok);
   expect(results.filter((line) => line.includes('leaves'))).toEqual([expect.stringContaining(hexOf('email', BOB))]);
   expect(results.filter((line) => line.includes(' stays '))).toHaveLength(3);
@@ -30,7 +30,7 @@ it('identity unlink shows which identities leave and stay, prompts, splits the p
   expect(await membersOf(bench, 'email', BOB)).toMatchObject([{ key: hexOf('email', BOB) }]);
   const stayed = (await membersOf(bench, 'steam', 'bob')).map(({ key }) => key);
   expect(stayed.sort()).toEqual([hexOf('anonymous', 'device'), hexOf('steam', 'bob'), hexOf('untyped', 'bob')].sort());
-  expect((await bench.run('resolve', ...of('email', BOB), '--json')).text).toContain('"agrees":true');
+  expect((await bench.run('resolve', ...subjectArgs('email', BOB), '--json')).text).toContain('"agrees":true');
   // The log never contains raw ids.
   expect(JSON.stringify(bench.log.published)).not.toContain('bob');
 });
@@ -56,15 +56,15 @@ it.each([
 ])('identity unlink publishes nothing without confirmation: %s', async (_, answer, expected) => {
   const bench = await openMerged();
   const run = answer === undefined ? bench.run : bench.runAnswering(answer);
-  const { code, progress } = await run('unlink', ...of('email', BOB));
+  const { code, progress } = await run('unlink', ...subjectArgs('email', BOB));
   expect(code).toBe(expected);
   expect(progress).toMatch(/nothing was changed|--yes/);
   expect(bench.log.published).toEqual([]);
 });
 
 it.each([
-  ['of two persons', [...of('email', BOB), '--kind', 'steam', '--id', 'zoe'], 'not of one person'],
-  ['that are not linked', of('steam', 'unknown'), 'a person of its own already'],
+  ['of two persons', [...subjectArgs('email', BOB), '--kind', 'steam', '--id', 'zoe'], 'not of one person'],
+  ['that are not linked', subjectArgs('steam', 'unknown'), 'a person of its own already'],
   [
     'that are the whole person',
     [...IN, '--kind', 'steam', '--id', 'zoe', '--kind', 'untyped', '--id', 'zoe'],
@@ -86,10 +86,10 @@ it('identity unlink exits with 2 for invalid arguments, and repeats no id', asyn
     [...IN, '--kind', 'steam'],
     [...IN, '--id', BOB],
     [...IN, '--kind', 'steam', '--kind', 'epic', '--id', BOB],
-    [...of('facebook', BOB)],
-    [...of('email', BOB), '--key', 'x'],
-    [...of('email', BOB), BOB, BOB],
-    [...of('email', BOB), '--wait-seconds', '0'],
+    [...subjectArgs('facebook', BOB)],
+    [...subjectArgs('email', BOB), '--key', 'x'],
+    [...subjectArgs('email', BOB), BOB, BOB],
+    [...subjectArgs('email', BOB), '--wait-seconds', '0'],
   ]) {
     const { code, progress } = await run('unlink', ...args, '--yes');
     expect({ args, code }).toEqual({ args, code: EXIT.usage });
@@ -108,7 +108,7 @@ it.each([
   const { toDecision } = bench.log;
   bench.log.toDecision = async (fact) =>
     ({ ...(await toDecision(fact))!, moved: [], unlink: none, ...changes }) as IdentityDecisionRecord;
-  const { code, progress } = await bench.run('unlink', ...of('email', BOB), '--yes');
+  const { code, progress } = await bench.run('unlink', ...subjectArgs('email', BOB), '--yes');
   expect(code).toBe(EXIT.failed);
   expect(progress).toContain('nothing was split');
   expect(progress).toContain(sentence);
@@ -117,7 +117,7 @@ it.each([
 it('identity unlink exits with 3 without a decision in time: the fact is in the log and will be decided', async () => {
   const bench = await openMerged();
   bench.log.toDecision = async () => null;
-  const { code, progress } = await bench.run('unlink', ...of('email', BOB), '--yes', '--wait-seconds', '1');
+  const { code, progress } = await bench.run('unlink', ...subjectArgs('email', BOB), '--yes', '--wait-seconds', '1');
   expect(code).toBe(EXIT.unreachable);
   expect(progress).toContain('will be decided');
   expect(bench.log.published).toHaveLength(1);
@@ -125,20 +125,20 @@ it('identity unlink exits with 3 without a decision in time: the fact is in the 
 
 it('identity why shows the split and the links refused since, and uses no link that the split has undone', async () => {
   const bench = await openMerged();
-  await bench.run('unlink', ...of('email', BOB), '--yes');
+  await bench.run('unlink', ...subjectArgs('email', BOB), '--yes');
   // A client repeats the old message with its old time.
   await bench.alias('steam', 'bob', ['email', BOB]);
-  const printed = await bench.run('why', ...of('email', BOB));
+  const printed = await bench.run('why', ...subjectArgs('email', BOB));
   expect(printed.text).toContain('unlink  unlinked: an operator split the two, and 1 identity became another person');
   expect(printed.text).toContain('refused: an operator has split the two');
   const other = ['--other-kind', 'email', '--other-id', BOB];
-  const parted = await bench.run('why', ...of('anonymous', 'device'), ...other);
+  const parted = await bench.run('why', ...subjectArgs('anonymous', 'device'), ...other);
   expect(parted.text).toContain('They are two persons.');
   // A later message joins the persons again: links from before the split are not part of the chain.
   const later = Date.now() + 60_000;
   await bench.alias('epic', 'kim', ['steam', 'bob', later]);
   await bench.alias('epic', 'kim', ['email', BOB, later]);
-  const chain = await bench.run('why', ...of('steam', 'bob'), ...other, '--json');
+  const chain = await bench.run('why', ...subjectArgs('steam', 'bob'), ...other, '--json');
   expect(chain.results.map((line) => JSON.parse(line).a.key)).toEqual([hexOf('epic', 'kim'), hexOf('epic', 'kim')]);
 });
 

@@ -76,7 +76,7 @@ const giveUp = (...args: string[]) => mints('give-up', '--chain', 'demo-chain', 
 const REASON = ['--reason', 'the key is lost'];
 
 const row = { ...FAILED, referenceId: 'shield' };
-const OF_COLLECTION = ['--chain', 'demo-chain', '--contract', CONTRACT];
+const COLLECTION = ['--chain', 'demo-chain', '--contract', CONTRACT];
 
 // Runs first, while no log contains a record.
 it('mints list and show report the result of an asset, and rebuild restores it in an emptied Redis', async () => {
@@ -90,15 +90,15 @@ it('mints list and show report the result of an asset, and rebuild restores it i
   ];
   await writer.insert({ table: 'mint_requests', rows, token: 'a', signal: new AbortController().signal });
   await writer.close();
-  const { out } = await runMain(environment(), ['mints', 'list', ...OF_COLLECTION, '--json']);
+  const { out } = await runMain(environment(), ['mints', 'list', ...COLLECTION, '--json']);
   expect(JSON.parse(out)).toEqual(row);
-  expect((await mints('list', ...OF_COLLECTION, '--status', 'pending')).out).toBe('');
-  expect((await mints('show', ...OF_COLLECTION, '--project', 'demo', '--reference', 'shield')).out).toContain(
+  expect((await mints('list', ...COLLECTION, '--status', 'pending')).out).toBe('');
+  expect((await mints('show', ...COLLECTION, '--project', 'demo', '--reference', 'shield')).out).toContain(
     'failed (settled)  shield',
   );
-  const unknown = await mints('show', ...OF_COLLECTION, '--project', 'demo', '--reference', 'axe');
+  const unknown = await mints('show', ...COLLECTION, '--project', 'demo', '--reference', 'axe');
   expect([unknown.code, unknown.err]).toEqual([1, expect.stringContaining('no mint request axe')]);
-  expect((await mints('show', ...OF_COLLECTION)).code).toBe(2);
+  expect((await mints('show', ...COLLECTION)).code).toBe(2);
   const signers = await mints('signers', '--json');
   expect(JSON.parse(signers.out)).toMatchObject({ chain: 'demo-chain', signer: row.signer, failed: 1, pending: 0 });
   const rebuilt = await mints('rebuild', '--json');

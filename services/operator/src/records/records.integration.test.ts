@@ -248,8 +248,8 @@ it('key commands list the usage of a key, as JSON and as text, and report a key 
     { usesOfHour: 0, refusalsOfHour: 0, lastUsedAt: null, lastRefusal: null },
   ]);
   const { results } = await runInProcess([createKeysCommand(contextOf())], ['keys', 'list', '--project', project]);
-  const at = new Date(lastUsedAt).toISOString();
-  expect(results[0]).toContain(`last used ${at}, 3 uses and 1 refusals in the last hour`);
+  const usedAt = new Date(lastUsedAt).toISOString();
+  expect(results[0]).toContain(`last used ${usedAt}, 3 uses and 1 refusals in the last hour`);
   expect(results[1]).toContain('not seen in use');
 });
 
