@@ -140,10 +140,10 @@ it('verify finds rows that are lost, shown twice, at the same offset, or after t
   expect(examplesOf('overlapping')).toEqual([await offsetOf('event 102')]);
   const text = (await fixture.operate('verify', '--group', group)).lines.join('\n');
   const [topic, [partition, offset]] = [fixture.prefix + TOPICS.messages.name, lost];
-  const position = `--group ${group} --topic ${topic} --partition ${partition}`;
+  const partitionArgs = `--group ${group} --topic ${topic} --partition ${partition}`;
   expect(text).toMatch(
     new RegExp(
-      `lost: ${topic}/${partition} ${offset}: .*\\n.*: npm run offsets -- accept ${position} --from ${offset} --yes`,
+      `lost: ${topic}/${partition} ${offset}: .*\\n.*: npm run offsets -- accept ${partitionArgs} --from ${offset} --yes`,
     ),
   );
   expect(text).toContain(
