@@ -383,7 +383,7 @@ const toOtherOwner = (state: MintState, linked: CollectionRecord) =>
 
 /**
  * Accepts a failed asset again with the current signing key, as the API does.
- * @throws Error when it cannot be accepted; PublicError CONFLICT_ERROR when another request came first
+ * @throws Error when it cannot be accepted; PublicError CONFLICT_ERROR when another request won
  */
 export async function retryMint(parts: RetryParts, state: MintState & Pick<MintAsset, 'metadata'>): Promise<void> {
   const { claims, collections, signableKeys, publish, traceId } = parts;

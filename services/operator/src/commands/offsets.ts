@@ -112,7 +112,7 @@ async function list(
   const found: (GroupPartition & { group: string; obstacle: string | null })[] = [];
   for (const group of groups)
     for (const each of await offsets.list(group)) found.push({ group, ...each, obstacle: blockerOf(each) });
-  // A mistyped name must not look healthy. Groups of a new deployment may lack commits.
+  // A mistyped name must not appear healthy. Groups of a new deployment may lack commits.
   const absent = groups.filter((name) => !found.some(({ group }) => group === name));
   for (const name of absent) terminal.progress(`group ${name} has committed nothing`);
   printResult(terminal, options, { partitions: found }, toLines(found));

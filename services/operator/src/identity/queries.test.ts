@@ -139,7 +139,7 @@ it('identity members lists all identities of the person with kind and time, and 
   expect(raw.map(({ key, id }) => [key, id])).toContainEqual([hexOf('steam', 'bob'), null]);
 });
 
-it('identity members shows only the identity itself if it was never linked, and says so', async () => {
+it('identity members shows only the identity itself if it was never linked, and reports that', async () => {
   const { run } = await openMemoryBench();
   const key = hexOf('email', BOB);
   const { code, text } = await run('members', ...subjectArgs('email', BOB));

@@ -18,7 +18,7 @@ const rowOf = (value: unknown): ActivityRow => {
 
 class Killed extends Error {}
 
-/** A log, and a writer that has stored a part of it. */
+/** A log, and a writer that has stored part of the log. */
 class World {
   readonly log: ActivityRow[] = [];
   stored = 0;

@@ -164,7 +164,7 @@ interface LinkerProgress {
 const ROUNDS_MAX = 5;
 
 /**
- * Loads the graph from tables and log. If decisions are published meanwhile, everything is read again.
+ * Loads the graph from tables and log. If decisions are published during the read, everything is read again.
  * @throws EpochPresentFault, or a fault of a store; can be repeated
  */
 async function restoreGraph(sources: RebuildSources, people: People, progress: LinkerProgress) {

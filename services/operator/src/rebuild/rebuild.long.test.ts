@@ -19,12 +19,12 @@ vi.setConfig({ testTimeout: 240_000 });
 let fixture: RebuildFixture;
 let linkers: Awaited<ReturnType<RebuildFixture['startLinker']>>[] = [];
 
-const letter = fc.constantFrom(...'abcdefghij');
+const anyId = fc.constantFrom(...'abcdefghij');
 const kind = fc.constantFrom(...IDENTITY_TYPES.slice(0, 4), 'untyped' as const);
-const position = { environmentId: fc.constantFrom(...ENVIRONMENTS), toKind: kind, toId: letter };
+const position = { environmentId: fc.constantFrom(...ENVIRONMENTS), toKind: kind, toId: anyId };
 const link: fc.Arbitrary<LinkParts> = fc.oneof(
-  fc.record({ ...position, link: fc.constant('identify'), fromKind: fc.constant('anonymous'), fromId: letter }),
-  fc.record({ ...position, link: fc.constant('alias'), fromKind: kind, fromId: letter }),
+  fc.record({ ...position, link: fc.constant('identify'), fromKind: fc.constant('anonymous'), fromId: anyId }),
+  fc.record({ ...position, link: fc.constant('alias'), fromKind: kind, fromId: anyId }),
 );
 const randomLinks = (count: number, seed: number) => fc.sample(link, { numRuns: count, seed });
 

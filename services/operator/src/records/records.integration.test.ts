@@ -182,7 +182,7 @@ it('key commands set and show the allowed origins of a publishable key, also in 
   expect(await runKeys([...origins, '--kind', 'secret'])).toMatchObject({ code: 2, printed: [] });
 });
 
-it('every key has the same verdict after Redis was emptied and rebuilt, and no key is refused meanwhile', async () => {
+it('every key has the same verdict after Redis was emptied and rebuilt, and no key is refused before the rebuild', async () => {
   await runKeys(change('create', 'publishable'));
   await runKeys(change('create', 'secret'));
   await runKeys(change('refresh', 'secret'));

@@ -196,9 +196,9 @@ it('a failed page is not awaited after an interruption', async () => {
 });
 
 it('a file without a state is not truncated', async () => {
-  writeFileSync(out(), 'a letter to my aunt');
+  writeFileSync(out(), 'a file of another program');
   await expect(run()).rejects.toThrow('remove it, or use another --out');
-  expect(readFileSync(out(), 'utf8')).toBe('a letter to my aunt');
+  expect(readFileSync(out(), 'utf8')).toBe('a file of another program');
 });
 
 it('a file that is shorter than its state is refused', async () => {

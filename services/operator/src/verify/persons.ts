@@ -42,7 +42,7 @@ const CHECKS = 4;
 const CHECK_EVERY_MS = 1_000;
 const EXAMPLES_MAX = 20;
 
-/** Compares persons in Redis with `identity_overrides`. Checks differences again: links may be decided meanwhile. */
+/** Compares persons in Redis with `identity_overrides`. Checks differences again: new links may be decided. */
 export async function comparePersons(options: PersonsOptions): Promise<PersonsReport> {
   options.onProgress('comparing persons in Redis with identity_overrides');
   const cutoffs = new Map((await readCutoffs(options.records)).map((one) => [nameOf(one), one.cutoffMs]));
