@@ -326,7 +326,9 @@ function toDifferences({ replicationFactor, minInsyncReplicas }: Replication, wa
   if (replicationFactor > wanted.replicationFactor)
     texts.push(`${replicationFactor} replicas instead of ${wanted.replicationFactor}; unchanged`);
   if (minInsyncReplicas > replicationFactor)
-    texts.push(`min.insync.replicas is ${minInsyncReplicas} with ${replicationFactor} replicas: the topic accepts no records`);
+    texts.push(
+      `min.insync.replicas is ${minInsyncReplicas} with ${replicationFactor} replicas: the topic accepts no records`,
+    );
   else if (minInsyncReplicas > wanted.minInsyncReplicas)
     texts.push(
       `min.insync.replicas ${minInsyncReplicas} instead of ${wanted.minInsyncReplicas}; unchanged; use kafka-configs.sh to lower it`,

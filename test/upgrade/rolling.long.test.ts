@@ -76,7 +76,10 @@ beforeAll(async () => {
   await until('a first round is accepted', () => post(gateway).then(() => true));
   await world.deploy(next);
   await gateway.stop();
-  const [oldGateway, newGateway] = await Promise.all([world.start(THIS_RELEASE, 'gateway'), world.start(next, 'gateway')]);
+  const [oldGateway, newGateway] = await Promise.all([
+    world.start(THIS_RELEASE, 'gateway'),
+    world.start(next, 'gateway'),
+  ]);
   gateways = { old: oldGateway, new: newGateway };
 });
 afterAll(async () => {
@@ -155,7 +158,8 @@ describe('a rolled-out change of every schema', () => {
         faults: [],
       });
       const isNew = (fields: readonly string[]) => fields.includes(ADDED.name);
-      const ids = (ofNew: boolean) => new Set(records.filter(({ fields }) => isNew(fields) === ofNew).map((r) => r.schemaId));
+      const ids = (ofNew: boolean) =>
+        new Set(records.filter(({ fields }) => isNew(fields) === ofNew).map((r) => r.schemaId));
       expect({ topic: topic.name, old: ids(false).size, new: ids(true).size }).toEqual({
         topic: topic.name,
         old: 1,

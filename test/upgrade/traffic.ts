@@ -28,7 +28,14 @@ export async function postRound({ url, publishable, secret }: Caller, tag: strin
   const [track, identify] = [randomUUID(), randomUUID()];
   const common = { eventTimestamp: new Date().toISOString(), anonymousId: `${tag}-visitor` };
   const messages = [
-    { ...common, type: 'track', messageId: track, eventName: 'level_started', surface: 'unity', properties: { level: 3 } },
+    {
+      ...common,
+      type: 'track',
+      messageId: track,
+      eventName: 'level_started',
+      surface: 'unity',
+      properties: { level: 3 },
+    },
     { ...common, type: 'identify', messageId: identify, userId: `${tag}-player`, identityType: 'steam' },
     { ...common, type: 'track', messageId: randomUUID(), eventName: '' },
   ];

@@ -83,8 +83,16 @@ it.each([
   ['no subcommand', ['keys'], 'Usage: npm run keys'],
   ['a signable key without a name', ['keys', 'create', ...SIGNABLE, '--environment', 'production'], '--name: expected'],
   ['a signable key without an environment', ['keys', 'create', ...SIGNABLE, '--name', 'N'], '--environment: expected'],
-  ['a number of calls for a signable key', ['keys', 'create', ...SIGNABLE, '--calls', '5'], '--calls: not with --kind signable'],
-  ['the replacement of a signable key', ['keys', 'create', ...SIGNABLE, '--replace'], '--replace: not with --kind signable'],
+  [
+    'a number of calls for a signable key',
+    ['keys', 'create', ...SIGNABLE, '--calls', '5'],
+    '--calls: not with --kind signable',
+  ],
+  [
+    'the replacement of a signable key',
+    ['keys', 'create', ...SIGNABLE, '--replace'],
+    '--replace: not with --kind signable',
+  ],
   [
     'the refresh of a signable key, which would change its address',
     ['keys', 'refresh', ...SIGNABLE],

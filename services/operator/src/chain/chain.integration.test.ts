@@ -213,7 +213,10 @@ it('chain status also lists a chain whose node is unreachable, and reports it wi
 });
 
 it('chain status lists every node; an unreachable node or one of another chain is not a fault of the chain', async () => {
-  const [reachable, foreign] = [chainOf('demo-chain', chain.id, UNREACHABLE, chain.rpc), chainOf('other-chain', 7, chain.rpc)];
+  const [reachable, foreign] = [
+    chainOf('demo-chain', chain.id, UNREACHABLE, chain.rpc),
+    chainOf('other-chain', 7, chain.rpc),
+  ];
   const { code, out } = await status([reachable]);
   expect(code).toBe(EXIT.ok);
   expect(out[0]).toMatch(

@@ -33,7 +33,8 @@ function run(args: readonly string[], stack: ChainApiAddress | null = STACK) {
 }
 
 const ADD = ['columns', 'add', '--name', 'coins', '--path', 'coins', '--type', 'Int64'];
-const without = (name: string) => ADD.filter((_, index) => index !== ADD.indexOf(name) && index !== ADD.indexOf(name) + 1);
+const without = (name: string) =>
+  ADD.filter((_, index) => index !== ADD.indexOf(name) && index !== ADD.indexOf(name) + 1);
 const IMPORT = ['import', '--topic', 'chain.activities.v1'];
 const REPLICATE = ['replicate', '--chain', 'demo-chain', '--url', 'http://127.0.0.1:1', '--to', 'stdout'];
 const TOKEN = ['--chain', 'demo-chain', '--address', `0x${'A'.repeat(40)}`];

@@ -49,7 +49,10 @@ it('the erasures command reports whether an id without a receipt is unfinished o
 it('erasures list shows the newest erasures first with state and age, in pages, filtered by state or environment', async () => {
   const { run, records } = await createOperator();
   const requestedBefore = (hours: number) => ({ requestedAt: NOW - hours * 3_600_000 });
-  const done = await put(records, { ...requestedBefore(30), receipt: { physicallyErasedAt: T + 1, logExpiredAt: T + 2 } });
+  const done = await put(records, {
+    ...requestedBefore(30),
+    receipt: { physicallyErasedAt: T + 1, logExpiredAt: T + 2 },
+  });
   const clean = await put(records, { ...requestedBefore(20), receipt: { physicallyErasedAt: T + 1 } });
   const elsewhere = await put(records, { ...requestedBefore(10), environmentId: 'other-development', receipt: {} });
   const waiting = await put(records, requestedBefore(3));

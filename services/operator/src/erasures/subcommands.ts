@@ -142,7 +142,10 @@ function physicalLine({ physicallyErasedAt }: ErasureReceipt, stepLine: StepLine
   return toLine('physical', 'pending: the next nightly removal, or npm run erasures -- remove');
 }
 
-function logLine({ logExpiredAt, logExpiresAt }: ErasureReceipt, { stepLine, nowMs }: { stepLine: StepLine; nowMs: number }): string {
+function logLine(
+  { logExpiredAt, logExpiresAt }: ErasureReceipt,
+  { stepLine, nowMs }: { stepLine: StepLine; nowMs: number },
+): string {
   if (logExpiredAt !== null) return stepLine('log', logExpiredAt, 'every partition starts at or after the ends below');
   const due = `${toTimeText(logExpiresAt)}, ${toAgeText(logExpiresAt, nowMs)}`;
   return toLine('log', `pending: ${logExpiresAt < nowMs ? 'DUE SINCE' : 'due'} ${due}`);

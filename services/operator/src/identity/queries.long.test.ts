@@ -73,7 +73,9 @@ it('identity resolve shows the person that Redis and the tables contain', async 
   // The link of eve was refused, so eve is a separate person with its untyped id.
   const eve = await query('resolve', ...subjectArgs('steam', 'eve'));
   expect(eve.rows).not.toMatchObject([{ personKey: rows[0].personKey }]);
-  expect((await query('resolve', ...subjectArgs('steam', 'unknown'))).rows).toMatchObject([{ isLinked: false, agrees: true }]);
+  expect((await query('resolve', ...subjectArgs('steam', 'unknown'))).rows).toMatchObject([
+    { isLinked: false, agrees: true },
+  ]);
 });
 
 it('identity members lists the person; raw ids come only from identify and alias messages of the person', async () => {
@@ -122,7 +124,9 @@ it('identity why shows the chain between two identities, and distinguishes two p
   const eve = await query('why', ...subjectArgs('steam', 'bob'), '--other-key', hex('untyped', 'eve'));
   expect(eve.rows).toMatchObject([{ reason: 'shared_device', b: { key: hex('steam', 'eve') } }]);
   expect(eve.progress).toContain('They are two persons.');
-  expect((await query('why', ...subjectArgs('steam', 'eve'), '--other-key', hex('steam', 'bob'))).rows).toEqual(eve.rows);
+  expect((await query('why', ...subjectArgs('steam', 'eve'), '--other-key', hex('steam', 'bob'))).rows).toEqual(
+    eve.rows,
+  );
 });
 
 it('identity why cancels a query after its time limit, and names the option that raises the limit', async () => {

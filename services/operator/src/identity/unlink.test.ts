@@ -101,7 +101,11 @@ it.each([
   ['a person who changed since the plan', { outcome: 'refused', reason: 'not_one_person' }, 'not of one person'],
   ['a person who was erased since the plan', { outcome: 'refused', reason: 'fenced' }, 'erasure'],
   ['a person who is already split', { outcome: 'unchanged', reason: '' }, 'nothing to split'],
-  ['linkers of a release without unlink', { outcome: 'unchanged', reason: '', unlink: null }, 'a release that cannot split'],
+  [
+    'linkers of a release without unlink',
+    { outcome: 'unchanged', reason: '', unlink: null },
+    'a release that cannot split',
+  ],
 ] as const)('identity unlink exits with 1 if the linkers split nothing: %s', async (_, changes, sentence) => {
   const bench = await openMerged();
   const none = { stayedRoot: Buffer.alloc(16), stayed: [] };
@@ -147,7 +151,8 @@ const KEY = keyOf(ENVIRONMENT, 'untyped', 'shared').toString('hex');
 
 async function openHeld() {
   const bench = await openMemoryBench();
-  for (let device = 0; device <= GATHERING.anonymousIdsMax; device++) await bench.identify(`device-${device}`, 'untyped', 'shared');
+  for (let device = 0; device <= GATHERING.anonymousIdsMax; device++)
+    await bench.identify(`device-${device}`, 'untyped', 'shared');
   return bench;
 }
 

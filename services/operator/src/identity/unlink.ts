@@ -254,7 +254,9 @@ function report(decision: IdentityDecisionRecord, options: JsonOption, terminal:
     if (options.json === true) return EXIT.ok;
     terminal.result(`split off: person ${hex(root)} of ${moved.length}`);
     terminal.result(`stays:     person ${hex(stays.stayedRoot)} of ${stays.stayed.length}`);
-    terminal.result(`The link fact is ${position} in the log. Queries show the split once the event writer has stored it.`);
+    terminal.result(
+      `The link fact is ${position} in the log. Queries show the split once the event writer has stored it.`,
+    );
     return EXIT.ok;
   }
   terminal.progress(`nothing was split: ${reasonOf({ stays, outcome, reason })}`);
@@ -322,7 +324,8 @@ async function rule(context: UnlinkContext, { subject, verdict, waitMs, querySec
       const undecided =
         'and will be decided: check the linkers with npm run status, then repeat this command, which is safe';
       const decision = await decide(log, fact, waitMs, undecided);
-      if (decision.reason !== RULING_REASONS[verdict]) throw new Error(`the linkers refused the request: ${decision.reason}`);
+      if (decision.reason !== RULING_REASONS[verdict])
+        throw new Error(`the linkers refused the request: ${decision.reason}`);
       if (verdict === 'block') return 0;
       const tables = await awaitTables(context);
       const rows = await tables.linksOf(environmentId, { keys: [key] }, { limit: REPUBLISHED_MAX, querySeconds });

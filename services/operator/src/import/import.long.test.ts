@@ -67,7 +67,11 @@ async function write(group: string): Promise<void> {
   child.stdout.on('data', (chunk) => (output += chunk));
   const ended = once(child, 'exit');
   try {
-    await until('the writer has written all records', await log.createPassed(stores.prefix + ACTIVITIES, group), 90_000);
+    await until(
+      'the writer has written all records',
+      await log.createPassed(stores.prefix + ACTIVITIES, group),
+      90_000,
+    );
   } catch (error) {
     throw new Error(`the writer (exit code ${child.exitCode ?? 'none'}) output:\n${output}`, { cause: error });
   } finally {

@@ -50,7 +50,8 @@ export async function openLineSource(
     await assertPlain(kept);
   } catch (fault) {
     await close();
-    if (stop.aborted) throw new Error('interrupted before all lines were read: nothing was published', { cause: fault });
+    if (stop.aborted)
+      throw new Error('interrupted before all lines were read: nothing was published', { cause: fault });
     throw fault;
   }
   return { read: () => readLines(createReadStream(kept)), close };

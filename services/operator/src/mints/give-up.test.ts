@@ -36,7 +36,8 @@ function openLog(takeOvers: number) {
     const generation = ++opened;
     return {
       publish: async (records) => {
-        if (generation <= takeOvers && pieces === generation) throw Object.assign(new Error('fenced'), { type: 'PRODUCER_FENCED' });
+        if (generation <= takeOvers && pieces === generation)
+          throw Object.assign(new Error('fenced'), { type: 'PRODUCER_FENCED' });
         pieces++;
         log.push(...records);
       },

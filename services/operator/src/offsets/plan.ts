@@ -40,7 +40,9 @@ function replacedBy(found: GroupPartition): ReplacedRange[] {
 export function planDecision(found: GroupPartition, from: StartPoint, nowMs: number): Plan {
   const offset = toOffset(found, from);
   if (offset < found.start || offset > found.end)
-    throw new RangeError(`${found.topic}/${found.partition} has offsets ${found.start} to ${found.end}: ${offset} is outside`);
+    throw new RangeError(
+      `${found.topic}/${found.partition} has offsets ${found.start} to ${found.end}: ${offset} is outside`,
+    );
   const unread = firstUnread(found);
   const skipped = Math.max(0, offset - unread);
   const again = Math.max(0, Math.min(unread, found.committed) - offset);

@@ -143,7 +143,11 @@ it('an emptied Redis is refused by linkers, restored byte for byte by one comman
   await until('the linker is ready', async () => (await fetch(`${linker.adminUrl}/readyz`)).ok, 60_000);
   await fixture.wipe();
   const notReady = async () => (await (await fetch(`${linker.adminUrl}/readyz`)).json()) as { notReady: string[] };
-  await until('the linker reports the missing graph', async () => (await notReady()).notReady.includes('graph'), 60_000);
+  await until(
+    'the linker reports the missing graph',
+    async () => (await notReady()).notReady.includes('graph'),
+    60_000,
+  );
   const { code, results } = await fixture.restore('rebuild');
   expect({ code, families: new Set(Object.keys(before).map((name) => name[0])) }).toEqual({
     code: 0,
@@ -266,7 +270,13 @@ it('an id that linkers hold is held again after a rebuild', async () => {
   const to = { toKind: 'untyped', toId: 'everybody' } as const;
   const links = Array.from(
     { length: GATHERING.anonymousIdsMax + 2 },
-    (_, index): LinkParts => ({ environmentId, link: 'identify', fromKind: 'anonymous', fromId: `device-${index}`, ...to }),
+    (_, index): LinkParts => ({
+      environmentId,
+      link: 'identify',
+      fromKind: 'anonymous',
+      fromId: `device-${index}`,
+      ...to,
+    }),
   );
   const held = async () =>
     (await fixture.people.graph.suspects(environmentId)).map(({ key, state }) => `${key.toString('hex')} ${state}`);

@@ -160,7 +160,10 @@ it('an unreadable access record neither ends nor restores a key once it is skipp
   expect(before.map(([, state]) => state)).toEqual(['ended', 'live']);
   const positionArgs = await spoil(ACCESS_KEYS.topic, 'game-production/secret');
   const rebuilt = await run(['keys', 'rebuild']);
-  expect([rebuilt.code, rebuilt.progress]).toEqual([1, expect.stringContaining(`a record of ${positionArgs[1]} cannot be`)]);
+  expect([rebuilt.code, rebuilt.progress]).toEqual([
+    1,
+    expect.stringContaining(`a record of ${positionArgs[1]} cannot be`),
+  ]);
   expect((await run(['keys', 'pass-over', ...positionArgs, '--yes'])).code).toBe(0);
   await redis.client.flushdb();
   expect((await run(['keys', 'rebuild'])).code).toBe(0);

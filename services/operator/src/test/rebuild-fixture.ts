@@ -60,8 +60,13 @@ export async function openRebuildFixture() {
       fixture.startLinker({ REDIS_URL: url, IDENTITY_PEPPER: PEPPER.toString('hex'), ...settings }),
     publishLinks: (links: readonly LinkParts[]) => fixture.publish(links.map((link) => toLinkRecord(fixture, link))),
     decided: () =>
-      until('the linkers have processed all facts', () => fixture.isCaughtUp(TOPICS.identityLinks.name, linkerGroup), WAIT_MS),
-    written: (topic: string) => until('the writer has written all records', () => fixture.isCaughtUp(topic, fixture.group), WAIT_MS),
+      until(
+        'the linkers have processed all facts',
+        () => fixture.isCaughtUp(TOPICS.identityLinks.name, linkerGroup),
+        WAIT_MS,
+      ),
+    written: (topic: string) =>
+      until('the writer has written all records', () => fixture.isCaughtUp(topic, fixture.group), WAIT_MS),
     model: () => openModel(fixture),
     dump: () => dump(database.client),
     wipe: () => database.client.flushdb(),

@@ -111,7 +111,9 @@ const EXPLANATIONS: Record<Example['kind'], string> = {
 export function toLines(report: VerifyReport): string[] {
   const body = report.partitions.map((partition) => COLUMNS.map(([, read]) => String(read(partition))));
   const head = COLUMNS.map(([name]) => name);
-  const widths = head.map((name, column) => body.reduce((most, cells) => Math.max(most, cells[column]!.length), name.length));
+  const widths = head.map((name, column) =>
+    body.reduce((most, cells) => Math.max(most, cells[column]!.length), name.length),
+  );
   const toLine = (cells: string[]) =>
     cells.map((cell, column) => (column === 0 ? cell.padEnd(widths[0]!) : cell.padStart(widths[column]!))).join('  ');
   const examples = report.partitions.flatMap((partition) =>
@@ -119,7 +121,8 @@ export function toLines(report: VerifyReport): string[] {
   );
   const total = report.partitions.reduce((sum, partition) => sum + differencesOf(partition), 0);
   const waiting = report.partitions.reduce((sum, { committed, end }) => sum + Math.max(0, end - committed), 0);
-  const waits = waiting === 0 ? [] : [`${waiting} records after the committed offset were not checked: they are not written yet`];
+  const waits =
+    waiting === 0 ? [] : [`${waiting} records after the committed offset were not checked: they are not written yet`];
   const verdict = total === 0 ? 'every record of the log is stored or explained exactly once' : `${total} differences`;
   const lines = [toLine(head), ...body.map(toLine), ...examples, ...toRepeatLines(report), ...waits, verdict];
   return [...lines, ...toPersonLines(report), ...report.derived.filter(hasDrifted).map(toDriftLine)];

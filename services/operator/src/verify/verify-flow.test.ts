@@ -85,7 +85,12 @@ function createStored({ start, entries, future }: World): StoredRows {
       const withinRanges = ranges.flatMap(within);
       for (const index of new Set(withinRanges.map(({ offset }) => Math.floor(offset / BUCKET)))) {
         const atOffset = withinRanges.filter(({ offset }) => Math.floor(offset / BUCKET) === index);
-        yield { partition: 0, index, rows: atOffset.length, offsets: new Set(atOffset.map(({ offset }) => offset)).size };
+        yield {
+          partition: 0,
+          index,
+          rows: atOffset.length,
+          offsets: new Set(atOffset.map(({ offset }) => offset)).size,
+        };
       }
     },
     missing: async (_table, range) => {
