@@ -44,7 +44,7 @@ describe('applyTopics', () => {
     const configs = Object.entries(settings).map(([key, value]) => ({ name: key, configOperation: 0, value }) as const);
     await byHand.incrementalAlterConfigs({ resources: [{ resourceType: 2, resourceName: name, configs }] });
     await byHand.close();
-    // The controller knows the topics before the broker reports them.
+    // The controller knows the settings before the broker reports them.
     await until('the broker knows the settings', async () => {
       const actual = await readSettings(name);
       return Object.entries(settings).every(([key, value]) => actual[key] === value);
@@ -71,45 +71,45 @@ describe('applyTopics', () => {
     expect(second.notices).toContain('topics have one replica: losing its disk loses acknowledged records');
   });
 
-  it('corrects a topic that another deployment has just created differently, and refuses a registry that lacks the schema of a topic with records', async () => {
-    const own = { ...target, prefix: `test-${randomBytes(4).toString('hex')}.` };
-    const name = own.prefix + TOPICS.consents.name;
+  it('corrects a topic that another deployment has just created with different settings, and refuses a registry that lacks the schema of a topic with records', async () => {
+    const ownTarget = { ...target, prefix: `test-${randomBytes(4).toString('hex')}.` };
+    const name = ownTarget.prefix + TOPICS.consents.name;
     const subject = `${name}-value`;
     const producer = new Kafka({ clientId: 'test', brokers: stores.kafka, logLevel: logLevel.NOTHING }).producer();
     try {
       const configEntries = [{ name: 'retention.ms', value: '1000' }];
-      const other = { waitForLeaders: false, topics: [{ topic: name, numPartitions: 1, configEntries }] };
-      const applied = await applyTopics({ ...own, beforeChange: () => admin.createTopics(other) });
+      const concurrentTopic = { waitForLeaders: false, topics: [{ topic: name, numPartitions: 1, configEntries }] };
+      const applied = await applyTopics({ ...ownTarget, beforeChange: () => admin.createTopics(concurrentTopic) });
       expect(applied.changed).toEqual([name]);
       expect(applied.created).toHaveLength(names.length - 1);
       expect(await countPartitions(name)).toBe(2);
-      await until('its setting is corrected', async () => (await readSettings(name))['retention.ms'] !== '1000');
+      await until('the topic setting is corrected', async () => (await readSettings(name))['retention.ms'] !== '1000');
 
       await registry.remove(subject);
-      // Without records it is accepted, so that an interrupted first start can be repeated.
-      await applyTopics(own);
+      // Without records the registry is accepted, so that an interrupted first start can be repeated.
+      await applyTopics(ownTarget);
       await producer.connect();
       await producer.send({ topic: name, messages: [{ value: 'a record' }] });
       await registry.remove(subject);
-      await expect(applyTopics(own)).rejects.toThrow(
+      await expect(applyTopics(ownTarget)).rejects.toThrow(
         `schema registry: ${subject} does not exist, but the topic ${name} holds records`,
       );
       expect(await registry.hasSubject(subject)).toBe(false);
     } finally {
       await producer.disconnect();
-      await dropTopics(own);
+      await dropTopics(ownTarget);
     }
   });
 
-  it('adds partitions, also when another deployment has just added them to a topic, and never removes any', async () => {
-    const other = { topicPartitions: [{ topic: prefix + TOPICS.consents.name, count: 3 }] };
-    const beforeChange = () => admin.createPartitions(other);
+  it('adds partitions, even if another deployment has just added some, and never removes any', async () => {
+    const concurrentPartitions = { topicPartitions: [{ topic: prefix + TOPICS.consents.name, count: 3 }] };
+    const beforeChange = () => admin.createPartitions(concurrentPartitions);
     expect((await applyTopics({ ...target, partitions: 3, beforeChange })).changed.sort()).toEqual([...names].sort());
     expect((await applyTopics({ ...target, partitions: 1 })).changed).toEqual([]);
     expect(await Promise.all(names.map(countPartitions))).toEqual(names.map(() => 3));
   });
 
-  it('reports why the registry does not answer', async () => {
+  it('reports why the registry does not respond', async () => {
     const refused = Object.assign(new Error(), { code: 'ECONNREFUSED' });
     const fetch = () => Promise.reject(new TypeError('fetch failed', { cause: refused }));
     await expect(createRegistryAdmin({ url: stores.registry, fetch }).register('any', '{}')).rejects.toThrow(
@@ -143,9 +143,9 @@ describe('applyTopics', () => {
     it.each([
       ['a new field without a default', [fields, [...fields, { name: 'added', type: 'long' }]]],
       ['a removed field without a default', [fields, fields.slice(1)]],
-      ['another type of a field', [fields, fields.map((f) => (f.name === 'step' ? { ...f, type: 'long' } : f))]],
+      ['a field with a different type', [fields, fields.map((f) => (f.name === 'step' ? { ...f, type: 'long' } : f))]],
       [
-        'a field back with another type',
+        'a removed field added again with a different type',
         [[added, ...fields], fields, [{ ...added, type: 'string', default: '' }, ...fields]],
       ],
     ])('is refused with what is allowed: %s', async (_change, versions) => {
@@ -155,15 +155,15 @@ describe('applyTopics', () => {
     });
   });
 
-  it('corrects the settings that it owns and keeps those of an operator', async () => {
+  it('corrects the settings of the project and keeps the settings of an operator', async () => {
     const name = prefix + TOPICS.messages.name;
     await setByHand(name, { 'retention.ms': '1000', 'file.delete.delay.ms': '120000', 'min.insync.replicas': '3' });
     const { changed, notices } = await applyTopics(target);
     expect(changed).toEqual([name]);
     const corrected = String(72 * 3_600_000);
-    await until('it is corrected', async () => (await readSettings(name))['retention.ms'] === corrected);
+    await until('the retention is corrected', async () => (await readSettings(name))['retention.ms'] === corrected);
     expect(await readSettings(name)).toMatchObject({ 'file.delete.delay.ms': '120000', 'min.insync.replicas': '3' });
-    expect(notices).toContain(`${name}: min.insync.replicas 3 of 1 replicas: it accepts no records`);
+    expect(notices).toContain(`${name}: min.insync.replicas is 3 with 1 replicas: the topic accepts no records`);
     await setByHand(name, { 'min.insync.replicas': '1' });
   });
 

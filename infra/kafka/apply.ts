@@ -16,7 +16,7 @@ import type { Admin, ITopicMetadata, KafkaConfig } from 'kafkajs';
 import kafkajs from 'kafkajs';
 import { patchKafkaTimer } from './timer.ts';
 
-/** The topics of the contract, and the dead-letter topic of each. */
+/** The topics of the contract, and their dead-letter topics. */
 export function allTopics(): Topic[] {
   return Object.values(TOPICS).flatMap((topic: Topic) => [
     topic,
@@ -30,13 +30,13 @@ export interface TopicsTarget {
   /** Confluent-compatible address, without a trailing slash. */
   registry: string;
   fetch?: StoreFetch;
-  /** Of every topic and subject; '' outside of tests. */
+  /** Prefix of every topic and subject; '' outside of tests. */
   prefix: string;
-  /** Instead of each topic's own number. Partitions are never removed. */
+  /** Overrides the partition count of every topic. Partitions are never removed. */
   partitions?: number;
-  /** Of new topics. Default: three, or the number of brokers if smaller. */
+  /** For new topics. Default: three, or the number of brokers if smaller. */
   replicationFactor?: number;
-  /** Default: two, or one with one replica. An existing topic keeps a higher value. */
+  /** Default: two, or one with a single replica. An existing topic keeps a higher value. */
   minInsyncReplicas?: number;
   /** For tests: awaited before the first change. */
   beforeChange?: () => Promise<unknown>;
@@ -51,13 +51,13 @@ export interface TopicsApplied {
   notices: string[];
 }
 
-/** Created by the brokers. Their loss would lose commits and transactions. */
+/** Topics that brokers create. Losing them would lose committed offsets and transactions. */
 const INTERNAL_TOPICS = ['__consumer_offsets', '__transaction_state'];
 
 /**
  * Creates missing topics, registers missing schemas, adds partitions, and corrects settings that this project owns.
  * Repeatable. Replicas of existing topics are not changed, and differences are reported.
- * @throws Error of the broker or the registry, or for an impossible replication
+ * @throws Error from a broker or the registry, or for an impossible replication factor
  */
 export async function applyTopics(target: TopicsTarget): Promise<TopicsApplied> {
   const { brokers, security } = target;
@@ -72,10 +72,10 @@ export async function applyTopics(target: TopicsTarget): Promise<TopicsApplied> 
     const replication = chooseReplication(before.brokers, target);
     const missing = topics.filter(({ name }) => !before.topics.has(name));
     await target.beforeChange?.();
-    const made = await createTopics(admin, missing, replication);
-    const cluster: Cluster = { ...before, topics: new Map([...before.topics, ...made.topics]) };
-    // If some of them existed, all are compared, because the client does not report which.
-    const compared = made.areNew ? topics.filter(({ name }) => before.topics.has(name)) : topics;
+    const creation = await createTopics(admin, missing, replication);
+    const cluster: Cluster = { ...before, topics: new Map([...before.topics, ...creation.topics]) };
+    // If some of these topics existed, all are compared: the client does not report which.
+    const compared = creation.areNew ? topics.filter(({ name }) => before.topics.has(name)) : topics;
     const added = await addPartitions(admin, compared, cluster);
     const altered = await alterSettings({ admin, brokers, security, cluster, replication }, compared);
     const changed = [...new Set([...added, ...altered.changed])].sort();
@@ -92,7 +92,7 @@ export async function applyTopics(target: TopicsTarget): Promise<TopicsApplied> 
 
 async function registerSchemas(registry: RegistryAdmin, topics: readonly Topic[]): Promise<TopicsApplied['schemas']> {
   const schemas: TopicsApplied['schemas'] = [];
-  // One by one: some registries fail when two subjects get their first schema together.
+  // In sequence: some registries fail if two subjects get their first schema at the same time.
   for (const topic of topics) {
     const [subject, text] = [schemaSubjectOf(topic.name), schemaTextOf(topic)];
     if (text !== null) schemas.push({ subject, id: await registry.register(subject, text) });
@@ -100,7 +100,7 @@ async function registerSchemas(registry: RegistryAdmin, topics: readonly Topic[]
   return schemas;
 }
 
-/** A topic that another deployment has just created stays as it is. @returns whether all of the topics are new */
+/** Leaves topics unchanged that another deployment has just created. @returns whether all topics are new */
 async function createTopics(
   admin: Admin,
   topics: readonly Topic[],
@@ -130,7 +130,7 @@ async function addPartitions(admin: Admin, topics: readonly Topic[], cluster: Cl
       topicPartitions: short.map(({ name, partitions }) => ({ topic: name, count: partitions })),
     });
   } catch (fault) {
-    // Another deployment has added them. The wait below fails for topics that still lack some.
+    // Another deployment has added the partitions. `awaitLeaders` fails for topics that still lack some.
     if ((fault as { type?: string }).type !== 'INVALID_PARTITIONS') throw fault;
   }
   await awaitLeaders(admin, short);
@@ -138,8 +138,8 @@ async function addPartitions(admin: Admin, topics: readonly Topic[], cluster: Cl
 }
 
 /**
- * Refuses a registry that lacks the schema of a topic with records: it is empty or the wrong one, and would assign ids
- * that records already contain.
+ * Refuses a registry that lacks the schema of a topic with records: the registry is empty or the wrong one, and would
+ * assign ids that records already contain.
  */
 async function assertSchemasKnown(
   admin: Admin,
@@ -169,7 +169,7 @@ export function toSettings(topic: Topic, minInsyncReplicas: number): Map<string,
     ...(topic.compactionLagMs === undefined ? [] : [['min.compaction.lag.ms', String(topic.compactionLagMs)] as const]),
     ['retention.ms', String(topic.retentionMs)],
     ['segment.ms', String(topic.segmentMs)],
-    // With producer time, a wrong clock could get records refused or deleted immediately.
+    // With producer timestamps, a wrong clock could make brokers refuse or delete records immediately.
     ['message.timestamp.type', 'LogAppendTime'],
     ['max.message.bytes', String(MESSAGE_BYTES_MAX)],
     [MIN_INSYNC, String(minInsyncReplicas)],
@@ -220,7 +220,7 @@ async function readSettings(admin: Admin, topics: readonly Topic[]): Promise<Map
   );
 }
 
-/** The request of kafkajs would reset all other settings. */
+/** Uses a second client, because the request of kafkajs would reset all other settings. */
 async function setIncrementally(connection: Connection, topics: { name: string; settings: [string, string][] }[]) {
   const admin = new AlteringAdmin(toAlteringClient(connection));
   const configOperation = IncrementalAlterConfigOperationTypes.SET;
@@ -243,8 +243,8 @@ interface Cluster {
 }
 
 /**
- * Reads the existing ones of these topics. A broker that is restarting counts: creating a topic with a replica on it
- * should fail, rather than create fewer replicas.
+ * Reads the topics that exist. A restarting broker counts: creating a topic with a replica on that broker should fail,
+ * rather than create fewer replicas.
  */
 async function readCluster(admin: Admin, names: readonly string[]): Promise<Cluster> {
   const { brokers } = await admin.describeCluster();
@@ -273,9 +273,9 @@ interface Replication {
   minInsyncReplicas: number;
 }
 
-/** One broker may fail while another one restarts. */
+/** One broker may fail while another broker restarts. */
 const REPLICATION_FACTOR = 3;
-/** With two brokers, writes stop while one is down: clients send refused events again, but a lost disk loses them. */
+/** With two brokers, writes stop while one is down: clients send refused events again, but a lost disk loses stored records. */
 const MIN_INSYNC_REPLICAS = 2;
 
 /** @param wish settings of the operator. @throws Error for an impossible setting */
@@ -291,11 +291,11 @@ export function chooseReplication(brokers: number, wish: Partial<Replication>): 
   return { replicationFactor, minInsyncReplicas };
 }
 
-/** What is weaker than with three replicas, two of them in sync; null when nothing is. */
+/** A warning if replication is weaker than three replicas with two in sync, otherwise null. */
 export function toWarning({ replicationFactor, minInsyncReplicas }: Replication): string | null {
   if (replicationFactor === 1) return 'topics have one replica: losing its disk loses acknowledged records';
   if (minInsyncReplicas === 1)
-    return `topics have ${replicationFactor} replicas, of which one may be the only one in sync: losing its disk then loses acknowledged records`;
+    return `topics have ${replicationFactor} replicas, of which only one may be in sync: losing its disk loses acknowledged records`;
   if (minInsyncReplicas === replicationFactor)
     return `topics have ${replicationFactor} replicas, all of which must be in sync: while a broker is down, records are refused`;
   return null;
@@ -305,31 +305,33 @@ interface ExistingTopic extends Replication {
   readonly name: string;
 }
 
-/** Never lowered, because an operator may have raised it; never above the number of replicas, which would refuse all records. */
+/** Never lowers the setting, which an operator may have raised; never exceeds the replicas, which would refuse all records. */
 export const raiseInsync = (topic: Replication, wanted: Replication): number =>
   Math.max(topic.minInsyncReplicas, Math.min(wanted.minInsyncReplicas, topic.replicationFactor));
 
-/** Differences of existing topics, one sentence for all topics alike. */
+/** How existing topics differ from the wanted replication; topics with the same difference share a sentence. */
 export function toNotices(topics: readonly ExistingTopic[], wanted: Replication): string[] {
   const names = new Map<string, string[]>();
   for (const topic of topics)
     for (const text of toDifferences(topic, wanted)) names.set(text, [...(names.get(text) ?? []), topic.name]);
-  return [...names].map(([text, all]) => `${all.join(', ')}: ${text}`);
+  return [...names].map(([text, topicNames]) => `${topicNames.join(', ')}: ${text}`);
 }
 
 function toDifferences({ replicationFactor, minInsyncReplicas }: Replication, wanted: Replication): string[] {
   const texts: string[] = [];
   if (replicationFactor < wanted.replicationFactor)
     texts.push(
-      `${replicationFactor} of ${wanted.replicationFactor} replicas; add them with kafka-reassign-partitions.sh and run this command again`,
+      `${replicationFactor} of ${wanted.replicationFactor} replicas; add replicas with kafka-reassign-partitions.sh and run this command again`,
     );
   if (replicationFactor > wanted.replicationFactor)
     texts.push(`${replicationFactor} replicas instead of ${wanted.replicationFactor}; unchanged`);
   if (minInsyncReplicas > replicationFactor)
-    texts.push(`min.insync.replicas ${minInsyncReplicas} of ${replicationFactor} replicas: it accepts no records`);
+    texts.push(
+      `min.insync.replicas is ${minInsyncReplicas} with ${replicationFactor} replicas: the topic accepts no records`,
+    );
   else if (minInsyncReplicas > wanted.minInsyncReplicas)
     texts.push(
-      `min.insync.replicas ${minInsyncReplicas} instead of ${wanted.minInsyncReplicas}; unchanged, kafka-configs.sh lowers it`,
+      `min.insync.replicas ${minInsyncReplicas} instead of ${wanted.minInsyncReplicas}; unchanged; use kafka-configs.sh to lower it`,
     );
   return texts;
 }
@@ -341,7 +343,7 @@ export async function dropTopics(target: Omit<TopicsTarget, 'partitions' | 'befo
   await withAdmin(target, async (admin) => {
     const topics = (await admin.listTopics()).filter((name) => name.startsWith(target.prefix));
     await admin.deleteTopics({ topics });
-    // A subject that remains does no harm, because no other run has its prefix.
+    // A remaining subject is harmless, because no other run uses its prefix.
     await Promise.allSettled(topics.map((topic) => registry.remove(schemaSubjectOf(topic))));
   });
 }
@@ -361,7 +363,7 @@ async function withAdmin<T>(options: Connection, work: (admin: Admin) => Promise
   // Otherwise kafkajs warns that its partitioner has changed.
   process.env.KAFKAJS_NO_PARTITIONER_WARNING = '1';
   patchKafkaTimer();
-  // kafkajs is CommonJS: Node finds its names only in the default export.
+  // kafkajs is CommonJS: Node finds its exports only in the default export.
   const { Kafka, logLevel } = kafkajs;
   const kafka = new Kafka({ clientId: CLIENT_ID, ...toClient(options), logLevel: logLevel.NOTHING });
   const admin = kafka.admin();
@@ -373,10 +375,10 @@ async function withAdmin<T>(options: Connection, work: (admin: Admin) => Promise
   }
 }
 
-/** Options of the client that alters single settings. */
+/** Options of the client that alters settings incrementally. */
 function toAlteringClient({ brokers, security: { tls, sasl } = {} }: Connection): BaseOptions {
   const { servername, ...trust } = tls ?? {};
-  // For IP addresses TLS sends no host name, and checks the address.
+  // For IP addresses, TLS sends no host name and verifies the address.
   const isNamed = brokers.every((broker) => isIP(broker.slice(0, broker.lastIndexOf(':'))) === 0);
   return {
     clientId: CLIENT_ID,
@@ -397,14 +399,14 @@ export async function readMetadata(
   try {
     return (await admin.fetchTopicMetadata({ topics: [...topics] })).topics;
   } catch (fault) {
-    // kafkajs skips brokers whose response has an error, and then reads the response of none.
+    // kafkajs skips brokers whose response has an error, and then fails when no response is left.
     if (!(fault instanceof TypeError)) throw fault;
     const message = `a topic does not exist, or one of its partitions has no leader: ${topics.join(', ')}`;
     throw Object.assign(new Error(message, { cause: fault }), { retriable: true });
   }
 }
 
-/** Waits until every partition has a leader. @param topics `partitions`: the least number of them */
+/** Waits until every partition has a leader. @param topics with the minimum number of `partitions` */
 export async function awaitLeaders(
   admin: Pick<Admin, 'fetchTopicMetadata'>,
   topics: readonly { readonly name: string; readonly partitions?: number }[],
@@ -426,9 +428,9 @@ export async function awaitLeaders(
 }
 
 /**
- * Retries while a broker does not know a topic or does not lead its partitions yet; the client gives up at the first
- * refusal.
- * @throws permanent faults immediately, temporary ones after half a minute
+ * Retries while a broker does not know a topic or does not lead its partitions yet; kafkajs gives up at the first
+ * error.
+ * @throws permanent faults immediately, temporary faults after half a minute
  */
 export async function retryTemporary<T>(request: () => Promise<T>): Promise<T> {
   const deadline = performance.now() + LEADERS_MAX_MS;

@@ -5,7 +5,7 @@ const failing = (times: number, fault: Error) => {
   const state = { requests: 0 };
   const request = async () => {
     if (state.requests++ < times) throw fault;
-    return 'an answer';
+    return 'a response';
   };
   return { state, request };
 };
@@ -20,7 +20,7 @@ it.each([
   ],
 ])('a request is retried when %s', async (_when, fault) => {
   const { state, request } = failing(3, fault);
-  expect(await retryTemporary(request)).toBe('an answer');
+  expect(await retryTemporary(request)).toBe('a response');
   expect(state.requests).toBe(4);
 });
 
@@ -43,7 +43,7 @@ it('awaitLeaders waits until every partition of new topics exists and has a lead
   expect(led).toMatchObject([{ name: 't', partitions: [{ leader: 1 }, { leader: 1 }] }]);
 });
 
-it('readMetadata names the topics when the client reads the response of no broker', async () => {
+it('readMetadata names the topics when no broker sends a valid response', async () => {
   const fetchTopicMetadata = () =>
     Promise.reject(new TypeError("Cannot read properties of null (reading 'topicMetadata')"));
   await expect(readMetadata({ fetchTopicMetadata }, ['t', 'u'])).rejects.toMatchObject({

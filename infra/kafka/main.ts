@@ -1,4 +1,4 @@
-// Creates topics and schemas in the cluster of the environment's settings.
+// Creates topics and schemas in the cluster that the environment configures.
 import { kafkaSettings, parseConfig, registrySettings, toKafka, toRegistry } from '@playline/runtime';
 import { explainConnection } from '@playline/stores';
 import { z } from 'zod';
@@ -7,7 +7,7 @@ import { applyTopics } from './apply.ts';
 const optionalCount = (name: string): number | undefined => {
   const value = process.env[name];
   if (value === undefined || value === '') return undefined;
-  if (!/^[1-9]\d{0,4}$/.test(value)) throw new Error(`${name}: must be a whole number from 1`);
+  if (!/^[1-9]\d{0,4}$/.test(value)) throw new Error(`${name}: must be a whole number of at least 1`);
   return Number(value);
 };
 

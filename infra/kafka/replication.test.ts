@@ -24,13 +24,13 @@ describe('the replication of topics', () => {
   it('is as requested if possible, with a warning', () => {
     const chosen = chooseReplication(2, { minInsyncReplicas: 1 });
     expect(chosen).toEqual({ replicationFactor: 2, minInsyncReplicas: 1 });
-    expect(toWarning(chosen)).toContain('may be the only one in sync');
+    expect(toWarning(chosen)).toContain('only one may be in sync');
     expect(chooseReplication(5, { replicationFactor: 1 })).toEqual({ replicationFactor: 1, minInsyncReplicas: 1 });
     expect(() => chooseReplication(2, { replicationFactor: 3 })).toThrow('the cluster has 2');
     expect(() => chooseReplication(3, { minInsyncReplicas: 4 })).toThrow('no record could be stored');
   });
 
-  it('of an existing topic is never lowered, nor needs more in-sync replicas than there are', () => {
+  it('of an existing topic is never lowered, and never requires more in-sync replicas than exist', () => {
     const property = fc.property(replication, fc.integer({ min: 1, max: 5 }), (existing, brokers) => {
       const raised = raiseInsync(existing, chooseReplication(brokers, {}));
       expect(raised).toBeGreaterThanOrEqual(existing.minInsyncReplicas);
@@ -39,7 +39,7 @@ describe('the replication of topics', () => {
     fc.assert(property);
   });
 
-  it('is reported where it differs from the wanted one, in one sentence for all topics alike', () => {
+  it('is reported where it differs from the wanted replication, with one sentence per difference', () => {
     const wanted = { replicationFactor: 3, minInsyncReplicas: 2 };
     const topics = [
       { name: 'a', replicationFactor: 1, minInsyncReplicas: 1 },

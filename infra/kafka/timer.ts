@@ -9,8 +9,8 @@ interface RequestQueue {
 const CHECK_INTERVAL_MS = 10;
 
 /**
- * kafkajs 2.2.4 sets a timer with a negative time when nothing waits, for which Node 24 prints a warning. Call this
- * before the first connection. The patch reads no clock, because one that is set back would prolong the wait.
+ * kafkajs 2.2.4 sets a negative timeout when no request is queued, and Node 24 warns about it. Call this function
+ * before the first connection. The patch reads no clock: a clock that is set back would prolong the wait.
  */
 export function patchKafkaTimer(): void {
   const require = createRequire(import.meta.url);

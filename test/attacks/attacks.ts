@@ -9,12 +9,12 @@ import type { AttackWorld } from './world.ts';
 
 export interface Attack {
   name: string;
-  /** Attacks for about this long. @returns what it found, as text; @throws Error when the stack did not hold */
+  /** Attacks for about this long. @returns its findings as text; @throws Error if the stack failed */
   run(world: AttackWorld, seconds: number): Promise<string>;
 }
 
-const BACK_MS = 60_000;
-/** A flood ends when the limit is reached that it is about, whatever the machine. */
+const READY_MAX_MS = 60_000;
+/** Time limit for slow machines: a flood ends when it reaches the limit that it tests. */
 const FLOOD_MAX_MS = 90_000;
 const LINKS = 130_000;
 
@@ -41,12 +41,12 @@ const tinyChunks: Attack = {
       send(portal, '/sign-in', form),
     ]);
     const grown = (service: 'gateway' | 'portal') => memoryOf(service).mostMb - before[service];
-    return `${first} + ${second} MB sent; most memory grew by ${grown('gateway')} MB (gateway), ${grown('portal')} MB (portal)`;
+    return `${first} + ${second} MB sent; peak memory grew by ${grown('gateway')} MB (gateway), ${grown('portal')} MB (portal)`;
   },
 };
 
-const unreadAnswers: Attack = {
-  name: 'pipelined requests whose answers are not read',
+const unreadResponses: Attack = {
+  name: 'pipelined requests whose responses are not read',
   run: async ({ stack, memoryOf }, seconds) => {
     const found: string[] = [];
     for (const service of ['gateway', 'chainApi', 'portal'] as const) {
@@ -60,14 +60,14 @@ const unreadAnswers: Attack = {
       await pause(Math.max(0, untilMs - performance.now()));
       for (const socket of sockets) socket.destroy();
       const process = service === 'chainApi' ? 'chain-api' : service;
-      found.push(`${process}: ${Math.round(bytes / 1024)} KiB taken, most memory ${memoryOf(process).mostMb} MB`);
+      found.push(`${process}: ${Math.round(bytes / 1024)} KiB accepted, peak memory ${memoryOf(process).mostMb} MB`);
     }
     return found.join('; ');
   },
 };
 
 const slowBodies: Attack = {
-  name: 'slow bodies of one public key, and of no key',
+  name: 'slow bodies with a public key and with a secret key',
   run: async (world, seconds) => {
     const { stack, attacker } = world;
     const { gateway = '' } = stack.file;
@@ -89,7 +89,7 @@ const slowBodies: Attack = {
     }
     const closed = sockets.filter(({ destroyed }) => destroyed).length;
     for (const socket of sockets) socket.destroy();
-    return `${closed} of ${sockets.length} connections were ended by the service`;
+    return `${closed} of ${sockets.length} connections were closed by the service`;
   },
 };
 
@@ -114,7 +114,7 @@ const OWNER = `0x${'12'.repeat(20)}`;
 const order = (world: AttackWorld, assets: object[]) =>
   post(mintsUrl(world), { 'x-service-api-key': world.attacker.secret }, { assets });
 
-/** @param options.limit in the details of the expected refusal @returns an empty refusal when the time was over */
+/** @param options.limit in the details of the expected refusal @returns an empty refusal after the time limit */
 async function orderUntilRefused(
   world: AttackWorld,
   { count, toAsset, limit }: { count: number; toAsset(): object; limit: 'pending_assets' | 'failed_assets' },
@@ -126,12 +126,12 @@ async function orderUntilRefused(
     if (response.status === 202) accepted += count;
     else if (body.includes(limit)) return { accepted, refusal: `${response.status} ${limit}` };
     else if (body.includes('pending_assets')) await pause(200);
-    else throw new Error(`an order was answered with ${response.status}: ${body}`);
+    else throw new Error(`an order got status ${response.status}: ${body}`);
   }
   return { accepted, refusal: '' };
 }
 
-/** One tenant orders mints that cannot be done, until the service refuses; then the operator gives all of them up. */
+/** One tenant orders mints that cannot succeed, until the service refuses; then the operator gives up all mints. */
 const mintFlood: Attack = {
   name: 'mint orders that stay pending, with large metadata',
   run: async (world) => {
@@ -149,12 +149,12 @@ const mintFlood: Attack = {
     try {
       const toAsset = () => ({ reference_id: randomUUID(), owner_address: OWNER, token_id: '424242', metadata });
       const { accepted, refusal } = await orderUntilRefused(world, { count: 50, toAsset, limit: 'pending_assets' });
-      if (refusal === '') throw new Error(`${accepted} pending assets were accepted, and none was refused`);
+      if (refusal === '') throw new Error(`${accepted} pending assets were accepted, and no asset was refused`);
       const redisMb = memoryOf('redis').nowMb - nowMb;
       const forSigner = ['--chain', 'demo-chain', '--signer', String(signer)];
       const given = await operate('mints', 'give-up', ...forSigner, '--reason', 'an attack', '--yes');
       const ended = given.match(/^given up: /gm)?.length;
-      found = `${accepted} assets accepted, then ${refusal}; Redis grew by ${redisMb} MB; give-up ended ${ended} of them`;
+      found = `${accepted} assets accepted, then ${refusal}; Redis grew by ${redisMb} MB; give-up ended ${ended} assets`;
     } finally {
       await changeRole('grantRole');
     }
@@ -178,26 +178,26 @@ const failedMintFlood: Attack = {
     const { accepted, refusal } = await orderUntilRefused(world, { count: 100, toAsset, limit: 'failed_assets' });
     const grown = (service: 'redis' | 'minter') => memoryOf(service).nowMb - before[service];
     if (grown('redis') > REDIS_MAX_MB) throw new Error(`Redis grew by ${grown('redis')} MB`);
-    return `${accepted} assets accepted, then ${refusal || 'the time was over'}; Redis grew by ${grown('redis')} MB, the minter by ${grown('minter')} MB`;
+    return `${accepted} assets accepted, then ${refusal || 'the time limit was reached'}; Redis grew by ${grown('redis')} MB, the minter by ${grown('minter')} MB`;
   },
 };
 
 async function erase(world: AttackWorld, secret: string, query: string): Promise<string> {
   const url = `${world.stack.file.gateway}/v1/audience/data?${query}`;
   const response = await fetch(url, { method: 'DELETE', headers: { 'x-service-api-key': secret } });
-  if (response.status !== 202) throw new Error(`an erasure was answered with ${response.status}`);
+  if (response.status !== 202) throw new Error(`an erasure got status ${response.status}`);
   return response.headers.get('x-erasure-id') ?? '';
 }
 
 const linkFlood: Attack = {
-  name: 'a flood of links of one person, who is erased beside a bystander',
+  name: 'a flood of links for one person, who is erased at the same time as a bystander',
   run: async (world) => {
     const { stack, attacker, bystander, query, memoryOf } = world;
     const url = `${stack.file.gateway}/v1/audience/messages`;
     const now = () => ({ messageId: randomUUID(), eventTimestamp: new Date().toISOString() });
     const untilMs = performance.now() + FLOOD_MAX_MS;
     let links = 0;
-    /** Each key has a limit of its own, so both are used. */
+    /** Each key has its own limit, so both keys are used. */
     const flood = async (headers: Record<string, string>) => {
       while (performance.now() < untilMs && links < LINKS) {
         const to = { toId: 'the-many', toType: 'custom' };
@@ -218,16 +218,16 @@ const linkFlood: Attack = {
     await post(url, { 'x-service-publishable-key': bystander.publishable }, { messages: [event] });
     const startedAt = performance.now();
     const many = await erase(world, attacker.secret, 'userId=the-many');
-    const own = await erase(world, bystander.secret, 'anonymousId=to-be-erased');
+    const ofBystander = await erase(world, bystander.secret, 'anonymousId=to-be-erased');
     const isErased = async (id: string) =>
       (await query(`SELECT 1 FROM erasure_receipts WHERE erasure_id = '${id}'`)).length > 0;
-    await until('the bystander is erased', () => isErased(own), 120_000);
+    await until('the bystander is erased', () => isErased(ofBystander), 120_000);
     const took = secondsSince(startedAt);
     await until('the person with many links is erased', () => isErased(many), 300_000);
     const { mostMb } = memoryOf('eraser');
     if (took > 60) throw new Error(`the bystander’s erasure took ${took} s`);
-    if (mostMb > 400) throw new Error(`the eraser took ${mostMb} MB`);
-    return `${links} links; the bystander’s erasure took ${took} s, the other one ${secondsSince(startedAt)} s; eraser at most ${mostMb} MB`;
+    if (mostMb > 400) throw new Error(`the eraser used ${mostMb} MB`);
+    return `${links} links; the bystander’s erasure took ${took} s, the erasure of the flooded person ${secondsSince(startedAt)} s; eraser at most ${mostMb} MB`;
   },
 };
 
@@ -241,7 +241,7 @@ async function deploy(rpc: string, data: string): Promise<Address> {
 }
 
 const hugeRange: Attack = {
-  name: 'one transaction that reports millions of tokens',
+  name: 'one transaction that claims millions of tokens',
   run: async ({ stack }) => {
     const { chain, chainApi } = stack.file;
     const { rpc } = chain!;
@@ -257,8 +257,8 @@ const hugeRange: Attack = {
         to: honest,
         data: encodeFunctionData({ abi, functionName: 'mint', args: [ADMIN, tokenId] }),
       });
-      const isServed = async () => (await (await fetch(history)).text()).includes(`"token_id":"${tokenId}"`);
-      await until('the honest mint is served', isServed, 120_000);
+      const isListed = async () => (await (await fetch(history)).text()).includes(`"token_id":"${tokenId}"`);
+      await until('the honest mint is in the history', isListed, 120_000);
       return secondsSince(startedAt);
     };
     const usualS = await mint(8n);
@@ -271,15 +271,15 @@ const hugeRange: Attack = {
     await sendAs(rpc, { to: emitter, data });
     const afterS = await mint(9n);
     if (afterS > usualS + 10) throw new Error(`an honest mint took ${afterS} s instead of ${usualS} s`);
-    return `an honest mint one block later was served after ${afterS} s; before the attack after ${usualS} s`;
+    return `an honest mint one block later was in the history after ${afterS} s; before the attack after ${usualS} s`;
   },
 };
 
-/** Init code that emits `Transfer(0, 1, 1)` and deploys `JUMPDEST PUSH1 0 JUMP`, which uses up the gas of every call. */
+/** Init code that emits `Transfer(0, 1, 1)` and deploys `JUMPDEST PUSH1 0 JUMP`, which uses all gas of every call. */
 const ENDLESS = `0x6001600052600160007f${TRANSFER.slice(2)}60206000a3635b6000566000526004601cf3`;
 
 const endlessContracts: Attack = {
-  name: 'contracts that never answer, beside an honest token',
+  name: 'contracts that never return, next to an honest token',
   run: async ({ stack }, seconds) => {
     const { chain, chainApi } = stack.file;
     const { rpc } = chain!;
@@ -304,14 +304,14 @@ const endlessContracts: Attack = {
     const took = secondsSince(startedAt);
     await attack;
     if (took > 60) throw new Error(`the honest token was described after ${took} s`);
-    await until('the first hostile token is served without a name', () => isDescribed(hostile[0]!), 90_000);
-    return `${hostile.length} such contracts; the honest token was described after ${took} s`;
+    await until('the first hostile token is listed without a name', () => isDescribed(hostile[0]!), 90_000);
+    return `${hostile.length} contracts; the honest token was described after ${took} s`;
   },
 };
 
 export const ATTACKS: readonly Attack[] = [
   tinyChunks,
-  unreadAnswers,
+  unreadResponses,
   slowBodies,
   mintFlood,
   failedMintFlood,
@@ -323,5 +323,5 @@ export const ATTACKS: readonly Attack[] = [
 /** Waits until every service reports that it is ready. */
 export async function untilReady({ stack }: AttackWorld): Promise<void> {
   for (const [name, url] of Object.entries(stack.file.admin ?? {}))
-    await until(`${name} is ready`, async () => (await fetch(`${url}/readyz`)).ok, BACK_MS);
+    await until(`${name} is ready`, async () => (await fetch(`${url}/readyz`)).ok, READY_MAX_MS);
 }

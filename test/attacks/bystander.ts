@@ -1,38 +1,38 @@
 import { randomUUID } from 'node:crypto';
 import { quantileOf } from '../bench/quantile.ts';
 
-// A caller who has nothing to do with an attack: posts one event, reads a page of history and opens the sign-in page,
-// in turn, from a process of its own. `lap` makes it report on the requests that ended since the last one.
+// A caller who is not part of an attack: posts an event, reads a page of history and opens the sign-in page repeatedly,
+// in a separate process. On `lap` it reports the requests that completed since the last report.
 export interface BystanderTargets {
   gateway: string;
   chainApi: string;
   portal: string;
   publishableKey: string;
-  /** For the chain API: all calls of this machine come from one address, which may send 1,500 in five minutes. */
+  /** For the chain API, which otherwise limits the only address of this machine to 1,500 calls in five minutes. */
   rateLimitKey: string;
 }
 
 export interface Lap {
   requests: number;
-  /** Requests that ended with a fault, a time-out or a status of 400 and above. */
+  /** Requests that failed, timed out, or got a status of 400 or above. */
   errors: Record<string, number>;
   p50Ms: number;
   p99Ms: number;
 }
 
 const PACE_MS = 40;
-const PATIENCE_MS = 15_000;
+const TIMEOUT_MS = 15_000;
 
 const targets = JSON.parse(process.argv[2] ?? '') as BystanderTargets;
 let durations: number[] = [];
 let errors: Record<string, number> = {};
 
-const send = (url: string, init: RequestInit = {}) => fetch(url, { ...init, signal: AbortSignal.timeout(PATIENCE_MS) });
+const send = (url: string, init: RequestInit = {}) => fetch(url, { ...init, signal: AbortSignal.timeout(TIMEOUT_MS) });
 
 const requests: Record<string, () => Promise<Response>> = {
   gateway: () => {
-    const at = { messageId: randomUUID(), eventTimestamp: new Date().toISOString() };
-    const messages = [{ type: 'track', ...at, eventName: 'bystander', anonymousId: 'bystander' }];
+    const ids = { messageId: randomUUID(), eventTimestamp: new Date().toISOString() };
+    const messages = [{ type: 'track', ...ids, eventName: 'bystander', anonymousId: 'bystander' }];
     const headers = { 'content-type': 'application/json', 'x-service-publishable-key': targets.publishableKey };
     return send(`${targets.gateway}/v1/audience/messages`, {
       method: 'POST',

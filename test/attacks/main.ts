@@ -11,10 +11,10 @@ const toText = (lap: Lap) =>
 
 async function runAttacks(attacks: typeof ATTACKS, seconds: number): Promise<boolean> {
   const world = await openAttackWorld();
-  // On a signal: the stack is a child of this process and must not outlive it.
+  // On a signal, closes the stack: it is a child of this process and must not outlive it.
   for (const signal of ['SIGINT', 'SIGTERM'] as const)
     process.once(signal, () => void world.close().finally(() => process.exit(1)));
-  let holds = true;
+  let hasPassed = true;
   try {
     for (const { name, run } of attacks) {
       await untilReady(world);
@@ -23,8 +23,8 @@ async function runAttacks(attacks: typeof ATTACKS, seconds: number): Promise<boo
       const before = await world.lap();
       const pids = JSON.stringify(world.stack.file.processes);
       const outcome = await run(world, seconds).catch((error: Error) => {
-        holds = false;
-        return `DID NOT HOLD: ${error.message}`;
+        hasPassed = false;
+        return `FAILED: ${error.message}`;
       });
       const during = await world.lap();
       await untilReady(world);
@@ -33,33 +33,33 @@ async function runAttacks(attacks: typeof ATTACKS, seconds: number): Promise<boo
       console.log(`\n${name}\n  ${outcome}`);
       for (const [when, lap] of Object.entries({ before, during, after }))
         console.log(`  ${when.padEnd(6)} ${toText(lap)}`, ...(errorsIn(lap) === 0 ? [] : [lap.errors]));
-      if (errorsIn(during) + errorsIn(after) > 0) holds = false;
+      if (errorsIn(during) + errorsIn(after) > 0) hasPassed = false;
       if (JSON.stringify(world.stack.file.processes) !== pids) {
-        console.log('  DID NOT HOLD: a process ended and was started again');
-        holds = false;
+        console.log('  FAILED: a process ended and was restarted');
+        hasPassed = false;
       }
     }
   } finally {
     await world.close();
   }
-  return holds;
+  return hasPassed;
 }
 
 const attack = command(
   'attacks',
-  'attack a whole stack as one tenant, while another one posts events, reads history and opens the portal',
+  'attack a whole stack as one tenant, while another tenant posts events, reads history and opens the portal',
 )
-  .option('--only <text>', 'only attacks with this text in their names', '')
-  .option('--seconds <number>', 'duration of each', numberFrom(3, 600), 20)
+  .option('--only <text>', 'only attacks whose name contains this text', '')
+  .option('--seconds <number>', 'duration of each attack', numberFrom(3, 600), 20)
   .addHelpText(
     'after',
     `
-Prints what the other tenant saw before, during and after each attack. Ends with 1 when one of its requests failed, a
-process ended, or an attack found something.`,
+Prints the results of the other tenant before, during and after each attack. Exits with 1 if a request of that
+tenant failed, a process ended, or an attack succeeded.`,
   )
   .action(async ({ only, seconds }) => {
     const attacks = ATTACKS.filter(({ name }) => name.includes(only));
-    if (attacks.length === 0) throw new UsageError(`no attack has ${only} in its name`);
+    if (attacks.length === 0) throw new UsageError(`no attack name contains ${only}`);
     endWith((await runAttacks(attacks, seconds)) ? EXIT.ok : EXIT.failed);
   });
 

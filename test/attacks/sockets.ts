@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** Waits for an event, or until the service has ended the connection. */
+/** Waits for an event, or until the service closes the connection. */
 const firstOf = (socket: Socket, event: string) =>
   Promise.race([once(socket, event), once(socket, 'close')]).catch(() => {});
 
@@ -17,7 +17,7 @@ export async function openSockets(url: string, count: number): Promise<Socket[]>
   return Promise.all(opened);
 }
 
-/** Writes as fast as the connection takes it, until it is closed or `untilMs` is over. @returns bytes written */
+/** Writes as fast as possible until the connection is closed or `untilMs` is reached. @returns bytes written */
 export async function writeSlices(socket: Socket, slices: Iterable<string>, untilMs: number): Promise<number> {
   let written = 0;
   for (const slice of slices) {

@@ -9,7 +9,7 @@ export type AttackWorld = Awaited<ReturnType<typeof openAttackWorld>>;
 
 const BYSTANDER = fileURLToPath(new URL('./bystander.ts', import.meta.url));
 
-/** Starts a whole stack with two projects: the demo project attacks, the other one is used as usual. */
+/** Starts a whole stack with two projects: the demo project attacks, the bystander's project is used as usual. */
 export async function openAttackWorld() {
   const journey = await startJourneyStack({ chain: true });
   const { stack, operate } = journey;
@@ -34,17 +34,17 @@ export async function openAttackWorld() {
       close,
       attacker: journey.keys.development,
       bystander,
-      /** @returns what the bystander saw since the last call */
+      /** @returns the bystander's results since the last call */
       lap: async () => {
         running.send('lap');
         return (await once(running, 'message'))[0] as Lap;
       },
-      /** Resident memory of a service's process, and the most since its start, in MB. */
+      /** Current and peak resident memory of a service's process, in MB. */
       memoryOf: (service: string) => {
         const status = readFileSync(`/proc/${stack.file.processes[service]}/status`, 'utf8');
-        const of = (name: string) =>
+        const read = (name: string) =>
           Math.round(Number(new RegExp(`^${name}:\\s+(\\d+)`, 'm').exec(status)?.[1]) / 1024);
-        return { nowMb: of('VmRSS'), mostMb: of('VmHWM') };
+        return { nowMb: read('VmRSS'), mostMb: read('VmHWM') };
       },
     };
   } catch (error) {

@@ -3,10 +3,10 @@ import { codePoint } from '@playline/testkit/code-point';
 import { validMessages } from '@playline/testkit/messages';
 import fc from 'fast-check';
 
-/** A body to post, with its messages when it is a batch. */
+/** A body to post, with its messages if it is a batch. */
 export interface FuzzBody {
   text: string;
-  /** Null when the body is not a complete batch. */
+  /** Null if the body is not a complete batch. */
   messages: unknown[] | null;
 }
 
@@ -16,14 +16,14 @@ const FIELDS = [
   ...['fromId', 'toId', 'identityType', 'fromType', 'toType', 'surface', 'consentLevel', 'test'],
   ...['context', 'properties', 'traits', 'library', 'userAgent', 'pageUrl', 'screenDensity'],
 ];
-/** Numbers, texts and shapes that JSON readers often treat specially. */
+/** Numbers, strings and shapes that JSON parsers often treat specially. */
 const ODD = ['\ud800', 'a\u0000b', '__proto__', 'x'.repeat(257), 1e308, -0, 5e-324, 1e21, '', ' ', null, [], {}];
 
 const odd = fc.oneof(fc.jsonValue(), fc.string({ unit: codePoint }), fc.constantFrom<unknown>(...ODD));
 const change = fc.tuple(fc.oneof(fc.constantFrom(...FIELDS), fc.string()), odd, fc.boolean());
 
 function withField(target: object, name: string, value: unknown): void {
-  // An assignment to `__proto__` would not create a member of that name.
+  // An assignment to `__proto__` would not create a field of that name.
   Object.defineProperty(target, name, { value, enumerable: true, configurable: true, writable: true });
 }
 
@@ -37,7 +37,7 @@ const nearlyValid = (nowMs: number): fc.Arbitrary<unknown> =>
     return copy;
   });
 
-/** Makes well-formed ids distinct. Every id that an answer does not name is then known to be accepted. */
+/** Makes well-formed ids distinct, so that every id that a response does not name was accepted. */
 function withOwnId(message: unknown): unknown {
   return idOf(message) === null ? message : { ...(message as object), messageId: randomUUID() };
 }

@@ -1,11 +1,11 @@
-/** Checks the answer to one body by the contract alone. */
+/** Checks the response to a body against the contract alone. */
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import { type FuzzBody, idOf } from './bodies.ts';
 
 const BATCH_BYTES_MAX = 1 << 20;
 
-/** Empty `faults` when the answer is correct, and the ids of accepted and of rejected messages. */
-export interface CheckedAnswer {
+/** `faults` is empty if the response is correct; `accepted` and `rejected` are message ids. */
+export interface CheckedResponse {
   faults: string[];
   accepted: string[];
   rejected: string[];
@@ -18,10 +18,10 @@ interface MessagesResponse {
   rejections: { messageId: string }[];
 }
 
-export type CheckAnswer = (body: FuzzBody, answer: { status: number; text: string }) => CheckedAnswer;
+export type CheckResponse = (body: FuzzBody, response: { status: number; text: string }) => CheckedResponse;
 
 /** @param openapi the document that the gateway serves */
-export function createCheck(openapi: object): CheckAnswer {
+export function createCheck(openapi: object): CheckResponse {
   const ajv = new Ajv2020({ strict: false, validateFormats: false });
   ajv.addSchema(openapi, 'openapi');
   const schemas = new Map<number, ValidateFunction>();
@@ -40,22 +40,22 @@ export function createCheck(openapi: object): CheckAnswer {
   };
 }
 
-const withFaults = (...faults: string[]): CheckedAnswer => ({ faults, accepted: [], rejected: [] });
+const withFaults = (...faults: string[]): CheckedResponse => ({ faults, accepted: [], rejected: [] });
 
-function checkBatch({ messages, text }: FuzzBody, status: number, answer: MessagesResponse): CheckedAnswer {
+function checkBatch({ messages, text }: FuzzBody, status: number, response: MessagesResponse): CheckedResponse {
   if (messages === null) return status === 200 ? withFaults('a body that is not a batch was accepted') : withFaults();
-  if (answer.accepted === undefined)
+  if (response.accepted === undefined)
     return Buffer.byteLength(text) > BATCH_BYTES_MAX ? withFaults() : withFaults('the whole batch was refused');
-  const named = new Set(answer.rejections.map(({ messageId }) => messageId.toLowerCase()));
+  const named = new Set(response.rejections.map(({ messageId }) => messageId.toLowerCase()));
   const ids = messages.map(idOf).filter((id) => id !== null);
   const accepted = ids.filter((id) => !named.has(id));
   const faults: string[] = [];
-  if (answer.accepted + answer.rejected !== messages.length)
+  if (response.accepted + response.rejected !== messages.length)
     faults.push('accepted + rejected is not the number of messages');
-  if (answer.success !== answer.accepted > 0) faults.push('success is not accepted > 0');
-  if ((status === 200) !== answer.success) faults.push(`status ${status} with success ${answer.success}`);
-  if (accepted.length !== answer.accepted)
-    faults.push(`no rejection names ${accepted.length} ids, but ${answer.accepted} messages were accepted`);
+  if (response.success !== response.accepted > 0) faults.push('success is not accepted > 0');
+  if ((status === 200) !== response.success) faults.push(`status ${status} with success ${response.success}`);
+  if (accepted.length !== response.accepted)
+    faults.push(`no rejection names ${accepted.length} ids, but ${response.accepted} messages were accepted`);
   return { faults, accepted, rejected: ids.filter((id) => named.has(id)) };
 }
 

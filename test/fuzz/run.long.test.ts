@@ -5,7 +5,7 @@ import { type ConformanceGateway, START_MAX_MS, startGateway } from '../conforma
 import { createCheck } from './check.ts';
 import { FUZZ_SETTINGS, runFuzz } from './run.ts';
 
-/** Seeds with twenty bodies each, which are the same on any machine. `npm run fuzz` uses other seeds. */
+/** Number of seeds with twenty bodies each, identical on any machine. `npm run fuzz` uses other seeds. */
 const SEEDS = 12;
 const SEED = 20261121;
 
@@ -16,7 +16,7 @@ beforeAll(async () => {
 afterAll(() => gateway.close());
 
 it(
-  'the gateway answers any body as documented, never with a 5xx, and logs accepted messages exactly once',
+  'the gateway responds to any body as documented, never with a 5xx, and logs accepted messages exactly once',
   async () => {
     const options = { gateway, brokers: testStores().kafka, seed: SEED, bound: { seeds: SEEDS } };
     const report = await runFuzz(options);
@@ -28,12 +28,12 @@ it(
   START_MAX_MS,
 );
 
-it('the check of answers reports every kind of fault', async () => {
+it('the response check reports every kind of fault', async () => {
   const id = '0192f1c0-7b3a-7c4d-8e5f-000000000001';
   const fine = { success: true, accepted: 1, rejected: 0, rejections: [] };
   const check = createCheck((await gateway.request('/openapi.json')).body);
-  const checkOf = (status: number, answer: unknown) =>
-    check({ text: '{}', messages: [{ messageId: id }] }, { status, text: JSON.stringify(answer) });
+  const checkOf = (status: number, response: unknown) =>
+    check({ text: '{}', messages: [{ messageId: id }] }, { status, text: JSON.stringify(response) });
 
   expect(checkOf(200, fine)).toEqual({ faults: [], accepted: [id], rejected: [] });
   expect(checkOf(500, fine).faults[0]).toBe('status 500');

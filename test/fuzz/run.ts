@@ -10,13 +10,13 @@ import { createCheck } from './check.ts';
 export interface FuzzOptions {
   gateway: Client & ConformanceGateway;
   brokers: readonly string[];
-  /** Seed of the first twenty bodies. Each twenty have the next seed. */
+  /** Seed of the first twenty bodies. Each further twenty bodies use the next seed. */
   seed: number;
-  /** Number of seeds, which gives the same bodies each time, or a duration. */
+  /** A number of seeds, for the same bodies each time, or a duration. */
   bound: { seeds: number } | { seconds: number };
 }
 
-/** Settings of the gateway under test, whose limits are too high to be reached. */
+/** Settings of the gateway under test, with limits that are never reached. */
 export const FUZZ_SETTINGS: Record<string, string> = {
   RATE_LIMIT_MESSAGES_PER_S: '200000',
   RATE_LIMIT_BURST: '10000000',
@@ -27,14 +27,14 @@ export const FUZZ_SETTINGS: Record<string, string> = {
 
 const BODIES_PER_SEED = 20;
 const FAULTS_MAX = 20;
-/** Enough to recognise a body. Its seed gives the rest. */
+/** Enough to recognise a body. Its seed reproduces the rest. */
 const SHOWN_CHARACTERS = 3000;
 
-// Runs until the bound. The report has the first few faults, accepted messages that are not on the log (`missing`) or
-// more than once (`repeated`), and messages on the log that were not accepted (`unwanted`).
+// Runs until the bound. The report lists the first faults, accepted messages that are not in the log (`missing`) or are
+// repeated in it (`repeated`), and messages in the log that were not accepted (`unwanted`).
 export async function runFuzz({ gateway, brokers, seed, bound }: FuzzOptions) {
   const check = createCheck((await gateway.request('/openapi.json')).body);
-  const faults: { fault: string; seed: number; body: string; answer: string }[] = [];
+  const faults: { fault: string; seed: number; body: string; response: string }[] = [];
   const byStatus: Record<string, number> = {};
   const [accepted, rejected] = [new Set<string>(), new Set<string>()];
   let requests = 0;
@@ -44,23 +44,23 @@ export async function runFuzz({ gateway, brokers, seed, bound }: FuzzOptions) {
   let next = seed;
   for (; shouldContinue(next); next++) {
     for (const body of fc.sample(fuzzBodies(startedAt), { numRuns: BODIES_PER_SEED, seed: next })) {
-      const answer = await post(gateway, body.text);
-      const checked = check(body, answer);
+      const response = await post(gateway, body.text);
+      const checked = check(body, response);
       for (const id of checked.accepted) accepted.add(id);
       for (const id of checked.rejected) rejected.add(id);
       requests++;
-      byStatus[answer.status] = (byStatus[answer.status] ?? 0) + 1;
+      byStatus[response.status] = (byStatus[response.status] ?? 0) + 1;
       const shown = {
         seed: next,
         body: body.text.slice(0, SHOWN_CHARACTERS),
-        answer: answer.text.slice(0, SHOWN_CHARACTERS),
+        response: response.text.slice(0, SHOWN_CHARACTERS),
       };
       for (const fault of checked.faults) if (faults.length < FAULTS_MAX) faults.push({ fault, ...shown });
     }
   }
   const onLog = await countOnLog(gateway.topicPrefix, brokers);
   return {
-    /** The first seed, and the one after the last. */
+    /** The first seed (inclusive) and the last seed (exclusive). */
     seeds: [seed, next],
     requests,
     accepted: accepted.size,
@@ -75,11 +75,11 @@ export async function runFuzz({ gateway, brokers, seed, bound }: FuzzOptions) {
 
 async function post(gateway: Client & ConformanceGateway, body: string): Promise<{ status: number; text: string }> {
   const headers = { 'content-type': 'application/json', 'x-service-publishable-key': gateway.publishableKey };
-  const answer = await fetch(gateway.base + MESSAGES_PATH, { method: 'POST', headers, body });
-  return { status: answer.status, text: await answer.text() };
+  const response = await fetch(gateway.base + MESSAGES_PATH, { method: 'POST', headers, body });
+  return { status: response.status, text: await response.text() };
 }
 
-/** How often each message id occurs on the log. */
+/** How often each message id occurs in the log. */
 async function countOnLog(topicPrefix: string, brokers: readonly string[]): Promise<Map<string, number>> {
   const counts = new Map<string, number>();
   const topic = topicPrefix + TOPICS.messages.name;

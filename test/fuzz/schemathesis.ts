@@ -16,10 +16,10 @@ const CHECKS = [
   'content_type_conformance',
   'response_headers_conformance',
 ];
-/** Longer than any answer takes. A request without an answer is a fault. */
+/** Longer than any response takes. A request without a response is a fault. */
 const REQUEST_MAX_S = '60';
 
-/** Runs a program with this terminal, or without output. @returns its exit code; 127 when the program does not exist */
+/** Runs a program with or without its output. @returns its exit code; 127 if the program does not exist */
 function run(program: string, args: readonly string[], stdio: 'inherit' | 'ignore'): Promise<number> {
   return new Promise((resolve) => {
     const child = spawn(program, args, { cwd: FOLDER, stdio: ['ignore', stdio, stdio] });
@@ -28,7 +28,7 @@ function run(program: string, args: readonly string[], stdio: 'inherit' | 'ignor
   });
 }
 
-/** Installs schemathesis into the state folder of the checkout. @returns why that fails; null when it is installed */
+/** Installs schemathesis into the state folder of the checkout. @returns why this failed; null if it is installed */
 export async function provideSchemathesis(): Promise<string | null> {
   if (existsSync(STAMP) && readFileSync(STAMP, 'utf8') === VERSION) return null;
   mkdirSync(FOLDER, { recursive: true });
@@ -46,7 +46,7 @@ export async function provideSchemathesis(): Promise<string | null> {
 export function runSchemathesis(gateway: Client & ConformanceGateway, seconds: number, seed: number): Promise<number> {
   const args = ['run', `${gateway.base}/openapi.json`, '--workers', '1', '--continue-on-failure', '--no-color'];
   const bounds = ['--max-time', String(seconds), '--request-timeout', REQUEST_MAX_S, '--seed', String(seed)];
-  // Off, because the warnings of schemathesis are about requests that the gateway correctly refuses.
+  // Warnings are off: schemathesis warns about requests that the gateway correctly refuses.
   const headers = [
     ...['-H', `x-service-publishable-key: ${gateway.publishableKey}`],
     ...['-H', `x-service-api-key: ${gateway.secretKey}`],

@@ -1,4 +1,4 @@
-/** What the journeys of a chain share: a real node, separate stores, and the commands on both. */
+/** Shared setup of the chain journeys: a real node, separate stores, and the commands on both. */
 import { openOwnStores, openRedisDatabase } from '@playline/testkit';
 import { CONTRACT_ABIS, openTestChain } from '@playline/testkit/chain';
 import { encodeFunctionData, type Hash } from 'viem';
@@ -15,18 +15,18 @@ export type ChainStores = Awaited<ReturnType<typeof openChainStores>>;
 /** @param options.partitions of each topic @param options.node settings of the chain in CHAIN_NODES */
 export async function openChainStores(options: { partitions?: number; node?: object } = {}) {
   const chain = await openTestChain();
-  const own = await openOwnStores(options.partitions === undefined ? {} : { partitions: options.partitions });
+  const stores = await openOwnStores(options.partitions === undefined ? {} : { partitions: options.partitions });
   const redis = await openRedisDatabase();
   const node = { name: NAME, id: CHAIN_ID, urls: [chain.rpc], pollMs: 100, ...options.node };
-  const environment = { ...own.environment, CHAIN_NODES: JSON.stringify([node]) };
+  const environment = { ...stores.environment, CHAIN_NODES: JSON.stringify([node]) };
   return {
     chain,
-    prefix: own.prefix,
+    prefix: stores.prefix,
     environment: { ...environment, REDIS_URL: redis.url },
     operate: (...args: readonly string[]): Promise<Ran> => runProgram(OPERATOR, args, { env: environment }),
     close: async () => {
       await chain.close();
-      await Promise.all([redis.close(), own.close()]);
+      await Promise.all([redis.close(), stores.close()]);
     },
   };
 }

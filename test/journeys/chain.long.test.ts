@@ -1,4 +1,4 @@
-/** A game that mints on a stack with a chain, where its private keys are, and what the stack recovers when parts are lost. */
+/** A game that mints on a stack with a chain, the location of its private keys, and the recovery after data loss. */
 import { randomUUID } from 'node:crypto';
 import { mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -15,7 +15,7 @@ import { makeKeyInDumpedProcess, needlesOf, searchFiles, searchMemory, searchRed
 import { OPERATOR, query, readRecords, runProgram } from './stack.ts';
 
 const START_MS = 240_000;
-/** Time for a game, or for a handful of assets that become final one after the other. */
+/** Time for a game, or for a handful of assets that become final in sequence. */
 const GAME_MS = 280_000;
 const OWNER = `0x${'12'.repeat(20)}`;
 const root = testStackFolder('chain');
@@ -25,7 +25,7 @@ let stack: Stack;
 
 async function start(...services: readonly ServiceName[]) {
   lines.length = 0;
-  // This test polls often, with more requests than one address may send.
+  // This test polls often, with more requests than the default limit per address.
   const settings = { RATE_LIMIT_CALLS: '50000' };
   stack = await startStack({ directory, services, settings, chain: true, report: (line) => void lines.push(line) });
 }
@@ -37,7 +37,7 @@ async function restartWithout(...lost: string[]) {
 }
 
 beforeAll(async () => {
-  // What an earlier chain left, whose records are lost too.
+  // The file of an earlier chain, whose records are lost too.
   mkdirSync(directory, { recursive: true });
   writeFileSync(join(directory, 'chain.json'), JSON.stringify({ genesis: '0x', signer: OWNER }));
   await start('gateway', 'chain-api', 'activity-writer', 'chain-indexer', 'minter');
@@ -61,7 +61,7 @@ function read<T>(address: string, functionName: 'hasRole' | 'ownerOf', args: rea
   return openChainClient().readContract(call as never) as Promise<T>;
 }
 
-async function expectSignerAdmitted() {
+async function expectSignerHasRoles() {
   const { contracts, signer } = chainOf();
   for (const address of Object.values(contracts))
     for (const role of Object.values(ROLES)) expect(await read(address, 'hasRole', [role, signer])).toBe(true);
@@ -74,20 +74,20 @@ const headers = () => ({
   'content-type': 'application/json',
 });
 
-/** Requests a token of the ERC-721 with this id. @returns its reference id */
+/** Requests the ERC-721 token with this id. @returns the reference id */
 async function requestMint(tokenId: string, owner: string): Promise<string> {
   const referenceId = `journey-${randomUUID()}`;
   const assets = [{ reference_id: referenceId, owner_address: owner, token_id: tokenId }];
-  const answer = await fetch(mintsUrl(), { method: 'POST', headers: headers(), body: JSON.stringify({ assets }) });
-  expect(answer.status).toBe(202);
+  const response = await fetch(mintsUrl(), { method: 'POST', headers: headers(), body: JSON.stringify({ assets }) });
+  expect(response.status).toBe(202);
   return referenceId;
 }
 
 const ended = (referenceId: string) => {
   const readResult = async () => {
-    const answer = await fetch(`${mintsUrl()}/${referenceId}`, { headers: headers() });
-    const { result } = (await answer.json()) as { result: { status: string; error: { message: string } | null }[] };
-    if (result[0]?.status === 'pending') throw new Error('it is pending');
+    const response = await fetch(`${mintsUrl()}/${referenceId}`, { headers: headers() });
+    const { result } = (await response.json()) as { result: { status: string; error: { message: string } | null }[] };
+    if (result[0]?.status === 'pending') throw new Error('the mint is pending');
     return result[0]!;
   };
   return until(`${referenceId} has ended`, readResult, 120_000);
@@ -108,8 +108,8 @@ function cpuSecondsOf(pid: number): number {
   return (user! + system!) / 100;
 }
 
-/** The latest block, when no other follows for three times the usual interval. */
-async function headAtRest(): Promise<bigint> {
+/** The latest block, once no block has followed for three times the usual interval. */
+async function readIdleHead(): Promise<bigint> {
   for (;;) {
     const head = await openChainClient().getBlockNumber();
     const endAt = performance.now() + 3_000;
@@ -126,9 +126,9 @@ describe('the demo project of a stack', () => {
     );
   });
 
-  it('gets another key, which may mint on all contracts, when the records of the previous one were lost', async () => {
+  it('gets a new key, which may mint on all contracts, if the records of the previous key were lost', async () => {
     expect(lines).toContainEqual(expect.stringContaining('the chain lost its state and started from its first block'));
-    await expectSignerAdmitted();
+    await expectSignerHasRoles();
     const [record, ...others] = await signableKeys();
     expect(others).toEqual([]);
     expect(record).toMatchObject({ address: chainOf().signer, environmentId: 'demo-development', state: 'live' });
@@ -138,7 +138,7 @@ describe('the demo project of a stack', () => {
 });
 
 describe('a game that mints', { timeout: GAME_MS }, () => {
-  it('ends with one token or one clear failure for each reference id, and all sources agree about it', async () => {
+  it('ends with one token or one clear failure per reference id, and all sources agree', async () => {
     const game = ['--mint', '--assets', '60', '--rate', '0', '--seed', '5', '--json'];
     const { code, out, err } = await runProgram('test/simulate/main.ts', game, { cwd: root });
     const result = JSON.parse(out || 'null');
@@ -154,21 +154,21 @@ describe('a game that mints', { timeout: GAME_MS }, () => {
     expect(result.calls.made).toBeLessThan(1_000);
   });
 
-  it('gets one token for a failed asset by `mints retry`, once the cause of the failure is gone', async () => {
+  it('gets one token for a failed asset with `mints retry`, once the cause of the failure is resolved', async () => {
     expect(await ended(await requestMint('5', ADMIN))).toMatchObject({ status: 'succeeded' });
     const failed = await requestMint('5', OWNER);
     expect(await ended(failed)).toMatchObject({ status: 'failed', error: { message: 'TokenAlreadyMinted(5)' } });
     await burn(5n);
-    // Two concurrent commands must start only one attempt, whichever of them reports it.
+    // Two concurrent commands must start only one attempt, whichever command reports it.
     const args = ['mints', 'retry', '--chain', 'demo-chain', '--contract', contract(), '--reference', failed];
     const runs = await Promise.all([1, 2].map(() => runProgram(OPERATOR, args, { cwd: root })));
     expect(runs.map(({ code }) => code)).toContain(0);
     for (const { code, out, err } of runs)
       if (code === 0) expect(out).toContain(`${failed}: accepted again`);
-      else expect(err).toMatch(/this one is pending|taken|claimed/);
+      else expect(err).toMatch(/the asset is pending|taken|claimed/);
     expect(await ended(failed)).toMatchObject({ status: 'succeeded', error: null });
     expect((await read<string>(contract(), 'ownerOf', [5n])).toLowerCase()).toBe(OWNER);
-    const attempts = await until('the rows have both attempts', async () => {
+    const attempts = await until('both attempts are stored', async () => {
       const sql = `SELECT status FROM mint_requests FINAL WHERE reference_id = '${failed}' ORDER BY requested_at`;
       const rows = await query<{ status: string }>(stack.file.clickhouse, sql);
       expect(rows.at(-1)?.status).toBe('succeeded');
@@ -179,43 +179,43 @@ describe('a game that mints', { timeout: GAME_MS }, () => {
 });
 
 describe('the private key of a signable key', { timeout: START_MS }, () => {
-  let made: Awaited<ReturnType<typeof makeKeyInDumpedProcess>>;
+  let created: Awaited<ReturnType<typeof makeKeyInDumpedProcess>>;
   beforeAll(async () => {
-    made = await makeKeyInDumpedProcess(stack.file, signerKeys());
+    created = await makeKeyInDumpedProcess(stack.file, signerKeys());
   });
-  afterAll(() => made?.close());
+  afterAll(() => created?.close());
 
-  it('is in no file of the stack: log, append-only file, tables, logs of processes, records', () => {
-    const { ofKey, locationsOf } = searchFiles(directory, made);
-    // Proves that the search works: the log and the append-only file have the record.
+  it('is in no file of the stack: log, append-only file, tables, process logs, records', () => {
+    const { ofKey, locationsOf } = searchFiles(directory, created);
+    // Proves that the search works: the log and the append-only file contain the record.
     expect(locationsOf('sealed')).toEqual(['data/kafka', 'data/redis']);
     expect(locationsOf('table')).toContain('data/clickhouse');
     expect(ofKey).toEqual([]);
   });
 
   it('is in no key of Redis', async () => {
-    const found = await searchRedis(stack.file.redis, made);
+    const found = await searchRedis(stack.file.redis, created);
     expect(found).toEqual({ ofAddress: expect.arrayContaining([expect.anything()]), ofKey: [] });
   });
 
   it('was never in the memory of the process that requested it', () => {
-    expect(searchMemory(made)).toEqual({ ofAddress: ['heap.heapsnapshot', 'memory'], ofKey: [] });
+    expect(searchMemory(created)).toEqual({ ofAddress: ['heap.heapsnapshot', 'memory'], ofKey: [] });
   });
 
-  it('is found by the search in each of its forms', () => {
-    const needles = needlesOf(made.key);
+  it('is found by the search in every encoding', () => {
+    const needles = needlesOf(created.key);
     for (const { bytes } of needles) {
       const around = Buffer.concat([Buffer.alloc(7), bytes, Buffer.alloc(3)]);
       expect(findInBytes('somewhere', around, needles)).not.toEqual([]);
     }
     for (const before of [0, 1, 2]) {
-      const longer = Buffer.concat([Buffer.alloc(before, 1), made.key, Buffer.alloc(5)]);
+      const longer = Buffer.concat([Buffer.alloc(before, 1), created.key, Buffer.alloc(5)]);
       for (const form of ['base64', 'base64url'] as const)
         expect(findInBytes('somewhere', Buffer.from(longer.toString(form)), needles)).not.toEqual([]);
     }
   });
 
-  it('is opened by the minter only, because no other process has the keys that open sealed keys', () => {
+  it('can be decrypted by the minter only, because no other process has the keys for sealed keys', () => {
     const environmentOf = (name: string) => readFileSync(`/proc/${stack.file.processes[name]}/environ`, 'utf8');
     expect(environmentOf('minter')).toContain(signerKeys());
     for (const name of ['gateway', 'chain-api', 'activity-writer', 'chain-indexer'])
@@ -224,52 +224,52 @@ describe('the private key of a signable key', { timeout: START_MS }, () => {
 });
 
 describe('the chain of a stack', { timeout: START_MS }, () => {
-  it('that has lost its state gets contracts and roles again, and this is reported', async () => {
+  it('that has lost its state gets its contracts and roles again, and the loss is reported', async () => {
     const before = chainOf();
     await restartWithout('data/chain');
     expect(chainOf()).toEqual(before);
-    await expectSignerAdmitted();
+    await expectSignerHasRoles();
     expect(lines).toContainEqual(expect.stringContaining('the chain lost its state and started from its first block'));
   });
 
-  it('makes no block, uses no CPU and writes nothing while there are no transactions', async () => {
-    const head = await headAtRest();
+  it('creates no block, uses no CPU and writes nothing while there are no transactions', async () => {
+    const head = await readIdleHead();
     const { number: final } = await openChainClient().getBlock({ blockTag: 'finalized' });
     expect([head - final <= 4n, head > 4n]).toEqual([true, true]);
     const pid = stack.file.processes.chain ?? 0;
     const state = join(directory, 'data', 'chain', 'state.json');
     const [before, writtenAt] = [cpuSecondsOf(pid), statSync(state).mtimeMs];
-    expect(await headAtRest()).toBe(head);
+    expect(await readIdleHead()).toBe(head);
     expect(cpuSecondsOf(pid) - before).toBeLessThan(0.05);
     expect(statSync(state).mtimeMs).toBe(writtenAt);
   });
 
   it('cannot be used by web pages of other origins', async () => {
     const headers = { origin: 'https://evil.example', 'access-control-request-method': 'POST' };
-    const answer = await fetch(chainOf().rpc, { method: 'OPTIONS', headers });
-    expect(answer.headers.get('access-control-allow-origin')).toBeNull();
+    const response = await fetch(chainOf().rpc, { method: 'OPTIONS', headers });
+    expect(response.headers.get('access-control-allow-origin')).toBeNull();
   });
 
-  it('comes back at the same address when it is killed, with everything that was final', async () => {
+  it('restarts at the same address after it is killed, with all final blocks', async () => {
     const head = await openChainClient().getBlock({ blockTag: 'finalized' });
     const { chain: killed } = stack.file.processes;
     process.kill(killed ?? 0, 'SIGKILL');
     await until('a new process', () => ![undefined, killed].includes(stack.file.processes.chain));
-    await until('it answers', () => callRpc(chainOf().rpc, 'eth_chainId'));
+    await until('the node responds', () => callRpc(chainOf().rpc, 'eth_chainId'));
     expect((await openChainClient().getBlock({ blockNumber: head.number })).hash).toBe(head.hash);
-    await expectSignerAdmitted();
+    await expectSignerHasRoles();
   });
 
-  it('is unchanged after a restart, also when Redis and the file of the link were lost, and nothing is created twice', async () => {
-    const [head, before] = [await headAtRest(), chainOf()];
+  it('is unchanged after a restart, even if Redis and chain.json were lost, and nothing is created twice', async () => {
+    const [head, before] = [await readIdleHead(), chainOf()];
     const genesis = await openChainClient().getBlock({ blockNumber: 0n });
     const keys = (await signableKeys()).length;
     await restartWithout('chain.json', 'data/redis');
-    // A loss is reported once, by the start that found it.
+    // A loss is reported once, by the start that detects it.
     expect(lines).not.toContainEqual(expect.stringContaining('lost its state'));
     expect(chainOf()).toEqual(before);
-    // Only the blocks that make the last ones final again. None of them has a transaction.
-    expect(await headAtRest()).toBe(head + 4n);
+    // Only the empty blocks that make the last blocks final again.
+    expect(await readIdleHead()).toBe(head + 4n);
     expect((await openChainClient().getBlock({ blockNumber: 0n })).hash).toBe(genesis.hash);
     expect(await signableKeys()).toHaveLength(keys);
     expect(await collections()).toHaveLength(2);

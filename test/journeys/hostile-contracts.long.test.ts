@@ -1,4 +1,4 @@
-/** Contracts that try to keep a chain's history, or the descriptions of honest tokens, from others. */
+/** Contracts that try to block the history of a chain, or the descriptions of honest tokens. */
 import { TOPICS } from '@playline/contracts';
 import { type HttpProcess, openHttpProcess, openServiceProcesses, until } from '@playline/testkit';
 import type { Address, Hash } from 'viem';
@@ -40,38 +40,38 @@ afterAll(async () => {
 const word = (value: bigint | number | Address): Hash => `0x${BigInt(value).toString(16).padStart(64, '0')}`;
 const get = (path: string) => fetch(`${api.url}/v1/chains/${NAME}${path}`);
 
-/** Gives the next block a time so many seconds after the latest one. */
+/** Sets the time of the next block to so many seconds after the latest block. */
 async function setNextBlockTime(seconds: number): Promise<void> {
   const { timestamp } = await chain.client.getBlock();
   await chain.client.setNextBlockTimestamp({ timestamp: timestamp + BigInt(seconds) });
 }
 
 async function historyOf(contract: Address): Promise<readonly unknown[]> {
-  const answer = await get(`/activity-history?contract_address=${contract}&page_size=200`);
-  if (!answer.ok) throw new Error(`${answer.status}: ${await answer.text()}`);
-  return ((await answer.json()) as { result: unknown[] }).result;
+  const response = await get(`/activity-history?contract_address=${contract}&page_size=200`);
+  if (!response.ok) throw new Error(`${response.status}: ${await response.text()}`);
+  return ((await response.json()) as { result: unknown[] }).result;
 }
 
-it('a transfer one block after a transaction that reports 200,000 tokens is served within 10 s, and the tokens are named', async () => {
+it('a transfer one block after a transaction that claims 200,000 tokens is listed within 10 s, and the tokens are reported', async () => {
   const [player] = chain.accounts as readonly [Address];
   const [hostile, erc20] = [await chain.deploy('log-emitter'), (await chain.deployDemo(player)).erc20 as Address];
   const log = { topics: [CONSECUTIVE_TRANSFER, word(0), word(0), word(player)], data: word(4_999) };
   const mint = () => chain.send({ to: erc20, data: call('demo-erc20', 'mint', [player, 5n]) });
-  const served = async (count: number) => {
+  const untilListed = async (count: number) => {
     const startedMs = performance.now();
     await chain.mine(DEPTH);
-    await until('the honest transfer is served', async () => (await historyOf(erc20)).length === count, 110_000);
+    await until('the honest transfer is listed', async () => (await historyOf(erc20)).length === count, 110_000);
     return performance.now() - startedMs;
   };
   await mint();
-  await served(1);
+  await untilListed(1);
   await mint();
-  const usualMs = await served(2);
+  const usualMs = await untilListed(2);
   await setNextBlockTime(2);
   await chain.send({ to: hostile, data: call('log-emitter', 'repeatLog', [log, 40n]) });
   const block = Number(await chain.client.getBlockNumber());
   await mint();
-  const laterMs = await served(3);
+  const laterMs = await untilListed(3);
   expect(laterMs, `${usualMs} ms without such a block`).toBeLessThan(usualMs + 10_000);
   const named = `${NAME} ${hostile.toLowerCase()}: 190000 tokens (ids 0 to 4999) of 38 logs in block ${block}`;
   const deadLetters = await stores.operate('dead-letters', 'list', '--topic', TOPICS.activities.name, '--json');
@@ -82,7 +82,7 @@ it('a transfer one block after a transaction that reports 200,000 tokens is serv
   );
 });
 
-it('a chain whose every block reports more tokens than can be indexed stays served, with an honest range in each block', async () => {
+it('a chain whose blocks all claim more tokens than can be indexed keeps its history, with an honest range in each block', async () => {
   const [player] = chain.accounts as readonly [Address];
   const contracts: { address: Address; tokens: number }[] = [];
   for (const tokens of [10_000, 10_000, ...Array(8).fill(500), 1_000])
@@ -103,18 +103,18 @@ it('a chain whose every block reports more tokens than can be indexed stays serv
   await chain.mine(DEPTH);
   const from = encodeURIComponent(new Date(Number(timestamp) * 1_000).toISOString());
   const countLast = async ({ address }: typeof honest) => {
-    const answer = await get(`/activity-history?contract_address=${address}&from_indexed_at=${from}&page_size=200`);
-    return ((await answer.json()) as { result: unknown[] }).result.length;
+    const response = await get(`/activity-history?contract_address=${address}&from_indexed_at=${from}&page_size=200`);
+    return ((await response.json()) as { result: unknown[] }).result.length;
   };
-  await until('the honest range of the last block is served', async () => (await countLast(honest)) === 200);
+  await until('the honest range of the last block is listed', async () => (await countLast(honest)) === 200);
   for (const hostile of contracts.slice(0, 2)) expect(await historyOf(hostile.address)).toEqual([]);
 });
 
-it('an honest token is described within a minute although hostile ones move in the same blocks', async () => {
+it('an honest token is described within a minute even if hostile tokens move in the same blocks', async () => {
   const [player] = chain.accounts as readonly [Address];
   const toName = async (contract: Address) => {
-    const answer = await get(`/tokens/${contract}`);
-    return answer.ok ? ((await answer.json()) as { result: { name: string | null } }).result.name : undefined;
+    const response = await get(`/tokens/${contract}`);
+    return response.ok ? ((await response.json()) as { result: { name: string | null } }).result.name : undefined;
   };
   const word32 = (text: string) => `0x${Buffer.from(text).toString('hex').padEnd(64, '0')}` as Hash;
   for (const name of ['Honest', 'Fair']) {
@@ -130,11 +130,11 @@ it('an honest token is described within a minute although hostile ones move in t
   }
 });
 
-it('a token that has not moved is described by its address, and no other contract or address is', async () => {
+it('a token without transfers is described by its address, but other contracts and addresses are not', async () => {
   const salted = await chain.deploy('demo-erc20', [chain.accounts[0], 'Silver', 'SLV']);
-  const answer = await get(`/tokens/${salted}`);
-  expect(answer.status, await answer.clone().text()).toBe(200);
-  expect(await answer.json()).toMatchObject({ result: { name: 'Silver', symbol: 'SLV', decimals: 18 } });
+  const response = await get(`/tokens/${salted}`);
+  expect(response.status, await response.clone().text()).toBe(200);
+  expect(await response.json()).toMatchObject({ result: { name: 'Silver', symbol: 'SLV', decimals: 18 } });
   const nft = await chain.deploy('consecutive-erc721', [chain.accounts[1], 0n]);
   const emitter = await chain.deploy('log-emitter');
   const [sha256, unused] = [2, 0xdead].map((number) => `0x${number.toString(16).padStart(40, '0')}` as Address);

@@ -52,14 +52,14 @@ async function chainCommand(...args: readonly string[]): Promise<{ code: number;
 
 async function untilIndexed(): Promise<string[]> {
   const expected = await freshIndex();
-  await until('all that is final is published', async () => (await published()).length >= expected.length);
+  await until('all final activities are published', async () => (await published()).length >= expected.length);
   return expected;
 }
 
-describe('the index of a chain, from a real node,', () => {
+describe('the index of a chain from a real node', () => {
   let erc20: Address;
 
-  it('has what the contracts did: mints, transfers and burns of three standards, with the names of tokens', async () => {
+  it('contains mints, transfers and burns of three token standards, with token names', async () => {
     await indexers.start();
     const [admin, player] = chain.accounts as readonly [Address, Address];
     const demo = await chain.deployDemo(admin);
@@ -96,7 +96,7 @@ describe('the index of a chain, from a real node,', () => {
     expect(tokens.some(({ decimals }) => decimals === 18)).toBe(true);
   });
 
-  it('survives a reorganisation of all blocks that are not final, and kills of the indexer and of the node', async () => {
+  it('survives a reorganisation of all blocks that are not final, and kills of indexer and node', async () => {
     const [, player] = chain.accounts as readonly [Address, Address];
     const mint = (value: bigint) => chain.send({ to: erc20, data: call('demo-erc20', 'mint', [player, value]) });
     for (let value = 1n; value <= 3n; value++) await mint(value);
@@ -115,7 +115,7 @@ describe('the index of a chain, from a real node,', () => {
     expect((await published()).map(({ id }) => id)).toEqual(expected);
   });
 
-  it('can be compared with the history by commands, which publish what is missing, and nothing twice', async () => {
+  it('can be compared with the history by commands, which publish only missing activities', async () => {
     const { code: ofStatus, out: status } = await chainCommand('status', '--json');
     expect(ofStatus, status).toBe(0);
     const { head, horizon, indexed, behind } = JSON.parse(status);

@@ -1,4 +1,4 @@
-/** What an operator does at night, with commands alone, on a stack that was started with every setting changed. */
+/** The work of an operator at night, with commands alone, on a stack that was started with every setting changed. */
 import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { freePorts, readStackFile, type StackFile, stackPathsOf } from '@playline/infra/local';
@@ -64,8 +64,8 @@ const SETTINGS: Record<string, string> = {
   MINTS_LISTED_AFTER_MS: '4000',
 };
 
-/** Settings that a stack sets itself. They are set here for another deployment, and must have no effect. */
-const OWN: Record<string, string> = {
+/** Settings that a stack sets itself: these values for another deployment must have no effect. */
+const STACK_SETTINGS: Record<string, string> = {
   KAFKA_BROKERS: 'elsewhere.invalid:9092',
   KAFKA_TLS: 'true',
   REDIS_URL: 'redis://elsewhere.invalid:6379',
@@ -93,8 +93,8 @@ const OWN: Record<string, string> = {
   ADMIN_HOST: '203.0.113.1',
   ADMIN_PORT: '1',
 };
-/** Settings of logins and certificates, which are optional. */
-const OPTIONAL_OF_STORES = /_(TLS_(CA_FILE|CERT_FILE|KEY_FILE|SERVER_NAME)|SASL_\w+|USERNAME|PASSWORD)$/;
+/** Optional settings of logins and certificates. */
+const OPTIONAL_STORE_SETTINGS = /_(TLS_(CA_FILE|CERT_FILE|KEY_FILE|SERVER_NAME)|SASL_\w+|USERNAME|PASSWORD)$/;
 
 const STORE_PORTS = ['KAFKA', 'CONTROLLER', 'REGISTRY', 'REDIS', 'CLICKHOUSE'];
 const PORTS = [...STORE_PORTS, 'GATEWAY', 'GATEWAY_ADMIN', 'EVENT_WRITER_ADMIN', 'ERASER_ADMIN'];
@@ -107,17 +107,17 @@ async function run(args: readonly string[], environment: Record<string, string> 
   return { code, out: out + err };
 }
 
-const up = (...args: string[]) => run(['up', ...args], { ...SETTINGS, ...OWN, ...ports });
+const up = (...args: string[]) => run(['up', ...args], { ...SETTINGS, ...STACK_SETTINGS, ...ports });
 const stack = (): StackFile => readStackFile(paths)!;
 
 async function post(message: object): Promise<number> {
   const { gateway, keys } = stack();
-  const answer = await fetch(`${gateway}/v1/audience/messages`, {
+  const response = await fetch(`${gateway}/v1/audience/messages`, {
     method: 'POST',
     headers: { 'content-type': 'application/json', 'x-night-publishable-key': keys!.development.publishable },
     body: JSON.stringify({ messages: [message] }),
   });
-  return answer.status;
+  return response.status;
 }
 
 const identify = (anonymousId: string) => {
@@ -140,30 +140,30 @@ const untilMoreLinksThan = (count: number) =>
   until('a link is decided and stored', async () => (await countLinks()) > count, 60_000);
 
 /** The supervisor checks each process once a minute, `status` checks immediately. */
-const untilAllServe = () => until('all serve again', async () => (await run(['status'])).code === 0, 60_000);
+const untilAllReady = () => until('all processes serve again', async () => (await run(['status'])).code === 0, 60_000);
 
 beforeAll(async () => {
   const found = await freePorts(PORTS.length);
-  ports = Object.fromEntries(PORTS.map((name, at) => [`PLAYLINE_${name}_PORT`, String(found[at])]));
+  ports = Object.fromEntries(PORTS.map((name, index) => [`PLAYLINE_${name}_PORT`, String(found[index])]));
 });
 afterAll(async () => {
   await run(['down']);
   rmSync(root, { recursive: true, force: true });
 }, NIGHT_MS);
 
-it('the settings in this test include every setting that a service has', () => {
+it('the settings in this test include every setting of every service', () => {
   const ofEvents = [gatewaySettings, linkerSettings, writerSettings, eraserSettings];
   const known = [...ofEvents, activityWriterSettings, indexerSettings, chainSettings, portalSettings].flatMap(
     ({ shape }) => Object.keys(shape),
   );
-  const tried = new Set([...Object.keys(SETTINGS), ...Object.keys(OWN)]);
-  expect(known.filter((name) => !tried.has(name) && !OPTIONAL_OF_STORES.test(name))).toEqual([]);
+  const tested = new Set([...Object.keys(SETTINGS), ...Object.keys(STACK_SETTINGS)]);
+  expect(known.filter((name) => !tested.has(name) && !OPTIONAL_STORE_SETTINGS.test(name))).toEqual([]);
 });
 
 describe('a night of an operator', { timeout: NIGHT_MS }, () => {
-  it('begins with a stack that was started with every setting changed, and serves under the changed names', async () => {
+  it('begins with a stack that was started with every setting changed, and uses the changed names', async () => {
     const started = await up();
-    const ignored = Object.keys(OWN).sort().join(', ');
+    const ignored = Object.keys(STACK_SETTINGS).sort().join(', ');
     expect(started.out).toContain(`ignored, because the stack sets them itself: ${ignored}`);
     expect(started.out).toContain('all 14 processes serve');
     expect(started.code).toBe(0);
@@ -180,7 +180,7 @@ describe('a night of an operator', { timeout: NIGHT_MS }, () => {
     expect(JSON.parse(out)).toMatchObject({ environmentId: 'demo-development', isLinked: true });
   });
 
-  it('has processes that run without serving: every command reports which and why, and ends with 1', async () => {
+  it('has processes that run without serving: every command reports which processes and why, and exits with an error', async () => {
     const { processes, redis } = stack();
     const client = new Redis(redis);
     await client.config('SET', 'maxmemory', '1kb');
@@ -192,21 +192,21 @@ describe('a night of an operator', { timeout: NIGHT_MS }, () => {
     await client.config('SET', 'maxmemory', '512mb');
     client.disconnect();
     expect(status!.code).toBe(1);
-    expect(status!.out).toMatch(/^gateway +does not serve +\d+ (s|min) +0 +- +\d+\n +why: it does not answer$/m);
+    expect(status!.out).toMatch(/^gateway +does not serve +\d+ (s|min) +0 +- +\d+\n +why: it does not response$/m);
     expect(status!.out).toMatch(/^event-writer +does not serve +\d+ (s|min) +0 +\d+ +\d+$/m);
     expect(status!.out).toMatch(/^redis +degraded .*\n +why: it refuses writes: OOM/m);
     expect(status!.out).toMatch(/^identity-linker .*\n +why: not ready: graph; Redis takes no writes \(OOM\)/m);
     for (const result of [doctor!, again!]) {
       expect(result.code).toBe(1);
-      // Six when the activity writer has noticed too. It writes to Redis only when it has something to publish.
+      // Six if the activity writer has noticed too: it writes to Redis only when it publishes.
       expect(result.out).toMatch(/[56] of 14 processes: .*gateway does not serve, .*\(details: `npm run status`\)/);
     }
     expect(verify!.code).toBe(3);
     expect(verify!.out).toContain('event-writer does not serve');
-    await untilAllServe();
+    await untilAllReady();
   });
 
-  it('loses the data of Redis while the stack is down: `up` keeps the stack up, one command repairs it, and traffic flows', async () => {
+  it('loses the data of Redis while the stack is down: `up` starts the stack, and one command restores the data', async () => {
     await run(['down']);
     rmSync(join(paths.state, 'data', 'redis'), { recursive: true });
     const started = await up('--no-chain');
@@ -222,13 +222,13 @@ describe('a night of an operator', { timeout: NIGHT_MS }, () => {
     const rebuilt = await run(['rebuild']);
     expect(rebuilt.code, rebuilt.out).toBe(0);
     await untilMoreLinksThan(links);
-    await untilAllServe();
+    await untilAllReady();
     expect(JSON.parse((await resolveFirst()).out)).toMatchObject({ isLinked: true });
-    await until('the supervisor logs it', () =>
+    await until('the supervisor logs the recovery', () =>
       readFileSync(join(paths.state, 'logs', 'supervisor.log'), 'utf8').includes('identity-linker is ready again'),
     );
     const verified = await run(['verify']);
-    expect(verified.out).toContain('every record of the log is accounted for, once');
+    expect(verified.out).toContain('every record of the log is stored or explained exactly once');
     expect(verified.code).toBe(0);
   });
 });

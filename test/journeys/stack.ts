@@ -11,7 +11,7 @@ export interface Ran {
   readonly err: string;
 }
 
-/** Runs a program of the checkout, with no other settings than `env`. */
+/** Runs a program of the checkout with only the settings in `env`. */
 export function runProgram(
   main: string,
   args: readonly string[],
@@ -45,7 +45,7 @@ export async function startJourneyStack(options: StackOptions = {}) {
     folder,
     /** The current stack file. Process ids change when a process is restarted. */
     file,
-    /** Runs a command of the operator on this stack. @returns what it printed @throws Error when it fails */
+    /** Runs an operator command on this stack. @returns its output @throws Error if it fails */
     operate: async (...args: string[]) => {
       const { code, out, err } = await runProgram(OPERATOR, args, { cwd: root });
       if (code !== 0) throw new Error(`${args.join(' ')} ended with ${code}: ${err}`);
@@ -56,7 +56,7 @@ export async function startJourneyStack(options: StackOptions = {}) {
       rmSync(root, { recursive: true, force: true });
     },
     keys,
-    /** The analysts' account. The stack file has the operator's. */
+    /** The analysts' account. The stack file contains the operator's account. */
     analyst: { ...clickhouse, user: 'analyst', password: read('secrets.json').analystPassword },
     query: <T>(sql: string): Promise<T[]> => query(file().clickhouse, sql, file().security?.caFile),
     post: async (messages: unknown[], headers: Record<string, string> = {}) => {
@@ -86,7 +86,7 @@ export async function query<T>(engine: Engine, sql: string, caFile?: string): Pr
   return lines.map((line) => JSON.parse(line) as T);
 }
 
-/** Waits until the exact view has all of these messages. @returns how often the table and the view have them */
+/** Waits until the exact view contains all of these messages. @returns the row counts of table and view */
 export async function stored(stack: JourneyStack, messageIds: readonly string[]) {
   const ids = messageIds.map((id) => `'${id}'`).join();
   const count = async (table: string) => {
@@ -98,7 +98,7 @@ export async function stored(stack: JourneyStack, messageIds: readonly string[])
   return { raw: await count('events'), exact: await count('events_exact') };
 }
 
-/** Records of a kind that Redis has, for example `collections`. */
+/** Records of a kind in Redis, for example `collections`. */
 export async function readRecords<R>(url: string, kind: string): Promise<R[]> {
   const redis = new Redis(url);
   const texts = await redis.hvals(`access:${kind}`).finally(() => redis.disconnect());

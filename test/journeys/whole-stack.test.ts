@@ -40,7 +40,7 @@ const all = [sent, identify, bystander].map(({ messageId }) => messageId);
 const listed = all.map((id) => `'${id}'`).join();
 
 describe('a person on a whole stack', () => {
-  it('is seen in ClickHouse as posted: each message one row with its fields, also when the batch is sent three times', async () => {
+  it('appears in ClickHouse as posted: one row per message with its fields, even if the batch is sent three times', async () => {
     for (let round = 0; round < 3; round++)
       expect(
         await stack.post([sent, identify, bystander], { traceparent: `00-${traceId}-00f067aa0ba902b7-01` }),
@@ -88,9 +88,9 @@ describe('a person on a whole stack', () => {
   it('is erased from every table with a receipt, and the bystander keeps the event', async () => {
     const url = `${stack.file().gateway}/v1/audience/data?userId=${account}`;
     const headers = { 'x-service-api-key': stack.keys.production.secret };
-    const answer = await fetch(url, { method: 'DELETE', headers });
-    expect(answer.status).toBe(202);
-    const id = answer.headers.get('x-erasure-id');
+    const response = await fetch(url, { method: 'DELETE', headers });
+    expect(response.status).toBe(202);
+    const id = response.headers.get('x-erasure-id');
     const receipt = `SELECT 1 FROM erasure_receipts FINAL WHERE erasure_id = '${id}'`;
     await until('the receipt is stored', async () => (await stack.query(receipt)).length > 0);
     const left = await stack.query(`SELECT DISTINCT message_id FROM events WHERE message_id IN (${listed})`);
@@ -98,14 +98,14 @@ describe('a person on a whole stack', () => {
   });
 });
 
-it('a game on a whole stack gets the token that it requested, and the mint is an activity of the history', async () => {
+it('a game on a whole stack gets the token that it requested, and the mint is an activity in the history', async () => {
   const { chainApi, chain } = stack.file();
   const contract = chain?.contracts.erc721;
   const mints = `${chainApi}/v1/chains/demo-chain/collections/${contract}/nfts/mint-requests`;
   const headers = { 'x-service-api-key': stack.keys.development.secret, 'content-type': 'application/json' };
   const asset = { reference_id: `journey-${randomUUID()}`, owner_address: `0x${'12'.repeat(20)}`, token_id: '77' };
-  const answer = await fetch(mints, { method: 'POST', headers, body: JSON.stringify({ assets: [asset] }) });
-  expect(answer.status).toBe(202);
+  const response = await fetch(mints, { method: 'POST', headers, body: JSON.stringify({ assets: [asset] }) });
+  expect(response.status).toBe(202);
   const request = await until('the mint has succeeded', async () => {
     const page = await (await fetch(`${mints}/${asset.reference_id}`, { headers })).json();
     const [found] = (page as { result: { status: string; activity_id: string | null }[] }).result;
@@ -113,7 +113,7 @@ it('a game on a whole stack gets the token that it requested, and the mint is an
     return found;
   });
   const history = `${chainApi}/v1/chains/demo-chain/activity-history?contract_address=${contract}&page_size=200`;
-  const activity = await until('the history has the activity', async () => {
+  const activity = await until('the history contains the activity', async () => {
     const page = (await (await fetch(history)).json()) as { result: { id: string }[] };
     return page.result.find(({ id }) => id === request.activity_id) ?? null;
   });
@@ -141,7 +141,7 @@ describe('the pages of a whole stack in a browser', () => {
     expect(faults).toEqual([]);
   });
 
-  it('are the portal, in which the first link makes an administrator who sees the demo project', async () => {
+  it('are the portal, in which the first link creates an administrator who sees the demo project', async () => {
     const { link } = JSON.parse(await stack.operate('accounts', 'link', '--json'));
     await page.goto(link);
     await page.getByLabel('Login').fill('ada@example.com');
@@ -156,14 +156,14 @@ describe('the pages of a whole stack in a browser', () => {
   });
 });
 
-describe('what a whole stack keeps to itself', () => {
-  it('analysts read views and write nothing', async () => {
+describe('the protected data of a whole stack', () => {
+  it('can be read by analysts in views, but not written', async () => {
     expect(await query(stack.analyst, 'SELECT count() FROM analysis_events')).toHaveLength(1);
     for (const statement of ['DROP TABLE events', "INSERT INTO events (type) VALUES ('x')"])
       await expect(query(stack.analyst, statement)).rejects.toThrow(/ACCESS_DENIED|READONLY/);
   });
 
-  it('a secret key that was sent in every part of a request is in no log', async () => {
+  it('does not appear in logs, even if every part of a request contains a secret key', async () => {
     const secret = stack.keys.production.secret;
     await stack.post([trackMessage()], { 'x-service-publishable-key': secret });
     await stack.post([trackMessage()], { 'x-service-api-key': secret, traceparent: secret });

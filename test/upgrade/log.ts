@@ -4,10 +4,10 @@ import { createSchemaRegistry, readTopic } from '@playline/stream/kafka';
 import { testStores } from '@playline/testkit';
 import avro from 'avsc';
 
-// Topics to which nothing in this test writes: the portal writes the audit, and signable keys need the signer's key.
+// Topics that this test does not write: the portal writes the audit, and signable keys need the signer's key.
 const WRITTEN_ELSEWHERE: readonly string[] = [TOPICS.audit.name, TOPICS.signableKeys.name];
 
-/** Topics whose values are records of a schema, except for chain topics and those above. */
+/** Topics whose values are records of a schema, except for chain topics and `WRITTEN_ELSEWHERE`. */
 export const RECORD_TOPICS: readonly Topic[] = Object.values<Topic>(TOPICS).filter(
   ({ name, schema }) => schema !== null && !name.startsWith('chain.') && !WRITTEN_ELSEWHERE.includes(name),
 );
@@ -15,7 +15,7 @@ export const RECORD_TOPICS: readonly Topic[] = Object.values<Topic>(TOPICS).filt
 const read = (prefix: string, { name }: Pick<Topic, 'name'>) =>
   readTopic({ brokers: testStores().kafka, topic: prefix + name });
 
-/** The reasons of dead letters on all topics. */
+/** The reasons of the dead letters in all topics. */
 export async function readDeadReasons(prefix: string): Promise<string[]> {
   const reasons: string[] = [];
   for (const topic of Object.values<Topic>(TOPICS).filter(({ schema }) => schema !== null))
@@ -24,7 +24,7 @@ export async function readDeadReasons(prefix: string): Promise<string[]> {
   return reasons;
 }
 
-/** A value of a topic, decoded with the schema of its own id. `fault` is set when that fails. */
+/** A value of a topic, decoded with the schema that it names. `fault` is set if decoding fails. */
 export interface LoggedRecord {
   readonly schemaId: number;
   readonly fields: readonly string[];

@@ -14,7 +14,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
-/** The folders of a release. Everything else is tests and documents. */
+/** The folders of a release. The other folders contain tests and documents. */
 const PARTS = ['packages', 'services', 'infra'];
 
 /** The field that every schema of the next release adds, and the value that its processes write. */
@@ -28,10 +28,10 @@ export interface Release {
 
 export const THIS_RELEASE: Release = { name: 'this', folder: ROOT };
 
-// Makes the next release: a copy of the sources in which every schema has one more field with a default, which its
-// processes fill. It is the first field in all schemas but one, so that decoding with the wrong schema fails. In
-// messages it is the last one, because their encoder writes a fixed order and appends its bytes.
-export function makeNextRelease(): Release & { remove(): void } {
+// Creates the next release: a copy of the sources in which every schema has an additional field with a default, which
+// its processes fill. It is the first field in all schemas but one, so that decoding with the wrong schema fails. In
+// messages it is the last field, because their encoder writes a fixed order and appends the bytes.
+export function createNextRelease(): Release & { remove(): void } {
   const folder = mkdtempSync(join(tmpdir(), 'playline-next-release-'));
   for (const part of PARTS)
     cpSync(join(ROOT, part), join(folder, part), {
@@ -55,7 +55,7 @@ export function makeNextRelease(): Release & { remove(): void } {
       const batch = { ...read, records: read.records.map((record) => (
         { ...record, value: Buffer.concat([record.value, Buffer.from(${avroText})]) })) };`,
   );
-  const column = "added_later String COMMENT 'Of the next release'";
+  const column = "added_later String COMMENT 'Added by the next release'";
   replaceIn(
     'infra/clickhouse/schema/02-events.sql',
     '    INDEX carried_keys',
@@ -68,7 +68,7 @@ export function makeNextRelease(): Release & { remove(): void } {
   return { name: 'next', folder, remove: () => rmSync(folder, { recursive: true, force: true }) };
 }
 
-/** Links our own packages to the copy, and shares all others. */
+/** Links the Playline packages to the copy, and shares all other packages. */
 function linkModules(folder: string): void {
   const modules = join(folder, 'node_modules');
   mkdirSync(join(modules, '@playline'), { recursive: true });
@@ -77,8 +77,8 @@ function linkModules(folder: string): void {
   for (const part of ['packages', 'services'])
     for (const name of readdirSync(join(folder, part))) {
       symlinkSync(join(folder, part, name), join(modules, '@playline', name));
-      const own = join(ROOT, part, name, 'node_modules');
-      if (existsSync(own)) symlinkSync(own, join(folder, part, name, 'node_modules'));
+      const modulesOfPart = join(ROOT, part, name, 'node_modules');
+      if (existsSync(modulesOfPart)) symlinkSync(modulesOfPart, join(folder, part, name, 'node_modules'));
     }
   symlinkSync(join(folder, 'infra'), join(modules, '@playline', 'infra'));
 }
@@ -90,7 +90,7 @@ function addField(path: string, isLast: boolean): void {
   writeFileSync(path, JSON.stringify(schema, null, 2));
 }
 
-/** @throws Error unless the text occurs exactly once, because the next release would equal this one */
+/** @throws Error unless the text occurs exactly once, because the next release would otherwise equal this release */
 function replaceOnce(path: string, original: string, by: string): void {
   const text = readFileSync(path, 'utf8');
   if (text.split(original).length !== 2) throw new Error(`${path} does not contain this exactly once: ${original}`);

@@ -2,15 +2,15 @@ import { TOPICS } from '@playline/contracts';
 import { until } from '@playline/testkit';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { RECORD_TOPICS, readDeadReasons, readRecords } from './log.ts';
-import { ADDED, makeNextRelease, type Release, THIS_RELEASE } from './release.ts';
+import { ADDED, createNextRelease, type Release, THIS_RELEASE } from './release.ts';
 import { type Caller, postRound, type Round } from './traffic.ts';
 import { openWorld, type RunningService, type UpgradeWorld } from './world.ts';
 
-// A dozen processes are started one by one.
+// A dozen processes are started in sequence.
 vi.setConfig({ testTimeout: 240_000, hookTimeout: 240_000 });
 
 let world: UpgradeWorld;
-let next: ReturnType<typeof makeNextRelease>;
+let next: ReturnType<typeof createNextRelease>;
 let gateways: { old: RunningService; new: RunningService };
 let readers: { linker: RunningService; writer: RunningService };
 let keys: Pick<Caller, 'publishable' | 'secret'>;
@@ -22,13 +22,13 @@ const createKey = async (release: Release, kind: string, environment = 'producti
   return (JSON.parse(await world.operate(release, 'keys', 'create', ...where)) as { key: string }).key;
 };
 
-/** Posts through a gateway until its caches of keys and schemas are filled. Each round has new ids. */
+/** Posts a round with new ids through a gateway. */
 async function post(gateway: RunningService): Promise<void> {
   const tag = `r${rounds.length}`;
   rounds.push(await postRound({ url: gateway.url, ...keys }, tag));
 }
 
-/** Waits until everything that was posted is stored, or something has become a dead letter. */
+/** Waits until all posted messages are stored, or a record has become a dead letter. */
 async function settle(): Promise<void> {
   const wanted = {
     events: String(2 * rounds.length),
@@ -62,7 +62,7 @@ async function useReaders(linker: Release['name'], writer: Release['name']): Pro
 }
 
 beforeAll(async () => {
-  next = makeNextRelease();
+  next = createNextRelease();
   world = await openWorld();
   await world.operate(THIS_RELEASE, 'identity', 'init');
   await world.operate(THIS_RELEASE, 'projects', 'create', '--name', world.project, '--id', world.project);
@@ -76,8 +76,11 @@ beforeAll(async () => {
   await until('a first round is accepted', () => post(gateway).then(() => true));
   await world.deploy(next);
   await gateway.stop();
-  const [old, young] = await Promise.all([world.start(THIS_RELEASE, 'gateway'), world.start(next, 'gateway')]);
-  gateways = { old, new: young };
+  const [oldGateway, newGateway] = await Promise.all([
+    world.start(THIS_RELEASE, 'gateway'),
+    world.start(next, 'gateway'),
+  ]);
+  gateways = { old: oldGateway, new: newGateway };
 });
 afterAll(async () => {
   await world?.close();
@@ -85,14 +88,14 @@ afterAll(async () => {
 });
 
 describe('a rolled-out change of every schema', () => {
-  // Each step replaces one of the two.
+  // Each step replaces the linker or the writer.
   it.each([
     ['this', 'this'],
     ['next', 'this'],
     ['next', 'next'],
     ['this', 'next'],
   ] as const)(
-    'loses nothing from either gateway with the linker of the %s and the writer of the %s release',
+    'loses no message from either gateway with the linker of the %s and the writer of the %s release',
     async (linker, writer) => {
       await useReaders(linker, writer);
       for (const gateway of [gateways.old, gateways.new])
@@ -101,27 +104,27 @@ describe('a rolled-out change of every schema', () => {
     },
   );
 
-  it('fills the new field in records of the next release, and only in those', async () => {
+  it('fills the new field in records of the next release, and in no other records', async () => {
     const rows = await world.query<{ n: string; added_later: string }>(
       'SELECT added_later, toString(count()) AS n FROM events GROUP BY added_later ORDER BY added_later',
     );
-    // The old writer had no column for the field. It wrote two of the rounds of the new gateway.
+    // The old writer had no column for the field. It wrote two rounds of the new gateway.
     expect(rows).toEqual([
       { added_later: '', n: String(2 * (rounds.length - 2)) },
       { added_later: ADDED.value, n: '4' },
     ]);
   });
 
-  it('lets commands of both releases change and read all records of access', async () => {
+  it('lets commands of both releases change and read all access records', async () => {
     const ofProject = ['--project', world.project];
     const environment = ['--environment', 'production'];
-    for (const [at, release] of [next, THIS_RELEASE].entries()) {
+    for (const [index, release] of [next, THIS_RELEASE].entries()) {
       const name = release.name;
-      const contract = `0x${String(at + 1).padStart(40, '0')}`;
+      const contract = `0x${String(index + 1).padStart(40, '0')}`;
       const where = ['--chain', 'demo-chain', '--contract', contract, '--name', name];
       const person = ['--name', name, ...ofProject, '--role', 'developer', '--origin', 'https://portal.test'];
       await Promise.all([
-        createKey(release, at === 0 ? 'publishable' : 'secret', 'development'),
+        createKey(release, index === 0 ? 'publishable' : 'secret', 'development'),
         world.operate(release, 'collections', 'link', ...ofProject, ...environment, ...where),
         world.operate(release, 'accounts', 'invite', ...person),
         world.operate(release, 'projects', 'add-environment', ...ofProject, '--name', name, '--kind', 'production'),
@@ -155,7 +158,8 @@ describe('a rolled-out change of every schema', () => {
         faults: [],
       });
       const isNew = (fields: readonly string[]) => fields.includes(ADDED.name);
-      const ids = (of: boolean) => new Set(records.filter(({ fields }) => isNew(fields) === of).map((r) => r.schemaId));
+      const ids = (ofNew: boolean) =>
+        new Set(records.filter(({ fields }) => isNew(fields) === ofNew).map((r) => r.schemaId));
       expect({ topic: topic.name, old: ids(false).size, new: ids(true).size }).toEqual({
         topic: topic.name,
         old: 1,

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 
-/** Content and ids of the messages of one round. */
+/** Content and ids of the messages in one round. */
 export interface Round {
-  /** Distinguishes the round's ids from all others. */
+  /** Makes the ids of the round unique. */
   readonly tag: string;
   readonly messageIds: readonly string[];
 }
@@ -14,23 +14,30 @@ export interface Caller {
   readonly secret: string;
 }
 
-const ok = async (what: string, statuses: readonly number[], answer: Response) => {
-  if (!statuses.includes(answer.status)) throw new Error(`${what}: ${answer.status} ${await answer.text()}`);
-  return answer;
+const ok = async (what: string, statuses: readonly number[], response: Response) => {
+  if (!statuses.includes(response.status)) throw new Error(`${what}: ${response.status} ${await response.text()}`);
+  return response;
 };
 
 /**
  * Makes a gateway write every kind of record: messages, a link fact, a rejection, a consent and an erasure request.
  * Every anonymous visitor is identified as the player of the round.
- * @throws Error when an answer is not the documented one
+ * @throws Error if a response is not as documented
  */
 export async function postRound({ url, publishable, secret }: Caller, tag: string): Promise<Round> {
   const [track, identify] = [randomUUID(), randomUUID()];
-  const at = { eventTimestamp: new Date().toISOString(), anonymousId: `${tag}-visitor` };
+  const common = { eventTimestamp: new Date().toISOString(), anonymousId: `${tag}-visitor` };
   const messages = [
-    { ...at, type: 'track', messageId: track, eventName: 'level_started', surface: 'unity', properties: { level: 3 } },
-    { ...at, type: 'identify', messageId: identify, userId: `${tag}-player`, identityType: 'steam' },
-    { ...at, type: 'track', messageId: randomUUID(), eventName: '' },
+    {
+      ...common,
+      type: 'track',
+      messageId: track,
+      eventName: 'level_started',
+      surface: 'unity',
+      properties: { level: 3 },
+    },
+    { ...common, type: 'identify', messageId: identify, userId: `${tag}-player`, identityType: 'steam' },
+    { ...common, type: 'track', messageId: randomUUID(), eventName: '' },
   ];
   const json = { 'content-type': 'application/json', 'x-service-publishable-key': publishable };
   const body = JSON.stringify({ messages });

@@ -30,37 +30,37 @@ export interface UpgradeWorld {
   start(release: Release, service: ServiceName): Promise<RunningService>;
   /** Registers the schemas and creates the tables of a release. @returns the output of the commands */
   deploy(release: Release): Promise<string>;
-  /** Runs an operator's command of a release. @returns its standard output */
+  /** Runs an operator command of a release. @returns its standard output */
   operate(release: Release, ...args: string[]): Promise<string>;
   close(): Promise<void>;
 }
 
 export async function openWorld(): Promise<UpgradeWorld> {
-  const own = await openOwnStores();
+  const stores = await openOwnStores();
   const project = `test-${randomBytes(4).toString('hex')}`;
-  // Commands use the stack of their working folder. This folder has none.
+  // Commands use the stack in their working folder. This folder contains no stack.
   const folder = mkdtempSync(join(tmpdir(), 'playline-upgrade-'));
   const redis = await openRedisDatabase();
   const environment = {
     ...bareEnvironment(),
-    ...own.environment,
+    ...stores.environment,
     LOG_LEVEL: 'warn',
     REDIS_URL: redis.url,
     IDENTITY_PEPPER: '05'.repeat(32),
     BLOCK_AGE_MAX_MS: '250',
-    // The number that the topics have already, so that deploying the next release changes only schemas.
+    // The current partition count, so that deploying the next release changes only schemas.
     TOPIC_PARTITIONS: '2',
   };
   const run = async (file: string, args: string[] = []) =>
     (await promisify(execFile)(process.execPath, [file, ...args], { cwd: folder, env: environment })).stdout;
   const running = new Set<RunningService>();
   return {
-    prefix: own.prefix,
+    prefix: stores.prefix,
     project,
-    query: async <T>(sql: string) => parseLines<T>(await own.query(`${sql} FORMAT JSONEachRow`)),
+    query: async <T>(sql: string) => parseLines<T>(await stores.query(`${sql} FORMAT JSONEachRow`)),
     start: async ({ name, folder: sources }, service) => {
       const file = join(sources, 'services', service, 'src/main.ts');
-      const settings = { ...environment, CONSUMER_GROUP: own.prefix + service };
+      const settings = { ...environment, CONSUMER_GROUP: stores.prefix + service };
       const started = await startService(file, { service, environment: settings, folder });
       const handle: RunningService = {
         release: name,
@@ -79,13 +79,13 @@ export async function openWorld(): Promise<UpgradeWorld> {
     close: async () => {
       await Promise.all([...running].map((service) => service.stop()));
       await redis.close();
-      await own.close();
+      await stores.close();
       rmSync(folder, { recursive: true, force: true });
     },
   };
 }
 
-/** Session of a killed consumer, after which its partitions move. The shortest that brokers allow by default. */
+/** Time until the partitions of a killed consumer move. The shortest session that brokers allow by default. */
 const SESSION_TIMEOUT_MS = 6_000;
 
 interface ServiceOptions {

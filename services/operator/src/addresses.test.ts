@@ -6,7 +6,7 @@ import { createAddresses } from './addresses.ts';
 import { UnreachableError, UsageError } from './command.ts';
 import { configSchema } from './config.ts';
 
-const [OF_STACK, OF_ENVIRONMENT] = ['5'.repeat(64), '7'.repeat(64)];
+const [STACK_PEPPER, ENVIRONMENT_PEPPER] = ['5'.repeat(64), '7'.repeat(64)];
 
 /** A folder with the secrets of a stack. */
 function stackFolder(secrets: string | null): string {
@@ -20,16 +20,16 @@ function stackFolder(secrets: string | null): string {
 const pepperOf = (environment: Record<string, string>, secrets: string | null) =>
   createAddresses(configSchema.parse(environment), stackFolder(secrets)).pepper();
 
-const secrets = JSON.stringify({ identityPepper: OF_STACK });
+const secrets = JSON.stringify({ identityPepper: STACK_PEPPER });
 
-it('the pepper of identity keys is that of the deployment whose addresses are used, never another one', () => {
-  expect(pepperOf({}, secrets).toString('hex')).toBe(OF_STACK);
-  expect(pepperOf({ IDENTITY_PEPPER: OF_ENVIRONMENT }, secrets).toString('hex')).toBe(OF_STACK);
-  const elsewhere = { REDIS_URL: 'redis://elsewhere:6379', IDENTITY_PEPPER: OF_ENVIRONMENT };
-  expect(pepperOf(elsewhere, secrets).toString('hex')).toBe(OF_ENVIRONMENT);
+it('the identity pepper is that of the deployment whose addresses are used, never another pepper', () => {
+  expect(pepperOf({}, secrets).toString('hex')).toBe(STACK_PEPPER);
+  expect(pepperOf({ IDENTITY_PEPPER: ENVIRONMENT_PEPPER }, secrets).toString('hex')).toBe(STACK_PEPPER);
+  const elsewhere = { REDIS_URL: 'redis://elsewhere:6379', IDENTITY_PEPPER: ENVIRONMENT_PEPPER };
+  expect(pepperOf(elsewhere, secrets).toString('hex')).toBe(ENVIRONMENT_PEPPER);
 });
 
-it('the pepper of identity keys is required by its name where only addresses are set, with or without a stack', () => {
+it('the identity pepper is required where only addresses are set, with or without a stack', () => {
   for (const found of [secrets, null]) {
     const find = () => pepperOf({ CLICKHOUSE_URL: 'http://elsewhere:8123' }, found);
     expect(find).toThrow(UsageError);
@@ -37,18 +37,18 @@ it('the pepper of identity keys is required by its name where only addresses are
   }
 });
 
-it('the pepper of identity keys is not invented where no stack runs, or where its file is invalid', () => {
+it('the identity pepper is not generated if no stack runs or if its file is invalid', () => {
   for (const [found, sentence] of [
     [null, 'no stack runs here'],
     ['{ half', 'contains no pepper'],
     ['{"identityPepper":"abcd"}', 'contains no pepper'],
   ] as const) {
     expect(() => pepperOf({}, found)).toThrow(UnreachableError);
-    expect(() => pepperOf({ IDENTITY_PEPPER: OF_ENVIRONMENT }, found)).toThrow(sentence);
+    expect(() => pepperOf({ IDENTITY_PEPPER: ENVIRONMENT_PEPPER }, found)).toThrow(sentence);
   }
 });
 
-it('an address that a deployment lacks is named, and never taken from a stack', () => {
+it('a missing address of a deployment is reported by name, and never taken from a local stack', () => {
   const addresses = createAddresses(configSchema.parse({ REDIS_URL: 'redis://elsewhere:6379' }), '/nowhere');
   expect(() => addresses.clickhouse()).toThrow(
     new UnreachableError('CLICKHOUSE_URL is not set, but other addresses are'),

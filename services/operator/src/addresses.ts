@@ -41,7 +41,7 @@ const secretsSchema = z.object({ identityPepper: settings.secretHex(32) });
 
 export type Stack = z.infer<typeof stackSchema>;
 
-/** The stack that runs from `folder`; all members are absent without one. @throws UnreachableError for an invalid file */
+/** The stack that runs from `folder`; an empty object without a stack. @throws UnreachableError for an invalid file */
 export function readStack(folder: string): Stack {
   const path = join(folder, '.playline', 'stack.json');
   const parsed = stackSchema.safeParse(readJson(path) ?? {});
@@ -94,12 +94,12 @@ export interface Addresses {
   kafka(): KafkaAddress & FaultHandler;
   registry(): RegistryAddress & FaultHandler;
   clickhouse(): ClickHouseAccount;
-  /** Null unless the local stack is used: there is no setting for it. */
+  /** Null unless the local stack is used: the address has no setting. */
   chainApi(): ChainApiAddress | null;
   indexedChains(): readonly IndexedChain[];
-  /** Names of the chains of the chain API; null when CHAINS is not set. */
+  /** Names of the chains that the chain API serves; null when CHAINS is not set. */
   servedChains(): readonly string[] | null;
-  /** Origin of the local stack's portal; null without one. */
+  /** Origin of the local stack's portal; null without a local stack. */
   portal(): string | null;
   pepper(): Buffer;
   signerKey(): SignerPublicKey;
@@ -110,7 +110,7 @@ function isDeploymentGiven({ KAFKA_BROKERS, SCHEMA_REGISTRY_URL, REDIS_URL, CLIC
 }
 
 /**
- * The environment's addresses when it has any, otherwise those of the stack in `folder`. They are never mixed, since a
+ * The addresses in the environment if it has any, otherwise those of the stack in `folder`. The two are never mixed: a
  * command could then write to the log of one deployment and the Redis of another.
  */
 export function createAddresses(
@@ -125,9 +125,9 @@ export function createAddresses(
     faults.listenerOf('Kafka'),
     faults.listenerOf('the schema registry'),
   ];
-  function find<V, A>(name: string, given: V | undefined, parse: (value: V) => A, ofStack: () => A | undefined): A {
-    const ofEnvironment = () => (given === undefined ? undefined : parse(given));
-    const address = isGiven ? ofEnvironment() : ofStack();
+  function find<V, A>(name: string, given: V | undefined, parse: (value: V) => A, fromStack: () => A | undefined): A {
+    const fromEnvironment = () => (given === undefined ? undefined : parse(given));
+    const address = isGiven ? fromEnvironment() : fromStack();
     if (address !== undefined) return address;
     throw new UnreachableError(
       isGiven
@@ -179,7 +179,7 @@ function findChainApi(folder: string): ChainApiAddress {
 function findIndexedChains(config: OperatorConfig, folder: string): readonly IndexedChain[] {
   if (isDeploymentGiven(config)) {
     if (config.CHAIN_NODES !== undefined) return config.CHAIN_NODES;
-    throw new UsageError('CHAIN_NODES is not set: use the value of chain indexer and minter');
+    throw new UsageError('CHAIN_NODES is not set: use the value of the chain indexer and the minter');
   }
   const { chain, chains = [] } = readStack(folder);
   if (chain === undefined)
@@ -189,7 +189,7 @@ function findIndexedChains(config: OperatorConfig, folder: string): readonly Ind
   return chainNodes().parse(JSON.stringify(chains.slice(0, 1).map((each) => ({ ...each, urls: [chain.rpc] }))));
 }
 
-/** Never the pepper of another deployment, whose keys would all be unknown. */
+/** Never the pepper of another deployment, with which all keys would be unknown. */
 function findPepper(config: OperatorConfig, folder: string): Buffer {
   const pepper = isDeploymentGiven(config) ? config.IDENTITY_PEPPER : readStackPepper(folder);
   if (pepper instanceof Buffer) return pepper;
@@ -200,7 +200,7 @@ function findPepper(config: OperatorConfig, folder: string): Buffer {
   );
 }
 
-/** Never the key of another deployment, whose signer could not decrypt what is sealed to it. */
+/** Never the key of another deployment: its own signer could not decrypt what is sealed to that key. */
 function findSignerKey(config: OperatorConfig, folder: string): SignerPublicKey {
   if (isDeploymentGiven(config)) {
     if (config.SIGNER_PUBLIC_KEY !== undefined) return config.SIGNER_PUBLIC_KEY;

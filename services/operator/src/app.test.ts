@@ -12,7 +12,7 @@ import { runInProcess } from './test/run-in-process.ts';
 const nowhere = () => {
   throw new UnreachableError('no address is configured');
 };
-/** Only the address of Redis is configured. */
+/** Only the Redis address is configured. */
 const unconfigured = {
   openLog: nowhere,
   schemaOf: nowhere,
@@ -24,7 +24,7 @@ const unconfigured = {
 };
 
 /** An operator with memory stores that outlive a command. */
-function createOperator(between: Partial<KeysContext> = {}) {
+function createOperator(overrides: Partial<KeysContext> = {}) {
   const published: ChangedKey[] = [];
   const people = openMemoryPeople();
   const [keys, projects] = [createMemorySources(ACCESS_KEYS), createMemorySources(PROJECTS)];
@@ -36,7 +36,7 @@ function createOperator(between: Partial<KeysContext> = {}) {
       projects,
       prefix: 'svcapik',
       publish: async (changed) => void published.push(changed),
-      ...between,
+      ...overrides,
     }),
     createProjectsCommand({ keys, projects }),
     createIdentityCommand({ ...unconfigured, generation: 0, topicPrefix: '', openPeople: async () => people }),
@@ -53,7 +53,7 @@ it.each([
   [['keys', 'list', '--kind', 'ada@example.com']],
   [['keys', 'list', '--kinds=ada@example.com']],
   [['keys', 'list', 'ada@example.com']],
-])('the program repeats no value of %j in its error', async (args) => {
+])('the error message for %j repeats no value', async (args) => {
   expect((await createOperator().run(...args)).progress).not.toContain('ada@');
 });
 
@@ -61,7 +61,7 @@ it.each([
   ['an unknown command', ['fly'], "unknown command 'fly'"],
   ['an unknown option', ['keys', 'list', '--fast'], "unknown option '--fast'"],
   ['an unknown subcommand', ['keys', 'eat'], "unknown command 'eat'"],
-  ['an argument too many', ['projects', 'list', 'now'], 'too many arguments'],
+  ['an extra argument', ['projects', 'list', 'now'], 'too many arguments'],
   ['an option without its value', ['keys', 'list', '--project'], "option '--project <id>' argument missing"],
   ['an invalid environment', ['keys', 'create', '--environment', 'Moon', '--kind', 'secret'], '--environment:'],
   [
@@ -73,7 +73,7 @@ it.each([
   ['an empty value', ['keys', 'list', '--environment', ''], 'Expected a value'],
   ['an option as a value', ['projects', 'create', '--name', '--json'], 'Expected a value'],
   [
-    'a number that is not written in digits',
+    'a hexadecimal number',
     ['keys', 'pass-over', '--topic', 't', '--partition', '0x1', '--offset', '1'],
     'Expected a whole number',
   ],
@@ -82,15 +82,23 @@ it.each([
   ['an invalid project', ['keys', 'list', '--project', 'Démo'], '--project: expected'],
   ['no subcommand', ['keys'], 'Usage: npm run keys'],
   ['a signable key without a name', ['keys', 'create', ...SIGNABLE, '--environment', 'production'], '--name: expected'],
-  ['a signable key of no environment', ['keys', 'create', ...SIGNABLE, '--name', 'N'], '--environment: expected'],
-  ['calls of a signable key', ['keys', 'create', ...SIGNABLE, '--calls', '5'], '--calls: not with --kind signable'],
-  ['a replaced signable key', ['keys', 'create', ...SIGNABLE, '--replace'], '--replace: not with --kind signable'],
+  ['a signable key without an environment', ['keys', 'create', ...SIGNABLE, '--name', 'N'], '--environment: expected'],
   [
-    'a refreshed signable key, which would be another address',
+    'a number of calls for a signable key',
+    ['keys', 'create', ...SIGNABLE, '--calls', '5'],
+    '--calls: not with --kind signable',
+  ],
+  [
+    'the replacement of a signable key',
+    ['keys', 'create', ...SIGNABLE, '--replace'],
+    '--replace: not with --kind signable',
+  ],
+  [
+    'the refresh of a signable key, which would change its address',
     ['keys', 'refresh', ...SIGNABLE],
     'Allowed choices are publ',
   ],
-])('the program refuses %s with a sentence and exit code 2', async (_name, args, sentence) => {
+])('the program refuses %s with a message and exit code 2', async (_name, args, sentence) => {
   const { code, progress, results } = await createOperator().run(...args);
   expect(code).toBe(EXIT.usage);
   expect(progress).toContain(sentence);
@@ -107,7 +115,7 @@ it('the program lists its commands, and the options of each', async () => {
   }
 });
 
-/** With a project that was created later. */
+/** An operator with a second project. */
 async function createOutlands() {
   const operator = createOperator();
   await operator.run('projects', 'create', '--name', 'Outlands', '--id', 'outlands');
@@ -118,10 +126,10 @@ const create = [
   ...['keys', 'create', '--environment', 'production', '--kind', 'publishable', '--project', 'outlands', '--json'],
 ];
 
-it('keys create makes a key, shows it, and lists it by name; the text of a secret key is never shown again', async () => {
+it('keys create creates a key, shows it, and lists it by name; a secret key is never shown again', async () => {
   const { run } = await createOutlands();
-  const made = JSON.parse((await run(...create, '--name', 'Unity')).results[0]!);
-  expect(made).toEqual({
+  const created = JSON.parse((await run(...create, '--name', 'Unity')).results[0]!);
+  expect(created).toEqual({
     keyId: expect.any(String),
     environmentId: 'outlands-production',
     environment: 'production',
@@ -129,7 +137,7 @@ it('keys create makes a key, shows it, and lists it by name; the text of a secre
     key: expect.stringMatching(/^pk_svcapik-[0-9A-Za-z]{36}$/),
   });
   const listed = await run('keys', 'list', '--project', 'outlands', '--json');
-  const shown = { keyId: made.keyId, revokedAt: null, name: 'Unity', text: made.key };
+  const shown = { keyId: created.keyId, revokedAt: null, name: 'Unity', text: created.key };
   expect(JSON.parse(listed.results[0]!)).toMatchObject(shown);
   const secret = ['keys', 'create', '--project', 'outlands', '--environment', 'production', '--kind', 'secret'];
   const hidden = JSON.parse((await run(...secret, '--json')).results[0]!);
@@ -140,7 +148,7 @@ it('keys create makes a key, shows it, and lists it by name; the text of a secre
   expect((await run('keys', 'list')).results).toEqual([]);
 });
 
-it('keys create --replace ends the live key and creates its successor, or the first key', async () => {
+it('keys create --replace ends the live key, if any, and creates a new key', async () => {
   const { run } = createOperator();
   const replace = ['keys', 'create', '--environment', 'development', '--kind', 'secret', '--replace', '--json'];
   const [first, second] = [await run(...replace), await run(...replace)];
@@ -152,31 +160,31 @@ it('keys create --replace ends the live key and creates its successor, or the fi
   ]);
 });
 
-const of = (word: string) => ['keys', word, '--environment', 'development', '--kind', 'secret', '--json'];
+const argsFor = (word: string) => ['keys', word, '--environment', 'development', '--kind', 'secret', '--json'];
 
 it('keys refresh and revoke show the successor once, update the stack, and list the old key as ended', async () => {
   const { run, published, keys } = createOperator();
-  const made = JSON.parse((await run(...of('create'))).results[0]!);
-  const refreshed = JSON.parse((await run(...of('refresh'))).results[0]!);
-  expect(refreshed.key).not.toBe(made.key);
+  const created = JSON.parse((await run(...argsFor('create'))).results[0]!);
+  const refreshed = JSON.parse((await run(...argsFor('refresh'))).results[0]!);
+  expect(refreshed.key).not.toBe(created.key);
   const listed = await run('keys', 'list', '--json');
   expect(listed.results.map((line) => JSON.parse(line))).toMatchObject([
-    { keyId: made.keyId, state: 'ended' },
+    { keyId: created.keyId, state: 'ended' },
     { keyId: refreshed.keyId, state: 'live' },
   ]);
-  const revoked = JSON.parse((await run(...of('revoke'))).results[0]!);
+  const revoked = JSON.parse((await run(...argsFor('revoke'))).results[0]!);
   expect(revoked).toMatchObject({ keyId: refreshed.keyId, state: 'ended' });
-  expect(published.map(({ key }) => key)).toEqual([made.key, refreshed.key, '']);
-  for (const key of [made.key, refreshed.key]) {
+  expect(published.map(({ key }) => key)).toEqual([created.key, refreshed.key, '']);
+  for (const key of [created.key, refreshed.key]) {
     expect(listed.results.join()).not.toContain(key);
     expect(JSON.stringify(keys.log.appended)).not.toContain(key.slice(-36));
   }
   expect(JSON.stringify([listed, revoked])).not.toContain('hash');
 });
 
-it('keys list for people shows first and last four characters, creation, state and use', async () => {
+it('keys list without --json shows the first and last four characters, creation time, state and use', async () => {
   const { run } = createOperator();
-  const { key } = JSON.parse((await run(...of('create'))).results[0]!);
+  const { key } = JSON.parse((await run(...argsFor('create'))).results[0]!);
   const [line] = (await run('keys', 'list')).results;
   expect(line).toMatch(/ demo-development {2}secret {2}\w{4}…\w{4} {2}created \d{4}-\S+Z {2}live {2}not seen in use$/);
   expect(line).toContain(`…${key.slice(-4)}`);
@@ -184,13 +192,13 @@ it('keys list for people shows first and last four characters, creation, state a
   expect((await run('keys', 'list', '--kind', 'secret', '--environment', 'development')).results).toEqual([line]);
 });
 
-it.each(['refresh', 'revoke'])('%s fails with exit code 1 when there is no live key', async (word) => {
-  const { code, progress, results } = await createOperator().run(...of(word));
+it.each(['refresh', 'revoke'])('keys %s fails with exit code 1 when there is no live key', async (word) => {
+  const { code, progress, results } = await createOperator().run(...argsFor(word));
   expect({ code, results }).toEqual({ code: EXIT.failed, results: [] });
   expect(progress).toContain('no live key');
 });
 
-it('identity init mints the epoch once, however often it runs', async () => {
+it('identity init creates the epoch only once, even when it is repeated', async () => {
   const { run } = createOperator();
   const [first, again] = [await run('identity', 'init'), await run('identity', 'init')];
   expect(first).toMatchObject({ code: EXIT.ok });
@@ -201,10 +209,10 @@ const minter = ['--environment', 'production', '--name', 'Minter'];
 
 it('keys --kind signable creates, lists, disables and enables a key, and shows its address but never the sealed key', async () => {
   const { run, signable, log, published } = createOperator();
-  const [made] = await signable('create', ...minter);
-  const own = { kind: 'signable', environmentId: 'demo-production', name: 'Minter', changedBy: 'ada' };
-  expect(made).toMatchObject({ ...own, address: expect.stringMatching(/^0x[0-9a-f]{40}$/), state: 'live' });
-  const { address } = made!;
+  const [created] = await signable('create', ...minter);
+  const expected = { kind: 'signable', environmentId: 'demo-production', name: 'Minter', changedBy: 'ada' };
+  expect(created).toMatchObject({ ...expected, address: expect.stringMatching(/^0x[0-9a-f]{40}$/), state: 'live' });
+  const { address } = created!;
   expect(await signable('disable', ...minter)).toMatchObject([{ address, state: 'disabled' }]);
   const byAddress = ['--environment', 'demo-production', '--name', address];
   expect(await signable('enable', ...byAddress)).toMatchObject([{ address, state: 'live', revision: 3 }]);
@@ -213,10 +221,10 @@ it('keys --kind signable creates, lists, disables and enables a key, and shows i
   const listed = await run('keys', 'list', '--kind', 'signable');
   expect(listed.results).toEqual([expect.stringMatching(/^0x[0-9a-f]{40} {2}demo-production {2}Minter {2}live /)]);
   expect(published).toEqual([]);
-  expect(JSON.stringify([made, listed, await signable('list')])).not.toContain(log.appended[0]!.sealed.slice(0, 20));
+  expect(JSON.stringify([created, listed, await signable('list')])).not.toContain(log.appended[0]!.sealed.slice(0, 20));
 });
 
-it('keys --kind signable disables the key of an archived project, and does not enable it', async () => {
+it('keys --kind signable can disable the key of an archived project, but not enable it', async () => {
   const { run, signable } = createOperator();
   await signable('create', ...minter);
   expect((await run('projects', 'archive', '--project', 'demo')).code).toBe(EXIT.ok);
@@ -228,32 +236,32 @@ it('keys --kind signable disables the key of an archived project, and does not e
 it('keys --kind signable never shows or changes the key of another project', async () => {
   const { run, signable } = createOperator();
   await run('projects', 'create', '--name', 'Rival', '--id', 'rival');
-  const [made] = await signable('create', ...minter, '--project', 'rival');
+  const [created] = await signable('create', ...minter, '--project', 'rival');
   expect(await signable('list')).toEqual([]);
-  for (const name of ['Minter', made!.address]) {
+  for (const name of ['Minter', created!.address]) {
     const refused = await run('keys', 'disable', '--kind', 'signable', '--environment', 'production', '--name', name);
     expect(refused).toMatchObject({ code: EXIT.failed, progress: expect.stringContaining('no such signable key') });
   }
 });
 
-it('keys --kind signable creates nothing without the key of the signer', async () => {
+it('keys --kind signable creates nothing without the signer’s public key', async () => {
   const signerKey = () => {
     throw new UsageError('SIGNER_PUBLIC_KEY is not set');
   };
   const { run, log } = createOperator({ signerKey });
   const { code, progress } = await run('keys', 'create', '--kind', 'signable', ...minter);
-  expect({ code, made: log.appended }).toEqual({ code: EXIT.usage, made: [] });
+  expect({ code, created: log.appended }).toEqual({ code: EXIT.usage, created: [] });
   expect(progress).toContain('SIGNER_PUBLIC_KEY is not set');
 });
 
-it('keys rebuild continues with the other views when one cannot be rebuilt, names it, and ends with 1', async () => {
+it('keys rebuild continues when a view cannot be rebuilt, names that view, and exits with code 1', async () => {
   const access = createMemoryAccess();
   const [first, second, ...others] = access.kinds;
-  const broken = { ...second!, openLog: () => Promise.reject(new Error('its log is gone')) };
+  const broken = { ...second!, openLog: () => Promise.reject(new Error('the log does not exist')) };
   const { run } = createOperator({ kinds: [first!, broken, ...others] });
   const { code, results, progress } = await run('keys', 'rebuild', '--json');
   expect(code).toBe(EXIT.failed);
   const rebuilt = results.map((line) => JSON.parse(line).kind);
   expect(rebuilt).toEqual([first!.kind.name, ...others.map(({ kind }) => kind.name)]);
-  expect(progress).toBe(`keys: ${second!.kind.name} were not rebuilt: its log is gone`);
+  expect(progress).toBe(`keys: ${second!.kind.name} were not rebuilt: the log does not exist`);
 });

@@ -24,7 +24,7 @@ import { printLines } from './terminal.ts';
 
 const HELP_WIDTH = 120;
 
-/** Runs the command that the first argument names. Errors become a sentence and an exit code. */
+/** Runs the command that the first argument names. Errors become a message and an exit code. */
 export async function runCommand(commands: readonly CreateCommand[], args: readonly string[], terminal: Terminal) {
   const program = createProgram(commands, terminal);
   let called: CommandUnknownOpts = program;
@@ -45,14 +45,14 @@ export async function runCommand(commands: readonly CreateCommand[], args: reado
   }
 }
 
-/** The program with its commands, which leave errors to `explain`. */
+/** The program with its commands; `explain` handles their errors. */
 export function createProgram(commands: readonly CreateCommand[], terminal: Terminal): CommandUnknownOpts {
   const program = new Command('operator').description('Operates a Playline deployment.');
   for (const create of commands) program.addCommand(create(terminal));
   const printHelp = terminal.text ?? terminal.result;
   for (const command of withSubcommands(program)) {
     if (command.commands.length > 0) command.usage('<command> [options]');
-    for (const option of command.options) refuseNoValue(option);
+    for (const option of command.options) requireValue(option);
     command
       .helpCommand(false)
       .configureHelp({ commandUsage: usageOf, optionDescription })
@@ -72,7 +72,7 @@ export function withSubcommands(command: CommandUnknownOpts): CommandUnknownOpts
 }
 
 /** Makes an option refuse empty values (unset shell variables) and other options as its value. */
-function refuseNoValue(option: Option): void {
+function requireValue(option: Option): void {
   const parse = option.parseArg;
   if (!option.required && !option.optional) return;
   option.parseArg = (value, previous) => {
@@ -97,7 +97,7 @@ export function pathOf(command: CommandUnknownOpts): string {
   return names.join(' ');
 }
 
-/** An error of Commander without the value that was typed, which may be an id or a secret. */
+/** A Commander error without the typed value, which may be an id or a secret. */
 function withoutValues(sentence: string): string {
   return sentence
     .replace(/ argument '.*' is invalid\./, ' is invalid.')
@@ -124,12 +124,12 @@ function explain(error: unknown, command: CommandUnknownOpts, terminal: Terminal
   return error instanceof UnreachableError ? EXIT.unreachable : EXIT.failed;
 }
 
-/** @param folder of the checkout, whose package.json names all commands */
+/** @param folder of the checkout; its package.json lists all commands */
 export const createCompletionCommand =
   (folder: string): CreateCommand =>
   (terminal) =>
     command('completion', 'print a script that completes npm run <command> -- … in bash')
-      .addHelpText('after', '\nUse: source <(npm run --silent completion). It replaces another completion of npm.')
+      .addHelpText('after', '\nUse: source <(npm run --silent completion). This replaces any other npm completion.')
       .action((_, self) => {
         const { scripts } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as { scripts: object };
         const names = Object.keys(scripts).filter((name) => !name.includes(' '));

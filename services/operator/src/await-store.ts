@@ -9,26 +9,26 @@ const READY_MAX_MS = 10_000;
 const POLL_MS = 50;
 
 /**
- * Waits until a store answers, and returns the result of `probe`.
- * @param probe false or an error: the store does not answer yet
+ * Waits until a store responds, and returns the result of `probe`.
+ * @param probe false or an error: the store does not respond yet
  * @throws UnreachableError after 10 s
  */
 export async function awaitStore<T>(name: string, probe: () => Promise<T | false>): Promise<T> {
   const endAt = performance.now() + READY_MAX_MS;
   for (;;) {
-    const answer = await probe().catch(() => false as const);
-    if (answer !== false) return answer;
+    const result = await probe().catch(() => false as const);
+    if (result !== false) return result;
     if (performance.now() > endAt)
-      throw new UnreachableError(`${name} does not answer: start it (npm run up), or correct its address`);
+      throw new UnreachableError(`${name} does not respond: start it (npm run up), or correct its address`);
     await delay(POLL_MS);
   }
 }
 
-/** Waits until the brokers answer. @throws UnreachableError */
+/** Waits until the brokers respond. @throws UnreachableError */
 export const awaitLog = (log: Pick<LogReader, 'bounds'>): Promise<true> =>
   awaitStore('Kafka', async () => (await log.bounds('')).length === 0);
 
-/** @throws UnreachableError when ClickHouse does not answer */
+/** @throws UnreachableError when ClickHouse does not respond */
 export const awaitClickHouse = (query: QueryRows): Promise<true> =>
   awaitStore('ClickHouse', async () => (await readRows(query('SELECT 1'))).length === 1);
 
@@ -36,14 +36,14 @@ interface Closing {
   close(): Promise<void>;
 }
 
-/** Runs `work` once `answers` has resolved, and closes what was opened. */
+/** Runs `work` once `awaitReady` has resolved, and closes `opened`. */
 export async function withOpened<S extends Closing, T>(
   opened: S,
-  answers: (opened: S) => Promise<unknown>,
+  awaitReady: (opened: S) => Promise<unknown>,
   work: (opened: S) => Promise<T>,
 ): Promise<T> {
   try {
-    await answers(opened);
+    await awaitReady(opened);
     return await work(opened);
   } finally {
     await opened.close();
@@ -52,7 +52,7 @@ export async function withOpened<S extends Closing, T>(
 
 type Open = <S extends Closing>(opening: Promise<S>) => Promise<S>;
 
-/** Runs `work` with a function that opens stores, and closes all of them, also when opening another one fails. */
+/** Runs `work` with a function that opens stores, and closes all stores, even if opening another store fails. */
 export async function withSeveral<T>(work: (open: Open) => Promise<T>): Promise<T> {
   const opened: Closing[] = [];
   try {
@@ -73,7 +73,7 @@ export const withStore = <S extends Closing & { ready(): Promise<boolean> }, T>(
   work: (store: S) => Promise<T>,
 ): Promise<T> => withOpened(store, () => awaitStore(name, () => store.ready()), work);
 
-/** Runs `work` once the brokers answer, and closes the log. @throws UnreachableError */
+/** Runs `work` once the brokers respond, and closes the log. @throws UnreachableError */
 export const withLog = <T>(log: LogReader, work: (log: LogReader) => Promise<T>): Promise<T> =>
   withOpened(log, awaitLog, work);
 
@@ -82,11 +82,11 @@ export type Schemas = SchemaRegistry;
 /**
  * Waits for the registry, and returns the id of a topic's schema.
  * @param topic full name on the broker
- * @throws UnreachableError when the registry does not answer, or the schema is not registered
+ * @throws UnreachableError when the registry does not respond, or the schema is not registered
  */
 export async function awaitSchemaId(schemas: Pick<Schemas, 'idOf'>, topic: string, schema: string): Promise<number> {
   const readId = () => schemas.idOf(schemaSubjectOf(topic), schema).catch(toUnreachable);
-  // Any answer shows that the registry is there.
+  // Any response shows that the registry is running.
   await awaitStore('the schema registry', () =>
     readId().then(
       () => true,

@@ -1,11 +1,11 @@
-/** What every command is made of: its terminal, options, confirmation, errors and exit codes. */
+/** Shared parts of all commands: terminal, options, confirmation, errors and exit codes. */
 import { Command, type CommandUnknownOpts, InvalidArgumentError, Option } from '@commander-js/extra-typings';
 
 /** Results go to standard output, progress to standard error. */
 export interface Terminal {
   result(line: string): void;
   progress(line: string): void;
-  /** Prints trusted text of several lines, such as help. Default: `result`. */
+  /** Prints trusted multi-line text, such as help. Default: `result`. */
   readonly text?: (text: string) => void;
   /** Whether a person watches the progress. */
   readonly isInteractive: boolean;
@@ -16,10 +16,10 @@ export interface Terminal {
 export const EXIT = { ok: 0, failed: 1, usage: 2, unreachable: 3, emptied: 4 } as const;
 export type ExitCode = (typeof EXIT)[keyof typeof EXIT];
 
-/** Makes a command with its subcommands, options and help: `operator <name> …`. */
+/** Creates a command with its subcommands, options and help: `operator <name> …`. */
 export type CreateCommand = (terminal: Terminal) => CommandUnknownOpts;
 
-/** A command that failed and has already printed why. */
+/** Ends a command that failed and has already printed the reason. */
 export class Ended extends Error {
   override readonly name = 'Ended';
   readonly code: ExitCode;
@@ -35,7 +35,7 @@ export function endWith(code: ExitCode): void {
   if (code !== EXIT.ok) throw new Ended(code);
 }
 
-/** What a subcommand works with. */
+/** The dependencies of a subcommand. */
 export interface Work<C> {
   readonly context: C;
   readonly terminal: Terminal;
@@ -46,7 +46,7 @@ export class UsageError extends Error {
   override readonly name = 'UsageError';
 }
 
-/** A required service does not answer: exit code 3. */
+/** A required service does not respond: exit code 3. */
 export class UnreachableError extends Error {
   override readonly name = 'UnreachableError';
 }
@@ -56,7 +56,7 @@ export class EmptiedError extends Error {
   override readonly name = 'EmptiedError';
 }
 
-/** Handles a failed write, which may have taken effect. @param next what the user should do */
+/** Handles a failed write, which may have taken effect. @param next the next step for the user */
 export const unconfirmed =
   (what: string, next: string) =>
   ({ message }: Error): never => {
@@ -88,9 +88,9 @@ export interface JsonOption {
 
 export const jsonOption = () => new Option('--json', 'print results as JSON, one per line');
 export const jsonCommand = (name: string, description: string) => command(name, description).addOption(jsonOption());
-export const yesOption = () => new Option('--yes', 'without confirmation');
+export const yesOption = () => new Option('--yes', 'skip the confirmation prompt');
 
-/** Prints `value` as one line of JSON with `--json`, otherwise the text, by lines. */
+/** Prints `value` as one line of JSON with `--json`, otherwise the text line by line. */
 export function printResult(
   terminal: Terminal,
   { json = false }: JsonOption,
@@ -102,7 +102,7 @@ export function printResult(
 
 /**
  * Prompts for confirmation; `--yes` confirms in advance.
- * @param effect a sentence
+ * @param effect a sentence about what will happen
  * @throws UsageError without a terminal
  */
 export async function isConfirmed(

@@ -47,7 +47,7 @@ async function main(): Promise<number> {
   const addresses = createAddresses(config, folder, faults);
   const stores = createStores(addresses, config.TOPIC_PREFIX);
   const stop = new AbortController();
-  // The first signal stops the command in an orderly way, the second one ends the process.
+  // The first signal stops the command gracefully, the second ends the process.
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort());
   const { stdin, stdout, env: environment } = process;
   const context = { config, addresses, stores, folder, stdin, stdout, environment, stop: stop.signal };

@@ -31,7 +31,7 @@ const text = fc
 // biome-ignore lint/suspicious/noControlCharactersInRegex: what a line must not contain
 const FORBIDDEN = /[\u0000-\u0008\u000a-\u001f\u007f-\u009f\u200e\u200f\u061c\u2028-\u202e\u2066-\u2069]/;
 
-it('the terminal prints every text as one line without control or bidirectional characters, to both outputs', () => {
+it('the terminal prints every string as one line without control or bidirectional characters, to both outputs', () => {
   fc.assert(
     fc.property(text, (line) => {
       const { terminal, out, err } = openTerminal();

@@ -10,7 +10,7 @@ const UNPRINTABLE =
   // biome-ignore lint/suspicious/noControlCharactersInRegex: the pattern replaces control characters
   /[\u0000-\u0008\u000a-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/g;
 
-/** Writes these characters as `\u001b`, which also keeps a line of JSON valid and its values the same. */
+/** Escapes these characters as `\u001b`, which keeps a line of JSON valid and its values unchanged. */
 export function escapeControls(text: string): string {
   return text.replace(UNPRINTABLE, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }
@@ -23,7 +23,7 @@ interface Streams {
 
 /** Every line of standard output and standard error is printed through this terminal. */
 export function createTerminal({ stdin, stdout, stderr }: Streams): Terminal {
-  // A closed pipe must not crash the process; a command that depends on its output sees the failed write itself.
+  // A closed pipe must not crash the process; a command that depends on its output handles the failed write itself.
   for (const output of [stdout, stderr]) output.on('error', () => {});
   const print = (output: Writable) => (line: string) => void output.write(`${escapeControls(line)}\n`);
   const prompt = async (text: string): Promise<string> => {
@@ -44,13 +44,13 @@ export function printLines(print: Terminal['result'], text: string): void {
   for (const line of text.split('\n')) print(line);
 }
 
-/** Lines of a table: each column as wide as its widest cell. @param head names of the columns */
+/** Lines of a table: each column as wide as its widest cell. @param head column names */
 export function toTable(head: readonly string[], rows: readonly (readonly string[])[]): string[] {
   const lines = [head, ...rows];
-  const widths = head.map((_, at) => lines.reduce((most, cells) => Math.max(most, cells[at]!.length), 0));
+  const widths = head.map((_, column) => lines.reduce((most, cells) => Math.max(most, cells[column]!.length), 0));
   return lines.map((cells) =>
     cells
-      .map((cell, at) => cell.padEnd(widths[at]!))
+      .map((cell, column) => cell.padEnd(widths[column]!))
       .join('  ')
       .trimEnd(),
   );
@@ -58,7 +58,7 @@ export function toTable(head: readonly string[], rows: readonly (readonly string
 
 const QUIET_PROGRESS_MS = 5_000;
 
-/** Prints every line for a person, and at most one in five seconds to a log. */
+/** Prints every line on an interactive terminal, otherwise at most one line every five seconds. */
 export function createProgress(terminal: Terminal): (line: string) => void {
   let shownAt = Number.NEGATIVE_INFINITY;
   return (line) => {

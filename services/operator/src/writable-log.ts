@@ -10,7 +10,7 @@ import {
 import { awaitLog, awaitSchemaId, type Schemas } from './await-store.ts';
 import { UnreachableError, unconfirmed } from './command.ts';
 
-/** What a command reads a log with. */
+/** The dependencies of commands that read a log. */
 export interface LogSources {
   readonly openLog: () => Promise<LogReader>;
   readonly schemas: Schemas;
@@ -23,7 +23,7 @@ export interface WritableLogSources extends LogSources {
 }
 
 /**
- * Reads the bounds of a topic, or of a key's partition, after all open transactions there have ended.
+ * Reads the bounds of a topic, or of a key's partition, after all its open transactions have ended.
  * @throws Error without the topic; UnreachableError when a transaction stays open
  */
 export async function readCommittedBounds(log: LogReader, topic: string, key?: Buffer): Promise<readonly LogBounds[]> {
@@ -44,7 +44,7 @@ export async function publishChange(
     await publisher.publish(records);
   } catch (fault) {
     if (isTakenOver(fault)) throw new Error(takenOver);
-    unconfirmed('it', retry)(fault instanceof Error ? fault : new Error(String(fault)));
+    unconfirmed('the change', retry)(fault instanceof Error ? fault : new Error(String(fault)));
   }
 }
 
@@ -57,7 +57,7 @@ export interface WritableLog {
   openPublisher(name: string): Promise<AtomicPublisher>;
 }
 
-/** Opens a log for changes, and closes it with its publishers. @throws UnreachableError, or what the work throws */
+/** Opens a log for changes, and closes the log and its publishers. @throws UnreachableError, or errors of `work` */
 export async function withWritableLog<T>(
   { openLog, openPublisher, schemas, topicPrefix }: WritableLogSources,
   { name, schema }: { readonly name: string; readonly schema: string },

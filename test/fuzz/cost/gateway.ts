@@ -19,8 +19,8 @@ const KEY = {
   kind: 'publishable',
 } as const;
 
-// Opens the gateway's own processing of a batch, from the socket to the answer. Brokers acknowledge immediately,
-// because their cost would only make valid batches more expensive compared with others.
+// Opens the gateway's processing of a batch, from the socket to the response. Brokers acknowledge immediately, because
+// their cost would only make valid batches more expensive than invalid batches.
 export async function openCostGateway() {
   const metrics = createMetrics('gateway');
   const producer = {
@@ -54,7 +54,7 @@ export async function openCostGateway() {
   const server = await openHttpServer({ app, host: '127.0.0.1', port: 0 });
   return {
     port: server.port,
-    /** Units that the last request was charged. */
+    /** Units charged for the last request. */
     get charged() {
       return charged;
     },

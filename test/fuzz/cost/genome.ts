@@ -3,16 +3,16 @@ import { brotliCompressSync, constants, deflateSync, gzipSync, zstdCompressSync 
 import type { Random } from '@playline/testkit/random';
 import { FIELD } from '../../../services/gateway/src/scan/ranges.ts';
 
-/** Every part is a choice from a list, so that changing one is a small step. */
+/** Every field is a choice from a list, so that changing a field is a small step. */
 export interface Genome {
   coding: keyof typeof CODINGS;
   /** Approximate bytes after decompression. */
   bytes: number;
   /** Elements of `messages`. */
   count: number;
-  /** Members of every element, as JSON text. `@` becomes a different number in each element. */
+  /** Fields of every element, as JSON text. `@` becomes a different number in each element. */
   members: string[];
-  /** An index of FILLERS, for the rest of the bytes. */
+  /** Index of the filler for the remaining bytes. */
   filler: number;
   location: (typeof LOCATIONS)[number];
   /** The key of the filler, as JSON text. */
@@ -28,10 +28,10 @@ export const CODINGS = {
   zstd: (body: Buffer) => zstdCompressSync(body),
 } as const;
 
-/** In a field or as many fields; as elements of `messages` or as many members `messages`; or as the whole body. */
+/** In one field or as many fields; as elements of `messages`, or repeated `messages` fields; or as the whole body. */
 const LOCATIONS = ['message', 'context', 'body', 'members', 'context members', 'elements', 'repeated', 'raw'] as const;
 
-/** A text before, a repeated text, a text repeated after it as often, and a text at the end. */
+/** A prefix, a repeated unit, a mirror that is repeated as often at the end, and the text between unit and mirror. */
 type Filler = readonly [before: string, unit: string, mirror: string, after: string];
 const FILLERS: readonly Filler[] = [
   ...['x', ' ', 'é', '😀', '\\n', '\\u0041', '\\u0000', '\\ud83d\\ude00', '\\ud83d', '\\"'].map(
@@ -54,7 +54,7 @@ const FILLERS: readonly Filler[] = [
   ['', '\n\t', '', '{}'],
 ];
 
-/** Members to repeat, in objects and as elements. */
+/** Fields to repeat, in objects and as elements. */
 const MEMBERS: readonly string[] = [
   '"type":1',
   '"type":"track"',
@@ -91,7 +91,7 @@ const KEYS = ['"k"', ...Object.keys(FIELD).map((name) => `"${name}"`)];
 const SIZES = [200, 1_000, 4_000, 20_000, 100_000, 400_000, 1_000_000];
 const COUNTS = [0, 1, 2, 10, 31, 100, 101];
 
-/** Bodies that are known to be expensive in some part. */
+/** Bodies that are known to be expensive in some way. */
 export function firstGenomes(): Genome[] {
   const base: Genome = {
     coding: 'identity',
@@ -120,7 +120,7 @@ export function firstGenomes(): Genome[] {
   ];
 }
 
-/** Makes small changes. */
+/** Makes `times` small changes. */
 export function mutateTimes(genome: Genome, times: number, random: Random): Genome {
   let changed = genome;
   for (let n = 0; n < times; n++) changed = mutate(changed, random);
@@ -160,11 +160,11 @@ function grow([before, unit, mirror, after]: Filler, bytes: number): string {
   const inner = unit.includes('@')
     ? Array.from({ length: times }, (_, n) => unit.replace('@', String(n))).join('')
     : unit.repeat(times);
-  // Nested fillers have their end in the middle.
+  // In nested fillers, `after` is in the middle.
   return mirror === '' ? before + inner + after : before + inner + after + mirror.repeat(times);
 }
 
-/** A text repeated until it has about this many bytes. */
+/** Repeats a text up to about this many bytes. */
 const repeat = (text: string, bytes: number) =>
   Array.from({ length: Math.max(1, Math.floor(bytes / (text.length + 1))) }, () => text).join();
 
@@ -177,7 +177,7 @@ function fillMember({ filler, key, location }: Genome, bytes: number): string | 
   return null;
 }
 
-/** One element of `messages`, with its members and the current time filled in. */
+/** An element of `messages`, with its fields and the current time filled in. */
 function elementOf(members: readonly string[], n: number, nowText: string): string {
   const text = `{${members.join()}}`;
   return text.replaceAll('@', String(n)).replaceAll('$', n.toString(16).padStart(12, '0')).replaceAll('now', nowText);

@@ -1,4 +1,4 @@
-/** Searches for the body that costs the gateway most compared with a typical valid one of its size. */
+/** Searches for the body that costs the gateway most, compared with a typical valid body of the same size. */
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 import type { Random } from '@playline/testkit/random';
@@ -8,24 +8,24 @@ import { openCostGateway } from './gateway.ts';
 import { CODINGS, firstGenomes, type Genome, mutateTimes, toBody } from './genome.ts';
 import { typicalBody } from './typical.ts';
 
-/** A body may cost at most this many times as much as a typical valid one of its size. */
+/** A body may cost at most this many times as much as a typical valid body of the same size. */
 export const RATIO_MAX = 3;
 
-/** Number of the most expensive bodies that are changed further. */
+/** The number of most expensive bodies that are mutated further. */
 const PARENTS = 12;
-/** Number of bodies that are measured again at the end, because a single measurement may be high by chance. */
+/** The number of bodies that are measured again at the end, because a single measurement may be high by chance. */
 const FINALISTS = 8;
 const REPETITIONS = 3;
 const FINAL_REPETITIONS = 15;
-/** The thread's clock has microseconds, so shorter measurements are imprecise. */
+/** The thread's CPU clock counts microseconds, so shorter measurements are imprecise. */
 const MEASURED_US = 6_000;
 
 /**
- * Starts with known shapes and makes small changes to the most expensive ones.
+ * Starts with known shapes and makes small changes to the most expensive bodies.
  *
  * @param shouldContinue called before each body with the number so far
- * @returns the number of measured bodies; the most expensive ones, measured again more precisely; and those that were
- *   charged less than their size in KiB
+ * @returns the number of measured bodies; the most expensive bodies, measured again more precisely; and bodies
+ *   that were charged less than their size in KiB
  */
 export async function searchCosts(random: Random, shouldContinue: (bodies: number) => boolean) {
   const meter = await openMeter();
@@ -58,7 +58,7 @@ async function openMeter() {
   const gateway = await openCostGateway();
   const worker = new Worker(new URL('./sender.ts', import.meta.url));
   let [bodies, status] = [0, 0];
-  /** CPU time of this thread, which is the gateway's, in microseconds for one request. */
+  /** CPU time of this thread, which runs the gateway, in microseconds per request. */
   const post = async (request: Buffer, times: number) => {
     const before = process.threadCpuUsage();
     worker.postMessage({ port: gateway.port, request, times });

@@ -1,9 +1,9 @@
-/** Typical valid batches of any size, to compare others with. */
+/** Typical valid batches of any size, as a baseline. */
 import { randomUUID } from 'node:crypto';
 import { createMessage, fillWithFields } from '../../bench/messages.ts';
 
 const MESSAGES_MAX = 100;
-/** A message of the benches with its comma. */
+/** Size of a benchmark message with its comma. */
 const USUAL_BYTES = 941;
 
 /** A property that games add when their messages are large. */
@@ -15,8 +15,8 @@ const stepOf = (n: number) => ({
   hit: n % 3 === 0,
 });
 
-// A typical valid batch of about this many bytes. Messages are larger when a hundred usual ones are not enough, and
-// smaller when one usual message is too much.
+// A typical valid batch of about this many bytes. Messages are larger if a hundred usual messages are too small, and
+// smaller if one usual message is too large.
 export function typicalBody(bytes: number, now: Date): Buffer {
   const count = Math.min(MESSAGES_MAX, Math.max(1, Math.floor(bytes / USUAL_BYTES)));
   const perMessage = Math.floor(bytes / count);

@@ -25,24 +25,24 @@ import {
   trackMessage,
 } from '../stack.ts';
 
-/** Lifetime of a login to the broker after its restart: more than the ten seconds before the end in which clients renew. */
+/** Lifetime of a broker login after the restart: longer than the last ten seconds, in which clients renew. */
 const LOGIN_MS = 12_000;
 
 /** A stack whose stores need a login and TLS, with a certificate authority that no machine trusts. */
 let stack: JourneyStack;
 const lines: string[] = [];
-const away = mkdtempSync(join(tmpdir(), 'playline-no-chain-'));
+const folderWithoutChain = mkdtempSync(join(tmpdir(), 'playline-no-chain-'));
 
-/** It is also a stack whose chain program does not run on this machine. */
+/** The stack's chain program does not run on this machine. */
 beforeAll(async () => {
-  const chainProgram = join(away, 'no-program');
-  writeFileSync(chainProgram, 'of another machine', { mode: 0o755 });
+  const chainProgram = join(folderWithoutChain, 'no-program');
+  writeFileSync(chainProgram, 'for another machine', { mode: 0o755 });
   const report = (line: string) => void lines.push(line);
   stack = await startJourneyStack({ security: true, staysUp: true, report, chain: true, chainProgram });
 }, 240_000);
 afterAll(async () => {
   await stack?.close();
-  rmSync(away, { recursive: true });
+  rmSync(folderWithoutChain, { recursive: true });
 });
 
 /** Runs a program of the checkout with the settings of a deployment. */
@@ -60,7 +60,7 @@ function runWithSettings(main: string, args: readonly string[], settings: Record
   return runProgram(main, args, { env });
 }
 
-/** The broker reads its settings when it starts, which it does after it was killed. */
+/** The broker reads its settings when it restarts after it was killed. */
 function shortenLogins(): void {
   const path = join(stack.folder, 'etc', 'kafka.properties');
   const text = readFileSync(path, 'utf8');
@@ -88,7 +88,7 @@ const personsOf = (messages: { messageId: string }[], count: number) =>
     return rows.length === messages.length && new Set(persons.values()).size === count ? persons : null;
   });
 
-it('a start whose chain program does not run reports that once, and runs everything but chain, minter and indexer', async () => {
+it('a stack whose chain program does not run reports that once, and runs everything except chain, minter and indexer', async () => {
   const { file, missing } = stack.stack;
   const services = SERVICES.map(({ name }) => name).filter((name) => name !== 'minter' && name !== 'chain-indexer');
   const stores = ['kafka', 'registry', 'redis', 'clickhouse', 'registry-relay', 'clickhouse-relay'];
@@ -103,11 +103,11 @@ it('a start whose chain program does not run reports that once, and runs everyth
 });
 
 describe('a pipeline whose stores need TLS and a login', () => {
-  it('joins the events before and after identify, and of an aliased account, to one person, and those of a stranger to another', async () => {
+  it('assigns events before and after identify and events of an aliased account to one person, but not the events of a stranger', async () => {
     const [anonymousId, userId, account] = [randomUUID(), randomUUID(), randomUUID()];
     const link = (fields: Record<string, unknown>) => trackMessage({ eventName: undefined, anonymousId, ...fields });
     const ids = { fromId: account, fromType: 'steam', toId: userId, toType: 'passport' };
-    const own = [
+    const ofPlayer = [
       trackMessage({ anonymousId }),
       link({ type: 'identify', userId, identityType: 'passport' }),
       link({ type: 'alias', ...ids }),
@@ -116,12 +116,12 @@ describe('a pipeline whose stores need TLS and a login', () => {
       trackMessage({ userId: account, identityType: 'steam' }),
     ];
     const stranger = trackMessage({ anonymousId: randomUUID() });
-    for (const message of [...own, stranger]) expect((await stack.post([message])).status).toBe(200);
-    const persons = await personsOf([...own, stranger], 2);
-    expect(new Set(idsOf(own).map((id) => persons.get(id))).size).toBe(1);
+    for (const message of [...ofPlayer, stranger]) expect((await stack.post([message])).status).toBe(200);
+    const persons = await personsOf([...ofPlayer, stranger], 2);
+    expect(new Set(idsOf(ofPlayer).map((id) => persons.get(id))).size).toBe(1);
   });
 
-  it('can be read, verified and operated by the commands with the same settings', async () => {
+  it('can be read, verified and operated by commands with the same settings', async () => {
     const expected = [
       ['keys list', 'demo-production'],
       ['dead-letters list', 'no dead letters'],
@@ -150,7 +150,7 @@ describe('a pipeline whose stores need TLS and a login', () => {
   const killed = ['event-writer', 'identity-linker', 'gateway', 'redis', 'clickhouse', 'kafka'];
 
   it.each(killed)(
-    'gets a killed %s back with a new process id, and nothing accepted is lost or doubled',
+    'restarts a killed %s with a new process id, and no accepted message is lost or duplicated',
     async (name) => {
       const before = stack.file().processes;
       if (name === 'kafka') shortenLogins();
@@ -169,16 +169,16 @@ describe('a pipeline whose stores need TLS and a login', () => {
     },
   );
 
-  it('keeps working for longer than logins last, without any process ending', async () => {
+  it('keeps working beyond the lifetime of logins, without any process exiting', async () => {
     const before = stack.file().processes;
     const end = performance.now() + 2 * LOGIN_MS;
-    const isOver = async () => {
+    const hasEnded = async () => {
       const message = trackMessage();
       expect((await stack.post([message])).status).toBe(200);
       expect((await stored(stack, [message.messageId])).exact).toBe(1);
       return performance.now() > end;
     };
-    await until('every login has ended twice', isOver, 120_000);
+    await until('every login has expired twice', hasEnded, 120_000);
     expect(stack.file().processes).toEqual(before);
   }, 240_000);
 
@@ -212,7 +212,7 @@ it.each(['PLAIN', 'SCRAM-SHA-256', 'SCRAM-SHA-512'] as const)(
       records.filter((record) => record.key?.equals(key)).map(({ value }) => String(value));
     // Brokers write the commit marker a moment after they acknowledge the commit.
     const isRead = async () => mine(await readTopic({ ...kafka, topic })).join() === 'sent,published';
-    await until('both are read, in their order', isRead);
+    await until('both records are read in order', isRead);
     const reader = openLogReader({ ...kafka, clientId: 'test' });
     expect((await reader.bounds(topic)).length).toBeGreaterThan(0);
     await reader.close();
@@ -225,7 +225,7 @@ it.each(['PLAIN', 'SCRAM-SHA-256', 'SCRAM-SHA-512'] as const)(
       sessionTimeoutMs: 10_000,
       onBatch: async (records) => void consumed.push(...records),
     });
-    await until('the consumer has both', () => mine(consumed).length === 2);
+    await until('the consumer has both records', () => mine(consumed).length === 2);
     await consumer.close();
   },
 );

@@ -20,7 +20,7 @@ import { openServiceProcess, type ServiceName, type ServiceProcess } from '../..
 import { checkRecovery, checkRefusal, type Refusal, type Settings, type Store } from './check-refusal.ts';
 import { openTlsGate, type TlsGate } from './tls-gate.ts';
 
-/** The user whose password tests get wrong. */
+/** The user for whom tests pass wrong passwords. */
 const TENANT = 'tenant';
 const folder = testStackFolder('refusals');
 const authority = createAuthority(join(folder, 'tls'), 'authority of a Playline stack');
@@ -37,7 +37,7 @@ const gates = {} as Record<Store, TlsGate>;
 let base: Settings;
 const gated = {} as Record<Store, Settings>;
 
-/** An address of the stack, with the gate's port instead. */
+/** An address of the stack with the port of the gate. */
 function through(address: string, store: Store, login?: { user: string; password: string }): string {
   const url = new URL(address);
   url.port = String(gates[store].port);
@@ -53,10 +53,10 @@ beforeAll(async () => {
   const { kafka, redis, registry, clickhouse, security } = stack.file;
   const caFile = authority.certificate;
   const portOf = (address: string) => Number(new URL(address).port);
-  gates.Kafka.leadTo({ port: stack.kafkaFront!, caFile });
-  gates.Redis.leadTo({ port: portOf(redis), caFile });
-  gates.ClickHouse.leadTo({ port: portOf(clickhouse.url), caFile });
-  gates['the schema registry'].leadTo({ port: portOf(registry), caFile });
+  gates.Kafka.forwardTo({ port: stack.kafkaFront!, caFile });
+  gates.Redis.forwardTo({ port: portOf(redis), caFile });
+  gates.ClickHouse.forwardTo({ port: portOf(clickhouse.url), caFile });
+  gates['the schema registry'].forwardTo({ port: portOf(registry), caFile });
   const ca = readFileSync(caFile, 'utf8');
   const sasl = { mechanism: 'SCRAM-SHA-512', ...security!.kafka } as const;
   await applyTopics({
@@ -111,15 +111,15 @@ async function withServices(
     await check(processes);
   } finally {
     await Promise.all(processes.map((service) => service.close()));
-    gates[store].show(good);
+    gates[store].useCertificate(good);
   }
 }
 
 const PREFIX = { Kafka: 'KAFKA', Redis: 'REDIS', ClickHouse: 'CLICKHOUSE', 'the schema registry': 'SCHEMA_REGISTRY' };
 
-/** Tests of one store use its gate, so they run one after the other. Those of Kafka run beside those of the others. */
-const beside = { concurrent: true } as const;
-const inTurn = { concurrent: false } as const;
+/** Tests of one store share its gate, so they run in sequence. The Kafka tests run in parallel with all others. */
+const inParallel = { concurrent: true } as const;
+const inSequence = { concurrent: false } as const;
 
 function certificateTest(store: Store, services: readonly ServiceName[]): void {
   const prefix = `${store} cannot be used: .*`;
@@ -128,16 +128,16 @@ function certificateTest(store: Store, services: readonly ServiceName[]): void {
     host: `${prefix}another host name.*${PREFIX[store]}_TLS`,
   };
   it(
-    `${store} with a certificate of an untrusted authority or for another host name is reported in one sentence, and used once it is valid`,
-    inTurn,
+    `${store} with a certificate from an untrusted authority or for another host name is reported in one line, and used once it is valid`,
+    inSequence,
     async () => {
-      gates[store].show(flaws.authority);
+      gates[store].useCertificate(flaws.authority);
       await withServices({ store, services }, async (processes) => {
         for (const flaw of ['authority', 'host'] as const) {
-          gates[store].show(flaws[flaw]);
+          gates[store].useCertificate(flaws[flaw]);
           await checkRefusal({ store, services, sentence: new RegExp(sentences[flaw]) }, processes, gates[store]);
         }
-        gates[store].show(good);
+        gates[store].useCertificate(good);
         await checkRecovery(processes);
       });
     },
@@ -145,16 +145,16 @@ function certificateTest(store: Store, services: readonly ServiceName[]): void {
 }
 
 interface LoginTest extends Pick<Refusal, 'store' | 'services' | 'sentence'> {
-  /** What the title calls the login. */
+  /** Name of the login in the title. */
   login?: string;
   settings(wrong: string): Settings;
-  /** Makes the wrong password the right one. Absent: the test does not wait for recovery. */
+  /** Sets the wrong password as the correct password. Absent: the test does not wait for recovery. */
   accept?(wrong: string): Promise<void> | void;
 }
 
 function loginTest({ store, services, sentence, login = 'login', settings, accept }: LoginTest): void {
   const end = accept === undefined ? '' : ', and used once the password is corrected';
-  it(`${store} with a wrong ${login} is reported in one sentence${end}`, inTurn, async () => {
+  it(`${store} with a wrong ${login} is reported in one line${end}`, inSequence, async () => {
     const wrong = `wrong-${randomUUID()}`;
     const secrets = [wrong, Buffer.from(wrong).toString('base64'), Buffer.from(`playline:${wrong}`).toString('base64')];
     await withServices({ store, services, settings: settings(wrong) }, async (processes) => {
@@ -166,7 +166,7 @@ function loginTest({ store, services, sentence, login = 'login', settings, accep
   });
 }
 
-describe('Kafka', beside, () => {
+describe('Kafka', inParallel, () => {
   certificateTest('Kafka', ['gateway', 'event-writer']);
 
   const ofKafka = {
@@ -184,7 +184,7 @@ describe('Kafka', beside, () => {
     accept: setPassword,
   });
 
-  // Users of PLAIN are part of a broker's settings.
+  // PLAIN users are part of the broker settings.
   loginTest({
     ...ofKafka,
     login: 'login by PLAIN',
@@ -192,8 +192,8 @@ describe('Kafka', beside, () => {
   });
 });
 
-describe('other stores', beside, () => {
-  describe('Redis', inTurn, () => {
+describe('other stores', inParallel, () => {
+  describe('Redis', inSequence, () => {
     certificateTest('Redis', ['gateway']);
 
     const setPassword = async (password: string) => {
@@ -211,7 +211,7 @@ describe('other stores', beside, () => {
     });
   });
 
-  describe('ClickHouse', inTurn, () => {
+  describe('ClickHouse', inSequence, () => {
     certificateTest('ClickHouse', ['event-writer']);
 
     loginTest({
@@ -221,7 +221,7 @@ describe('other stores', beside, () => {
         /ClickHouse cannot be used: it refuses the login \(516\): correct CLICKHOUSE_USER and CLICKHOUSE_PASSWORD/,
       settings: (wrong) => ({ CLICKHOUSE_USER: TENANT, CLICKHOUSE_PASSWORD: wrong }),
       accept: (wrong) => {
-        // ClickHouse reads its users when it starts. The stack restarts it.
+        // ClickHouse reads its users at start, and the stack restarts it.
         const tenant = `<password>${wrong}</password><networks><ip>::/0</ip></networks><profile>service</profile><quota>default</quota><grants><query>GRANT ALL ON playline*.*</query></grants>`;
         const users = join(folder, 'etc', 'clickhouse', 'users.d', 'tenant.xml');
         writeFileSync(users, `<clickhouse><users><${TENANT}>${tenant}</${TENANT}></users></clickhouse>`);
@@ -230,13 +230,13 @@ describe('other stores', beside, () => {
     });
   });
 
-  describe('the schema registry', inTurn, () => {
+  describe('the schema registry', inSequence, () => {
     certificateTest('the schema registry', ['gateway']);
   });
 });
 
-// After the others: with the password that it takes from then on, no other service can use it.
-describe('the schema registry, in the end', inTurn, () => {
+// Runs last: after the password is changed, no other service can use the registry.
+describe('the schema registry with a changed password', inSequence, () => {
   loginTest({
     store: 'the schema registry',
     services: ['gateway'],

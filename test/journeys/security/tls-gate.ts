@@ -12,9 +12,9 @@ function contextOf({ certificate, key }: CertificateFiles): { cert: Buffer; key:
   return { cert: readFileSync(certificate), key: readFileSync(key) };
 }
 
-/** A TLS endpoint before one store, with the certificate that a test wants. Loopback only. */
+/** A TLS proxy in front of a store, with the certificate of the test. Loopback only. */
 export async function openTlsGate(files: CertificateFiles) {
-  let knocks = 0;
+  let attempts = 0;
   let target: { port: number; caFile: string } | null = null;
   const open = new Set<TLSSocket>();
   const keep = (socket: TLSSocket) => {
@@ -22,16 +22,16 @@ export async function openTlsGate(files: CertificateFiles) {
     socket.on('error', () => socket.destroy());
     socket.once('close', () => open.delete(socket));
   };
-  const server = createServer(contextOf(files), (near) => {
-    keep(near);
-    if (target === null) return near.destroy();
-    const far = connect({ host: HOST, port: target.port, ca: readFileSync(target.caFile) });
-    keep(far);
-    near.once('close', () => far.destroy());
-    far.once('close', () => near.destroy());
-    near.pipe(far).pipe(near);
+  const server = createServer(contextOf(files), (client) => {
+    keep(client);
+    if (target === null) return client.destroy();
+    const upstream = connect({ host: HOST, port: target.port, ca: readFileSync(target.caFile) });
+    keep(upstream);
+    client.once('close', () => upstream.destroy());
+    upstream.once('close', () => client.destroy());
+    client.pipe(upstream).pipe(client);
   });
-  server.on('connection', () => knocks++);
+  server.on('connection', () => attempts++);
   server.on('tlsClientError', () => {});
   server.listen(0, HOST);
   await once(server, 'listening');
@@ -40,16 +40,16 @@ export async function openTlsGate(files: CertificateFiles) {
   };
   return {
     port: (server.address() as AddressInfo).port,
-    /** Connections since it was opened, including those that fail in the handshake. */
-    get knocks(): number {
-      return knocks;
+    /** Connections since the gate was opened, including failed handshakes. */
+    get attempts(): number {
+      return attempts;
     },
-    /** Uses another certificate from now on, and closes existing connections. */
-    show(next: CertificateFiles) {
+    /** Uses the certificate from now on, and closes existing connections. */
+    useCertificate(next: CertificateFiles) {
       server.setSecureContext(contextOf(next));
       cut();
     },
-    leadTo(next: { port: number; caFile: string }) {
+    forwardTo(next: { port: number; caFile: string }) {
       target = next;
     },
     close: async () => {

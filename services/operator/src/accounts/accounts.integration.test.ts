@@ -47,26 +47,26 @@ async function logged() {
 const personOf = (login: string) => ({ login, name: login, passwordHash: 'hash', passkey: null });
 const codeIn = (link: string) => new URL(link).searchParams.get('code')!;
 
-it('account commands make a link while there is no administrator, and none from an emptied Redis afterwards', async () => {
+it('account commands print a link only while there is no administrator, even if Redis is emptied later', async () => {
   expect((await run(context, 'link')).code).toBe(EXIT.ok);
-  const make = (login: string) =>
+  const createAdministrator = (login: string) =>
     withAccounts(createContext(), (accounts) => createFirstAdministrator(accounts, personOf(login)));
-  const made = await Promise.allSettled(['root', 'eve', 'mallory'].map(make));
-  expect(made.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
-  for (const lose of [
+  const created = await Promise.allSettled(['root', 'eve', 'mallory'].map(createAdministrator));
+  expect(created.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
+  for (const removeData of [
     () => recordStores.redis.client.flushdb(),
     () => recordStores.redis.client.del('access:accounts'),
   ]) {
-    await lose();
+    await removeData();
     const refused = await run(context, 'link');
     expect(refused).toMatchObject({ code: EXIT.failed, records: [] });
     expect(refused.progress).toContain('has an administrator');
   }
   await recordStores.redis.client.flushdb();
-  await expect(make('eve')).rejects.toMatchObject({ code: 'CONFLICT_ERROR' });
+  await expect(createAdministrator('eve')).rejects.toMatchObject({ code: 'CONFLICT_ERROR' });
 });
 
-it('account commands accept one of two requests made concurrently by different processes, and put everything on the log', async () => {
+it('account commands accept one of two concurrent requests from different processes, and write every change to the log', async () => {
   const [{ link, account }] = (await run(context, 'invite', '--name', 'Bob', '--project', 'demo', '--role', 'owner'))
     .records;
   const accept = (login: string) =>
@@ -83,14 +83,14 @@ it('account commands accept one of two requests made concurrently by different p
   expect(JSON.stringify(records)).not.toContain(codeIn(link));
 });
 
-it('account commands end sessions with the change itself: none stays valid when the command is killed before that', async () => {
+it('account commands end sessions with the change itself, even if the command is killed before it deletes them', async () => {
   const [{ link }] = (await run(context, 'invite', '--name', 'Kim', '--project', 'demo', '--role', 'analyst')).records;
   const kim = await withAccounts(context, (accounts) =>
     acceptInvitation(accounts, { text: codeIn(link), person: personOf('kim') }),
   );
   const { sessions, close } = await openRedisSessions({ url: recordStores.redis.url });
-  const of = { accountId: kim.id, accountRevision: kim.revision, userAgent: '', address: '' };
-  const { text } = await sessions.create(of);
+  const newSession = { accountId: kim.id, accountRevision: kim.revision, userAgent: '', address: '' };
+  const { text } = await sessions.create(newSession);
   const settings = {
     REDIS: recordStores.redis.url,
     BROKERS: recordStores.brokers.join(','),
@@ -118,6 +118,6 @@ it('account commands keep the last owner, even when two commands run concurrentl
   );
   const owners = (await run(context, 'list')).records.filter(({ roles }) => roles[0]?.role === 'owner');
   expect(owners).toHaveLength(2);
-  const ended = await Promise.all(owners.map(({ id }) => run(createContext(), 'disable', '--account', id)));
-  expect(ended.map(({ code }) => code).toSorted()).toEqual([EXIT.ok, EXIT.failed]);
+  const disabled = await Promise.all(owners.map(({ id }) => run(createContext(), 'disable', '--account', id)));
+  expect(disabled.map(({ code }) => code).toSorted()).toEqual([EXIT.ok, EXIT.failed]);
 });

@@ -14,9 +14,9 @@ import { changeToken } from './tokens.ts';
 const CHAIN = 'demo-chain';
 const SECRET = 'a-secret-of-the-provider';
 /** No server listens here. */
-const AWAY = `http://other:${SECRET}@127.0.0.1:1/v3/${SECRET}?key=${SECRET}`;
+const UNREACHABLE = `http://other:${SECRET}@127.0.0.1:1/v3/${SECRET}?key=${SECRET}`;
 const TOPIC = TOPICS.tokens.name;
-let [contract, other]: [string, string] = ['', ''];
+let [contract, unpublished]: [string, string] = ['', ''];
 let chain: TestChain;
 let stores: OwnStores;
 let log: LogAccess;
@@ -25,7 +25,7 @@ let environment: Readonly<Record<string, string>>;
 beforeAll(async () => {
   chain = await openTestChain();
   const demo = await chain.deployDemo(chain.accounts[0]);
-  [contract, other] = [demo.erc20.toLowerCase(), demo.erc721.toLowerCase()];
+  [contract, unpublished] = [demo.erc20.toLowerCase(), demo.erc721.toLowerCase()];
   stores = await openOwnStores({ partitions: 3 });
   log = await openLogAccess(testStores().kafka);
   const nodes = [{ name: CHAIN, id: `eip155:${chain.id}`, urls: [chain.rpc] }];
@@ -55,7 +55,7 @@ const publish = (token: TokenRecord) => {
   const key = Buffer.from(`${token.chain} 0x${token.contractAddress.toString('hex')}`);
   return log.publish([{ topic, key, value: frameRecord(stores.schemaIdOf(topic), tokenCodec.encode(token)) }]);
 };
-/** All records of a token, in the order of the log. */
+/** All records of a token, in log order. */
 const versions = async (address = contract) =>
   (await log.read(stores.prefix + TOPIC))
     .map(({ value }) => tokenCodec.decode(value!.subarray(FRAME_BYTES)))
@@ -74,21 +74,21 @@ const run = (word: string, address: string, ...more: string[]) =>
   runProgram(environment, ['chain', word, '--chain', CHAIN, '--address', address, ...more]);
 const verification = (status: string, address = contract) => run('verification', address, '--status', status);
 
-it('an operator decision is published once, with all other values that the log has of the token', async () => {
+it('an operator decision is published once, with all other values that the log contains for the token', async () => {
   const before = (await versions()).length;
   const capitals = contract.toUpperCase().replace('0X', '0x');
   const first = await run('verification', capitals, '--status', 'verified');
   expect(first.code, first.err).toBe(EXIT.ok);
   expect(first.out).toContain('Old name (OLD), 2 decimals, verified: published');
   const { traceId, ...token } = await last();
-  const { traceId: was, ...current } = FIRST;
+  const { traceId: previousTraceId, ...current } = FIRST;
   expect(token).toEqual({ ...current, contractAddress: bytesOf(contract), verificationStatus: 'verified' });
-  expect(traceId).not.toBe(was);
+  expect(traceId).not.toBe(previousTraceId);
   expect((await verification('verified')).out).toContain('no change, nothing was published');
   expect(await versions()).toHaveLength(before + 1);
 });
 
-it('a token is read from its contract again, and keeps what an operator has decided', async () => {
+it('refresh-token reads a token from its contract again, and keeps what an operator has decided', async () => {
   await verification('spam');
   const { code, out, err } = await run('refresh-token', contract, '--json');
   expect(code, err).toBe(EXIT.ok);
@@ -111,7 +111,7 @@ it('nothing changes for a token that was never published, or a contract without 
   });
   expect(silent.err).not.toContain(chain.rpc);
   expect(await versions(silentContract)).toHaveLength(1);
-  expect(await versions(other)).toEqual([]);
+  expect(await versions(unpublished)).toEqual([]);
 });
 
 /** The context of the commands, in this process; the publisher waits before it commits. */
@@ -125,18 +125,18 @@ function sourcesOf(beforeCommit?: () => Promise<void>): WritableLogSources {
   };
 }
 
-it('of two simultaneous commands the later one wins, and the earlier one fails at whatever step it is', async () => {
+it('of two concurrent commands for a token, the later command wins and the earlier command fails', async () => {
   const token = { chain: CHAIN, contract };
   const verify = () => changeToken(sourcesOf(), token, (current) => ({ ...current, verificationStatus: 'verified' }));
   const rename = (current: TokenRecord) => ({ ...current, name: 'Renamed' });
-  // It has read the record, and the other command runs now.
+  // The earlier command has read the record when the later command runs.
   const late = changeToken(sourcesOf(), token, async (current) => {
     await verify();
     return rename(current);
   });
   await expect(late).rejects.toThrow('another command changed this token at the same time: nothing was published');
   expect(await last()).toMatchObject({ name: FIRST.name, verificationStatus: 'verified' });
-  // It has sent the record, but not committed.
+  // The earlier command has sent the record, but not committed.
   await publish({ ...FIRST, contractAddress: bytesOf(contract) });
   const sent = changeToken(
     sourcesOf(async () => void (await verify())),
@@ -149,12 +149,12 @@ it('of two simultaneous commands the later one wins, and the earlier one fails a
   expect(await last()).toMatchObject({ name: 'Renamed', verificationStatus: 'verified' });
 });
 
-it('a change waits for open transactions, so that it is made to the current record', async () => {
+it('a token change waits for open transactions, so that it applies to the current record', async () => {
   const begun = Promise.withResolvers<void>();
   const stuck = Promise.withResolvers<void>();
   const token = { chain: CHAIN, contract };
   const key = `${CHAIN} ${contract}`;
-  const other = await openAtomicPublisher({
+  const otherPublisher = await openAtomicPublisher({
     brokers: testStores().kafka,
     name: `${stores.prefix}other`,
     beforeCommit: async () => {
@@ -165,9 +165,9 @@ it('a change waits for open transactions, so that it is made to the current reco
   const topic = stores.prefix + TOPIC;
   const value = frameRecord(
     stores.schemaIdOf(topic),
-    tokenCodec.encode({ ...FIRST, contractAddress: bytesOf(contract), name: 'Of the other' }),
+    tokenCodec.encode({ ...FIRST, contractAddress: bytesOf(contract), name: 'From the open transaction' }),
   );
-  const open = other.publish([{ topic, key: Buffer.from(key), value, headers: {} }]);
+  const open = otherPublisher.publish([{ topic, key: Buffer.from(key), value, headers: {} }]);
   await begun.promise;
   let hasChanged = false;
   const changed = changeToken(sourcesOf(), token, (current) => {
@@ -178,8 +178,8 @@ it('a change waits for open transactions, so that it is made to the current reco
   expect(hasChanged).toBe(false);
   stuck.resolve();
   await Promise.all([open, changed]);
-  expect(await last()).toMatchObject({ name: 'Of the other', verificationStatus: 'inactive' });
-  await other.close();
+  expect(await last()).toMatchObject({ name: 'From the open transaction', verificationStatus: 'inactive' });
+  await otherPublisher.close();
 });
 
 const statusBy =
@@ -194,12 +194,12 @@ const statusBy =
 const status = statusBy(runProgram);
 const chainOf = (name: string, number: number, ...urls: string[]) => ({ name, id: `eip155:${number}`, urls });
 
-it('a chain whose node is away is listed with the others, and the exit code reports it', async () => {
-  const chains = [chainOf('away-chain', 5, AWAY), chainOf('demo-chain', chain.id, chain.rpc)];
+it('chain status also lists a chain whose node is unreachable, and reports it with the exit code', async () => {
+  const chains = [chainOf('unreachable-chain', 5, UNREACHABLE), chainOf('demo-chain', chain.id, chain.rpc)];
   const { code, out, err } = await statusBy(runMain)(chains);
   expect(code, err).toBe(EXIT.unreachable);
   expect(out).toEqual([
-    'away-chain: no node answers, indexed none; away-chain/1 cannot be used (it cannot be reached)',
+    'unreachable-chain: no node responds, indexed none; unreachable-chain/1 cannot be used (it cannot be reached)',
     expect.stringMatching(
       /^demo-chain: latest block (\d+), final \d+, indexed none, \d+ behind; demo-chain\/1 at block \1$/,
     ),
@@ -207,19 +207,22 @@ it('a chain whose node is away is listed with the others, and the exit code repo
   const head = Number(await chain.client.getBlockNumber());
   const json = (await status(chains, '--json')).out.map((line) => JSON.parse(line));
   expect(json).toMatchObject([
-    { chain: 'away-chain', reachable: false, head: null, nodes: [{ name: 'away-chain/1', head: null }] },
+    { chain: 'unreachable-chain', reachable: false, head: null, nodes: [{ name: 'unreachable-chain/1', head: null }] },
     { chain: 'demo-chain', reachable: true, head, nodes: [{ name: 'demo-chain/1', head, fault: null }] },
   ]);
 });
 
-it('each of several nodes is listed; one that is away or of another chain is no fault of the chain', async () => {
-  const [own, away] = [chainOf('demo-chain', chain.id, AWAY, chain.rpc), chainOf('other-chain', 7, chain.rpc)];
-  const { code, out } = await status([own]);
+it('chain status lists every node; an unreachable node or one of another chain is not a fault of the chain', async () => {
+  const [reachable, foreign] = [
+    chainOf('demo-chain', chain.id, UNREACHABLE, chain.rpc),
+    chainOf('other-chain', 7, chain.rpc),
+  ];
+  const { code, out } = await status([reachable]);
   expect(code).toBe(EXIT.ok);
   expect(out[0]).toMatch(
     /^demo-chain: latest block (\d+), .*demo-chain\/1 cannot be used \(.*\), demo-chain\/2 at block \1$/,
   );
-  const other = await status([away]);
-  expect(other.code).toBe(EXIT.unreachable);
-  expect(other.out[0]).toContain(`other-chain/1 cannot be used (it is a node of chain ${chain.id}, not of 7)`);
+  const ofForeign = await status([foreign]);
+  expect(ofForeign.code).toBe(EXIT.unreachable);
+  expect(ofForeign.out[0]).toContain(`other-chain/1 cannot be used (it is a node of chain ${chain.id}, not of 7)`);
 });

@@ -2,7 +2,7 @@ import { createRecordReader, type IndexProgressRecord, indexProgressCodec, TOPIC
 import { withLog } from '../await-store.ts';
 import type { LogSources } from '../writable-log.ts';
 
-/** A block that was reached, and when: milliseconds of any clock. */
+/** A block and the time at which it was reached, in milliseconds of any clock. */
 export interface PaceSample {
   readonly atMs: number;
   readonly block: number;
@@ -16,7 +16,7 @@ interface Pace {
 
 const UNKNOWN: Pace = { blocksPerSecond: null, remainingMs: null };
 
-/** The pace of the samples, in order of time, within `windowMs` before the last one; `to` is the last block. */
+/** The pace over the last `windowMs` of the samples, which are in order of time; `to` is the last block. */
 export function paceOf(
   samples: readonly PaceSample[],
   { to, windowMs }: { readonly to: number; readonly windowMs: number },
@@ -53,7 +53,7 @@ export function toPaceText({ blocksPerSecond, remainingMs }: Pace, nowMs: number
 
 export interface RecentProgress {
   readonly last: IndexProgressRecord;
-  /** Progress within ten minutes before the last one, unless compacted; epoch milliseconds. */
+  /** Progress within ten minutes before `last`, unless compacted; epoch milliseconds. */
   readonly samples: readonly PaceSample[];
 }
 

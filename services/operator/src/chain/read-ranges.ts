@@ -13,7 +13,7 @@ import {
 import type { ActivityRecord } from '@playline/contracts';
 import { UnreachableError } from '../command.ts';
 
-/** A log over the budget of its block, whose activities are not in the history. */
+/** A log that exceeds the budget of its block; its activities are not in the history. */
 export interface SummarisedLog extends Summary {
   readonly block: number;
   readonly log: number;
@@ -41,7 +41,7 @@ export interface RangesOptions {
 
 /**
  * Reads blocks with the checks of the indexer: each range links to the previous one.
- * @throws UnreachableError when no node returns a valid answer
+ * @throws UnreachableError when no node returns a valid response
  */
 export async function* readRanges(options: RangesOptions): AsyncGenerator<ChainRange> {
   const { chain, to, stop } = options;
@@ -68,9 +68,9 @@ export async function* readRanges(options: RangesOptions): AsyncGenerator<ChainR
 }
 
 /**
- * Requests from one node after the other.
- * @returns null if a smaller request may succeed: a node refused this much, or was late with it but is reachable
- * @throws UnreachableError when no node returns a valid answer
+ * Tries one node after another.
+ * @returns null if a smaller request may succeed: a node refused the size, or timed out but is reachable
+ * @throws UnreachableError when no node returns a valid response
  */
 export async function requestFromNodes<T>(
   nodes: readonly ChainNode[],
@@ -89,16 +89,16 @@ export async function requestFromNodes<T>(
       faults.push(`${node.name}: ${fault.message}`);
     }
   if (mayHalve && (await isAnyReachable(late))) return null;
-  throw new UnreachableError(`no node of the chain returns a valid answer (${faults.join('; ')})`);
+  throw new UnreachableError(`no node of the chain returns a valid response (${faults.join('; ')})`);
 }
 
-/** A node that is down is late with every request. */
+/** A node that is down times out on every request. */
 async function isAnyReachable(nodes: readonly ChainNode[]): Promise<boolean> {
-  const answers = nodes.map((node) =>
+  const probes = nodes.map((node) =>
     node.chainId().then(
       () => true,
       () => false,
     ),
   );
-  return (await Promise.all(answers)).includes(true);
+  return (await Promise.all(probes)).includes(true);
 }

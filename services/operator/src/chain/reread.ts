@@ -14,7 +14,7 @@ import { type ChainRange, readRanges } from './read-ranges.ts';
 /** The pace is measured over this time. */
 const WINDOW_MS = 60_000;
 
-/** Blocks to read again, which are all indexed. */
+/** Indexed blocks to read again. */
 type BlockRange = Awaited<ReturnType<typeof blocksOf>>;
 
 interface BlockOptions extends ChainOptions {
@@ -28,11 +28,11 @@ async function blocksOf(job: ChainJob, options: BlockOptions) {
   const chain = chainOf(job, options.chain);
   const { last } = (await readProgress(job.context)).get(chain.name) ?? {};
   const indexed = last === undefined ? null : lastCompleteBlockOf(last);
-  if (last === undefined || indexed === null) throw new UsageError(`nothing of ${chain.name} is indexed yet`);
+  if (last === undefined || indexed === null) throw new UsageError(`no block of ${chain.name} is indexed yet`);
   const { from = chain.start, to = indexed } = options;
-  if (from > to) throw new UsageError('--from and --to: the first block is after the last one');
+  if (from > to) throw new UsageError('--from and --to: the first block is after the last block');
   if (to > indexed)
-    throw new UsageError(`--to: only blocks up to ${indexed} are indexed; the indexer reads later ones itself`);
+    throw new UsageError(`--to: only blocks up to ${indexed} are indexed; the indexer reads later blocks itself`);
   const holds: BlockName[] = [{ number: last.block, hash: `0x${last.hash.toString('hex')}` }];
   return { chain, from, to, holds };
 }
@@ -63,12 +63,12 @@ export async function verify(job: ChainJob, options: BlockOptions): Promise<Exit
   });
   for (const finding of compared.findings) terminal.progress(finding);
   const { activities, missing, different } = compared;
-  const line = `${activities} activities of blocks ${from} to ${to}: ${missing} are not in the history, ${different} differ`;
+  const line = `${activities} activities in blocks ${from} to ${to}: ${missing} are not in the history, ${different} differ`;
   printResult(terminal, options, { from, to, activities, missing, different }, line);
   return compared.findings.length > 0 || context.stop.aborted ? EXIT.failed : EXIT.ok;
 }
 
-/** Publishes what the history lacks or has with other contents. */
+/** Publishes activities that the history lacks or stores with different contents. */
 export async function backfill(job: ChainJob, options: BlockOptions & { readonly writerGroup: string }) {
   const { context, terminal } = job;
   const blocks = await blocksOf(job, options);
@@ -88,7 +88,7 @@ export async function backfill(job: ChainJob, options: BlockOptions & { readonly
   } finally {
     await importer.close();
   }
-  const line = `${done.activities} activities of blocks ${from} to ${reached}: ${done.published} published, ${done.refused} refused`;
+  const line = `${done.activities} activities in blocks ${from} to ${reached}: ${done.published} published, ${done.refused} refused`;
   printResult(terminal, options, { from, to: reached, ...done }, line);
   if (reached < to) terminal.progress(`ended early: continue with --from ${reached + 1} --to ${to}`);
   return done.refused > 0 || reached < to ? EXIT.failed : EXIT.ok;
@@ -113,7 +113,7 @@ async function publishMissing(
       yield* lines;
     },
     onRefused: (number, faults) =>
-      terminal.progress(`activity ${number} of the range up to block ${to}: ${faults.join('; ')}`),
+      terminal.progress(`activity ${number} in the range up to block ${to}: ${faults.join('; ')}`),
   });
   done.activities += records.length;
   done.published += published;
@@ -129,10 +129,10 @@ interface Comparison {
 }
 
 const FINDINGS_MAX = 100;
-/** Ids in one query. */
+/** Ids per query. */
 const IDS_MAX = 500;
 
-/** What readers see of an activity, except the time of its update. */
+/** The content of an activity that readers see, without its update time. */
 function toShownContent(row: ActivityRow): Record<string, unknown> {
   const { updated_at: _, ...content } = toActivityJson(row, { id: '', name: row.chain });
   return { ...content, chain: row.chain };
@@ -144,7 +144,7 @@ function addFinding(compared: Comparison, finding: string): void {
   if (compared.findings.length < FINDINGS_MAX) compared.findings.push(finding);
 }
 
-/** Finds activities that the history lacks, or has with other contents. @throws StoreFault */
+/** Finds activities that the history lacks, or stores with different contents. @throws StoreFault */
 async function compareRange(
   store: Pick<ChainStore, 'readActivities' | 'readToken'>,
   { records, summarised, unindexed }: ChainRange,
@@ -156,13 +156,13 @@ async function compareRange(
     addFinding(
       compared,
       `block ${block}, log ${log}: ${tokens} tokens of ${contract} (ids ${firstId} to ${lastId}) are not in the history ` +
-        'as single activities: over the limit of a contract and block',
+        'as single activities: over the limit per contract and block',
     );
-  for (const [contract, own] of Map.groupBy(unindexed, ({ address }) => address))
+  for (const [contract, logs] of Map.groupBy(unindexed, ({ address }) => address))
     addFinding(
       compared,
-      `block ${own[0]!.blockNumber}, log ${own[0]!.logIndex}: ${contract} emits Transfer without indexed parameters ` +
-        `(${own.length} logs of this range): add it to legacyTokens of CHAIN_NODES, then run backfill`,
+      `block ${logs[0]!.blockNumber}, log ${logs[0]!.logIndex}: ${contract} emits Transfer without indexed parameters ` +
+        `(${logs.length} logs in this range): add it to legacyTokens of CHAIN_NODES, then run backfill`,
     );
 }
 
@@ -177,11 +177,11 @@ async function compareSome(
     compared.activities++;
     const { blockchainMetadata, type, id } = row;
     const name = `${type} ${id} (block ${blockchainMetadata?.blockNumber}, log ${blockchainMetadata?.logIndex})`;
-    const own = stored.get(id);
-    if (own === undefined) {
+    const storedRow = stored.get(id);
+    if (storedRow === undefined) {
       compared.missing++;
       addFinding(compared, `${name} is not in the history`);
-    } else if (textOf(own) !== textOf(row)) {
+    } else if (textOf(storedRow) !== textOf(row)) {
       compared.different++;
       addFinding(compared, `${name} differs from the history`);
     }

@@ -10,15 +10,15 @@ import {
   toPaceText,
 } from './read-progress.ts';
 
-/** A running indexer publishes progress three times as often. */
+/** A running indexer publishes progress at a third of this interval. */
 const FRESH_MS = 60_000;
 
-/** Shows how far each chain is indexed. @returns `unreachable` when no node of a chain answers */
+/** Shows how far each chain is indexed. @returns `unreachable` when no node of a chain responds */
 export async function showStatus(job: ChainJob, { chain, ...output }: Partial<ChainOptions>): Promise<ExitCode> {
   const { context, terminal } = job;
   const chains = chain === undefined ? context.chains() : [chainOf(job, chain)];
   const progress = await readProgress(context);
-  // In parallel, since a silent node should not delay the others.
+  // In parallel, because a node that does not respond should not delay other chains.
   const states = await Promise.all(chains.map((each) => stateOf(job, each, progress.get(each.name) ?? null)));
   for (const state of states) printResult(terminal, output, state, toLine(state, context.wallClockMs()));
   if (chains.length === 0) terminal.result('no chain is indexed');
@@ -54,7 +54,7 @@ function toLine(state: Awaited<ReturnType<typeof stateOf>>, nowMs: number): stri
   const { chain, reachable, head, horizon, indexed, behind, changedAt, blocksPerSecond, remainingSeconds } = state;
   const known = (value: number | string | null) => value ?? 'none';
   const remainingMs = remainingSeconds === null ? null : remainingSeconds * 1000;
-  const ends = reachable ? [`latest block ${known(head)}`, `final ${known(horizon)}`] : ['no node answers'];
+  const ends = reachable ? [`latest block ${known(head)}`, `final ${known(horizon)}`] : ['no node responds'];
   const parts = [
     ...ends,
     `indexed ${known(indexed)}`,
@@ -75,7 +75,7 @@ function toNodeText({ name, head, fault }: NodeState, furthest: number | null): 
   return `${name} at block ${head ?? 'none'}${behind > 0 ? ` (${behind} behind)` : ''}`;
 }
 
-/** The latest and the last final block of one node, or why it cannot be used, without its address. */
+/** The latest block and the last final block of a node, or why the node cannot be used, without its address. */
 async function readEnd(node: ChainNode, { chainId, finality }: IndexedChain) {
   const { name } = node;
   try {
@@ -91,7 +91,7 @@ async function readEnd(node: ChainNode, { chainId, finality }: IndexedChain) {
   }
 }
 
-/** The end of the chain in each node, and the reachable node with the highest block, if any. */
+/** The latest blocks of each node, and the reachable node with the highest block, if any. */
 async function readEnds(nodes: readonly ChainNode[], chain: IndexedChain) {
   const ends = await Promise.all(nodes.map((node) => readEnd(node, chain)));
   const reachable = ends.filter(({ fault }) => fault === null);

@@ -1,4 +1,4 @@
-/** Changes tokens in the log: their verification status, or what their contract returns. */
+/** Changes tokens in the log: their verification status, or their name, symbol and decimals. */
 import { randomBytes } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import { type ChainNode, describeTokens, NodeFault, toTokenRow } from '@playline/chain';
@@ -44,7 +44,7 @@ export async function refreshToken(job: ChainJob, options: TokenOptions): Promis
   const changed = await changeToken(job.context, token, async (current) => {
     const [described] = (await requestFromNodes(nodes, (node) => describeOne(node, token))) ?? [];
     const { name = null, symbol = null, decimals = null } = described ?? {};
-    // The current values are better than none.
+    // Keeps the current values, because they are better than none.
     if (name === null && symbol === null && decimals === null)
       throw new Error('the contract returns no name, symbol or decimals: nothing was published');
     return { ...current, name, symbol, decimals };
@@ -88,9 +88,9 @@ const MESSAGES = {
 };
 
 /**
- * Changes the last record of a token. Opening the publisher first fences other commands, so of two concurrent changes one
- * fails.
- * @param change makes the new record; its trace is replaced
+ * Changes the last record of a token. Opens the publisher first, which fences other commands: of two concurrent
+ * changes, one fails.
+ * @param change returns the new record; its trace id is replaced
  * @throws Error without the token, or when another command took over; UnreachableError when the result is unknown
  */
 export function changeToken(
@@ -114,7 +114,7 @@ export function changeToken(
 }
 
 const UNKNOWN =
-  'the indexer publishes a token with its first transfer; import --topic chain.tokens.v1 adds tokens that it has not seen';
+  'the indexer publishes a token with its first transfer; import --topic chain.tokens.v1 adds tokens that have not moved';
 
 /** The last record of a key, after all open transactions of its partition have ended; or null. */
 async function readLast(

@@ -18,7 +18,7 @@ export function createEngine(account: ClickHouseAccount): Engine {
   return {
     read: (sql) => readRows(query(sql)),
     async run(sql) {
-      // Otherwise an error after the first bytes of an answer would look like success.
+      // Otherwise an error after the first bytes of a response would look like success.
       const settings = { wait_end_of_query: '1' };
       await (await sendStatement(account, { body: sql, settings, deadlineMs: STATEMENT_MAX_MS })).text();
     },

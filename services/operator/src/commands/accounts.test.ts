@@ -14,7 +14,7 @@ import { createMemorySources } from '../test/memory-sources.ts';
 import { runInProcess } from '../test/run-in-process.ts';
 import { createAccountsCommand } from './accounts.ts';
 
-/** The command on memory stores that outlive it. */
+/** The command with memory stores that outlive each run. */
 function createOperator(answer?: string, portal: string | null = 'http://localhost:8090') {
   const [accounts, sessions] = [createMemorySources(ACCOUNTS), createMemorySessions()];
   const context = {
@@ -31,20 +31,20 @@ function createOperator(answer?: string, portal: string | null = 'http://localho
     return results.map((line) => JSON.parse(line));
   };
   const store = createRecordStore(accounts, { changedBy: 'portal', requestId: 'r' });
-  const asThemselves = { store, sessions: sessions.sessions, actorId: null };
+  const selfService = { store, sessions: sessions.sessions, actorId: null };
   const codeOf = (link: string) => new URL(link).searchParams.get('code')!;
   const personOf = (login: string) => ({ login, name: `Name of ${login}`, passwordHash: 'kept-hash', passkey: null });
   const accept = (link: string, login: string) =>
-    acceptInvitation(asThemselves, { text: codeOf(link), person: personOf(login) });
+    acceptInvitation(selfService, { text: codeOf(link), person: personOf(login) });
   const invited = async (login: string, ...rest: string[]) =>
     accept((await json('invite', '--name', login, ...rest))[0].link, login);
-  const first = () => createFirstAdministrator(asThemselves, personOf('root'));
-  return { run, json, accounts, ...sessions, asThemselves, accept, invited, first, codeOf };
+  const first = () => createFirstAdministrator(selfService, personOf('root'));
+  return { run, json, accounts, ...sessions, selfService, accept, invited, first, codeOf };
 }
 
 const OWNER = ['--project', 'demo', '--role', 'owner'] as const;
 
-it('the accounts command prints the link of the first administrator, and none once the log has one, whatever Redis contains', async () => {
+it('the accounts command prints the link for the first administrator, and none once the log contains an administrator', async () => {
   const { run, first, accounts, oneTimeTexts, codeOf } = createOperator();
   const { results, progress, code } = await run('link');
   expect(code).toBe(EXIT.ok);
@@ -57,11 +57,11 @@ it('the accounts command prints the link of the first administrator, and none on
   const refused = await run('link');
   expect(refused).toMatchObject({ code: EXIT.failed, results: [] });
   expect(refused.progress).toContain('has an administrator');
-  accounts.openLog = () => Promise.reject(new UnreachableError('Kafka does not answer'));
+  accounts.openLog = () => Promise.reject(new UnreachableError('Kafka does not respond'));
   expect(await run('link')).toMatchObject({ code: EXIT.unreachable, results: [] });
 });
 
-it('the accounts command prints links of the given portal, and none without one', async () => {
+it('the accounts command prints links to the given portal, and none without a portal', async () => {
   const { run } = createOperator(undefined, null);
   for (const rest of [['link'], ['invite', '--name', 'Ada', '--administrator'], ['reset', '--account', 'ada']])
     expect((await run(...rest)).code).toBe(EXIT.unreachable);
@@ -94,8 +94,8 @@ it('the accounts command invites, shows and changes accounts, and ends their ses
   expect((await run('list')).results[1]).toContain('bob  Name of bob  live  administrator  password');
 });
 
-it('the accounts command unlinks an account from its provider, and leaves it another way to sign in', async () => {
-  const { run, json, invited, asThemselves: context } = createOperator();
+it('the accounts command unlinks an account from its provider only if another way to sign in remains', async () => {
+  const { run, json, invited, selfService: context } = createOperator();
   const ada = await invited('ada', ...OWNER);
   const openId = { issuer: 'https://id.example', subject: 'secret subject' };
   await linkOpenId(context, { accountId: ada.id, openId });
@@ -110,7 +110,7 @@ it('the accounts command unlinks an account from its provider, and leaves it ano
   expect(JSON.stringify(await json('list'))).not.toContain('secret subject');
 });
 
-it('the accounts command shows nothing that can be used to sign in, except the link itself, once', async () => {
+it('the accounts command prints no credentials except the link, and the link only once', async () => {
   const { run, json, invited, accounts } = createOperator();
   await invited('ada', ...OWNER);
   const [{ link }] = await json('invite', '--name', 'Bob', ...OWNER);
@@ -122,7 +122,7 @@ it('the accounts command shows nothing that can be used to sign in, except the l
   expect(JSON.stringify(accounts.log.appended)).not.toContain(new URL(link).searchParams.get('code'));
 });
 
-it('the accounts command withdraws an invitation, and restores access', async () => {
+it('the accounts command revokes an invitation, and restores access', async () => {
   const { run, json, invited, accept } = createOperator();
   await invited('ada', ...OWNER);
   const [{ account, link }] = await json('invite', '--name', 'Bob', ...OWNER);
@@ -151,7 +151,7 @@ it('the accounts command removes an account only after confirmation, and erases 
   expect(last.progress).toContain('last owner');
 });
 
-it('the accounts command checks arguments before anything is opened, and reports what does not exist', async () => {
+it('the accounts command checks arguments before it opens stores, and reports unknown accounts and projects', async () => {
   const { run } = createOperator();
   for (const rest of [
     [],

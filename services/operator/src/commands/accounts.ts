@@ -39,8 +39,8 @@ import { type ProjectSources, requireProjectId } from '../projects/environments.
 import { type RecordSources, withPair, withRecords } from '../records/record-access.ts';
 
 const ABOUT = `
-A link is printed once and stored nowhere; anyone who has it can use it once. The last administrator and the last owner of a
-project cannot be removed, disabled or given a lower role.
+A link is printed once and not stored. Anyone who has the link can use it once. The last administrator and the last
+owner of a project cannot be removed, disabled or given a lower role.
 
 Needs REDIS_URL, KAFKA_BROKERS and SCHEMA_REGISTRY_URL, or a local stack.`;
 
@@ -71,7 +71,7 @@ export const createAccountsCommand =
       .addCommand(changing(work, 'revoke', 'revoke an invitation', revokeInvitation))
       .addCommand(roles(work))
       .addCommand(administrator(work))
-      .addCommand(changing(work, 'disable', 'keep an account from signing in, and end its sessions', disableAccount))
+      .addCommand(changing(work, 'disable', 'prevent an account from signing in, and end its sessions', disableAccount))
       .addCommand(changing(work, 'enable', 'let a disabled account sign in again', enableAccount))
       .addCommand(reset(work))
       .addCommand(
@@ -82,7 +82,7 @@ export const createAccountsCommand =
   };
 
 const link = ({ context, terminal }: Work) =>
-  jsonCommand('link', 'print the link that makes the first administrator')
+  jsonCommand('link', 'print the link that creates the first administrator')
     .addOption(origin())
     .addHelpText(
       'after',
@@ -96,7 +96,7 @@ const link = ({ context, terminal }: Work) =>
       );
       const url = linkTo(portal, '/first-sign-in', code);
       terminal.progress(
-        `The first person who opens it becomes administrator. Valid once, for ${FIRST_LINK_MINUTES} minutes:`,
+        `The first person who opens this link becomes administrator. Valid once, for ${FIRST_LINK_MINUTES} minutes:`,
       );
       printResult(terminal, options, { link: url }, url);
     });
@@ -112,15 +112,15 @@ const list = ({ context, terminal }: Work) =>
   });
 
 const inviteOne = (work: Work) =>
-  jsonCommand('invite', 'create an account and print the link with which a person signs in to it')
+  jsonCommand('invite', 'create an account and print its invitation link')
     .requiredOption('--name <name>', 'name of the person')
     .option('--project <project>', 'id or name of a project, with --role')
     .addOption(new Option('--role <role>', 'role of the person in the project').choices(ROLES))
-    .option('--administrator', 'make the person an administrator of the whole instance')
+    .option('--administrator', 'grant the administrator role for the whole instance')
     .addOption(origin())
     .addHelpText(
       'after',
-      `\nThe link is valid for ${INVITATION_HOURS} hours. A person with an account uses that account, which gets the role.`,
+      `\nThe link is valid for ${INVITATION_HOURS} hours. A person who has an account keeps it and gets the role.`,
     )
     .action(async ({ name, project, role, administrator: isAdministrator = false, ...options }) => {
       const { context } = work;
@@ -151,9 +151,9 @@ const roles = (work: Work) =>
     });
 
 const administrator = (work: Work) =>
-  ofAccount('administrator', 'make an account an administrator of the instance, or end that')
+  ofAccount('administrator', 'grant or revoke the administrator role of an account')
     .addOption(
-      new Option('--is <answer>', 'whether it is an administrator')
+      new Option('--is <answer>', 'whether the account is an administrator')
         .choices(['yes', 'no'] as const)
         .makeOptionMandatory(),
     )
@@ -177,7 +177,7 @@ const reset = (work: Work) =>
     });
 
 const remove = (work: Work) =>
-  ofAccount('remove', 'end an account and erase its name and login, which cannot be undone')
+  ofAccount('remove', 'permanently end an account and erase its name and login')
     .addOption(yesOption())
     .action(async (options) => {
       const { id, name } = await withAccounts(work.context, (accounts) => requireAccount(accounts, options.account));
@@ -198,14 +198,14 @@ async function changeAccount(
 }
 
 function showLink({ terminal }: Work, { account }: Invited, { url, json = false }: JsonOption & { url: string }): void {
-  if (!json) terminal.progress(`For ${account.name}. Valid once, for ${INVITATION_HOURS} hours:`);
+  if (!json) terminal.progress(`Link for ${account.name}. Valid once, for ${INVITATION_HOURS} hours:`);
   printResult(terminal, { json }, { account: account.id, link: url, expiresAt: account.invitation?.expiresAt }, url);
 }
 
 interface AccountsContext extends ProjectSources {
   readonly accounts: RecordSources<AccountRecord>;
   openSessions(): Promise<SessionStores>;
-  /** Origin of the local stack's portal; null without one. */
+  /** Origin of the local stack's portal; null without a local stack. */
   portal(): string | null;
 }
 

@@ -33,10 +33,11 @@ function run(args: readonly string[], stack: ChainApiAddress | null = STACK) {
 }
 
 const ADD = ['columns', 'add', '--name', 'coins', '--path', 'coins', '--type', 'Int64'];
-const without = (name: string) => ADD.filter((_, at) => at !== ADD.indexOf(name) && at !== ADD.indexOf(name) + 1);
+const without = (name: string) =>
+  ADD.filter((_, index) => index !== ADD.indexOf(name) && index !== ADD.indexOf(name) + 1);
 const IMPORT = ['import', '--topic', 'chain.activities.v1'];
 const REPLICATE = ['replicate', '--chain', 'demo-chain', '--url', 'http://127.0.0.1:1', '--to', 'stdout'];
-const OF_TOKEN = ['--chain', 'demo-chain', '--address', `0x${'A'.repeat(40)}`];
+const TOKEN = ['--chain', 'demo-chain', '--address', `0x${'A'.repeat(40)}`];
 
 const analysts = (args: string) => ['analysts', ...args.split(' ')];
 
@@ -53,7 +54,7 @@ it.each([
   [['chain', 'verify'], "required option '--chain <name>' not specified"],
   [['chain', 'verify', '--chain', 'elsewhere'], 'elsewhere is not an indexed chain'],
   [['chain', 'refresh-token', '--chain', 'demo-chain', '--address', '0x1'], '--address: expected 0x'],
-  [['chain', 'verification', ...OF_TOKEN, '--status', 'good'], 'Allowed choices are verified, unverified'],
+  [['chain', 'verification', ...TOKEN, '--status', 'good'], 'Allowed choices are verified, unverified'],
   [without('--name'), "required option '--name <name>'"],
   [without('--path'), "required option '--path <path>'"],
   [without('--type'), "required option '--type <type>'"],
@@ -82,7 +83,7 @@ it.each([
   expect(progress).toContain(`(see npm run ${args[0]} -- `);
 });
 
-it('replicate without --url uses the local stack, but never beside the stores of another deployment', async () => {
+it('replicate without --url uses the local stack, but not with the stores of another deployment', async () => {
   const args = ['replicate', '--chain', 'demo-chain', '--to', 'stdout', '--patience-seconds', '0'];
   const { code, progress } = await run(args);
   expect({ code, progress }).toMatchObject({ code: EXIT.unreachable });

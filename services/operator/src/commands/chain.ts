@@ -8,20 +8,21 @@ import { refreshToken, setVerification } from '../chain/tokens.ts';
 import { type CreateCommand, command, endWith, jsonCommand, wholeNumberFrom } from '../command.ts';
 
 const ABOUT = `
-Chains and nodes are those of CHAIN_NODES, or of the local stack.
+Uses the chains and nodes in CHAIN_NODES, or those of the local stack.
 
-Exit codes: 0 done, 1 a finding or an interruption, 2 invalid arguments, 3 a node or a store does not answer.`;
+Exit codes: 0 success, 1 finding or interruption, 2 invalid arguments, 3 a node or store does not respond.`;
 
 const STATUS = `
 Shows the latest, final and indexed block, the pace of the indexer, the remaining time, and the latest block of each node.
-If no node of a chain answers, the exit code is 3.`;
+If no node of a chain responds, the exit code is 3.`;
 
 const VERIFY = `
-Reports activities that the history lacks or has with other contents, and logs that claim more tokens than are moved. All
-indexed blocks are read, unless --from and --to select fewer.`;
+Reports activities that the history lacks or stores with different contents, and logs that claim more tokens than they
+move. Reads all indexed blocks, unless --from and --to select fewer.`;
 
 const BACKFILL = `
-Publishes only what the history lacks or has with other contents. Safe to repeat. Refuses blocks that are not indexed yet.`;
+Publishes only what the history lacks or stores with different contents. Safe to repeat. Refuses blocks that are not yet
+indexed.`;
 
 const onChain = (name: string, description: string) =>
   jsonCommand(name, description).requiredOption('--chain <name>', 'name of the chain');
@@ -33,10 +34,10 @@ export const createChainCommand =
   (context: ChainContext): CreateCommand =>
   (terminal) => {
     const job = { context, terminal };
-    return command('chain', 'show how far chains are indexed, and compare the history with them')
+    return command('chain', 'show how far chains are indexed, and compare the history with the chains')
       .addCommand(
         jsonCommand('status', 'show how far each chain is indexed')
-          .option('--chain <name>', 'only this chain')
+          .option('--chain <name>', 'show only this chain')
           .addHelpText('after', STATUS)
           .action(async (options) => endWith(await showStatus(job, options))),
       )

@@ -42,19 +42,19 @@ export interface ColumnsContext {
 }
 
 const ABOUT = `
-Gives a property of events a typed column, which queries read and filter without parsing JSON.
+Adds a typed column for an event property. Queries read and filter the column without parsing JSON.
 
 Needs CLICKHOUSE_URL with the operator's account, or a local stack.`;
 
 const ADD = `
-In a path, escape a dot of a name as \\. and a backslash as \\\\.
+In a path, escape a dot in a name as \\. and a backslash as \\\\.
 
 Types: Int64, Float64, String, LowCardinality(String) for up to some ten thousand different values, Bool, and DateTime for
-ISO 8601 texts such as 2026-01-02T03:04:05Z, stored in milliseconds.
+ISO 8601 strings such as 2026-01-02T03:04:05Z, stored in milliseconds.
 
-New rows get the value at insert. For existing rows it is computed when they are read, until the backfill has stored it, so
-results are correct at any time. After an interruption, run the command again. Every analyst who can read analysis_events
-can read the column, without raw ids too: never add a column for a property that identifies people.`;
+New rows store the value at insert. Existing rows compute it on read until the backfill has stored it, so results are
+always correct. After an interruption, run the command again. Every analyst who can read analysis_events
+can read the column, even without raw ids: never add a column for a property that identifies people.`;
 
 const name = () =>
   new Option('--name <name>', 'name of the column without its prefix: coins for property_coins')
@@ -64,13 +64,13 @@ const name = () =>
 export const createColumnsCommand =
   (context: ColumnsContext): CreateCommand =>
   (terminal) =>
-    command('columns', 'columns for properties of events: add, list, drop')
+    command('columns', 'add, list and drop columns for event properties')
       .addCommand(
         command('add', 'add a column to events and the views, and fill existing rows')
           .addOption(name())
           .requiredOption('--path <path>', 'path of the property, such as economy.coins', checkPath)
           .addOption(new Option('--type <type>', 'type of the column').choices(TYPE_NAMES).makeOptionMandatory())
-          .option('--default <value>', 'value where the property is absent or of another type; NULL without it')
+          .option('--default <value>', 'value if the property is absent or has another type (default: NULL)')
           .addHelpText('after', ADD)
           .action((options) => {
             const wanted = parseColumn(options);
@@ -86,7 +86,7 @@ export const createColumnsCommand =
         command('drop', 'remove a column from the views and the table')
           .addOption(name())
           .addOption(yesOption())
-          .addHelpText('after', '\nThe properties of the events are kept.')
+          .addHelpText('after', '\nEvents keep their properties.')
           .action((options) => withWork(context, terminal, (work) => drop(work, options))),
       )
       .addHelpText('after', ABOUT);
@@ -131,12 +131,12 @@ async function add(work: ColumnsWork, wanted: WantedColumn): Promise<void> {
 }
 
 async function addColumn({ engine, wallClockMs, signal }: ColumnsWork, wanted: WantedColumn): Promise<void> {
-  // Waits for the drop of a column with this name, whose parts would count as filled.
+  // Waits until an earlier column with this name is dropped: its parts would count as filled.
   await awaitNone(engine, isOf('DROP', columnOf(wanted.name)), { onPoll: () => {}, signal });
   try {
     await engine.run(toAddStatement({ ...wanted, since: new Date(wallClockMs()).toISOString() }));
   } catch (fault) {
-    // Another command may have added it at the same time.
+    // Another command may have added the column at the same time.
     if (!(await isStored(engine, wanted))) throw fault;
   }
 }
@@ -146,7 +146,7 @@ async function isStored(engine: Engine, wanted: WantedColumn): Promise<boolean> 
   const stored = await readStoredColumns(engine);
   const found = stored.find(({ name }) => name === wanted.name);
   if (found === undefined && stored.length >= COLUMNS_MAX)
-    throw new Error(`there are ${COLUMNS_MAX} property columns already: drop an unused one first`);
+    throw new Error(`there are ${COLUMNS_MAX} property columns already: drop an unused column first`);
   if (found === undefined) return false;
   if (found.column !== null && describeColumn(found.column) === describeColumn(wanted)) return true;
   throw new Error(
@@ -159,44 +159,44 @@ const toText = ({ column, type }: StoredColumn) =>
 
 interface BackfillContext {
   readonly engine: Engine;
-  /** With its prefix. */
+  /** Column name with its prefix. */
   readonly column: string;
   readonly progress: (line: string) => void;
-  /** Ends the wait; ClickHouse finishes the current month. */
+  /** Aborts the wait; ClickHouse finishes the current month. */
   readonly signal: AbortSignal;
 }
 
 /** Older inserts may add parts to a month that was written. */
-const TURNS_MAX = 5;
+const ATTEMPTS_MAX = 5;
 
 /**
  * Writes the column into every part that lacks it, newest month first, so that a deletion waits for one month only. The
- * parts show what remains: it can be interrupted, repeated and run in parallel.
+ * parts show what remains: the backfill can be interrupted, repeated and run in parallel.
  * @throws Error when ClickHouse cannot write a part; the mutation is cancelled
  */
 async function backfill(context: BackfillContext): Promise<void> {
-  const turns = new Map<string, number>();
+  const attempts = new Map<string, number>();
   for (;;) {
     await awaitOtherMutations(context);
     const months = await readMonths(context.engine, context.column);
     const next = months.find(({ remaining }) => remaining > 0);
     if (next === undefined) return;
-    const turn = (turns.get(next.month) ?? 0) + 1;
-    if (turn > TURNS_MAX)
-      throw new Error(`month ${next.month} was written ${TURNS_MAX} times and still lacks the column`);
-    turns.set(next.month, turn);
+    const attempt = (attempts.get(next.month) ?? 0) + 1;
+    if (attempt > ATTEMPTS_MAX)
+      throw new Error(`month ${next.month} was written ${ATTEMPTS_MAX} times and still lacks the column`);
+    attempts.set(next.month, attempt);
     await writeMonth(context, months, next);
   }
 }
 
-/** Waits for other mutations, such as deletions, and for those of a killed backfill of this column. */
+/** Waits for other mutations, such as deletions, and for mutations of a killed backfill of this column. */
 async function awaitOtherMutations({ engine, column, progress, signal }: BackfillContext): Promise<void> {
   const isOwn = isOf('MATERIALIZE', column);
   const onPoll = async (left: readonly Unfinished[]) => {
     await cancelFailed(engine, left.filter(isOwn));
     const failing = left.find(({ fault }) => fault !== '');
     const fault = failing === undefined ? '' : `; ${failing.id} fails with ${failing.fault}`;
-    progress(`backfill: waiting for ${left.length} other change(s) of events${fault}`);
+    progress(`backfill: waiting for ${left.length} other change(s) to events${fault}`);
   };
   await awaitNone(engine, () => true, { onPoll, signal });
 }
@@ -231,7 +231,7 @@ async function cancelFailed(engine: Engine, own: readonly Unfinished[]): Promise
   );
 }
 
-/** Removes the column from views and table, and waits until no file has it. */
+/** Removes the column from views and table, and waits until no file contains it. */
 async function drop(
   { engine, terminal, signal }: ColumnsWork,
   options: { readonly name: string; readonly yes?: boolean | undefined },
@@ -241,7 +241,7 @@ async function drop(
   const isDropping = (await readUnfinished(engine)).some(isOf('DROP', column));
   if (!exists && !isDropping) throw new Error(`there is no ${column}: npm run columns -- list shows all columns`);
   if (exists) {
-    await confirm(`This drops ${column}. The properties of the events are kept.`, options, terminal);
+    await confirm(`This drops ${column}. Events keep their properties.`, options, terminal);
     await dropColumn(engine, column);
   }
   const progress = createProgress(terminal);
@@ -253,7 +253,7 @@ async function drop(
 async function dropColumn(engine: Engine, column: string): Promise<void> {
   const naming = await findViewsNaming(engine, column);
   if (naming.length > 0)
-    throw new Error(`${naming.join(', ')} would fail without ${column}: change or drop that first`);
+    throw new Error(`${naming.join(', ')} would fail without ${column}: change or drop the dependent view first`);
   await hideFromViews(engine, column);
   try {
     // ClickHouse drops no column while it is being filled.
@@ -326,12 +326,12 @@ async function readUnfinished(engine: Engine) {
   return rows.map(([id, command, reason]) => ({
     id: String(id),
     command: String(command),
-    /** The name of the error, or ''. Its message is omitted, since it may contain a value. */
+    /** The name of the error, or ''. The message is omitted, because it may contain a value. */
     fault: reason === '' ? '' : (/\(([A-Z0-9_]+)\)/.exec(String(reason))?.[1] ?? 'UNKNOWN'),
   }));
 }
 
-/** Whether a mutation is about the column, with its prefix. */
+/** Whether a mutation affects the column, named with its prefix. */
 const isOf = (verb: 'MATERIALIZE' | 'DROP', column: string) => {
   const pattern = new RegExp(`\\b${verb} COLUMN \`?${column}\\b`);
   return ({ command }: Unfinished): boolean => pattern.test(command);
@@ -350,7 +350,7 @@ interface WaitOptions {
   readonly signal: AbortSignal;
 }
 
-/** Waits until no such mutation is left; `onPoll` gets the unfinished ones. @throws the reason of the signal */
+/** Waits until no matching mutation is left; `onPoll` receives those that are. @throws the signal's reason */
 async function awaitNone(
   engine: Engine,
   isWaitedFor: (mutation: Unfinished) => boolean,

@@ -39,26 +39,26 @@ export interface DeadLettersContext extends Omit<WritableLogSources, 'schemas'> 
 }
 
 const ABOUT = `
-A dead letter is a record that a consumer could not process. It is kept unchanged in <topic>.dead as long as that topic
-keeps records. Dead letters are named by their position: <topic>.dead/<partition>/<offset>.`;
+A dead letter is a record that a consumer could not process. It is kept unchanged in <topic>.dead for the retention
+time of that topic. Dead letters are identified by position: <topic>.dead/<partition>/<offset>.`;
 
-const SHOW = '\nA dead letter may contain personal data. list prints only what a reason quotes.';
+const SHOW = '\nA dead letter may contain personal data. list prints only the start of each reason.';
 
 const SELECT = 'name dead letters, or select them by --topic, --reason and --step, or with --all';
 
 const REPLAY = `
-N${SELECT.slice(1)}. Each is published
-and marked in one transaction, so it is replayed only once. Run the command again after a failure.`;
+N${SELECT.slice(1)}. A dead letter is
+published and marked in one transaction, so it is replayed only once. Run the command again after a failure.`;
 
 const DROP = `
-N${SELECT.slice(1)}. Their bytes
+N${SELECT.slice(1)}. The records
 remain until retention deletes them.`;
 
 const EFFECT =
   'The dead letters are marked and never replayed: their records will not be stored. This cannot be undone.';
 
 const DEAD_LETTERS_MAX = 1e9;
-/** Transactional id: only one command of a deployment settles dead letters at a time. */
+/** Transactional id: only one command per deployment settles dead letters at a time. */
 const PUBLISHER_NAME = 'operator-dead-letters';
 
 interface SelectOptions extends JsonOption {
@@ -111,7 +111,7 @@ export const createDeadLettersCommand =
         ),
       )
       .addCommand(
-        command('show', 'print all contents of dead letters')
+        command('show', 'print the full contents of dead letters')
           .argument('<positions...>', 'positions of dead letters')
           .addHelpText('after', SHOW)
           .action(async (named) =>
@@ -120,7 +120,7 @@ export const createDeadLettersCommand =
       )
       .addCommand(
         settling('replay', 'publish dead letters to their original topic')
-          .option('--note <text>', 'a note that is kept with the mark')
+          .option('--note <text>', 'a note to store with the mark')
           .addHelpText('after', REPLAY)
           .action(async (named, options) => {
             const positions = positionsOf(named, options);
@@ -129,7 +129,7 @@ export const createDeadLettersCommand =
       )
       .addCommand(
         settling('drop', 'mark dead letters that must not be replayed')
-          .requiredOption('--note <text>', 'why they are dropped; it is kept with the mark')
+          .requiredOption('--note <text>', 'why the dead letters are dropped; stored with the mark')
           .addOption(yesOption())
           .addHelpText('after', DROP)
           .action(async (named, options) => {
@@ -147,7 +147,7 @@ function parsePositionArgument(text: string): RecordPosition {
   return position;
 }
 
-/** @throws UsageError unless dead letters are selected in exactly one way, before anything is opened */
+/** @throws UsageError unless dead letters are selected in exactly one way, before stores are opened */
 function positionsOf(named: readonly string[], { topic, reason, step, all = false }: SettleCommandOptions) {
   const isNarrowed = [topic, reason, step].some((each) => each !== undefined);
   if ([named.length > 0, isNarrowed, all].filter(Boolean).length !== 1) throw new UsageError(SELECT);
@@ -212,12 +212,12 @@ async function settle(work: Work & { readonly options: SettleCommandOptions; rea
       onProgress: (count) => terminal.progress(`${count} ${kind}`),
       stop: context.stop,
     });
-    const line = `${result.settled} ${kind}, ${result.before} had been settled before`;
+    const line = `${result.settled} ${kind}, ${result.before} already settled`;
     printResult(terminal, options, { fate: kind, ...result }, line);
     const isComplete = positions.length === 0 || result.settled + result.before === positions.length;
     if (!isComplete)
       terminal.progress(
-        'not every named dead letter exists: retention may have deleted it' +
+        'some named dead letters do not exist: retention may have deleted them' +
           (isReplay ? '; notices (step index) can only be dropped' : ''),
       );
     return isComplete ? EXIT.ok : EXIT.failed;
@@ -245,7 +245,7 @@ const REASON_CHARACTERS_MAX = 80;
 const GROUPS_MAX = 200;
 const OTHER_REASONS = '(other reasons)';
 
-/** Counts dead letters by topic, step and reason; groups with the most open ones come first. */
+/** Counts dead letters by topic, step and reason; groups with the most open dead letters come first. */
 async function groupDeadLetters(
   log: LogReader,
   topics: readonly string[],
@@ -270,10 +270,10 @@ async function groupDeadLetters(
 
 function groupOf(
   groups: Map<string, DeadLetterGroup>,
-  { original: { topic }, step, reason: whole, deadAtMs }: DeadLetter,
+  { original: { topic }, step, reason: fullReason, deadAtMs }: DeadLetter,
 ): DeadLetterGroup {
   const keyOf = (reason: string) => JSON.stringify([topic, step, reason]);
-  let reason = whole.slice(0, REASON_CHARACTERS_MAX);
+  let reason = fullReason.slice(0, REASON_CHARACTERS_MAX);
   if (groups.size >= GROUPS_MAX && !groups.has(keyOf(reason))) reason = OTHER_REASONS;
   const counts = { open: 0, replayed: 0, dropped: 0, firstAtMs: deadAtMs, lastAtMs: deadAtMs, example: null };
   const group: DeadLetterGroup = groups.get(keyOf(reason)) ?? { topic, step, reason, ...counts };
@@ -291,7 +291,7 @@ function toGroupLine(group: DeadLetterGroup): string {
 
 interface SettleOptions {
   readonly log: LogReader;
-  /** Opened before anything is read: it fences every earlier command. */
+  /** Opened before the log is read: the publisher fences every earlier command. */
   readonly publisher: AtomicPublisher;
   readonly topics: readonly string[];
   readonly isSelected: (deadLetter: DeadLetter) => boolean;
@@ -309,10 +309,10 @@ const BATCH_BYTES_MAX = 512 * 1024;
 /**
  * Settles the selected open dead letters in log order, exactly once: a replay and its mark are one transaction, and the
  * publisher, opened before the marks are read, fences earlier commands.
- * @throws Error when a batch could not be settled; earlier batches are
+ * @throws Error when a batch could not be settled; earlier batches are settled
  */
 export async function settleDeadLetters(options: SettleOptions) {
-  // `before` counts those that were settled before.
+  // `before` counts dead letters that were already settled.
   const result = { settled: 0, before: 0 };
   for (const topic of options.topics) await settleTopic(topic, result, options);
   return result;

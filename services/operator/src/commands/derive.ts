@@ -5,7 +5,7 @@ import { awaitInserts, findDifferences, listSpans, ofIdentities, type Span } fro
 
 const HELP = `
 Repairs identity_days and identities, the source of persons, person_days and timelines: adds missing rows and deletes rows
-without an event. npm run verify reports whether there is anything to do. Safe beside writers and erasures, and to repeat.
+without an event. npm run verify reports whether a repair is needed. Safe to repeat, and during writes and erasures.
 
 Needs CLICKHOUSE_URL with an account that may write, or a local stack.`;
 
@@ -70,7 +70,7 @@ async function repairSpan({ query, run, onProgress }: RepairOptions, span: Span)
     }
     const ofIdentity = ofIdentities(unfounded);
     await run(`DELETE FROM ${table.name} WHERE ${where} AND ${ofIdentity}`);
-    // The delete may have removed rows of a running insert, whose events are not visible yet.
+    // The delete may have removed rows from a running insert, whose events are not visible yet.
     await awaitInserts(query);
     await run(`INSERT INTO ${table.name} SELECT * FROM ${derived} AND ${ofIdentity}`);
   }

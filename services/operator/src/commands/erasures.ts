@@ -31,13 +31,13 @@ import { environmentOf, environmentOption, projectOption } from '../identity/sub
 import type { EnvironmentOptions } from '../keys/subcommands.ts';
 
 const ABOUT = `
-An erasure is named by the id that the gateway returned in x-erasure-id. No command prints an id or key of a person. All
-commands are safe beside the eraser, and to repeat after an interruption.
+An erasure is identified by the id that the gateway returned in x-erasure-id. No command prints ids or keys of a person.
+All commands are safe while the eraser runs, and to repeat after an interruption.
 
-Need CLICKHOUSE_URL with an account that may delete; verify and scrub also need REDIS_URL; or a local stack.
+Needs CLICKHOUSE_URL with an account that may delete; verify and scrub also need REDIS_URL; or a local stack.
 
-Exit codes: 0 done, 1 data was found or remains, or the erasure is unfinished or unknown, 2 invalid arguments, 3 a store
-does not answer.`;
+Exit codes: 0 success, 1 data was found or remains, or the erasure is unfinished or unknown, 2 invalid arguments, 3 a
+store does not respond.`;
 
 const LIST = `
 States:
@@ -49,14 +49,14 @@ States:
 const VERIFY = `
 Verifies rows, files, links and consents, and that the keys match the receipt. Data received after the cut-off is new data.`;
 
-const SCRUB = '\nThe eraser does this daily. A found row is an incident: a service wrote behind a fence.';
+const SCRUB = '\nThe eraser does this daily. Any row found is an incident: a service wrote data despite a fence.';
 
 const REMOVE = `
-Rewrites files with deleted rows, waits until the old files are gone (about eight minutes), checks the others, and marks
-the receipts. The eraser does this nightly.`;
+Rewrites files with deleted rows, waits until the old files are gone (about eight minutes), checks all other files, and
+marks the receipts. The eraser does this nightly.`;
 
 const ERASURES_MAX = 1_000;
-/** States as values of an option. */
+/** States as option values. */
 const CHOICES = ERASURE_STATES.map((state) => state.replace(' ', '-'));
 const STATE_WIDTH = ERASURE_STATES.reduce((most, { length }) => Math.max(most, length), 0);
 
@@ -83,9 +83,9 @@ export const createErasuresCommand =
         });
     const onAll = (name: string, description: string, act: (work: ErasuresWork) => Promise<ExitCode>) =>
       jsonCommand(name, description).action((options) => run(options, act));
-    const erasures = command('erasures', 'list, show and verify erasures; find what is left, remove it from files')
+    const erasures = command('erasures', 'list, show and verify erasures; find and remove remaining data')
       .addCommand(
-        jsonCommand('list', 'list requests, the newest first, and the state of each')
+        jsonCommand('list', 'list requests and their states, newest first')
           .addOption(environmentOption())
           .addOption(projectOption())
           .addOption(new Option('--state <state>', 'only erasures in this state').choices(CHOICES))
@@ -102,8 +102,8 @@ export const createErasuresCommand =
           }),
       )
       .addCommand(onOne('show', 'show the receipt: times, counts, log offsets, hash of the keys', show))
-      .addCommand(onOne('verify', 'check that everything in a receipt is gone', verify).addHelpText('after', VERIFY))
-      .addCommand(onAll('scrub', 'find and delete rows of people who were erased', scrub).addHelpText('after', SCRUB))
+      .addCommand(onOne('verify', 'check that all data in a receipt is deleted', verify).addHelpText('after', VERIFY))
+      .addCommand(onAll('scrub', 'find and delete rows of erased people', scrub).addHelpText('after', SCRUB))
       .addCommand(onAll('remove', 'remove deleted rows from files', remove).addHelpText('after', REMOVE))
       .addHelpText('after', ABOUT);
     return hidingArguments(erasures);
@@ -117,7 +117,7 @@ interface ListOptions extends EnvironmentOptions {
 
 type ListQuery = ReturnType<typeof toQuery>;
 
-/** @throws UsageError before anything is opened */
+/** @throws UsageError before stores are opened */
 const toQuery = ({ max, after, state = '', ...named }: ListOptions) => ({
   erasuresMax: max,
   environmentId: named.environment === undefined ? undefined : environmentOf(named),
@@ -128,7 +128,7 @@ const toQuery = ({ max, after, state = '', ...named }: ListOptions) => ({
 async function list({ context, records, json, terminal }: ErasuresWork, query: ListQuery): Promise<ExitCode> {
   const { erasuresMax, environmentId, state, after } = query;
   const erasures = await records.readErasures({
-    // One more than requested shows whether there are others.
+    // Reads one more than requested, to detect further erasures.
     erasuresMax: erasuresMax + 1,
     ...(environmentId !== undefined && { environmentId }),
     ...(state !== undefined && { state }),

@@ -23,7 +23,7 @@ export function createImportSources(stores: ImportOpeners, topicPrefix: string):
   return { ...createLogSources(stores), openProducer, openStore, topicPrefix };
 }
 
-/** The commands about activities of chains: `chain`, `import` and `replicate`. */
+/** The commands for chain activities: `chain`, `import` and `replicate`. */
 export function createFeedCommands(
   stores: ImportOpeners & Pick<StoreOpeners, 'openPublisher' | 'createNode'>,
   { addresses, topicPrefix, stop, folder, stdin, stdout }: FeedCommandsContext,
@@ -48,7 +48,7 @@ export function createFeedCommands(
   ];
 }
 
-/** The reader of a pipe may end early, as `head` does. */
+/** The reader of a pipe may exit early, as `head` does. */
 function toOutputFault(fault: NodeJS.ErrnoException): Error {
-  return fault.code === 'EPIPE' ? new Error('the reader of standard output has ended') : fault;
+  return fault.code === 'EPIPE' ? new Error('the reader of standard output has exited') : fault;
 }

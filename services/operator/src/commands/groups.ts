@@ -4,7 +4,7 @@ import type { CreateCommand } from '../command.ts';
 import type { OperatorConfig } from '../config.ts';
 import type { StoreOpeners } from '../store-openers.ts';
 
-/** Commands that are loaded when one of them is called. */
+/** Commands that are loaded together, when any of them is called. */
 export interface CommandGroup {
   readonly names: readonly string[];
   load(): Promise<readonly CreateCommand[]>;

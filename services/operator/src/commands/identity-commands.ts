@@ -14,8 +14,8 @@ import { createLogSources, type LogOpeners, type StoreOpeners } from '../store-o
 import { createIdentityCommand, rebuild, rebuildCommand } from './identity.ts';
 
 const CONSENT_REBUILD = `
-Safe at any time and to repeat: a later record of the log wins. Use it when Redis lost its last second. For an empty Redis
-use npm run rebuild, which restores consents too.
+Safe to run at any time and to repeat: later log records win. Use it if Redis lost its last second of writes. For an
+empty Redis use npm run rebuild, which also restores consents.
 
 Needs REDIS_URL, KAFKA_BROKERS, SCHEMA_REGISTRY_URL and CLICKHOUSE_URL with its account, or a local stack.`;
 
@@ -23,7 +23,7 @@ const createConsentCommand =
   (context: StoresContext): CreateCommand =>
   (terminal) =>
     command('consent', 'rebuild the consents').addCommand(
-      jsonCommand('rebuild', 'restore the consents in Redis from tables and log, except erased ones')
+      jsonCommand('rebuild', 'restore consents in Redis from the tables and the log, except erased consents')
         .option('--writer-group <group>', 'consumer group of the event writer', GROUPS.writer)
         .addHelpText('after', CONSENT_REBUILD)
         .action(async ({ writerGroup, ...output }) => {
@@ -61,7 +61,7 @@ export function createIdentityCommands(
   const context = {
     ...sources,
     openUnlinkLog: async () => {
-      // First, because it throws when no address is configured.
+      // Called first, because it throws if no address is configured.
       addresses.registry();
       const producer = await stores.openProducer(topicPrefix + TOPICS.identityLinks.name);
       return openUnlinkLog({ producer, log: await sources.openLog(), schemas: sources.schemas, topicPrefix });

@@ -27,46 +27,46 @@ export interface IdentityContext extends StoresContext, UnlinkContext {
 }
 
 const waitSeconds = () =>
-  new Option('--wait-seconds <number>', 'how long to wait for the decision of the linkers, at most 600')
+  new Option('--wait-seconds <number>', 'seconds to wait for the decision of the linkers, at most 600')
     .argParser(numberFrom(1, 600))
     .default(30);
 
-const several = <const F extends string>(flags: F, description: string) =>
+const repeatable = <const F extends string>(flags: F, description: string) =>
   new Option(flags, `${description}; may be repeated`).argParser(
     (value: string, before: string[] | undefined): string[] | undefined => [...(before ?? []), value],
   );
 
 const ABOUT = `
-An identity is named by --kind and --id, or by --key. Needs REDIS_URL, IDENTITY_PEPPER for --id, and the settings that each
-command names; or a local stack.
+Select an identity by --kind and --id, or by --key. Needs REDIS_URL, IDENTITY_PEPPER for --id, and the settings that
+each command lists; or a local stack.
 
-Exit codes: 0 done, 1 failed or nothing was changed, 2 invalid arguments or a missing setting, 3 a store does not answer,
-Redis is incomplete, or the linkers did not decide in time, 4 init was refused because Redis has lost its data.`;
+Exit codes: 0 success, 1 failed or nothing changed, 2 invalid arguments or a missing setting, 3 a store does not
+respond, Redis is incomplete, or the linkers did not decide in time, 4 init was refused because Redis has lost its data.`;
 
 const RESOLVE = '\nNeeds CLICKHOUSE_URL with its account.';
 
 const MEMBERS = `
-With --raw it needs CLICKHOUSE_URL with its account and reads the keys of the events: 60 MB and half a second for two
-million.`;
+--raw needs CLICKHOUSE_URL with its account. It reads the keys of all events: 60 MB and half a second for two million
+events.`;
 
 const WHY = `
 Shows the links in log order: time, both sides, outcome and reason, message, trace, and the position of the link fact
-(generation/partition/offset and step). With a second identity: the chain of links from one to the other, or, between two
-persons, the links that were requested between them.
+(generation/partition/offset and step). With a second identity: the chain of links between both identities or, if
+they belong to two persons, the links that were requested between those.
 
-Needs CLICKHOUSE_URL with its account. Reads the keys of all decisions of the environment: 33 MB and 30 ms for a million
+Needs CLICKHOUSE_URL with its account. Reads the keys of all decisions in the environment: 33 MB and 30 ms for a million
 decisions, a second for a person with a thousand identities.`;
 
 const UNLINK = `
-The identities become one person of their own. Shows which identities leave and which stay, prompts for confirmation, and
-waits for the decision of the linkers; an erasure that holds the person delays it. Earlier messages do not join the two
-again, even after a rebuild; later ones may. Events do not change: queries show the split.
+The identities become a separate person. Shows which identities move and which stay, prompts for confirmation, and
+waits for the decision of the linkers; an erasure that holds the person delays it. Earlier messages do not merge
+the persons again, even after a rebuild; later messages may. Events do not change: queries show the split.
 
-Give one --kind for each --id, or one for all. Also needs KAFKA_BROKERS and SCHEMA_REGISTRY_URL.`;
+Pass one --kind per --id, or a single --kind for all. Also needs KAFKA_BROKERS and SCHEMA_REGISTRY_URL.`;
 
 const SUSPECTS = `
-An id that links more than 20 anonymous ids within 24 hours is held, as it is probably a placeholder: its further links are
-refused (reason suspect) until an operator decides. identity members --key shows what it has linked.`;
+An id that links more than 20 anonymous ids within 24 hours is held, because it is probably a placeholder: further links
+are refused (reason suspect) until an operator decides. identity members --key shows what it has linked.`;
 
 const REBUILD = `
 Restores fences, graph, consents and holds, and then writes the epoch, for which linkers and gateways wait. Safe to repeat
@@ -80,7 +80,7 @@ export const createIdentityCommand =
   (terminal) => {
     const identity = command(
       'identity',
-      'show who is one person and why, split a wrong merge, set up or rebuild the graph',
+      'show which identities are one person and why, split a wrong merge, set up or rebuild the graph',
     )
       .addCommand(
         subjectCommand('resolve', 'show the person of an identity in Redis, and whether the tables agree')
@@ -90,7 +90,7 @@ export const createIdentityCommand =
       )
       .addCommand(
         subjectCommand('members', 'list all identities of a person: key, kind and time of the first link')
-          .option('--raw', 'also the ids that clients sent, if events have them; they are personal data')
+          .option('--raw', 'include the ids that clients sent, if events contain them; ids are personal data')
           .addOption(querySecondsOption())
           .addOption(jsonOption())
           .addHelpText('after', MEMBERS)
@@ -119,7 +119,7 @@ const createWhy = (context: IdentityContext, terminal: Terminal) =>
     .option('--other-id <id>', 'second id')
     .option('--other-key <hex>', 'second identity key')
     .addOption(
-      new Option('--limit <number>', `links to show, the newest ones, at most ${LINKS_MAX}`)
+      new Option('--limit <number>', `number of newest links to show, at most ${LINKS_MAX}`)
         .argParser(wholeNumberFrom(1, LINKS_MAX))
         .default(50),
     )
@@ -132,9 +132,9 @@ const createUnlink = (context: IdentityContext, terminal: Terminal) =>
   jsonCommand('unlink', 'split identities from a person with whom they were wrongly merged')
     .addOption(environmentOption().makeOptionMandatory())
     .addOption(projectOption())
-    .addOption(several('--kind <kind>', `kind of an id: ${IDENTITY_KINDS.join(', ')}`))
-    .addOption(several('--id <id>', idHelp))
-    .addOption(several('--key <hex>', keyHelp))
+    .addOption(repeatable('--kind <kind>', `kind of an id: ${IDENTITY_KINDS.join(', ')}`))
+    .addOption(repeatable('--id <id>', idHelp))
+    .addOption(repeatable('--key <hex>', keyHelp))
     .addOption(waitSeconds())
     .addOption(yesOption())
     .addHelpText('after', UNLINK)
@@ -155,8 +155,8 @@ function createSuspects(context: IdentityContext, terminal: Terminal) {
         .addOption(projectOption())
         .action((options) => listSuspects(context, options, terminal)),
     )
-    .addCommand(ruling('allow', 'let an id link again, and decide its refused links again'))
-    .addCommand(ruling('block', 'let an id link no more identities; those it has linked stay together'))
+    .addCommand(ruling('allow', 'allow an id to link again, and retry its refused links'))
+    .addCommand(ruling('block', 'block an id from linking more identities; existing links are kept'))
     .addHelpText('after', SUSPECTS);
   return hidingArguments(suspects);
 }
@@ -165,7 +165,7 @@ export const rebuildCommand = (name: string, description: string) =>
   jsonCommand(name, description)
     .option('--linker-group <name>', 'consumer group of the linkers', GROUPS.linker)
     .option('--writer-group <name>', 'consumer group of the event writer', GROUPS.writer)
-    .option('--decide-again', 'rebuild although the linkers have never committed an offset');
+    .option('--decide-again', 'rebuild even if the linkers have never committed an offset');
 
 export interface RebuildOptions extends JsonOption {
   readonly linkerGroup: string;
@@ -195,7 +195,7 @@ function toLines({ graph, consents, holds, epoch }: RebuiltIdentity): string[] {
     `fences      ${fences} set`,
     `identities  ${fromTable} from the table, ${fromLog} from ${decisions} later decisions of the log, ${erased} erased omitted`,
     `unlinks     ${unlinkSides} sides of identities`,
-    `links       ${partitions} partitions resume after the commits of their linkers`,
+    `links       ${partitions} partitions resume at the committed offsets of the linkers`,
     `consents    ${consents.applied + consents.superseded} changes read, ${consents.fenced} erased`,
     `holds       ${holds} erasures in progress`,
     `epoch       ${epoch}`,

@@ -17,13 +17,13 @@ export interface ImportContext extends ImportSources {
 
 const HELP = `
 Each line is JSON as in the chain API, with chain as the name of the chain and without updated_at. All lines are validated
-before the first is published. An invalid line is reported with its number and does not affect the others.
+before the first is published. An invalid line is reported with its number and does not affect other lines.
 
-An import can be repeated: of several lines about one activity or token the last one counts, and it is published only if it
-differs from the stored version.
+An import can be repeated: of several lines for one activity or token, only the last is used, and it is published only
+if it differs from the stored version.
 
-Exit codes: 0 all lines are in the log, 1 a line was refused, or an interruption, 2 invalid arguments, 3 a store does not
-answer.`;
+Exit codes: 0 all lines are in the log, 1 a line was refused or the import interrupted, 2 invalid arguments, 3 a store
+does not respond.`;
 
 const REFUSALS_SHOWN_MAX = 1_000;
 
@@ -38,14 +38,14 @@ interface Work {
 export const createImportCommand =
   (context: ImportContext): CreateCommand =>
   (terminal) =>
-    jsonCommand('import', 'publish activities or tokens of chains from a file of JSON lines')
+    jsonCommand('import', 'publish chain activities or tokens from a JSON Lines file')
       .argument('<file>', 'the file, or - for standard input')
       .addOption(
-        new Option('--topic <topic>', 'topic of the lines')
+        new Option('--topic <topic>', 'topic to publish the lines to')
           .choices([ACTIVITIES.topic.name, TOKENS.topic.name])
           .makeOptionMandatory(),
       )
-      .option('--chain <name>', 'refuse lines about other chains')
+      .option('--chain <name>', 'refuse lines for other chains')
       .option('--writer-group <name>', 'consumer group of the activity writer', GROUPS.activityWriter)
       .addHelpText('after', HELP)
       .action(async (file, { topic, chain = null, writerGroup, ...output }) => {

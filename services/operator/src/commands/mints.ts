@@ -79,17 +79,17 @@ export async function readSigners(states: AsyncIterable<readonly MintState[]>, k
   const byAddress = new Map(keys.map((key) => [key.address, key]));
   const used = new Set([...lanes.values()].map(({ signer }) => signer));
   const idle = keys.filter(({ address }) => !used.has(address)).map(({ address }) => newLane(null, address));
-  const all = [...lanes.values(), ...idle].map(({ reasons, nonces, ...lane }) => ({
+  const described = [...lanes.values(), ...idle].map(({ reasons, nonces, ...lane }) => ({
     ...lane,
-    /** Both null without a record of this address. */
+    /** Both null if no key has this address. */
     keyName: byAddress.get(lane.signer)?.name ?? null,
     keyState: byAddress.get(lane.signer)?.state ?? null,
-    /** Nonces that are not finally spent. */
+    /** Nonces of transactions that are not final. */
     openNonces: [...nonces].sort((one, other) => one - other),
-    /** Assets that wait for a person, by reason. */
+    /** Assets that wait for an operator, by reason. */
     waiting: [...reasons].map(([reason, count]) => ({ reason, count })).sort((one, other) => other.count - one.count),
   }));
-  return all.sort(compareLanes);
+  return described.sort(compareLanes);
 }
 
 const newLane = (chain: string | null, signer: string) => ({
@@ -113,13 +113,13 @@ function compareLanes(one: RankedLane, other: RankedLane): number {
   return rank(one) - rank(other) || (toName(one) < toName(other) ? -1 : 1);
 }
 
-/** One line, and another for each blocker. */
+/** A line for the lane, and one per blocker. */
 export function toSignerLines(lane: SignerLaneState): readonly string[] {
   const { chain, signer, keyName, keyState, pending, waiting, openNonces, oldestPendingAt, succeeded, failed } = lane;
   const key = keyName === null ? 'no record of this key' : `key "${keyName}", ${keyState}`;
   const parts = [
     `${pending} pending`,
-    oldestPendingAt === null ? '' : `oldest of ${new Date(oldestPendingAt).toISOString()}`,
+    oldestPendingAt === null ? '' : `oldest from ${new Date(oldestPendingAt).toISOString()}`,
     openNonces.length === 0 ? '' : `nonces ${openNonces.join(', ')} open`,
     `${succeeded} succeeded`,
     `${failed} failed`,
@@ -142,10 +142,10 @@ Assets that projects have requested to mint.
 Needs REDIS_URL, KAFKA_BROKERS, SCHEMA_REGISTRY_URL and CLICKHOUSE_URL, or a local stack.`;
 
 const GIVE_UP = `
-Refused while a signed transaction of an asset may still get into a block. The project sees the reason, and the audit log
-stores who gave the asset up.`;
+Refused while a signed transaction of an asset may still be included in a block. The project sees the reason, and the
+audit log stores who gave the asset up.`;
 
-/** Rows per read of the tables, and per call of Redis. */
+/** Rows per table read, and per Redis call. */
 const SIGNERS_PIECE = 5_000;
 const REBUILD_PIECE = 200;
 
@@ -154,7 +154,7 @@ const chain = () => new Option('--chain <name>', 'name of the chain').makeOption
 const contract = () => new Option('--contract <address>', 'address of the contract: 0x and 40 hexadecimal digits');
 const reference = () => new Option('--reference <id>', 'reference id of the asset');
 const project = () =>
-  new Option('--project <id>', 'project that requested the asset; by default the project that has the collection');
+  new Option('--project <id>', 'project that requested the asset; by default the project that linked the collection');
 
 const ofAsset = (name: string, description: string) =>
   command(name, description)
@@ -167,7 +167,7 @@ const createMintsCommand =
   (context: MintsContext): CreateCommand =>
   (terminal) => {
     const work: Work = { context, terminal };
-    return command('mints', 'list and show assets to be minted; accept failed ones again, give pending ones up')
+    return command('mints', 'list and show assets to be minted; retry failed assets, give up pending assets')
       .addCommand(list(work))
       .addCommand(show(work))
       .addCommand(retry(work))
@@ -194,11 +194,11 @@ export function createMintCommand(
 }
 
 const list = ({ context, terminal }: Work) =>
-  jsonCommand('list', 'list the assets of a collection in the tables, in the order of their requests')
+  jsonCommand('list', 'list the assets of a collection from the tables, in the order of their requests')
     .addOption(chain())
     .addOption(contract().makeOptionMandatory())
     .addOption(new Option('--status <status>', 'only assets with this status').choices(MINT_STATUSES))
-    .option('--limit <number>', 'at most so many assets, up to 1000', wholeNumberFrom(1, 1000), 100)
+    .option('--limit <number>', 'maximum number of assets, at most 1000', wholeNumberFrom(1, 1000), 100)
     .action(async ({ status = null, limit, json, ...options }) => {
       const collection = contractOf(options);
       const { states } = await withReader(context, (reader) =>
@@ -238,7 +238,7 @@ const retry = ({ context, terminal }: Work) =>
   });
 
 const giveUpPending = ({ context, terminal }: Work) =>
-  command('give-up', 'end a pending asset as failed, or all pending assets of a signer whose key is lost')
+  command('give-up', 'mark a pending asset as failed, or all pending assets of a signer whose key is lost')
     .addOption(chain())
     .addOption(contract())
     .addOption(reference())
@@ -249,7 +249,7 @@ const giveUpPending = ({ context, terminal }: Work) =>
         .conflicts(['contract', 'reference', 'project']),
     )
     .addOption(
-      new Option('--reason <text>', 'why, for the project that requested the asset')
+      new Option('--reason <text>', 'reason that is shown to the project that requested the asset')
         .argParser(parseReason)
         .makeOptionMandatory(),
     )
@@ -283,7 +283,7 @@ const rebuild = ({ context, terminal }: Work) =>
           const logs = createMintLogs({ log, schemaOf: schemas.schemaOf, topicPrefix });
           return rebuildMints({ view, logs, stored: () => reader.readAll(REBUILD_PIECE) });
         }).finally(() => log.close());
-        const text = `${done.rows} mint requests in the tables, ${done.records} records of them in the logs`;
+        const text = `${done.rows} mint requests in the tables, ${done.records} of their records in the logs`;
         printResult(terminal, options, { kind: 'mints', ...done }, text);
       }),
   );
@@ -317,7 +317,7 @@ async function withPublish(context: MintsContext, work: (publish: Publish) => Pr
   await withStore('Kafka', producer, () => work(publish));
 }
 
-/** Redis is ahead of the tables, which also have what was settled long ago. */
+/** Redis is ahead of the tables, which also contain assets that were settled long ago. */
 async function findState(context: MintsContext, claims: MintClaims, named: MintName): Promise<MintState> {
   const { collection, referenceId } = named;
   const scope = { ...collection, projectId: named.projectId ?? (await findProjectOf(context, collection)) };
@@ -330,7 +330,7 @@ async function findState(context: MintsContext, claims: MintClaims, named: MintN
   );
 }
 
-/** The project that has, or last had, the collection. */
+/** The project that links, or last linked, the collection. */
 async function findProjectOf(context: MintsContext, collection: MintCollection): Promise<string> {
   const records = await withRecords(context.collections, (store) => store.readAll());
   const record = records.find(({ id }) => id === collectionIdOf(collection));
@@ -349,18 +349,18 @@ interface AssetOptions extends ContractOptions {
   readonly project?: string | undefined;
 }
 
-const at = (epochMs: number) => new Date(epochMs).toISOString();
+const toTimeText = (epochMs: number) => new Date(epochMs).toISOString();
 
 function toLine(state: MintState): string {
   const { referenceId, status, stage, tokenId, ownerAddress, requestedAt, error, reason } = state;
   const why = error ?? reason ?? '';
-  return `${at(requestedAt)}  ${status} (${stage})  ${referenceId}  token ${tokenId ?? '-'}  ${ownerAddress}  ${why}`.trimEnd();
+  return `${toTimeText(requestedAt)}  ${status} (${stage})  ${referenceId}  token ${tokenId ?? '-'}  ${ownerAddress}  ${why}`.trimEnd();
 }
 
 function toSentences(state: MintState): string[] {
   const { transactionHash, nonce, signer, changedAt, traceId } = state;
   const carried = transactionHash === null ? 'in no transaction' : `in ${transactionHash}, nonce ${nonce}`;
-  return [toLine(state), `signed by ${signer}, ${carried}; changed ${at(changedAt)}; trace ${traceId}`];
+  return [toLine(state), `signed by ${signer}, ${carried}; changed ${toTimeText(changedAt)}; trace ${traceId}`];
 }
 
 interface RetryParts {
@@ -376,14 +376,14 @@ const UNLIMITED: Quotas = { take: async () => ({ isAllowed: true, remaining: 0, 
 const POLICY = { kind: 'mint', perSecond: 1, burst: 1 } as const;
 
 const toNotFailed = ({ status, tokenId }: MintState) =>
-  `only a failed asset can be retried: ${status === 'pending' ? 'this one is pending' : `this one is token ${tokenId}`}`;
+  `only a failed asset can be retried: ${status === 'pending' ? 'the asset is pending' : `the asset is token ${tokenId}`}`;
 const toOtherOwner = (state: MintState, linked: CollectionRecord) =>
   `the asset was requested by ${state.environmentId} of project ${state.projectId}, but the collection is now linked by ` +
   `${linked.environmentId} of project ${linked.projectId}: nothing was accepted`;
 
 /**
  * Accepts a failed asset again with the current signing key, as the API does.
- * @throws Error when it cannot be accepted; PublicError CONFLICT_ERROR when another request was faster
+ * @throws Error when it cannot be accepted; PublicError CONFLICT_ERROR when another request won
  */
 export async function retryMint(parts: RetryParts, state: MintState & Pick<MintAsset, 'metadata'>): Promise<void> {
   const { claims, collections, signableKeys, publish, traceId } = parts;
@@ -392,11 +392,11 @@ export async function retryMint(parts: RetryParts, state: MintState & Pick<MintA
   const id = collectionIdOf(collection);
   const linked = collections.find((record) => record.id === id && record.state === 'linked');
   if (linked === undefined) throw new Error('no project has linked the collection: npm run collections -- relink');
-  // The current environment would otherwise pay for and sign what it did not request.
+  // The current environment would otherwise pay for and sign assets that it did not request.
   if (!isOwnedBy(state, linked)) throw new Error(toOtherOwner(state, linked));
   const signer = findSigner(signableKeys, linked.environmentId);
   if (signer === undefined)
-    throw new Error(`no key signs for ${linked.environmentId}: npm run keys -- create --kind signable makes one`);
+    throw new Error(`no key signs for ${linked.environmentId}: npm run keys -- create --kind signable creates a key`);
   const { projectId, environmentId } = linked;
   const accept = createAcceptMints({
     claims,
@@ -417,8 +417,8 @@ interface MintRebuildParts {
 }
 
 /**
- * Copies mint requests of the tables and then of the logs into Redis. Nothing is deleted, and no request is accepted until
- * it is complete. Safe to repeat; activity writers resume it too.
+ * Copies mint requests from the tables and then from the logs into Redis. Nothing is deleted, and no request is
+ * accepted until the copy is complete. Safe to repeat; activity writers resume it too.
  */
 export async function rebuildMints({ view, logs, stored }: MintRebuildParts) {
   await view.forgetOffsets();

@@ -40,9 +40,9 @@ function openBench(partitions: readonly GroupPartition[], hasMembers = false) {
   return { run, decided, moved };
 }
 
-const AT = ['--group', 'writer', '--topic', 'messages', '--partition'];
+const POSITION = ['--group', 'writer', '--topic', 'messages', '--partition'];
 
-it('the command about offsets lists what is committed beside the log, and ends with 1 when a partition needs a decision', async () => {
+it('the offsets command lists committed offsets and log bounds, and exits with 1 if a partition needs a decision', async () => {
   const { run } = openBench([intact, replaced]);
   const { code, text } = await run('list', '--group', 'writer');
   expect(code).toBe(1);
@@ -51,7 +51,7 @@ it('the command about offsets lists what is committed beside the log, and ends w
   expect(await openBench([intact]).run('list', '--group', 'writer')).toMatchObject({ code: 0 });
 });
 
-it('the command about offsets ends with 1 for a named group without commits, as a mistyped name looks like', async () => {
+it('the offsets command exits with 1 for a named group without commits, because the name may be mistyped', async () => {
   const { run } = openBench([intact]);
   expect(await run('list', '--group', 'wirter')).toMatchObject({
     code: 1,
@@ -61,16 +61,16 @@ it('the command about offsets ends with 1 for a named group without commits, as 
   expect(await run('list')).toMatchObject({ code: 0 });
 });
 
-it('the command about offsets lists every group unless some are named', async () => {
+it('the offsets command lists every group unless some are named', async () => {
   const { run } = openBench([]);
   const { text } = await run('list');
   expect(OFFSET_GROUPS).toContain('minter');
   for (const group of OFFSET_GROUPS) expect(text).toContain(`group ${group} has committed nothing`);
 });
 
-it('the command about offsets decides where the logs diverge, and reports it', async () => {
+it('the offsets command resumes a replaced log where the logs diverge, and reports the offset', async () => {
   const { run, decided } = openBench([intact, replaced]);
-  const { code, text } = await run('accept', ...AT, '2');
+  const { code, text } = await run('accept', ...POSITION, '2');
   expect(code).toBe(0);
   expect(text).toContain('Reading continues at 50');
   expect(decided).toMatchObject([{ group: 'writer', partition: 2, decision: { from: 50 } }]);
@@ -78,9 +78,9 @@ it('the command about offsets decides where the logs diverge, and reports it', a
   expect((await after.run('list', '--group', 'writer')).text).toContain('decided: its consumer continues at 50');
 });
 
-it('the command about offsets skips no record without --yes', async () => {
+it('the offsets command skips no record without --yes', async () => {
   const { run, decided } = openBench([replaced]);
-  const skip = ['accept', ...AT, '2', '--from', 'end'];
+  const skip = ['accept', ...POSITION, '2', '--from', 'end'];
   const refused = await run(...skip);
   expect(refused.code).toBe(1);
   expect(refused.text).toContain('NEVER WILL BE');
@@ -89,32 +89,32 @@ it('the command about offsets skips no record without --yes', async () => {
   expect(decided).toMatchObject([{ decision: { from: 90 } }]);
 });
 
-it('the command about offsets reports that an offset was moved in the meantime, and continues where nothing is skipped without --yes', async () => {
+it('the offsets command reports an offset that another tool has committed, and without --yes resumes where no record is skipped', async () => {
   const foreign: GroupPartition = { ...intact, readTo: 80, mark: null, finding: { kind: 'foreign', end: 90 } };
   const { run, decided } = openBench([foreign]);
   const listed = await run('list', '--group', 'writer');
   expect(listed).toMatchObject({ code: 1, text: expect.stringContaining(toFindingText(foreign.finding, 80)) });
-  const refused = await run('accept', ...AT, '1', '--from', '80');
+  const refused = await run('accept', ...POSITION, '1', '--from', '80');
   expect(refused.code).toBe(1);
   expect(refused.text).toContain(
     'Offsets 10 to 79 may hold records that were not read and NEVER WILL BE: these 70 offsets',
   );
   expect(decided).toEqual([]);
-  expect((await run('accept', ...AT, '1')).code).toBe(0);
-  expect((await run('accept', ...AT, '1', '--from', '80', '--yes')).code).toBe(0);
+  expect((await run('accept', ...POSITION, '1')).code).toBe(0);
+  expect((await run('accept', ...POSITION, '1', '--from', '80', '--yes')).code).toBe(0);
   expect(decided).toMatchObject([{ decision: { from: 10 } }, { decision: { from: 80 } }]);
 });
 
-it('the command about offsets moves a partition that needs no decision only with an offset and a confirmation', async () => {
+it('the offsets command moves a partition that needs no decision only with an offset and a confirmation', async () => {
   const { run, decided, moved } = openBench([intact]);
-  const rewind = ['accept', ...AT, '1', '--from', '20'];
+  const rewind = ['accept', ...POSITION, '1', '--from', '20'];
   const refused = await run(...rewind);
   expect(refused.code).toBe(1);
   expect(refused.text).toContain('Offsets 20 to 79 are read again.');
   expect(refused.text).toContain('use --yes');
   expect(moved).toEqual([]);
   expect((await run(...rewind, '--yes')).code).toBe(0);
-  const forward = await run('accept', ...AT, '1', '--from', '85', '--yes');
+  const forward = await run('accept', ...POSITION, '1', '--from', '85', '--yes');
   expect(forward.text).toContain('Offsets 80 to 84 hold records that were not read and NEVER WILL BE: these 5 offsets');
   expect(moved).toEqual([
     { partition: 1, from: 20 },
@@ -123,22 +123,22 @@ it('the command about offsets moves a partition that needs no decision only with
   expect(decided).toEqual([]);
 });
 
-it('the command about offsets reports which consumers must be stopped when a group that needs no decision has members', async () => {
+it('the offsets command reports which consumers must be stopped before it moves a group that has members', async () => {
   const { run } = openBench([intact], true);
-  expect(await run('accept', ...AT, '1', '--from', '20', '--yes')).toMatchObject({
+  expect(await run('accept', ...POSITION, '1', '--from', '20', '--yes')).toMatchObject({
     code: 1,
     text: expect.stringContaining('stop every consumer of writer'),
   });
 });
 
-it('the command about offsets decides nothing where no decision is needed, and nothing without arguments', async () => {
+it('the offsets command changes nothing if no decision is needed or arguments are invalid', async () => {
   const { run, decided } = openBench([intact, replaced]);
-  expect(await run('accept', ...AT, '1')).toMatchObject({ code: 1 });
+  expect(await run('accept', ...POSITION, '1')).toMatchObject({ code: 1 });
   for (const wrong of [
-    ['accept', ...AT, '7'],
-    ['accept', ...AT, '2', '--from', '91'],
-    ['accept', ...AT, '2', '--from', 'somewhere'],
-    ['accept', ...AT, '-1'],
+    ['accept', ...POSITION, '7'],
+    ['accept', ...POSITION, '2', '--from', '91'],
+    ['accept', ...POSITION, '2', '--from', 'somewhere'],
+    ['accept', ...POSITION, '-1'],
     ['accept', '--group', 'writer'],
     ['reset'],
   ])

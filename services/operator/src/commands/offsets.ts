@@ -29,8 +29,8 @@ export const OFFSET_GROUPS: readonly string[] = [
 ];
 
 const ABOUT = `
-A consumer pauses a partition whose log is not the one that it has read: the log lost its end (power loss of a single
-broker, election of a replica that was behind), was replaced, or link facts expired before they were read. It also pauses at
+A consumer pauses a partition whose log differs from the log that it has read: the log was truncated (power loss of a
+single broker, unclean leader election), was replaced, or link facts expired before they were read. It also pauses at
 an offset that another tool has committed, which may skip records. That partition stays paused until an operator decides.
 All others continue.`;
 
@@ -40,7 +40,7 @@ ${OFFSET_GROUPS.join(', ')},
 unless --group names others. Exit code 1 if a partition needs a decision, or a named group has committed nothing.`;
 
 const ACCEPT = `
-Shows which records are read again and which are skipped. Running consumers follow within seconds.
+Shows which records are read again and which are skipped. Running consumers apply the decision within seconds.
 
 --from:
   earliest-unread  the first unread record by the leader epochs of the log; without them the first record of the log
@@ -48,7 +48,7 @@ Shows which records are read again and which are skipped. Running consumers foll
   OFFSET           this offset. Without a pending decision it moves the group, to read records again or to skip them:
                    stop the consumers of the group first
 
-For the identity linker read its README first: a replaced link topic also needs another LINK_TOPIC_GENERATION.`;
+For the identity linker, read its README first: a replaced link topic also needs a new LINK_TOPIC_GENERATION.`;
 
 const offsetNumber = wholeNumberFrom(0, Number.MAX_SAFE_INTEGER);
 const toFrom = (text: string): StartPoint => (text === 'earliest-unread' || text === 'end' ? text : offsetNumber(text));
@@ -69,7 +69,7 @@ export const createOffsetsCommand =
           .action((options) => run((offsets) => list(offsets, options, terminal))),
       )
       .addCommand(
-        command('accept', 'resume reading a partition from the log as it is')
+        command('accept', 'resume reading a partition from the current log')
           .requiredOption('--group <name>', 'consumer group')
           .requiredOption('--topic <topic>', 'topic of the partition')
           .addOption(
@@ -96,11 +96,11 @@ interface Wanted {
 }
 
 /** Why a partition needs a decision, or null. */
-function blockerOf(at: GroupPartition): string | null {
-  if (!needsDecision(at)) return null;
-  const isDecided = at.decision !== null && isDecisionFor(at.decision, at);
-  const finding = toFindingText(at.finding, at.committed);
-  return isDecided ? `${finding}; decided: its consumer continues at ${at.decision!.from}` : finding;
+function blockerOf(found: GroupPartition): string | null {
+  if (!needsDecision(found)) return null;
+  const isDecided = found.decision !== null && isDecisionFor(found.decision, found);
+  const finding = toFindingText(found.finding, found.committed);
+  return isDecided ? `${finding}; decided: its consumer continues at ${found.decision!.from}` : finding;
 }
 
 async function list(
@@ -112,7 +112,7 @@ async function list(
   const found: (GroupPartition & { group: string; obstacle: string | null })[] = [];
   for (const group of groups)
     for (const each of await offsets.list(group)) found.push({ group, ...each, obstacle: blockerOf(each) });
-  // A mistyped name must not appear to be without problems. Groups of a new deployment may lack commits.
+  // A mistyped name must not appear healthy. Groups of a new deployment may lack commits.
   const absent = groups.filter((name) => !found.some(({ group }) => group === name));
   for (const name of absent) terminal.progress(`group ${name} has committed nothing`);
   printResult(terminal, options, { partitions: found }, toLines(found));
@@ -132,7 +132,7 @@ function toLines(found: readonly (GroupPartition & { group: string; obstacle: st
 async function accept(offsets: GroupOffsets, wanted: Wanted, terminal: Terminal): Promise<ExitCode> {
   const { group, topic, partition, from, yes = false } = wanted;
   const found = (await offsets.list(group)).find((each) => each.topic === topic && each.partition === partition);
-  if (found === undefined) throw new UsageError(`group ${group} has committed nothing of ${topic}/${partition}`);
+  if (found === undefined) throw new UsageError(`group ${group} has no committed offset for ${topic}/${partition}`);
   const isMove = !needsDecision(found);
   if (isMove && typeof from !== 'number') {
     const finding = toFindingText(found.finding, found.committed);
@@ -149,21 +149,21 @@ async function accept(offsets: GroupOffsets, wanted: Wanted, terminal: Terminal)
   }
   if (isMove) return await move(offsets, wanted, plan, terminal);
   await offsets.decide(group, { topic, partition }, plan.decision);
-  terminal.result('Decided. The consumer follows within seconds, or when it is started.');
+  terminal.result('Decision stored. The consumer applies it within seconds, or when it is started.');
   return EXIT.ok;
 }
 
-/** Sets the offset of a group without running consumers, which do not read decisions. Kafka allows it without members. */
+/** Sets the offset of a group without running consumers, which do not read decisions. Kafka allows this for a group without members. */
 async function move(offsets: GroupOffsets, { group, topic, partition }: Wanted, plan: Plan, terminal: Terminal) {
   if (!(await offsets.move(group, { topic, partition }, plan.decision))) {
     terminal.progress(`nothing was changed: stop every consumer of ${group} first, and start them afterwards`);
     return EXIT.failed;
   }
-  terminal.result('Committed. The consumers resume there when they are started.');
+  terminal.result('Offset committed. The consumers resume at it when they are started.');
   return EXIT.ok;
 }
 
-/** @throws UsageError for an offset that the log does not have */
+/** @throws UsageError for an offset that the log does not contain */
 function planWithin(found: GroupPartition, from: StartPoint) {
   try {
     return planDecision(found, from, Date.now());

@@ -7,7 +7,7 @@ import { createCollectionsCommand } from './collections.ts';
 import { createKeysCommand } from './keys.ts';
 import { createProjectsCommand } from './projects.ts';
 
-/** The commands on memory stores that outlive one of them. @param answer typed at the terminal */
+/** The commands with memory stores that outlive each run. @param answer typed at the terminal */
 function createOperator(answer?: string) {
   const [access, projects] = [createMemoryAccess(), createMemorySources(PROJECTS)];
   const printed: string[] = [];
@@ -33,7 +33,7 @@ function createOperator(answer?: string) {
 const secretIn = (project: string, environment: string) =>
   ['keys', 'create', '--project', project, '--environment', environment, '--kind', 'secret', '--json'] as const;
 
-it('the projects command creates demo where nothing exists, once', async () => {
+it('the projects command creates the project demo once in a new deployment', async () => {
   const { run } = createOperator();
   for (const _ of [1, 2]) {
     const { records } = await run('projects', 'list', '--json');
@@ -45,31 +45,31 @@ it('the projects command creates demo where nothing exists, once', async () => {
   }
 });
 
-it('the projects command finds an environment by its id without its project, and names the project when another one was given', async () => {
+it('the projects command finds an environment by id alone, and reports its project if another project was given', async () => {
   const { run, one } = createOperator();
   const space = await one('projects', 'create', '--name', 'space');
   const environmentId = space.environments[0]!.id;
-  const of = ['keys', 'create', '--environment', environmentId, '--kind', 'secret'];
-  expect((await run(...of, '--json')).results.join()).toContain(`"environmentId":"${environmentId}"`);
+  const createKey = ['keys', 'create', '--environment', environmentId, '--kind', 'secret'];
+  expect((await run(...createKey, '--json')).results.join()).toContain(`"environmentId":"${environmentId}"`);
   await one('projects', 'create', '--name', 'other');
-  const { code, progress } = await run(...of, '--project', 'other');
+  const { code, progress } = await run(...createKey, '--project', 'other');
   expect(code).toBe(EXIT.failed);
   expect(progress).toContain(`belongs to project ${space.id}: use --project ${space.id}`);
 });
 
-it('the projects command gives a new project an opaque id and two environments, and uses no id twice, not even an archived one', async () => {
+it('the projects command gives a new project an opaque id and two environments, and never reuses an id, not even of an archived project', async () => {
   const { run, one } = createOperator('yes');
-  const made = await one('projects', 'create', '--name', 'Outlands');
-  expect(made.id).toMatch(/^p[a-z2-9]{12}$/);
-  expect(made.environments.map(({ id }) => id)).toEqual([`${made.id}-production`, `${made.id}-development`]);
-  expect((await one('projects', 'create', '--name', 'Outlands')).id).not.toBe(made.id);
+  const created = await one('projects', 'create', '--name', 'Outlands');
+  expect(created.id).toMatch(/^p[a-z2-9]{12}$/);
+  expect(created.environments.map(({ id }) => id)).toEqual([`${created.id}-production`, `${created.id}-development`]);
+  expect((await one('projects', 'create', '--name', 'Outlands')).id).not.toBe(created.id);
   await run('projects', 'create', '--name', 'A', '--id', 'a');
   await run('projects', 'archive', '--project', 'a');
   const again = await run('projects', 'create', '--name', 'A', '--id', 'a');
   expect(again).toMatchObject({ code: EXIT.failed, progress: expect.stringContaining('has or had the id') });
 });
 
-it('the projects command adds environments with unused ids, and makes keys in them by their name', async () => {
+it('the projects command adds environments with unused ids, and keys can be created in them by name', async () => {
   const { run, one, printed } = createOperator();
   const add = (project: string, name: string) =>
     one('projects', 'add-environment', '--project', project, '--name', name, '--kind', 'development');
@@ -77,16 +77,16 @@ it('the projects command adds environments with unused ids, and makes keys in th
   await run('projects', 'create', '--name', 'E', '--id', 'demo-eu');
   const rest = ['--project', 'demo', '--name', 'eu-production', '--kind', 'production'];
   expect((await run('projects', 'add-environment', ...rest)).progress).toContain('already exists');
-  const [made] = (await run(...secretIn('demo', 'staging'))).results.map((line) => JSON.parse(line));
-  expect(made).toMatchObject({ environmentId: 'demo-staging', environment: 'development' });
-  expect(made.key).toMatch(/^sk_svcapik_test-/);
+  const [created] = (await run(...secretIn('demo', 'staging'))).results.map((line) => JSON.parse(line));
+  expect(created).toMatchObject({ environmentId: 'demo-staging', environment: 'development' });
+  expect(created.key).toMatch(/^sk_svcapik_test-/);
   // The files of a local stack show the keys of two other environments.
   expect(printed).toEqual([]);
   const listed = await run('keys', 'list', '--environment', 'staging', '--json');
-  expect(listed.results.map((line) => JSON.parse(line))).toMatchObject([{ keyId: made.keyId }]);
+  expect(listed.results.map((line) => JSON.parse(line))).toMatchObject([{ keyId: created.keyId }]);
 });
 
-it('the projects command sets cap and limit of an environment independently, and removes them', async () => {
+it('the projects command sets and removes cap and limit of an environment independently', async () => {
   const { run, one } = createOperator();
   const limit = (...rest: string[]) =>
     one('projects', 'limit', '--project', 'demo', '--environment', 'production', ...rest);
@@ -104,7 +104,7 @@ it('the projects command sets cap and limit of an environment independently, and
   expect(refused).toMatchObject({ code: EXIT.failed, progress: expect.stringContaining('must not be above the cap') });
 });
 
-it('the projects command archives only a project without live keys, after confirmation, and creates nothing in it from then on', async () => {
+it('the projects command archives a project without live keys after confirmation, and then refuses changes to it', async () => {
   const { run } = createOperator('yes');
   await run(...secretIn('demo', 'production'));
   const held = await run('projects', 'archive', '--project', 'demo');
@@ -117,18 +117,18 @@ it('the projects command archives only a project without live keys, after confir
   expect((await run('projects', 'rename', '--project', 'demo', '--name', 'D')).progress).toContain('is archived');
 });
 
-it('the projects command archives nothing when the answer is no, or without a terminal', async () => {
+it('the projects command archives nothing without confirmation or without a terminal', async () => {
   expect((await createOperator('no').run('projects', 'archive', '--project', 'demo')).code).toBe(EXIT.failed);
   expect((await createOperator().run('projects', 'archive', '--project', 'demo')).code).toBe(EXIT.usage);
 });
 
-it('the projects command keeps the id of a renamed project, and finds it by either', async () => {
+it('the projects command keeps the id of a renamed project, and finds the project by its new name', async () => {
   const { one } = createOperator();
   await one('projects', 'rename', '--project', 'demo', '--name', 'Sky Islands');
   expect(await one('projects', 'show', '--project', 'Sky Islands')).toMatchObject({ id: 'demo', revision: 2 });
 });
 
-it('the projects command refuses a key in an environment that does not exist, and names the command that adds it', async () => {
+it('the projects command refuses a key in an environment that does not exist, and suggests the command that adds the environment', async () => {
   const { run, keys } = createOperator();
   const refused = await run(...secretIn('demo', 'moon'));
   expect(refused).toMatchObject({ code: EXIT.failed, results: [] });
@@ -141,11 +141,11 @@ it('the projects command refuses a key in an environment that does not exist, an
 
 const contract = ['--chain', 'demo-chain', '--contract', `0x${'AB'.repeat(20)}`];
 
-it('the collections command links, renames, unlinks and links again, and reports who did it', async () => {
+it('the collections command links, renames, unlinks and links again, and reports who changed a collection', async () => {
   const { run, linked } = createOperator();
-  const made = await linked('link', ...contract, '--environment', 'production', '--name', 'Swords');
+  const created = await linked('link', ...contract, '--environment', 'production', '--name', 'Swords');
   const own = { environmentId: 'demo-production', contractAddress: `0x${'ab'.repeat(20)}`, changedBy: 'ada' };
-  expect(made).toMatchObject([{ ...own, name: 'Swords', state: 'linked' }]);
+  expect(created).toMatchObject([{ ...own, name: 'Swords', state: 'linked' }]);
   expect(await linked('rename', ...contract, '--name', 'Axes')).toMatchObject([{ name: 'Axes', revision: 2 }]);
   expect(await linked('unlink', ...contract)).toMatchObject([{ state: 'unlinked' }]);
   expect(await linked('relink', ...contract, '--environment', 'development')).toMatchObject([
@@ -155,7 +155,7 @@ it('the collections command links, renames, unlinks and links again, and reports
   expect((await run('collections', 'list')).results[0]).toMatch(/^demo-chain {2}0xab.* Axes {2}linked .* by ada$/);
 });
 
-it('the collections command never shows a project the collection of another one, nor its owner', async () => {
+it('the collections command never shows the collection of another project, nor its owner', async () => {
   const { run, linked } = createOperator();
   await run('projects', 'create', '--name', 'Rival', '--id', 'rival');
   await linked('link', ...contract, '--environment', 'production', '--name', 'Swords', '--project', 'rival');
@@ -171,7 +171,7 @@ it('the collections command never shows a project the collection of another one,
   expect(await linked('list', '--project', 'rival')).toMatchObject([{ state: 'linked' }]);
 });
 
-it('the collections command links only contracts of chains that are served, and lists those', async () => {
+it('the collections command links only contracts on served chains, and lists the served chains', async () => {
   const { run, collections } = createOperator();
   const elsewhere = ['--chain', 'moon-chain', ...contract.slice(2)];
   const refused = await run('collections', 'link', ...elsewhere, '--environment', 'production', '--name', 'Mine');
@@ -182,7 +182,7 @@ it('the collections command links only contracts of chains that are served, and 
   expect(collections.log.appended).toEqual([]);
 });
 
-it('the collections command moves a contract from the project that has it to another one, and names it as before', async () => {
+it('the collections command moves a contract to another project, and keeps its name', async () => {
   const { run, linked } = createOperator();
   await run('projects', 'create', '--name', 'Rival', '--id', 'rival');
   await linked('link', ...contract, '--environment', 'production', '--name', 'Swords', '--project', 'rival');
@@ -205,7 +205,7 @@ it.each([
   ['no subcommand', ['projects'], 'Usage: npm run projects'],
   ['a project without a name', ['projects', 'create'], "required option '--name <name>' not specified"],
   [
-    'a change of no project',
+    'a change without a project',
     ['projects', 'rename', '--name', 'x'],
     "required option '--project <project>' not specified",
   ],
@@ -235,7 +235,7 @@ it.each([
   ['no name', ['collections', 'rename', ...contract], "required option '--name <name>'"],
   ['no environment', ['collections', 'link', ...contract, '--name', 'N'], "required option '--environment <name>'"],
   ['an option of another subcommand', ['collections', 'unlink', ...contract, '--name', 'N'], "unknown option '--name'"],
-])('commands about projects refuse %s with a sentence and exit code 2', async (_what, args, sentence) => {
+])('commands about projects refuse %s with a message and exit code 2', async (_what, args, sentence) => {
   const { code, progress, results } = await createOperator().run(...args);
   expect({ code, results }).toEqual({ code: EXIT.usage, results: [] });
   expect(progress).toContain(sentence);

@@ -64,14 +64,14 @@ export const createProjectsCommand =
 const create = (work: Work) =>
   jsonCommand('create', 'create a project with the environments production and development')
     .requiredOption('--name <name>', 'name of the project')
-    .option('--id <id>', 'its id, which must be new; a random one by default')
+    .option('--id <id>', 'id of the project, which must be new (default: random)')
     .action(({ name, id, ...output }) => {
       const wanted = { name, id, environments: USUAL_ENVIRONMENTS };
       return change(work, output, (store) => createProject({ store }, wanted));
     });
 
 const list = ({ context, terminal }: Work) =>
-  jsonCommand('list', 'list projects, the oldest first').action(async (output) => {
+  jsonCommand('list', 'list projects, oldest first').action(async (output) => {
     const projects = await withProjects(context, (store) => store.readAll());
     for (const each of projects.toSorted((a, b) => a.createdAt - b.createdAt)) {
       const names = each.environments.map(({ name }) => name).join(', ');
@@ -91,7 +91,7 @@ const rename = (work: Work) =>
     .action((options) => change(work, options, (store) => renameProject({ store }, options.project, options.name)));
 
 const archive = (work: Work) =>
-  jsonCommand('archive', 'end a project, which cannot be undone')
+  jsonCommand('archive', 'permanently archive a project')
     .addOption(project())
     .addOption(yesOption())
     .addHelpText('after', '\nRevoke the live keys of the project first. Stored events are kept.')
@@ -103,7 +103,7 @@ const archive = (work: Work) =>
         options,
         work.terminal,
       );
-      // Checked again, since the confirmation may have taken long.
+      // Checked again, because keys may have been created during the confirmation.
       await assertNoLiveKeys(work.context, id);
       return change(work, options, (store) => archiveProject({ store }, id));
     });
@@ -124,7 +124,7 @@ const limit = (work: Work) =>
     .addOption(project())
     .requiredOption('--environment <name>', 'name or id of the environment')
     .option('--cap <rate>', "limit that replaces the gateways' setting; none restores that setting", parseRate)
-    .option('--limit <rate>', 'limit that the project wants, at most the cap; none removes it', parseRate)
+    .option('--limit <rate>', 'limit that the project chooses, at most the cap; none removes it', parseRate)
     .addHelpText('after', LIMIT)
     .action(async (options) => {
       const rates = { ...rateOf('cap', options.cap), ...rateOf('limit', options.limit) };

@@ -24,7 +24,7 @@ async function openProgram() {
   return createProgram(commands, { result: () => {}, progress: () => {}, isInteractive: false });
 }
 
-it('the page of commands has every command with its options', async () => {
+it('COMMANDS.md lists every command with its options', async () => {
   const sections = (await openProgram()).commands.map((command) => {
     const lines = withSubcommands(command)
       .filter((each) => each.commands.length === 0)

@@ -30,15 +30,15 @@ Copies up to the end of the history, and resumes from the state file. An interru
 before its cursor is saved.
 
 Targets:
-  file        one line of JSON for each version; of several about one id the latest updated_at applies
+  file        one line of JSON per version; for each id, the version with the latest updated_at applies
   clickhouse  a table of CLICKHOUSE_URL or of the local stack, created if missing; read it with FINAL
-  stdout      as file; without --state it starts from the beginning; with it a page may be repeated after a kill
+  stdout      lines as in a file; starts from the beginning unless --state is set; a page may be repeated after a kill
 
-Exit codes: 0 copied to the end, or ended by Ctrl-C, 1 failed, 2 invalid arguments, 3 the chain API does not answer.`;
+Exit codes: 0 copied to the end or stopped by Ctrl-C, 1 failed, 2 invalid arguments, 3 the chain API does not respond.`;
 
 const TABLE = 'activities_replica';
 const PAGE_MAX = 200;
-/** The end of a history moves a second after a record, and every 64 s without records. */
+/** The end of a history advances a second after a record, and every 64 s without records. */
 const FOLLOW_MS = 1_000;
 
 const TARGETS = ['file', 'clickhouse', 'stdout'] as const;
@@ -52,21 +52,21 @@ export const createReplicateCommand =
     replicateCommand().action((options) => copy(toJob(options, context), { context, terminal }));
 
 const replicateCommand = () =>
-  jsonCommand('replicate', 'copy the history of activities of a chain over HTTP')
+  jsonCommand('replicate', 'copy the activity history of a chain over HTTP')
     .requiredOption('--chain <name>', 'name of the chain')
     .addOption(new Option('--to <target>', 'where the copy is written').choices(TARGETS).makeOptionMandatory())
     .option('--url <url>', 'address of the chain API, without /v1 (default: the local stack)')
-    .option('--out <file>', 'file of --to file (default: CHAIN.ndjson)')
-    .option('--table <name>', `table of --to clickhouse (default: ${TABLE})`)
+    .option('--out <file>', 'output file for --to file (default: CHAIN.ndjson)')
+    .option('--table <name>', `table for --to clickhouse (default: ${TABLE})`)
     .option('--state <file>', 'file with the position of the copy (default: CHAIN.TARGET.state.json, none for stdout)')
     .addOption(
-      new Option('--page-size <number>', `activities of a page, at most ${PAGE_MAX}`)
+      new Option('--page-size <number>', `activities per page, at most ${PAGE_MAX}`)
         .argParser(wholeNumberFrom(1, PAGE_MAX))
         .default(PAGE_MAX),
     )
     .option('--follow', 'poll each second for new activities, until Ctrl-C')
     .addOption(
-      new Option('--patience-seconds <number>', 'how long to retry a page that fails')
+      new Option('--patience-seconds <number>', 'seconds to retry a failing page')
         .argParser(numberFrom(0, 1e6))
         .default(300),
     )
@@ -87,7 +87,7 @@ async function copy(job: Job, { context, terminal }: Work<ReplicateContext>): Pr
   else terminal.result(line);
 }
 
-/** @throws UsageError for contradicting arguments, before anything is opened */
+/** @throws UsageError for contradictory arguments, before stores are opened */
 function toJob(options: Options, { folder, chainApi }: ReplicateContext) {
   const { chain, to, table = TABLE } = options;
   if (!isChainName(chain)) throw new UsageError('--chain: expected the name of a chain');
@@ -100,7 +100,7 @@ function toJob(options: Options, { folder, chainApi }: ReplicateContext) {
     to,
     table,
     out: resolve(folder, options.out ?? `${chain}.ndjson`),
-    /** Null: no state is kept. */
+    /** Null if no state is stored. */
     statePath: state === null ? null : resolve(folder, state),
     pageSize: options.pageSize,
     patienceMs: 1_000 * options.patienceSeconds,
@@ -146,7 +146,7 @@ function nameOfTarget({ to, out, table }: Job, { clickhouse }: ReplicateContext)
 
 function toLine({ activities, pages, upTo }: Copied, seconds: number): string {
   const rate = Math.round(activities / Math.max(seconds, 0.001));
-  return `${activities} activities in ${pages} pages, ${rate} a second${upTo === null ? '' : `, up to ${upTo}`}`;
+  return `${activities} activities in ${pages} pages, ${rate} per second${upTo === null ? '' : `, up to ${upTo}`}`;
 }
 
 /** The given URL of the chain API, or that of the stack if it serves the chain. @throws UsageError */

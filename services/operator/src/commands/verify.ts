@@ -32,11 +32,11 @@ const HELP = `
 Up to the offsets that the event writer has committed, every record of the log must have exactly one row. Repeated raw rows
 that events_exact shows once are counted, but are not a difference. A record without a row is explained by the same message
 at another offset, a dead letter, or an erasure; otherwise it is lost. Rows after the end of the log are reported too. Where
-a log was replaced (npm run offsets), records are found by content.
+a log was replaced (npm run offsets), records are matched by content.
 
 Then it compares persons in Redis with the tables, if REDIS_URL is set, and derived tables with the events. It only reads.
 
-Exit codes: 0 no difference, 1 a difference, 2 invalid arguments, 3 a store does not answer.`;
+Exit codes: 0 no difference, 1 a difference, 2 invalid arguments, 3 a store does not respond.`;
 
 async function openIfConfigured(openPeople: () => Promise<People>): Promise<People | null> {
   try {
@@ -80,12 +80,12 @@ async function verifyStores(context: VerifyContext, group: string, terminal: Ter
 
 interface VerifySources extends Omit<RebuildSources, 'writerGroup'> {
   readonly offsets: Pick<GroupOffsets, 'list'>;
-  /** Null without an address of Redis. */
+  /** Null without a Redis address. */
   readonly people: Pick<People, 'graph' | 'rebuild'> | null;
   readonly group: string;
 }
 
-/** Offsets counted together, in one bitmap of 8 KiB. */
+/** Offsets per bitmap of 8 KiB. */
 const BUCKET_OFFSETS = 65_536;
 
 async function verify(options: VerifySources): Promise<VerifyReport> {
@@ -124,7 +124,7 @@ async function verify(options: VerifySources): Promise<VerifyReport> {
 const DECISIONS_STORED_MAX_MS = 30_000;
 const DECISIONS_POLL_MS = 200;
 
-/** Waits until the writer has committed the current end of the decisions, for half a minute at most. */
+/** Waits until the writer has committed the current end of the decision topic, for half a minute at most. */
 async function awaitDecisionsStored({ log, topicPrefix, group }: VerifySources): Promise<void> {
   const topic = topicPrefix + TOPICS.identityDecisions.name;
   const ends = await log.bounds(topic);
@@ -147,7 +147,7 @@ async function assertCommitted({ log, topicPrefix, group }: VerifySources): Prom
   if (hasRecords) throw new Error(`the consumer group '${group}' has committed nothing: check --group`);
 }
 
-/** Null for an unreadable record, which is then reported as lost. A fault of `schemaOf` ends the command. */
+/** Null for an unreadable record, which is then reported as lost. A fault in `schemaOf` ends the command. */
 function createReadFact(schemaOf: SchemaSource): ReadFact {
   const readers = new Map<string, RecordReader<LoggedFact>>();
   return async (flow, { value }) => {

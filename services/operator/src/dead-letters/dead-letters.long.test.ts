@@ -12,7 +12,7 @@ import { REPLAYED_FROM } from './dead-letters.ts';
 
 const MESSAGES = TOPICS.messages.name;
 const CONSENTS = TOPICS.consents.name;
-/** Each costs the start of a process, and the moment is random in each run. */
+/** Each kill needs a new process; its moment is random. */
 const KILLS_MAX = 3;
 
 let fixture: LogFixture;
@@ -22,7 +22,7 @@ beforeAll(async () => {
 afterAll(() => fixture.close());
 
 /** Sends dead letters as a consumer does. */
-const sendDeadLetters_ = (topic: string, count: number) => {
+const sendPoison = (topic: string, count: number) => {
   const deadLetters = Array.from({ length: count }, (_, offset) => ({
     reason: 'poison',
     record: {
@@ -43,7 +43,7 @@ const replaysIn = async (topic: string) =>
   );
 
 /** The replays of a topic, once there are this many: committed records become visible with a delay. */
-const seen = (topic: string, count: number) =>
+const awaitReplays = (topic: string, count: number) =>
   until(`${count} replays`, async () => {
     const replays = await replaysIn(topic);
     return replays.length >= count ? replays : null;
@@ -61,7 +61,7 @@ async function startEmptyRegistry() {
   return { url: `http://127.0.0.1:${address.port}`, close: () => server.close() };
 }
 
-it('a message that could not be read is kept, shown on request, and stored once when it is replayed after the repair', async () => {
+it('an unreadable message is kept, shown on request, and stored once when it is replayed after the repair', async () => {
   const { publish, toMessage, startWriter, stop, caughtUp, operate, query, prefix, group } = fixture;
   const registry = await startEmptyRegistry();
   const broken = await startWriter({ SCHEMA_REGISTRY_URL: registry.url });
@@ -90,8 +90,8 @@ it('a message that could not be read is kept, shown on request, and stored once 
   expect((await operate('verify', '--group', group)).code).toBe(0);
 });
 
-it('dead letters of a topic that are dropped stay in their topic, with the reason, and are never replayed', async () => {
-  await sendDeadLetters_(TOPICS.rejections.name, 3);
+it('dropped dead letters stay in their topic with the reason, and are never replayed', async () => {
+  await sendPoison(TOPICS.rejections.name, 3);
   const [first] = await fixture.read(`${TOPICS.rejections.name}.dead`);
   const name = `${first!.topic}/${first!.partition}/${first!.offset}`;
   expect((await fixture.operate('dead-letters', 'drop', name)).code).toBe(2);
@@ -103,14 +103,14 @@ it('dead letters of a topic that are dropped stay in their topic, with the reaso
   await until('the mark', async () => (await show()).includes('of a test client'));
   const replayed = await fixture.operate('dead-letters', 'replay', '--topic', TOPICS.rejections.name, '--json');
   expect(replayed.json).toMatchObject({ settled: 2, before: 1 });
-  const replays = await seen(TOPICS.rejections.name, 2);
+  const replays = await awaitReplays(TOPICS.rejections.name, 2);
   expect(replays).toHaveLength(2);
   expect(replays).not.toContain(name);
 });
 
-it('dead letters of a topic are replayed once each when one command sleeps between publishing and marking while another runs', async () => {
+it('dead letters of a topic are replayed once each if one command pauses between publishing and marking while another command runs', async () => {
   const topic = TOPICS.identityDecisions.name;
-  await sendDeadLetters_(topic, 30);
+  await sendPoison(topic, 30);
   const name = `${fixture.prefix}operator-dead-letters`;
   const [sent, woken] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
   const sleeper = await openAtomicPublisher({
@@ -134,20 +134,20 @@ it('dead letters of a topic are replayed once each when one command sleeps betwe
   });
   asleep.catch(() => {});
   await sent.promise;
-  const other = await fixture.operate('dead-letters', 'replay', '--topic', topic, '--json');
-  expect(other.json).toMatchObject({ settled: 30, before: 0 });
+  const replayed = await fixture.operate('dead-letters', 'replay', '--topic', topic, '--json');
+  expect(replayed.json).toMatchObject({ settled: 30, before: 0 });
   woken.resolve();
   await expect(asleep).rejects.toThrow();
-  const replays = await seen(topic, 30);
+  const replays = await awaitReplays(topic, 30);
   expect(replays).toHaveLength(30);
   expect(new Set(replays).size).toBe(30);
   await Promise.all([sleeper.close(), log.close()]);
 });
 
-it('dead letters of a topic are replayed once each, with key and partition, however often the command is killed', async () => {
-  // Twenty transactions of a hundred deadLetters, and a kill at a random moment in or between some of them.
+it('dead letters of a topic are replayed once each, with key and partition, even if the command is killed several times', async () => {
+  // Twenty transactions of a hundred dead letters; the command is killed at random moments in or between transactions.
   const deadLetters = 2_000;
-  await sendDeadLetters_(CONSENTS, deadLetters);
+  await sendPoison(CONSENTS, deadLetters);
   let kills = 0;
   for (; kills < KILLS_MAX && (await replaysIn(CONSENTS)).length < deadLetters; kills++) {
     const before = (await replaysIn(CONSENTS)).length;
@@ -157,7 +157,7 @@ it('dead letters of a topic are replayed once each, with key and partition, howe
     await fixture.stop(command, 'SIGKILL');
   }
   expect((await fixture.operate('dead-letters', 'replay', '--topic', CONSENTS)).code).toBe(0);
-  const replays = await seen(CONSENTS, deadLetters);
+  const replays = await awaitReplays(CONSENTS, deadLetters);
   expect(new Set(replays).size).toBe(deadLetters);
   expect(replays).toHaveLength(deadLetters);
   for (const { key, value, partition, headers } of await fixture.read(CONSENTS)) {

@@ -57,7 +57,7 @@ it('the parser never confuses an outcome with a dead letter', () => {
   expect(parseDeadLetter(read)).toBeNull();
 });
 
-it('a replay sends a dead letter only to the topic it belongs to, whatever its headers contain', () => {
+it('a replay sends a dead letter only to its original topic, for any headers', () => {
   const headers = logged({ 'original-topic': 'access.keys.v1', 'original-partition': '0', 'original-offset': '1' });
   const forged = {
     topic: 'audience.messages.v1.dead',

@@ -32,7 +32,7 @@ export interface RecordPosition {
 export interface DeadLetter {
   readonly position: RecordPosition;
   readonly original: RecordPosition;
-  /** When it became a dead letter, epoch milliseconds. */
+  /** When the record became a dead letter, in epoch milliseconds. */
   readonly deadAtMs: number;
   readonly reason: string;
   /** The step of the consumer that failed. */
@@ -40,7 +40,7 @@ export interface DeadLetter {
   readonly record: StreamRecord;
 }
 
-/** What an operator decided about a dead letter; it is open without an outcome. */
+/** The decision of an operator about a dead letter; without an outcome, the dead letter is open. */
 export interface Outcome {
   readonly kind: 'replayed' | 'dropped';
   readonly atMs: number;
@@ -68,7 +68,7 @@ function toNumber(text: string): number {
   return /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
 }
 
-/** Parses a record of a dead-letter topic; null for outcomes, and for records of other software. */
+/** Parses a record of a dead-letter topic; null for outcomes, and for records from other software. */
 export function parseDeadLetter(record: StreamRecord): DeadLetter | null {
   const original = {
     topic: textOf(record, 'original-topic'),
@@ -76,7 +76,7 @@ export function parseDeadLetter(record: StreamRecord): DeadLetter | null {
     offset: toNumber(textOf(record, 'original-offset')),
   };
   const { topic, partition, offset } = record;
-  // Headers cannot send a dead letter to another topic than its own.
+  // Headers cannot redirect a dead letter to a different topic.
   if (deadLetterTopicOf(original.topic) !== topic || Number.isNaN(original.partition + original.offset)) return null;
   return {
     position: { topic, partition, offset },
@@ -111,13 +111,13 @@ export function parseOutcome(record: StreamRecord): { offset: number; outcome: O
   return { offset, outcome: { kind, atMs: toNumber(textOf(record, MARK.at)), note: textOf(record, MARK.note) } };
 }
 
-/** Headers of the message itself: its trace (W3C trace context). */
-const OWN_HEADERS = ['traceparent', 'tracestate'];
+/** Headers that a replay keeps: the W3C trace context. */
+const TRACE_HEADERS = ['traceparent', 'tracestate'];
 
-/** The original record for its original topic: to the partition of its key, or without a key to its original one. */
+/** The original record, for the partition of its key or, without a key, for its original partition. */
 export function toReplayRecord({ position, original, record }: DeadLetter): TransactionRecord {
   const headers: Record<string, string | Buffer> = { [REPLAYED_FROM]: toPositionText(position) };
-  for (const name of OWN_HEADERS) {
+  for (const name of TRACE_HEADERS) {
     const value = record.headers[name];
     if (value !== undefined) headers[name] = value;
   }
@@ -146,7 +146,7 @@ export async function readOutcomes(log: LogReader, topic: string): Promise<Map<s
   return outcomes;
 }
 
-/** Which dead letters to select; absent members match all. */
+/** Which dead letters to select; absent fields match all dead letters. */
 export interface Selection {
   readonly positions?: readonly RecordPosition[];
   /** Full name of the original topic. */
@@ -155,7 +155,7 @@ export interface Selection {
   readonly step?: string;
 }
 
-/** Creates the predicate. A reason matches by its beginning, since its end often quotes the input. */
+/** Creates the predicate. A reason matches by prefix, because its end often quotes the input. */
 export function createIsSelected(selection: Selection): (deadLetter: DeadLetter) => boolean {
   const positions = selection.positions === undefined ? null : new Set(selection.positions.map(toPositionText));
   const { topic, reason, step } = selection;
@@ -183,7 +183,7 @@ const DECODERS = new Map<string, (schema: string) => (body: Buffer) => unknown>(
 ]);
 
 const ROW_BYTES = 16;
-/** A value of a megabyte would scroll everything else away. */
+/** A value of a megabyte would flood the terminal. */
 const DUMP_BYTES_MAX = 4_096;
 
 /** Lines with all contents of a dead letter, which may be personal data. */
@@ -241,15 +241,15 @@ export function toPrintable(text: string): string {
 /** Sixteen bytes per line: position, hexadecimal, and printable text. */
 export function toDump(bytes: Buffer): string[] {
   const lines: string[] = [];
-  for (let at = 0; at < Math.min(bytes.length, DUMP_BYTES_MAX); at += ROW_BYTES) {
-    const row = bytes.subarray(at, at + ROW_BYTES);
+  for (let offset = 0; offset < Math.min(bytes.length, DUMP_BYTES_MAX); offset += ROW_BYTES) {
+    const row = bytes.subarray(offset, offset + ROW_BYTES);
     const hex = row
       .toString('hex')
       .replace(/../g, '$& ')
       .padEnd(3 * ROW_BYTES);
     const text = Array.from(row, (byte) => (byte >= 32 && byte < 127 ? String.fromCharCode(byte) : '.')).join('');
-    lines.push(`  ${at.toString(16).padStart(6, '0')}  ${hex} ${text}`);
+    lines.push(`  ${offset.toString(16).padStart(6, '0')}  ${hex} ${text}`);
   }
-  if (bytes.length > DUMP_BYTES_MAX) lines.push(`  … ${bytes.length - DUMP_BYTES_MAX} bytes more`);
+  if (bytes.length > DUMP_BYTES_MAX) lines.push(`  … ${bytes.length - DUMP_BYTES_MAX} more bytes`);
   return lines.length === 0 ? ['  (empty)'] : lines;
 }

@@ -12,8 +12,8 @@ const query = createQueryRows(account);
 
 const run = async (sql: string) => {
   const headers = { 'x-clickhouse-user': user, 'x-clickhouse-key': password, 'x-clickhouse-database': database };
-  const answer = await fetch(url, { method: 'POST', headers, body: sql });
-  if (!answer.ok) throw new Error(await answer.text());
+  const response = await fetch(url, { method: 'POST', headers, body: sql });
+  if (!response.ok) throw new Error(await response.text());
 };
 const printed = async () => [
   await readRows(
@@ -30,7 +30,7 @@ const operate = createOperate(
   '',
 );
 const derive = () => operate('derive');
-const WHOLE = { missing: 0, unfounded: 0, fault: null };
+const NO_DRIFT = { missing: 0, unfounded: 0, fault: null };
 
 beforeAll(async () => {
   await createTables(account);
@@ -43,11 +43,11 @@ beforeAll(async () => {
 afterAll(() => run(`DROP DATABASE ${database} SYNC`));
 
 it('derive finds nothing to do where inserts have filled all derived tables', async () => {
-  expect(await drift()).toEqual({ identity_days: WHOLE, identities: WHOLE });
+  expect(await drift()).toEqual({ identity_days: NO_DRIFT, identities: NO_DRIFT });
   expect(await derive()).toMatchObject({ code: 0, lines: [expect.stringContaining('nothing to do')] });
 });
 
-it('derive adds missing rows and removes unfounded ones in a table that has drifted both ways', async () => {
+it('derive adds missing rows and removes rows without events in the same table', async () => {
   const whole = await printed();
   expect(whole.map((rows) => rows.length > 30)).toEqual([true, true]);
   await run("DELETE FROM identity_days WHERE day < '2026-09-20' AND environment_id = 'two'");
@@ -67,7 +67,7 @@ it('derive adds missing rows and removes unfounded ones in a table that has drif
   expect(found.identities!.missing).toBeGreaterThan(5);
   expect(await derive()).toMatchObject({ code: 0, lines: [expect.stringContaining('rows repaired')] });
   expect(await printed()).toEqual(whole);
-  expect(await drift()).toEqual({ identity_days: WHOLE, identities: WHOLE });
+  expect(await drift()).toEqual({ identity_days: NO_DRIFT, identities: NO_DRIFT });
 });
 
 it('derive compares each identity in exactly one part, however many parts a long table has', async () => {
@@ -84,23 +84,23 @@ it('derive compares each identity in exactly one part, however many parts a long
   expect((await derive()).code).toBe(0);
 });
 
-it('derive does not report a running insert as drift, and leaves none of its rows out', async () => {
-  let going = true;
+it('derive does not report a running insert as drift, and omits none of its rows', async () => {
+  let isWriting = true;
   let sent = 0;
   const writing = (async () => {
-    while (going)
+    while (isWriting)
       await run(`INSERT INTO events (environment_id, type, event_name, event_time, received_at, message_id, identity_key)
         SELECT 'busy', 'track', 'e', toDateTime64('2026-10-01 00:00:00', 3, 'UTC') + ${sent++} * 60 AS event_time, event_time, generateUUIDv4(),
           toFixedString(unhex(leftPad(hex(1 + number), 32, '0')), 16) FROM numbers(20)`);
   })();
   try {
     for (let round = 0; round < 2 || sent <= 2; round++) {
-      expect(await drift()).toEqual({ identity_days: WHOLE, identities: WHOLE });
+      expect(await drift()).toEqual({ identity_days: NO_DRIFT, identities: NO_DRIFT });
       expect((await derive()).code).toBe(0);
     }
   } finally {
-    going = false;
+    isWriting = false;
     await writing;
   }
-  expect(await drift()).toEqual({ identity_days: WHOLE, identities: WHOLE });
+  expect(await drift()).toEqual({ identity_days: NO_DRIFT, identities: NO_DRIFT });
 });

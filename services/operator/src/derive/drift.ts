@@ -21,7 +21,7 @@ export interface Span {
   readonly derived: string;
 }
 
-/** A row that only one side has; its key is hexadecimal. */
+/** A row that only the table or only the events contain; the key is hexadecimal. */
 export interface Difference {
   readonly environmentId: string;
   readonly key: string;
@@ -35,7 +35,7 @@ const COMPARISONS_MAX = 10;
 const POLL_MS = 200;
 /** Each part reads all events, so parts are large, but small enough for other queries. */
 const SLICE_ROWS = 2_000_000;
-/** One for each first byte of a key. */
+/** One slice per first byte of a key. */
 const SLICES_MAX = 256;
 const ALL = "since = '1900-01-01 00:00:00', until = '2299-12-31 00:00:00'";
 /** Limits the memory of a comparison. */
@@ -76,7 +76,7 @@ function nextMonth(month: string): string {
 }
 
 async function listSlices(query: QueryRows, table: DerivedTable, sliceRows: number): Promise<Span[]> {
-  // The events too, since the table may have lost rows.
+  // Counts the events too, because the table may have lost rows.
   const [[rows] = [0]] = await readRows(
     query(`SELECT greatest((SELECT count() FROM ${table.name}), (SELECT uniq(identity_key) FROM events))`),
   );
@@ -94,8 +94,8 @@ async function listSlices(query: QueryRows, table: DerivedTable, sliceRows: numb
 }
 
 /**
- * Finds rows that only one of table and events has, and that are still there after the running inserts have ended.
- * @returns at most a thousand of them, and their number
+ * Finds rows that only the table or only the events contain, even after the running inserts have ended.
+ * @returns at most a thousand rows, and the number of all rows
  */
 export async function findDifferences(query: QueryRows, span: Span): Promise<{ found: Difference[]; rows: number }> {
   const { rows, found: first } = await compare(query, span, '1');

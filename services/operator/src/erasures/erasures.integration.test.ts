@@ -13,23 +13,23 @@ const ENVIRONMENT = 'erasures-development';
 const keyOf = createIdentityKeyer(Buffer.alloc(32, 5));
 const toGraphFact = createGraphFact({ keyOf, isBlocked: createIsBlocked() });
 
-let own: Awaited<ReturnType<typeof openOwnStores>>;
+let stores: Awaited<ReturnType<typeof openOwnStores>>;
 let database: Awaited<ReturnType<typeof openRedisDatabase>>;
 let people: People;
 let records: ReturnType<typeof openErasureRecords>;
 let operate: (...args: string[]) => ReturnType<typeof runProgram>;
 
 beforeAll(async () => {
-  own = await openOwnStores();
+  stores = await openOwnStores();
   database = await openRedisDatabase();
-  const { prefix } = own;
+  const { prefix } = stores;
   const topics = { linkTopic: prefix + TOPICS.identityLinks.name, consentTopic: prefix + TOPICS.consents.name };
   people = await openRedisPeople({ url: database.url, ...topics });
   await people.rebuild.mintEpoch();
-  // A restarted store answers no query about consents before it is in sync.
+  // A restarted Redis refuses consent queries until it is in sync.
   const { run } = await people.consents.syncState();
   await people.consents.markCurrent(run, new Map());
-  const environment = own.environment;
+  const environment = stores.environment;
   records = openErasureRecords({
     url: environment.CLICKHOUSE_URL!,
     user: environment.CLICKHOUSE_USER!,
@@ -42,7 +42,7 @@ afterAll(async () => {
   await records.close();
   await people.close();
   await database.close();
-  await own.close();
+  await stores.close();
 });
 
 /** A device that became a user, erased up to T. */
@@ -86,10 +86,10 @@ async function link([anonymous, steam]: readonly [string, string], receivedAt: n
 }
 
 const insertEvent = (key: Buffer) =>
-  own.query(`INSERT INTO events (environment_id, event_name, event_time, received_at, message_id, identity_key)
+  stores.query(`INSERT INTO events (environment_id, event_name, event_time, received_at, message_id, identity_key)
     VALUES ('${ENVIRONMENT}', 'a', ${T}, ${T}, generateUUIDv4(), unhex('${key.toString('hex')}'))`);
 
-it('erasures on real stores are verified when nothing is left, even of a returning person; scrub removes what is left', async () => {
+it('erasures verify succeeds on real stores if nothing is left, even of a returning person; scrub deletes what is left', async () => {
   const [gone, left] = [await erase(), await erase()];
   await link(gone.names, T + 60_000);
   await insertEvent(left.keys[1]!);
@@ -117,18 +117,18 @@ it('erasures on real stores are verified when nothing is left, even of a returni
     [left, 1, { ...none, 'clickhouse.events': 1, 'redis.i': 2, 'redis.c': 1 }],
   ] as const;
   for (const [{ id, keys }, code, found] of cases) {
-    const answer = await operate('verify', id, '--json');
-    expect({ code: answer.code, answer: JSON.parse(answer.out) }).toMatchObject({
+    const result = await operate('verify', id, '--json');
+    expect({ code: result.code, result: JSON.parse(result.out) }).toMatchObject({
       code,
-      answer: { erasureId: id, left: found, isVerified: code === 0, hash: 'matches', identities: 2 },
+      result: { erasureId: id, left: found, isVerified: code === 0, hash: 'matches', identities: 2 },
     });
-    for (const key of keys) expect(answer.out + answer.err).not.toContain(key.toString('hex'));
+    for (const key of keys) expect(result.out + result.err).not.toContain(key.toString('hex'));
   }
   const scrubbed = await operate('scrub');
   expect(scrubbed.code).toBe(1);
   for (const what of ['1 rows in events', '2 linked identities in Redis', '1 consents in Redis'])
     expect(scrubbed.out).toContain(`FOUND       ${what} of ${ENVIRONMENT}`);
-  // What was received later stays, and the fences, which are set again, refuse what was not.
+  // Consents received after the cut-off stay, and the restored fences refuse earlier data.
   expect((await people.consents.readStored(ENVIRONMENT, left.keys)).map(({ receivedAt }) => receivedAt)).toEqual([
     T + 1,
   ]);

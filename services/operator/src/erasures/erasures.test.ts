@@ -8,19 +8,19 @@ it.each([
   ['no subcommand', [], 'Usage: npm run erasures'],
   ['an unknown subcommand', ['eat'], 'expected a subcommand: list, show, verify, scrub, remove'],
   ['the id of a person as a subcommand', ['bob'], 'expected a subcommand'],
-  ['a show of nothing', ['show'], "missing required argument 'id'"],
-  ['a verify of nothing', ['verify'], "missing required argument 'id'"],
-  ['an id that is none', ['show', 'bob'], 'expected an x-erasure-id'],
-  ['an id too long', ['verify', `${'0'.repeat(32)}0`], 'expected an x-erasure-id'],
+  ['show without an id', ['show'], "missing required argument 'id'"],
+  ['verify without an id', ['verify'], "missing required argument 'id'"],
+  ['an invalid id', ['show', 'bob'], 'expected an x-erasure-id'],
+  ['an id that is too long', ['verify', `${'0'.repeat(32)}0`], 'expected an x-erasure-id'],
   ['two ids', ['show', '0'.repeat(32), '0'.repeat(32)], 'too many arguments'],
-  ['a scrub of something', ['scrub', '0'.repeat(32)], 'too many arguments'],
+  ['scrub with an argument', ['scrub', '0'.repeat(32)], 'too many arguments'],
   ['an option of another subcommand', ['remove', '--state', 'erased'], "unknown option '--state'"],
-  ['a state that is none', ['list', '--state', 'gone'], 'Allowed choices are waiting, erased, physically-erased'],
-  ['an environment that is none', ['list', '--environment', 'moon'], '--environment: expected'],
-  ['too many', ['list', '--max', '1001'], 'Expected a number from 1 to 1000'],
-  ['an invalid position', ['list', '--after', 'bob'], 'expected an x-erasure-id'],
+  ['an unknown state', ['list', '--state', 'gone'], 'Allowed choices are waiting, erased, physically-erased'],
+  ['an invalid environment', ['list', '--environment', 'moon'], '--environment: expected'],
+  ['a maximum above the limit', ['list', '--max', '1001'], 'Expected a number from 1 to 1000'],
+  ['an invalid id in --after', ['list', '--after', 'bob'], 'expected an x-erasure-id'],
 ])(
-  'the erasures command answers %s with a message and exit code 2, and opens nothing',
+  'the erasures command refuses %s with a message and exit code 2, and opens no store',
   async (_what, args, sentence) => {
     const { run, opened } = await createOperator();
     const { code, progress, results } = await run(...args);
@@ -46,13 +46,16 @@ it('the erasures command reports whether an id without a receipt is unfinished o
   }
 });
 
-it('erasures list lists the newest first with state and age, in pages, filtered by state or environment', async () => {
+it('erasures list shows the newest erasures first with state and age, in pages, filtered by state or environment', async () => {
   const { run, records } = await createOperator();
-  const at = (hours: number) => ({ requestedAt: NOW - hours * 3_600_000 });
-  const done = await put(records, { ...at(30), receipt: { physicallyErasedAt: T + 1, logExpiredAt: T + 2 } });
-  const clean = await put(records, { ...at(20), receipt: { physicallyErasedAt: T + 1 } });
-  const elsewhere = await put(records, { ...at(10), environmentId: 'other-development', receipt: {} });
-  const waiting = await put(records, at(3));
+  const requestedBefore = (hours: number) => ({ requestedAt: NOW - hours * 3_600_000 });
+  const done = await put(records, {
+    ...requestedBefore(30),
+    receipt: { physicallyErasedAt: T + 1, logExpiredAt: T + 2 },
+  });
+  const clean = await put(records, { ...requestedBefore(20), receipt: { physicallyErasedAt: T + 1 } });
+  const elsewhere = await put(records, { ...requestedBefore(10), environmentId: 'other-development', receipt: {} });
+  const waiting = await put(records, requestedBefore(3));
   const { results } = await run('list');
   expect(results).toEqual([
     expect.stringMatching(new RegExp(`^${waiting.id}  demo-production  waiting +requested \\S+Z, 3 h ago$`)),
@@ -79,7 +82,7 @@ it('erasures list lists the newest first with state and age, in pages, filtered 
   expect((await run('list', '--environment', 'unknown-production')).results).toEqual(['no erasures']);
 });
 
-it('erasures show prints a receipt: what was done, what is still to come, and when', async () => {
+it('erasures show prints a receipt: completed steps, pending steps, and their times', async () => {
   const { run, records } = await createOperator();
   const keys = [newKey(), newKey()];
   const { id } = await put(records, { keys, receipt: {} });
@@ -104,7 +107,7 @@ it('erasures show prints a receipt: what was done, what is still to come, and wh
   for (const key of keys) expect(text).not.toContain(key.toString('hex'));
 });
 
-it('erasures show shows the steps that were done later, and that the expiry of the log is overdue', async () => {
+it('erasures show prints later steps, and reports an overdue log expiry', async () => {
   const { run, records } = await createOperator();
   const late = await put(records, { receipt: { physicallyErasedAt: NOW - 60_000, logExpiresAt: NOW - 7_200_000 } });
   const { text } = await run('show', late.id);
@@ -132,7 +135,7 @@ const createRow = (key: Buffer) => ({
   to_key: Buffer.alloc(16),
 });
 
-it('erasures verify ends with 0 when nothing is left, and with 1 and the store when a row is', async () => {
+it('erasures verify exits with 0 if nothing is left, and with 1 and the name of the store if a row is left', async () => {
   const { run, records, rows } = await createOperator();
   const { id, keys } = await put(records, { receipt: {} });
   const clean = await run('verify', id);
@@ -151,7 +154,7 @@ it('erasures verify ends with 0 when nothing is left, and with 1 and the store w
   expect(json).toMatchObject({ erasureId: id, isVerified: false, left: { 'clickhouse.events': 1, 'redis.c': 0 } });
 });
 
-it('erasures verify ends with 1 when a consent from before the cut-off is left, or the hash is of other keys', async () => {
+it('erasures verify exits with 1 if a consent from before the cut-off is left or the hash of the keys differs', async () => {
   const { run, records, people } = await createOperator();
   const { id, keys } = await put(records, { receipt: {} });
   const position = { partition: 0, offset: 1, loggedAtMs: T };
@@ -178,7 +181,7 @@ it('erasures verify explains why a hash cannot be checked, and which later erasu
   expect(text).toContain(`verify ${later.id}, which covers the rest`);
 });
 
-it('erasures verify gives no answer where Redis is empty or half rebuilt', async () => {
+it('erasures verify reports no result while Redis is empty or partly rebuilt', async () => {
   const { run, records, people } = await createOperator();
   const { id } = await put(records, { receipt: {} });
   people.readEpoch = async () => null;
@@ -187,7 +190,7 @@ it('erasures verify gives no answer where Redis is empty or half rebuilt', async
   expect(progress).toMatch(/^erasures verify: /);
 });
 
-it('erasures scrub and remove find what is left, delete it and end with 1; then nothing is left and they end with 0', async () => {
+it('erasures scrub and remove delete what is left and exit with 1; repeated, they find nothing and exit with 0', async () => {
   const { run, records, rows } = await createOperator();
   const { id, keys } = await put(records, { receipt: {} });
   rows.add('events', createRow(keys[0]!));
@@ -221,7 +224,7 @@ it('erasures scrub and remove can be interrupted and run again', async () => {
   expect(await rows.readBatches()).toEqual([]);
 });
 
-it('a span of time is shown in the largest unit of which there are at least two', () => {
+it('a duration is shown in the largest unit with a value of at least two', () => {
   expect([0, 999, 1_000, 119_000, 120_000, 7_199_999, 7_200_000, 172_800_000].map(toSpanText)).toEqual([
     ...['0 s', '0 s', '1 s', '119 s', '2 min', '119 min', '2 h', '2 d'],
   ]);

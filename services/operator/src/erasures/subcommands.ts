@@ -43,7 +43,7 @@ export async function withRecords(context: ErasuresContext, work: (records: Eras
   return withStore('ClickHouse', await context.openRecords(), work);
 }
 
-/** The rows are in the same store as the records, which already answers. */
+/** Does not wait for the store: rows and records are in the same store. */
 async function withRows<T>({ openRows }: ErasuresContext, work: (rows: ErasureRows) => Promise<T>): Promise<T> {
   return withOpened(await openRows(), async () => {}, work);
 }
@@ -64,7 +64,7 @@ const UNITS: readonly [name: string, ms: number][] = [
   ['s', 1000],
 ];
 
-/** In the largest unit of which there are at least two: `90 s`, `47 h`. */
+/** A duration in the largest unit with a value of at least two: `90 s`, `47 h`. */
 export function toSpanText(ms: number): string {
   const [name, unit] = UNITS.find(([, each]) => ms >= 2 * each) ?? ['s', 1000];
   return `${Math.max(0, Math.floor(ms / unit))} ${name}`;
@@ -78,7 +78,7 @@ const LABEL_WIDTH = 12;
 
 const toLine = (label: string, text: string): string => `${label.padEnd(LABEL_WIDTH)}${text}`;
 
-/** Lines with one label, before the first. */
+/** Lines with a label on the first line. */
 const toLinesOf = (label: string, texts: readonly string[]): string[] =>
   texts.map((text, index) => toLine(index === 0 ? label : '', text));
 
@@ -96,7 +96,7 @@ async function explainAbsence({ context, records, terminal, erasureId }: Erasure
   const id = toUuidText(erasureId);
   if (request === undefined)
     terminal.progress(
-      `no erasure ${id} is known. A new request is known within seconds of the gateway's answer; otherwise check the id and ` +
+      `no erasure ${id} is known. A new request is known within seconds of the gateway's response; otherwise check the id and ` +
         'the deployment',
     );
   else {
@@ -111,17 +111,17 @@ async function explainAbsence({ context, records, terminal, erasureId }: Erasure
 
 function toReceiptLines(receipt: ErasureReceipt, nowMs: number): string[] {
   const { acceptedAt } = receipt;
-  const at: At = (name, ms, note) =>
+  const stepLine: StepLine = (name, ms, note) =>
     toLine(name, [toTimeText(ms), `${toAgeText(ms, nowMs)}${note === undefined ? '' : `, ${note}`}`].join('  '));
   const behind = (ms: number) => `${toSpanText(ms - acceptedAt)} after the request`;
   return [
     toLine('erasure', `${toUuidText(receipt.erasureId)}  ${receipt.environmentId}  ${stateOf(receipt)}`),
-    at('accepted', acceptedAt),
-    at('cut-off', receipt.cutoffAt, 'data that happened or was received until here is erased'),
-    at('fenced', receipt.fencedAt, behind(receipt.fencedAt)),
-    at('invisible', receipt.visiblyErasedAt, `${behind(receipt.visiblyErasedAt)}: no query finds a row`),
-    physicalLine(receipt, at),
-    logLine(receipt, { at, nowMs }),
+    stepLine('accepted', acceptedAt),
+    stepLine('cut-off', receipt.cutoffAt, 'data that happened or was received until here is erased'),
+    stepLine('fenced', receipt.fencedAt, behind(receipt.fencedAt)),
+    stepLine('invisible', receipt.visiblyErasedAt, `${behind(receipt.visiblyErasedAt)}: no query finds a row`),
+    physicalLine(receipt, stepLine),
+    logLine(receipt, { stepLine, nowMs }),
     toLine('identities', String(receipt.closureCount)),
     toLine('hash', `${receipt.closureHash.toString('hex')}  SHA-256 of their keys`),
     ...toLinesOf('stores', countsOf(receipt)),
@@ -135,15 +135,18 @@ function toReceiptLines(receipt: ErasureReceipt, nowMs: number): string[] {
   ];
 }
 
-type At = (name: string, ms: number, note?: string) => string;
+type StepLine = (name: string, ms: number, note?: string) => string;
 
-function physicalLine({ physicallyErasedAt }: ErasureReceipt, at: At): string {
-  if (physicallyErasedAt !== null) return at('physical', physicallyErasedAt, 'no row remains in a file');
+function physicalLine({ physicallyErasedAt }: ErasureReceipt, stepLine: StepLine): string {
+  if (physicallyErasedAt !== null) return stepLine('physical', physicallyErasedAt, 'no row remains in a file');
   return toLine('physical', 'pending: the next nightly removal, or npm run erasures -- remove');
 }
 
-function logLine({ logExpiredAt, logExpiresAt }: ErasureReceipt, { at, nowMs }: { at: At; nowMs: number }): string {
-  if (logExpiredAt !== null) return at('log', logExpiredAt, 'every partition starts at or after the ends below');
+function logLine(
+  { logExpiredAt, logExpiresAt }: ErasureReceipt,
+  { stepLine, nowMs }: { stepLine: StepLine; nowMs: number },
+): string {
+  if (logExpiredAt !== null) return stepLine('log', logExpiredAt, 'every partition starts at or after the ends below');
   const due = `${toTimeText(logExpiresAt)}, ${toAgeText(logExpiresAt, nowMs)}`;
   return toLine('log', `pending: ${logExpiresAt < nowMs ? 'DUE SINCE' : 'due'} ${due}`);
 }
@@ -183,23 +186,23 @@ function toReceiptJson(receipt: ErasureReceipt): object {
 export async function verify(work: ErasureWork): Promise<ExitCode> {
   const { context, records, json, terminal, erasureId } = work;
   const { wallClockMs } = context;
-  // First, so that a missing receipt is reported even when Redis is down.
+  // Checked first, so that a missing receipt is reported even if Redis is down.
   if ((await records.readReceipt(erasureId)) === null) return explainAbsence(work);
   const verification = await withPeople(context, (people) =>
     withRows(context, (rows) => verifyReceipt({ records, rows, people, wallClockMs, checkDisk: true }, erasureId)),
   );
   if (verification === null) return explainAbsence(work);
-  const isWhole = isVerified(verification);
+  const isClean = isVerified(verification);
   printResult(
     terminal,
     { json },
-    { ...toVerificationJson(verification), isVerified: isWhole },
-    toVerificationLines(verification, isWhole),
+    { ...toVerificationJson(verification), isVerified: isClean },
+    toVerificationLines(verification, isClean),
   );
-  return isWhole ? EXIT.ok : EXIT.failed;
+  return isClean ? EXIT.ok : EXIT.failed;
 }
 
-function toVerificationLines(verification: Verification, isWhole: boolean): string[] {
+function toVerificationLines(verification: Verification, isClean: boolean): string[] {
   const { receipt, identities, remaining, onDisk } = verification;
   const width = Object.keys(remaining).reduce((most, { length }) => Math.max(most, length), 0);
   const inFiles = (store: string) => {
@@ -215,7 +218,7 @@ function toVerificationLines(verification: Verification, isWhole: boolean): stri
       'left',
       Object.entries(remaining).map(([store, count]) => `${store.padEnd(width)}  ${count}${inFiles(store)}`),
     ),
-    isWhole ? 'verified: nothing is left' : `NOT VERIFIED: ${reasonOf(verification)}`,
+    isClean ? 'verified: nothing is left' : `NOT VERIFIED: ${reasonOf(verification)}`,
   ];
 }
 
@@ -234,7 +237,7 @@ function reasonOf({ hash, remaining, onDisk, receipt, laterErasures }: Verificat
   const isAny = (counts: Readonly<Record<string, number>>) => Object.values(counts).some((count) => count > 0);
   if (isAny(remaining)) return 'data from before the cut-off is left; npm run erasures -- scrub deletes it';
   if (receipt.physicallyErasedAt !== null && onDisk !== null && isAny(onDisk))
-    return 'files have rows, although the receipt reports none; run npm run erasures -- remove';
+    return 'files contain rows, although the receipt reports none; run npm run erasures -- remove';
   if (hash === 'differs') return 'the keys are not those of the receipt';
   const [later] = laterErasures;
   const next = later === undefined ? '' : `; verify ${toUuidText(later)}, which covers the rest`;
@@ -255,10 +258,10 @@ function toVerificationJson({ receipt, identities, hash, laterErasures, remainin
   };
 }
 
-/** Deletes rows, links and consents of all people who were erased. */
+/** Deletes rows, links and consents of all erased people. */
 export async function scrub({ context, records, json, terminal }: ErasuresWork): Promise<ExitCode> {
   const { wallClockMs, stop: signal } = context;
-  terminal.progress('searching for rows of people who were erased');
+  terminal.progress('searching for rows of erased people');
   const scrubbed = await withPeople(context, ({ guards }) =>
     withRows(context, (rows) =>
       scrubRows({
@@ -279,7 +282,7 @@ export async function scrub({ context, records, json, terminal }: ErasuresWork):
     toLine('searched', `${fences} fences${skipped}`),
     ...found.map((each) => toLine('FOUND', toSurvivorText(each))),
     ...swept.map((each) => toLine('swept', toSurvivorText(each))),
-    found.length === 0 ? 'nothing is left' : 'nothing is left now; find out which service wrote it behind the fence',
+    found.length === 0 ? 'nothing is left' : 'nothing is left now; find out which service wrote it despite the fence',
   ]);
   return found.length === 0 ? EXIT.ok : EXIT.failed;
 }
@@ -287,7 +290,7 @@ export async function scrub({ context, records, json, terminal }: ErasuresWork):
 /** Removes deleted rows from the files, and marks the receipts. */
 export async function remove({ context, records, json, terminal }: ErasuresWork): Promise<ExitCode> {
   const { wallClockMs, stop: signal } = context;
-  terminal.progress('rewriting files with deleted rows; the old files are gone after about eight minutes');
+  terminal.progress('rewriting files with deleted rows; the old files are removed after about eight minutes');
   let lastFiles = 0;
   const removal = await withRows(context, (rows) =>
     removeFromDisk({

@@ -1,4 +1,4 @@
-/** What the identity commands share. */
+/** Shared parts of the identity commands. */
 import { type CommandUnknownOpts, Option } from '@commander-js/extra-typings';
 import { createIdentityKeyer, type IdentityKeyer, type People } from '@playline/people';
 import { awaitStore } from '../await-store.ts';
@@ -12,7 +12,7 @@ export interface QueryContext {
   readonly pepper: () => Buffer;
 }
 
-/** Keeps surplus arguments and unknown subcommands out of errors, since they may be ids of persons. */
+/** Keeps surplus arguments and unknown subcommands out of errors, because they may be ids of persons. */
 export function hidingArguments(created: CommandUnknownOpts): CommandUnknownOpts {
   for (const each of created.commands) each.allowExcessArguments();
   return created
@@ -27,7 +27,7 @@ export function hidingArguments(created: CommandUnknownOpts): CommandUnknownOpts
     });
 }
 
-/** The pepper is read with the first id; a key needs none. */
+/** The pepper is read for the first id; keys need no pepper. */
 export function createOpenKeyer({ pepper }: Pick<QueryContext, 'pepper'>): () => IdentityKeyer {
   let keyer: IdentityKeyer | null = null;
   return () => {
@@ -37,7 +37,7 @@ export function createOpenKeyer({ pepper }: Pick<QueryContext, 'pepper'>): () =>
 }
 
 export const querySecondsOption = () =>
-  new Option('--query-seconds <number>', 'time limit of a query of the tables, at most 300')
+  new Option('--query-seconds <number>', 'time limit per query of the tables, at most 300')
     .argParser(wholeNumberFrom(1, 300))
     .default(30);
 

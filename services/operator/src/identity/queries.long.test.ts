@@ -21,7 +21,7 @@ let linker: Awaited<ReturnType<RebuildFixture['startLinker']>>;
 type Kind = LinkParts['fromKind'];
 const key = (kind: Kind, id: string, environmentId = ENVIRONMENT) => fixture.keyOf(environmentId, kind, id);
 const hex = (...args: Parameters<typeof key>) => key(...args).toString('hex');
-const of = (kind: Kind, id: string, environmentId = ENVIRONMENT) => [
+const subjectArgs = (kind: Kind, id: string, environmentId = ENVIRONMENT) => [
   ...['--environment', environmentId, '--kind', kind, '--id', id],
 ];
 const query = async (...args: string[]) => {
@@ -29,7 +29,7 @@ const query = async (...args: string[]) => {
   return { code, rows: results.map((line) => JSON.parse(line)), progress };
 };
 
-/** Publishes an identify or an alias as a gateway does: the link fact, and the message it was made from. */
+/** Publishes an identify or an alias as a gateway does: the link fact and its message. */
 async function link(parts: Omit<LinkParts, 'environmentId'>): Promise<void> {
   await fixture.publishLinks([{ ...parts, environmentId: ENVIRONMENT }]);
   const [from, to] = [key(parts.fromKind, parts.fromId), key(parts.toKind, parts.toId)];
@@ -44,7 +44,7 @@ async function link(parts: Omit<LinkParts, 'environmentId'>): Promise<void> {
 const identify = (fromId: string, toKind: Kind, toId: string) =>
   link({ link: 'identify', fromKind: 'anonymous', fromId, toKind, toId });
 
-async function settled(): Promise<void> {
+async function caughtUp(): Promise<void> {
   await fixture.decided();
   for (const topic of TOPICS_READ) await fixture.written(topic);
 }
@@ -58,26 +58,28 @@ beforeAll(async () => {
   await identify('device', 'steam', 'eve');
   await link({ link: 'alias', fromKind: 'steam', fromId: 'bob', toKind: 'email', toId: 'bob@example.org' });
   await identify('stranger', 'steam', 'zoe');
-  await settled();
+  await caughtUp();
 }, 240_000);
 afterAll(() => fixture.close());
 
-it('identity resolve names the person that Redis and the tables have', async () => {
-  const { code, rows } = await query('resolve', ...of('anonymous', 'device'));
+it('identity resolve shows the person that Redis and the tables contain', async () => {
+  const { code, rows } = await query('resolve', ...subjectArgs('anonymous', 'device'));
   expect({ code, rows }).toMatchObject({ code: 0, rows: [{ isLinked: true, agrees: true }] });
-  const [bob] = (await query('resolve', ...of('email', 'bob@example.org'))).rows;
+  const [bob] = (await query('resolve', ...subjectArgs('email', 'bob@example.org'))).rows;
   expect(bob).toMatchObject({ agrees: true, personKey: rows[0].personKey });
   const stored = await fixture.query(`SELECT DISTINCT lower(hex(person_key)) FROM identity_overrides FINAL
     WHERE environment_id = '${ENVIRONMENT}' AND identity_key = unhex('${hex('steam', 'bob')}')`);
   expect(stored).toBe(rows[0].personKey);
-  // Its link was refused, so it is a person of its own, with its untyped id.
-  const eve = await query('resolve', ...of('steam', 'eve'));
+  // The link of eve was refused, so eve is a separate person with its untyped id.
+  const eve = await query('resolve', ...subjectArgs('steam', 'eve'));
   expect(eve.rows).not.toMatchObject([{ personKey: rows[0].personKey }]);
-  expect((await query('resolve', ...of('steam', 'unknown'))).rows).toMatchObject([{ isLinked: false, agrees: true }]);
+  expect((await query('resolve', ...subjectArgs('steam', 'unknown'))).rows).toMatchObject([
+    { isLinked: false, agrees: true },
+  ]);
 });
 
-it('identity members lists the person; raw ids come only from identifies and aliases that belong to it', async () => {
-  const { code, rows } = await query('members', ...of('steam', 'bob'), '--raw');
+it('identity members lists the person; raw ids come only from identify and alias messages of the person', async () => {
+  const { code, rows } = await query('members', ...subjectArgs('steam', 'bob'), '--raw');
   expect(code).toBe(0);
   expect(rows.map(({ key: found, kind, id }) => [kind, found, id]).sort()).toEqual([
     ['anonymous', hex('anonymous', 'device'), 'device'],
@@ -87,11 +89,11 @@ it('identity members lists the person; raw ids come only from identifies and ali
   ]);
 });
 
-it('identity why lists the decisions once each in the order of the log, even when published twice', async () => {
+it('identity why lists each decision once, in log order, even if it was published twice', async () => {
   await fixture.query(
     'INSERT INTO identity_links SELECT * REPLACE (kafka_offset + 1000 AS kafka_offset) FROM identity_links',
   );
-  const { rows } = await query('why', ...of('anonymous', 'device'));
+  const { rows } = await query('why', ...subjectArgs('anonymous', 'device'));
   expect(rows.map(({ link: requested, outcome, reason, b }) => [requested, b.kind, outcome, reason])).toEqual([
     ['same_id', 'untyped', 'linked', ''],
     ['identify', 'steam', 'linked', ''],
@@ -101,31 +103,33 @@ it('identity why lists the decisions once each in the order of the log, even whe
   const messages = await fixture.query(`SELECT toString(message_id) FROM identity_links FINAL
     WHERE environment_id = '${ENVIRONMENT}' AND outcome = 'refused'`);
   expect(rows[2]).toMatchObject({ messageId: messages, traceId: 'e'.repeat(32), place: { generation: 0, step: 1 } });
-  const newest = await query('why', ...of('anonymous', 'device'), '--limit', '1');
+  const newest = await query('why', ...subjectArgs('anonymous', 'device'), '--limit', '1');
   expect(newest.rows).toEqual(rows.slice(-1));
-  expect(newest.progress).toContain('older ones were omitted');
+  expect(newest.progress).toContain('older decisions were omitted');
 });
 
-it('identity why leads from one identity to another, and distinguishes two persons', async () => {
+it('identity why shows the chain between two identities, and distinguishes two persons', async () => {
   const other = ['--other-kind', 'email', '--other-id', 'bob@example.org'];
-  const { rows, progress } = await query('why', ...of('anonymous', 'device'), ...other);
+  const { rows, progress } = await query('why', ...subjectArgs('anonymous', 'device'), ...other);
   expect(rows.map(({ link: requested }) => requested)).toEqual(['identify', 'alias']);
   expect(progress).toContain('They are one person, by the 2 links');
-  // As after a rebuild: the fact was decided again, with another outcome.
+  // As after a rebuild: the fact was decided again, with a different outcome.
   await fixture.query(`INSERT INTO identity_links SELECT * REPLACE ('unchanged' AS outcome, kafka_offset + 2000 AS kafka_offset)
     FROM identity_links WHERE link = 'alias'`);
   await fixture.query('OPTIMIZE TABLE identity_links FINAL');
-  expect((await query('why', ...of('anonymous', 'device'), ...other)).rows).toMatchObject([
+  expect((await query('why', ...subjectArgs('anonymous', 'device'), ...other)).rows).toMatchObject([
     { link: 'identify', outcome: 'linked' },
     { link: 'alias', outcome: 'unchanged' },
   ]);
-  const eve = await query('why', ...of('steam', 'bob'), '--other-key', hex('untyped', 'eve'));
+  const eve = await query('why', ...subjectArgs('steam', 'bob'), '--other-key', hex('untyped', 'eve'));
   expect(eve.rows).toMatchObject([{ reason: 'shared_device', b: { key: hex('steam', 'eve') } }]);
   expect(eve.progress).toContain('They are two persons.');
-  expect((await query('why', ...of('steam', 'eve'), '--other-key', hex('steam', 'bob'))).rows).toEqual(eve.rows);
+  expect((await query('why', ...subjectArgs('steam', 'eve'), '--other-key', hex('steam', 'bob'))).rows).toEqual(
+    eve.rows,
+  );
 });
 
-it('identity why gives up a query after its time limit, and names the option that raises it', async () => {
+it('identity why cancels a query after its time limit, and names the option that raises the limit', async () => {
   const queryRows = createQueryRows(createAddresses(configSchema.parse(fixture.environment), '/nowhere').clickhouse());
   const tables = createIdentityTables((sql) =>
     queryRows(sql.replace('PREWHERE', 'PREWHERE sleepEachRow(0.2) = 0 AND')),
@@ -135,16 +139,16 @@ it('identity why gives up a query after its time limit, and names the option tha
   await expect(requested).rejects.toThrow('the query exceeded 1 s: raise --query-seconds');
 });
 
-it('identity resolve, where Redis and the tables differ, reports that the writer is behind only as long as it is', async () => {
+it('identity resolve reports that the writer is behind only while Redis and the tables differ', async () => {
   await fixture.stop(writer, 'SIGKILL');
   await identify('tablet', 'steam', 'ann');
   await fixture.decided();
-  const [behind] = (await query('resolve', ...of('anonymous', 'tablet'))).rows;
+  const [behind] = (await query('resolve', ...subjectArgs('anonymous', 'tablet'))).rows;
   expect(behind).toMatchObject({ isLinked: true, agrees: false, stored: null });
   expect(behind.says).toContain('the event writer is behind');
   writer = await fixture.startWriter();
-  await settled();
-  const agrees = async () => (await query('resolve', ...of('anonymous', 'tablet'))).rows[0].agrees === true;
+  await caughtUp();
+  const agrees = async () => (await query('resolve', ...subjectArgs('anonymous', 'tablet'))).rows[0].agrees === true;
   await until('the tables agree', agrees, 60_000);
 });
 
@@ -182,7 +186,7 @@ const personsOfEvents = async () =>
     .split('\n')
     .map((line) => line.split('\t'));
 const outcomesBetween = async () =>
-  (await query('why', ...of('steam', 'bob', MERGED), '--other-key', hex('email', 'eve', MERGED))).rows.map(
+  (await query('why', ...subjectArgs('steam', 'bob', MERGED), '--other-key', hex('email', 'eve', MERGED))).rows.map(
     ({ link, outcome, reason }) => [link, outcome, reason],
   );
 
@@ -203,11 +207,11 @@ async function loseRedis(): Promise<void> {
 
 async function decidedAgain(): Promise<void> {
   const isCaughtUp = () => fixture.isCaughtUp(TOPICS.identityLinks.name, LATER_GROUP);
-  await until('the linkers have all facts', isCaughtUp, 60_000);
+  await until('the linkers have processed all facts', isCaughtUp, 60_000);
   await fixture.written(TOPICS.identityDecisions.name);
 }
 
-it('identity unlink splits a wrong merge in graph, tables and views; earlier facts do not undo it, repeated or after a rebuild', async () => {
+it('identity unlink splits a wrong merge in graph, tables and views; repeated facts and a rebuild do not undo the split', async () => {
   const yesterday = [
     ['bob', 'bob'],
     ['bob', 'eve'],
@@ -216,20 +220,20 @@ it('identity unlink splits a wrong merge in graph, tables and views; earlier fac
   await publishFacts(yesterday);
   const events = (['steam', 'email'] as const).flatMap((kind) =>
     ['bob', 'eve'].map((id) => {
-      const own = key(kind, id, MERGED);
-      return messageRecordOf(`${kind}-${id}`, { environmentId: MERGED, userKey: own, identityKey: own });
+      const identityKey = key(kind, id, MERGED);
+      return messageRecordOf(`${kind}-${id}`, { environmentId: MERGED, userKey: identityKey, identityKey });
     }),
   );
   await fixture.publish(events.map(fixture.toMessage));
-  await settled();
+  await caughtUp();
   const before = await personsOfEvents();
   expect(before.map(([name]) => name)).toEqual(['email-bob', 'email-eve', 'steam-bob', 'steam-eve']);
   expect(new Set(before.map(([, person]) => person)).size).toBe(1);
 
-  const named = [...of('steam', 'eve', MERGED), '--kind', 'email', '--id', 'eve'];
+  const named = [...subjectArgs('steam', 'eve', MERGED), '--kind', 'email', '--id', 'eve'];
   const { code, rows } = await query('unlink', ...named, '--yes');
   expect({ code, rows }).toMatchObject({ code: 0, rows: [{ outcome: 'unlinked', reason: '' }] });
-  await settled();
+  await caughtUp();
   const { split, stayed } = rows[0];
   expect(split.keys).toEqual([hex('steam', 'eve', MERGED), hex('email', 'eve', MERGED)].sort());
   const apart = [
@@ -239,12 +243,12 @@ it('identity unlink splits a wrong merge in graph, tables and views; earlier fac
     ['steam-eve', split.personKey],
   ];
   expect(await personsOfEvents()).toEqual(apart);
-  for (const name of [of('steam', 'bob', MERGED), of('email', 'eve', MERGED)])
+  for (const name of [subjectArgs('steam', 'bob', MERGED), subjectArgs('email', 'eve', MERGED)])
     expect((await query('resolve', ...name)).rows).toMatchObject([{ agrees: true }]);
 
   // A client repeats yesterday's messages.
   await publishFacts(yesterday);
-  await settled();
+  await caughtUp();
   expect(await personsOfEvents()).toEqual(apart);
   expect(await outcomesBetween()).toEqual([
     ['alias', 'linked', ''],
@@ -255,7 +259,7 @@ it('identity unlink splits a wrong merge in graph, tables and views; earlier fac
   await loseRedis();
   expect(await personsOfEvents()).toEqual(apart);
 
-  // A later message is new information about them.
+  // A later message may merge the two persons again.
   await publishFacts([alias('bob', 'eve', Date.now() + 1)]);
   await decidedAgain();
   expect(new Set((await personsOfEvents()).map(([, person]) => person)).size).toBe(1);

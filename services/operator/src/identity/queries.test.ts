@@ -4,10 +4,10 @@ import { ENVIRONMENT, keyOf, openMemoryBench } from './test/memory-bench.ts';
 
 const hexOf = (kind: Parameters<typeof keyOf>[1], id: string) => keyOf(ENVIRONMENT, kind, id).toString('hex');
 const IN = ['--environment', 'production'];
-const of = (kind: string, id: string) => [...IN, '--kind', kind, '--id', id];
+const subjectArgs = (kind: string, id: string) => [...IN, '--kind', kind, '--id', id];
 const toRows = (results: readonly string[]) => results.map((line) => JSON.parse(line));
 const SUBCOMMANDS = ['resolve', 'members', 'why'];
-/** Must never appear in our messages. */
+/** Must never appear in output or errors. */
 const BOB = 'bob@example.org';
 
 it.each(SUBCOMMANDS)('identity %s fails with advice when Redis has no epoch', async (word) => {
@@ -15,7 +15,7 @@ it.each(SUBCOMMANDS)('identity %s fails with advice when Redis has no epoch', as
   for (const epochs of [[null], ['a', 'a', null], ['a', 'a', 'b']]) {
     const { people, run } = await openMemoryBench();
     people.readEpoch = async () => epochs.shift() ?? null;
-    const { code, results, progress } = await run(word, ...of('steam', 'bob'));
+    const { code, results, progress } = await run(word, ...subjectArgs('steam', 'bob'));
     expect({ code, results }).toEqual({ code: EXIT.unreachable, results: [] });
     expect(progress).toContain('npm run rebuild');
   }
@@ -37,7 +37,7 @@ it.each(SUBCOMMANDS)('identity %s refuses invalid arguments with exit code 2 and
     [[...IN, '--key', key.slice(2)], '--key: expected the 32 hexadecimal digits'],
     [[...IN, '--key', '0'.repeat(32)], '--key: expected the 32 hexadecimal digits'],
     [[...IN, '--kind', 'steam', '--id', 'bob', BOB], 'too many arguments'],
-    [[...of('steam', BOB), '--linker-group', 'x'], "unknown option '--linker-group'"],
+    [[...subjectArgs('steam', BOB), '--linker-group', 'x'], "unknown option '--linker-group'"],
   ] as const) {
     const { code, progress, results } = await run(word, ...args);
     expect({ args, code, results }).toEqual({ args, code: EXIT.usage, results: [] });
@@ -46,19 +46,19 @@ it.each(SUBCOMMANDS)('identity %s refuses invalid arguments with exit code 2 and
   }
 });
 
-it('identity queries need the pepper for an id, name the missing setting, and need none for a key', async () => {
+it('identity queries need the pepper for an id and name the missing setting; keys need no pepper', async () => {
   const pepper = () => {
     throw new UsageError('IDENTITY_PEPPER is not set');
   };
   const { run } = await openMemoryBench({ pepper });
   for (const word of SUBCOMMANDS) {
-    expect(await run(word, ...of('steam', 'bob'))).toMatchObject({ code: EXIT.usage, results: [] });
-    expect((await run(word, ...of('steam', 'bob'))).progress).toContain('IDENTITY_PEPPER');
+    expect(await run(word, ...subjectArgs('steam', 'bob'))).toMatchObject({ code: EXIT.usage, results: [] });
+    expect((await run(word, ...subjectArgs('steam', 'bob'))).progress).toContain('IDENTITY_PEPPER');
     expect(await run(word, ...IN, '--key', hexOf('steam', 'bob'))).toMatchObject({ code: EXIT.ok });
   }
 });
 
-it('identity refuses an id as a subcommand, and does not repeat it', async () => {
+it('identity refuses an id as a subcommand, and does not repeat the id', async () => {
   const { run } = await openMemoryBench();
   const { code, progress } = await run(BOB, 'resolve');
   expect(code).toBe(EXIT.usage);
@@ -66,32 +66,32 @@ it('identity refuses an id as a subcommand, and does not repeat it', async () =>
   expect(progress).not.toContain(BOB);
 });
 
-it('identity resolve names the person of an identity, the same by id, key or environment id', async () => {
+it('identity resolve shows the same person by id, by key and by environment id', async () => {
   const { run, identify } = await openMemoryBench();
   await identify('device', 'steam', 'bob');
   await identify('phone', 'steam', 'bob');
-  const [one] = toRows((await run('resolve', ...of('steam', 'bob'), '--json')).results);
-  const [two] = toRows((await run('resolve', ...of('anonymous', ' phone '), '--json')).results);
+  const [one] = toRows((await run('resolve', ...subjectArgs('steam', 'bob'), '--json')).results);
+  const [two] = toRows((await run('resolve', ...subjectArgs('anonymous', ' phone '), '--json')).results);
   expect(one).toMatchObject({ identityKey: hexOf('steam', 'bob'), kind: 'steam', isLinked: true, agrees: true });
   expect(two).toMatchObject({ identityKey: hexOf('anonymous', 'phone'), personKey: one.personKey, agrees: true });
   const named = ['--environment', ENVIRONMENT, '--key', hexOf('steam', 'bob').toUpperCase()];
   expect(toRows((await run('resolve', ...named, '--json')).results)).toEqual([{ ...one, kind: null }]);
-  expect((await run('resolve', ...of('steam', 'bob'))).text).toMatch(
+  expect((await run('resolve', ...subjectArgs('steam', 'bob'))).text).toMatch(
     new RegExp(`^identity {2}${one.identityKey} {2}steam, demo-production\nperson {4}${one.personKey}`),
   );
 });
 
-it('identity resolve reports that an identity that was never linked is a person of its own', async () => {
+it('identity resolve reports that an unlinked identity is a person of its own', async () => {
   const { run, identify } = await openMemoryBench();
   await identify('device', 'steam', 'bob');
-  const { code, text } = await run('resolve', ...of('steam', 'eve'));
+  const { code, text } = await run('resolve', ...subjectArgs('steam', 'eve'));
   expect(code).toBe(EXIT.ok);
   expect(text).toContain(`person    ${hexOf('steam', 'eve')}  itself\ntables    no row\n`);
   expect(text).toContain('a person of its own');
   expect(text).not.toContain('No event of');
-  // For an environment without any event, such as a mistyped project, it reports it too.
+  // An environment without events, such as a mistyped project, is also reported.
   const mistyped = await openMemoryBench();
-  expect((await mistyped.run('resolve', ...of('steam', 'eve'))).text).toContain(
+  expect((await mistyped.run('resolve', ...subjectArgs('steam', 'eve'))).text).toContain(
     'No event of demo-production is stored',
   );
 });
@@ -99,7 +99,7 @@ it('identity resolve reports that an identity that was never linked is a person 
 it('identity resolve shows where the tables differ, and why', async () => {
   const { run, identify, stored } = await openMemoryBench();
   await identify('device', 'steam', 'bob');
-  const args = ['resolve', ...of('steam', 'bob')];
+  const args = ['resolve', ...subjectArgs('steam', 'bob')];
   const key = hexOf('steam', 'bob');
   const row = stored.persons.get(key)!;
   stored.persons.delete(key);
@@ -108,7 +108,7 @@ it('identity resolve shows where the tables differ, and why', async () => {
   expect((await run(...args)).text).toMatch(/THEY DIFFER: .* another person: the event writer is behind/);
   expect(toRows((await run(...args, '--json')).results)).toMatchObject([{ agrees: false, isLinked: true }]);
   stored.persons.set(hexOf('steam', 'erased'), row);
-  const unknown = await run('resolve', ...of('steam', 'erased'));
+  const unknown = await run('resolve', ...subjectArgs('steam', 'erased'));
   expect(unknown.text).toMatch(
     /THEY DIFFER: it is linked in the tables, but not in Redis: it was erased, or Redis lost/,
   );
@@ -119,7 +119,7 @@ it('identity members lists all identities of the person with kind and time, and 
   await identify('device', 'steam', 'bob');
   await identify('phone', 'steam', 'bob');
   stored.rawIds.set(hexOf('anonymous', 'phone'), 'phone');
-  const args = ['members', ...of('steam', 'bob')];
+  const args = ['members', ...subjectArgs('steam', 'bob')];
   const rows = toRows((await run(...args, '--json')).results);
   expect(rows.map(({ key, kind }) => [kind, key]).sort()).toEqual(
     [
@@ -139,23 +139,23 @@ it('identity members lists all identities of the person with kind and time, and 
   expect(raw.map(({ key, id }) => [key, id])).toContainEqual([hexOf('steam', 'bob'), null]);
 });
 
-it('identity members shows only the identity itself when it was never linked, and reports it', async () => {
+it('identity members shows only the identity itself if it was never linked, and reports that', async () => {
   const { run } = await openMemoryBench();
   const key = hexOf('email', BOB);
-  const { code, text } = await run('members', ...of('email', BOB));
+  const { code, text } = await run('members', ...subjectArgs('email', BOB));
   expect(code).toBe(EXIT.ok);
   expect(text).toBe(`${key}  email      not linked  person key\nIt is not linked: it is a person of its own.`);
-  const json = await run('members', ...of('email', BOB), '--json');
+  const json = await run('members', ...subjectArgs('email', BOB), '--json');
   expect(toRows(json.results)).toEqual([{ key, kind: 'email', linkedAt: null, personKey: key }]);
 });
 
-it('identity why lists the messages that linked a person and the refused ones, in the order of the log', async () => {
+it('identity why lists messages that linked a person and refused messages, in log order', async () => {
   const { run, identify } = await openMemoryBench();
   await identify('device', 'steam', 'bob');
   await identify('device', 'steam', 'eve');
   await identify('stranger', 'steam', 'zoe');
   await identify('device', 'steam', 'bob');
-  const rows = toRows((await run('why', ...of('anonymous', 'device'), '--json')).results);
+  const rows = toRows((await run('why', ...subjectArgs('anonymous', 'device'), '--json')).results);
   expect(rows.map(({ place, outcome, reason }) => [place.offset, place.step, outcome, reason])).toEqual([
     [0, 0, 'linked', ''],
     [0, 1, 'linked', ''],
@@ -169,7 +169,7 @@ it('identity why lists the messages that linked a person and the refused ones, i
     messageId: '01'.repeat(16),
     traceId: 'e'.repeat(32),
   });
-  const { text } = await run('why', ...of('anonymous', 'device'));
+  const { text } = await run('why', ...subjectArgs('anonymous', 'device'));
   expect(text).toContain(
     '2026-09-21T14:13:20.001Z  identify  refused: both sides already have a user, so several people share the device',
   );
@@ -181,31 +181,31 @@ it('identity why lists the messages that linked a person and the refused ones, i
 it('identity why shows links that were refused to an identity that was never linked', async () => {
   const { run, identify } = await openMemoryBench();
   await identify('device', 'steam', 'undefined');
-  const { text } = await run('why', ...of('anonymous', 'device'));
+  const { text } = await run('why', ...subjectArgs('anonymous', 'device'));
   expect(text).toContain('refused: one of the ids is a value that many people share');
   expect(text).toContain('1 decision about an unlinked identity.');
 });
 
-it('identity why shows the newest rows when there are more than its limit, and reports it', async () => {
+it('identity why shows the newest rows up to its limit, and reports that older rows were omitted', async () => {
   const { run, identify } = await openMemoryBench();
   for (const device of ['one', 'two', 'three']) await identify(device, 'untyped', 'bob');
-  const args = ['why', ...of('untyped', 'bob'), '--limit'];
+  const args = ['why', ...subjectArgs('untyped', 'bob'), '--limit'];
   const { text } = await run(...args, '2');
   expect(text.match(/fact \S+/g)).toEqual(['fact 0/3/1', 'fact 0/3/2']);
-  expect(text).toContain('older ones were omitted');
+  expect(text).toContain('older decisions were omitted');
   expect((await run(...args, '3')).text).not.toContain('omitted');
   expect((await run(...args, '0')).code).toBe(EXIT.usage);
 });
 
-const and = (kind: string, id: string) => ['--other-kind', kind, '--other-id', id];
+const otherArgs = (kind: string, id: string) => ['--other-kind', kind, '--other-id', id];
 
-it('identity why between two identities leads from one identity of a person to another by the links that joined them, and no others', async () => {
+it('identity why between two identities of a person shows only the links that joined them', async () => {
   const { run, identify, alias } = await openMemoryBench();
   await identify('device', 'untyped', 'bob');
   await identify('device', 'untyped', 'bob');
   await identify('aside', 'untyped', 'bob');
   await alias('untyped', 'bob', ['email', BOB]);
-  const args = ['why', ...of('anonymous', 'device'), ...and('email', BOB)];
+  const args = ['why', ...subjectArgs('anonymous', 'device'), ...otherArgs('email', BOB)];
   const { text } = await run(...args);
   expect(text.match(/fact \S+/g)).toEqual(['fact 0/3/0', 'fact 0/3/3']);
   expect(text).toContain('They are one person, by the 2 links above');
@@ -214,32 +214,32 @@ it('identity why between two identities leads from one identity of a person to a
   expect(json.progress).toContain('They are one person');
 });
 
-it('identity why between two identities reports that the tables do not show the chain where a link is not written yet', async () => {
+it('identity why between two identities reports that the tables do not show the chain if a link is not written yet', async () => {
   const { run, identify, stored } = await openMemoryBench();
   await identify('device', 'untyped', 'bob');
   stored.links.length = 0;
-  const { text } = await run('why', ...of('anonymous', 'device'), ...and('untyped', 'bob'));
+  const { text } = await run('why', ...subjectArgs('anonymous', 'device'), ...otherArgs('untyped', 'bob'));
   expect(text).toContain('They are one person, but the tables do not show how');
 });
 
-it('identity why lists for two persons the attempted links between any of their identities', async () => {
+it('identity why between two persons lists the attempted links between any of their identities', async () => {
   const { run, identify, alias } = await openMemoryBench();
   await alias('passport', 'p1', ['email', BOB]);
   await alias('passport', 'p2', ['custom', 'c2']);
   await alias('email', BOB, ['custom', 'c2']);
   await identify('device', 'untyped', 'zoe');
-  const { text } = await run('why', ...of('passport', 'p1'), ...and('passport', 'p2'));
+  const { text } = await run('why', ...subjectArgs('passport', 'p1'), ...otherArgs('passport', 'p2'));
   expect(text.match(/fact \S+/g)).toEqual(['fact 0/3/2']);
   expect(text).toContain('refused: an alias may not join two known users');
   expect(text).toContain('They are two persons.');
-  const strangers = await run('why', ...of('passport', 'p1'), ...and('untyped', 'zoe'));
-  expect(strangers.text).toBe('They are two persons: no message has requested a link between them.');
+  const strangers = await run('why', ...subjectArgs('passport', 'p1'), ...otherArgs('untyped', 'zoe'));
+  expect(strangers.text).toBe('They are two persons: no message has requested a link between the two.');
 });
 
-it('identity why refuses half an identity, and a second one that equals the first', async () => {
+it('identity why refuses an incomplete identity, and a second identity that equals the first', async () => {
   const { run } = await openMemoryBench();
-  const args = ['why', ...of('steam', 'bob')];
+  const args = ['why', ...subjectArgs('steam', 'bob')];
   expect((await run(...args, '--other-kind', 'steam')).progress).toContain('no identity is given: use --other-kind');
-  expect((await run(...args, ...and('steam', ' bob'))).progress).toContain('both are the same identity');
+  expect((await run(...args, ...otherArgs('steam', ' bob'))).progress).toContain('both are the same identity');
   expect((await run(...args, '--other-key', hexOf('steam', 'bob'))).code).toBe(EXIT.usage);
 });

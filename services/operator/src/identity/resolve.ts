@@ -16,7 +16,7 @@ export async function resolve(context: QueryContext, options: SubjectOptions & J
   const subject = subjectOf(options, createOpenKeyer(context));
   await withPeople(context, async (people) => {
     const tables = await awaitTables(context);
-    // The tables first, so that links decided in between do not look like a difference.
+    // Reads the tables first, so that links decided in between do not look like a difference.
     const stored = await tables.personOf(subject);
     const person = await readPerson(people, subject);
     const { environmentId, key } = subject;
@@ -32,10 +32,10 @@ export async function resolve(context: QueryContext, options: SubjectOptions & J
 
 interface Agreement {
   readonly isLinked: boolean;
-  /** Whether it is linked, or an event carries it. */
+  /** Whether the identity is linked or an event contains it. */
   readonly isKnown: boolean;
   readonly stored: StoredPerson | null;
-  /** Whether the tables have the same person as Redis. */
+  /** Whether the tables contain the same person as Redis. */
   readonly agrees: boolean;
 }
 
@@ -66,7 +66,7 @@ const BEHIND =
 function sentenceOf({ isLinked, isKnown, stored, agrees }: Agreement): string {
   if (!isKnown)
     return (
-      'No person has this id: it is not linked, and no event carries it. With its first event it becomes a person of its ' +
+      'No person has this id: it is not linked, and no event contains it. With its first event it becomes a person of its ' +
       'own, unless it is a placeholder'
     );
   if (agrees) return isLinked ? 'the tables have the same person' : 'it is not linked: it is a person of its own';
@@ -74,7 +74,7 @@ function sentenceOf({ isLinked, isKnown, stored, agrees }: Agreement): string {
   if (isLinked) return `the tables have another person: ${BEHIND} that one`;
   return (
     'it is linked in the tables, but not in Redis: it was erased, or Redis lost its last second, which the linkers restore ' +
-    'by themselves. If this persists, Redis is not the one of the linkers, or an old copy'
+    'by themselves. If this persists, this Redis is an old copy, or not the Redis of the linkers'
   );
 }
 
@@ -95,7 +95,7 @@ interface MemberLine {
   /** Epoch milliseconds; null when it was never linked. */
   readonly linkedAt: number | null;
   readonly personKey: string;
-  /** Only with raw ids; null if no event has it. */
+  /** Only with raw ids; null if no event contains the id. */
   readonly id?: string | null;
 }
 
@@ -140,8 +140,8 @@ function toLine({ key, kind, linkedAt, personKey, id }: MemberLine): string {
 const NO_EPOCH =
   'Redis has no complete identity graph (it has no epoch): run npm run rebuild to restore it, or npm run identity -- init ' +
   'for a new deployment';
-function requireCompleteGraph<T>(answer: Promise<T>): Promise<T> {
-  return answer.catch((fault: unknown) => {
+function requireCompleteGraph<T>(reading: Promise<T>): Promise<T> {
+  return reading.catch((fault: unknown) => {
     throw fault instanceof people.MissingEpochFault ? new UnreachableError(NO_EPOCH) : fault;
   });
 }

@@ -40,7 +40,7 @@ export const subjectCommand = (name: string, description: string) =>
     .option('--id <id>', idHelp)
     .option('--key <hex>', keyHelp);
 
-/** As in tables: `<project>-<environment>`. */
+/** As in the tables: `<project>-<environment>`. */
 const ENVIRONMENT_ID = /^(?=.{3,64}$)[a-z0-9_-]+-[a-z0-9_-]+$/;
 const KEY = new RegExp(`^[0-9a-fA-F]{${2 * IDENTITY_KEY_BYTES}}$`);
 
@@ -50,7 +50,7 @@ export function subjectOf(options: SubjectOptions, openKeyer: () => IdentityKeye
   return { environmentId, ...identityOf(options, { before: '', environmentId, openKeyer }) };
 }
 
-/** @returns null when none is given @throws UsageError */
+/** @returns null without a second identity @throws UsageError */
 export function otherOf(
   { otherKind: kind, otherId: id, otherKey: key }: OtherOptions,
   subject: Subject,
@@ -72,7 +72,7 @@ export function environmentOf(options: EnvironmentOptions): string {
 }
 
 interface IdentitySource {
-  /** Prefix of the options. */
+  /** Prefix of the option names. */
   readonly before: '' | 'other-';
   readonly environmentId: string;
   readonly openKeyer: () => IdentityKeyer;

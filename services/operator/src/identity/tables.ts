@@ -45,11 +45,11 @@ export interface SplitRow extends Pick<FactPosition, 'generation' | 'offset'> {
 
 export interface Bounds {
   readonly querySeconds: number;
-  /** Of rows, the newest ones. */
+  /** Maximum number of rows; the newest are kept. */
   readonly limit: number;
 }
 
-/** Links of any of the keys; with `others` only links between the two groups. */
+/** Links of any of the keys; with `others`, only links between the two groups of keys. */
 export interface LinkFilter {
   readonly keys: readonly Buffer[];
   readonly others?: readonly Buffer[];
@@ -61,14 +61,14 @@ export interface IdentityTables {
   hasEvents(environmentId: string): Promise<boolean>;
   /** The newest rows, in log order. Reads every decision of the environment. */
   linksOf(environmentId: string, filter: LinkFilter, bounds: Bounds): Promise<LinkRow[]>;
-  /** For each two linked keys, the row that joined them, and one that found them already joined. */
+  /** For each pair of linked keys, the row that joined the pair, and a row that found the pair already joined. */
   joinsOf(environmentId: string, keys: readonly Buffer[], querySeconds: number): Promise<LinkRow[]>;
   sidesOf(environmentId: string, keys: readonly Buffer[], querySeconds: number): Promise<SplitRow[]>;
   /** Raw ids by hexadecimal key. Scans the keys of the environment's events. */
   rawIdsOf(environmentId: string, keys: readonly Buffer[], querySeconds: number): Promise<ReadonlyMap<string, string>>;
 }
 
-/** Environment ids contain no characters that SQL text must escape. */
+/** Environment ids contain no characters that need escaping in SQL. */
 export function createIdentityTables(query: QueryRows): IdentityTables {
   return {
     isReachable: async () => (await readRows(query('SELECT 1'))).length === 1,
@@ -121,7 +121,7 @@ export function createIdentityTables(query: QueryRows): IdentityTables {
 const toSql = (key: Buffer) => `toFixedString(unhex('${key.toString('hex')}'), 16)`;
 const toList = (keys: readonly Buffer[]) => keys.map(toSql).join();
 
-/** ClickHouse error codes of a query over its time limit. */
+/** ClickHouse error codes for a query that exceeds its time limit. */
 const TOO_LONG: readonly unknown[] = ['159', '160'];
 
 async function readWithinLimit(rows: AsyncIterable<readonly unknown[]>, seconds: number) {
@@ -137,7 +137,7 @@ const LINK_COLUMNS = `toUnixTimestamp64Milli(received_at), toUnixTimestamp64Mill
   lower(hex(a_key)), a_kind, lower(hex(b_key)), b_kind, outcome, reason, moved_count, toString(message_id), trace_id,
   link_generation, link_partition, link_offset, step`;
 
-/** Ten for each identity of the largest person. */
+/** Ten per identity of the largest person. */
 const JOINS_MAX = 10_000;
 
 function toCondition(filter: LinkFilter): string {
@@ -167,7 +167,7 @@ function toLinkRow(row: readonly unknown[]): LinkRow {
 
 /**
  * A message that linked an identity belongs to an identity of the same person, or is an alias without an owner. Ids are
- * selected as hexadecimal digits, so that no error message contains one.
+ * selected as hexadecimal digits, so that no error message contains an id.
  */
 function rawIdsSql(environmentId: string, keys: readonly Buffer[], querySeconds: number): string {
   const list = toList(keys);

@@ -50,7 +50,7 @@ export interface UnlinkLog {
   publish(fact: IdentityLinkRecord): Promise<void>;
   /** The decision about a message; null without one in time. */
   awaitDecision(messageId: Buffer, waitMs: number): Promise<IdentityDecisionRecord | null>;
-  /** Publishes facts again, so that they are decided again. @returns how many of them the topic still has */
+  /** Publishes facts again, so that they are decided again. @returns how many facts the topic still contains */
   publishAgain(offsets: readonly { readonly partition: number; readonly offset: number }[]): Promise<number>;
   close(): Promise<void>;
 }
@@ -67,7 +67,7 @@ const NEXT = 'check with identity members whether it took effect; repeating is s
 
 /**
  * Closes its producer and reader. Only decisions published from now on are read.
- * @throws UnreachableError when brokers or registry do not answer, or the schema is not registered
+ * @throws UnreachableError when brokers or registry do not respond, or the schema is not registered
  */
 export async function openUnlinkLog(source: UnlinkLogSource): Promise<UnlinkLog> {
   const { producer, log, schemas, topicPrefix } = source;
@@ -111,7 +111,7 @@ export async function openUnlinkLog(source: UnlinkLogSource): Promise<UnlinkLog>
   }
 }
 
-/** The function finds the decision about a message among those published since its last call. */
+/** Returns a function that finds a message's decision among the decisions published since its last call. */
 async function createDecisionReader({ log, schemas }: UnlinkLogSource, topic: string) {
   const next = new Map((await log.bounds(topic)).map(({ partition, end }) => [partition, end]));
   const { schemaOf } = schemas;
@@ -129,7 +129,7 @@ async function createDecisionReader({ log, schemas }: UnlinkLogSource, topic: st
 }
 
 export interface UnlinkContext extends QueryContext {
-  /** @throws UnreachableError when log or registry does not answer */
+  /** @throws UnreachableError when log or registry does not respond */
   readonly openUnlinkLog: () => Promise<UnlinkLog>;
 }
 
@@ -165,21 +165,21 @@ export async function unlink(context: UnlinkContext, options: SubjectsOptions & 
   return report(await requestUnlink(context, split, options.waitSeconds * 1000), options, terminal);
 }
 
-/** Each by kind and id, or by key; one kind may apply to all ids. @throws UsageError */
+/** Identities by kind and id, or by key; one kind may apply to all ids. @throws UsageError */
 function subjectsOf(options: SubjectsOptions, openKeyer: () => IdentityKeyer): [Subject, ...Subject[]] {
   const { environment, project, kind: kinds = [], id: ids = [], key: keys = [] } = options;
   if (ids.length > 0 && kinds.length !== 1 && kinds.length !== ids.length)
-    throw new UsageError('expected a --kind for each --id, or one for all');
+    throw new UsageError('expected one --kind per --id, or a single --kind for all');
   if (kinds.length > 0 && ids.length === 0) throw new UsageError('expected --id with --kind');
   const named = [
-    ...ids.map((id, at) => ({ environment, project, kind: kinds[at] ?? kinds[0], id })),
+    ...ids.map((id, index) => ({ environment, project, kind: kinds[index] ?? kinds[0], id })),
     ...keys.map((key) => ({ environment, project, key })),
   ];
   const [first = { environment, project }, ...others] = named;
   return [subjectOf(first, openKeyer), ...others.map((one) => subjectOf(one, openKeyer))];
 }
 
-/** The split, or a sentence why there is nothing to split. */
+/** The split, or why there is nothing to split. */
 function splitOf(subjects: readonly [Subject, ...Subject[]], household: PersonMembers): EnvironmentSplit | string {
   const keys = subjects.map(({ key }) => key);
   const split = splitPerson(keys, household);
@@ -198,8 +198,8 @@ function toPlanLines({ personKey, leaving, staying }: PersonSplit): string[] {
 function toWarning({ leaving, staying }: PersonSplit): string {
   const identities = leaving.length === 1 ? '1 identity leaves' : `${leaving.length} identities leave`;
   return (
-    `${identities} the person and become a person of their own, ${staying.length} stay. Earlier messages do not join the ` +
-    'two again; later ones may.'
+    `${identities} the person and become a person of their own, ${staying.length} stay. Earlier messages do not merge the ` +
+    'persons again; later messages may.'
   );
 }
 
@@ -216,7 +216,7 @@ async function decide(log: UnlinkLog, fact: IdentityLinkRecord, waitMs: number, 
   const decision = await log.awaitDecision(fact.messageId, waitMs);
   if (decision !== null) return decision;
   throw new UnreachableError(
-    `The linkers have not decided it within ${waitMs / 1000} s. It is in the log ${undecided}`,
+    `The linkers have not decided the request within ${waitMs / 1000} s. The request is in the log ${undecided}`,
   );
 }
 
@@ -254,14 +254,16 @@ function report(decision: IdentityDecisionRecord, options: JsonOption, terminal:
     if (options.json === true) return EXIT.ok;
     terminal.result(`split off: person ${hex(root)} of ${moved.length}`);
     terminal.result(`stays:     person ${hex(stays.stayedRoot)} of ${stays.stayed.length}`);
-    terminal.result(`It is fact ${position} of the log. Queries show it once the event writer has stored it.`);
+    terminal.result(
+      `The link fact is ${position} in the log. Queries show the split once the event writer has stored it.`,
+    );
     return EXIT.ok;
   }
-  terminal.progress(`nothing was split: ${whyNot({ stays, outcome, reason })}`);
+  terminal.progress(`nothing was split: ${reasonOf({ stays, outcome, reason })}`);
   return EXIT.failed;
 }
 
-function whyNot({ stays, outcome, reason }: { stays: unknown; outcome: string; reason: string }): string {
+function reasonOf({ stays, outcome, reason }: { stays: unknown; outcome: string; reason: string }): string {
   if (stays === null) return 'the linkers run a release that cannot split persons. Upgrade them and repeat the command';
   return outcome === 'refused' ? refusalText(reason) : 'there is nothing to split';
 }
@@ -322,7 +324,8 @@ async function rule(context: UnlinkContext, { subject, verdict, waitMs, querySec
       const undecided =
         'and will be decided: check the linkers with npm run status, then repeat this command, which is safe';
       const decision = await decide(log, fact, waitMs, undecided);
-      if (decision.reason !== RULING_REASONS[verdict]) throw new Error(`the linkers refused it: ${decision.reason}`);
+      if (decision.reason !== RULING_REASONS[verdict])
+        throw new Error(`the linkers refused the request: ${decision.reason}`);
       if (verdict === 'block') return 0;
       const tables = await awaitTables(context);
       const rows = await tables.linksOf(environmentId, { keys: [key] }, { limit: REPUBLISHED_MAX, querySeconds });

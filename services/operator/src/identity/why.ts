@@ -1,4 +1,4 @@
-/** `identity why`: which messages linked a person, and by which links two identities are one person. */
+/** `identity why`: which messages linked a person, and which links make two identities one person. */
 import { describeLink, keysOf, type PersonMembers } from '@playline/people';
 import { type JsonOption, printResult, type Terminal } from '../command.ts';
 import { withPeople } from '../rebuild/with-stores.ts';
@@ -57,7 +57,7 @@ async function findLinks({ tables, bounds, subject, household }: LinkQuery): Pro
   return { rows, sentence: `${count} about ${whose}${rows.length === 0 ? none : ''}${more}.` };
 }
 
-/** Reads one more row than requested, to find out whether there are older ones. */
+/** Reads one more row than requested, to detect older rows. */
 async function readNewest(
   tables: IdentityTables,
   environmentId: string,
@@ -65,7 +65,7 @@ async function readNewest(
 ): Promise<{ rows: LinkRow[]; more: string }> {
   const rows = await tables.linksOf(environmentId, filter, { ...bounds, limit: bounds.limit + 1 });
   if (rows.length <= bounds.limit) return { rows, more: '' };
-  return { rows: rows.slice(1), more: `; older ones were omitted (--limit, ${LINKS_MAX} at most)` };
+  return { rows: rows.slice(1), more: `; older decisions were omitted (--limit, ${LINKS_MAX} at most)` };
 }
 
 /** The chain of links within one person, or the links requested between two persons. */
@@ -75,7 +75,7 @@ async function findBetween(query: LinkQuery & { other: Subject; otherHousehold: 
   if (!household.personKey.equals(otherHousehold.personKey)) {
     const filter = { keys: keysOf(household), others: keysOf(otherHousehold) };
     const { rows, more } = await readNewest(tables, environmentId, { filter, bounds });
-    const none = rows.length === 0 ? ': no message has requested a link between them' : '';
+    const none = rows.length === 0 ? ': no message has requested a link between the two' : '';
     return { rows, sentence: `They are two persons${none}${more}.` };
   }
   const joins = await tables.joinsOf(environmentId, keysOf(household), bounds.querySeconds);
@@ -84,7 +84,7 @@ async function findBetween(query: LinkQuery & { other: Subject; otherHousehold: 
   const broken =
     'but the tables do not show how: the event writer is behind (npm run status), or an erased identity was between them';
   const links = chain?.length === 1 ? 'link' : `${chain?.length} links`;
-  const sentence = chain === null ? broken : `by the ${links} above, from the one to the other`;
+  const sentence = chain === null ? broken : `by the ${links} above`;
   return { rows: chain ?? [], sentence: `They are one person, ${sentence}.` };
 }
 
@@ -103,13 +103,13 @@ function toLinkLines(row: LinkRow, requested: readonly string[]): string[] {
 
 const toJson = ({ position, ...row }: LinkRow) => ({ ...row, place: position, says: describeLink(row) });
 
-/** The chain of links between two identities: links that joined, and in gaps links of already joined identities. */
+/** The chain of links between two identities: links that joined them, and in gaps links between already joined identities. */
 export function findChain(rows: readonly LinkRow[], from: string, to: string): LinkRow[] | null {
   const joined = rows.filter(({ outcome }) => outcome === 'linked');
   return findPath(joined, from, to) ?? findPath(rows, from, to);
 }
 
-/** Links without those that a later unlink has undone. */
+/** The links that no later unlink has undone. */
 function withoutUndone(rows: readonly LinkRow[], sides: readonly SplitRow[]): LinkRow[] {
   const sidesOf = new Map<string, SplitRow[]>();
   for (const side of sides) sidesOf.set(side.key, [...(sidesOf.get(side.key) ?? []), side]);

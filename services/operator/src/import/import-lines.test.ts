@@ -18,7 +18,7 @@ const rowOf = (value: unknown): ActivityRow => {
 
 class Killed extends Error {}
 
-/** A log, and a writer that has stored a part. */
+/** A log, and a writer that has stored part of the log. */
 class World {
   readonly log: ActivityRow[] = [];
   stored = 0;
@@ -26,7 +26,7 @@ class World {
   /** Number of records until the command is killed. */
   killAfter = Number.POSITIVE_INFINITY;
 
-  /** The current versions of a log, by the rule of the writer. */
+  /** The current versions in a log, as the writer determines them. */
   static fold(log: readonly ActivityRow[]): Map<string, ActivityRow> {
     const current = new Map<string, ActivityRow>();
     for (const row of log) {
@@ -39,7 +39,7 @@ class World {
 
   import(
     values: readonly unknown[],
-    over: Partial<ImportOptions<ActivityRecord, ActivityRow>> = {},
+    changes: Partial<ImportOptions<ActivityRecord, ActivityRow>> = {},
   ): Promise<Imported> {
     const tail = Map.groupBy(this.log.slice(this.stored), ({ id }) => id);
     return importLines({
@@ -62,7 +62,7 @@ class World {
       onRefused: (number, faults) => void this.refused.push(`${number}: ${faults.join('; ')}`),
       onProgress: () => {},
       stop: new AbortController().signal,
-      ...over,
+      ...changes,
     });
   }
 }
@@ -80,7 +80,7 @@ const toValues = (made: readonly ({ number: number; amount: number; type: string
 const contents = (current: ReadonlyMap<string, ActivityRow>) =>
   new Map([...current].map(([id, { type, details }]) => [id, `${type} ${details}`]));
 
-it('an import fails when lines that it has checked are gone when they are to be published', async () => {
+it('an import fails if validated lines are missing when they are published', async () => {
   const world = new World();
   let reads = 0;
   const lines = async function* (): AsyncGenerator<Line> {
@@ -91,7 +91,7 @@ it('an import fails when lines that it has checked are gone when they are to be 
   expect(world.log).toHaveLength(1);
 });
 
-it('an import that is repeated after kills, beside a slow writer, publishes nothing twice and misses nothing', async () => {
+it('an import that is repeated after kills, with a slow writer, publishes each change exactly once', async () => {
   const lines = fc.array(arbitraryLine, { maxLength: 30 });
   const lives = fc.array(fc.record({ killAfter: fc.nat(6), stored: fc.nat(40) }), { maxLength: 5 });
   await fc.assert(
@@ -112,9 +112,9 @@ it('an import that is repeated after kills, beside a slow writer, publishes noth
       world.killAfter = Number.POSITIVE_INFINITY;
       const last = await world.import(values);
       expect(contents(World.fold(world.log))).toEqual(contents(expected));
-      // Each changed activity has exactly one new version, over all runs.
-      const [was, is] = [contents(before), contents(expected)];
-      const changed = [...is].filter(([id, content]) => was.get(id) !== content).map(([id]) => id);
+      // Each changed activity has exactly one new version across all runs.
+      const [previous, current] = [contents(before), contents(expected)];
+      const changed = [...current].filter(([id, content]) => previous.get(id) !== content).map(([id]) => id);
       expect(
         world.log
           .slice(logged)
@@ -128,7 +128,7 @@ it('an import that is repeated after kills, beside a slow writer, publishes noth
   );
 });
 
-it('an import publishes in the order of the lines, over many batches', async () => {
+it('an import publishes in line order across many batches', async () => {
   const world = new World();
   const values = Array.from({ length: 1_700 }, (_, number) => lineOf(number));
   const progress: string[] = [];
@@ -141,7 +141,7 @@ it('an import publishes in the order of the lines, over many batches', async () 
   expect(progress[0]).toBe('500 lines compared, 0 refused');
 });
 
-it('an import reports each invalid line with its number and all its faults, and continues', async () => {
+it('an import reports each invalid line with its number and all validation errors, and continues', async () => {
   const world = new World();
   const wrong = { ...lineOf(2), chain: 'Demo Chain', indexed_at: 'yesterday' };
   const imported = await world.import([lineOf(1), wrong, 7, lineOf(3), { ...lineOf(1), type: 'deposit' }]);
@@ -153,14 +153,14 @@ it('an import reports each invalid line with its number and all its faults, and 
   expect(world.refused[2]).toBe('5: type would be changed, which is not allowed');
 });
 
-it('an import compares with the log where tables lag: with the last version that the writer will accept', async () => {
+it('an import compares with the last version that the writer will accept, even if the tables lag behind the log', async () => {
   const world = new World();
   world.log.push(...[lineOf(1, { amount: 1 }), lineOf(1, { amount: 2 }), lineOf(1, { type: 'deposit' })].map(rowOf));
   expect(await world.import([lineOf(1, { amount: 2 })])).toMatchObject({ published: 0, unchanged: 1 });
   expect(await world.import([lineOf(1, { amount: 1 })])).toMatchObject({ published: 1 });
 });
 
-it('an import that is interrupted publishes the batch under way, and no more', async () => {
+it('an interrupted import finishes the current batch, and publishes no more', async () => {
   const world = new World();
   const stop = new AbortController();
   const values = Array.from({ length: 1_200 }, (_, number) => lineOf(number));

@@ -25,7 +25,7 @@ const WRITER = new URL('../../../activity-writer/src/main.ts', import.meta.url).
 const ACTIVITIES = TOPICS.activities.name;
 const TOKENS = TOPICS.tokens.name;
 
-/** Seven processes run one after the other, which takes long on a busy machine. */
+/** Seven processes run in sequence, which takes long on a busy machine. */
 const PROCESSES_MS = 240_000;
 
 let stores: OwnStores;
@@ -50,7 +50,7 @@ async function run(topic: string, lines: readonly unknown[], ...more: string[]) 
   return { code, err, json: code === EXIT.usage || out === '' ? null : JSON.parse(out) };
 }
 const records = async (topic: string): Promise<StreamRecord[]> => log.read(stores.prefix + topic);
-/** Each test has activities of its own chain. */
+/** Each test uses its own chain. */
 const activitiesOf = async (chain: string) =>
   (await records(ACTIVITIES))
     .filter(({ key }) => String(key) === chain)
@@ -67,7 +67,11 @@ async function write(group: string): Promise<void> {
   child.stdout.on('data', (chunk) => (output += chunk));
   const ended = once(child, 'exit');
   try {
-    await until('the writer has all', await log.createPassed(stores.prefix + ACTIVITIES, group), 90_000);
+    await until(
+      'the writer has written all records',
+      await log.createPassed(stores.prefix + ACTIVITIES, group),
+      90_000,
+    );
   } catch (error) {
     throw new Error(`the writer (exit code ${child.exitCode ?? 'none'}) output:\n${output}`, { cause: error });
   } finally {
@@ -77,7 +81,7 @@ async function write(group: string): Promise<void> {
   }
 }
 
-it('an import of activities writes valid lines in order to the partition of their chain, and reports the invalid ones', async () => {
+it('an import of activities writes valid lines in order to the partition of their chain, and reports invalid lines', async () => {
   const lines = [
     ...[3, 1, 2].map((number) => lineOf(number)),
     '{"half":',
@@ -102,13 +106,13 @@ it('an import of activities writes valid lines in order to the partition of thei
 });
 
 it(
-  'an import of activities repeated publishes nothing, neither while the writer is behind nor afterwards',
+  'a repeated import of activities publishes nothing, neither while the writer is behind nor afterwards',
   async () => {
     const chain = 'repeated-chain';
     const lines = Array.from({ length: 1_200 }, (_, number) => lineOf(1_000 + number, { chain }));
     expect((await run(ACTIVITIES, lines)).json).toMatchObject({ published: 1_200 });
     const { record } = (await activitiesOf(chain))[0]!;
-    // A tick and an unreadable record follow them, as in any log.
+    // A tick and an unreadable record follow, as in any log.
     await log.producer.sendForOffset({
       topic: record.topic,
       partition: record.partition,
@@ -130,7 +134,7 @@ it(
   PROCESSES_MS,
 );
 
-it('an import of activities killed and run again from standard input publishes each activity once', async () => {
+it('an import of activities from standard input that is killed and repeated publishes each activity once', async () => {
   const chain = 'killed-chain';
   const toLine = (_: unknown, number: number) => JSON.stringify(lineOf(10_000 + number, { chain }));
   const lines = Array.from({ length: 6_000 }, toLine).join('\n');
@@ -161,7 +165,7 @@ it('an import of activities killed and run again from standard input publishes e
   expect(JSON.parse(Buffer.concat(out).toString())).toMatchObject({ lines: 6_000, refused: 0 });
 });
 
-it('an import of tokens publishes each token once, and again when it has changed', async () => {
+it('an import of tokens publishes each token once, and again after a change', async () => {
   const lines = [tokenLineOf(1), tokenLineOf(2), tokenLineOf(1, 'Silver')];
   expect((await run(TOKENS, lines)).json).toMatchObject({ published: 2, superseded: 1 });
   expect((await run(TOKENS, lines)).json).toMatchObject({ published: 0, standing: 2 });

@@ -21,7 +21,7 @@ export interface ImportOptions<R, Row extends ImportedRow> {
   readonly readStored: (rows: readonly Row[]) => Promise<ReadonlyMap<string, Row>>;
   /** Versions in the log that the tables may lack, in order, by name. */
   readonly tail: ReadonlyMap<string, readonly Row[]>;
-  /** Resolves when the log has all records, in this order. */
+  /** Resolves when the log contains all records in this order. */
   readonly publish: (records: readonly R[]) => Promise<void>;
   readonly onRefused: (number: number, faults: readonly string[]) => void;
   readonly onProgress: (line: string) => void;
@@ -32,26 +32,26 @@ export interface ImportOptions<R, Row extends ImportedRow> {
 export interface Imported {
   lines: number;
   published: number;
-  /** Lines whose content is stored already. */
+  /** Lines whose content is already stored. */
   unchanged: number;
-  /** Lines that a later line about the same thing replaces. */
+  /** Lines that a later line for the same activity or token replaces. */
   superseded: number;
   refused: number;
 }
 
 interface Planned {
-  /** The line to publish; null when its content is stored already. */
+  /** The line to publish; null if its content is already stored. */
   line: number | null;
   readonly constants: ActivityConstants | null;
 }
 
-/** Compared in one query, and published together. */
+/** Lines per query and per publication. */
 const BATCH_LINES = 500;
 
 /**
- * Publishes the last valid line about each thing, unless its content is stored: a repeated import gives each thing one new
+ * Publishes the last valid line per activity or token, unless its content is stored: a repeated import adds one new
  * version or none. All lines are validated before the first is published.
- * @throws Error when the lines changed in between, or of the sources; what was published before is kept
+ * @throws Error if the lines changed during the import, or from the sources; records published before are kept
  */
 export async function importLines<R, Row extends ImportedRow>(options: ImportOptions<R, Row>): Promise<Imported> {
   const result: Imported = { lines: 0, published: 0, unchanged: 0, superseded: 0, refused: 0 };
@@ -121,7 +121,7 @@ function readLine<R, Row extends ImportedRow>(
   return [];
 }
 
-/** The current version once the writer has written the whole log; it refuses changes of constants. */
+/** The current version once the writer has written the whole log. The writer refuses changes to constants. */
 function findCurrent<R, Row extends ImportedRow>(
   stored: Row | undefined,
   name: string,
@@ -133,7 +133,7 @@ function findCurrent<R, Row extends ImportedRow>(
   }, stored);
 }
 
-/** Position, time and author in the log do not count. */
+/** Ignores position, time and trace in the log. */
 function isSame<Row extends ImportedRow>(current: Row | undefined, row: Row): boolean {
   return current !== undefined && isDeepStrictEqual(contentOf(current), contentOf(row));
 }
@@ -149,26 +149,26 @@ export interface ImportSources extends LogSources {
 }
 
 export interface ImporterOptions extends ImportSources {
-  /** Consumer group of the activity writer: what it has committed is in the tables. */
+  /** Consumer group of the activity writer: records that it has committed are in the tables. */
   readonly writerGroup: string;
   readonly onProgress: (line: string) => void;
 }
 
 export interface ImportJob<R, Row extends ImportedRow>
   extends Pick<ImportOptions<R, Row>, 'lines' | 'tail' | 'onRefused' | 'onProgress' | 'stop'> {
-  /** Lines about another chain are refused; null: none are. */
+  /** Lines for other chains are refused; null accepts all chains. */
   readonly chain: string | null;
 }
 
 export interface Importer<R, Row extends ImportedRow> {
   /** Versions that the writer has not committed, by name, in log order. Read the tables afterwards. */
   readTail(): Promise<Map<string, Row[]>>;
-  /** @throws UnreachableError when it is unknown whether the brokers have what was published */
+  /** @throws UnreachableError when it is unknown whether the brokers stored the records */
   import(job: ImportJob<R, Row>): Promise<Imported>;
   close(): Promise<void>;
 }
 
-/** @throws UnreachableError when a store does not answer, or the schema is not registered */
+/** @throws UnreachableError when a store does not respond, or the schema is not registered */
 export async function openImporter<R, Row extends ImportedRow>(
   subject: ImportSubject<R, Row>,
   { openLog, openProducer, openStore, schemas, topicPrefix, writerGroup, onProgress }: ImporterOptions,
@@ -215,7 +215,7 @@ export async function openImporter<R, Row extends ImportedRow>(
   }
 }
 
-/** Leaves out ticks, and records that the writer would make dead letters. */
+/** Omits ticks, and records that the writer would turn into dead letters. */
 async function readTail<R, Row extends ImportedRow>(
   subject: ImportSubject<R, Row>,
   { schemas, ...sources }: Parameters<typeof findTail>[0] & Pick<LogSources, 'schemas'>,

@@ -12,8 +12,8 @@ const { signal: stop } = new AbortController();
 
 async function* chunksOf(bytes: Buffer, sizes: readonly number[]) {
   let from = 0;
-  for (let at = 0; from < bytes.length; at++) {
-    const size = sizes[at % sizes.length]!;
+  for (let index = 0; from < bytes.length; index++) {
+    const size = sizes[index % sizes.length]!;
     yield bytes.subarray(from, from + size);
     from += size;
   }
@@ -26,7 +26,7 @@ async function collect(lines: AsyncIterable<Line>): Promise<Line[]> {
 const read = (bytes: Buffer | string, sizes = [64 * 1024]) =>
   collect(readLines(chunksOf(Buffer.from(bytes as string), sizes)));
 
-it('lines of an import are the same wherever the bytes are cut, with their numbers, also after blank ones', async () => {
+it('lines of an import keep content and number wherever the bytes are cut, also after blank lines', async () => {
   const line = fc.oneof(fc.json(), fc.constant(''), fc.constant('  '), fc.constant('{"half":'), fc.string());
   const sizes = fc.array(fc.integer({ min: 1, max: 9 }), { minLength: 1 });
   await fc.assert(
@@ -46,7 +46,7 @@ it('lines of an import are the same wherever the bytes are cut, with their numbe
   );
 });
 
-it('lines of an import that are not UTF-8 or too long are reported, and the next ones are read', async () => {
+it('lines of an import that are not UTF-8 or too long are reported, and later lines are read', async () => {
   const bytes = Buffer.concat([
     Buffer.from([0x22, 0xff, 0x22, 0x0a]),
     Buffer.from(`"${'x'.repeat(LINE_BYTES_MAX)}"\n`),
@@ -62,14 +62,14 @@ it('lines of an import that are not UTF-8 or too long are reported, and the next
   expect(lines[3]!.value).toEqual({ a: 1 });
 });
 
-it('lines of an import that do not arrive do not delay an interruption', async () => {
+it('lines of an import that never arrive do not delay an interruption', async () => {
   const end = new AbortController();
   const source = openLineSource(null, { stdin: new PassThrough(), stop: end.signal });
   end.abort();
-  await expect(source).rejects.toThrow('ended before all lines were there');
+  await expect(source).rejects.toThrow('interrupted before all lines were read');
 });
 
-it('lines of an import of standard input can be read again', async () => {
+it('lines of an import from standard input can be read again', async () => {
   const source = await openLineSource(null, { stdin: Readable.from([Buffer.from('1\n2')]), stop });
   onTestFinished(source.close);
   for (let time = 0; time < 2; time++) expect((await collect(source.read())).map(({ value }) => value)).toEqual([1, 2]);
@@ -79,7 +79,7 @@ it.each([
   ['gzip', gzipSync('1\n'), 'zcat'],
   ['zstd', zstdCompressSync('1\n'), 'zstdcat'],
 ])(
-  'lines of an import compressed by %s are not read from a file or standard input, and the message explains what to do',
+  'lines of an import compressed by %s are not read from a file or standard input, and the error message explains what to do',
   async (_name, bytes, command) => {
     const folder = mkdtempSync(join(tmpdir(), 'lines-test-'));
     onTestFinished(() => rmSync(folder, { recursive: true }));
@@ -97,7 +97,7 @@ it.each([
   },
 );
 
-it('lines of an import of a file are read from it; an invalid path is reported', async () => {
+it('lines of an import are read from a file, and an invalid path is reported', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'lines-test-'));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   writeFileSync(join(folder, 'lines'), '\uFEFF1\n');

@@ -9,7 +9,7 @@ import { UsageError } from '../command.ts';
 
 /** Invalid JSON has a `fault` and no `value`. */
 export interface Line {
-  /** From 1. */
+  /** Counts from 1. */
   readonly number: number;
   readonly value: unknown;
   readonly fault: string | null;
@@ -21,7 +21,7 @@ export interface LineSource {
   close(): Promise<void>;
 }
 
-/** The brokers' limit of a record is 1 MiB. */
+/** The brokers limit a record to 1 MiB. */
 export const LINE_BYTES_MAX: number = 512 * 1024;
 const NEWLINE = 0x0a;
 
@@ -50,7 +50,8 @@ export async function openLineSource(
     await assertPlain(kept);
   } catch (fault) {
     await close();
-    if (stop.aborted) throw new Error('ended before all lines were there: nothing was published', { cause: fault });
+    if (stop.aborted)
+      throw new Error('interrupted before all lines were read: nothing was published', { cause: fault });
     throw fault;
   }
   return { read: () => readLines(createReadStream(kept)), close };
@@ -69,7 +70,7 @@ async function assertPlain(path: string): Promise<void> {
     const packed = PACKED.find(({ magic }) => buffer.subarray(0, bytesRead).indexOf(magic) === 0);
     if (packed === undefined) return;
     throw new UsageError(
-      `the lines are packed by ${packed.name}: unpack them on their way, ${packed.command} FILE | … -`,
+      `the lines are compressed by ${packed.name}: decompress them with ${packed.command} FILE | … -`,
     );
   } finally {
     await file.close();
@@ -83,10 +84,10 @@ export async function* readLines(chunks: AsyncIterable<Buffer>): AsyncGenerator<
   let bytes = 0;
   const add = (part: Buffer) => {
     bytes += part.length;
-    // A file without line ends may be larger than the memory.
+    // A file without line breaks may be larger than the memory.
     if (bytes <= LINE_BYTES_MAX) parts.push(part);
   };
-  const take = (): Line | null => {
+  const endLine = (): Line | null => {
     number++;
     const tooLong = { number, value: undefined, fault: `is longer than ${LINE_BYTES_MAX} bytes` };
     const line = bytes > LINE_BYTES_MAX ? tooLong : parseLine(number, Buffer.concat(parts));
@@ -98,12 +99,12 @@ export async function* readLines(chunks: AsyncIterable<Buffer>): AsyncGenerator<
     for (let at = chunk.indexOf(NEWLINE); at !== -1; at = chunk.indexOf(NEWLINE, from)) {
       add(chunk.subarray(from, at));
       from = at + 1;
-      const line = take();
+      const line = endLine();
       if (line !== null) yield line;
     }
     add(chunk.subarray(from));
   }
-  const last = take();
+  const last = endLine();
   if (last !== null) yield last;
 }
 

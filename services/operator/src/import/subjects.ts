@@ -1,4 +1,4 @@
-/** What lines of an import describe: activities or tokens. */
+/** The kinds of imported lines: activities and tokens. */
 import {
   type ActivityConstants,
   type ActivityRow,
@@ -34,7 +34,7 @@ export interface ImportSubject<R, Row extends ImportedRow> {
   toRow(record: R): Row;
   nameOf(row: Row): string;
   keyOf(row: Row): Buffer;
-  /** Members that updates must not change, or null. */
+  /** Fields that updates must not change, or null. */
   constantsOf(row: Row): ActivityConstants | null;
   /** Last versions in the tables, by name. @throws StoreFault */
   readStored(store: Pick<ChainStore, 'readActivities' | 'readToken'>, rows: readonly Row[]): Promise<Map<string, Row>>;
@@ -79,7 +79,7 @@ export const TOKENS: ImportSubject<TokenRecord, TokenRow> = {
 
 const WIRE_NAMES: Readonly<Record<string, string>> = { contractAddress: 'contract_address', indexedAt: 'indexed_at' };
 
-/** Constant members that an update would change, with their names in a line. */
+/** Constant fields that an update would change, as named in the lines. */
 export function findForbidden(current: ActivityConstants | null, update: ActivityConstants | null): string[] {
   if (current === null || update === null) return [];
   return findChanged(current, update).map((name) => WIRE_NAMES[name] ?? name);

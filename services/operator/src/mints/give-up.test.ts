@@ -18,7 +18,7 @@ const toTransactionRecord = (state: MintStateRecord): TransactionRecord => ({
   value: frameRecord(SCHEMA_ID, mintStateCodec.encode(state)),
 });
 
-/** A log of one partition whose minter takes over again after the operator has written a piece, a number of times. */
+/** A log of one partition whose minter takes over `takeOvers` times, each time after the operator wrote a batch. */
 function openLog(takeOvers: number) {
   const log: TransactionRecord[] = [];
   let [opened, pieces] = [0, 0];
@@ -33,10 +33,11 @@ function openLog(takeOvers: number) {
     close: async () => {},
   };
   const openPublisher = async (): Promise<AtomicPublisher> => {
-    const own = ++opened;
+    const generation = ++opened;
     return {
       publish: async (records) => {
-        if (own <= takeOvers && pieces === own) throw Object.assign(new Error('fenced'), { type: 'PRODUCER_FENCED' });
+        if (generation <= takeOvers && pieces === generation)
+          throw Object.assign(new Error('fenced'), { type: 'PRODUCER_FENCED' });
         pieces++;
         log.push(...records);
       },
@@ -55,7 +56,7 @@ function giveUpAll(sources: WritableLogSources, audited: unknown[]) {
   return giveUpMints({ ...sources, author, audit, wallClockMs: () => 3_000 } as never, order);
 }
 
-it('mints give-up ends all assets of a signer although its minter takes over between the pieces, and audits each once', async () => {
+it('mints give-up ends all assets of a signer even if its minter takes over between batches, and audits each asset once', async () => {
   const { log, sources } = openLog(3);
   const count = 1_800;
   log.push(...Array.from({ length: count }, (_, number) => toTransactionRecord(stateOf(number))));
@@ -66,7 +67,7 @@ it('mints give-up ends all assets of a signer although its minter takes over bet
   expect(audited.map(({ detail }) => detail.assets)).toEqual([count]);
 });
 
-it('mints give-up fails with an instruction when a minter takes over after every piece', async () => {
+it('mints give-up fails with an instruction if a minter takes over after every batch', async () => {
   const { log, sources } = openLog(100);
   log.push(...Array.from({ length: 3_000 }, (_, number) => toTransactionRecord(stateOf(number))));
   await expect(giveUpAll(sources, [])).rejects.toThrow(/took over 5 times. Stop it and run the command again/);

@@ -37,13 +37,13 @@ export interface GiveUpOrder extends SignerName {
 export interface GiveUpResult {
   /** Assets that have failed. */
   readonly ended: readonly MintStateRecord[];
-  /** Assets with a signed transaction, which may get into a block at any time. */
+  /** Assets with a signed transaction, which may be included in a block at any time. */
   readonly carried: readonly MintStateRecord[];
 }
 
 /**
  * Fails pending assets without a signed transaction, which frees their reference ids. A signed transaction stays valid
- * until its nonce is spent, so its asset could be minted twice; the minter logs the nonce together with the signed bytes.
+ * until its nonce is used, so its asset could be minted twice; the minter logs the nonce with the signed bytes.
  * The audit entry is written first.
  * @throws Error when a minter keeps taking over; UnreachableError
  */
@@ -73,7 +73,7 @@ const isSelected = ({ only }: GiveUpOrder, state: MintStateRecord) =>
     only.projectId === state.projectId &&
     only.contractAddress === toHexText(state.contractAddress));
 
-/** One entry for each environment that had requested an asset. */
+/** One entry per environment that requested an asset. */
 function toEntries({ changedBy, requestId }: Author, order: GiveUpOrder, ended: readonly MintStateRecord[]) {
   const environments = new Map<string, MintStateRecord[]>();
   for (const state of ended)
@@ -102,21 +102,21 @@ interface SignerName {
 }
 
 interface SignerChange {
-  /** Decides by all pending states. Called again after a minter has taken over. */
+  /** Decides based on all pending states. Called again after a minter has taken over. */
   readonly decide: (states: readonly MintStateRecord[]) => readonly MintStateRecord[];
-  /** Called before the write, with each state once. */
+  /** Called before the write, once per state. */
   readonly before: (states: readonly MintStateRecord[]) => Promise<void>;
 }
 
-/** Records of one transaction, which takes far less than its ten seconds. */
-const PIECE = 500;
+/** Records per transaction, which takes far less than its timeout of ten seconds. */
+const BATCH_MAX = 500;
 /** A fenced minter takes over again after ten seconds; the next attempt writes the rest. */
 const ATTEMPTS = 5;
-const AGAIN = 'running the command again repeats nothing';
+const AGAIN = 'it is safe to repeat';
 
 /**
  * Changes states of a signer: fences its minter by opening its transactional id, and reads the log only then, so that no
- * decision of the minter can come in between. The minter takes over again by itself.
+ * decision of the minter can intervene. The minter takes over again by itself.
  * @throws UnreachableError; Error when the signer's records are in several partitions, or a minter keeps taking over
  */
 function changeSignerLog(sources: WritableLogSources, name: SignerName, change: SignerChange) {
@@ -124,7 +124,7 @@ function changeSignerLog(sources: WritableLogSources, name: SignerName, change: 
   const target = { name: TOPICS.mintStates.name, schema: mintStateCodec.schema };
   return withWritableLog(sources, target, async ({ log, topic, schemaId, openPublisher }) => {
     const readStates = createReadStates(log, topic, schemas, name);
-    // Before the minter is fenced: during a long read it would take over again.
+    // Reads before the minter is fenced: during a long read the minter would take over again.
     await readStates();
     const written: MintStateRecord[] = [];
     const announced = new Set<string>();
@@ -142,15 +142,15 @@ function changeSignerLog(sources: WritableLogSources, name: SignerName, change: 
   });
 }
 
-/** Adds what it writes to `written`. @returns false when a minter has taken over and the rest was not written */
+/** Adds written states to `written`. @returns false if a minter has taken over and the rest was not written */
 async function write(
   to: { publisher: AtomicPublisher; topic: string; schemaId: number; partition: number },
   states: readonly MintStateRecord[],
   written: MintStateRecord[],
 ): Promise<boolean> {
   const { publisher, topic, schemaId, partition } = to;
-  for (let from = 0; from < states.length; from += PIECE) {
-    const piece = states.slice(from, from + PIECE);
+  for (let from = 0; from < states.length; from += BATCH_MAX) {
+    const piece = states.slice(from, from + BATCH_MAX);
     const records = piece.map((state) => ({
       topic,
       partition,
@@ -170,8 +170,8 @@ async function write(
 }
 
 /**
- * Reads the pending states of one signer; millions of others may be settled. Each call reads on to the current end, after
- * all open transactions have ended. @returns all pending states, and the partition of the signer's records
+ * Reads the pending states of one signer; millions of others may be settled. Each call continues to the current end,
+ * after all open transactions have ended. @returns all pending states, and the partition of the signer's records
  * @throws Error for records in several partitions, whose order is unknown
  */
 function createReadStates(log: LogReader, topic: string, { schemaOf }: Schemas, name: SignerName) {
@@ -223,7 +223,7 @@ const REASON_MAX = 300;
 export function parseReason(text: string): string {
   const reason = text.trim();
   if (reason === '' || reason.length > REASON_MAX)
-    throw new InvalidArgumentError(`Expected why, in at most ${REASON_MAX} characters.`);
+    throw new InvalidArgumentError(`Expected a reason of at most ${REASON_MAX} characters.`);
   return reason;
 }
 
@@ -234,7 +234,7 @@ export function parseSigner(text: string): string {
   return signer;
 }
 
-/** Gives up one asset, or all of a signer, after confirmation. */
+/** Gives up one asset, or all assets of a signer, after confirmation. */
 export async function giveUp(
   context: GiveUpContext,
   { target, reason, ...options }: { target: GiveUpTarget; reason: string; yes?: boolean | undefined },
@@ -245,10 +245,10 @@ export async function giveUp(
   const given = await withAudit(context, (audit) => giveUpMints({ ...context, audit, wallClockMs: Date.now }, order));
   for (const line of toLines(given)) terminal.result(line);
   if (given.ended.length + given.carried.length > 0) return given.carried.length === 0 ? EXIT.ok : EXIT.failed;
-  throw new Error(order.only === null ? 'the signer has no pending assets' : NOT_TAKEN);
+  throw new Error(order.only === null ? 'the signer has no pending assets' : NOT_ACCEPTED);
 }
 
-const NOT_TAKEN = 'the minter has not taken the asset yet, or has just settled it: check with mints show';
+const NOT_ACCEPTED = 'the minter has not accepted the asset yet, or has just settled it: check with mints show';
 
 async function toOrder(context: GiveUpContext, target: GiveUpTarget, reason: string): Promise<GiveUpOrder> {
   if (target.kind === 'signer') return { chain: target.chain, signer: target.signer, only: null, reason };
@@ -265,7 +265,7 @@ const toWhat = ({ only, chain, signer }: GiveUpOrder) =>
 function toLines({ ended, carried }: GiveUpResult): readonly string[] {
   const name = ({ contractAddress, referenceId }: GiveUpResult['ended'][number]) =>
     `${referenceId} of 0x${contractAddress.toString('hex')}`;
-  const why = 'its signed transaction may still get into a block, nonce';
+  const why = 'its signed transaction may still be included in a block, nonce';
   return [
     ...ended.map((state) => `given up: ${name(state)}`),
     ...carried.map((state) => `skipped: ${name(state)}: ${why} ${state.nonce}`),

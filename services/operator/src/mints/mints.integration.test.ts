@@ -63,7 +63,7 @@ async function readAudit() {
   return records.map(({ value }) => auditEntryCodec.decode(value!.subarray(FRAME_BYTES)));
 }
 
-/** Stores states as the activity writer does, so that the interface shows them. */
+/** Stores states as the activity writer does, so that the API shows them. */
 async function show(...states: readonly MintStateRecord[]) {
   const mints = await openRedisMints({ url: redis.url });
   await mints.view.restore(states.map(toMintState));
@@ -73,12 +73,12 @@ async function show(...states: readonly MintStateRecord[]) {
 const environment = () => ({ ...own.environment, REDIS_URL: redis.url });
 const mints = (...args: string[]) => runProgram(environment(), ['mints', ...args]);
 const giveUp = (...args: string[]) => mints('give-up', '--chain', 'demo-chain', ...args);
-const BECAUSE = ['--reason', 'the key is lost'];
+const REASON = ['--reason', 'the key is lost'];
 
 const row = { ...FAILED, referenceId: 'shield' };
-const OF_COLLECTION = ['--chain', 'demo-chain', '--contract', CONTRACT];
+const COLLECTION = ['--chain', 'demo-chain', '--contract', CONTRACT];
 
-// First, while no log has a record.
+// Runs first, while no log contains a record.
 it('mints list and show report the result of an asset, and rebuild restores it in an emptied Redis', async () => {
   const { CLICKHOUSE_URL: url = '', CLICKHOUSE_USER: user = '', CLICKHOUSE_PASSWORD: password = '' } = own.environment;
   const writer = openMintWriter({ url, user, password, database: own.database });
@@ -90,15 +90,15 @@ it('mints list and show report the result of an asset, and rebuild restores it i
   ];
   await writer.insert({ table: 'mint_requests', rows, token: 'a', signal: new AbortController().signal });
   await writer.close();
-  const { out } = await runMain(environment(), ['mints', 'list', ...OF_COLLECTION, '--json']);
+  const { out } = await runMain(environment(), ['mints', 'list', ...COLLECTION, '--json']);
   expect(JSON.parse(out)).toEqual(row);
-  expect((await mints('list', ...OF_COLLECTION, '--status', 'pending')).out).toBe('');
-  expect((await mints('show', ...OF_COLLECTION, '--project', 'demo', '--reference', 'shield')).out).toContain(
+  expect((await mints('list', ...COLLECTION, '--status', 'pending')).out).toBe('');
+  expect((await mints('show', ...COLLECTION, '--project', 'demo', '--reference', 'shield')).out).toContain(
     'failed (settled)  shield',
   );
-  const unknown = await mints('show', ...OF_COLLECTION, '--project', 'demo', '--reference', 'axe');
+  const unknown = await mints('show', ...COLLECTION, '--project', 'demo', '--reference', 'axe');
   expect([unknown.code, unknown.err]).toEqual([1, expect.stringContaining('no mint request axe')]);
-  expect((await mints('show', ...OF_COLLECTION)).code).toBe(2);
+  expect((await mints('show', ...COLLECTION)).code).toBe(2);
   const signers = await mints('signers', '--json');
   expect(JSON.parse(signers.out)).toMatchObject({ chain: 'demo-chain', signer: row.signer, failed: 1, pending: 0 });
   const rebuilt = await mints('rebuild', '--json');
@@ -113,7 +113,7 @@ it('mints give-up fails a pending asset with the reason, fences the minter, and 
   const write = await openMinter();
   await write([sword, axe]);
   await show(sword, axe);
-  const ofSword = ['--contract', CONTRACT, '--project', 'demo', '--reference', 'sword', ...BECAUSE];
+  const ofSword = ['--contract', CONTRACT, '--project', 'demo', '--reference', 'sword', ...REASON];
   const unconfirmed = await giveUp(...ofSword);
   expect([unconfirmed.code, unconfirmed.err]).toEqual([2, expect.stringContaining('use --yes')]);
   const { code, out } = await giveUp(...ofSword, '--yes');
@@ -126,7 +126,7 @@ it('mints give-up fails a pending asset with the reason, fences the minter, and 
     error: 'Given up by the operator: the key is lost',
   });
   expect(await lastOf('axe')).toMatchObject({ status: 'pending', revision: 2 });
-  // The minter's earlier decisions are void: it must read the log before it continues.
+  // The minter's earlier decisions are invalid: it must read the log before it continues.
   await expect(write([{ ...sword, ...carried, revision: 3 }])).rejects.toThrow();
   expect((await readAudit()).at(-1)).toMatchObject({
     action: 'mint.give-up',
@@ -137,35 +137,35 @@ it('mints give-up fails a pending asset with the reason, fences the minter, and 
   });
 });
 
-it('mints give-up is refused while a signed transaction of the asset may still be mined, and when nothing is pending', async () => {
+it('mints give-up is refused while a signed transaction of the asset may still be mined, and if no asset is pending', async () => {
   const [bow, done] = [stateOf('bow', carried), stateOf('done', { status: 'failed', stage: 'settled', error: 'x' })];
   await (await openMinter())([bow, done]);
   await show(bow, done);
   const { length } = await readAudit();
   const ofBow = ['--contract', CONTRACT, '--project', 'demo', '--reference', 'bow', '--yes'];
-  const refused = await giveUp(...ofBow, ...BECAUSE);
+  const refused = await giveUp(...ofBow, ...REASON);
   expect([refused.code, refused.out]).toEqual([1, expect.stringMatching(/^skipped: bow of .*nonce 5/)]);
   expect(await lastOf('bow')).toMatchObject({ status: 'pending', nonce: 5, revision: 2 });
-  const late = await giveUp('--contract', CONTRACT, '--project', 'demo', '--reference', 'done', ...BECAUSE, '--yes');
+  const late = await giveUp('--contract', CONTRACT, '--project', 'demo', '--reference', 'done', ...REASON, '--yes');
   expect([late.code, late.err]).toEqual([1, expect.stringContaining('the asset has failed: only a pending asset')]);
   expect(await readAudit()).toHaveLength(length);
   expect((await giveUp(...ofBow)).code).toBe(2);
-  const ambiguous = await giveUp(...ofBow, ...BECAUSE, '--signer', SIGNER);
+  const ambiguous = await giveUp(...ofBow, ...REASON, '--signer', SIGNER);
   expect([ambiguous.code, ambiguous.err]).toEqual([2, expect.stringContaining("'--signer <address>' cannot be used")]);
-  expect((await giveUp(...BECAUSE, '--yes')).code).toBe(2);
+  expect((await giveUp(...REASON, '--yes')).code).toBe(2);
 });
 
-it('mints give-up fails all assets of a signer that have no signed transaction, lists them, and does nothing twice', async () => {
+it('mints give-up fails all assets of a signer that have no signed transaction, lists them, and can be repeated', async () => {
   await (await openMinter())([stateOf('one'), stateOf('two'), stateOf('three', carried)]);
-  const { code, out } = await giveUp('--signer', SIGNER, ...BECAUSE, '--yes');
+  const { code, out } = await giveUp('--signer', SIGNER, ...REASON, '--yes');
   const lines = out.trim().split('\n');
   for (const name of ['one', 'two']) expect(lines).toContain(`given up: ${name} of ${CONTRACT}`);
   expect(lines.at(-1)).toMatch(/^skipped: three of/);
   expect(code).toBe(1);
   const { length } = await readAudit();
-  expect((await giveUp('--signer', SIGNER, ...BECAUSE, '--yes')).out).not.toContain('given up');
+  expect((await giveUp('--signer', SIGNER, ...REASON, '--yes')).out).not.toContain('given up');
   expect(await readAudit()).toHaveLength(length);
-  const unknown = await giveUp('--signer', `0x${'99'.repeat(20)}`, ...BECAUSE, '--yes');
+  const unknown = await giveUp('--signer', `0x${'99'.repeat(20)}`, ...REASON, '--yes');
   expect([unknown.code, unknown.err]).toEqual([1, expect.stringContaining('the signer has no pending assets')]);
 });
 
@@ -175,7 +175,7 @@ it('mints give-up is refused without an audit entry when records of the signer a
   await write([stateOf('here', { signer: bytes(signer) })]);
   await write([stateOf('there', { signer: bytes(signer) })], 1);
   const { length } = await readAudit();
-  const refused = await giveUp('--signer', signer, ...BECAUSE, '--yes');
+  const refused = await giveUp('--signer', signer, ...REASON, '--yes');
   expect([refused.code, refused.err]).toEqual([1, expect.stringContaining('in several partitions')]);
   expect(await readAudit()).toHaveLength(length);
 });

@@ -19,7 +19,7 @@ const collection: CollectionRecord = {
   ...change,
   createdAt: 1,
 };
-const key = (address: string, over: Partial<SignableKeyRecord> = {}): SignableKeyRecord => ({
+const key = (address: string, changes: Partial<SignableKeyRecord> = {}): SignableKeyRecord => ({
   address,
   ...owner,
   ...change,
@@ -27,7 +27,7 @@ const key = (address: string, over: Partial<SignableKeyRecord> = {}): SignableKe
   sealed: 's',
   state: 'live',
   createdAt: 1,
-  ...over,
+  ...changes,
 });
 
 const failed = { ...FAILED, metadata: '{"name":"Sword"}' };
@@ -35,7 +35,7 @@ const failed = { ...FAILED, metadata: '{"name":"Sword"}' };
 function openRetry() {
   const { claims, view } = createMemoryMints();
   const published: MintRequestRecord[] = [];
-  const retry = (state: typeof failed, over: Partial<Parameters<typeof retryMint>[0]> = {}) =>
+  const retry = (state: typeof failed, changes: Partial<Parameters<typeof retryMint>[0]> = {}) =>
     retryMint(
       {
         claims,
@@ -43,14 +43,14 @@ function openRetry() {
         signableKeys: [key(newer, { createdAt: 2 }), key(older, { state: 'disabled' })],
         publish: async (records) => void published.push(...records),
         traceId: 'f'.repeat(32),
-        ...over,
+        ...changes,
       },
       state,
     );
   return { claims, view, published, retry };
 }
 
-it('a retry accepts a failed asset with the same contents, as another attempt, with the current signing key', async () => {
+it('a retry accepts a failed asset with the same contents, as a new attempt, with the current signing key', async () => {
   const { claims, view, published, retry } = openRetry();
   await view.restore([failed]);
   await retry(failed);
@@ -65,10 +65,10 @@ it('a retry accepts a failed asset with the same contents, as another attempt, w
 it('a retry is refused for a pending or minted asset, an unlinked collection, and without a signing key', async () => {
   const { published, retry } = openRetry();
   await expect(retry({ ...failed, status: 'pending' })).rejects.toThrow(
-    'only a failed asset can be retried: this one is pending',
+    'only a failed asset can be retried: the asset is pending',
   );
   await expect(retry({ ...failed, status: 'succeeded' })).rejects.toThrow(
-    'only a failed asset can be retried: this one is token 7',
+    'only a failed asset can be retried: the asset is token 7',
   );
   await expect(retry(failed, { collections: [{ ...collection, state: 'unlinked' }] })).rejects.toThrow('no project');
   await expect(retry(failed, { signableKeys: [] })).rejects.toThrow('no key signs for demo-development');
@@ -78,7 +78,7 @@ it('a retry is refused for a pending or minted asset, an unlinked collection, an
 it.each([
   { projectId: 'former', environmentId: 'former-production' },
   { projectId: 'demo', environmentId: 'demo-production' },
-])('a retry is refused when $environmentId requested it, which no longer has the collection', async (requester) => {
+])('a retry is refused when $environmentId requested it, which no longer links the collection', async (requester) => {
   const { view, published, retry } = openRetry();
   const foreign = { ...failed, ...requester };
   await view.restore([foreign]);
@@ -96,7 +96,7 @@ const logOf = (topic: string, states: readonly MintState[]): MintLog => ({
   },
 });
 
-it('a rebuild of mints restores in an emptied store what only the tables have, and what only the log has', async () => {
+it('a rebuild of mints restores in an emptied store the mints that only the tables or only the log contain', async () => {
   const mints = createMemoryMints();
   mints.restart({ isEmptied: true });
   const old = { ...failed, referenceId: 'old', attemptId: 'b1'.repeat(16), status: 'succeeded' as const };
@@ -113,15 +113,15 @@ it('a rebuild of mints restores in an emptied store what only the tables have, a
   expect([await claim('old'), await claim('sword')].map(({ kind }) => kind)).toEqual(['taken', 'taken']);
 });
 
-const waiting = (over: Partial<MintState>): MintState => ({
+const waiting = (changes: Partial<MintState>): MintState => ({
   ...failed,
   status: 'pending',
   stage: 'waiting',
   error: null,
   reason: 'The signer lacks MINTER_ROLE.',
-  ...over,
+  ...changes,
 });
-const inPieces = async function* (...pieces: readonly (readonly MintState[])[]) {
+const inBatches = async function* (...pieces: readonly (readonly MintState[])[]) {
   yield* pieces;
 };
 
@@ -131,7 +131,7 @@ it('the list of signers shows pending assets, why they wait, and open nonces, wi
     [waiting({ signer: newer, requestedAt: 700 }), waiting({ signer: newer, stage: 'logged', nonce: 9, reason: null })],
     [waiting({ signer: newer, stage: 'mined', nonce: 4, reason: null })],
   ];
-  const lanes = await readSigners(inPieces(...states), [
+  const lanes = await readSigners(inBatches(...states), [
     key(newer, { state: 'disabled' }),
     key(`0x${'77'.repeat(20)}`),
   ]);
@@ -153,7 +153,7 @@ it('the list of signers shows pending assets, why they wait, and open nonces, wi
     { chain: null, signer: `0x${'77'.repeat(20)}`, keyState: 'live', pending: 0 },
   ]);
   expect(toSignerLines(lanes[0]!)).toEqual([
-    `demo-chain  ${newer}  (key "k", disabled): 5 pending, oldest of 1970-01-01T00:00:00.500Z, nonces 4, 9 open, 0 succeeded, 0 failed`,
+    `demo-chain  ${newer}  (key "k", disabled): 5 pending, oldest from 1970-01-01T00:00:00.500Z, nonces 4, 9 open, 0 succeeded, 0 failed`,
     '  2 assets waiting: The signer lacks MINTER_ROLE.',
     '  1 asset waiting: Its key is disabled.',
   ]);

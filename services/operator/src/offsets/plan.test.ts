@@ -4,7 +4,7 @@ import { expect, it } from 'vitest';
 import { planDecision } from './plan.ts';
 
 const mark = { base: 70, epoch: 3, crc: 9 };
-const shortened: GroupPartition = {
+const truncated: GroupPartition = {
   topic: 'messages',
   partition: 2,
   committed: 80,
@@ -17,8 +17,8 @@ const shortened: GroupPartition = {
   decision: null,
 };
 
-it('a decision about a replaced log continues where the two logs diverge, and reads nothing twice and skips nothing', () => {
-  const { decision, description, skipped } = planDecision(shortened, 'earliest-unread', 1_000);
+it('a decision about a replaced log continues where the two logs diverge, and repeats and skips no record', () => {
+  const { decision, description, skipped } = planDecision(truncated, 'earliest-unread', 1_000);
   expect(decision).toEqual({
     from: 50,
     forCommit: { committed: 80, mark },
@@ -30,32 +30,32 @@ it('a decision about a replaced log continues where the two logs diverge, and re
   expect(description.join(' ')).toContain('Rows at offsets 50 to 94');
 });
 
-it('a decision about a replaced log continues at the first record when the point of divergence is unknown, and explains it', () => {
-  const { decision, description } = planDecision({ ...shortened, divergesAt: null }, 'earliest-unread', 1_000);
+it('a decision about a replaced log continues at the first record if the point of divergence is unknown, and explains why', () => {
+  const { decision, description } = planDecision({ ...truncated, divergesAt: null }, 'earliest-unread', 1_000);
   expect(decision.from).toBe(10);
   expect(description.join(' ')).toContain('records may be read again');
 });
 
 it('a decision about a replaced log reports which records will never be read', () => {
-  const { description, skipped } = planDecision(shortened, 'end', 1_000);
+  const { description, skipped } = planDecision(truncated, 'end', 1_000);
   expect(skipped).toBe(10);
   expect(description.join(' ')).toContain('Offsets 50 to 59 hold records that were not read');
 });
 
-it('a decision about a replaced log keeps earlier decisions, and applies to this commit and no other', () => {
-  const before = planDecision(shortened, 'earliest-unread', 1_000).decision;
-  const { decision } = planDecision({ ...shortened, decision: before, readTo: 80 }, 'earliest-unread', 2_000);
+it('a decision about a replaced log keeps earlier decisions, and applies only to the given commit', () => {
+  const before = planDecision(truncated, 'earliest-unread', 1_000).decision;
+  const { decision } = planDecision({ ...truncated, decision: before, readTo: 80 }, 'earliest-unread', 2_000);
   expect(decision.replaced).toEqual([
     { start: 50, end: 80 },
     { start: 50, end: 95 },
   ]);
-  expect(isDecisionFor(decision, shortened)).toBe(true);
-  expect(isDecisionFor(decision, { ...shortened, committed: 81 })).toBe(false);
-  expect(isDecisionFor(decision, { ...shortened, mark: { ...mark, crc: 8 } })).toBe(false);
+  expect(isDecisionFor(decision, truncated)).toBe(true);
+  expect(isDecisionFor(decision, { ...truncated, committed: 81 })).toBe(false);
+  expect(isDecisionFor(decision, { ...truncated, mark: { ...mark, crc: 8 } })).toBe(false);
 });
 
-it('a decision about a replaced log names the records that retention removed, which can no longer be read', () => {
-  const expired = { ...shortened, committed: 5, readTo: 5, start: 10, end: 60, divergesAt: null };
+it('a decision about a replaced log reports the records that retention deleted before they were read', () => {
+  const expired = { ...truncated, committed: 5, readTo: 5, start: 10, end: 60, divergesAt: null };
   const { decision, description, skipped } = planDecision(
     { ...expired, finding: { kind: 'expired', start: 10 } },
     'earliest-unread',
@@ -65,13 +65,13 @@ it('a decision about a replaced log names the records that retention removed, wh
   expect(description.join(' ')).toContain('Offsets 5 to 9 are lost');
 });
 
-it('a decision about a replaced log reports for every offset whether it is read, read again or skipped, and accepts none outside the log', () => {
+it('a decision about a replaced log reports for every offset whether records are read, read again or skipped, and refuses offsets outside the log', () => {
   const property = fc.property(fc.nat(120), (from) => {
     if (from < 10 || from > 60) {
-      expect(() => planDecision(shortened, from, 1)).toThrow(RangeError);
+      expect(() => planDecision(truncated, from, 1)).toThrow(RangeError);
       return;
     }
-    const { description, skipped } = planDecision(shortened, from, 1);
+    const { description, skipped } = planDecision(truncated, from, 1);
     expect(skipped).toBe(Math.max(0, from - 50));
     const again = /Offsets (\d+) to (\d+) are read again/.exec(description.join(' '));
     expect(again === null ? null : [Number(again[1]), Number(again[2])]).toEqual(from < 50 ? [from, 49] : null);

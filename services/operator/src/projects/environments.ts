@@ -41,7 +41,7 @@ export async function requireEnvironment(sources: ProjectSources, name: Environm
   return found;
 }
 
-/** The environment, or an error message. An environment id needs no project, since it is unique. */
+/** The environment, or an error message. An environment id needs no project, because it is unique. */
 function findOwned(projects: readonly ProjectRecord[], wanted: EnvironmentName): OwnedEnvironment | string {
   const project = findProject(projects, wanted.project);
   const owner = projects.find(({ environments }) => environments.some(({ id }) => id === wanted.environment));

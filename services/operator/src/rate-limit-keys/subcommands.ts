@@ -1,4 +1,4 @@
-/** Subcommands of `keys` about rate limit keys. */
+/** Subcommands of `keys` for rate limit keys. */
 import {
   createRateLimitKey,
   isGoodAt,
@@ -43,8 +43,8 @@ export async function create(
     throw new UsageError(`--partner: expected a name of 1 to ${PARTNER_CHARACTERS_MAX} characters`);
   if (options.calls === undefined) throw new UsageError('--calls: expected the calls per window');
   const plan = { windowS: PLAN_WINDOW_S, expiresAt: null, ...planOf(options) } as Plan;
-  const made = await withRecords(sources, (store) => createRateLimitKey({ store, prefix }, { partner, ...plan }));
-  show(made, options, terminal);
+  const created = await withRecords(sources, (store) => createRateLimitKey({ store, prefix }, { partner, ...plan }));
+  show(created, options, terminal);
 }
 
 export async function refresh(
@@ -52,8 +52,8 @@ export async function refresh(
   options: RateLimitKeyOptions & PlanOptions,
 ): Promise<void> {
   const wanted = { keyId: idOf(options), ...planOf(options) };
-  const made = await withRecords(sources, (store) => refreshRateLimitKey({ store, prefix }, wanted));
-  show(made, options, terminal);
+  const created = await withRecords(sources, (store) => refreshRateLimitKey({ store, prefix }, wanted));
+  show(created, options, terminal);
 }
 
 export async function revoke({ sources, terminal }: RateLimitKeyWork, options: RateLimitKeyOptions): Promise<void> {
@@ -94,7 +94,7 @@ function instantOf(text: string): number | null {
 }
 
 function idOf({ id: keyId }: RateLimitKeyOptions): string {
-  if (keyId === undefined) throw new UsageError('--id: expected the id of the key, as in list');
+  if (keyId === undefined) throw new UsageError('--id: expected the key id, as shown by list');
   return keyId;
 }
 
@@ -106,7 +106,7 @@ function show(
   const { keyId, partner, calls, windowS, expiresAt } = record;
   const line = { keyId, kind: 'rate-limit', partner, calls, windowS, expiresAt, key };
   printResult(terminal, options, line, [
-    `rate limit key of ${partner}, ${calls} calls in ${windowS} s, shown once:`,
+    `rate limit key for ${partner}, ${calls} calls in ${windowS} s, shown once:`,
     key,
   ]);
 }
@@ -116,7 +116,7 @@ function stateOf(record: RateLimitKeyRecord): 'live' | 'ended' | 'expired' {
   return isGoodAt(record, Date.now()) ? 'live' : 'expired';
 }
 
-/** Without the hash, since output may be kept by anyone. */
+/** Without the hash, because output may be stored anywhere. */
 const toPublicRecord = ({ hash: _, ...shown }: RateLimitKeyRecord) => ({
   ...shown,
   kind: 'rate-limit',

@@ -13,7 +13,7 @@ type TailSources = Pick<RebuildSources, 'log' | 'topicPrefix' | 'writerGroup' | 
 type Named<R> = readonly [topic: Topic, codec: RecordCodec<R>];
 
 /**
- * From the writer's commits to the end of the topic. Commits are read before the end, and tables must be read after both.
+ * The part from the writer's commits to the end of the topic. Reads commits before the end; read the tables after both.
  * @throws Error without the topic
  */
 export async function findTail<R>(sources: TailSources, [{ name }, codec]: Named<R>): Promise<LogTail<R>> {
@@ -36,7 +36,7 @@ export async function findWhole<R>(sources: RebuildSources, [{ name }, codec]: N
   return { topic, codec, bounds: await boundsOf(sources, topic) };
 }
 
-/** What was added after the end of a tail. */
+/** The records that were added after the end of a tail. */
 export async function findGrowth<R>(sources: RebuildSources, tail: LogTail<R>): Promise<LogTail<R>> {
   const ends = new Map(tail.bounds.map(({ partition, end }) => [partition, end]));
   const bounds = await boundsOf(sources, tail.topic);

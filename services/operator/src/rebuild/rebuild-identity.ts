@@ -1,4 +1,4 @@
-/** Restores an empty Redis from the log and the tables, or asserts that it is new. */
+/** Restores an empty Redis from the log and the tables, or asserts that the deployment is new. */
 import {
   type ConsentRecord,
   consentCodec,
@@ -38,7 +38,7 @@ import type { RebuildSources, StoresContext } from './with-stores.ts';
 
 interface RestoredConsents {
   readonly rebuilt: RebuiltConsents;
-  /** The run of Redis in which it started. */
+  /** The run of Redis in which the restore started. */
   readonly run: string;
   readonly tail: LogTail<ConsentRecord>;
 }
@@ -56,8 +56,8 @@ export async function restoreConsents(
 }
 
 /**
- * Restores what was logged after `tail`, once the epoch is set. If Redis has restarted since, it is not marked as current
- * and gateways read the end of the log themselves.
+ * Restores consents logged after `tail`, once the epoch is set. If Redis has restarted since, they are not marked as
+ * current, and gateways read the end of the log themselves.
  */
 export async function restoreLaterConsents(
   sources: RebuildSources,
@@ -85,9 +85,9 @@ async function* toLoggedConsent(sources: RebuildSources, tail: LogTail<ConsentRe
 export type RebuiltIdentity = Awaited<ReturnType<typeof rebuildIdentity>>;
 
 /**
- * Restores fences, graph, consents, holds, and last the epoch, for which linkers and gateways wait. An interrupted run has
- * set no epoch, and can be repeated.
- * @throws Error when there is an epoch, when later consents could not be restored, or of a store
+ * Restores fences, graph, consents, holds, and last the epoch, for which linkers and gateways wait. An interrupted run
+ * sets no epoch, and can be repeated.
+ * @throws Error if an epoch exists or later consents could not be restored, or from a store
  */
 export async function rebuildIdentity(sources: RebuildSources, people: People, progress: LinkerProgress) {
   if ((await people.readEpoch()) !== null) throw new Error(IN_USE);
@@ -96,10 +96,10 @@ export async function rebuildIdentity(sources: RebuildSources, people: People, p
     throw fault instanceof EpochPresentFault ? new Error(IN_USE, { cause: fault }) : fault;
   });
   const restoredConsents = await restoreConsents(sources, people);
-  // Late, since erasures may be requested while the graph is read.
+  // Restored late, because erasures may be requested while the graph is read.
   const holds = await restoreHolds(sources, people);
   const epoch = await people.rebuild.mintEpoch(run);
-  // After the epoch: before it, a gateway may log consents that it cannot store in Redis.
+  // Restored after the epoch: without an epoch, a gateway may log consents that it cannot store in Redis.
   const later = await restoreLaterConsents(sources, people, restoredConsents).catch((cause: unknown) => {
     throw new Error(`everything is restored and in use, except ${CONSENTS_LEFT}`, { cause });
   });
@@ -116,21 +116,21 @@ const IN_USE =
   `if a rebuild failed after its epoch, it lacks ${CONSENTS_LEFT}`;
 
 /**
- * Restores the holds of all erasures without a receipt. The topic has requests that are not stored yet, the table those
- * that the topic no longer has.
+ * Restores the holds of all erasures without a receipt. The topic contains requests that are not stored yet, the
+ * table contains requests that have expired from the topic.
  * @returns the number of holds
  */
 export async function restoreHolds(sources: RebuildSources, { guards }: Pick<People, 'guards'>): Promise<number> {
   const holds = new Map<string, ErasureHold>();
   for await (const hold of readLoggedHolds(sources)) holds.set(toId(hold), hold);
-  // For a request in both, the table may know more members. The topic fills the table, so it is read first.
+  // The table may know more members of a request. The topic fills the table, so the topic is read first.
   for (const request of await sources.records.readUnfinished()) holds.set(toId(request), toHold(request));
   for (const hold of holds.values()) await guards.putHold(hold);
-  // A receipt is written before its hold is released, so this hold may have been released already.
+  // A receipt is written before its hold is released, so the hold may already have been released.
   const done = await sources.records.readFinished();
-  const over = [...holds.values()].filter((hold) => done.has(toId(hold)));
-  for (const hold of over) await guards.releaseHold(hold);
-  return holds.size - over.length;
+  const finished = [...holds.values()].filter((hold) => done.has(toId(hold)));
+  for (const hold of finished) await guards.releaseHold(hold);
+  return holds.size - finished.length;
 }
 
 const toId = ({ erasureId }: Pick<ErasureHold, 'erasureId'>) => erasureId.toString('hex');
@@ -156,7 +156,7 @@ interface LinkerProgress {
   readonly linkerGroup: string;
   /** LINK_TOPIC_GENERATION of the linkers. */
   readonly generation: number;
-  /** Continue although the group has no commits: all facts of the log are decided again. */
+  /** Continue even if the group has no commits: all facts in the log are decided again. */
   readonly decideAgain: boolean;
 }
 
@@ -164,12 +164,12 @@ interface LinkerProgress {
 const ROUNDS_MAX = 5;
 
 /**
- * Loads the graph from tables and log. If decisions were published in between, everything is read again.
- * @throws EpochPresentFault, or of a store; it can be repeated then
+ * Loads the graph from tables and log. If decisions are published during the read, everything is read again.
+ * @throws EpochPresentFault, or a fault of a store; can be repeated
  */
 async function restoreGraph(sources: RebuildSources, people: People, progress: LinkerProgress) {
   for (let round = 1; round <= ROUNDS_MAX; round++) {
-    // Commits before the end of the decisions, so that all decisions on committed facts are read.
+    // Reads commits before the end of the decisions, so that all decisions on committed facts are read.
     const applied = await readApplied(sources, progress);
     const tail = await findTail(sources, [TOPICS.identityDecisions, identityDecisionCodec]);
     if (applied.every(({ offset }) => offset < 0) && !progress.decideAgain) assertNothingDecided(tail, progress);
@@ -185,17 +185,17 @@ async function restoreGraph(sources: RebuildSources, people: People, progress: L
       note: { mark: null, decisions: Object.fromEntries(tail.bounds.map(({ partition, end }) => [partition, end])) },
     });
     const growth = countOffsets(await findGrowth(sources, tail));
-    // `decisions` counts those that were read from the log.
+    // `decisions` counts the decisions read from the log.
     if (growth === 0)
       return { ...rebuilt, fences: fences.length, decisions: countOffsets(tail), partitions: applied.length };
     sources.onProgress(`${growth} decisions were published during the rebuild: reading everything again`);
   }
-  throw new Error('decisions are still being published: stop the linker that uses another Redis, and try again');
+  throw new Error('decisions are still being published: stop the linker that uses a different Redis, and try again');
 }
 
 /**
- * Facts before the group's commit are decided. Of later ones the graph learns which are decided, so that they have no
- * effect when they are read again: one could join what an unlink has separated since.
+ * Facts before the group's commit are decided. The graph also learns which later facts are decided, so that they have
+ * no effect when they are read again: a fact could join identities that an unlink has separated since.
  */
 async function readApplied(
   sources: RebuildSources,
@@ -211,12 +211,12 @@ async function readApplied(
   });
 }
 
-/** @throws Error when facts were decided by another group */
+/** @throws Error if another group has decided facts */
 function assertNothingDecided(tail: LogTail<IdentityDecisionRecord>, { linkerGroup }: LinkerProgress): void {
   if (tail.bounds.every(({ end }) => end === 0)) return;
   throw new Error(
     `the consumer group '${linkerGroup}' has committed nothing: check --linker-group. If the linkers have never committed, ` +
-      '--decide-again has them decide every fact of the log again',
+      '--decide-again makes the linkers decide every fact in the log again',
   );
 }
 
@@ -229,21 +229,21 @@ async function* toRows(sources: RebuildSources, tail: LogTail<IdentityDecisionRe
   }
 }
 
-/** Their records would contradict an empty Redis. The end of a topic never moves back. */
+/** Topics whose records would contradict an empty Redis. The end of a topic never decreases. */
 const WITNESS_TOPICS = [TOPICS.identityDecisions, TOPICS.consents, TOPICS.erasures];
 const WITNESS_TABLES = ['identity_overrides', 'consent_log'];
 
 type Context = Pick<StoresContext, 'openLog' | 'clickhouse' | 'topicPrefix'>;
 
 /**
- * Asserts that there was never a link, a consent or an erasure: an epoch for an empty graph would separate all persons.
+ * Asserts that no link, consent or erasure ever existed: an epoch for an empty graph would separate all persons.
  * @throws EmptiedError for a deployment with data; UnreachableError
  */
 export async function assertNew(context: Context): Promise<void> {
   const found = [...(await findRecords(context)), ...(await findRows(context))];
   if (found.length === 0) return;
   throw new EmptiedError(
-    `${found.join(', ')} have data, so this Redis is not new but has lost its data: run npm run rebuild`,
+    `${found.join(', ')} contain data, so this Redis is not new but has lost its data: run npm run rebuild`,
   );
 }
 
@@ -254,14 +254,14 @@ async function findRecords({ openLog, topicPrefix }: Context): Promise<string[]>
     const names = WITNESS_TOPICS.map(({ name }) => topicPrefix + name);
     // Leaders of new topics refuse requests until they have created their logs, for up to 1.9 s.
     const bounds = await awaitStore('Kafka', () => Promise.all(names.map((name) => log.bounds(name))));
-    return names.filter((_, at) => bounds[at]!.some(({ end }) => end > 0));
+    return names.filter((_, index) => bounds[index]!.some(({ end }) => end > 0));
   });
 }
 
 async function findRows({ clickhouse }: Context): Promise<string[]> {
   const account = await nullIfUnreachable(clickhouse);
   if (account === null) return [];
-  // A database that every account has, since the deployment's own may not exist yet.
+  // Uses a database that every account can read, because the deployment's database may not exist yet.
   const query = createQueryRows({ ...account, database: 'system' });
   await awaitClickHouse(query);
   const names = WITNESS_TABLES.map((name) => `'${name}'`).join();

@@ -19,12 +19,12 @@ vi.setConfig({ testTimeout: 240_000 });
 let fixture: RebuildFixture;
 let linkers: Awaited<ReturnType<RebuildFixture['startLinker']>>[] = [];
 
-const deadLetters = fc.constantFrom(...'abcdefghij');
+const anyId = fc.constantFrom(...'abcdefghij');
 const kind = fc.constantFrom(...IDENTITY_TYPES.slice(0, 4), 'untyped' as const);
-const position = { environmentId: fc.constantFrom(...ENVIRONMENTS), toKind: kind, toId: deadLetters };
+const position = { environmentId: fc.constantFrom(...ENVIRONMENTS), toKind: kind, toId: anyId };
 const link: fc.Arbitrary<LinkParts> = fc.oneof(
-  fc.record({ ...position, link: fc.constant('identify'), fromKind: fc.constant('anonymous'), fromId: deadLetters }),
-  fc.record({ ...position, link: fc.constant('alias'), fromKind: kind, fromId: deadLetters }),
+  fc.record({ ...position, link: fc.constant('identify'), fromKind: fc.constant('anonymous'), fromId: anyId }),
+  fc.record({ ...position, link: fc.constant('alias'), fromKind: kind, fromId: anyId }),
 );
 const randomLinks = (count: number, seed: number) => fc.sample(link, { numRuns: count, seed });
 
@@ -42,7 +42,7 @@ const digests = ({ rebuild }: Pick<RebuildFixture['people'], 'rebuild'>) =>
 const expectModel = async () =>
   expect(await digests(fixture.people)).toEqual(await digests((await fixture.model()).people));
 
-/** Publishes links, and stops its linker once it has decided them all. */
+/** Publishes links, and stops the linker once it has decided all links. */
 async function link100(seed: number): Promise<void> {
   await fixture.publishLinks(randomLinks(100, seed));
   await startLinker();
@@ -56,12 +56,12 @@ function toConsent(identityKey: Buffer, status: ConsentRecord['status']) {
   return { ...fixture.toRecord(TOPICS.consents.name, consentCodec, change), key: identityKey };
 }
 
-/** Twelve identities change their consent, stored as by the gateway. The tables lack the later half of the changes. */
+/** Twelve identities change their consent, stored as by the gateway. */
 async function publishConsents(): Promise<void> {
   const { publish, read, people } = fixture;
   const keys = Array.from({ length: 12 }, () => randomBytes(16));
   const statuses = ['none', 'anonymous', 'full'] as const;
-  const records = Array.from({ length: 40 }, (_, at) => toConsent(keys[at % 12]!, statuses[at % 3]!));
+  const records = Array.from({ length: 40 }, (_, index) => toConsent(keys[index % 12]!, statuses[index % 3]!));
   await publish(records);
   const changes = (await read(TOPICS.consents.name)).map(({ value, partition, offset, timestampMs }) => {
     const { environmentId, identityKey, status, receivedAt } = consentCodec.decode(value!.subarray(5));
@@ -96,7 +96,7 @@ beforeAll(async () => {
   await publishConsents();
   await link100(1);
   for (const topic of [TOPICS.identityDecisions, TOPICS.consents]) await fixture.written(topic.name);
-  // From here on the log is ahead of the tables.
+  // From now on, the log is ahead of the tables.
   await fixture.stop(writer, 'SIGTERM');
   await publishConsents();
   await requestErasure();
@@ -109,7 +109,7 @@ afterEach(async () => {
 });
 afterAll(() => fixture.close());
 
-it('a Redis that was emptied is restored the same when the command is killed before its first call of any kind and run again', async () => {
+it('an emptied Redis is restored identically if the command is killed before its first call of any kind and run again', async () => {
   const before = await fixture.dump();
   const calls = new Set<string>();
   fixture.hooks.beforeCall = (name) => void calls.add(name);
@@ -137,13 +137,17 @@ it('a Redis that was emptied is restored the same when the command is killed bef
   }
 });
 
-it('a Redis that was emptied is refused by linkers, restored byte for byte by one command, and then continues as before', async () => {
+it('an emptied Redis is refused by linkers, restored byte for byte by one command, and then used as before', async () => {
   const before = await fixture.dump();
   const linker = await startLinker();
-  await until('it is ready', async () => (await fetch(`${linker.adminUrl}/readyz`)).ok, 60_000);
+  await until('the linker is ready', async () => (await fetch(`${linker.adminUrl}/readyz`)).ok, 60_000);
   await fixture.wipe();
   const notReady = async () => (await (await fetch(`${linker.adminUrl}/readyz`)).json()) as { notReady: string[] };
-  await until('the linker reports it', async () => (await notReady()).notReady.includes('graph'), 60_000);
+  await until(
+    'the linker reports the missing graph',
+    async () => (await notReady()).notReady.includes('graph'),
+    60_000,
+  );
   const { code, results } = await fixture.restore('rebuild');
   expect({ code, families: new Set(Object.keys(before).map((name) => name[0])) }).toEqual({
     code: 0,
@@ -153,11 +157,11 @@ it('a Redis that was emptied is refused by linkers, restored byte for byte by on
   expect(await fixture.dump()).toEqual(before);
   await fixture.publishLinks(randomLinks(60, 3));
   await fixture.decided();
-  await until('it is ready again', async () => (await fetch(`${linker.adminUrl}/readyz`)).ok, 60_000);
+  await until('the linker is ready again', async () => (await fetch(`${linker.adminUrl}/readyz`)).ok, 60_000);
   await expectModel();
 });
 
-it('a Redis that was emptied receives facts that were published while it was empty', async () => {
+it('an emptied Redis receives facts that were published while it was empty', async () => {
   await fixture.wipe();
   await startLinker();
   await fixture.publishLinks(randomLinks(60, 4));
@@ -166,12 +170,12 @@ it('a Redis that was emptied receives facts that were published while it was emp
   await expectModel();
 });
 
-it('a Redis that was emptied loses no link whose decision was not published although a later one of its partition was', async () => {
+it('an emptied Redis loses no link whose decision was not published before a later decision of its partition', async () => {
   const { publish, toRecord } = fixture;
   const known = (await fixture.model()).decisions.length;
   await fixture.publishLinks(randomLinks(90, 5));
   const decisions = (await fixture.model()).decisions.slice(known);
-  // Two of three environments share a partition: a linker died when only one of them was published.
+  // Two of three environments share a partition: a linker was killed when only one environment was published.
   const partitions = ENVIRONMENTS.map((id) => decisions.find(({ environmentId }) => environmentId === id)!.partition);
   const shared = partitions.find((partition, at) => partitions.indexOf(partition) !== at)!;
   const [, published] = ENVIRONMENTS.filter((_, at) => partitions[at] === shared);
@@ -181,7 +185,7 @@ it('a Redis that was emptied loses no link whose decision was not published alth
       ...toRecord(TOPICS.identityDecisions.name, identityDecisionCodec, one),
       key: Buffer.from(one.environmentId),
     }));
-  // The next linker died too while it published them again: so earlier decisions follow later ones.
+  // The next linker was also killed while it published the decisions again: earlier decisions follow later decisions.
   await publish([...records, ...records.slice(0, records.length / 2)]);
   await fixture.wipe();
   let isLate = false;
@@ -198,7 +202,7 @@ it('a Redis that was emptied loses no link whose decision was not published alth
   await expectModel();
 });
 
-it('a Redis that was emptied is restored with consents that were logged before the epoch was set', async () => {
+it('an emptied Redis is restored with consents that were logged before the epoch was set', async () => {
   await fixture.wipe();
   const identityKey = randomBytes(16);
   fixture.hooks.beforeCall = async (name) => {
@@ -209,7 +213,7 @@ it('a Redis that was emptied is restored with consents that were logged before t
   expect(await fixture.people.consents.read('test-one', identityKey)).toMatchObject({ status: 'none' });
 });
 
-it('a Redis that was emptied reports missing consents when it fails after the epoch, and how to restore them', async () => {
+it('a rebuild of an emptied Redis that fails after the epoch reports missing consents and how to restore them', async () => {
   await fixture.wipe();
   const identityKey = randomBytes(16);
   let isMinted = false;
@@ -228,7 +232,7 @@ it('a Redis that was emptied reports missing consents when it fails after the ep
   expect(await fixture.people.consents.read('test-one', identityKey)).toMatchObject({ status: 'none' });
 });
 
-it('a Redis that was emptied is not initialised as new, and not rebuilt with another group than that of the linkers', async () => {
+it('an emptied Redis is not initialised as new, and not rebuilt with a different group than that of the linkers', async () => {
   await fixture.wipe();
   const init = await fixture.restore('identity', 'init');
   expect(init).toMatchObject({ code: 4, progress: expect.stringContaining('npm run rebuild') });
@@ -244,14 +248,14 @@ it('a Redis that was emptied is not initialised as new, and not rebuilt with ano
   await expectModel();
 });
 
-it('a Redis that was emptied can get its consents back alone, beside everything that exists', async () => {
+it('consents can be restored alone, without changes to other data in Redis', async () => {
   const before = await fixture.dump();
   await fixture.database.client.del(...Object.keys(before).filter((name) => name.startsWith('c:')));
   expect(await fixture.restore('consent', 'rebuild')).toMatchObject({ code: 0 });
   expect(await fixture.dump()).toEqual(before);
 });
 
-it('a Redis with an epoch is left alone, and the command explains why', async () => {
+it('a Redis with an epoch is not changed, and the command explains why', async () => {
   const before = await fixture.dump();
   const epoch = await fixture.people.readEpoch();
   const { code, progress } = await fixture.restore('rebuild');
@@ -266,7 +270,13 @@ it('an id that linkers hold is held again after a rebuild', async () => {
   const to = { toKind: 'untyped', toId: 'everybody' } as const;
   const links = Array.from(
     { length: GATHERING.anonymousIdsMax + 2 },
-    (_, at): LinkParts => ({ environmentId, link: 'identify', fromKind: 'anonymous', fromId: `device-${at}`, ...to }),
+    (_, index): LinkParts => ({
+      environmentId,
+      link: 'identify',
+      fromKind: 'anonymous',
+      fromId: `device-${index}`,
+      ...to,
+    }),
   );
   const held = async () =>
     (await fixture.people.graph.suspects(environmentId)).map(({ key, state }) => `${key.toString('hex')} ${state}`);

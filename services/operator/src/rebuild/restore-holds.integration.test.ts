@@ -53,10 +53,10 @@ afterAll(async () => {
   await database?.close();
 });
 
-function createRequest(over: Partial<ErasureRequestRecord> = {}): ErasureRequestRecord {
+function createRequest(changes: Partial<ErasureRequestRecord> = {}): ErasureRequestRecord {
   const keys = { subjectKeys: [randomBytes(16)], memberKeys: [randomBytes(16)] };
   const times = { cutoffAt: CUTOFF, requestedAt: CUTOFF - 2_000 };
-  return { erasureId: randomBytes(16), environmentId: 'test-one', ...keys, ...times, traceId: '', ...over };
+  return { erasureId: randomBytes(16), environmentId: 'test-one', ...keys, ...times, traceId: '', ...changes };
 }
 
 const publish = (...requests: ErasureRequestRecord[]) =>
@@ -80,9 +80,9 @@ const finish = ({ erasureId }: ErasureRequestRecord) =>
 const heldFrom = ({ environmentId, subjectKeys, memberKeys }: ErasureRequestRecord) =>
   people.guards.heldFrom(environmentId, [...subjectKeys, ...memberKeys]);
 
-it('every erasure without a receipt gets its hold back from the topic, a table or both', async () => {
+it('holds of erasures without a receipt are restored from the topic, the table or both', async () => {
   const [onTopic, inTable, done, doneInTable] = [createRequest(), createRequest(), createRequest(), createRequest()];
-  // The table has one more member, found by an earlier erasure of the same person.
+  // The table contains one more member, found by an earlier erasure of the same person.
   const inBoth = createRequest({ memberKeys: [] });
   const known = { ...inBoth, memberKeys: [randomBytes(16)] };
   await publish(onTopic, inBoth, done);
@@ -100,21 +100,21 @@ it('every erasure without a receipt gets its hold back from the topic, a table o
   for (const request of [onTopic, inTable, inBoth]) await finish(request);
 });
 
-it('what the eraser rejects as a request gets no hold, is reported, and prevents no other hold', async () => {
-  const sound = createRequest();
-  const broken = [
+it('a request that the eraser rejects gets no hold, is reported, and prevents no other hold', async () => {
+  const valid = createRequest();
+  const invalid = [
     createRequest({ cutoffAt: 2 ** 50 }),
     createRequest({ environmentId: 'Env!' }),
     createRequest({ memberKeys: [Buffer.alloc(16)] }),
   ];
-  await publish(...broken, sound);
+  await publish(...invalid, valid);
   expect(await restoreHolds(sources, people)).toBe(1);
-  expect(await heldFrom(sound)).toEqual([CUTOFF, CUTOFF]);
-  for (const { environmentId } of broken)
+  expect(await heldFrom(valid)).toEqual([CUTOFF, CUTOFF]);
+  for (const { environmentId } of invalid)
     expect(await people.guards.listHolds(environmentId)).toHaveLength(environmentId === 'test-one' ? 1 : 0);
   const reasons = printed.map(
     (line) => /audience\.erasures\.v1\/\d+\/\d+ is an invalid request \((.+)\)/.exec(line)?.[1],
   );
   expect(reasons.sort()).toEqual(['not an environment id', 'not identity keys', 'time out of range']);
-  await finish(sound);
+  await finish(valid);
 });

@@ -1,4 +1,4 @@
-/** Reads from the tables what Redis is rebuilt from. */
+/** Reads the rows of the tables from which Redis is rebuilt. */
 import { IDENTITY_KINDS } from '@playline/contracts';
 import {
   type ChosenStatus,
@@ -12,12 +12,12 @@ import {
 } from '@playline/people';
 import type { QueryRows } from '@playline/stores';
 
-/** About 10 MB per answer, so that no query runs long, however slowly its rows are loaded. */
-const ROWS_A_PAGE_MAX = 100_000;
+/** About 10 MB per response, so that queries stay short even if their rows are loaded slowly. */
+const ROWS_PER_PAGE_MAX = 100_000;
 
 type Row = readonly unknown[];
 
-/** Pages of a table in the order of its sorting key, whose columns are the first ones of a row. */
+/** Pages of a table in the order of its sorting key, whose columns come first in each row. */
 interface Pages {
   readonly table: string;
   readonly key: string;
@@ -33,20 +33,20 @@ async function* readPages(query: QueryRows, { table, key, columns, where = 'true
     let count = 0;
     const rest = after === '' ? '' : `AND (${key}) > ${after}`;
     for await (const row of query(
-      `SELECT ${columns} FROM ${table} WHERE (${where}) ${rest} ORDER BY ${key} LIMIT ${ROWS_A_PAGE_MAX}`,
+      `SELECT ${columns} FROM ${table} WHERE (${where}) ${rest} ORDER BY ${key} LIMIT ${ROWS_PER_PAGE_MAX}`,
     )) {
       last = row;
       count++;
       yield row;
     }
-    if (count < ROWS_A_PAGE_MAX) return;
+    if (count < ROWS_PER_PAGE_MAX) return;
     after = toCursor(last);
   }
 }
 
 const CHOSEN_STATUSES: readonly ChosenStatus[] = ['none', 'anonymous', 'full'];
 
-/** Environment ids contain no characters that SQL text must escape. */
+/** Environment ids contain no characters that need escaping in SQL. */
 const IDENTITY = 'environment_id, lower(hex(identity_key))';
 const toKeyText = ([environmentId, key]: Row) => `'${environmentId}', toFixedString(unhex('${key}'), 16)`;
 const toIdentity = ([environmentId, key]: Row) => ({
@@ -123,8 +123,8 @@ export async function* readSuspects(query: QueryRows): AsyncGenerator<LoggedSusp
 export type RereadPartition = LinkSourcePartition & { readonly from: number };
 
 /**
- * Decided facts that are read again. Of later generations all facts, since none of them would count as applied if the
- * linkers use one of these.
+ * Decided facts that are read again, including all facts of later generations: none of those would count as applied if
+ * the linkers used a later generation.
  */
 export async function* readDecidedOffsets(query: QueryRows, partitions: readonly RereadPartition[]) {
   const ranges = partitions.map(
@@ -148,7 +148,7 @@ export async function* readDecidedOffsets(query: QueryRows, partitions: readonly
     };
 }
 
-/** Every change of a consent, superseded ones included. */
+/** Every consent change, including superseded changes. */
 export async function* readConsents(query: QueryRows): AsyncGenerator<LoggedConsent> {
   const rows = readPages(query, {
     table: 'consent_log',
@@ -173,6 +173,6 @@ export async function* readConsents(query: QueryRows): AsyncGenerator<LoggedCons
 /** @throws Error for an unknown value: the table belongs to a newer release */
 function parseValue<T extends string>(known: readonly T[], text: unknown): T {
   const value = known.find((one) => one === text);
-  if (value === undefined) throw new Error(`the tables have an unknown value: ${String(text).slice(0, 40)}`);
+  if (value === undefined) throw new Error(`the tables contain an unknown value: ${String(text).slice(0, 40)}`);
   return value;
 }

@@ -32,7 +32,7 @@ afterAll(() => redis.close());
 
 const stores = () => createTestStores({ redis: redis.url, kafka: brokers, registry });
 
-/** Runs a command on the real stores, as one process each. @param answer typed at the terminal; absent: no terminal */
+/** Runs a command on the real stores, like a process does. @param answer typed at the terminal; absent: no terminal */
 async function run(args: readonly string[], answer?: string) {
   const author = { changedBy: 'ada', requestId: randomBytes(4).toString('hex') };
   const sourcesOf = createRecordSources(stores(), { topicPrefix, author });
@@ -80,18 +80,18 @@ const namesOf = async () => {
   return results.map((line) => JSON.parse(line).name);
 };
 
-it('an unreadable access record blocks changes of its kind, is reported with its offset, and is skipped by the command for that', async () => {
+it('an unreadable access record blocks changes of its kind, is reported with its offset, and is skipped by keys pass-over', async () => {
   await run(['projects', 'create', '--id', 'game', '--name', 'Game', '--json']);
-  const at = await spoil(PROJECTS.topic, 'game');
+  const positionArgs = await spoil(PROJECTS.topic, 'game');
   const kept = await run(['projects', 'rename', '--project', 'game', '--name', 'Other']);
-  const [, topic = '', , partition, , offset] = at;
+  const [, topic = '', , partition, , offset] = positionArgs;
   expect(kept.code).not.toBe(0);
   expect(kept.progress).toContain(`a record of ${topic} cannot be read`);
   expect(kept.progress).toContain(
     `npm run keys -- pass-over --topic ${topic} --partition ${partition} --offset ${offset}`,
   );
 
-  const { code, results } = await run(['keys', 'pass-over', ...at, '--yes', '--json']);
+  const { code, results } = await run(['keys', 'pass-over', ...positionArgs, '--yes', '--json']);
   const line = { topic, partition: Number(partition), offset: Number(offset), id: 'game', isKept: true };
   expect([code, results.map((each) => JSON.parse(each))]).toEqual([0, [{ ...line, reason: 'no schema id' }]]);
   expect(await namesOf()).toContain('Game');
@@ -106,25 +106,25 @@ it('an unreadable access record blocks changes of its kind, is reported with its
   ]);
 });
 
-it('an unreadable access record leaves nothing behind for an unknown key, also in the partition of another key', async () => {
+it('an unreadable access record with an unknown key leaves no record after it is skipped, even in the partition of another key', async () => {
   await run(['projects', 'create', '--id', 'game', '--name', 'Game', '--json']);
   for (const partition of [0, 1]) {
-    const at = await spoil(PROJECTS.topic, 'unknown', { partition });
-    const { code, results } = await run(['keys', 'pass-over', ...at, '--yes', '--json']);
+    const positionArgs = await spoil(PROJECTS.topic, 'unknown', { partition });
+    const { code, results } = await run(['keys', 'pass-over', ...positionArgs, '--yes', '--json']);
     expect([code, JSON.parse(results[0]!)]).toMatchObject([0, { id: 'unknown', isKept: false }]);
   }
   expect(await namesOf()).toContain('Game');
   expect((await run(['keys', 'rebuild'])).code).toBe(0);
 });
 
-it('an unreadable access record is skipped alone: of two, the other is reported next, and a readable record is left alone', async () => {
+it('an unreadable access record is skipped alone: a second unreadable record is reported next, and readable records are kept', async () => {
   await run(['projects', 'create', '--id', 'game', '--name', 'Game', '--json']);
   const [first, second] = [await spoil(PROJECTS.topic, 'game'), await spoil(PROJECTS.topic, 'other', { partition: 0 })];
   const passed = await run(['keys', 'pass-over', ...first, '--yes']);
   expect([passed.code, passed.progress]).toEqual([1, expect.stringContaining(second.join(' '))]);
   expect((await run(['keys', 'pass-over', ...second, '--yes'])).code).toBe(0);
-  for (const at of [first, second])
-    expect(await run(['keys', 'pass-over', ...at, '--yes'])).toMatchObject({
+  for (const positionArgs of [first, second])
+    expect(await run(['keys', 'pass-over', ...positionArgs, '--yes'])).toMatchObject({
       code: 1,
       progress: expect.stringContaining('nothing to skip'),
     });
@@ -137,17 +137,17 @@ it('an unreadable access record is skipped alone: of two, the other is reported 
 });
 
 it('an unreadable access record is skipped only after confirmation, which needs a terminal', async () => {
-  const at = await spoil(PROJECTS.topic, 'unknown');
-  const refused = await run(['keys', 'pass-over', ...at], 'no');
+  const positionArgs = await spoil(PROJECTS.topic, 'unknown');
+  const refused = await run(['keys', 'pass-over', ...positionArgs], 'no');
   expect([refused.code, refused.prompts[0]]).toEqual([1, expect.stringContaining('"unknown" does not exist')]);
-  expect((await run(['keys', 'pass-over', ...at])).code).toBe(2);
+  expect((await run(['keys', 'pass-over', ...positionArgs])).code).toBe(2);
   expect(await auditEntries()).toEqual([]);
   expect((await run(['keys', 'rebuild'])).code).toBe(1);
-  expect((await run(['keys', 'pass-over', ...at], 'yes')).code).toBe(0);
+  expect((await run(['keys', 'pass-over', ...positionArgs], 'yes')).code).toBe(0);
   expect((await run(['keys', 'rebuild'])).code).toBe(0);
 });
 
-it('an unreadable access record neither ends nor restores a key: the record before it applies again', async () => {
+it('an unreadable access record neither ends nor restores a key once it is skipped: the previous record applies again', async () => {
   await run(['projects', 'create', '--id', 'game', '--name', 'Game', '--json']);
   const ofGame = ['--project', 'game', '--environment', 'production', '--kind', 'secret'];
   await run(['keys', 'create', ...ofGame, '--json']);
@@ -158,25 +158,28 @@ it('an unreadable access record neither ends nor restores a key: the record befo
   };
   const before = await listed();
   expect(before.map(([, state]) => state)).toEqual(['ended', 'live']);
-  const at = await spoil(ACCESS_KEYS.topic, 'game-production/secret');
+  const positionArgs = await spoil(ACCESS_KEYS.topic, 'game-production/secret');
   const rebuilt = await run(['keys', 'rebuild']);
-  expect([rebuilt.code, rebuilt.progress]).toEqual([1, expect.stringContaining(`a record of ${at[1]} cannot be`)]);
-  expect((await run(['keys', 'pass-over', ...at, '--yes'])).code).toBe(0);
+  expect([rebuilt.code, rebuilt.progress]).toEqual([
+    1,
+    expect.stringContaining(`a record of ${positionArgs[1]} cannot be`),
+  ]);
+  expect((await run(['keys', 'pass-over', ...positionArgs, '--yes'])).code).toBe(0);
   await redis.client.flushdb();
   expect((await run(['keys', 'rebuild'])).code).toBe(0);
   expect(await listed()).toEqual(before);
 });
 
-it('an unreadable access record leaves a key ended that Redis alone knows to have ended', async () => {
+it('a key that only Redis knows as ended stays ended after an unreadable access record is skipped', async () => {
   await run(['projects', 'create', '--id', 'game', '--name', 'Game', '--json']);
   const ofGame = ['--project', 'game', '--environment', 'production', '--kind', 'secret'];
   await run(['keys', 'create', ...ofGame, '--json']);
   const view = await openRedisRecords(ACCESS_KEYS, { url: redis.url });
   onTestFinished(() => view.close());
-  // The process that wrote the record which cannot be read has ended the key in Redis.
+  // The process that wrote the unreadable record has ended the key in Redis.
   await revokeKey({ store: createUnloggedStore(view) }, { environmentId: 'game-production', kind: 'secret' });
-  const at = await spoil(ACCESS_KEYS.topic, 'game-production/secret');
-  const { code, results } = await run(['keys', 'pass-over', ...at, '--yes', '--json']);
+  const positionArgs = await spoil(ACCESS_KEYS.topic, 'game-production/secret');
+  const { code, results } = await run(['keys', 'pass-over', ...positionArgs, '--yes', '--json']);
   expect([code, JSON.parse(results[0]!)]).toMatchObject([0, { id: 'game-production/secret', isKept: true }]);
   await redis.client.flushdb();
   expect((await run(['keys', 'rebuild'])).code).toBe(0);
@@ -184,9 +187,9 @@ it('an unreadable access record leaves a key ended that Redis alone knows to hav
 });
 
 it('keys pass-over fails for an offset without a record', async () => {
-  const at = ['--topic', PROJECTS.topic, '--partition', '0', '--offset', '0'];
-  expect((await run(['keys', 'pass-over', ...at.slice(0, 4), '--yes'])).code).toBe(2);
-  expect(await run(['keys', 'pass-over', ...at, '--yes'])).toMatchObject({
+  const positionArgs = ['--topic', PROJECTS.topic, '--partition', '0', '--offset', '0'];
+  expect((await run(['keys', 'pass-over', ...positionArgs.slice(0, 4), '--yes'])).code).toBe(2);
+  expect(await run(['keys', 'pass-over', ...positionArgs, '--yes'])).toMatchObject({
     code: 1,
     progress: expect.stringContaining('this offset has no record'),
   });

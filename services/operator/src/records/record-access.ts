@@ -17,7 +17,7 @@ import { redactSecrets } from '@playline/runtime';
 import { withStore } from '../await-store.ts';
 import { EXIT, type JsonOption, printResult, type Terminal, UnreachableError } from '../command.ts';
 
-/** Opens the live view of one kind of records and their log. */
+/** Opens the live view and the log of one kind of records. */
 export interface RecordSources<R extends Change> {
   readonly kind: RecordKind<R>;
   readonly author: Author;
@@ -26,8 +26,8 @@ export interface RecordSources<R extends Change> {
 }
 
 /**
- * Reads or changes records, first in the log and then in the view. Completes changes of a command that died.
- * @throws UnreachableError when a store does not answer
+ * Reads or changes records, first in the log and then in the view. Completes changes of a command that was killed.
+ * @throws UnreachableError when a store does not respond
  */
 export function withRecords<R extends Change, T>(
   sources: RecordSources<R>,
@@ -40,7 +40,7 @@ export function withRecords<R extends Change, T>(
     } catch (fault) {
       if (!(fault instanceof ViewFault)) throw fault;
       throw new UnreachableError(
-        `${fault.message}: gateways apply the change within seconds, or the next command about ${kind.name} does`,
+        `${fault.message}: gateways apply the change within seconds, otherwise the next ${kind.name} command does`,
       );
     }
   });
@@ -56,7 +56,7 @@ export async function withPair<R extends Change, T>(
   });
 }
 
-/** Reads records from Redis alone, without brokers; from the log if Redis has lost some. */
+/** Reads records from Redis alone, without brokers; from the log if Redis has lost records. */
 export async function readRecords<R extends Change>(sources: RecordSources<R>): Promise<readonly R[]> {
   const found = await withStore('Redis', await sources.openView(), (view) =>
     view.readSince(null).catch((fault: unknown) => {
@@ -68,7 +68,7 @@ export async function readRecords<R extends Change>(sources: RecordSources<R>): 
 }
 
 /**
- * Restores the view of every kind of access records from its log. A failure does not affect the other kinds.
+ * Restores the view of every kind of access records from its log. A failure does not affect other kinds.
  * @returns 1 after a failure
  * @throws UnreachableError when no kind could be reached
  */
@@ -77,11 +77,11 @@ export async function rebuildViews(kinds: readonly RecordSources<Change>[], opti
   const faults = ended.flatMap((end) => (end.status === 'rejected' ? [end.reason as unknown] : []));
   // If a store is down, all views fail: one message is enough.
   if (faults.length === kinds.length && faults.every((fault) => fault instanceof UnreachableError)) throw faults[0];
-  for (const [at, end] of ended.entries()) {
-    const name = `${kinds[at]?.kind.name}`;
+  for (const [index, end] of ended.entries()) {
+    const name = `${kinds[index]?.kind.name}`;
     if (end.status === 'fulfilled') {
       const { records, removed } = end.value;
-      const text = `${name.replaceAll('-', ' ')}: ${records.length} records in the log, ${removed} others removed from Redis`;
+      const text = `${name.replaceAll('-', ' ')}: ${records.length} records in the log, ${removed} removed from Redis that are not in the log`;
       printResult(terminal, options, { kind: name, records: records.length, removed }, text);
     } else terminal.progress(`keys: ${name} were not rebuilt: ${toSentence(end.reason)}`);
   }

@@ -65,7 +65,7 @@ export function createRecordSources(
         () => openers.openProducer(topic),
         async ({ schemas, producer, reader }) => {
           const schemaId = await awaitWritable({ producer, schemas }, topic, kind.codec.schema);
-          const next = `the next command about ${kind.name} completes or discards it`;
+          const next = `the next ${kind.name} command completes or discards the change`;
           return createRecordLog({
             kind,
             schemaId,
@@ -89,7 +89,7 @@ export interface OpenAccessLog {
   close(): Promise<void>;
 }
 
-/** Throws as the logs of `createRecordSources`. @param topic without prefix */
+/** Throws like the logs of `createRecordSources`. @param topic without prefix */
 export type OpenLogOfTopic = (topic: string, schema: string) => Promise<OpenAccessLog>;
 
 export const createOpenLogOfTopic =
@@ -140,7 +140,7 @@ export async function passOver(
     return skip({ view, author, ...opened }).finally(close);
   });
   const line = { ...position, id: found.key.toString(), reason: found.reason, isKept: found.kept !== null };
-  printResult(terminal, { json }, line, `passed over. ${describeKept(found)}`);
+  printResult(terminal, { json }, line, `record skipped. ${describeKept(found)}`);
   return applyNow(sources, terminal);
 }
 
@@ -152,10 +152,10 @@ function describeKept({ key, kept }: FoundUnreadable<Change>): string {
   const id = JSON.stringify(key.toString());
   return kept === null
     ? `${id} does not exist.`
-    : `the record before it of ${id} applies again; if the unreadable record ended something, end it again.`;
+    : `the previous record of ${id} applies again; if the unreadable record ended a key, end the key again.`;
 }
 
-/** Updates Redis immediately; running processes follow within seconds. */
+/** Updates Redis immediately; running processes apply the change within seconds. */
 async function applyNow(sources: RecordSources<Change>, terminal: Terminal): Promise<ExitCode> {
   try {
     await withPair(sources, (pair) => syncFromLog(pair));

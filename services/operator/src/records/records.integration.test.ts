@@ -47,7 +47,7 @@ afterAll(async () => {
   await recordStores?.close();
 });
 
-/** The real stores, as one process each opens them. */
+/** The real stores, opened as by a separate process. */
 const openSources = (changedBy = 'ada', requestId = randomBytes(4).toString('hex')) =>
   createRecordSources(recordStores.storesOn(), {
     topicPrefix: recordStores.topicPrefix,
@@ -57,7 +57,7 @@ const logged = (topic: string) => recordStores.storesOn().readTopic(recordStores
 
 async function run(commands: readonly CreateCommand[], ...args: string[]) {
   const { code, results, progress } = await runInProcess(commands, [...args, '--json']);
-  return { code, made: results.map((line) => JSON.parse(line)), progress };
+  return { code, printed: results.map((line) => JSON.parse(line)), progress };
 }
 
 function asUser(changedBy: string, ...args: string[]) {
@@ -71,7 +71,7 @@ function asUser(changedBy: string, ...args: string[]) {
 const loggedProjects = async () =>
   (await logged(TOPICS.projects.name)).map(({ value }) => projectCodec.decode(value!.subarray(FRAME_BYTES)));
 
-it('project commands create demo once where there is no project, with both environments, even in simultaneous commands', async () => {
+it('project commands create the project demo once in an empty deployment, even if they run concurrently', async () => {
   await Promise.all(['ada', 'bob', 'eve'].map((name) => asUser(name, 'list')));
   expect(await loggedProjects()).toMatchObject([
     { id: 'demo', revision: 1, environments: [{ id: 'demo-production' }, { id: 'demo-development' }] },
@@ -105,10 +105,10 @@ beforeEach(async () => {
 const author = { changedBy: 'ada', requestId: 'r-1' };
 const sources = () => openSources('ada', 'r-1')(ACCESS_KEYS);
 
-/** `between` replaces parts of the key stores, for faults after the log has the change. */
-const contextOf = (between: Partial<KeysContext['keys']> = {}): KeysContext => ({
+/** `overrides` replaces parts of the key stores, for faults after the log contains the change. */
+const contextOf = (overrides: Partial<KeysContext['keys']> = {}): KeysContext => ({
   ...createMemoryAccess(),
-  keys: { ...sources(), ...between },
+  keys: { ...sources(), ...overrides },
   kinds: [sources() as unknown as KeysContext['kinds'][number]],
   openUsage: () => openRedisKeyUsage({ url: recordStores.redis.url }),
   projects,
@@ -116,25 +116,25 @@ const contextOf = (between: Partial<KeysContext['keys']> = {}): KeysContext => (
   publish: async () => {},
 });
 
-/** Runs a command about keys of a new project, on the real stores. */
-async function runKeys(rest: string[], between: Partial<KeysContext['keys']> = {}) {
+/** Runs a key command for a new project on the real stores. */
+async function runKeys(rest: string[], overrides: Partial<KeysContext['keys']> = {}) {
   const ofProject = rest[0] === 'rebuild' ? [] : ['--project', project];
-  const done = await run([createKeysCommand(contextOf(between))], 'keys', ...rest, ...ofProject);
-  for (const { kind, key } of done.made) if (key !== undefined) shown.push({ kind, key });
+  const done = await run([createKeysCommand(contextOf(overrides))], 'keys', ...rest, ...ofProject);
+  for (const { kind, key } of done.printed) if (key !== undefined) shown.push({ kind, key });
   return done;
 }
 
 const change = (word: string, kind: KeyKind) => [word, '--environment', 'production', '--kind', kind];
 
 /** A view that fails before it is written. */
-const dying: Partial<KeysContext['keys']> = {
+const failing: Partial<KeysContext['keys']> = {
   openView: async () => {
     const opened = await openRedisRecords(ACCESS_KEYS, { url: recordStores.redis.url });
     return { ...opened, update: () => Promise.reject(new Error('killed')) };
   },
 };
 
-/** The answer of a service with an empty cache for every key shown so far. */
+/** The verdict of a service with an empty cache on every key shown so far. */
 async function verdicts(): Promise<string[]> {
   const keys = openKeys({ view, readEveryMs: 0 });
   const verifiers = {
@@ -152,11 +152,11 @@ async function verdicts(): Promise<string[]> {
 }
 
 it('key commands write every change to the log under environment and kind, with hashes only', async () => {
-  const [{ keyId, key }] = (await runKeys(change('create', 'secret'))).made;
+  const [{ keyId, key }] = (await runKeys(change('create', 'secret'))).printed;
   await runKeys(change('revoke', 'secret'));
   const records = await logged(TOPICS.accessKeys.name);
-  const own = records.filter((record) => String(record.key) === `${project}-production/secret`);
-  const states = own.map(({ value }) => accessKeyCodec.decode(value!.subarray(FRAME_BYTES)));
+  const ofKey = records.filter((record) => String(record.key) === `${project}-production/secret`);
+  const states = ofKey.map(({ value }) => accessKeyCodec.decode(value!.subarray(FRAME_BYTES)));
   expect(states).toMatchObject([
     { action: 'create', live: { keyId }, ended: [], ...author },
     { action: 'revoke', live: null, ended: [{ keyId }] },
@@ -166,23 +166,23 @@ it('key commands write every change to the log under environment and kind, with 
 });
 
 it('key commands set and show the allowed origins of a publishable key, also in the log', async () => {
-  const [{ keyId }] = (await runKeys(change('create', 'publishable'))).made;
+  const [{ keyId }] = (await runKeys(change('create', 'publishable'))).printed;
   const origins = ['origins', '--environment', 'production'];
   const list = ['https://game.example', 'http://localhost:5173'];
-  expect((await runKeys([...origins, '--origins', list.join(', ')])).made).toMatchObject([{ keyId, origins: list }]);
-  expect((await runKeys(origins)).made).toMatchObject([{ keyId, origins: list, state: 'live' }]);
+  expect((await runKeys([...origins, '--origins', list.join(', ')])).printed).toMatchObject([{ keyId, origins: list }]);
+  expect((await runKeys(origins)).printed).toMatchObject([{ keyId, origins: list, state: 'live' }]);
   const records = await logged(TOPICS.accessKeys.name);
-  const own = records.filter((record) => String(record.key) === `${project}-production/publishable`);
-  const states = own.map(({ value }) => accessKeyCodec.decode(value!.subarray(FRAME_BYTES)).live?.origins);
+  const ofKey = records.filter((record) => String(record.key) === `${project}-production/publishable`);
+  const states = ofKey.map(({ value }) => accessKeyCodec.decode(value!.subarray(FRAME_BYTES)).live?.origins);
   expect(states).toEqual([[], list]);
   await recordStores.redis.client.flushdb();
-  expect((await runKeys(origins)).made).toMatchObject([{ origins: list }]);
-  expect((await runKeys([...origins, '--origins', 'any'])).made).toMatchObject([{ origins: [] }]);
-  expect(await runKeys([...origins, '--origins', 'game.example'])).toMatchObject({ code: 1, made: [] });
-  expect(await runKeys([...origins, '--kind', 'secret'])).toMatchObject({ code: 2, made: [] });
+  expect((await runKeys(origins)).printed).toMatchObject([{ origins: list }]);
+  expect((await runKeys([...origins, '--origins', 'any'])).printed).toMatchObject([{ origins: [] }]);
+  expect(await runKeys([...origins, '--origins', 'game.example'])).toMatchObject({ code: 1, printed: [] });
+  expect(await runKeys([...origins, '--kind', 'secret'])).toMatchObject({ code: 2, printed: [] });
 });
 
-it('key commands give the same answer for every key after Redis was emptied and rebuilt, and refuse none in between', async () => {
+it('every key has the same verdict after Redis was emptied and rebuilt, and no key is refused before the rebuild', async () => {
   await runKeys(change('create', 'publishable'));
   await runKeys(change('create', 'secret'));
   await runKeys(change('refresh', 'secret'));
@@ -195,32 +195,32 @@ it('key commands give the same answer for every key after Redis was emptied and 
   expect(await verdicts()).toEqual(before);
 });
 
-it('key commands complete a refresh that died between Kafka and Redis, with the next command or a rebuild', async () => {
-  const [first] = (await runKeys(change('create', 'secret'))).made;
-  const killed = await runKeys(change('refresh', 'secret'), dying);
-  expect(killed).toMatchObject({ code: 3, made: [], progress: expect.stringContaining('gateways apply') });
+it('key commands complete a refresh that was killed between Kafka and Redis, with the next command or a rebuild', async () => {
+  const [first] = (await runKeys(change('create', 'secret'))).printed;
+  const killed = await runKeys(change('refresh', 'secret'), failing);
+  expect(killed).toMatchObject({ code: 3, printed: [], progress: expect.stringContaining('gateways apply') });
   expect((await verdicts()).at(-1)).toBe(first.keyId);
   expect((await runKeys(['rebuild'])).code).toBe(0);
   expect((await verdicts()).at(-1)).toBe('refused');
-  const [successor] = (await runKeys(change('refresh', 'secret'))).made;
+  const [successor] = (await runKeys(change('refresh', 'secret'))).printed;
   expect((await verdicts()).at(-1)).toBe(successor.keyId);
-  expect((await runKeys(change('revoke', 'secret'), dying)).code).toBe(3);
+  expect((await runKeys(change('revoke', 'secret'), failing)).code).toBe(3);
   expect((await verdicts()).at(-1)).toBe(successor.keyId);
-  expect(await runKeys(change('refresh', 'secret'))).toMatchObject({ code: 1, made: [] });
+  expect(await runKeys(change('refresh', 'secret'))).toMatchObject({ code: 1, printed: [] });
   expect((await verdicts()).at(-1)).toBe('refused');
 });
 
-it('key commands run one after the other: of several simultaneous refreshes each ends the key before', async () => {
+it('key commands run in sequence: of several concurrent refreshes, each ends the previous key', async () => {
   await runKeys(change('create', 'secret'));
   const results = await Promise.all(Array.from({ length: 4 }, () => runKeys(change('refresh', 'secret'))));
   expect(results.some(({ code }) => code === 0)).toBe(true);
   const before = await verdicts();
   expect((await runKeys(['rebuild'])).code).toBe(0);
   expect(await verdicts()).toEqual(before);
-  expect((await runKeys(['list'])).made.filter(({ state }) => state === 'live')).toHaveLength(1);
+  expect((await runKeys(['list'])).printed.filter(({ state }) => state === 'live')).toHaveLength(1);
 });
 
-it('key commands print the environment id, and end its key even when its project is archived', async () => {
+it('key commands print the environment id, and end a key even if its project is archived', async () => {
   const store = createRecordStore(projects, projects.author);
   await addEnvironment({ store }, { project, name: 'staging', kind: 'production' });
   const rest = ['--environment', 'staging', '--kind', 'secret'];
@@ -234,8 +234,8 @@ it('key commands print the environment id, and end its key even when its project
   expect((await runKeys(['revoke', ...rest])).code).toBe(0);
 });
 
-it('key commands list how a key is used, also for people, and report a key that was never used', async () => {
-  const [used] = (await runKeys(change('create', 'secret'))).made;
+it('key commands list the usage of a key, as JSON and as text, and report a key that was never used', async () => {
+  const [used] = (await runKeys(change('create', 'secret'))).printed;
   await runKeys(change('create', 'publishable'));
   const usage = await openRedisKeyUsage({ url: recordStores.redis.url });
   const lastUsedAt = Date.now();
@@ -243,13 +243,13 @@ it('key commands list how a key is used, also for people, and report a key that 
   const counts = { keyId: used.keyId, uses: 3, refusals: 1, lastUsedAt, lastRefusal };
   await usage.add({ minuteAt: minuteOf(lastUsedAt), keys: [counts], environments: [] });
   await usage.close();
-  expect((await runKeys(['list'])).made).toMatchObject([
+  expect((await runKeys(['list'])).printed).toMatchObject([
     { usesOfHour: 3, refusalsOfHour: 1, lastUsedAt, lastRefusal },
     { usesOfHour: 0, refusalsOfHour: 0, lastUsedAt: null, lastRefusal: null },
   ]);
   const { results } = await runInProcess([createKeysCommand(contextOf())], ['keys', 'list', '--project', project]);
-  const at = new Date(lastUsedAt).toISOString();
-  expect(results[0]).toContain(`last used ${at}, 3 uses and 1 refusals in the last hour`);
+  const usedAt = new Date(lastUsedAt).toISOString();
+  expect(results[0]).toContain(`last used ${usedAt}, 3 uses and 1 refusals in the last hour`);
   expect(results[1]).toContain('not seen in use');
 });
 
@@ -257,15 +257,15 @@ it('key commands remove a key from Redis that is not in the log', async () => {
   const wanted: NewKey = { projectId: project, environmentId: project, environment: 'production', kind: 'secret' };
   const { key } = await createKey({ store: createUnloggedStore(view), prefix: KEY_PREFIX }, wanted);
   shown.push({ kind: 'secret', key });
-  expect((await runKeys(['rebuild'])).made).toEqual([{ kind: 'keys', records: expect.any(Number), removed: 1 }]);
+  expect((await runKeys(['rebuild'])).printed).toEqual([{ kind: 'keys', records: expect.any(Number), removed: 1 }]);
   expect((await verdicts()).at(-1)).toBe('refused');
 });
 
-function runPartners(args: string[], between: Partial<KeysContext['rateLimitKeys']> = {}) {
+function runPartners(args: string[], overrides: Partial<KeysContext['rateLimitKeys']> = {}) {
   const ofPartners = openSources()(RATE_LIMIT_KEYS);
   const context: KeysContext = {
     ...createMemoryAccess(),
-    rateLimitKeys: { ...ofPartners, ...between },
+    rateLimitKeys: { ...ofPartners, ...overrides },
     projects: createMemorySources(PROJECTS),
     prefix: KEY_PREFIX,
     publish: () => Promise.reject(new Error('no stack shows keys of partners')),
@@ -276,7 +276,7 @@ function runPartners(args: string[], between: Partial<KeysContext['rateLimitKeys
 const createOf = (partner: string, ...args: string[]) =>
   runPartners(['create', '--partner', partner, '--calls', '6000', ...args]);
 
-/** The answer of a service with an empty cache for a key. */
+/** The verdict of a service with an empty cache on a key. */
 async function verdictOf(key: string): Promise<string> {
   const view = await openRedisRecords(RATE_LIMIT_KEYS, { url: recordStores.redis.url });
   const finder = openRateLimitKeyFinder({ view, prefix: KEY_PREFIX, readEveryMs: 0 });
@@ -292,43 +292,43 @@ async function verdictOf(key: string): Promise<string> {
 }
 
 it('rate limit key commands write every change to the log under its key id, with hashes only and with its author', async () => {
-  const [made] = (await createOf('Acme', '--expires', '2999-01-31')).made;
-  expect(made).toMatchObject({ partner: 'Acme', calls: 6000, windowS: 300, expiresAt: Date.UTC(2999, 0, 31) });
-  await runPartners(['revoke', '--id', made.keyId]);
+  const [printed] = (await createOf('Acme', '--expires', '2999-01-31')).printed;
+  expect(printed).toMatchObject({ partner: 'Acme', calls: 6000, windowS: 300, expiresAt: Date.UTC(2999, 0, 31) });
+  await runPartners(['revoke', '--id', printed.keyId]);
   const records = await logged(TOPICS.rateLimitKeys.name);
-  const own = records.filter(({ key }) => String(key) === made.keyId);
-  const states = own.map(({ value }) => rateLimitKeyCodec.decode(value!.subarray(FRAME_BYTES)));
+  const ofKey = records.filter(({ key }) => String(key) === printed.keyId);
+  const states = ofKey.map(({ value }) => rateLimitKeyCodec.decode(value!.subarray(FRAME_BYTES)));
   expect(states).toMatchObject([
     { revision: 1, revokedAt: null, changedBy: 'ada' },
     { revision: 2, revokedAt: expect.any(Number), changedBy: 'ada' },
   ]);
   expect(new Set(states.map(({ requestId }) => requestId)).size).toBe(2);
-  expect(records.map(({ value }) => value!.toString('latin1')).join()).not.toContain(made.key.slice(-36));
+  expect(records.map(({ value }) => value!.toString('latin1')).join()).not.toContain(printed.key.slice(-36));
 });
 
 it('rate limit key commands replace a key by its successor under the same id, and change its plan only on request', async () => {
-  const [first] = (await createOf('Beta', '--window-s', '60')).made;
-  const [second] = (await runPartners(['refresh', '--id', first.keyId, '--calls', '9'])).made;
+  const [first] = (await createOf('Beta', '--window-s', '60')).printed;
+  const [second] = (await runPartners(['refresh', '--id', first.keyId, '--calls', '9'])).printed;
   expect(second).toMatchObject({ keyId: first.keyId, partner: 'Beta', calls: 9, windowS: 60 });
   expect([await verdictOf(first.key), await verdictOf(second.key)]).toEqual(['refused', first.keyId]);
   await runPartners(['revoke', '--id', first.keyId]);
   expect(await verdictOf(second.key)).toBe('refused');
   const again = await runPartners(['refresh', '--id', first.keyId]);
-  expect(again).toMatchObject({ code: 1, made: [], progress: expect.stringContaining('revoked') });
+  expect(again).toMatchObject({ code: 1, printed: [], progress: expect.stringContaining('revoked') });
 });
 
-it('rate limit key commands list keys of a partner without text and hash, expired ones as expired', async () => {
-  const [made] = (await createOf('Gamma', '--expires', '2020-01-31T12:00Z')).made;
+it('rate limit key commands list keys of a partner without key and hash, and show expired keys as expired', async () => {
+  const [printed] = (await createOf('Gamma', '--expires', '2020-01-31T12:00Z')).printed;
   const listed = await runPartners(['list', '--partner', 'Gamma']);
-  expect(listed.made).toMatchObject([{ keyId: made.keyId, state: 'expired', last4: made.key.slice(-4) }]);
-  expect(JSON.stringify(listed)).not.toMatch(new RegExp(`hash|${made.key.slice(-36)}`));
-  expect(await verdictOf(made.key)).toBe('refused');
+  expect(listed.printed).toMatchObject([{ keyId: printed.keyId, state: 'expired', last4: printed.key.slice(-4) }]);
+  expect(JSON.stringify(listed)).not.toMatch(new RegExp(`hash|${printed.key.slice(-36)}`));
+  expect(await verdictOf(printed.key)).toBe('refused');
 });
 
 it.each([
-  ['a key for unknown', ['create', '--calls', '5'], '--partner: expected'],
+  ['a key without a partner', ['create', '--calls', '5'], '--partner: expected'],
   ['a plan without calls', ['create', '--partner', 'P'], '--calls: expected'],
-  ['half a call', ['create', '--partner', 'P', '--calls', '1.5'], 'Expected a whole number'],
+  ['a fraction of a call', ['create', '--partner', 'P', '--calls', '1.5'], 'Expected a whole number'],
   [
     'a window of a week',
     ['create', '--partner', 'P', '--calls', '5', '--window-s', '604800'],
@@ -340,11 +340,11 @@ it.each([
     '--expires: expected',
   ],
   ['an environment', ['list', '--environment', 'production'], '--environment: not with --kind rate-limit'],
-  ['a refresh of no key', ['refresh'], '--id: expected'],
-])('rate limit key commands refuse %s with exit code 2, before anything is opened', async (_what, args, sentence) => {
+  ['a refresh without a key', ['refresh'], '--id: expected'],
+])('rate limit key commands refuse %s with exit code 2, before stores are opened', async (_what, args, sentence) => {
   const nowhere = () => Promise.reject(new Error('opened'));
-  const { code, made, progress } = await runPartners(args, { openView: nowhere, openLog: nowhere });
-  expect({ code, made }).toEqual({ code: 2, made: [] });
+  const { code, printed, progress } = await runPartners(args, { openView: nowhere, openLog: nowhere });
+  expect({ code, printed }).toEqual({ code: 2, printed: [] });
   expect(progress).toContain(sentence);
 });
 
@@ -373,25 +373,25 @@ async function spoil(topic: string): Promise<void> {
 }
 
 const listed = async () => [
-  ...(await runAll('collections', 'list')).made,
-  ...(await runAll('keys', 'list', '--kind', 'signable')).made,
+  ...(await runAll('collections', 'list')).printed,
+  ...(await runAll('keys', 'list', '--kind', 'signable')).printed,
 ];
 
-it('collections and signable keys on Kafka and Redis are restored unchanged in an emptied Redis, with every other kind of records', async () => {
+it('collections and signable keys are restored unchanged in an emptied Redis, together with all other access records', async () => {
   const contract = ['--chain', 'demo-chain', '--contract', `0x${'ab'.repeat(20)}`];
   await runAll('collections', 'link', ...contract, '--environment', 'production', '--name', 'Swords');
   await runAll('keys', 'create', '--kind', 'signable', '--environment', 'production', '--name', 'Minter');
   const before = await listed();
   expect(before).toMatchObject([{ name: 'Swords' }, { name: 'Minter' }]);
   await recordStores.redis.client.flushdb();
-  const { code, made } = await runAll('keys', 'rebuild');
-  expect([code, made]).toMatchObject([0, RECORD_KINDS.map(({ name }) => ({ kind: name, removed: 0 }))]);
+  const { code, printed } = await runAll('keys', 'rebuild');
+  expect([code, printed]).toMatchObject([0, RECORD_KINDS.map(({ name }) => ({ kind: name, removed: 0 }))]);
   for (const kind of [COLLECTIONS, SIGNABLE_KEYS])
     expect(await recordStores.redis.client.hlen(`access:${kind.name}`)).toBe(1);
   expect(await listed()).toEqual(before);
 });
 
-it('collections and signable keys on Kafka and Redis are left alone by a rebuild that cannot read their log, which reports it and restores the others', async () => {
+it('a rebuild that cannot read the log of one kind of records reports that, keeps those records, and restores all other kinds', async () => {
   const before = await recordStores.redis.client.hgetall('access:collections');
   await recordStores.redis.client.del('access:signable-keys');
   await spoil(`${recordStores.topicPrefix}${COLLECTIONS.topic}`);

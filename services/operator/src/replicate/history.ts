@@ -1,9 +1,9 @@
-/** Reads the history of a chain over the public interface. */
+/** Reads the history of a chain over the public API. */
 import { pauseOrThrow } from '@playline/stores';
 import { z } from 'zod';
 import { UnreachableError } from '../command.ts';
 
-/** What a copy needs; other members of an activity are copied unchanged. */
+/** The fields that a copy needs; other fields of an activity are copied unchanged. */
 const pageSchema = z.object({
   result: z.array(z.looseObject({ id: z.string(), updated_at: z.string() })),
   page: z.object({ previous_cursor: z.string().min(1), next_cursor: z.string().min(1) }),
@@ -24,21 +24,21 @@ export interface HistoryOptions {
   readonly chain: string;
   /** 1 to 200. */
   readonly pageSize: number;
-  /** Query parameters; a cursor is valid only with the same ones. */
+  /** Query parameters; a cursor is valid only with the same parameters. */
   readonly filters?: Readonly<Record<string, string>>;
   /** Rejects when `stop` is aborted. */
   readonly pause?: (ms: number, stop: AbortSignal) => Promise<void>;
-  /** Maximum wait for one page. */
+  /** Maximum total wait for a page. */
   readonly patienceMs: number;
   /** Called before each wait. */
   readonly onWait: (why: string, ms: number) => void;
 }
 
-/** Reads the page after a cursor, or the first one. */
+/** Reads the page after a cursor, or the first page. */
 export type ReadHistory = (cursor: string | null, stop: AbortSignal) => Promise<HistoryPage>;
 
 /** Longer than any page takes. */
-const ANSWER_MAX_MS = 30_000;
+const RESPONSE_MAX_MS = 30_000;
 const WAIT_FIRST_MS = 500;
 const WAIT_MAX_MS = 30_000;
 const RETRY_AFTER_MAX_S = 3_600;
@@ -55,9 +55,9 @@ class PageFault extends Error {
 }
 
 /**
- * Creates the reader of a history. It waits after 429 for the requested time; after 5xx, broken connections and invalid
- * pages with exponential backoff and jitter.
- * @throws UnreachableError after `patienceMs`; Error for any other answer
+ * Creates the reader of a history. After 429 it waits for the requested time; after 5xx, broken connections and invalid
+ * pages it retries with exponential backoff and jitter.
+ * @throws UnreachableError after `patienceMs`; Error for any other response
  */
 export function createReadHistory(options: HistoryOptions): ReadHistory {
   const { pause = pauseOrThrow, patienceMs, onWait } = options;
@@ -73,7 +73,7 @@ export function createReadHistory(options: HistoryOptions): ReadHistory {
           throw new UnreachableError(`no page of ${options.chain}: ${fault.message}. Run the command again to resume`);
         const longestMs = Math.min(WAIT_MAX_MS, WAIT_FIRST_MS * 2 ** attempt);
         const ms = fault.retryAfterMs ?? longestMs * (0.5 + Math.random() / 2);
-        // A rate-limited reader is being served, so that time does not count.
+        // Waits that a rate limit requests do not count.
         if (fault.retryAfterMs === null) waitedMs += longestMs;
         onWait(fault.message, ms);
         await pause(ms, stop);
@@ -91,23 +91,23 @@ function toPageUrl({ url, chain, pageSize, filters = {} }: HistoryOptions, curso
 }
 
 async function requestOnce(url: URL, stop: AbortSignal): Promise<HistoryPage> {
-  const signal = AbortSignal.any([stop, AbortSignal.timeout(ANSWER_MAX_MS)]);
+  const signal = AbortSignal.any([stop, AbortSignal.timeout(RESPONSE_MAX_MS)]);
   const { status, headers, text } = await read(url, signal);
   if (status === 429) throw new PageFault('rate limit exceeded', toRetryAfterMs(headers.get('retry-after')));
-  if (status >= 500) throw new PageFault(`the chain API answered ${status}`);
-  if (status !== 200) throw new Error(`the chain API answered ${status}: ${messageOf(text)}`);
+  if (status >= 500) throw new PageFault(`the chain API responded with ${status}`);
+  if (status !== 200) throw new Error(`the chain API responded with ${status}: ${messageOf(text)}`);
   const parsed = pageSchema.safeParse(toJson(text));
-  if (!parsed.success) throw new PageFault('the answer is not a page of a history');
+  if (!parsed.success) throw new PageFault('the response is not a page of a history');
   const { result: activities, page } = parsed.data;
   return { activities, nextCursor: page.next_cursor, previousCursor: page.previous_cursor };
 }
 
 async function read(url: URL, signal: AbortSignal) {
   try {
-    const answer = await fetch(url, { signal });
-    return { status: answer.status, headers: answer.headers, text: await answer.text() };
+    const response = await fetch(url, { signal });
+    return { status: response.status, headers: response.headers, text: await response.text() };
   } catch {
-    throw new PageFault(`${url.origin} does not answer, or not completely`);
+    throw new PageFault(`${url.origin} does not respond, or its response is incomplete`);
   }
 }
 

@@ -8,7 +8,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
 import { EXIT } from '../command.ts';
 import { runMain } from '../test/run-main.ts';
 import { runProgram } from '../test/run-program.ts';
-import { CHAIN, type FakeHistory, fold, openFakeHistory } from './test/open-history.ts';
+import { CHAIN, type FakeHistory, latestVersions, openFakeHistory } from './test/open-history.ts';
 
 const MAIN = new URL('../main.ts', import.meta.url).pathname;
 
@@ -41,14 +41,14 @@ async function killAt(page: number, args: readonly string[]): Promise<void> {
   const env = { ...bareEnvironment(), ...stores.environment };
   const child = spawn(process.execPath, [MAIN, ...args], { env, cwd: folder, stdio: 'ignore' });
   const first = history.requested.length;
-  history.beforeAnswer = () => {
+  history.beforeResponse = () => {
     if (history.requested.length - first === page) child.kill('SIGKILL');
   };
   await once(child, 'exit');
-  history.beforeAnswer = () => {};
+  history.beforeResponse = () => {};
 }
 
-it('replicate into a file: killed twice and run again, every activity is there once, and the result is reported', async () => {
+it('replicate into a file that is killed twice and repeated writes every activity once, and reports the result', async () => {
   const args = argsOf('file', '--out', join(folder, 'copy.ndjson'), ...toState());
   await killAt(3, args);
   await killAt(5, args);
@@ -59,20 +59,20 @@ it('replicate into a file: killed twice and run again, every activity is there o
   expect(lines.map((line) => JSON.parse(line))).toEqual(history.versions);
 });
 
-it('replicate into ClickHouse: killed, run again and once more from the beginning, FINAL shows the history', async () => {
+it('replicate into ClickHouse that is killed, resumed and repeated from the beginning yields the history with FINAL', async () => {
   const args = argsOf('clickhouse', '--table', 'copy', ...toState());
   await killAt(4, args);
   expect((await runProgram(stores.environment, args)).code).toBe(EXIT.ok);
   history.put(1, 2, 3, 99);
-  // With an old state everything is written again, old versions after later ones.
+  // Without a state everything is written again, old versions after later versions.
   rmSync(join(folder, 'state.json'));
   expect((await runProgram(stores.environment, args)).code).toBe(EXIT.ok);
   const rows = await stores.query(
     'SELECT toString(id) AS id, toString(updated_at) AS at, details, blockchain_metadata, chain FROM copy FINAL FORMAT JSONEachRow',
   );
-  const held = rows.split('\n').map((row) => JSON.parse(row));
-  const expected = [...fold(history.versions).values()] as typeof history.versions;
-  expect(new Map(held.map((row) => [row.id, row]))).toEqual(
+  const rowsInTable = rows.split('\n').map((row) => JSON.parse(row));
+  const expected = [...latestVersions(history.versions).values()] as typeof history.versions;
+  expect(new Map(rowsInTable.map((row) => [row.id, row]))).toEqual(
     new Map(
       expected.map(({ id, updated_at, details }) => [
         id,
@@ -88,7 +88,7 @@ it('replicate into ClickHouse: killed, run again and once more from the beginnin
   );
 });
 
-it('replicate into ClickHouse: refuses to continue with a table that was dropped, emptied or replaced', async () => {
+it('replicate into ClickHouse refuses to resume with a table that was dropped, emptied or replaced', async () => {
   const args = (table: string) => argsOf('clickhouse', '--table', table, ...toState());
   const run = (table: string) => runProgram(stores.environment, args(table));
   expect((await run('first')).code).toBe(EXIT.ok);
@@ -102,7 +102,7 @@ it('replicate into ClickHouse: refuses to continue with a table that was dropped
   expect(await run('first')).toMatchObject({ code: EXIT.failed, err: expect.stringContaining('is older than') });
 });
 
-it('replicate to standard output writes only the copy, with messages elsewhere', async () => {
+it('replicate to standard output writes only the copy there, and messages to standard error', async () => {
   const { code, out, err } = await runMain({}, argsOf('stdout'));
   expect(code).toBe(EXIT.ok);
   expect(
@@ -114,12 +114,12 @@ it('replicate to standard output writes only the copy, with messages elsewhere',
   expect(err).toContain('40 activities in 14 pages');
 });
 
-it('replicate to a reader that ends early prints a sentence and exit code 1, without a stack trace', async () => {
+it('replicate to a reader that exits early prints a message without a stack trace, and exits with code 1', async () => {
   const child = spawn(process.execPath, [MAIN, ...argsOf('stdout')], { env: bareEnvironment(), cwd: folder });
   const printed: Buffer[] = [];
   child.stderr.on('data', (chunk: Buffer) => printed.push(chunk));
   child.stdout.once('data', () => child.stdout.destroy());
   expect((await once(child, 'close'))[0]).toBe(EXIT.failed);
-  expect(String(Buffer.concat(printed))).toContain('the reader of standard output has ended');
+  expect(String(Buffer.concat(printed))).toContain('the reader of standard output has exited');
   expect(String(Buffer.concat(printed))).not.toContain('node:');
 });

@@ -8,10 +8,10 @@ import { afterEach, beforeEach, expect, it } from 'vitest';
 import { UnreachableError } from '../command.ts';
 import { type Activity, createReadHistory, type HistoryOptions } from './history.ts';
 import { type Copied, openFileTarget, openStateFile, type ReplicateOptions, replicate } from './replicate.ts';
-import { CHAIN, type FakeHistory, fold, openFakeHistory, type ServedAs } from './test/open-history.ts';
+import { CHAIN, type FakeHistory, latestVersions, openFakeHistory, type ResponseKind } from './test/open-history.ts';
 
-/** Where a job is killed: after half a page, after a whole page without a note, or right after the note. */
-type Kill = 'half' | 'written' | 'noted';
+/** When a job is killed: after half a page, after a page but before its state is saved, or right after that. */
+type Kill = 'half' | 'written' | 'saved';
 
 let folder: string;
 let history: FakeHistory;
@@ -38,14 +38,14 @@ class Killed extends Error {}
 
 interface Job extends Partial<Omit<HistoryOptions, 'url'>>, Partial<ReplicateOptions> {
   readonly url?: string;
-  /** As the state names it. */
+  /** The target as named in the state. */
   readonly target?: string;
-  /** For the pages to come, in order. */
+  /** For the next pages, in order. */
   readonly kills?: (Kill | null)[];
 }
 
 /** A job on the real file and state; pauses take no time. */
-function run({ kills = [], url = history.url, target = out(), ...over }: Job = {}): Promise<Copied> {
+function run({ kills = [], url = history.url, target = out(), ...changes }: Job = {}): Promise<Copied> {
   let kill: Kill | null = null;
   return replicate({
     readHistory: createReadHistory({
@@ -55,7 +55,7 @@ function run({ kills = [], url = history.url, target = out(), ...over }: Job = {
       patienceMs: Number.POSITIVE_INFINITY,
       onWait: () => {},
       pause: async (ms) => void waits.push(ms),
-      ...over,
+      ...changes,
     }),
     openTarget: async (mark) => {
       const file = await openFileTarget(out(), mark);
@@ -78,18 +78,18 @@ function run({ kills = [], url = history.url, target = out(), ...over }: Job = {
         ...stateFile,
         async save(reached) {
           await stateFile.save(reached);
-          if (kill === 'noted') throw new Killed();
+          if (kill === 'saved') throw new Killed();
         },
       };
     },
     waitAtEnd: null,
     onPage: () => {},
     stop: new AbortController().signal,
-    ...over,
+    ...changes,
   });
 }
 
-/** Runs it again until it is not killed. */
+/** Repeats the job until it completes without being killed. */
 async function runThrough(job: Job & { kills: (Kill | null)[] }): Promise<void> {
   for (;;) {
     try {
@@ -101,10 +101,10 @@ async function runThrough(job: Job & { kills: (Kill | null)[] }): Promise<void> 
   }
 }
 
-it('a copy of a history equals it, despite any pages, updates, kills and faults on the way', async () => {
+it('a copy of a history equals the history, despite any pages, updates, kills and faults', async () => {
   const numbers = fc.array(fc.nat(12), { maxLength: 25 });
-  const outcomes = fc.array(fc.constantFrom<ServedAs>('page', 'page', '429', '500', 'broken', 'nonsense', 'twice'));
-  const kills = fc.array(fc.constantFrom<Kill | null>(null, 'half', 'written', 'noted'));
+  const outcomes = fc.array(fc.constantFrom<ResponseKind>('page', 'page', '429', '500', 'broken', 'nonsense', 'twice'));
+  const kills = fc.array(fc.constantFrom<Kill | null>(null, 'half', 'written', 'saved'));
   await fc.assert(
     fc.asyncProperty(
       fc.record({
@@ -120,11 +120,11 @@ it('a copy of a history equals it, despite any pages, updates, kills and faults 
         for (const name of ['copy.ndjson', 'state.json']) rmSync(join(folder, name), { force: true });
         history.put(...first);
         history.respondWith(...outcomes);
-        const toCome = [...later];
-        history.beforeAnswer = () => history.put(...(toCome.shift() ?? []));
+        const pending = [...later];
+        history.beforeResponse = () => history.put(...(pending.shift() ?? []));
         await runThrough({ kills: [...kills], pageSize });
-        expect(fold(copy())).toEqual(fold(history.versions));
-        // Only a page that the interface itself returns twice may be there twice.
+        expect(latestVersions(copy())).toEqual(latestVersions(history.versions));
+        // Only a page that the API itself returns twice may be stored twice.
         const names = copy().map(({ id, updated_at }) => `${id} ${updated_at}`);
         if (!outcomes.includes('twice')) expect(new Set(names).size).toBe(names.length);
       },
@@ -133,17 +133,17 @@ it('a copy of a history equals it, despite any pages, updates, kills and faults 
   );
 });
 
-it('a copy of a history continues with what was added since, and requests nothing that it has', async () => {
+it('a copy of a history continues with later activities, and requests no page again', async () => {
   history.put(1, 2, 3, 4);
   await run();
   history.put(2, 5);
   const before = history.requested.length;
   expect(await run()).toMatchObject({ activities: 2, upTo: history.versions.at(-1)!.updated_at });
   expect(history.requested.slice(before)).not.toContain(null);
-  expect(fold(copy())).toEqual(fold(history.versions));
+  expect(latestVersions(copy())).toEqual(latestVersions(history.versions));
 });
 
-it('a copy of a history follows: waits at the end, copies what comes, and ends when interrupted', async () => {
+it('replicate --follow waits at the end, copies new activities, and ends when interrupted', async () => {
   history.put(1);
   const stop = new AbortController();
   let ends = 0;
@@ -156,35 +156,35 @@ it('a copy of a history follows: waits at the end, copies what comes, and ends w
   expect(copy()).toEqual(history.versions);
 });
 
-it('a page that does not come is requested again: after 429 at the requested time, otherwise with backoff', async () => {
+it('a failed page is requested again: after 429 at the requested time, otherwise with backoff', async () => {
   history.put(1, 2);
   history.respondWith('500', 'broken', 'nonsense', '429', '500');
   await run();
   expect(copy()).toEqual(history.versions);
   expect(waits).toHaveLength(5);
   expect(waits[3]).toBe(7_000);
-  for (const [at, longest] of [500, 1_000, 2_000, 7_000, 8_000].entries()) {
-    expect(waits[at]).toBeLessThanOrEqual(longest);
-    expect(waits[at]).toBeGreaterThanOrEqual(longest / 2);
+  for (const [index, longest] of [500, 1_000, 2_000, 7_000, 8_000].entries()) {
+    expect(waits[index]).toBeLessThanOrEqual(longest);
+    expect(waits[index]).toBeGreaterThanOrEqual(longest / 2);
   }
 });
 
-it('a page that does not come is given up after the time limit, and what was copied stays', async () => {
+it('a failed page is given up after the time limit, and copied activities are kept', async () => {
   history.put(1, 2, 3, 4);
   history.respondWith('page', ...Array.from({ length: 20 }, () => '500' as const));
   const fault = await run({ patienceMs: 3_000 }).catch((error: unknown) => error);
   expect(fault).toBeInstanceOf(UnreachableError);
-  expect(String(fault)).toContain('the chain API answered 500');
+  expect(String(fault)).toContain('the chain API responded with 500');
   expect(copy()).toHaveLength(3);
 });
 
-it('a page that does not come is not requested again after a permanent fault', async () => {
+it('a failed page is not requested again after a permanent fault', async () => {
   const fault = await run({ chain: 'other' }).catch((error: unknown) => error);
-  expect(String(fault)).toContain('the chain API answered 404: no such chain');
+  expect(String(fault)).toContain('the chain API responded with 404: no such chain');
   expect(history.requested).toHaveLength(1);
 });
 
-it('a page that does not come is not waited for after an interruption', async () => {
+it('a failed page is not awaited after an interruption', async () => {
   history.put(1);
   history.respondWith('500');
   const stop = new AbortController();
@@ -195,20 +195,20 @@ it('a page that does not come is not waited for after an interruption', async ()
   expect(await run({ pause, stop: stop.signal })).toMatchObject({ activities: 0 });
 });
 
-it('a file that does not match its state is not truncated without a state', async () => {
-  writeFileSync(out(), 'a dead letter to my aunt');
+it('a file without a state is not truncated', async () => {
+  writeFileSync(out(), 'a file of another program');
   await expect(run()).rejects.toThrow('remove it, or use another --out');
-  expect(readFileSync(out(), 'utf8')).toBe('a dead letter to my aunt');
+  expect(readFileSync(out(), 'utf8')).toBe('a file of another program');
 });
 
-it('a file that does not match its state is refused when it is shorter than its state', async () => {
+it('a file that is shorter than its state is refused', async () => {
   history.put(1, 2);
   await run();
   writeFileSync(out(), '');
   await expect(run()).rejects.toThrow('remove both');
 });
 
-it('a file that does not match its state is not truncated where it has contents other than lines of the copy', async () => {
+it('a file that does not match its state is not truncated if it contains anything but lines of the copy', async () => {
   history.put(1, 2);
   await run();
   writeFileSync(out(), 'x'.repeat(10_000));
@@ -216,17 +216,17 @@ it('a file that does not match its state is not truncated where it has contents 
   expect(readFileSync(out(), 'utf8')).toBe('x'.repeat(10_000));
 });
 
-it('a file that does not match its state is left alone when another program writes to it', async () => {
+it('a copy ends if another program writes to its file', async () => {
   history.put(1, 2, 3, 4);
   const onPage = () => appendFileSync(out(), 'foreign');
   await expect(run({ onPage })).rejects.toThrow('another program writes to');
   expect(readFileSync(out(), 'utf8')).toMatch(/foreign$/);
 });
 
-it('a file that does not match its state is written by one job at a time; the lock of a killed one blocks no other', async () => {
+it('a copy is written by one job at a time, and the lock of a killed job does not block other jobs', async () => {
   history.put(1, 2, 3, 4);
   let second: Promise<unknown> | null = null;
-  // At the first page only: after the last one the lock might be free, and the second job would copy too.
+  // At the first page only: after the last page the lock might be free, and the second job would also copy.
   const onPage = async () => {
     second ??= run().catch((fault: unknown) => fault);
   };
@@ -240,7 +240,7 @@ it('a file that does not match its state is written by one job at a time; the lo
   expect(readdirSync(folder).toSorted()).toEqual(['copy.ndjson', 'state.json']);
 });
 
-it('a file that does not match its state or whose state is of another history, or invalid, is refused', async () => {
+it('a state that is invalid, or belongs to another history or target, is refused', async () => {
   history.put(1);
   await run();
   await expect(run({ url: 'http://127.0.0.1:1' })).rejects.toThrow('is the state of');

@@ -1,4 +1,4 @@
-/** Copies a history: the reference implementation for readers of the public interface. */
+/** Copies a history: the reference implementation for clients of the public API. */
 
 import { randomUUID } from 'node:crypto';
 import { type FileHandle, link, open, readFile, rename, rm, writeFile } from 'node:fs/promises';
@@ -8,7 +8,7 @@ import { z } from 'zod';
 import { awaitClickHouse } from '../await-store.ts';
 import type { Activity, ReadHistory } from './history.ts';
 
-/** A cursor is valid for one chain of one URL, and a mark for one target. */
+/** A cursor is valid for one chain at one URL, and a mark for one target. */
 interface CopyName {
   readonly url: string;
   readonly chain: string;
@@ -33,7 +33,7 @@ interface CopyState {
 
 /** Stores the progress of a job. */
 interface StateFile {
-  /** Progress when it was opened; null before the first job. */
+  /** Progress when the state was opened; null before the first job. */
   readonly saved: CopyState | null;
   /** Atomic and durable. */
   save(reached: CopyState): Promise<void>;
@@ -41,14 +41,14 @@ interface StateFile {
 }
 
 /**
- * Opens a state, and locks it against other jobs of this machine.
- * @throws Error while another job has it; for an invalid file, or the state of another copy
+ * Opens a state, and locks it against other jobs on this machine.
+ * @throws Error while another job holds the lock; for an invalid file, or the state of another copy
  */
 export async function openStateFile(path: string, name: CopyName): Promise<StateFile> {
   const { url, chain, target } = name;
   const lock = `${path}.lock`;
   const close = () => rm(lock, { force: true });
-  await takeLock(lock);
+  await acquireLock(lock);
   const saved = await readState(path, name).catch(async (fault: unknown) => {
     await close();
     throw fault;
@@ -89,19 +89,19 @@ async function readState(path: string, { url, chain, target }: CopyName): Promis
   return { cursor: state.cursor, mark: state.mark };
 }
 
-/** Creates a lock with the process id atomically. Takes over the lock of a dead process. @throws Error of a live one */
-async function takeLock(path: string): Promise<void> {
-  const own = `${path}.${randomUUID()}`;
-  await writeFile(own, String(process.pid));
+/** Creates a lock with the process id atomically, or takes over the lock of a dead process. @throws Error otherwise */
+async function acquireLock(path: string): Promise<void> {
+  const ownPath = `${path}.${randomUUID()}`;
+  await writeFile(ownPath, String(process.pid));
   try {
-    while (!(await isLinked(own, path))) {
+    while (!(await isLinked(ownPath, path))) {
       const pid = Number(await readFile(path, 'utf8').catch(() => Number.NaN));
       if (isAlive(pid))
         throw new Error(`another job copies here (process ${pid}): wait for it, or remove ${path} if it is not a copy`);
       await rm(path, { force: true });
     }
   } finally {
-    await rm(own, { force: true });
+    await rm(ownPath, { force: true });
   }
 }
 
@@ -134,15 +134,15 @@ function parse(text: string): z.infer<typeof stateSchema> | null {
 
 export interface ReplicaTarget {
   /**
-   * Writes a page durably. After a kill before its cursor is saved, the page comes again; of two versions with one `id`,
-   * the later `updated_at` counts.
+   * Writes a page durably. After a kill before its cursor is saved, the page is written again; of two versions with one
+   * `id`, the later `updated_at` applies.
    * @returns a mark of the current contents, which is passed when the target is opened again
    */
   write(activities: readonly Activity[]): Promise<number>;
   close(): Promise<void>;
 }
 
-/** What one job has copied. */
+/** The result of one job. */
 export interface Copied {
   readonly pages: number;
   readonly activities: number;
@@ -163,12 +163,12 @@ export interface ReplicateOptions {
 }
 
 /**
- * Copies the history of a chain from where the last job ended. The rules of a copy that misses nothing:
+ * Copies the history of a chain from where the last job ended. Rules for a complete copy:
  *
  * 1. Follow only `next_cursor`: no times, no counting.
- * 2. Write a page before saving its cursor. After a kill in between it comes again, and folds by `id` and `updated_at`.
- * 3. The end is a page without activities whose cursor is the requested one. A short page is not the end.
- * 4. An updated activity comes again, with a later `updated_at`.
+ * 2. Write a page before its cursor. After a kill in between, it is written again: deduplicate by `id`, `updated_at`.
+ * 3. The end is a page without activities whose cursor equals the requested cursor. A short page is not the end.
+ * 4. An updated activity appears again, with a later `updated_at`.
  */
 export async function replicate(options: ReplicateOptions): Promise<Copied> {
   const state = await options.openState();
@@ -191,7 +191,7 @@ async function copy(state: StateFile, target: ReplicaTarget, options: ReplicateO
   let mark = saved?.mark ?? 0;
   let copied: Copied = { pages: 0, activities: 0, upTo: null };
   try {
-    // From here on the copy owns the contents of the target.
+    // From now on, the copy owns the contents of the target.
     if (saved === null) await state.save({ cursor, mark });
     while (!stop.aborted) {
       const { activities, nextCursor } = await readHistory(cursor, stop);
@@ -219,7 +219,7 @@ async function copy(state: StateFile, target: ReplicaTarget, options: ReplicateO
 }
 
 /**
- * Opens a file of one JSON line per version. Its mark is its length: what was written after the last save is truncated.
+ * Opens a file of one JSON line per version. Its mark is its length: lines written after the last save are truncated.
  * @throws Error when the file does not match the state
  */
 export async function openFileTarget(path: string, mark: number | null): Promise<ReplicaTarget> {
@@ -265,7 +265,7 @@ const toTableSql = (table: string) => `CREATE TABLE IF NOT EXISTS ${table}
     updated_at DateTime64(6, 'UTC') COMMENT 'Version of the activity: the latest applies',
     indexed_at DateTime64(6, 'UTC') COMMENT 'When the activity was first seen on the chain',
     type LowCardinality(String) COMMENT 'mint, burn, transfer, sale, deposit or withdrawal',
-    details String COMMENT 'JSON of the members of the type',
+    details String COMMENT 'JSON of the fields of the type',
     blockchain_metadata String COMMENT 'JSON of the position on the chain, or null'
 )
 ENGINE = ReplacingMergeTree(updated_at)
@@ -274,8 +274,8 @@ SETTINGS fsync_after_insert = 1, fsync_part_directory = 1
 COMMENT 'Copy of a history of activities. Read with FINAL, or the row with the greatest updated_at'`;
 
 /**
- * Opens or creates the table of a copy, which folds repeated pages. Its mark is the time of the last version in epoch
- * microseconds.
+ * Opens or creates the table of a copy, which deduplicates repeated pages. Its mark is the time of the last version in
+ * epoch microseconds.
  * @param table letters, digits and `_`
  * @throws UnreachableError; Error when the table lacks the mark: it was dropped, emptied or restored
  */
@@ -321,9 +321,9 @@ async function execute(account: ClickHouseAccount, statement: string, data: stri
     query: statement,
     async_insert: '0',
     date_time_input_format: 'best_effort',
-    // Otherwise an error after the first bytes of an answer would look like success.
+    // Otherwise an error after the first bytes of a response would look like success.
     wait_end_of_query: '1',
   };
-  const answer = await sendStatement(account, { body: data, settings, deadlineMs: INSERT_MAX_MS });
-  await answer.text();
+  const response = await sendStatement(account, { body: data, settings, deadlineMs: INSERT_MAX_MS });
+  await response.text();
 }

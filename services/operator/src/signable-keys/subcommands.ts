@@ -1,4 +1,4 @@
-/** Subcommands of `keys` about signable keys. */
+/** Subcommands of `keys` for signable keys. */
 import {
   createSignableKey,
   disableSignableKey,
@@ -27,7 +27,7 @@ interface SignableKeyOptions extends EnvironmentOptions, JsonOption {
 export async function create(work: SignableKeyWork, options: SignableKeyOptions): Promise<void> {
   const { sources, terminal } = work;
   const [wanted, name] = [environmentOf(options), nameOf(options)];
-  // First, since nothing can be sealed without it.
+  // Read first, because nothing can be sealed without the signer's key.
   const signerKey = work.signerKey();
   const key = { ...(await ownerOf(work, wanted)), name };
   print(await withRecords(sources, (store) => createSignableKey({ store, signerKey }, key)), options, terminal);
@@ -41,7 +41,7 @@ export async function list({ sources, terminal }: SignableKeyWork, options: Sign
     if (record.projectId === project && (wanted === null || isIn(record, wanted))) print(record, options, terminal);
 }
 
-/** Also in archived projects: a key can always be disabled. */
+/** Works in archived projects too: a key can always be disabled. */
 export async function disable(work: SignableKeyWork, options: SignableKeyOptions): Promise<void> {
   const { sources, terminal } = work;
   const [wanted, key] = [environmentOf(options), nameOf(options)];

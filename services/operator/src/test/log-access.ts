@@ -2,7 +2,7 @@ import type { LogReader, OutgoingRecord, Producer, StreamRecord } from '@playlin
 import { openLogReader, openProducer } from '@playline/stream/kafka';
 import { until } from '@playline/testkit';
 
-/** A log for tests to write and read; topics are given with their prefix. */
+/** A log that tests write and read; topic names include their prefix. */
 export interface LogAccess {
   readonly producer: Producer;
   readonly reader: LogReader;
@@ -10,11 +10,11 @@ export interface LogAccess {
   publish(records: readonly OutgoingRecord[]): Promise<void>;
   /** All committed records of a topic. */
   read(topic: string): Promise<StreamRecord[]>;
-  /** Number of records of a topic that a group has not committed. */
+  /** Number of records in a topic that a group has not committed. */
   lag(topic: string, group: string): Promise<number>;
   /**
-   * Whether a group has committed everything that a topic contained at the call. With a service that writes ticks `lag`
-   * may never be 0.
+   * Whether a group has committed all records that a topic contained when called. With a service that writes ticks,
+   * `lag` may never be 0.
    */
   createPassed(topic: string, group: string): Promise<() => Promise<boolean>>;
   close(): Promise<void>;

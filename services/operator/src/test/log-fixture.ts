@@ -43,25 +43,25 @@ function createProcesses(environment: Record<string, string>) {
       await until('the writer is ready', async () => (await fetch(`http://127.0.0.1:${port}/readyz`)).ok, START_MS);
       return child;
     },
-    /** Needs at least REDIS_URL and IDENTITY_PEPPER. Resolves when it is alive: without an epoch it is not ready. */
+    /** Needs at least REDIS_URL and IDENTITY_PEPPER. Resolves when it is live; it is not ready without an epoch. */
     startLinker: async (settings: Record<string, string>) => {
       const [port] = await freePorts(1);
       const fixed = { ADMIN_PORT: String(port), SESSION_TIMEOUT_MS: '3000' };
       const child = start([LINKER], { ...fixed, CONSUMER_GROUP: `${environment.TOPIC_PREFIX}linker`, ...settings });
       const adminUrl = `http://127.0.0.1:${port}`;
-      await until('the linker lives', async () => (await fetch(`${adminUrl}/livez`)).ok, START_MS);
+      await until('the linker is live', async () => (await fetch(`${adminUrl}/livez`)).ok, START_MS);
       return { child, adminUrl };
     },
     killAll: () => Promise.all([...running].map((child) => stop(child, 'SIGKILL'))),
   };
 }
 
-/** Topics and a database of a test's own in the real stores, a writer for them, and the operator's commands. */
+/** Separate topics and a database in the real stores for one test, with a writer and the operator's commands. */
 export async function openLogFixture() {
   const brokers = testStores().kafka;
-  const own = await openOwnStores();
-  const { prefix, query, schemaIdOf } = own;
-  const environment = { ...own.environment, LOG_LEVEL: 'silent' };
+  const stores = await openOwnStores();
+  const { prefix, query, schemaIdOf } = stores;
+  const environment = { ...stores.environment, LOG_LEVEL: 'silent' };
   const log = await openLogAccess(brokers);
   const processes = createProcesses(environment);
   const group = `${prefix}writer`;
@@ -86,12 +86,12 @@ export async function openLogFixture() {
     /** All committed records of a topic. */
     read: (topic: string) => log.read(prefix + topic),
     isCaughtUp,
-    /** Resolves when the writer has committed everything in a topic. */
-    caughtUp: (topic: string) => until(`the writer has all of ${topic}`, () => isCaughtUp(topic, group)),
+    /** Resolves when the writer has committed all records of a topic. */
+    caughtUp: (topic: string) => until(`the writer has written all of ${topic}`, () => isCaughtUp(topic, group)),
     close: async () => {
       await processes.killAll();
       await log.close();
-      await own.close();
+      await stores.close();
     },
   };
 }

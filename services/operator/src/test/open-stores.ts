@@ -2,7 +2,7 @@ import { openRedisRecords } from '@playline/access-keys/redis';
 import { createSchemaRegistry, openLogReader, openProducer, readTopic } from '@playline/stream/kafka';
 import type { RecordOpeners } from '../store-openers.ts';
 
-/** Addresses of a test's stores. Needs no test runner, so that a test can also use it in a process of its own. */
+/** Addresses of a test's stores. Needs no test runner, so that tests can use it in a separate process. */
 export interface TestAddresses {
   readonly redis: string;
   readonly kafka: readonly string[];

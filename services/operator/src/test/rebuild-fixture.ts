@@ -39,7 +39,7 @@ export interface LinkParts extends Pick<IdentityLinkRecord, 'link' | 'fromKind' 
   readonly environmentId: string;
 }
 
-/** Topics, tables and an empty Redis of a test's own, with linker, writer and the commands that restore Redis. */
+/** Separate topics, tables and an empty Redis, with linker, writer and the commands that restore Redis. */
 export async function openRebuildFixture() {
   const fixture = await openLogFixture();
   const database = await openRedisDatabase();
@@ -60,8 +60,13 @@ export async function openRebuildFixture() {
       fixture.startLinker({ REDIS_URL: url, IDENTITY_PEPPER: PEPPER.toString('hex'), ...settings }),
     publishLinks: (links: readonly LinkParts[]) => fixture.publish(links.map((link) => toLinkRecord(fixture, link))),
     decided: () =>
-      until('the linkers have all facts', () => fixture.isCaughtUp(TOPICS.identityLinks.name, linkerGroup), WAIT_MS),
-    written: (topic: string) => until('the writer has all', () => fixture.isCaughtUp(topic, fixture.group), WAIT_MS),
+      until(
+        'the linkers have processed all facts',
+        () => fixture.isCaughtUp(TOPICS.identityLinks.name, linkerGroup),
+        WAIT_MS,
+      ),
+    written: (topic: string) =>
+      until('the writer has written all records', () => fixture.isCaughtUp(topic, fixture.group), WAIT_MS),
     model: () => openModel(fixture),
     dump: () => dump(database.client),
     wipe: () => database.client.flushdb(),
@@ -75,14 +80,14 @@ export async function openRebuildFixture() {
 
 export type RebuildFixture = Awaited<ReturnType<typeof openRebuildFixture>>;
 
-/** Called before each Redis call of a command, with its name (`port.call`). What it throws ends the command. */
+/** Called before each Redis call of a command with its name (`port.call`). An error that it throws ends the command. */
 export interface CallHooks {
   beforeCall: ((name: string) => Promise<void> | void) | null;
 }
 
-/** A store of people whose calls a test can make fail; closing it always works. */
+/** A people store whose calls a test can make fail, except `close`. */
 function withHooks(people: People, hooks: CallHooks): People {
-  const wrap = <S extends object>(of: S, port: string): S => {
+  const wrap = <S extends object>(store: S, port: string): S => {
     const get = (target: S, name: string | symbol) => {
       const member: unknown = Reflect.get(target, name);
       if (typeof name !== 'string' || name === 'close') return member;
@@ -93,12 +98,12 @@ function withHooks(people: People, hooks: CallHooks): People {
         return Reflect.apply(member, target, args);
       };
     };
-    return new Proxy(of, { get });
+    return new Proxy(store, { get });
   };
   return wrap(people, '');
 }
 
-/** The real commands in this process, with the test's groups; those of access keys and of mints do nothing. */
+/** The real commands in this process, with the test's groups; the commands for access keys and mints do nothing. */
 function createRestore({ environment, prefix, group }: LogFixture, { url, hooks }: { url: string; hooks: CallHooks }) {
   const config = configSchema.parse({ ...environment, REDIS_URL: url, IDENTITY_PEPPER: PEPPER.toString('hex') });
   const idle = (name: string) => async () => () =>
@@ -121,8 +126,8 @@ function createRestore({ environment, prefix, group }: LogFixture, { url, hooks 
   const groups = ['--writer-group', group, '--linker-group', `${prefix}linker`];
   return async (...args: string[]) => {
     const commands = createIdentityCommands(stores, { addresses, config, keys, mints });
-    const isWhole = !args.includes('rebuild') || args.includes('--linker-group');
-    const given = isWhole ? args : [...args, ...groups.slice(0, args[0] === 'consent' ? 2 : 4)];
+    const isComplete = !args.includes('rebuild') || args.includes('--linker-group');
+    const given = isComplete ? args : [...args, ...groups.slice(0, args[0] === 'consent' ? 2 : 4)];
     return runInProcess(commands, given);
   };
 }
@@ -140,7 +145,7 @@ function toLinkRecord({ toRecord }: LogFixture, link: LinkParts): OutgoingRecord
   return { ...toRecord(TOPICS.identityLinks.name, identityLinkCodec, record), key: Buffer.from(link.environmentId) };
 }
 
-/** The graph of all facts in the log, applied in order without any faults, and its decisions. */
+/** The graph of all facts in the log, applied in order without faults, and their decisions. */
 async function openModel({ read }: LogFixture): Promise<{ people: People; decisions: IdentityDecisionRecord[] }> {
   const people = openMemoryPeople();
   await people.rebuild.mintEpoch();
@@ -157,8 +162,8 @@ async function openModel({ read }: LogFixture): Promise<{ people: People; decisi
 
 async function readFields(redis: Redis, name: Buffer): Promise<string[]> {
   const flat = (await redis.callBuffer('HGETALL', name)) as Buffer[];
-  return flat.flatMap((field, at) =>
-    at % 2 === 0 ? [`${field.toString('hex')} ${flat[at + 1]!.toString('hex')}`] : [],
+  return flat.flatMap((field, index) =>
+    index % 2 === 0 ? [`${field.toString('hex')} ${flat[index + 1]!.toString('hex')}`] : [],
   );
 }
 
@@ -169,7 +174,7 @@ function toParts(value: Buffer): string[] {
   return [text.slice(0, 4), ...(text.slice(4).match(/.{23}/gs) ?? [])];
 }
 
-/** What a rebuild must restore: graph, fences, holds, consents, byte for byte except for the order of members. */
+/** The data that a rebuild must restore: graph, fences, holds, consents, byte for byte except the order of members. */
 async function dump(redis: Redis): Promise<Record<string, string[]>> {
   const found: Record<string, string[]> = {};
   for await (const names of redis.scanBufferStream({ match: '[imfuhc]:{*', count: 1_000 }))

@@ -3,14 +3,14 @@ import { applyTopics, dropTopics } from '@playline/infra/kafka';
 import { openRedisDatabase, type RedisDatabase, TEST_PARTITIONS, testStores } from '@playline/testkit';
 import { createTestStores, type TestStores } from './open-stores.ts';
 
-/** Topics and a database of Redis that no other test has, for the commands about records. */
+/** Separate topics and a Redis database for one test of the record commands. */
 export interface RecordStores {
-  /** Before the name of every topic. */
+  /** Prefix of every topic name. */
   readonly topicPrefix: string;
   readonly brokers: readonly string[];
   readonly registry: string;
   readonly redis: RedisDatabase;
-  /** The stores of the commands there. */
+  /** The stores of the commands on these topics and Redis. */
   storesOn(): TestStores;
   close(): Promise<void>;
 }

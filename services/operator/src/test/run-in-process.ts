@@ -1,15 +1,15 @@
 import { runCommand } from '../app.ts';
 import type { CreateCommand, ExitCode, Terminal } from '../command.ts';
 
-/** What a command has printed. */
+/** The output of a command. */
 export interface CommandOutput {
   readonly code: ExitCode;
   readonly results: string[];
-  /** Lines for people. */
+  /** Lines on standard error. */
   readonly progress: string;
 }
 
-/** Runs a command in this process. @param terminal what answers for a terminal; without it there is none */
+/** Runs a command in this process. @param terminal simulates an interactive terminal */
 export async function runInProcess(
   commands: readonly CreateCommand[],
   args: readonly string[],

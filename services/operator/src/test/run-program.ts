@@ -39,8 +39,8 @@ function createStores({ redis, kafka, registry, clickhouse }: Addresses, topicPr
 
 /**
  * Runs `chain`, `import`, `replicate`, `mints` or `erasures` with the settings of a deployment, as `runMain` does but in
- * this process, because the start of one takes a second of a core. That the program runs the command too, each test file
- * proves once with `runMain`.
+ * this process, because starting a process takes a second of CPU time. Each test file uses `runMain` once, to prove
+ * that the program runs the command too.
  */
 export async function runProgram(
   environment: Readonly<Record<string, string>>,

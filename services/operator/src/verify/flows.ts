@@ -16,17 +16,17 @@ import { readDeadLetters } from '../dead-letters/dead-letters.ts';
 
 /** Finds the row of a record from a copy of the record at another offset. */
 export interface CopyRule {
-  /** A SQL tuple of columns; the first ones of the sorting key, so that few granules are read. */
+  /** A SQL tuple of columns: a prefix of the sorting key, so that few granules are read. */
   readonly columns: string;
-  /** The same tuple made of text columns `c1`, `c2` … */
+  /** The same tuple, computed from text columns `c1`, `c2` … */
   readonly fromText: string;
 }
 
 /** A record of the log that has no row. */
 export interface LoggedFact {
-  /** Whether fences keep all of the record out of the table, by the rule of the writer. */
+  /** Whether fences exclude the whole record from the table, as in the writer. */
   isFencedOut(isFenced: IsFenced): boolean;
-  /** For each copy rule its columns as text, in hexadecimal where they may contain anything. */
+  /** The columns of each copy rule as text, hexadecimal for arbitrary strings. */
   readonly copies: readonly (readonly string[])[];
 }
 
@@ -37,17 +37,17 @@ export interface Flow {
   readonly identity: string;
   /** Readers see the largest version; '0' without versions. */
   readonly version: string;
-  /** What readers query, with repeated rows folded. */
+  /** The table or view that readers query, with repeated rows deduplicated. */
   readonly exact: string;
-  /** Tried in turn. Empty where partition and offset are part of the sorting key. */
+  /** Tried in order. Empty if partition and offset are part of the sorting key. */
   readonly copyRules: readonly CopyRule[];
-  /** Decodes values, without their frame, of a schema. @throws Error */
+  /** Decodes values of a schema, without their frame. @throws Error */
   createDecoder(writerSchema: string): (body: Buffer) => LoggedFact;
 }
 
 const hex = (text: string) => Buffer.from(text).toString('hex');
 
-/** The first table of a topic has a row for every record. */
+/** The first table of a topic has a row per record. */
 function isFencedOutOf<R>({ tables }: RecordRows<R>, record: R, isFenced: IsFenced): boolean {
   return tables[0]?.withoutFenced(record, isFenced) === null;
 }
@@ -68,7 +68,7 @@ function createFlow<R>(
 
 function toMessageFact(record: MessageRecord): LoggedFact {
   const { environmentId, eventName, eventTime, receivedAt, identityKey, userKey, fromKey, toKey } = record;
-  // Without the anonymous key, which is removed alone from events of other persons.
+  // Without the anonymous key: in events of other persons, only that key is removed.
   const keys = [identityKey, userKey, fromKey, toKey];
   const [environment, messageId] = [hex(environmentId), toUuidText(record.messageId)];
   const day = new Date(eventTime).toISOString().slice(0, 10);
@@ -93,12 +93,12 @@ const messages = createFlow(messageRecordCodec, toMessageFact, {
       columns: '(environment_id, event_name, toDate(event_time), identity_key, message_id)',
       fromText: '(unhex(c1), unhex(c2), toDate(c3), toFixedString(unhex(c4), 16), toUUID(c5))',
     },
-    // A changed copy has another sorting key; finding it reads all ids of the environment.
+    // A changed copy has a different sorting key; finding the copy reads all ids of the environment.
     { columns: '(environment_id, message_id)', fromText: '(unhex(c1), toUUID(c2))' },
   ],
 });
 
-/** A linker that dies before its commit publishes a decision again, about the same link fact and step. */
+/** A linker that is killed before its commit publishes a decision again, for the same link fact and step. */
 const toDecisionFact = (record: IdentityDecisionRecord): LoggedFact => {
   const { environmentId, generation, partition, offset, step } = record;
   return {
@@ -143,7 +143,7 @@ const rejections = createFlow(rejectionCodec, withoutCopies(rejectionRows), {
   copyRules: [],
 });
 
-/** Link facts have no rows: their decisions have. */
+/** Link facts have no rows, but their decisions do. */
 export const FLOWS: readonly Flow[] = [messages, decisions, consents, rejections];
 
 /** Records that became dead letters, by original offset. */

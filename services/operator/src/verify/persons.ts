@@ -14,7 +14,7 @@ export interface PersonDifference {
 
 export interface PersonsReport {
   readonly compared: number;
-  /** Above a thousand, before they were checked again. */
+  /** If above a thousand, differences were not checked again. */
   readonly different: number;
   readonly examples: readonly PersonDifference[];
 }
@@ -42,7 +42,7 @@ const CHECKS = 4;
 const CHECK_EVERY_MS = 1_000;
 const EXAMPLES_MAX = 20;
 
-/** Compares the persons in Redis with `identity_overrides`. Differences are checked again, since links may be decided. */
+/** Compares persons in Redis with `identity_overrides`. Checks differences again: new links may be decided. */
 export async function comparePersons(options: PersonsOptions): Promise<PersonsReport> {
   options.onProgress('comparing persons in Redis with identity_overrides');
   const cutoffs = new Map((await readCutoffs(options.records)).map((one) => [nameOf(one), one.cutoffMs]));
@@ -61,7 +61,7 @@ export async function comparePersons(options: PersonsOptions): Promise<PersonsRe
     compared += batch.length;
     add(await compare(batch));
   }
-  // Those of the tables that Redis lacks.
+  // Identities in the tables that Redis lacks.
   for await (const batch of inBatches(readOverrides(options.query), BATCH_MAX)) add(await compare(batch));
   if (different > CHECKED_MAX) return { compared, different, examples: [...found.values()].slice(0, EXAMPLES_MAX) };
   let differences = [...found.values()];
@@ -91,10 +91,10 @@ function createCompare({ query, people }: PersonsOptions, cutoffs: ReadonlyMap<s
       rows.map(([environmentId, key, root, linkedAt]) => [`${environmentId} ${key}`, { root, linkedAt }]),
     );
     const roots = await readRoots(people, identities);
-    return identities.flatMap((identity, at) => {
+    return identities.flatMap((identity, index) => {
       const identityKey = identity.key.toString('hex');
       const row = stored.get(nameOf(identity));
-      const inRedis = (roots[at] ?? identity.key).toString('hex');
+      const inRedis = (roots[index] ?? identity.key).toString('hex');
       const inClickHouse = String(row?.root ?? identityKey);
       // A row up to the cut-off of an erasure is about to be deleted.
       const isErased = row !== undefined && Number(row.linkedAt) <= (cutoffs.get(nameOf(identity)) ?? -1);
@@ -108,12 +108,12 @@ function createCompare({ query, people }: PersonsOptions, cutoffs: ReadonlyMap<s
 async function readRoots({ graph }: PersonsOptions['people'], identities: readonly Identity[]) {
   const byEnvironment = Map.groupBy(identities.entries(), ([, { environmentId }]) => environmentId);
   const roots: (Buffer | null)[] = [];
-  for (const [environmentId, own] of byEnvironment) {
+  for (const [environmentId, group] of byEnvironment) {
     const read = await graph.rootsOf(
       environmentId,
-      own.map(([, { key }]) => key),
+      group.map(([, { key }]) => key),
     );
-    for (const [index, [at]] of own.entries()) roots[at] = read[index]!;
+    for (const [index, [position]] of group.entries()) roots[position] = read[index]!;
   }
   return roots;
 }

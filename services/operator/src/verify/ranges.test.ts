@@ -18,7 +18,7 @@ function toRanges(offsets: Iterable<number>): OffsetRange[] {
   return ranges;
 }
 
-it('findSuspects returns every offset that does not occur exactly once, and no bucket whose offsets all occur once', () => {
+it('findSuspects returns every offset that does not occur exactly once, and no bucket in which all offsets occur once', () => {
   const range = fc.tuple(fc.nat(30), fc.nat(40)).map(([start, size]) => ({ start, end: start + size }));
   const given = fc.record({
     range,
@@ -31,8 +31,8 @@ it('findSuspects returns every offset that does not occur exactly once, and no b
       const within = [...rows, ...full].filter((offset) => offset >= range.start && offset < range.end);
       const counts = new Map<number, BucketCount>();
       for (const index of new Set(within.map((offset) => Math.floor(offset / bucketSize)))) {
-        const own = within.filter((offset) => Math.floor(offset / bucketSize) === index);
-        counts.set(index, { partition: 0, index, rows: own.length, offsets: new Set(own).size });
+        const inBucket = within.filter((offset) => Math.floor(offset / bucketSize) === index);
+        counts.set(index, { partition: 0, index, rows: inBucket.length, offsets: new Set(inBucket).size });
       }
       const suspects = findSuspects(range, counts, { bucketSize, bucketsMax: 2 });
       const suspected = new Set(offsetsOf(suspects));
@@ -49,7 +49,7 @@ it('findSuspects returns every offset that does not occur exactly once, and no b
   );
 });
 
-it('joinRanges keeps every wanted offset once when ranges are joined, and nothing twice', () => {
+it('joinRanges keeps every wanted offset exactly once', () => {
   fc.assert(
     fc.property(fc.array(fc.nat(60)), fc.nat(10), (offsets, distance) => {
       const ranges = toRanges(offsets);

@@ -1,13 +1,13 @@
 import { type GroupPartition, toFindingText } from '@playline/stream';
 import { isReplaced } from '../offsets/plan.ts';
 
-/** From `start` to before `end`. */
+/** From `start` (inclusive) to `end` (exclusive). */
 export interface OffsetRange {
   readonly start: number;
   readonly end: number;
 }
 
-/** Stored rows of the offsets `index * size` to before `(index + 1) * size`. */
+/** Stored rows of the offsets from `index * size` up to, but excluding, `(index + 1) * size`. */
 export interface BucketCount {
   readonly partition: number;
   readonly index: number;
@@ -25,7 +25,7 @@ export interface Suspect extends OffsetRange {
 export const sizeOf = ({ start, end }: OffsetRange): number => end - start;
 
 /**
- * The parts of a range whose buckets do not have each offset exactly once, in pieces of at most `bucketsMax` buckets.
+ * The parts of a range whose buckets do not contain each offset exactly once, in parts of at most `bucketsMax` buckets.
  * @param counts within the range; buckets without rows are absent
  */
 export function findSuspects(
@@ -53,7 +53,7 @@ export function findSuspects(
   return suspects;
 }
 
-/** Joins ranges closer than `distance`, since a read fetches neighbours anyway. */
+/** Joins ranges closer than `distance`, because a read fetches neighbours anyway. */
 export function joinRanges(ranges: readonly OffsetRange[], distance: number): OffsetRange[] {
   const joined: { start: number; end: number }[] = [];
   for (const { start, end } of ranges) {
@@ -81,9 +81,9 @@ export function addOffset(ranges: { start: number; end: number }[], offset: numb
   else if (ranges.length < rangesMax) ranges.push({ start: offset, end: offset + 1 });
 }
 
-/** What is known of one partition whose log was replaced, or may have been. */
+/** A partition whose log was replaced, or may have been. */
 export interface ReplacedLog {
-  /** Offsets that may have rows of the lost log, from decisions of operators; in order, without duplicates. */
+  /** Offsets that may have rows of the lost log, from operators' decisions; in order, without duplicates. */
   readonly ranges: readonly OffsetRange[];
   /** Set while there is no decision: what happened, and the first offset that differs from the log that was read. */
   readonly undecided: { readonly finding: string; readonly divergesAt: number } | null;
@@ -92,11 +92,11 @@ export interface ReplacedLog {
 /** By `topic/partition`; partitions without any finding are absent. */
 export function toReplacedLogs(partitions: readonly GroupPartition[]): ReadonlyMap<string, ReplacedLog> {
   const logs = new Map<string, ReplacedLog>();
-  for (const at of partitions) {
-    const ranges = joined(at.decision?.replaced ?? []);
-    const finding = toFindingText(at.finding, at.committed);
-    const undecided = isReplaced(at) ? { finding, divergesAt: at.divergesAt ?? at.start } : null;
-    if (ranges.length > 0 || undecided !== null) logs.set(`${at.topic}/${at.partition}`, { ranges, undecided });
+  for (const found of partitions) {
+    const ranges = joined(found.decision?.replaced ?? []);
+    const finding = toFindingText(found.finding, found.committed);
+    const undecided = isReplaced(found) ? { finding, divergesAt: found.divergesAt ?? found.start } : null;
+    if (ranges.length > 0 || undecided !== null) logs.set(`${found.topic}/${found.partition}`, { ranges, undecided });
   }
   return logs;
 }

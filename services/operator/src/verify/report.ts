@@ -5,11 +5,11 @@ import type { PersonsReport } from './persons.ts';
 export interface PartitionReport {
   readonly topic: string;
   readonly table: string;
-  /** What readers query. */
+  /** The table or view that readers query. */
   readonly exact: string;
   readonly group: string;
   readonly partition: number;
-  /** Checked offsets: from here to `committed`. */
+  /** First checked offset; the check ends before `committed`. */
   readonly start: number;
   readonly committed: number;
   readonly end: number;
@@ -17,7 +17,7 @@ export interface PartitionReport {
   rows: number;
   /** Records without a row and without an explanation. */
   lost: number;
-  /** Messages with several raw rows at one offset, of which readers see one. No difference. */
+  /** Messages with several raw rows at one offset, of which readers see one. Not a difference. */
   repeatedRecords: number;
   /** Rows of one message at one offset that readers see, beyond the first. */
   doubledRows: number;
@@ -25,9 +25,9 @@ export interface PartitionReport {
   overlapping: number;
   /** Rows after the end of the log. */
   futureRows: number;
-  /** The group has committed more than the log contains. */
+  /** Whether the group has committed beyond the end of the log. */
   committedBehindEnd: boolean;
-  /** Offsets that may have rows of a lost log, by decisions of operators. */
+  /** Offsets that may have rows of a lost log, by operators' decisions. */
   replaced: number;
   /** What happened to a replaced log without a decision, or null. */
   readonly undecided: string | null;
@@ -51,7 +51,7 @@ export interface Example {
 
 export interface VerifyReport {
   readonly partitions: readonly PartitionReport[];
-  /** Null without an address of Redis. */
+  /** Null without a Redis address. */
   readonly persons: PersonsReport | null;
   readonly derived: readonly Drift[];
 }
@@ -99,8 +99,8 @@ const COLUMNS: readonly [string, (partition: PartitionReport) => string | number
 ];
 
 const EXPLANATIONS: Record<Example['kind'], string> = {
-  lost: 'no row, and no copy, dead letter or fence explains it',
-  doubled: 'readers see more than one row of one message',
+  lost: 'no row, and no copy, dead letter or fence explains the gap',
+  doubled: 'readers see more than one row per message',
   overlapping: 'rows of different messages at one offset',
   future: 'rows after the end of the log',
   behind: 'committed after the end of the log',
@@ -111,16 +111,19 @@ const EXPLANATIONS: Record<Example['kind'], string> = {
 export function toLines(report: VerifyReport): string[] {
   const body = report.partitions.map((partition) => COLUMNS.map(([, read]) => String(read(partition))));
   const head = COLUMNS.map(([name]) => name);
-  const widths = head.map((name, at) => body.reduce((most, cells) => Math.max(most, cells[at]!.length), name.length));
+  const widths = head.map((name, column) =>
+    body.reduce((most, cells) => Math.max(most, cells[column]!.length), name.length),
+  );
   const toLine = (cells: string[]) =>
-    cells.map((cell, at) => (at === 0 ? cell.padEnd(widths[0]!) : cell.padStart(widths[at]!))).join('  ');
+    cells.map((cell, column) => (column === 0 ? cell.padEnd(widths[0]!) : cell.padStart(widths[column]!))).join('  ');
   const examples = report.partitions.flatMap((partition) =>
     partition.examples.flatMap((example) => toExampleLines(partition, example)),
   );
   const total = report.partitions.reduce((sum, partition) => sum + differencesOf(partition), 0);
   const waiting = report.partitions.reduce((sum, { committed, end }) => sum + Math.max(0, end - committed), 0);
-  const waits = waiting === 0 ? [] : [`${waiting} records after the commit were not checked: they are not written yet`];
-  const verdict = total === 0 ? 'every record of the log is accounted for, once' : `${total} differences`;
+  const waits =
+    waiting === 0 ? [] : [`${waiting} records after the committed offset were not checked: they are not written yet`];
+  const verdict = total === 0 ? 'every record of the log is stored or explained exactly once' : `${total} differences`;
   const lines = [toLine(head), ...body.map(toLine), ...examples, ...toRepeatLines(report), ...waits, verdict];
   return [...lines, ...toPersonLines(report), ...report.derived.filter(hasDrifted).map(toDriftLine)];
 }
@@ -133,7 +136,7 @@ function toPersonLines({ persons }: VerifyReport): string[] {
     ({ environmentId, identityKey, inRedis, inClickHouse }) =>
       `person: ${environmentId} ${identityKey}: ${inRedis} in Redis, ${inClickHouse} in ClickHouse`,
   );
-  return [...lines, `${different} identities have another person in Redis than in identity_overrides`];
+  return [...lines, `${different} identities have different persons in Redis and in identity_overrides`];
 }
 
 const toDriftLine = ({ table, missing, unfounded, fault }: Drift) =>
@@ -146,10 +149,10 @@ function toExampleLines(report: PartitionReport, { kind, start, end }: Example):
   const offsets = end - start === 1 ? String(start) : `${start} to ${end - 1}`;
   const line = `${kind}: ${topic}/${partition} ${offsets}: ${EXPLANATIONS[kind]}`;
   if (kind !== 'lost') return [line];
-  // The first lost offset of the partition: a later one would skip what it reads.
+  // From the first lost offset of the partition: from a later offset, earlier lost records would be skipped.
   const from = examples.reduce((least, each) => (each.kind === 'lost' ? Math.min(least, each.start) : least), start);
   const command = `npm run offsets -- accept --group ${group} --topic ${topic} --partition ${partition} --from ${from} --yes`;
-  return [line, `  stop the group's consumers and read it again: ${command}`];
+  return [line, `  stop the group's consumers and read these records again: ${command}`];
 }
 
 function toRepeatLines({ partitions }: VerifyReport): string[] {

@@ -19,7 +19,7 @@ export interface Repeated {
 
 type Table = Pick<Flow, 'table' | 'identity' | 'version' | 'copyRules'>;
 
-/** Queries of raw rows, except for `doubledRows`: nothing is folded before it is counted. */
+/** Queries of raw rows, except for `doubledRows`: rows are counted without deduplication. */
 export interface StoredRows {
   counts(table: Table, ranges: readonly PartitionRange[]): AsyncIterable<BucketCount>;
   /** Offsets without a row, in order. */
@@ -37,7 +37,7 @@ const EXAMPLES_MAX = 20;
 const within = ({ partition, start, end }: PartitionRange) =>
   `(kafka_partition = ${partition} AND kafka_offset >= ${start} AND kafka_offset < ${end})`;
 
-/** The first and last missing offset of each run, by bitmaps: 8 KiB for 65,536 offsets, however many rows. */
+/** The first and last missing offset of each run, by bitmaps: 8 KiB per 65,536 offsets, for any number of rows. */
 const missingSql = ({ table }: Table, range: PartitionRange) => `
   WITH bitmapToArray(bitmapAndnot(
       bitmapBuild(range(toUInt64(${range.start}), toUInt64(${range.end}))), groupBitmapState(kafka_offset))) AS missing,
@@ -52,8 +52,8 @@ const repeatedSql = ({ table, identity }: Table, range: PartitionRange) => `
   GROUP BY kafka_offset HAVING repeated > 0 OR identities > 1 ORDER BY kafka_offset`;
 
 /**
- * Rows of one message at one offset that readers see: FINAL folds rows of one sorting key, and of several keys the largest
- * version is shown. Only for keys that repeat, since folding a whole table would read all its rows.
+ * Rows of one message at one offset that readers see: FINAL deduplicates rows with the same sorting key; of several
+ * keys the largest version is shown. Limited to repeated keys, because FINAL on the whole table would read all rows.
  */
 function shownSql({ table, identity, version, copyRules }: Table, range: PartitionRange): string {
   const key = copyRules[0]?.columns;
@@ -69,7 +69,7 @@ function shownSql({ table, identity, version, copyRules }: Table, range: Partiti
 }
 
 /**
- * Which entries of a list have a row. The list has only hexadecimal digits and decimals: nothing can end the string.
+ * The entries of a list that have a row. The list contains only hexadecimal digits and decimals: it is safe to quote.
  */
 const copiesSql = ({ table }: Table, rule: CopyRule, lists: readonly (readonly string[])[]) => {
   const columns = lists[0]!.map((_, index) => `c${index + 1}`);
@@ -92,7 +92,7 @@ async function readRepeated(query: QueryRows, table: Table, range: PartitionRang
     note(offset, 'overlapping');
   }
   if (found.repeatedRecords === 0) return found;
-  // Queried after the raw rows: a merge in between can only have folded some of them.
+  // Queried after the raw rows: a merge in between can only have removed repeated rows.
   for await (const row of query(shownSql(table, range))) {
     const [offset = 0, rows = 0, records = 0] = row.map(Number);
     found.doubledRows += rows - records;

@@ -17,7 +17,7 @@ interface Entry {
   /** Ids of the raw rows at this offset. */
   readonly rows: readonly number[];
   /** Whether readers see rows of one id once. */
-  readonly isFolded: boolean;
+  readonly isDeduplicated: boolean;
 }
 
 interface World {
@@ -36,14 +36,14 @@ const entries: fc.Arbitrary<Entry> = fc
     isReadable: fc.integer({ min: 0, max: 9 }).map((n) => n > 0),
     isDead: fc.integer({ min: 0, max: 9 }).map((n) => n === 0),
     isFenced: fc.integer({ min: 0, max: 9 }).map((n) => n === 0),
-    stored: fc.constantFrom('once', 'once', 'once', 'once', 'never', 'twice', 'folded', 'other'),
+    stored: fc.constantFrom('once', 'once', 'once', 'once', 'never', 'twice', 'deduplicated', 'other'),
     other: ids,
   })
   .map(({ stored, other, ...entry }) => {
     const { id } = entry;
     const rows =
-      id === null ? [] : { once: [id], never: [], twice: [id, id], folded: [id, id], other: [id, other] }[stored];
-    return { ...entry, rows, isFolded: stored === 'folded' };
+      id === null ? [] : { once: [id], never: [], twice: [id, id], deduplicated: [id, id], other: [id, other] }[stored];
+    return { ...entry, rows, isDeduplicated: stored === 'deduplicated' };
   });
 const worlds: fc.Arbitrary<World> = fc
   .record({ start: fc.nat(20), entries: fc.array(entries, { maxLength: 60 }), future: fc.nat(2) })
@@ -75,17 +75,22 @@ function openLog({ start, entries, committed }: World): LogReader {
 
 const BUCKET = 4;
 
-/** Rows of a world, searched one by one. */
+/** The rows of a world, searched linearly. */
 function createStored({ start, entries, future }: World): StoredRows {
   const rows = entries.flatMap((entry, index) => entry.rows.map((id) => ({ offset: start + index, id })));
   for (let index = 0; index < future; index++) rows.push({ offset: start + entries.length + index, id: 99 });
   const within = ({ start: from, end }: OffsetRange) => rows.filter(({ offset }) => offset >= from && offset < end);
   return {
     async *counts(_table, ranges) {
-      const inside = ranges.flatMap(within);
-      for (const index of new Set(inside.map(({ offset }) => Math.floor(offset / BUCKET)))) {
-        const own = inside.filter(({ offset }) => Math.floor(offset / BUCKET) === index);
-        yield { partition: 0, index, rows: own.length, offsets: new Set(own.map(({ offset }) => offset)).size };
+      const withinRanges = ranges.flatMap(within);
+      for (const index of new Set(withinRanges.map(({ offset }) => Math.floor(offset / BUCKET)))) {
+        const atOffset = withinRanges.filter(({ offset }) => Math.floor(offset / BUCKET) === index);
+        yield {
+          partition: 0,
+          index,
+          rows: atOffset.length,
+          offsets: new Set(atOffset.map(({ offset }) => offset)).size,
+        };
       }
     },
     missing: async (_table, range) => {
@@ -96,10 +101,10 @@ function createStored({ start, entries, future }: World): StoredRows {
     repeated: async (_table, range) => {
       const found: Repeated = { repeatedRecords: 0, doubledRows: 0, overlappingOffsets: 0, examples: [] };
       for (const offset of new Set(within(range).map((row) => row.offset))) {
-        const own = within(range).filter((row) => row.offset === offset);
-        const different = new Set(own.map(({ id }) => id)).size;
-        const extra = own.length - different;
-        if (entries[offset - start]!.isFolded) found.repeatedRecords += extra;
+        const atOffset = within(range).filter((row) => row.offset === offset);
+        const different = new Set(atOffset.map(({ id }) => id)).size;
+        const extra = atOffset.length - different;
+        if (entries[offset - start]!.isDeduplicated) found.repeatedRecords += extra;
         else found.doubledRows += extra;
         if (different > 1) found.overlappingOffsets++;
       }
@@ -112,7 +117,7 @@ function createStored({ start, entries, future }: World): StoredRows {
   };
 }
 
-/** The same check offset by offset, without buckets, ranges or reads. */
+/** A reference check that goes offset by offset, without buckets, ranges or reads. */
 function judge({ entries, committed, future }: World, stored = new Set(entries.flatMap(({ rows }) => rows))) {
   const totals = {
     lost: 0,
@@ -125,7 +130,7 @@ function judge({ entries, committed, future }: World, stored = new Set(entries.f
     holes: 0,
   };
   for (const { id, rows, ...entry } of entries.slice(0, committed)) {
-    totals[entry.isFolded ? 'repeatedRecords' : 'doubledRows'] += rows.length - new Set(rows).size;
+    totals[entry.isDeduplicated ? 'repeatedRecords' : 'doubledRows'] += rows.length - new Set(rows).size;
     totals.overlapping += Number(new Set(rows).size > 1);
     if (rows.length > 0) continue;
     if (id === null) totals.holes++;
@@ -142,7 +147,7 @@ const toFact = ({ id, isFenced }: Entry): LoggedFact => {
   return { isFencedOut: (isFencedBy) => isFenced && isFencedBy(fact), copies: [[String(id)]] };
 };
 
-/** Verifies the one partition of a world. */
+/** Verifies the only partition of a world. */
 async function verifyWorld(world: World, replaced: ReadonlyMap<string, ReplacedLog>) {
   const entryAt = (offset: number) => world.entries[offset - world.start]!;
   const [report] = await verifyFlow(flow, {
@@ -163,7 +168,7 @@ async function verifyWorld(world: World, replaced: ReadonlyMap<string, ReplacedL
   return report!;
 }
 
-it('verifyFlow finds exactly the gaps, duplicates and overlaps that a check of every single offset finds', async () => {
+it('verifyFlow finds exactly the gaps, duplicates and overlaps that a check of every offset finds', async () => {
   await fc.assert(
     fc.asyncProperty(worlds, async (world) => {
       const report = await verifyWorld(world, new Map());
@@ -177,7 +182,7 @@ it('verifyFlow finds exactly the gaps, duplicates and overlaps that a check of e
   );
 });
 
-it('verifyFlow checks the records of a replaced log by their contents, and ignores rows of the lost one', async () => {
+it('verifyFlow checks the records of a replaced log by their contents, and ignores rows of the lost log', async () => {
   const property = fc.asyncProperty(worlds, fc.nat(60), fc.nat(60), async (world, from, length) => {
     const start = world.start + from;
     const range = { start, end: start + length };
@@ -185,15 +190,15 @@ it('verifyFlow checks the records of a replaced log by their contents, and ignor
     const isReplaced = (index: number) => index >= from && index < from + length;
     const { entries, committed } = world;
     const stored = new Set(entries.flatMap(({ rows }) => rows));
-    const inside = entries.slice(0, committed).filter((_, index) => isReplaced(index));
-    const lost = inside.filter(
+    const replacedEntries = entries.slice(0, committed).filter((_, index) => isReplaced(index));
+    const lost = replacedEntries.filter(
       ({ id, isDead, isReadable, isFenced }) =>
         id !== null && !isDead && (!isReadable || (!isFenced && !stored.has(id))),
     ).length;
     // The same world without the range; its copies are still found.
     const others = entries.map((entry, index) => (isReplaced(index) ? { ...entry, id: null, rows: [] } : entry));
     const expected = judge({ ...world, entries: others }, stored);
-    expect(report.replaced).toBe(inside.length);
+    expect(report.replaced).toBe(replacedEntries.length);
     expect(report.lost).toBe(lost + expected.lost);
     expect([report.doubledRows, report.overlapping]).toEqual([expected.doubledRows, expected.overlapping]);
     const end = world.start + entries.length;
@@ -202,12 +207,12 @@ it('verifyFlow checks the records of a replaced log by their contents, and ignor
   await fc.assert(property, { numRuns: 200 });
 });
 
-it('verifyFlow reports a log that is not the one that was read, and checks it up to the difference', async () => {
+it('verifyFlow reports a log that differs from the log that was read, and checks it up to the difference', async () => {
   const property = fc.asyncProperty(worlds, fc.nat(60), async (world, at) => {
     const divergesAt = Math.min(world.start + at, world.start + world.entries.length);
-    const undecided = { finding: 'it lost its end', divergesAt };
+    const undecided = { finding: 'it was truncated', divergesAt };
     const report = await verifyWorld(world, new Map([['topic/0', { ranges: [], undecided }]]));
-    expect(report.undecided).toBe('it lost its end');
+    expect(report.undecided).toBe('it was truncated');
     expect(report.committed).toBe(Math.min(world.start + world.committed, divergesAt));
     expect(isClean({ partitions: [report], persons: null, derived: [] })).toBe(false);
     expect(toLines({ partitions: [report], persons: null, derived: [] }).join('\n')).toContain('npm run offsets');

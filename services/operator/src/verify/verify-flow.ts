@@ -1,4 +1,4 @@
-/** Compares one topic with its table. */
+/** Compares a topic with its table. */
 import type { IsFenced } from '@playline/events';
 import type { LogBounds, LogReader, StreamRecord } from '@playline/stream';
 import type { DeadOffsets, Flow, LoggedFact } from './flows.ts';
@@ -25,7 +25,7 @@ export interface VerifyFlowOptions {
   readonly log: LogReader;
   readonly stored: StoredRows;
   readonly readFact: ReadFact;
-  /** Both are called after the rows were read, so that what explains a missing row exists by then. */
+  /** Like `readIsFenced`, called after the rows are read, so that explanations of missing rows exist by then. */
   readonly readDeadOffsets: () => Promise<DeadOffsets>;
   readonly readIsFenced: () => Promise<IsFenced>;
   /** By `topic/partition`. */
@@ -40,7 +40,7 @@ export interface VerifyFlowOptions {
 const BUCKETS_MAX = 16;
 /** A read fetches about a thousand neighbours. */
 const JOIN_DISTANCE = 1_000;
-/** Facts whose copies are searched in one query. */
+/** Facts per query for copies. */
 const FACTS_MAX = 5_000;
 const EXAMPLES_MAX = 20;
 
@@ -50,11 +50,11 @@ interface Absent {
   readonly fact: LoggedFact | null;
 }
 
-/** @throws Error of the stores */
+/** @throws Error from the stores */
 export async function verifyFlow(flow: Flow, parts: VerifyFlowOptions): Promise<PartitionReport[]> {
   const { log, stored, topicPrefix, group } = parts;
   const topic = topicPrefix + flow.topic;
-  // Commits before rows, and the end of the log after them: committed records have rows.
+  // Reads commits before rows, and the end of the log after the rows: committed records have rows.
   const committed = await log.committed(group, topic);
   const bounds = await log.bounds(topic);
   const reports = bounds.map((each) => {
@@ -66,7 +66,7 @@ export async function verifyFlow(flow: Flow, parts: VerifyFlowOptions): Promise<
     excuses ??= { dead: await parts.readDeadOffsets(), isFenced: await parts.readIsFenced() };
     return excuses;
   };
-  // Ranges of one partition share buckets, so each has its own query. Mostly there is one range.
+  // Ranges of one partition share buckets, so each range has its own query. Usually there is one range.
   const ranges = reports.map((report) => ({ report, left: without(checkedRange(report), replacedIn(report, parts)) }));
   for (let round = 0; ranges.some(({ left }) => left.length > round); round++) {
     const checked = ranges.flatMap(({ report, left }) => (left[round] ? [{ report, range: left[round] }] : []));
@@ -90,15 +90,15 @@ const checkedRange = ({ start, committed }: PartitionReport): OffsetRange => ({ 
 const replacedIn = ({ topic, partition }: { topic: string; partition: number }, { replaced }: VerifyFlowOptions) =>
   replaced.get(`${topic}/${partition}`)?.ranges ?? [];
 
-/** Checks offsets that may have rows of a lost log, by content; tables with the offset in their key by offset. */
+/** Checks offsets that may have rows of a lost log: by content, or by offset if the table's key contains the offset. */
 async function checkReplaced(work: PartitionWork, range: OffsetRange): Promise<void> {
   const { flow, parts, report } = work;
   const { partition } = report;
   parts.onProgress(`${report.topic}/${partition}: ${range.start} to ${range.end - 1} belong to a replaced log`);
   report.replaced += sizeOf(range);
   const copiesBefore = report.excused.copy;
-  const byOffset = flow.copyRules.length === 0;
-  await explainGaps(work, byOffset ? await parts.stored.missing(flow, { partition, ...range }) : [range]);
+  const isKeyedByOffset = flow.copyRules.length === 0;
+  await explainGaps(work, isKeyedByOffset ? await parts.stored.missing(flow, { partition, ...range }) : [range]);
   report.excused.copy = copiesBefore;
 }
 
@@ -110,7 +110,7 @@ function createReport(
   const { group, each, committed, undecided = null } = parts;
   const { partition, start, end } = each;
   const isBehind = committed !== undefined && committed > end;
-  // Nothing was read of a replaced log without a decision.
+  // No record of a replaced log is read before a decision.
   const readTo = Math.min(committed ?? start, undecided?.divergesAt ?? end, end);
   return {
     topic,
@@ -186,7 +186,7 @@ async function countRepeats({ flow, parts, report }: PartitionWork, range: Parti
     if (report.examples.length < EXAMPLES_MAX) report.examples.push({ kind, start: offset, end: offset + 1 });
 }
 
-/** Reads the records whose rows are missing, and explains each. */
+/** Reads the records whose rows are missing, and explains each missing row. */
 async function explainGaps(work: PartitionWork, gaps: readonly OffsetRange[]): Promise<void> {
   const { flow, excuses, parts, report } = work;
   const { topic, partition } = report;
@@ -226,7 +226,7 @@ async function findLost(flow: Flow, absent: readonly Absent[], { excuses, parts,
     const readable = open.filter(({ fact }) => fact !== null);
     const lists = readable.map(({ fact }) => fact!.copies[index]!);
     const found = await parts.stored.findCopies(flow, rule, lists);
-    const copied = new Set(readable.filter((_, at) => found.has(at)).map(({ offset }) => offset));
+    const copied = new Set(readable.filter((_, position) => found.has(position)).map(({ offset }) => offset));
     excuse('copy', copied.size);
     open = open.filter(({ offset }) => !copied.has(offset));
   }
@@ -238,16 +238,16 @@ async function countHoles(
   { parts, report }: PartitionWork,
   { gaps, records }: { gaps: readonly OffsetRange[]; records: number },
 ): Promise<void> {
-  const silent = gaps.reduce((sum, gap) => sum + sizeOf(gap), 0) - records;
-  if (silent === 0) return;
+  const empty = gaps.reduce((sum, gap) => sum + sizeOf(gap), 0) - records;
+  if (empty === 0) return;
   const now = (await parts.log.bounds(report.topic)).find(({ partition }) => partition === report.partition);
   const start = now?.start ?? report.end;
-  const gone = gaps.reduce((sum, gap) => sum + Math.max(0, Math.min(gap.end, start) - gap.start), 0);
-  report.expired += Math.min(silent, gone);
-  report.holes += silent - Math.min(silent, gone);
+  const expired = gaps.reduce((sum, gap) => sum + Math.max(0, Math.min(gap.end, start) - gap.start), 0);
+  report.expired += Math.min(empty, expired);
+  report.holes += empty - Math.min(empty, expired);
 }
 
-/** Rows after the end of the log; those of a lost log are allowed. */
+/** Reports rows after the end of the log, except rows of a lost log. */
 async function addFuture(
   flow: Flow,
   found: {

@@ -43,7 +43,7 @@ const consent = {
   traceId: 'trace',
 };
 
-/** A log with everything that is no fault: copies, unreadable records, transaction markers. */
+/** A log with everything that is not a difference: copies, unreadable records, transaction markers. */
 beforeAll(async () => {
   fixture = await openLogFixture();
   const { publish, toMessage, toRecord, prefix, startWriter, caughtUp, query } = fixture;
@@ -85,7 +85,7 @@ const insertAgain = (what: string, eventName: string) =>
     `INSERT INTO events SETTINGS insert_deduplicate = 0 SELECT ${what} FROM events WHERE event_name = '${eventName}'`,
   );
 
-it('verify explains every record: copies that were folded, dead letters, decisions published twice', async () => {
+it('verify explains every record: merged copies, dead letters, decisions published twice', async () => {
   const { code, sum } = await verify();
   expect(code).toBe(0);
   expect(sum(({ rows }) => rows)).toBe(302);
@@ -100,7 +100,7 @@ it('verify fails when the group has committed nothing', async () => {
   expect({ code, lines }).toEqual({ code: 1, lines: [] });
 });
 
-it('verify names a derived table that has drifted from events, and the command that repairs it', async () => {
+it('verify reports a derived table that has drifted from events, and the command that repairs the table', async () => {
   const key = "toFixedString(unhex(repeat('cd', 16)), 16)";
   await fixture.query(`INSERT INTO identity_days VALUES ('test-log', ${key}, '2026-01-01', 'invented', false)`);
   const { code, lines } = await fixture.operate('verify', '--group', fixture.group);
@@ -110,7 +110,7 @@ it('verify names a derived table that has drifted from events, and the command t
   ]);
 });
 
-it('verify finds rows that are lost, shown twice, of two messages at one offset, or after the end of the log, and no others', async () => {
+it('verify finds rows that are lost, shown twice, at the same offset, or after the end of the log, and no other rows', async () => {
   const { query, group } = fixture;
   const lost = await offsetOf('event 100');
   const doubled = await offsetOf('event 101');
@@ -118,7 +118,7 @@ it('verify finds rows that are lost, shown twice, of two messages at one offset,
   await query(
     `INSERT INTO erasure_fences (environment_id, identity_key, cutoff_at) VALUES ('test-log', unhex('${erased.toString('hex')}'), now64(3) + INTERVAL 10 YEAR)`,
   );
-  // A merge would remove copies before the check. That of event 105 is shown once, which is no difference.
+  // A merge would remove copies before the check. The copy of event 105 is not shown, so it is not a difference.
   await query('SYSTEM STOP MERGES events');
   await insertAgain('*', 'event 105');
   await insertAgain("* REPLACE (toFixedString(unhex(repeat('ab', 16)), 16) AS identity_key)", 'event 101');
@@ -140,10 +140,10 @@ it('verify finds rows that are lost, shown twice, of two messages at one offset,
   expect(examplesOf('overlapping')).toEqual([await offsetOf('event 102')]);
   const text = (await fixture.operate('verify', '--group', group)).lines.join('\n');
   const [topic, [partition, offset]] = [fixture.prefix + TOPICS.messages.name, lost];
-  const at = `--group ${group} --topic ${topic} --partition ${partition}`;
+  const partitionArgs = `--group ${group} --topic ${topic} --partition ${partition}`;
   expect(text).toMatch(
     new RegExp(
-      `lost: ${topic}/${partition} ${offset}: .*\\n.*: npm run offsets -- accept ${at} --from ${offset} --yes`,
+      `lost: ${topic}/${partition} ${offset}: .*\\n.*: npm run offsets -- accept ${partitionArgs} --from ${offset} --yes`,
     ),
   );
   expect(text).toContain(
@@ -194,7 +194,7 @@ const inTables = (linked: readonly Linked[], version = 1) =>
       .join()}`,
   );
 
-it('the comparison of persons finds no difference between the same persons, whose own keys need no row', async () => {
+it('the comparison of persons finds no difference between equal persons, whose own keys need no row', async () => {
   await openPersons();
   const [root, other] = [randomBytes(16), randomBytes(16)];
   await inRedis([link(root, root), link(root, other)]);
@@ -202,7 +202,7 @@ it('the comparison of persons finds no difference between the same persons, whos
   expect(await comparePersons(options)).toMatchObject({ compared: 2, different: 0 });
 });
 
-it('the comparison of persons names an identity with another person in each store, one that Redis lacks, and one that the tables lack', async () => {
+it('the comparison of persons reports identities with different persons, identities that Redis lacks, and identities that the tables lack', async () => {
   await openPersons();
   const [root, before, lost, late] = [
     randomBytes(16),

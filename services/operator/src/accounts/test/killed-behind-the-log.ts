@@ -1,4 +1,4 @@
-// Makes an account an administrator and is killed once log and view have the change: sessions are not deleted yet.
+// Makes an account an administrator; is killed when log and view contain the change, but its sessions still exist.
 import { ACCOUNTS, setAdministrator } from '@playline/access-keys';
 import { openRedisSessions } from '@playline/access-keys/redis';
 import { withAccounts } from '../../commands/accounts.ts';

@@ -6,7 +6,7 @@ import { openMemoryPeople } from '@playline/people/memory';
 import { createErasuresCommand } from '../../commands/erasures.ts';
 import { runInProcess } from '../../test/run-in-process.ts';
 
-/** Cut-off of every erasure. */
+/** The cut-off of every erasure. */
 export const T = Date.UTC(2026, 5, 15);
 export const NOW = T + 26 * 3_600_000;
 export const ENVIRONMENT = 'demo-production';
@@ -16,7 +16,7 @@ export interface Put {
   readonly environmentId?: string;
   readonly keys?: readonly Buffer[];
   readonly requestedAt?: number;
-  /** No receipt without it. */
+  /** Absent: no receipt is stored. */
   readonly receipt?: Partial<ErasureReceipt>;
 }
 
@@ -48,7 +48,7 @@ export async function put(records: ErasureRecords, { environmentId = ENVIRONMENT
   return { erasureId, id: toUuidText(erasureId), keys };
 }
 
-/** The command on memory stores that outlive it. */
+/** The command with memory stores that outlive each run. */
 export async function createOperator() {
   const records = openMemoryErasureRecords(() => NOW);
   const rows = openMemoryErasureRows();

@@ -27,7 +27,7 @@ const nowhere = () => {
   throw new UnreachableError('not configured');
 };
 
-/** Contents of the tables; a test may remove what a writer has not written yet. */
+/** Contents of the tables; a test may remove rows that the writer has not written yet. */
 interface Stored {
   readonly sides: SplitRow[];
   readonly links: LinkRow[];
@@ -110,7 +110,7 @@ function store(stored: Stored, decision: IdentityDecisionRecord): void {
     stored.sides.push({ key: key.toString('hex'), side, generation, offset });
 }
 
-/** Runs a command as a script, or as a person who types this answer, and returns its output. */
+/** Runs a command as a script, or interactively with `answer` as input, and returns its output. */
 function createRun(command: CreateCommand, answer?: string) {
   return async (...args: string[]) => {
     const [results, progress]: [string[], string[]] = [[], []];
@@ -124,7 +124,7 @@ function createRun(command: CreateCommand, answer?: string) {
   };
 }
 
-/** A graph, tables that follow it, and the command about identities on both. */
+/** A graph, its tables, and the identity command on both. */
 export async function openMemoryBench({ pepper = () => PEPPER }: { pepper?: () => Buffer } = {}) {
   const people = openMemoryPeople({ ...DEFAULT_LIMITS, gathering: GATHERING });
   await people.rebuild.mintEpoch();
@@ -146,9 +146,9 @@ export async function openMemoryBench({ pepper = () => PEPPER }: { pepper?: () =
     if ((await decide(fact)).length === 0) throw new Error('a fact was not decided');
   };
   const log: MemoryLog = { published: [], again: [], toDecision: async (fact) => (await decide(fact))[0] ?? null };
-  const untold = { openLog: nowhere, openRecords: nowhere, schemaOf: nowhere };
+  const unused = { openLog: nowhere, openRecords: nowhere, schemaOf: nowhere };
   const command = createIdentityCommand({
-    ...untold,
+    ...unused,
     clickhouse: nowhere,
     topicPrefix: '',
     generation: 0,

@@ -1,4 +1,4 @@
-/** A line of an activity with this number, valid unless changed. */
+/** The line of an activity with this number, valid by default. */
 export function lineOf(
   number: number,
   { amount = 1, type = 'mint', chain = 'demo-chain' }: { amount?: number; type?: string; chain?: string } = {},
@@ -17,7 +17,7 @@ export function lineOf(
   };
 }
 
-/** As `lineOf`, of a token. */
+/** As `lineOf`, for a token. */
 export function tokenLineOf(number: number, name = 'Gold') {
   return {
     chain: 'demo-chain',

@@ -7,8 +7,8 @@ export const SIGNER = `0x${'51'.repeat(20)}`;
 const bytesOf = (hex: string) => Buffer.from(hex.slice(2), 'hex');
 let count = 0;
 
-/** A pending asset in the log; each has another attempt and request offset. */
-export const stateRecordOf = (referenceId: string, over: Partial<MintStateRecord> = {}): MintStateRecord => ({
+/** A pending asset in the log; each has its own attempt id and request offset. */
+export const stateRecordOf = (referenceId: string, changes: Partial<MintStateRecord> = {}): MintStateRecord => ({
   chain: 'demo-chain',
   contractAddress: bytesOf(CONTRACT),
   referenceId,
@@ -32,7 +32,7 @@ export const stateRecordOf = (referenceId: string, over: Partial<MintStateRecord
   requestPartition: 0,
   requestOffset: count,
   changedAt: 2_000,
-  ...over,
+  ...changes,
 });
 
 /** A failed asset, as commands show it. */

@@ -4,8 +4,8 @@ import type { Activity } from '../history.ts';
 
 export const CHAIN = 'made-up-chain';
 
-/** The answer to a request: its page, a refusal, a broken answer, an invalid page, or the page before again. */
-export type ServedAs = 'page' | '429' | '500' | 'broken' | 'nonsense' | 'twice';
+/** The response to a request: its page, an error, a truncated response, an invalid page, or the previous page again. */
+export type ResponseKind = 'page' | '429' | '500' | 'broken' | 'nonsense' | 'twice';
 
 /** A version of the activity with this number, at a position of the history. */
 export function versionOf(number: number, position: number): Activity {
@@ -22,26 +22,26 @@ export function versionOf(number: number, position: number): Activity {
 
 export interface FakeHistory {
   readonly url: string;
-  /** Everything that was ever put, in order. */
+  /** All versions that were added, in order. */
   readonly versions: readonly Activity[];
   /** Cursors of all requests, in order; the first page has none. */
   readonly requested: readonly (string | null)[];
-  /** Appends a version of each of these activities; their earlier versions are no longer served. */
+  /** Appends a version of each of these activities; earlier versions are no longer returned. */
   put(...numbers: readonly number[]): void;
-  /** Answers to the next requests, in order; then all get their page. */
-  respondWith(...responses: readonly ServedAs[]): void;
-  /** Called before each answer. */
-  beforeAnswer: () => void;
+  /** Responses to the next requests, in order; later requests get their page. */
+  respondWith(...responses: readonly ResponseKind[]): void;
+  /** Called before each response. */
+  beforeResponse: () => void;
   close(): Promise<void>;
 }
 
-/** A chain interface over HTTP with a history made up by a test. Its cursors are positions. */
+/** A chain API over HTTP with the history of a test. Its cursors are positions. */
 export async function openFakeHistory(): Promise<FakeHistory> {
   const versions: Activity[] = [];
-  const outcomes: ServedAs[] = [];
+  const outcomes: ResponseKind[] = [];
   const requested: (string | null)[] = [];
   let before: string | null = null;
-  const pageBehind = (cursor: string | null, size: number) => {
+  const pageAfter = (cursor: string | null, size: number) => {
     const from = Number(cursor ?? 0);
     const last = new Map(versions.map(({ id }, at) => [id, at]));
     const positions = versions.flatMap(({ id }, at) => (at >= from && last.get(id) === at ? [at] : []));
@@ -55,7 +55,7 @@ export async function openFakeHistory(): Promise<FakeHistory> {
     requested,
     put: (...numbers) => void versions.push(...numbers.map((number, at) => versionOf(number, versions.length + at))),
     respondWith: (...more) => void outcomes.push(...more),
-    beforeAnswer: () => {},
+    beforeResponse: () => {},
     close: async () => {
       server.closeAllConnections();
       await new Promise((done) => server.close(done));
@@ -65,12 +65,12 @@ export async function openFakeHistory(): Promise<FakeHistory> {
     const url = new URL(request.url ?? '', 'http://history');
     const cursor = url.searchParams.get('page_cursor');
     requested.push(cursor);
-    history.beforeAnswer();
+    history.beforeResponse();
     const outcome = outcomes.shift() ?? 'page';
     const from = outcome === 'twice' ? before : cursor;
     if (url.pathname !== `/v1/chains/${CHAIN}/activity-history`)
       response.writeHead(404).end('{"message":"no such chain"}');
-    else answer(response, outcome, JSON.stringify(pageBehind(from, Number(url.searchParams.get('page_size')))));
+    else respond(response, outcome, JSON.stringify(pageAfter(from, Number(url.searchParams.get('page_size')))));
     if (outcome === 'page') before = cursor;
   }).listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -79,7 +79,7 @@ export async function openFakeHistory(): Promise<FakeHistory> {
   return Object.assign(history, { url: `http://127.0.0.1:${address.port}` });
 }
 
-function answer(response: ServerResponse, outcome: ServedAs, page: string): void {
+function respond(response: ServerResponse, outcome: ResponseKind, page: string): void {
   if (outcome === '429') response.writeHead(429, { 'retry-after': '7' }).end('{}');
   else if (outcome === '500') response.writeHead(500).end('{"message":"internal"}');
   else if (outcome === 'nonsense') response.writeHead(200).end('<p>a proxy</p>');
@@ -90,9 +90,9 @@ function answer(response: ServerResponse, outcome: ServedAs, page: string): void
 }
 
 /** The latest version of each activity. */
-export function fold(versions: readonly Pick<Activity, 'id' | 'updated_at'>[]): Map<string, unknown> {
-  const held = new Map<string, Pick<Activity, 'id' | 'updated_at'>>();
+export function latestVersions(versions: readonly Pick<Activity, 'id' | 'updated_at'>[]): Map<string, unknown> {
+  const latest = new Map<string, Pick<Activity, 'id' | 'updated_at'>>();
   for (const version of versions)
-    if ((held.get(version.id)?.updated_at ?? '') <= version.updated_at) held.set(version.id, version);
-  return held;
+    if ((latest.get(version.id)?.updated_at ?? '') <= version.updated_at) latest.set(version.id, version);
+  return latest;
 }
