@@ -7,7 +7,7 @@ import type { UpkeepWork } from './upkeep.ts';
 /** Waiting work; times are epoch milliseconds. */
 export interface Waiting {
   readonly requests: number;
-  /** Acceptance of the oldest request without a receipt. */
+  /** Acceptance time of the oldest request without a receipt. */
   readonly oldestAt: number | null;
   readonly holdsOverAnHour: number;
 }
@@ -16,14 +16,14 @@ export type EraserMetrics = ReturnType<typeof createEraserMetrics>;
 
 /** Called at every scrape. */
 export interface WaitingSource {
-  /** @throws whatever the stores throw */
+  /** @throws faults of the stores */
   readWaiting(): Promise<Waiting>;
   readonly wallClockMs: () => number;
 }
 
 const SECONDS = [5, 10, 15, 20, 30, 45, 60, 120, 300, 900, 3_600, 86_400];
-const MS_A_SECOND = 1_000;
-const ANSWER_MAX_MS = 2_000;
+const MS_PER_SECOND = 1_000;
+const RESPONSE_MAX_MS = 2_000;
 
 export function createEraserMetrics(metrics: Metrics, waiting: WaitingSource) {
   watchWaiting(metrics, waiting);
@@ -46,10 +46,10 @@ export function createEraserMetrics(metrics: Metrics, waiting: WaitingSource) {
   return {
     /** Ids of requests that cannot be resolved. */
     aside,
-    /** Restarts the age of an upkeep work. */
+    /** Resets the age of an upkeep task. */
     noteUpkeep,
     countFenceRestore: () => fenceRestores.inc(),
-    /** Starts timing a batch. Call the returned function with its receipts. */
+    /** Starts timing a batch. Call the returned function with the batch's receipts. */
     startBatch() {
       const stop = batches.startTimer();
       return (receipts: readonly ErasureReceipt[]) => {
@@ -67,10 +67,10 @@ export function createEraserMetrics(metrics: Metrics, waiting: WaitingSource) {
 }
 
 export function secondsBetween(fromAt: number | null, untilAt: number): number {
-  return fromAt === null ? 0 : Math.max(0, untilAt - fromAt) / MS_A_SECOND;
+  return fromAt === null ? 0 : Math.max(0, untilAt - fromAt) / MS_PER_SECOND;
 }
 
-/** Every process reports the waiting work, also one that does not lead. */
+/** Every process reports the waiting work, even if it does not lead. */
 function watchWaiting(metrics: Metrics, source: WaitingSource): void {
   const read = createWaitingReader(source);
   const gauge = (name: string, help: string, toValue: (waiting: Waiting) => number) =>
@@ -83,13 +83,13 @@ function watchWaiting(metrics: Metrics, source: WaitingSource): void {
   gauge('playline_eraser_holds_over_an_hour', help, ({ holdsOverAnHour }) => holdsOverAnHour);
 }
 
-/** One read for all gauges. While a store does not answer, the last result is used. */
+/** One read for all gauges. While a store does not respond, the last result is used. */
 function createWaitingReader({ readWaiting }: WaitingSource): () => Promise<Waiting> {
   let last: Waiting = { requests: 0, oldestAt: null, holdsOverAnHour: 0 };
   let running: Promise<Waiting> | null = null;
   const read = async () => {
     const reading = readWaiting().catch(() => null);
-    last = (await waitAtMost(ANSWER_MAX_MS, reading, () => null)) ?? last;
+    last = (await waitAtMost(RESPONSE_MAX_MS, reading, () => null)) ?? last;
     running = null;
     return last;
   };
@@ -104,7 +104,7 @@ function watchUpkeep(metrics: Metrics): (work: UpkeepWork) => void {
   metrics.collectedGauge('playline_eraser_upkeep_age_seconds', 'Since the work or the start of leadership', {
     labelNames: ['work'],
     collect: (gauge) => {
-      for (const [work, ms] of doneMs) gauge.set({ work }, (performance.now() - ms) / MS_A_SECOND);
+      for (const [work, ms] of doneMs) gauge.set({ work }, (performance.now() - ms) / MS_PER_SECOND);
     },
   });
   return (work) => void doneMs.set(work, performance.now());

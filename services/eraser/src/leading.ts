@@ -8,7 +8,7 @@ export interface Leading extends Closable {
   follow(): Promise<void>;
 }
 
-/** Runs work sequentially, also after unfinished work of an earlier leadership. */
+/** Runs work sequentially, after any unfinished work of an earlier leadership. */
 export type RunInTurn = (work: () => Promise<void>) => void;
 
 /** @param begin called when this process starts to lead; the signal is aborted when it stops */

@@ -12,7 +12,7 @@ import {
 import { LUA_LAYOUT } from './layout.ts';
 
 interface ScriptParts {
-  /** Lua in front of the files. */
+  /** Lua code before the files. */
   readonly before?: string;
   /** Names of files in `lua`, in order. */
   readonly files: readonly string[];
@@ -37,7 +37,7 @@ const SCRIPTS = {
   heldFrom: { files: ['held-from'], flag: 'no-writes' },
   releaseHold: { files: ['holds', 'release-hold'], flag: 'allow-oom' },
   raiseFences: { files: ['raise-fences'], flag: '' },
-  // Also without memory, because no link is applied and no consent read until it is done.
+  // Allowed when out of memory, because no link is applied and no consent read until fences are enforced.
   enforceFences: { files: ['unlink-sides', 'take-out', 'enforce-fences'], flag: 'allow-oom' },
   fenceStatus: { before: PRESENT_RUN_LUA, files: ['fence-status'], flag: 'no-writes' },
   completeFences: { before: PRESENT_RUN_LUA, files: ['complete-fences'], flag: 'allow-oom' },
@@ -62,7 +62,7 @@ function toText({ before, files, flag }: ScriptParts): string {
 
 export type ScriptArgument = string | number | Buffer;
 
-/** Runs a script; texts of its reply are buffers. @throws the faults of `FAULTS`, or a fault of the connection */
+/** Runs a script; strings in its reply are buffers. @throws a fault in `FAULTS`, or a connection fault */
 export type RunScript = (keys: readonly string[], args: readonly ScriptArgument[]) => Promise<unknown>;
 
 /** Creates the function that runs a script by its hash, or by its text if the server does not know it. */

@@ -7,7 +7,7 @@ import type { ErasedPerson } from './persons.ts';
 const { signal } = new AbortController();
 const keysOf = ({ identities }: ErasedPerson) => identities.map(({ key }) => key);
 
-it('an erasure completes although another one with a later cut-off lets later links pass', async () => {
+it('an erasure completes even if another erasure with a later cut-off lets later links pass', async () => {
   const { people, records, log, runLinker, parts, take } = await openWorld();
   const [subject, member, later] = createKeys(3) as [Buffer, Buffer, Buffer];
   log.push({ a: subject, b: member, at: T - 1 });
@@ -17,7 +17,7 @@ it('an erasure completes although another one with a later cut-off lets later li
   const first = (await beginBatch(parts, await records.readUnfinished(), signal))!;
   const second = await take(subject, T + 10);
   expect(await finishBatch(parts, first, signal)).toHaveLength(1);
-  // The second erases everybody linked by its cut-off, also by links that the first has swept or let pass.
+  // The second erases everyone linked by its cut-off, even through links that the first has swept or let pass.
   const unfinished = await records.readUnfinished();
   expect(unfinished.map(({ erasureId }) => erasureId)).toEqual([second.erasureId]);
   const batch = (await beginBatch(parts, unfinished, signal))!;
@@ -27,7 +27,7 @@ it('an erasure completes although another one with a later cut-off lets later li
   expect(await people.guards.listHolds(ENVIRONMENT)).toEqual([]);
 });
 
-it('an eraser paused while reading decisions does not start an erasure that another has swept', async () => {
+it('an eraser paused while reading decisions does not start an erasure that another eraser has swept', async () => {
   const { records, rows, log, runLinker, parts, take } = await openWorld();
   const [subject, member] = createKeys(2) as [Buffer, Buffer];
   log.push({ a: subject, b: member, at: T - 1 });
@@ -36,9 +36,9 @@ it('an eraser paused while reading decisions does not start an erasure that anot
   const resume = Promise.withResolvers<void>();
   const paused = { ...parts, barrier: { ...parts.barrier, linksStored: () => resume.promise.then(() => []) } };
   const late = beginBatch(paused, [request], signal);
-  const mortal = { ...parts, rows: { ...rows, findConsents: () => Promise.reject(new Error('killed')) } };
+  const crashing = { ...parts, rows: { ...rows, findConsents: () => Promise.reject(new Error('killed')) } };
   const begun = (await beginBatch(parts, [request], signal))!;
-  await expect(finishBatch(mortal, begun, signal)).rejects.toThrow('killed');
+  await expect(finishBatch(crashing, begun, signal)).rejects.toThrow('killed');
   resume.resolve();
   await expect(late).rejects.toThrow('another process has started');
   const [left] = toBatches(await records.readProgress(), await records.readUnfinished());
@@ -46,7 +46,7 @@ it('an eraser paused while reading decisions does not start an erasure that anot
   expect(receipt).toMatchObject({ closureCount: 2, deleted: { 'clickhouse.identity_links': 1, 'redis.i': 2 } });
 });
 
-it('an eraser paused after reading decisions keeps the closure that another has stored', async () => {
+it('an eraser paused after reading decisions keeps the closure that another eraser has stored', async () => {
   const { records, log, runLinker, parts, people, take } = await openWorld();
   const [subject, member] = createKeys(2) as [Buffer, Buffer];
   await take(subject, T);
@@ -94,7 +94,7 @@ it('an erasure waits for a released link, and is left out of the batch while the
   expect(batch.persons.map((person) => toHex(keysOf(person)))).toEqual([toHex([subject, other])]);
 });
 
-it('an eraser stops immediately during a long sweep, and the next one finishes its batch', async () => {
+it('an eraser stops immediately during a long sweep, and the next eraser finishes its batch', async () => {
   const { records, rows, parts, take } = await openWorld();
   const [subject] = createKeys(1) as [Buffer];
   const request = await take(subject, T);
