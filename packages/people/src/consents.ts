@@ -93,7 +93,7 @@ export interface ConsentBytes {
 
 /** A reader of the log of consents. */
 export interface ConsentLog {
-  /** Offsets from `start` up to but excluding `end`. @throws Error when the topic is missing or Kafka does not respond */
+  /** Offsets from `start` to before `end`. @throws Error when the topic is missing or Kafka does not respond */
   bounds(): Promise<readonly { partition: number; start: number; end: number }[]>;
   /** Records from `start` up to but excluding `end`, in order. @throws a log fault */
   read(range: { partition: number; start: number; end: number }): AsyncIterable<ConsentBytes>;

@@ -98,7 +98,7 @@ it('two unresolvable requests are set aside between successful starts of other r
   const hostile = createRequests(2);
   const { attempt, aside, unfinished } = openQueue(hostile);
   const fail = (selected: readonly ErasureRequest[]) =>
-    selected.selected((each) => hostile.includes(each)) ? new Error('no') : null;
+    selected.some((each) => hostile.includes(each)) ? new Error('no') : null;
   for (let arrivals = 0; arrivals < 6; arrivals++) {
     for (let attempts = 0; attempts < 8; attempts++) await attempt(fail);
     unfinished.add(createRequest());
@@ -129,7 +129,7 @@ it('unresolvable requests never prevent other requests from starting', async () 
     const requests = createRequests(hostileAt.length);
     const hostile = new Set(requests.filter((_, at) => hostileAt[at]));
     const { attempt, aside, unfinished } = openQueue(requests);
-    const fail = (selected: readonly ErasureRequest[]) => (selected.selected((each) => hostile.has(each)) ? new Error('no') : null);
+    const fail = (selected: readonly ErasureRequest[]) => (selected.some((each) => hostile.has(each)) ? new Error('no') : null);
     // Halving finds each hostile request in at most twice as many attempts as the halving depth.
     const attemptsMax = 20 + 16 * hostile.size;
     for (let attempts = 0; attempts < attemptsMax && unfinished.size > hostile.size; attempts++) await attempt(fail);

@@ -226,7 +226,7 @@ export function fromComponent(component: Buffer): Member[] {
   return toMembers(component, COMPONENT_HEADER_BYTES, component.length);
 }
 
-/** Entry of a step: five codes (link, kinds, outcome, reason), three keys, number of moved identities, and the moved identities. */
+/** Entry of a step: five codes (link, kinds, outcome, reason), three keys, number and list of moved identities. */
 const STEP_CODES = 5;
 const STEP_BYTES = STEP_CODES + 3 * IDENTITY_KEY_BYTES + 2;
 const PARKED = 'P'.charCodeAt(0);

@@ -1,5 +1,5 @@
 -- Applies link facts of one partition in order, each once. The graph changes only here.
--- Redis runs a script atomically. Because of the first line (scripts.ts), it refuses the whole script when out of memory.
+-- Redis runs a script atomically. Out of memory, it refuses the whole script because of its first line (scripts.ts).
 -- KEYS  epoch, progress, run with all fences
 -- ARGV  namespace, source, after, through, unique kinds, identities max, anonymous ids max, window ms, gathered
 --       ids max, gathering window ms, suspects max, facts, then the facts' environments
@@ -113,8 +113,8 @@ local function read_fields(name, keys, act)
   fields_read = fields_read + #keys
 end
 
--- A component: root, size, kinds (one bit each), number of anonymous ids, earliest cut-off of a hold on a member, members in
--- parts. `root` of a part is the root of its members in the index in Redis.
+-- A component: root, size, kinds (one bit each), number of anonymous ids, earliest cut-off of a hold on a member,
+-- members in parts. `root` of a part is the root of its members in the index in Redis.
 local function load_component(env, root)
   local value = call('GET', env.members .. root)
   local kinds, anonymous_ids = unpack_bytes('>I2I2', value)
@@ -153,7 +153,7 @@ local function keys_of(component)
   return keys
 end
 
--- Whether the key is an erased identity that other members still have as their root. A rebuild leaves out the identity itself.
+-- Whether the key is an erased identity that is still the root of other members. A rebuild leaves out the identity itself.
 local function is_erased_root(env, key)
   if not may_have_fence(env, key) or component_of(env, key) then return false end
   local stored = env.stored[key]

@@ -78,7 +78,7 @@ local function recent_anonymous_ids_in(component, since)
   return count
 end
 
--- Whether the id that a step links with an anonymous id is held, or becomes held because it gathers too many anonymous ids.
+-- Whether the id that a step links with an anonymous id is held, or becomes held because it gathers too many of them.
 local function is_held(env, fact, step, a, b)
   if step.a_kind ~= 'a' and step.b_kind ~= 'a' then return false end
   local gatherer = step.b_kind == 'a' and step.a_kind ~= 'a' and step.a or step.b
@@ -104,7 +104,7 @@ local function refusal_of(env, fact, step, a, b)
   return nil
 end
 
--- Returns outcome, reason, root, and number and members of the moved identities. Changes nothing before all checks pass.
+-- Returns outcome, reason, root, and number and members of the moved identities. Changes nothing until all checks pass.
 local function decide_outcome(env, fact, step)
   if step.blocked then return 'r', 'b', ZERO_KEY, 0, '' end
   if is_fenced(env, step.a, fact) or is_fenced(env, step.b, fact) then return 'r', 'f', ZERO_KEY, 0, '' end

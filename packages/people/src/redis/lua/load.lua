@@ -1,4 +1,4 @@
--- Rebuild: stores identities under their roots, where later rows replace earlier rows; a known identity keeps its link time.
+-- Rebuild: stores identities under their roots. Later rows replace earlier rows; a known identity keeps its link time.
 -- KEYS  epoch
 -- ARGV  namespace, then one blob per row: environment, identity key, root, kind and link time (wire.ts)
 -- Components are read once and written once per call; layout.ts describes them.

@@ -100,7 +100,7 @@ local function unlink_entry(fact, outcome, other, roots)
   return 'x' .. fact.unlink_kinds[1] .. other.kind .. outcome .. first .. other.key .. roots
 end
 
--- Why a person cannot be split: outcome, reason, the identity concerned, and the root. Without an outcome, it can be split.
+-- Why a person cannot be split: outcome and reason, index of the identity concerned, root. No outcome if it can be split.
 local function refusal_of_unlink(env, fact, component)
   local first, size, seen = fact.unlink[1], 0, {}
   for _, key in ipairs(fact.unlink) do

@@ -14,7 +14,7 @@ export type UnlinkFact = GenerationFact & { unlink: readonly NamedIdentity[] };
 export function addUnlinkSide(state: EnvironmentState, side: UnlinkSide): void {
   const hex = side.key.toString('hex');
   const known = state.unlinkSides.get(hex) ?? [];
-  if (known.some((known) => compareOrder(known, side) === 0)) return;
+  if (known.some((each) => compareOrder(each, side) === 0)) return;
   state.unlinkSides.set(hex, [...known, side]);
 }
 
