@@ -13,7 +13,10 @@ import {
   type Topic,
 } from './state.ts';
 
-/** Topics whose end an eraser reads when the step begins; the eraser continues when all records before the end are committed. */
+/**
+ * Topics whose end an eraser reads when the step begins; the eraser continues when all records before the end are
+ * committed.
+ */
 const AWAITED: Readonly<Partial<Record<Step, readonly Topic[]>>> = {
   'wait for the linker': ['links'],
   'wait for the linker again': ['links'],

@@ -1,7 +1,10 @@
 /** Ids. `s` is erased. The world decides which other ids are the same person and which are strangers. */
 export type Id = 's' | 'd' | 'b' | 'c';
 
-/** A sent record. `at`: when the gateway accepted it. Later offsets may have earlier times, because gateways can be slow. */
+/**
+ * A sent record. `at`: when the gateway accepted it. Later offsets may have earlier times, because gateways can be
+ * slow.
+ */
 export type Sent =
   | { readonly kind: 'event' | 'consent'; readonly at: number; readonly ids: readonly [Id] }
   | { readonly kind: 'link'; readonly at: number; readonly ids: readonly [Id, Id] }

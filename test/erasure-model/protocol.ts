@@ -8,15 +8,17 @@ import { type Mishap, type Rules, type State, startOf, type Variant } from './st
 import { scrub, takeOver, write } from './writer.ts';
 
 /**
- * The erasure protocol as a system of small steps, in which any actor may interrupt any other: gateways, the linker, the
- * writer, and one or two erasers that follow a program (`program.ts`). A world (`worlds.ts`) defines what is sent, in the
- * order of the log, and what goes wrong. With T as the erasure's cut-off, each world must satisfy two properties:
- * - After the receipt, no data of the person (all ids that links up to T join with the subject) accepted up to T remains,
- *   except rows that a paused writer inserts later. Those rows are gone at the end.
+ * The erasure protocol as a system of small steps, in which any actor may interrupt any other: gateways, the linker,
+ * the writer, and one or two erasers that follow a program (`program.ts`). A world (`worlds.ts`) defines what is sent,
+ * in the order of the log, and what goes wrong. With T as the erasure's cut-off, each world must satisfy two
+ * properties:
+ * - After the receipt, no data of the person (all ids that links up to T join with the subject) accepted up to T
+ * remains,   except rows that a paused writer inserts later. Those rows are gone at the end.
  * - All data later than T, and all data of strangers, exists at the end.
  *
- * Simplifications: all actors know new fences immediately; there is one environment, and one partition per topic; only a
- * fence makes the linker refuse a link; a batch is about one person; Redis loses only holds; one thing goes wrong at a time.
+ * Simplifications: all actors know new fences immediately; there is one environment, and one partition per topic; only
+ * a fence makes the linker refuse a link; a batch is about one person; Redis loses only holds; one thing goes wrong at
+ * a time.
  */
 export class Protocol implements System<State>, Rules {
   readonly start: State;

@@ -42,7 +42,9 @@ export interface State {
   /** Result of the linker's script for the first link of the topic; null before the script has run. */
   readonly decided: 'linked' | 'refused' | 'parked' | null;
   readonly graph: Graph;
-  /** `unwritten`: consents in the log that their gateways have not written to Redis yet. `choices`: consents in Redis. */
+  /**
+   * `unwritten`: consents in the log that their gateways have not written to Redis yet. `choices`: consents in Redis.
+   */
   readonly unwritten: readonly number[];
   readonly choices: readonly number[];
   readonly rows: readonly number[];
@@ -130,7 +132,10 @@ export function merge(a: Cutoffs, b: Cutoffs): Cutoffs {
   return Object.fromEntries(ids.map((id) => [id, Math.max(a[id] ?? -1, b[id] ?? -1)]));
 }
 
-/** Commits the first record of a topic. `requeued`: records appended to the topic again, such as a link that a hold delays. */
+/**
+ * Commits the first record of a topic. `requeued`: records appended to the topic again, such as a link that a hold
+ * delays.
+ */
 export function commit(state: State, topic: Topic, requeued: readonly number[] = []): Partial<State> {
   const topics = { ...state.topics, [topic]: [...state.topics[topic].slice(1), ...requeued] };
   const erasers = state.erasers.map((eraser) => {

@@ -2,7 +2,10 @@ import { commit, type Move, type Rules, type State, type Written, withOffset } f
 
 const TOPICS: readonly Written[] = ['events', 'decisions', 'consents'];
 
-/** Writes rows of events, decisions and consents: checks each record against the fences, inserts its row, commits its offset. */
+/**
+ * Writes rows of events, decisions and consents: checks each record against the fences, inserts its row, commits its
+ * offset.
+ */
 export function write(rules: Rules, state: State): Move[] {
   const moves: Move[] = state.loaded ? [] : [['writer loads the fences', { loaded: true }]];
   for (const topic of TOPICS) {
@@ -32,7 +35,9 @@ function writeOne(rules: Rules, state: State, record: { topic: Written; offset: 
   return [[`writer commits ${name}`, { ...commit(state, topic), inFlight: { ...inFlight, [topic]: null } }]];
 }
 
-/** The paused writer keeps its decision about a record. The other writer starts at the committed offset without fences. */
+/**
+ * The paused writer keeps its decision about a record. The other writer starts at the committed offset without fences.
+ */
 export function takeOver(rules: Rules, state: State): Move[] {
   const { inFlight, zombie, rows, happened } = state;
   if (zombie !== null)

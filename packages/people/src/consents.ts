@@ -29,7 +29,9 @@ export type HeldConsent = Pick<LoggedConsent, 'identityKey' | 'status' | 'receiv
 
 export type StoredConsent = Omit<HeldConsent, 'identityKey'>;
 
-/** `superseded`: the same or a later position is stored. `fenced`: the change is not later than an erasure's cut-off. */
+/**
+ * `superseded`: the same or a later position is stored. `fenced`: the change is not later than an erasure's cut-off.
+ */
 export type ApplyOutcome = 'applied' | 'superseded' | 'fenced';
 
 /** The current consents; the log is the source of truth. */

@@ -141,8 +141,8 @@ export interface IdentityGraph {
   suspects(environmentId: string): Promise<Suspect[]>;
   /**
    * For erasures: removes identities from their components, and their unlink sides. The remaining members keep the
-   * person key. Fence and hold the identities first: in-flight links would restore them, and only the hold keeps out newer
-   * links.
+   * person key. Fence and hold the identities first: in-flight links would restore them, and only the hold keeps out
+   * newer links.
    * @returns the number that was in a component
    * @throws MissingEpochFault, MissingHoldFault
    */

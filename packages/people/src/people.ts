@@ -34,7 +34,10 @@ export class MissingEpochFault extends Error {
   }
 }
 
-/** Redis was restarted or promoted and may lack fences. Until an eraser sets them, no link is applied and no consent read. */
+/**
+ * Redis was restarted or promoted and may lack fences. Until an eraser sets them, no link is applied and no consent
+ * read.
+ */
 export class MissingFencesFault extends Error {
   override readonly name = 'MissingFencesFault';
   constructor() {

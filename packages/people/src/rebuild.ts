@@ -51,7 +51,9 @@ type Rows<R> = AsyncIterable<R> | Iterable<R>;
 /** Sources of a graph rebuild. Table rows are streamed. */
 export interface GraphSources {
   readonly fences: readonly Cutoff[];
-  /** Rows of logged decisions that the tables may lack, in any order, with duplicates. Read first and kept in memory. */
+  /**
+   * Rows of logged decisions that the tables may lack, in any order, with duplicates. Read first and kept in memory.
+   */
   readonly later: Rows<VersionedOverride | UnlinkSide | LoggedSuspect | DecidedFact>;
   /** Rows of the overrides table, one per identity. */
   readonly stored: Rows<VersionedOverride>;

@@ -246,8 +246,8 @@ interface RepublishParts extends Pick<EraserParts, 'reader' | 'topicPrefix' | 'g
 }
 
 /**
- * Republishes links later than the cut-off that were removed with the person, because they were applied before the hold.
- * They are parked until the release and then decided again.
+ * Republishes links later than the cut-off that were removed with the person, because they were applied before the
+ * hold. They are parked until the release and then decided again.
  * @returns the number of facts
  * @throws StoreFault, or a broker error, after which it may be called again
  */

@@ -38,7 +38,9 @@ async function expectConsistent(bench: Bench): Promise<void> {
   expect(await graphPersons(bench)).toEqual(shownPersons(bench));
 }
 
-/** A producer that can lose the first decision of the next call: the log then contains later decisions before its copy. */
+/**
+ * A producer that can lose the first decision of the next call: the log then contains later decisions before its copy.
+ */
 function createLossyProducer(bench: Bench) {
   let losesNext = false;
   const producer: Producer = {

@@ -269,7 +269,9 @@ function createParkFacts(parts: LinkerParts, toGraphFact: ToGraphFact) {
     ({ signal, workEnded: onLeft }) => new ParkedFacts({ publish, parkedTopic, signal, onLeft, pace }),
   );
   return {
-    /** Resolves when every running round has ended: the batch may contain copies, and its commit covers the originals. */
+    /**
+     * Resolves when every running round has ended: the batch may contain copies, and its commit covers the originals.
+     */
     async park({ found }: DecodedBatch, applied: readonly Applied[], position: BatchPosition): Promise<void> {
       const facts = parked.of(position);
       facts.add(toParked(found, applied, toGraphFact));

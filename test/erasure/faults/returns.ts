@@ -61,7 +61,9 @@ export async function loseAndReread(rig: ErasureRig): Promise<void> {
   await scene.expectBystanderUnchanged();
 }
 
-/** Stops the services, resets the committed offsets of their groups to the beginning, and lets them reread everything. */
+/**
+ * Stops the services, resets the committed offsets of their groups to the beginning, and lets them reread everything.
+ */
 async function rereadLog(rig: ErasureRig): Promise<void> {
   for (const [service] of READ) await rig.running[service].close();
   const { file } = rig.world.stack;

@@ -22,8 +22,8 @@ export async function insertLate(rig: ErasureRig): Promise<void> {
     },
   };
   const zombie = await rig.start('event-writer', { CLICKHOUSE_URL: gate.url });
-  // The block contains only this person's messages. The successor drops all of them, so it inserts no block with the same
-  // token, and ClickHouse cannot drop the late insert as a duplicate.
+  // The block contains only this person's messages. The successor drops all of them, so it inserts no block with the
+  // same token, and ClickHouse cannot drop the late insert as a duplicate.
   await rig.send(Array.from({ length: ROWS }, () => track(asVisitor(scene.person))));
   await reached.promise;
   zombie.signal('SIGSTOP');

@@ -10,7 +10,9 @@ export interface FileSearch {
   readonly decompress?: boolean;
 }
 
-/** Searches every file below a folder, byte by byte. Freed disk blocks, copies of the disk and backups are not searched. */
+/**
+ * Searches every file below a folder, byte by byte. Freed disk blocks, copies of the disk and backups are not searched.
+ */
 export function findInFiles(folder: string, needles: readonly Needle[], search: FileSearch = {}): Trace[] {
   const { locationOf = (path) => path, decompress = false } = search;
   const counts = new Map<string, Trace>();

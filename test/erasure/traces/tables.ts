@@ -40,7 +40,9 @@ async function searchTable(engine: Engine, sql: string): Promise<string[][]> {
   });
 }
 
-/** Creates a statement that contains the needles reversed and is not logged, so that the search does not find itself. */
+/**
+ * Creates a statement that contains the needles reversed and is not logged, so that the search does not find itself.
+ */
 function queryOf(table: string, needles: readonly Needle[], deleted: boolean): string {
   const wanted = needles.map(
     ({ bytes }, at) => `(${at}, reverse(unhex('${Buffer.from(bytes).reverse().toString('hex')}')))`,

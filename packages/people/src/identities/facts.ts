@@ -25,8 +25,8 @@ function toFromKind({ fromType, fromId, anonymousId }: LinkSource): IdentityKind
 }
 
 /**
- * The link fact of an accepted message, or null. Without an anonymous id, an identify links a typed user id only with the
- * same untyped id; its `fromId` is ''.
+ * The link fact of an accepted message, or null. Without an anonymous id, an identify links a typed user id only with
+ * the same untyped id; its `fromId` is ''.
  */
 export function toLinkFact(message: LinkSource): IdentityLinkRecord | null {
   const { environmentId, messageId, eventTime, receivedAt, traceId } = message;
@@ -57,7 +57,9 @@ export function toLinkFact(message: LinkSource): IdentityLinkRecord | null {
 /** Fields of an unlink fact. Facts that happened or were received up to `receivedAt` do not undo it. */
 export type UnlinkParts = Pick<IdentityLinkRecord, 'environmentId' | 'messageId' | 'receivedAt' | 'traceId' | 'unlink'>;
 
-/** Creates the fact that splits identities off their person. Both sides of the fact are an id that no client can send. */
+/**
+ * Creates the fact that splits identities off their person. Both of its sides are the same id, which no client can send.
+ */
 export function toUnlinkFact({ messageId, ...parts }: UnlinkParts): IdentityLinkRecord {
   const unlinkId = `unlink ${messageId.toString('hex')}`;
   const sides = { fromKind: 'custom', fromId: unlinkId, toKind: 'custom', toId: unlinkId } as const;

@@ -96,8 +96,8 @@ const PEPPER_BYTES_MIN = 32;
 const SCRATCH_BYTES = 2048;
 
 /**
- * Key of an identity: 16 bytes in a shared buffer that must not be modified. `environmentId` and `kind` must not contain
- * a NUL; `id` is trimmed and must not be blank.
+ * Key of an identity: 16 bytes in a shared buffer that must not be modified. `environmentId` and `kind` must not
+ * contain a NUL; `id` is trimmed and must not be blank.
  */
 export type IdentityKeyer = (environmentId: string, kind: IdentityKind, id: string) => Buffer;
 

@@ -68,7 +68,9 @@ const CLOSERS = new Map([
   ['[', ']'],
   ['{', '}'],
 ]);
-/** A longer string is not a placeholder: an id has at most 256 characters, which normalization expands up to 18 times. */
+/**
+ * A longer string is not a placeholder: an id has at most 256 characters, which normalization expands up to 18 times.
+ */
 const TEXT_MAX = 512;
 
 // Clients choose the ids, so every rule takes linear time.

@@ -167,7 +167,9 @@ const STATUS_CODES: Readonly<Record<ChosenStatus, string>> = { none: 'n', anonym
 const OUTCOMES: Readonly<Record<string, ApplyOutcome>> = { a: 'applied', s: 'superseded', f: 'fenced' };
 const STATUSES = new Map((Object.keys(STATUS_CODES) as ChosenStatus[]).map((status) => [STATUS_CODES[status], status]));
 
-/** Byte offsets in a stored consent, also read by `put-consent.lua`: status, partition, offset, logged at, received at. */
+/**
+ * Byte offsets in a stored consent, also read by `put-consent.lua`: status, partition, offset, logged at, received at.
+ */
 const CONSENT_OFFSETS = {
   status: 0,
   partition: 1,

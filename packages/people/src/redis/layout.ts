@@ -5,8 +5,8 @@ const FAMILIES = {
   /** HASH per bucket: identity key -> root key. */
   index: 'i',
   /**
-   * STRING per component, named by the raw root key: four bytes (bitmap of kinds, number of anonymous ids), then identity
-   * key, kind and link time of each member, unordered.
+   * STRING per component, named by the raw root key: four bytes (bitmap of kinds, number of anonymous ids), then
+   * identity key, kind and link time of each member, unordered.
    */
   component: 'm',
   /** HASH per bucket: identity key -> cut-off in ms as text. STRING without a bucket: bitmap of buckets with fences. */

@@ -187,7 +187,9 @@ const findOverlap = (persons: readonly Erased[]): readonly Erased[] =>
     .flatMap((one, at) => persons.slice(at + 1).map((other) => [one, other]))
     .find(([one, other]) => [...one!.who].some((each) => other!.who.has(each))) ?? [];
 
-/** The closure of each request by the rules: everyone linked up to the cut-off, the latest among overlapping requests. */
+/**
+ * The closure of each request by the rules: everyone linked up to the cut-off, the latest among overlapping requests.
+ */
 function expectErased({ links, requests }: Program, applied: readonly boolean[]) {
   let persons = requests.map(({ of, cutoffAt }): Erased => ({ who: new Set([of]), cutoffAt }));
   for (let grown = true; grown; ) {

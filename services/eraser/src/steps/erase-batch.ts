@@ -59,8 +59,8 @@ const IDENTITIES_MAX = 200_000;
 type OnHeavy = (requests: readonly ErasureRequest[]) => void;
 
 /**
- * Starts a batch: finds and holds the identities, and stores the progress. Nothing is erased yet. Requests that do not fit
- * are left for a later batch.
+ * Starts a batch: finds and holds the identities, and stores the progress. Nothing is erased yet. Requests that do not
+ * fit are left for a later batch.
  * @param bounds.onHeavy called with requests whose people have too many links; without it, these requests are included
  * @returns null when no request can be processed now
  * @throws faults of the stores, after which it may be called again
@@ -112,7 +112,9 @@ async function settleLight(
   return [];
 }
 
-/** Another process may have started these erasures while this process was paused. If both see each other, both withdraw. */
+/**
+ * Another process may have started these erasures while this process was paused. If both see each other, both withdraw.
+ */
 async function assertOnlyStarter({ records }: BatchParts, { batchId, names }: Batch): Promise<void> {
   const ids = new Set(names.map(toId));
   const isOther = (noted: ErasureProgress) => ids.has(toId(noted)) && !noted.batchId.equals(batchId);
@@ -285,7 +287,10 @@ const [IDENTITIES, CONSENTS] = ['redis.i', 'redis.c'];
 /** The steps in Redis, which may be repeated. @throws faults of the store */
 function createForget({ graph, consents }: Pick<People, 'graph' | 'consents'>, { generation }: { generation: number }) {
   return {
-    /** Removes identities, and published decisions from the outbox. @param commits the linker's committed offsets by partition */
+    /**
+     * Removes identities, and published decisions from the outbox.
+     * @param commits the linker's committed offsets by partition
+     */
     async identities(persons: readonly ErasedPerson[], commits: ReadonlyMap<number, number>): Promise<Found> {
       const environmentIds = new Set(persons.map(({ environmentId }) => environmentId));
       for (const [partition, committed] of commits)
@@ -332,7 +337,9 @@ function createForget({ graph, consents }: Pick<People, 'graph' | 'consents'>, {
   };
 }
 
-/** Whether a link up to the cut-off exists. Later links may exist: another erasure with a later cut-off lets them pass. */
+/**
+ * Whether a link up to the cut-off exists. Later links may exist: another erasure with a later cut-off lets them pass.
+ */
 async function isLinked(graph: People['graph'], { environmentId, key, cutoffMs }: ErasureFence) {
   if ((await graph.rootOf(environmentId, key)) === null) return false;
   const members = await graph.membersOf(environmentId, key);
@@ -352,7 +359,10 @@ async function findConsents(consents: People['consents'], { environmentId, ident
 /** Numbers by store: `clickhouse.events`, `clickhouse.events.anonymous_key`, `redis.i`. */
 type Counts = Readonly<Record<string, number>>;
 
-/** Counts the found rows of each person. A row that names one person twice counts once; a row of two persons counts for both. */
+/**
+ * Counts the found rows of each person. A row that names one person twice counts once; a row of two persons counts for
+ * both.
+ */
 function countRows(persons: readonly ErasedPerson[], { found, shared }: NotedRows): Found {
   const nameOf = (environmentId: string, key: Buffer) => `${environmentId} ${key.toString('latin1')}`;
   const named = persons.flatMap((person) => person.identities.map((identity) => ({ person, ...identity })));

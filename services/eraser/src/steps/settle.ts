@@ -21,8 +21,9 @@ const FREED_POLLS = 24;
 const FREED_POLL_MS = 250;
 
 /**
- * Finds the closures of requests and holds their identities. A request is left out if a link up to its cut-off waits for
- * another erasure and may add identities. When a hold with a later cut-off frees such links, their decisions are awaited.
+ * Finds the closures of requests and holds their identities. A request is left out if a link up to its cut-off waits
+ * for another erasure and may add identities. When a hold with a later cut-off frees such links, their decisions are
+ * awaited.
  * @param linksMax most links in memory
  * @throws TooManyLinksError, or faults of the stores, after which it may be called again
  */
@@ -73,8 +74,8 @@ function assertNotBegun(requests: readonly ErasureRequest[], noted: readonly Era
 }
 
 /**
- * Extends the holds to the closures. A missing hold is recreated if Redis may have lost it, but not if another process has
- * finished the erasure, which its receipt shows.
+ * Extends the holds to the closures. A missing hold is recreated if Redis may have lost it, but not if another process
+ * has finished the erasure, which its receipt shows.
  */
 export async function holdAll(parts: SettleParts, closures: readonly Closure[]): Promise<void> {
   const { guards } = parts.people;

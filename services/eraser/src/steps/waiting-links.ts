@@ -34,7 +34,8 @@ const SOURCES = [
 ] as const satisfies readonly { topic: Topic; groupOf: (linkerGroup: string) => string }[];
 
 /**
- * Creates the reader of waiting links. Its result may contain links that were just decided, but no waiting link is missing.
+ * Creates the reader of waiting links. Its result may contain links that were just decided, but no waiting link is
+ * missing.
  * @throws an error of the brokers or the registry, and while a transaction hides records
  */
 export function createReadWaiting(options: WaitingLinksOptions): () => Promise<WaitingLink[]> {

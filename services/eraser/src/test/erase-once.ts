@@ -4,8 +4,8 @@ import { openMemoryPeople } from '@playline/people/memory';
 import { StoreFault } from '@playline/stores';
 import { beginBatch, finishBatch } from '../steps/erase-batch.ts';
 
-// Completes all waiting requests, on the ClickHouse of CLICKHOUSE_TARGET, in a process with a limited heap. The batch of
-// the environment `many` starts at the same time as the batch of all others, as in the eraser. Prints the number of
+// Completes all waiting requests, on the ClickHouse of CLICKHOUSE_TARGET, in a process with a limited heap. The batch
+// of the environment `many` starts at the same time as the batch of all others, as in the eraser. Prints the number of
 // receipts, and the milliseconds per step.
 const target = JSON.parse(process.env.CLICKHOUSE_TARGET!);
 const [rows, records, people] = [openErasureRows(target), openErasureRecords(target), openMemoryPeople()];

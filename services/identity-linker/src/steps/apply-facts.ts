@@ -50,7 +50,8 @@ export function createApplyFacts(
 
   return {
     /**
-     * Reads the last applied offset of a partition and the mark of its batch. Must be called before the partition's first batch.
+     * Reads the last applied offset of a partition and the mark of its batch. Must be called before the partition's
+     * first batch.
      * @throws RetryableFault
      */
     async resume(

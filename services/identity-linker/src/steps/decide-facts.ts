@@ -61,7 +61,8 @@ export function createDecideFacts(parts: LinkerParts, facts: ApplyFacts) {
       publication.add(part.flatMap((result, at) => encodeDecisions(result, found[applied.length + at]!, target)));
       for (const result of part) applied.push(result);
     };
-    // Committed facts have acknowledged decisions. After a rewind, facts before the committed offset are recorded again.
+    // Committed facts have acknowledged decisions. After a rewind, facts before the committed offset are recorded
+    // again.
     const trimming = outbox.trim(source, Math.min(start, committed) - 1);
     const applying = facts.apply(source, found, { through: end - 1, mark, onPart });
     const decided = settleAll([applying, trimming]).then(() => publication.add(deadLetters));

@@ -204,7 +204,10 @@ async function* readUnapplied(decisions: AsyncGenerator<LoggedRecord>, source: L
       yield record;
 }
 
-/** Finds the first decision of a generation by bisection, which is possible because linkers are stopped between generations. */
+/**
+ * Finds the first decision of a generation by bisection, which is possible because linkers are stopped between
+ * generations.
+ */
 async function findGeneration(
   read: Read,
   { generation }: LinkSourcePartition,

@@ -18,7 +18,9 @@ export interface ParkedPace {
   readonly waitingBytesMax: number;
 }
 
-/** 17 rounds take a minute, like a typical erasure. Commits lag by the longest pause. The bytes hold about 15,000 facts. */
+/**
+ * 17 rounds take a minute, like a typical erasure. Commits lag by the longest pause. The bytes hold about 15,000 facts.
+ */
 export const PARKED_PACE: ParkedPace = {
   roundAfterMinMs: 500,
   roundAfterMaxMs: 4_000,
@@ -60,7 +62,9 @@ export class ParkedFacts {
     this.#signal.addEventListener('abort', () => this.#end(), { once: true });
   }
 
-  /** Adds facts in order. The person's next round republishes each fact to the end of its topic, or to the parked topic. */
+  /**
+   * Adds facts in order. The person's next round republishes each fact to the end of its topic, or to the parked topic.
+   */
   add(facts: readonly ParkedFact[]): void {
     if (this.#signal.aborted) return;
     for (const { person: name, record, keys } of facts) {

@@ -139,8 +139,8 @@ export class ParkedTopic {
   }
 
   /**
-   * Rewrites facts at the end of the log: all facts before retention deletes any, so that a person's facts stay together,
-   * or the oldest facts, which leave this process, when too many wait.
+   * Rewrites facts at the end of the log: all facts before retention deletes any, so that a person's facts stay
+   * together, or the oldest facts, which leave this process, when too many wait.
    */
   async #rewrite(): Promise<void> {
     const { renewAfterMs, waitingBytesMax, turnEveryMs } = this.#pace;

@@ -77,7 +77,10 @@ export async function createBench(people = openMemoryPeople(), epoch = true) {
 
 export type Bench = Awaited<ReturnType<typeof createBench>>;
 
-/** Opens a linker whose calls to people, and optionally to the producer, have the given outcomes. Reopens it when killed. */
+/**
+ * Opens a linker whose calls to people, and optionally to the producer, have the given outcomes. Reopens it when
+ * killed.
+ */
 export async function openFaulty(
   bench: Bench,
   outcomes: CallOutcome[],

@@ -6,8 +6,8 @@
 -- Reply one entry per fact, after its offset and length: 'P' and the person's root when parked, '' when already done,
 --       otherwise its recorded decisions. Fewer entries than facts when the next fact needs its other keys, which are
 --       usually left out, or when the call has reached its limit of fields
--- Facts and entries are described in wire.ts, the keys in layout.ts. This part contains the components; unlink.lua splits
--- them, and facts.lua decides.
+-- Facts and entries are described in wire.ts, the keys in layout.ts. This part contains the components; unlink.lua
+-- splits them, and facts.lua decides.
 -- A call caches what it reads and writes changes once, at its end, because Redis commands cost the most.
 local namespace, source = ARGV[1], ARGV[2]
 local generation = tonumber(string.match(source, '^%d+'))
@@ -153,7 +153,8 @@ local function keys_of(component)
   return keys
 end
 
--- Whether the key is an erased identity that is still the root of other members. A rebuild leaves out the identity itself.
+-- Whether the key is an erased identity that is still the root of other members. A rebuild leaves out the identity
+-- itself.
 local function is_erased_root(env, key)
   if not may_have_fence(env, key) or component_of(env, key) then return false end
   local stored = env.stored[key]

@@ -223,8 +223,8 @@ local function read_facts()
 end
 
 -- After a rebuild, facts after the linkers' commit are delivered again. Facts with a decision are part of the
--- rebuilt graph; decided again, they could get another outcome. A fact without a decision was parked, and is appended to
--- the topic again, because later facts were decided before it.
+-- rebuilt graph; decided again, they could get another outcome. A fact without a decision was parked, and is appended
+-- to the topic again, because later facts were decided before it.
 local function state_of(env, fact)
   if not env.last_rebuilt then return 'new' end
   local last_generation, last_offset = unpack_bytes('>I1I6', env.last_rebuilt)

@@ -1,4 +1,5 @@
--- Deletes recorded decisions of one partition up to an offset. Allowed when Redis is out of memory, because it frees some.
+-- Deletes recorded decisions of one partition up to an offset. Allowed when Redis is out of memory, because it frees
+-- some.
 -- ARGV  namespace, source, through, then the environments
 -- An outbox record contains the decisions of one call. A record that spans the offset is cut.
 local namespace, source, through = ARGV[1], ARGV[2], tonumber(ARGV[3])

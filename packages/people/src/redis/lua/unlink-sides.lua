@@ -1,5 +1,5 @@
--- The side of each unlink that an identity is on. Prepended to the scripts that need it. A side is position (generation,
--- offset) and time of the unlink, then the side; layout.ts describes the hash.
+-- The side of each unlink that an identity is on. Prepended to the scripts that need it. A side is position
+-- (generation, offset) and time of the unlink, then the side; layout.ts describes the hash.
 local SIDE_BYTES, POSITION_BYTES = 14, 7
 local SPLIT, STAYED, NONE = 's', 't', 'n'
 -- Shorter than any identity key, so it cannot be a key.

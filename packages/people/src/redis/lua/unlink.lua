@@ -38,7 +38,8 @@ local function is_copy(env, fact)
   return false
 end
 
--- A new component of the members for which `wants` returns true. It is written as a whole, not appended to a stored value.
+-- A new component of the members for which `wants` returns true. It is written as a whole, not appended to a stored
+-- value.
 local function extract_side(component, wants)
   local side = {
     size = 0, kinds = 0, anonymous_ids = 0, is_new = false, into = false, held_from = UNKNOWN, is_cut = true, parts = {},
@@ -100,7 +101,8 @@ local function unlink_entry(fact, outcome, other, roots)
   return 'x' .. fact.unlink_kinds[1] .. other.kind .. outcome .. first .. other.key .. roots
 end
 
--- Why a person cannot be split: outcome and reason, index of the identity concerned, root. No outcome if it can be split.
+-- Why a person cannot be split: outcome and reason, index of the identity concerned, root. No outcome if it can be
+-- split.
 local function refusal_of_unlink(env, fact, component)
   local first, size, seen = fact.unlink[1], 0, {}
   for _, key in ipairs(fact.unlink) do

@@ -281,7 +281,9 @@ function suspect(
   state.suspects.set(hex, { environmentId, key, state: newState, since, generation, offset });
 }
 
-/** Whether the id that a step links with an anonymous id is held, or becomes held because it gathers too many of them. */
+/**
+ * Whether the id that a step links with an anonymous id is held, or becomes held because it gathers too many of them.
+ */
 function isHeld(state: EnvironmentState, input: DecisionInput, joined: readonly MemberState[]): boolean {
   const { fact, step, limits } = input;
   if (step.aKind !== 'anonymous' && step.bKind !== 'anonymous') return false;
