@@ -62,7 +62,8 @@ class EraserMoves {
   #isOmitted(step: Step): boolean {
     const { has } = this.#rules;
     if (step === 'wait for the linker again' && !has('wait for the linker')) return true;
-    if (step === 'wait for the decisions' && !has('read the ends of decisions after the linker has caught up')) return true;
+    if (step === 'wait for the decisions' && !has('read the ends of decisions after the linker has caught up'))
+      return true;
     return !has(step);
   }
 

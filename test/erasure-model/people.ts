@@ -116,7 +116,11 @@ export interface PersonData {
 }
 
 /** Describes remaining data that the erasures cover; null when there is none. */
-export function findRemaining(log: Log, erasures: readonly number[], { rows, graph, choices }: PersonData): string | null {
+export function findRemaining(
+  log: Log,
+  erasures: readonly number[],
+  { rows, graph, choices }: PersonData,
+): string | null {
   const isErased = (offset: number) => log.isErased(erasures, offset);
   if (rows.some(isErased)) return 'erased rows remain';
   if (choices.some(isErased)) return 'an erased consent remains';
@@ -126,7 +130,11 @@ export function findRemaining(log: Log, erasures: readonly number[], { rows, gra
 }
 
 /** Describes data missing at the end that no erasure covers; null when there is none. */
-export function findMissing(log: Log, erasures: readonly number[], { rows, graph, choices }: PersonData): string | null {
+export function findMissing(
+  log: Log,
+  erasures: readonly number[],
+  { rows, graph, choices }: PersonData,
+): string | null {
   const isKept = (offset: number) => !log.isErased(erasures, offset);
   const consents = log.offsetsOf('consent').filter(isKept);
   const wanted = [...log.offsetsOf('event'), ...log.offsetsOf('link')].filter(isKept);

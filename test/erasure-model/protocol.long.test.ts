@@ -50,9 +50,9 @@ const FAULT_WITHOUT: Readonly<Record<Part, readonly [WorldName, string]>> = {
 };
 
 /** The eraser's steps, with one step moved after a later step. */
-function programWith(step: Step, behind: Step): Step[] {
-  const others = PROGRAM.filter((each) => each !== step);
-  return others.flatMap((each) => (each === behind ? [each, step] : [each]));
+function programWith(step: Step, after: Step): Step[] {
+  const remaining = PROGRAM.filter((each) => each !== step);
+  return remaining.flatMap((each) => (each === after ? [each, step] : [each]));
 }
 
 describe('the erasure protocol', () => {
@@ -94,8 +94,8 @@ describe('the erasure protocol', () => {
     ['forget', 'write the receipt', 'nothing goes wrong', 'an erased link remains'],
     ['restore later data', 'release the hold', 'the hold is lost', LINK_LOST],
     ['verify and delete again', 'write the receipt', 'a delete fails', LEFT],
-  ])('the protocol fails when a step runs too late: "%s" after "%s"', (step, behind, world, fault) => {
-    const system = new Protocol({ world: WORLDS[world], program: programWith(step, behind) });
+  ])('the protocol fails when a step runs too late: "%s" after "%s"', (step, after, world, fault) => {
+    const system = new Protocol({ world: WORLDS[world], program: programWith(step, after) });
     expect([...search(system, (found) => found === fault).faults.keys()]).toContain(fault);
   });
 });

@@ -1,7 +1,7 @@
 import { erase } from './eraser.ts';
 import { take } from './gateway.ts';
 import { link } from './linker.ts';
-import { type Cutoffs, Log, findRemaining, findMissing } from './people.ts';
+import { type Cutoffs, findMissing, findRemaining, Log } from './people.ts';
 import { type Part, PROGRAM, type Step } from './program.ts';
 import type { Named, System } from './search.ts';
 import { type Mishap, type Rules, type State, startOf, type Variant } from './state.ts';

@@ -1,4 +1,4 @@
-import type { Cutoffs, Graph, Id, Log, Sent, RequestedErasure } from './people.ts';
+import type { Cutoffs, Graph, Id, Log, RequestedErasure, Sent } from './people.ts';
 import type { Part, Step } from './program.ts';
 
 /** Things that may go wrong, each at most once and at any moment. */

@@ -61,6 +61,9 @@ export const WORLDS = {
     ],
   },
   // The last consent was accepted before the cut-off, but its gateway is slow.
-  'consents are recorded': { sent: [consent(1, 's'), hold(0), request(0), consent(2, 's'), consent(1, 's')], requests: ONE },
+  'consents are recorded': {
+    sent: [consent(1, 's'), hold(0), request(0), consent(2, 's'), consent(1, 's')],
+    requests: ONE,
+  },
 } satisfies Record<string, World>;
 export type WorldName = keyof typeof WORLDS;

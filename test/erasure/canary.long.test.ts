@@ -15,8 +15,8 @@ import {
   findInEngineFiles,
   findInLogs,
   findInRedisFiles,
-  speedUpFileRemoval,
   rewriteAppendOnlyFile,
+  speedUpFileRemoval,
 } from './store-files.ts';
 import { findInBytes, keyNeedles, locationsIn, type Needle, type Trace, textNeedle } from './traces/needle.ts';
 import { findInRedis } from './traces/redis.ts';

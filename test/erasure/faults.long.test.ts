@@ -26,7 +26,10 @@ it.each<[string, (rig: ErasureRig) => Promise<void>]>([
     'an erasure covers a link from just before the cut-off, keeps a later link, and erases an id linked in between or its link',
     linksAroundTheRequest,
   ],
-  ['an erasure completes when ClickHouse is unavailable at several steps and the response to the receipt is lost', loseClickHouse],
+  [
+    'an erasure completes when ClickHouse is unavailable at several steps and the response to the receipt is lost',
+    loseClickHouse,
+  ],
   ['an erasure completes when its eraser is killed at each step and another eraser takes over', killErasers],
   ['an erasure is not affected by a paused eraser that resumes after another eraser has finished', pauseAnEraser],
   [

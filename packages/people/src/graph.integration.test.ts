@@ -149,7 +149,7 @@ describe.each([
     expect(await identify(from, 'steam:s', NOW + 1)).toEqual(['linked', 'linked']);
   });
 
-  it('a redelivered fact gets its recorded decision until it is trimmed', async () => {
+  it('a redelivered fact returns its recorded decision until it is trimmed', async () => {
     const facts = [1, 2, 3].map((at) =>
       scenario.position({ link: 'identify', from: `anonymous:${at}`, to: 'untyped:u' }),
     );

@@ -128,7 +128,7 @@ export interface PersonSplit {
 }
 
 export const SPLIT_BLOCKERS = {
-  strangers: 'The identities do not belong to one person. Name identities of one person.',
+  strangers: 'The identities are not of one person. Name identities of one person.',
   alone: 'The identity is a person of its own already, so there is nothing to split.',
   everybody: 'These are all identities of the person, so there is nothing to split. Leave at least one out.',
 } as const;

@@ -71,7 +71,7 @@ class Run {
   /** Decisions of facts before this index are in the log, which loses nothing. */
   #published = 0;
 
-  readonly #key = (of: Name) => this.scenario.keyOf(of);
+  readonly #key = (name: Name) => this.scenario.keyOf(name);
   get #bothStores(): People[] {
     return [this.#store.people, this.#memory];
   }
@@ -104,7 +104,7 @@ class Run {
     const { environmentId } = this.scenario;
     const nameOf = (family: string) => `${this.#store.namespace}${family}:{${environmentId}}`;
     const families = ['f', 'u', 'd', 'h', 'hl', 'hk', 'e', 'o'].map((family) => Buffer.from(nameOf(family)));
-    const untypedNames = NAMES.map((of): Name => `untyped:${of.slice(of.indexOf(':') + 1)}`);
+    const untypedNames = NAMES.map((name): Name => `untyped:${name.slice(name.indexOf(':') + 1)}`);
     const ofIdentities = [...new Set([...NAMES, ...untypedNames])]
       .map(this.#key)
       .flatMap((key) => [
@@ -119,8 +119,8 @@ class Run {
     if (step.kind === 'repeat') await this.#repeat();
     if (step.kind === 'copy') {
       const unlinks = this.#processed.filter(({ options }) => options.link === 'unlink');
-      const again = unlinks.at(-1 - step.back);
-      if (again !== undefined) await this.#append([again.options]);
+      const copied = unlinks.at(-1 - step.back);
+      if (copied !== undefined) await this.#append([copied.options]);
     }
     if (step.kind === 'hold' || step.kind === 'release') await this.#changeHold(step.kind, step.name);
     if (step.kind === 'round') await this.#runRound();
@@ -170,27 +170,27 @@ class Run {
       .map((record) => identityDecisionCodec.decode(identityDecisionCodec.encode(record)));
   }
 
-  async #changeHold(kind: 'hold' | 'release', of: Name): Promise<void> {
-    if (kind === 'hold') this.#holds.set(of, this.#nowMs);
-    else this.#holds.delete(of);
-    if (kind === 'hold') this.naive.hold(of, this.#nowMs);
-    else this.naive.release(of);
-    for (const people of this.#bothStores) await this.#putHolds(people, [of]);
+  async #changeHold(kind: 'hold' | 'release', name: Name): Promise<void> {
+    if (kind === 'hold') this.#holds.set(name, this.#nowMs);
+    else this.#holds.delete(name);
+    if (kind === 'hold') this.naive.hold(name, this.#nowMs);
+    else this.naive.release(name);
+    for (const people of this.#bothStores) await this.#putHolds(people, [name]);
   }
 
   /** Creates holds as the eraser and a rebuild do. */
   async #putHolds({ guards }: People, names: Iterable<Name>): Promise<void> {
-    for (const of of names) {
-      const hold = { environmentId: this.scenario.environmentId, erasureId: this.#key(of) };
-      const cutoffMs = this.#holds.get(of);
+    for (const name of names) {
+      const hold = { environmentId: this.scenario.environmentId, erasureId: this.#key(name) };
+      const cutoffMs = this.#holds.get(name);
       if (cutoffMs === undefined) await guards.releaseHold(hold);
-      else await guards.putHold({ ...hold, keys: [this.#key(of)], cutoffMs, lapsesAtMs: null });
+      else await guards.putHold({ ...hold, keys: [this.#key(name)], cutoffMs, lapsesAtMs: null });
     }
   }
 
   async #runRound(): Promise<void> {
     const waiting = this.#processed.filter(({ isParked }) => isParked);
-    for (const one of waiting) one.isParked = false;
+    for (const fact of waiting) fact.isParked = false;
     await this.#append(waiting.map(({ options }) => options));
   }
 
@@ -201,11 +201,11 @@ class Run {
   }
 
   async #repeat(): Promise<void> {
-    const again = this.#processed.slice(this.#lastCall);
-    if (again.length === 0) return;
-    const applied = await this.#apply(again.map(({ fact }) => fact));
-    for (const [at, one] of applied.entries())
-      if (one.kind === 'decided') expect(describeOutcome(one)).toEqual(again[at]!.outcome);
+    const redelivered = this.#processed.slice(this.#lastCall);
+    if (redelivered.length === 0) return;
+    const applied = await this.#apply(redelivered.map(({ fact }) => fact));
+    for (const [at, result] of applied.entries())
+      if (result.kind === 'decided') expect(describeOutcome(result)).toEqual(redelivered[at]!.outcome);
   }
 
   async #erase({ name: subject, crash }: Extract<Command, { kind: 'erase' }>): Promise<void> {
@@ -245,7 +245,7 @@ class Run {
       : Math.max(this.#published, this.#committed, this.#processed.length - unpublished);
     this.#published = published;
     const committed = Math.min(Math.max(this.#committed, published - uncommitted), this.#firstWaiting());
-    for (const one of this.#processed) one.isParked = false;
+    for (const fact of this.#processed) fact.isParked = false;
     this.#points = [];
     this.#store = stores[this.#crashes]!;
     this.#memory = openMemoryPeople(limits);
@@ -255,14 +255,14 @@ class Run {
       await this.#putHolds(people, this.#holds.keys());
       await people.rebuild.mintEpoch();
     }
-    const again = this.#processed.slice(committed);
-    if (again.length === 0) return;
-    const applied = await this.#apply(again.map(({ fact }) => fact));
-    for (const [at, one] of applied.entries()) {
-      const before = again[at]!;
-      if (before.outcome[0] === 'parked') this.#updateParked(before, one);
+    const redelivered = this.#processed.slice(committed);
+    if (redelivered.length === 0) return;
+    const applied = await this.#apply(redelivered.map(({ fact }) => fact));
+    for (const [at, result] of applied.entries()) {
+      const before = redelivered[at]!;
+      if (before.outcome[0] === 'parked') this.#updateParked(before, result);
       // The decision is part of the rebuilt graph, or the fact is decided again in the same way.
-      else expect(describeOutcome(one)).toEqual(committed + at < published ? ['done'] : before.outcome);
+      else expect(describeOutcome(result)).toEqual(committed + at < published ? ['done'] : before.outcome);
     }
   }
 
@@ -284,14 +284,14 @@ class Run {
     }
     const from = Math.min(this.#committed, point.facts);
     const lastDecided = this.#processed.findLastIndex(({ records }) => records.length > 0);
-    const again = this.#processed.slice(from);
-    for (const one of this.#processed) one.isParked = false;
-    if (again.length > 0) {
-      const applied = await this.#apply(again.map((one, at) => this.#toLogged(one, from + at < lastDecided)));
-      for (const [at, one] of applied.entries()) {
-        const before = again[at]!;
-        if (before.outcome[0] === 'parked') this.#updateParked(before, one);
-        else if (one.kind !== 'done') expect(describeOutcome(one)).toEqual(before.outcome);
+    const redelivered = this.#processed.slice(from);
+    for (const fact of this.#processed) fact.isParked = false;
+    if (redelivered.length > 0) {
+      const applied = await this.#apply(redelivered.map((fact, at) => this.#toLogged(fact, from + at < lastDecided)));
+      for (const [at, result] of applied.entries()) {
+        const before = redelivered[at]!;
+        if (before.outcome[0] === 'parked') this.#updateParked(before, result);
+        else if (result.kind !== 'done') expect(describeOutcome(result)).toEqual(before.outcome);
       }
     }
     for (const people of this.#bothStores) await this.#putHolds(people, NAMES);
@@ -318,7 +318,7 @@ class Run {
   #toSources({ published, committed }: { published: number; committed: number }) {
     const log = this.#processed.slice(0, published).flatMap(({ records }) => records);
     const toRows = (decisions: IdentityDecisionRecord[]) =>
-      decisions.flatMap((one) => toOverrides(one, BigInt(one.offset) * 256n + BigInt(one.step)));
+      decisions.flatMap((record) => toOverrides(record, BigInt(record.offset) * 256n + BigInt(record.step)));
     const half = Math.floor(log.length / 2);
     const [older, newer] = [log.slice(0, half + 2), log.slice(half)];
     return {
@@ -334,21 +334,21 @@ class Run {
   /** Compares all persons, their members and their splits in both stores and the model. */
   async compare(): Promise<void> {
     const { environmentId } = this.scenario;
-    const hex = (of: Name) => this.#key(of).toString('hex');
+    const hex = (name: Name) => this.#key(name).toString('hex');
     const sides = `${this.#store.namespace}u:{${environmentId}}`;
     await Promise.all(
-      NAMES.map(async (of) => {
-        const person = this.naive.personOf(of);
+      NAMES.map(async (name) => {
+        const person = this.naive.personOf(name);
         const expected =
           person === undefined ? [] : [...person.members].map(([member, linkedAt]) => [hex(member), linkedAt]);
         for (const { graph } of this.#bothStores) {
-          const root = await graph.rootOf(environmentId, this.#key(of));
-          const members = await graph.membersOf(environmentId, this.#key(of));
-          expect([of, root?.toString('hex')]).toEqual([of, person && hex(person.root)]);
+          const root = await graph.rootOf(environmentId, this.#key(name));
+          const members = await graph.membersOf(environmentId, this.#key(name));
+          expect([name, root?.toString('hex')]).toEqual([name, person && hex(person.root)]);
           expect(members.map(({ key, linkedAt }) => [key.toString('hex'), linkedAt])).toEqual(expected.sort());
         }
-        const stored = (await inRedis.redis.callBuffer('HGET', sides, this.#key(of))) as Buffer | null;
-        expect([of, (stored?.length ?? 0) / SIDE_BYTES]).toEqual([of, this.naive.splitsOf(of)]);
+        const stored = (await inRedis.redis.callBuffer('HGET', sides, this.#key(name))) as Buffer | null;
+        expect([name, (stored?.length ?? 0) / SIDE_BYTES]).toEqual([name, this.naive.splitsOf(name)]);
       }),
     );
   }

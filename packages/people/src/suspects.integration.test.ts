@@ -144,7 +144,12 @@ describe('suspects', () => {
         const facts = steps.map(({ action }) =>
           'verdict' in action
             ? ruling(scenario, action.verdict, names[action.to]!)
-            : scenario.position({ link: 'identify', from: `anonymous:${action.at}`, to: names[action.to]!, receivedAt: NOW }),
+            : scenario.position({
+                link: 'identify',
+                from: `anonymous:${action.at}`,
+                to: names[action.to]!,
+                receivedAt: NOW,
+              }),
         );
         const stores = [openMemoryPeople(limits), (await inRedis.open({ limits })).people] as const;
         for (const { rebuild } of stores) await rebuild.mintEpoch();

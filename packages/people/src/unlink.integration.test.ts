@@ -152,7 +152,13 @@ describe.each([
     ];
     for (const block of blocks) {
       const facts = block.map(scenario.position);
-      const request = { generation: 0, partition: 0, after: facts[0]!.offset - 1, through: facts.at(-1)!.offset, facts };
+      const request = {
+        generation: 0,
+        partition: 0,
+        after: facts[0]!.offset - 1,
+        through: facts.at(-1)!.offset,
+        facts,
+      };
       const [applied, expected] = [await graph.apply(request), await model.graph.apply(request)];
       expect(describeValue(applied)).toEqual(describeValue(expected));
     }

@@ -39,7 +39,7 @@ function lead(parts: Partial<BatchLoopParts> = {}): void {
     generation: 0,
     wallClockMs: () => T,
     pause: async () => {},
-    putBack: async () => {},
+    republishLater: async () => {},
     barrier: BARRIER,
     windowMs: 0,
     batchRequestsMax: 8,
@@ -49,7 +49,7 @@ function lead(parts: Partial<BatchLoopParts> = {}): void {
     onHandover: () => {},
     startBatch: () => () => {},
     isHealthy: async () => true,
-    aside: new Set<string>(),
+    setAside: new Set<string>(),
     ...parts,
   });
   loop.lead();
@@ -101,7 +101,10 @@ it('a batch that cannot be finished delays only its own people, and is retried',
   const second = await addRequest(key);
   await addRequest();
   loop.wake();
-  await until('the other person is erased', async () => (await unfinishedIds()).join() === [first, second].map(idOf).join());
+  await until(
+    'the other person is erased',
+    async () => (await unfinishedIds()).join() === [first, second].map(idOf).join(),
+  );
   stuckBatch = 'none';
   await until('all people are erased', async () => (await unfinishedIds()).length === 0);
   expect(await people.guards.listHolds('env')).toEqual([]);
@@ -136,13 +139,13 @@ it('a request that cannot be resolved is set aside and retried alone, while the 
     sizes.push(targets.length);
     throw new RangeError('Maximum call stack size exceeded');
   };
-  const aside = new Set<string>();
-  lead({ rows: { ...rows, putTargets }, aside });
+  const setAside = new Set<string>();
+  lead({ rows: { ...rows, putTargets }, setAside });
   await until('all other people are erased, and the request is set aside', async () => {
     loop.wake();
-    return (await unfinishedIds()).length === 1 && aside.size === 1;
+    return (await unfinishedIds()).length === 1 && setAside.size === 1;
   });
-  expect([...aside]).toEqual([idOf(hostile)]);
+  expect([...setAside]).toEqual([idOf(hostile)]);
   expect(sizes.at(-1)).toBe(1);
 });
 

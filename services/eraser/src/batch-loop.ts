@@ -19,7 +19,7 @@ export interface BatchLoopParts extends BatchParts {
   /** Whether all stores respond, so that a failed start is caused by a request. */
   readonly isHealthy: () => Promise<boolean>;
   /** Ids of requests that cannot be resolved and are retried alone. */
-  readonly aside: Set<string>;
+  readonly setAside: Set<string>;
   /** Called when work stops because another process leads. */
   readonly onHandover: () => void;
 }
@@ -64,7 +64,7 @@ async function runBatches(parts: BatchLoopParts, alarm: Alarm, signal: AbortSign
     }
   }
   await state.lane;
-  parts.aside.clear();
+  parts.setAside.clear();
 }
 
 interface LoopState {
@@ -276,7 +276,7 @@ export class RequestQueue {
       const batch = await begin();
       for (const request of requests) {
         this.suspects.delete(toId(request));
-        this.parts.aside.delete(toId(request));
+        this.parts.setAside.delete(toId(request));
       }
       // Without a batch nothing was stored, which proves little about the stores.
       if (batch !== null) this.pass();
@@ -318,22 +318,22 @@ export class RequestQueue {
 
   /** @throws the fault, unless the request is set aside */
   private failAlone(request: ErasureRequest, error: unknown): void {
-    const { begun, aside, logger } = this.parts;
+    const { begun, setAside, logger } = this.parts;
     const [id, known] = [toId(request), this.suspectOf(request)];
     // Single requests that are tried after consecutive failures may be failing because of an outage.
     const isProof = begun.batches > known.begunBefore && (known.blames > 0 || this.failures < FAILURES_TO_PROBE);
     const isBlamed = isProof || error instanceof TooManyLinksError;
     const blames = known.blames + Number(isBlamed) + Number(known.blames === 0);
-    const isAside = blames >= BLAMES_MAX;
-    const retryMs = isAside ? Math.min(REQUEST_RETRY_MIN_MS * 2 ** (blames - BLAMES_MAX), REQUEST_RETRY_MAX_MS) : 0;
+    const isSetAside = blames >= BLAMES_MAX;
+    const retryMs = isSetAside ? Math.min(REQUEST_RETRY_MIN_MS * 2 ** (blames - BLAMES_MAX), REQUEST_RETRY_MAX_MS) : 0;
     const notBeforeMs = performance.now() + retryMs;
     this.suspects.set(id, { failedIn: 1, blames, begunBefore: begun.batches, notBeforeMs });
     if (known.blames < BLAMES_MAX) this.failures++;
-    if (!isAside) {
+    if (!isSetAside) {
       this.failedAlone.add(id);
       throw error;
     }
-    aside.add(id);
+    setAside.add(id);
     if (isBlamed) logger.error({ error, erasureId: id, retryMs }, 'erasure set aside');
   }
 }

@@ -38,14 +38,17 @@ export function createEraserMetrics(metrics: Metrics, waiting: WaitingSource) {
   const handovers = metrics.counter('playline_eraser_handovers_total', 'Work stopped because another process leads');
   const faults = metrics.counter('playline_eraser_faults_total', 'Failed attempts', ['during']);
   const survivors = metrics.counter('playline_eraser_survivors_total', 'Erased rows that a scrub found', ['table']);
-  const putBack = metrics.counter('playline_eraser_links_put_back_total', 'Later links that were published again');
+  const republishLater = metrics.counter(
+    'playline_eraser_links_put_back_total',
+    'Later links that were published again',
+  );
   const fenceRestores = metrics.counter('playline_eraser_fence_restores_total', 'Restores of fences in Redis');
-  const aside = new Set<string>();
+  const setAside = new Set<string>();
   const help = 'Erasures that cannot be resolved and are retried alone';
-  metrics.collectedGauge('playline_eraser_deferred_requests', help, { collect: (gauge) => gauge.set(aside.size) });
+  metrics.collectedGauge('playline_eraser_deferred_requests', help, { collect: (gauge) => gauge.set(setAside.size) });
   return {
     /** Ids of requests that cannot be resolved. */
-    aside,
+    setAside,
     /** Resets the age of an upkeep task. */
     noteUpkeep,
     countFenceRestore: () => fenceRestores.inc(),
@@ -62,7 +65,7 @@ export function createEraserMetrics(metrics: Metrics, waiting: WaitingSource) {
     countHandover: () => handovers.inc(),
     countFault: (during: Step | 'take' | UpkeepWork) => faults.inc({ during }),
     countSurvivors: (table: string, rows: number) => survivors.inc({ table }, rows),
-    countPutBack: (links: number) => putBack.inc(links),
+    countRepublished: (links: number) => republishLater.inc(links),
   };
 }
 

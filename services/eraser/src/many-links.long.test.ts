@@ -73,7 +73,9 @@ it(
     expect(done).toMatchObject({ receipts: 3 + people, identities });
     expect(done.peakMb, stdout).toBeLessThan(RESIDENT_MAX_MB);
     expect(await records.readUnfinished()).toEqual([]);
-    expect(await database.query("SELECT count() FROM identity_links WHERE environment_id IN ('many', 'light')")).toBe('0');
+    expect(await database.query("SELECT count() FROM identity_links WHERE environment_id IN ('many', 'light')")).toBe(
+      '0',
+    );
     const links = `SELECT sum(length(links)) FROM erasure_requests FINAL WHERE environment_id IN ('many', 'light')`;
     expect(await database.query(links)).toBe(String(pairsOf(heavy) + 2 + people * pairsOf(light)));
     await records.close();

@@ -89,7 +89,7 @@ export async function openEraser(parts: EraserParts): Promise<Eraser> {
     onRevoke: (_topic, partition) => {
       if (partition !== LEADING_PARTITION) return;
       assignments = Math.max(0, assignments - 1);
-      if (assignments === 0) for (const worker of Object.values(workers)) void worker.follow();
+      if (assignments === 0) for (const worker of Object.values(workers)) void worker.stopLeading();
     },
   });
   return {
@@ -107,7 +107,7 @@ function openWorkers(parts: EraserParts, metrics: EraserMetrics) {
   const { logger } = parts;
   let step: Step | 'take' = 'take';
   const loop = openBatchLoop({
-    ...toBatchParts(parts, metrics.countPutBack),
+    ...toBatchParts(parts, metrics.countRepublished),
     logger,
     windowMs: parts.windowMs,
     batchRequestsMax: parts.batchRequestsMax,
@@ -120,7 +120,7 @@ function openWorkers(parts: EraserParts, metrics: EraserMetrics) {
     onFault: () => metrics.countFault(step),
     isHealthy: async () =>
       (await Promise.all([parts.people.ready(), parts.records.ready(), parts.producer.ready()])).every((each) => each),
-    aside: metrics.aside,
+    setAside: metrics.setAside,
     onHandover: metrics.countHandover,
     startBatch: metrics.startBatch,
   });
@@ -138,7 +138,7 @@ function openWorkers(parts: EraserParts, metrics: EraserMetrics) {
   return { loop, upkeep };
 }
 
-function toBatchParts(parts: EraserParts, countPutBack: (links: number) => void): BatchParts {
+function toBatchParts(parts: EraserParts, countRepublished: (links: number) => void): BatchParts {
   const { people, rows, records, reader, producer, groups, schemaOf, topicPrefix, generation, logger, wallClockMs } =
     parts;
   const onLost = (facts: number) =>
@@ -150,9 +150,9 @@ function toBatchParts(parts: EraserParts, countPutBack: (links: number) => void)
     generation,
     wallClockMs,
     barrier: createLogBarrier({ reader, groups, schemaOf, topicPrefix }),
-    putBack: async (batchId) => {
+    republishLater: async (batchId) => {
       const links = await republishLaterLinks({ rows, reader, producer, topicPrefix, generation, onLost }, batchId);
-      countPutBack(links);
+      countRepublished(links);
     },
   };
 }

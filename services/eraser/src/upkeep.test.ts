@@ -82,7 +82,7 @@ describe('openUpkeep', () => {
     upkeep.lead();
     upkeep.lead();
     await vi.waitFor(() => expect(countOf('tidy')).toBe(1));
-    await upkeep.follow();
+    await upkeep.stopLeading();
     await vi.advanceTimersByTimeAsync(60 * MINUTE_MS);
     expect([countOf('tidy'), countOf('scrub')]).toEqual([1, 0]);
   });

@@ -116,7 +116,7 @@ it('parked facts wait while Redis is rebuilt', async () => {
   const written = bench.log.records(LINKS).length;
   bench.people.loseEpoch();
   await bench.release(key);
-  await until('the check has failed', () => lines.join('').includes('not checked'));
+  await until('the check has failed', () => lines.join('').includes('hold check'));
   const renewed = bench.log.records(PARKED).length;
   await until('the fact is rewritten', () => bench.log.records(PARKED).length > renewed);
   await bench.hold(key);
@@ -173,7 +173,8 @@ it('all facts are decided and committed after any holds, releases and crashes, w
       if (each.action === 'release') await bench.release(keyOf('untyped', each.who));
       if (each.action === 'crash') faulty.revive();
       // Every fact is decided or in the parked topic, or both.
-      if (each.action === 'rest') await until('every fact is decided or parked', () => decided().length + distinct(bench) >= count());
+      if (each.action === 'rest')
+        await until('every fact is decided or parked', () => decided().length + distinct(bench) >= count());
       else await new Promise((resolve) => setImmediate(resolve));
     }
     for (const id of ['x', 'y']) await bench.release(keyOf('untyped', id));

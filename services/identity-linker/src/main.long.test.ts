@@ -55,18 +55,21 @@ async function publish(facts: Partial<IdentityLinkRecord>[]): Promise<void> {
 
 const committed = () =>
   until('every fact is committed', async () => (await stores.countCommitted()) === published, WAIT_MS);
-const decisions = async () => (await stores.readDecisions()).filter((one) => one.environmentId === environmentId);
+const decisions = async () =>
+  (await stores.readDecisions()).filter((decision) => decision.environmentId === environmentId);
 const people = (count: number): Partial<IdentityLinkRecord>[] =>
   Array.from({ length: count }, (_, at) => ({ fromId: `a${at}`, toKind: 'steam' as const, toId: `u${at % 7}` }));
 
 /** Expects that every step of `count` typed identifies is decided in order, and never with two different decisions. */
 async function expectComplete(count: number): Promise<void> {
-  const all = await decisions();
-  const texts = new Set(all.map(toText));
-  const steps = [...new Set(all.map(stepOf))];
+  const found = await decisions();
+  const texts = new Set(found.map(toText));
+  const steps = [...new Set(found.map(stepOf))];
   expect(steps).toHaveLength(2 * count);
   expect(texts.size).toBe(steps.length);
-  const versions = [...new Map(all.map((one) => [stepOf(one), one.offset * 256 + one.step])).values()];
+  const versions = [
+    ...new Map(found.map((decision) => [stepOf(decision), decision.offset * 256 + decision.step])).values(),
+  ];
   expect(versions).toEqual([...versions].sort((a, b) => a - b));
 }
 
@@ -124,7 +127,7 @@ it('a linker killed while facts wait for an erasure loses no fact', async () => 
   const decided = async () => new Set((await decisions()).map(stepOf)).size;
   await until(
     'the other facts are decided',
-    async () => (await decided()) === 2 * load.filter((one) => !isHeld(one)).length,
+    async () => (await decided()) === 2 * load.filter((fact) => !isHeld(fact)).length,
     WAIT_MS,
   );
   await linker.stop('SIGKILL');

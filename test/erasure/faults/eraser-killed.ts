@@ -29,7 +29,9 @@ interface Watch {
  */
 async function openWatch(rig: ErasureRig, erasersMax: number): Promise<Watch> {
   const { port } = new URL(rig.world.deployment.engine.url);
-  const wires = await Promise.all((await freePorts(erasersMax)).map((wirePort) => openWire(wirePort, () => Number(port))));
+  const wires = await Promise.all(
+    (await freePorts(erasersMax)).map((wirePort) => openWire(wirePort, () => Number(port))),
+  );
   const processes: ServiceProcess[] = [];
   const watch: Watch = {
     async start() {

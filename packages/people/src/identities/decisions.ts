@@ -125,7 +125,7 @@ const REFUSALS: Readonly<Record<string, string>> = {
   operator_allowed: 'an operator has allowed the id to link many anonymous ids (identity suspects)',
   operator_blocked: 'an operator has blocked links of the id (identity suspects)',
   unlinked: 'an operator has split the two ids, and the message is not later than the split (identity unlink)',
-  not_one_person: 'the identities to split off do not belong to one person',
+  not_one_person: 'the identities to split off are not of one person',
 };
 
 /** A reason as text. An unknown reason is returned unchanged. */

@@ -74,7 +74,8 @@ export function createGraphFact(rules: StepRules): (fact: IdentityLinkRecord, of
 
   return (fact, offset) => {
     const { environmentId, receivedAt, eventTime, unlink } = fact;
-    if (unlink.length > 0) return { environmentId, offset, receivedAt, eventTime, steps: [], unlink: deduplicate(unlink) };
+    if (unlink.length > 0)
+      return { environmentId, offset, receivedAt, eventTime, steps: [], unlink: deduplicate(unlink) };
     const ruling = rulingOf(fact);
     if (ruling !== null) return { environmentId, offset, receivedAt, eventTime, steps: [toRulingStep(ruling)] };
     const steps: GraphStep[] = [];

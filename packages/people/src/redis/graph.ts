@@ -19,7 +19,7 @@ import { fromComponent, fromReply, fromSuspect, toFactsBlob, toKindCodes } from 
 /** A call blocks Redis: a fact takes about 15 µs, a fact that moves many identities up to a millisecond. */
 const CALL_FACTS_MAX = 128;
 
-/** Enough to keep Redis busy, and few enough that no call times out behind others. */
+/** Enough to keep Redis busy, and few enough that no call times out behind other calls. */
 const CALLS_IN_FLIGHT_MAX = 4;
 
 /** Such a call takes Redis about two milliseconds. */

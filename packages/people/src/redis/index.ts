@@ -192,7 +192,8 @@ function toValue({ status, receivedAt, position }: StoredConsent): Buffer {
 /** @throws Error when the value is invalid */
 function fromValue(value: Buffer): StoredConsent {
   const status = STATUSES.get(value.toString('latin1', CONSENT_OFFSETS.status, CONSENT_OFFSETS.partition));
-  if (status === undefined || value.length !== CONSENT_OFFSETS.end) throw new Error('A stored consent is invalid. Rebuild Redis');
+  if (status === undefined || value.length !== CONSENT_OFFSETS.end)
+    throw new Error('A stored consent is invalid. Rebuild Redis');
   const position = {
     partition: value.readUInt16BE(CONSENT_OFFSETS.partition),
     offset: value.readUIntBE(CONSENT_OFFSETS.offset, NUMBER_BYTES),

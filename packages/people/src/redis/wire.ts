@@ -98,7 +98,11 @@ function writeKey(target: Buffer, at: number, key: Buffer): number {
   return at + IDENTITY_KEY_BYTES;
 }
 
-function writeStep(target: Buffer, start: number, { step, withOtherKeys }: { step: GraphStep; withOtherKeys: boolean }) {
+function writeStep(
+  target: Buffer,
+  start: number,
+  { step, withOtherKeys }: { step: GraphStep; withOtherKeys: boolean },
+) {
   let at = start;
   target[at++] = byteOf(LINK_CODES[step.link]);
   target[at++] = byteOf(KIND_CODES[step.aKind]);

@@ -138,9 +138,9 @@ export class NaivePeople {
         [a, b],
         [b, a],
       ].some(
-        ([one, other]) =>
-          [...one!.members.keys()].some((name) => split.leaving.has(name)) &&
-          [...other!.members.keys()].some((name) => split.stayed.has(name)),
+        ([leavingSide, stayingSide]) =>
+          [...leavingSide!.members.keys()].some((name) => split.leaving.has(name)) &&
+          [...stayingSide!.members.keys()].some((name) => split.stayed.has(name)),
       );
     if (this.#splits.some(separates)) return 'unlinked';
     if (names.length > limits.identitiesMax) return 'too_many_identities';

@@ -17,8 +17,8 @@ const SOURCE = { generation: 0, partition: 0 };
 interface Program {
   readonly links: readonly { a: number; b: number; at: number }[];
   readonly events: readonly { owner: number; device: number; at: number }[];
-  readonly consents: readonly { of: number; at: number }[];
-  readonly requests: readonly { of: number; cutoffAt: number }[];
+  readonly consents: readonly { subject: number; at: number }[];
+  readonly requests: readonly { subject: number; cutoffAt: number }[];
   /** Number of store calls before each crash of the eraser. */
   readonly crashes: readonly number[];
 }
@@ -91,11 +91,11 @@ async function openWorld(program: Program) {
     if (applied.kind === 'decided') noteLink(link, applied.decisions[0]!.outcome);
   }
   for (const [at, event] of program.events.entries()) rows.add('events', { name: at, ...toEventRow(event, keys) });
-  for (const [at, { of, at: receivedAt }] of program.consents.entries()) {
+  for (const [at, { subject, at: receivedAt }] of program.consents.entries()) {
     const position = { partition: 0, offset: at, loggedAtMs: receivedAt };
     const consent = {
       environmentId: ENVIRONMENT,
-      identityKey: keys[of]!,
+      identityKey: keys[subject]!,
       status: 'full',
       receivedAt,
       position,
@@ -103,7 +103,7 @@ async function openWorld(program: Program) {
     await people.consents.apply(consent);
     rows.add('consent_log', {
       environment_id: ENVIRONMENT,
-      identity_key: keys[of]!,
+      identity_key: keys[subject]!,
       status: 'full',
       received_at: receivedAt,
       kafka_partition: 0,
@@ -131,7 +131,7 @@ function toParts(world: World, waiting: number[], crash: () => boolean): BatchPa
     rows: crashing(rows, crash),
     records: crashing(records, crash),
     barrier: stored,
-    putBack: async (batchId) => {
+    republishLater: async (batchId) => {
       for (const { offset } of await rows.findLaterLinks(batchId)) waiting.push(offset);
       if (crash()) throw new Crash();
     },
@@ -145,9 +145,9 @@ const COMMITS = new Map([[0, 1_000]]);
 
 /** @returns the subject of each erasure, by the erasure's id */
 async function erase(world: World, program: Program): Promise<ReadonlyMap<string, number>> {
-  const requests = program.requests.map(({ of, cutoffAt }): ErasureRequest => {
+  const requests = program.requests.map(({ subject, cutoffAt }): ErasureRequest => {
     const common = { environmentId: ENVIRONMENT, memberKeys: [], requestedAt: cutoffAt - 2_000, traceId: '' };
-    return { erasureId: randomBytes(16), subjectKeys: [world.keys[of]!], cutoffAt, ...common };
+    return { erasureId: randomBytes(16), subjectKeys: [world.keys[subject]!], cutoffAt, ...common };
   });
   for (const request of requests) {
     const { erasureId, subjectKeys, cutoffAt } = request;
@@ -174,7 +174,7 @@ async function erase(world: World, program: Program): Promise<ReadonlyMap<string
   }
   // Restored links are decided after the release.
   for (const at of [...new Set(waiting)].sort((a, b) => a - b)) await world.apply(world.facts[at]!);
-  return new Map(requests.map(({ erasureId }, at) => [erasureId.toString('hex'), program.requests[at]!.of]));
+  return new Map(requests.map(({ erasureId }, at) => [erasureId.toString('hex'), program.requests[at]!.subject]));
 }
 
 interface Erased {
@@ -191,7 +191,7 @@ const findOverlap = (persons: readonly Erased[]): readonly Erased[] =>
  * The closure of each request by the rules: everyone linked up to the cut-off, the latest among overlapping requests.
  */
 function expectErased({ links, requests }: Program, applied: readonly boolean[]) {
-  let persons = requests.map(({ of, cutoffAt }): Erased => ({ who: new Set([of]), cutoffAt }));
+  let persons = requests.map(({ subject, cutoffAt }): Erased => ({ who: new Set([subject]), cutoffAt }));
   for (let grown = true; grown; ) {
     grown = false;
     for (const person of persons)
@@ -201,11 +201,11 @@ function expectErased({ links, requests }: Program, applied: readonly boolean[])
         person.who.add(link.a).add(link.b);
         grown = true;
       }
-    const [one, other] = findOverlap(persons);
-    if (one === undefined || other === undefined) continue;
-    one.cutoffAt = Math.max(one.cutoffAt, other.cutoffAt);
-    for (const each of other.who) one.who.add(each);
-    persons = persons.filter((person) => person !== other);
+    const [first, second] = findOverlap(persons);
+    if (first === undefined || second === undefined) continue;
+    first.cutoffAt = Math.max(first.cutoffAt, second.cutoffAt);
+    for (const each of second.who) first.who.add(each);
+    persons = persons.filter((person) => person !== second);
     grown = true;
   }
   return (who: number) => persons.find((person) => person.who.has(who));
@@ -216,8 +216,8 @@ const moment = fc.integer({ min: T - 3, max: T + 3 });
 const program: fc.Arbitrary<Program> = fc.record({
   links: fc.array(fc.record({ a: who, b: who, at: moment }), { maxLength: 8 }),
   events: fc.array(fc.record({ owner: who, device: who, at: moment }), { maxLength: 8 }),
-  consents: fc.array(fc.record({ of: who, at: moment }), { maxLength: 5 }),
-  requests: fc.array(fc.record({ of: who, cutoffAt: fc.integer({ min: T - 1, max: T + 1 }) }), {
+  consents: fc.array(fc.record({ subject: who, at: moment }), { maxLength: 5 }),
+  requests: fc.array(fc.record({ subject: who, cutoffAt: fc.integer({ min: T - 1, max: T + 1 }) }), {
     minLength: 1,
     maxLength: 3,
   }),
@@ -229,7 +229,7 @@ type Link = Program['links'][number];
 /** The expected result of a program: who is erased with whom, and up to when. */
 function createRules(run: Program, applied: readonly boolean[]) {
   const personOf = expectErased(run, applied);
-  const cutoffOf = (of: number) => personOf(of)?.cutoffAt ?? Number.NEGATIVE_INFINITY;
+  const cutoffOf = (subject: number) => personOf(subject)?.cutoffAt ?? Number.NEGATIVE_INFINITY;
   const isErased = ({ a, b, at }: Link) => at <= Math.max(cutoffOf(a), cutoffOf(b));
   const isOfTwo = ({ a, b, at }: Link) => at <= Math.min(cutoffOf(a), cutoffOf(b)) && personOf(a) !== personOf(b);
   return { personOf, cutoffOf, isErased, isOfTwo };
@@ -254,10 +254,10 @@ async function checkPeople({ keys, people }: World, run: Program, rules: Rules &
     const members = await people.graph.membersOf(ENVIRONMENT, keys[link.a]!);
     expect(members.map(({ key }) => key)).toContainEqual(keys[link.b]!);
   }
-  for (const [of, key] of keys.entries()) {
-    const isKept = run.consents.some((consent) => consent.of === of && consent.at > rules.cutoffOf(of));
+  for (const [subject, key] of keys.entries()) {
+    const isKept = run.consents.some((consent) => consent.subject === subject && consent.at > rules.cutoffOf(subject));
     const stored = await people.consents.read(ENVIRONMENT, key);
-    expect([of, stored !== null]).toEqual([of, isKept]);
+    expect([subject, stored !== null]).toEqual([subject, isKept]);
   }
 }
 
@@ -375,7 +375,7 @@ it('the steps of a batch run in order', async () => {
 it('a receipt is written at least two seconds after the last change in Redis', async () => {
   vi.useFakeTimers({ toFake: ['performance'] });
   try {
-    const person = { links: [{ a: 0, b: 1, at: T - 1 }], consents: [{ of: 0, at: T - 1 }] };
+    const person = { links: [{ a: 0, b: 1, at: T - 1 }], consents: [{ subject: 0, at: T - 1 }] };
     const world = await openWorld({ ...person, events: [], requests: [], crashes: [] });
     const { people, records, rows } = world;
     let changedMs = performance.now();

@@ -26,7 +26,7 @@ const storeNameOf = ({ table, column, as }: Pick<FoundRows, 'table' | 'column' |
 
 export interface BatchParts extends SettleParts {
   /** Republishes later links that were removed with the person. */
-  readonly putBack: (batchId: Buffer) => Promise<void>;
+  readonly republishLater: (batchId: Buffer) => Promise<void>;
   readonly generation: number;
   readonly wallClockMs: () => number;
   readonly onStep?: (step: Step) => void;
@@ -95,19 +95,21 @@ async function settleLight(
   onHeavy: OnHeavy,
   signal: AbortSignal,
 ): Promise<readonly FoundClosure[]> {
-  for (let left = requests; left.length > 0; ) {
-    const found = await settleClosures(parts, left, LINKS_MAX, signal).catch((fault: unknown) => {
+  for (let remaining = requests; remaining.length > 0; ) {
+    const found = await settleClosures(parts, remaining, LINKS_MAX, signal).catch((fault: unknown) => {
       if (fault instanceof TooManyLinksError) return fault;
       throw fault;
     });
-    const isTooMuch = found instanceof TooManyLinksError;
-    const heavy = isTooMuch ? found.heavy : found.filter(({ keys }) => isHeavy(keys)).map(({ request }) => request);
-    if (isTooMuch && heavy.length === 0 && left.length > 1) throw found;
+    const hasTooManyLinks = found instanceof TooManyLinksError;
+    const heavy = hasTooManyLinks
+      ? found.heavy
+      : found.filter(({ keys }) => isHeavy(keys)).map(({ request }) => request);
+    if (hasTooManyLinks && heavy.length === 0 && remaining.length > 1) throw found;
     // A single request with too many links is heavy.
-    const leftOut = isTooMuch && left.length === 1 ? left : heavy;
+    const leftOut = hasTooManyLinks && remaining.length === 1 ? remaining : heavy;
     if (leftOut.length > 0) onHeavy(leftOut);
-    if (!isTooMuch) return found.filter(({ keys }) => !isHeavy(keys));
-    left = left.filter((request) => !leftOut.includes(request));
+    if (!hasTooManyLinks) return found.filter(({ keys }) => !isHeavy(keys));
+    remaining = remaining.filter((request) => !leftOut.includes(request));
   }
   return [];
 }
@@ -207,7 +209,7 @@ async function eraseAll(parts: BatchParts, batch: Batch, signal: AbortSignal): P
   if (await forget.restoreLater(await rows.findConsents(batchId))) changedMs = performance.now();
 
   begin('put back');
-  await parts.putBack(batchId);
+  await parts.republishLater(batchId);
 
   begin('receipt');
   await pause(Math.max(0, REDIS_ON_DISK_MS - (performance.now() - changedMs)), signal);
@@ -241,10 +243,10 @@ async function sweepAll(parts: BatchParts, batch: Batch, signal: AbortSignal): P
     signal.throwIfAborted();
     await rows.sweep(batch.batchId, signal);
     await noteRows();
-    const left = await rows.findSurvivors(batch.batchId);
-    if (left.length === 0) return;
+    const survivors = await rows.findSurvivors(batch.batchId);
+    if (survivors.length === 0) return;
     if (sweep === SWEEPS_MAX)
-      throw new Error(`rows of ${left[0]!.table} remain after ${sweep} sweeps: a process writes without fences`);
+      throw new Error(`rows of ${survivors[0]!.table} remain after ${sweep} sweeps: a process writes without fences`);
   }
 }
 
@@ -328,8 +330,8 @@ function createForget({ graph, consents }: Pick<People, 'graph' | 'consents'>, {
     /** @returns zero for each store @throws Error when anything remains */
     async verify(persons: readonly ErasedPerson[]): Promise<Counts> {
       for (const person of persons) {
-        const left = await Promise.all(person.identities.map((identity) => isLinked(graph, identity)));
-        if (left.includes(true)) throw new Error('an erased identity is in the graph again');
+        const areLinked = await Promise.all(person.identities.map((identity) => isLinked(graph, identity)));
+        if (areLinked.includes(true)) throw new Error('an erased identity is in the graph again');
         if ((await findConsents(consents, person)).length > 0) throw new Error('an erased consent is stored again');
       }
       return { [IDENTITIES]: 0, [CONSENTS]: 0 };

@@ -30,7 +30,9 @@ const publishRecords = (records: readonly OutgoingRecord[]) =>
     producer.send(records, (fault) => (fault === null ? resolve() : reject(fault)));
   });
 const publish = (topic: string, count: number) =>
-  publishRecords(Array.from({ length: count }, () => ({ topic: ownStores.prefix + topic, key: Buffer.from('k'), value })));
+  publishRecords(
+    Array.from({ length: count }, () => ({ topic: ownStores.prefix + topic, key: Buffer.from('k'), value })),
+  );
 const commitAt = (groupId: string, name: string, partitionOffsets: { partition: number; offset: bigint }[]) =>
   admin.alterConsumerGroupOffsets({ groupId, topics: [{ name, partitionOffsets }] });
 /** Commits for groups without members, because this test runs no consumers. */

@@ -41,8 +41,8 @@ it('an eraser paused while reading decisions does not start an erasure that anot
   await expect(finishBatch(crashing, begun, signal)).rejects.toThrow('killed');
   resume.resolve();
   await expect(late).rejects.toThrow('another process has started');
-  const [left] = toBatches(await records.readProgress(), await records.readUnfinished());
-  const [receipt] = await finishBatch(parts, left!, signal);
+  const [restored] = toBatches(await records.readProgress(), await records.readUnfinished());
+  const [receipt] = await finishBatch(parts, restored!, signal);
   expect(receipt).toMatchObject({ closureCount: 2, deleted: { 'clickhouse.identity_links': 1, 'redis.i': 2 } });
 });
 
@@ -101,12 +101,12 @@ it('an eraser stops immediately during a long sweep, and the next eraser finishe
   const stop = new AbortController();
   // Like a table of a billion rows: only the signal ends the wait.
   const sweep: typeof rows.sweep = (_batchId, ended) => {
-    const over = new Promise<never>((_, reject) => ended?.addEventListener('abort', () => reject(ended.reason)));
+    const aborted = new Promise<never>((_, reject) => ended?.addEventListener('abort', () => reject(ended.reason)));
     stop.abort(new Error('SIGTERM'));
-    return over;
+    return aborted;
   };
   const batch = (await beginBatch(parts, [request], stop.signal))!;
   await expect(finishBatch({ ...parts, rows: { ...rows, sweep } }, batch, stop.signal)).rejects.toThrow('SIGTERM');
-  const [left] = toBatches(await records.readProgress(), await records.readUnfinished());
-  expect(await finishBatch(parts, left!, signal)).toHaveLength(1);
+  const [restored] = toBatches(await records.readProgress(), await records.readUnfinished());
+  expect(await finishBatch(parts, restored!, signal)).toHaveLength(1);
 });

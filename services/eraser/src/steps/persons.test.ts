@@ -69,7 +69,11 @@ describe('findClosures', () => {
       return { environmentId: 'env', key: keyOf(who), side, at, unlinkedAtMs: T + 3 } as const;
     };
     const requested = [request([0]), request([0], { cutoffAt: T + 5 })];
-    const decisions = { links: [link(0, 1, T - 1)], unlinks: [separated(0, 'stayed'), separated(1, 'split')], others: [] };
+    const decisions = {
+      links: [link(0, 1, T - 1)],
+      unlinks: [separated(0, 'stayed'), separated(1, 'split')],
+      others: [],
+    };
     const cutoffs = new Map([...until(T + 5, 0), ...until(T, 1)]);
     expect(show(toPersons(findClosures(requested, decisions)))).toEqual([{ cutoffs, requests: 2 }]);
   });

@@ -27,7 +27,7 @@ const parts = {
   wallClockMs: Date.now,
   pause: async () => {},
   onStep: note,
-  putBack: async (batchId: Buffer) => void (await rows.findLaterLinks(batchId)),
+  republishLater: async (batchId: Buffer) => void (await rows.findLaterLinks(batchId)),
   barrier: { linksStored: async () => [], allStored: async () => ({}), linkCommits: async () => new Map() },
 };
 const { signal } = new AbortController();

@@ -95,7 +95,7 @@ export async function openWorld() {
       },
       linkCommits: async () => new Map([[0, next()]]),
     },
-    putBack: async (batchId) => {
+    republishLater: async (batchId) => {
       for (const { offset } of await rows.findLaterLinks(batchId)) log.push(log[offset]!);
     },
     // The linker continues while the eraser waits.

@@ -2,7 +2,7 @@
 -- KEYS  leases, holders, holds
 -- ARGV  erasure id, …
 -- A lease: cut-off, time from which it lapses (0: never), keys (index.ts). A holder: identity key, cut-off,
--- erasure id, so the holders of a key are neighbours, and the last one has the latest cut-off.
+-- erasure id, so the holders of a key are neighbours, and the last holder has the latest cut-off.
 local LEASES, HOLDERS, HOLDS = KEYS[1], KEYS[2], KEYS[3]
 local FIRST_KEY, CUTOFF_BYTES = 13, 6
 local AFTER_ALL = string.rep('\255', CUTOFF_BYTES + KEY_BYTES + 1)

@@ -129,8 +129,9 @@ function createConsents(model: Model): ConsentStore & Pick<PeopleRebuild, 'loadC
       const { consents } = environmentOf(model, environmentId);
       const isUnchanged = ({ identityKey, ...consent }: HeldConsent) =>
         isDeepStrictEqual(consents.get(identityKey.toString('hex')), consent);
-      return consentsToForget.filter((consent) => isUnchanged(consent) && consents.delete(consent.identityKey.toString('hex')))
-        .length;
+      return consentsToForget.filter(
+        (consent) => isUnchanged(consent) && consents.delete(consent.identityKey.toString('hex')),
+      ).length;
     },
   };
 }

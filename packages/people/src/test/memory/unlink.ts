@@ -22,7 +22,9 @@ export function addUnlinkSide(state: EnvironmentState, side: UnlinkSide): void {
 export function areSeparated(state: EnvironmentState, fact: GraphFact, { a, b }: { a: Side; b: Side }): boolean {
   const timeMs = Math.min(fact.receivedAt, fact.eventTime);
   const sidesOf = (members: Side) =>
-    [...members.keys()].flatMap((key) => state.unlinkSides.get(key) ?? []).filter(({ unlinkedAt }) => timeMs <= unlinkedAt);
+    [...members.keys()]
+      .flatMap((key) => state.unlinkSides.get(key) ?? [])
+      .filter(({ unlinkedAt }) => timeMs <= unlinkedAt);
   const ofB = sidesOf(b);
   return sidesOf(a).some((sideA) => ofB.some((sideB) => compareOrder(sideA, sideB) === 0 && sideA.side !== sideB.side));
 }
