@@ -1,5 +1,5 @@
 import { erase } from './eraser.ts';
-import { take } from './gateway.ts';
+import { accept } from './gateway.ts';
 import { link } from './linker.ts';
 import { type Cutoffs, findMissing, findRemaining, Log } from './people.ts';
 import { type Part, PROGRAM, type Step } from './program.ts';

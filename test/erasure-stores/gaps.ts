@@ -49,7 +49,7 @@ function gapsOf(store: TableStore, columns: readonly RealColumn[]): string[] {
     ...missing.map(
       (column) =>
         `column ${name}.${column.name} is not registered: name it in ${FILES}/tables.ts, ` +
-        'as own or carried if it identifies a row's person, else among the columns with its meaning',
+        'as own or carried if it identifies the person of a row, else among the columns with its meaning',
     ),
     ...nonexistent.map(
       (each) => `column ${name}.${each} is registered but does not exist: remove it from ${FILES}/tables.ts`,

@@ -84,7 +84,7 @@ export interface FenceStatus {
   readonly isComplete: boolean;
 }
 
-/** A `userId` without a type stands for the id under every kind of user id. */
+/** A `userId` without a type means the id under every kind of user id. */
 export const USER_KINDS: readonly IdentityKind[] = [...IDENTITY_TYPES, 'untyped'];
 
 /** A record for `audience.erasures.v1`. */

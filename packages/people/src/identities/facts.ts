@@ -58,7 +58,7 @@ export function toLinkFact(message: LinkSource): IdentityLinkRecord | null {
 export type UnlinkParts = Pick<IdentityLinkRecord, 'environmentId' | 'messageId' | 'receivedAt' | 'traceId' | 'unlink'>;
 
 /**
- * Creates the fact that splits identities off their person. Both of its sides are the same id, which no client can send.
+ * Creates the fact that splits identities off their person. Both sides are the same id, which no client can send.
  */
 export function toUnlinkFact({ messageId, ...parts }: UnlinkParts): IdentityLinkRecord {
   const unlinkId = `unlink ${messageId.toString('hex')}`;
