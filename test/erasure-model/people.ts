@@ -20,7 +20,7 @@ export interface RequestedErasure {
 /** Persons of two or more ids. The ids and the persons are sorted. */
 export type Graph = readonly (readonly Id[])[];
 
-/** For each id, the time up to which it is erased. */
+/** For each id, the time up to which its data is erased. */
 export type Cutoffs = Readonly<Partial<Record<Id, number>>>;
 
 export const idsOf = (cutoffs: Cutoffs): Id[] => Object.keys(cutoffs).sort() as Id[];

@@ -25,7 +25,7 @@ export const NEVER_ENDS = 'the protocol may never end';
 
 /**
  * Visits every state that any order of steps can reach. A state from which no final state can be reached is a fault.
- * @param isSought the search ends when it returns true for a fault
+ * @param isSought returns true for a fault that ends the search
  */
 export function search<S>(system: System<S>, isSought = (_fault: string): boolean => false): Searched {
   const indexes = new Map([[JSON.stringify(system.start), 0]]);
@@ -75,7 +75,7 @@ function reachedFrom(ends: readonly number[], origins: readonly (readonly number
   return reached;
 }
 
-/** The steps that lead to a state. They are the fewest, because the search is breadth-first. */
+/** A shortest sequence of steps that leads to a state, because the search is breadth-first. */
 function traceTo(index: number, origins: readonly (readonly number[])[], steps: readonly string[]): string[] {
   const trace: string[] = [];
   for (let at = index; at > 0; at = origins[at]?.[0] as number) trace.unshift(steps[at] as string);

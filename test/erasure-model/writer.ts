@@ -48,7 +48,7 @@ export function takeOver(rules: Rules, state: State): Move[] {
   return [['another writer takes over', { ...paused, happened: [...happened, 'zombie writer'] }]];
 }
 
-/** The scrub runs daily, so it runs once after all other steps. It uses the fences. */
+/** The scrub runs daily, so it runs once after all other steps, using the fences. */
 export function scrub(rules: Rules, state: State): Move[] {
   const isIdle = Object.values(state.topics).every((topic) => topic.length === 0) && state.zombie === null;
   const isErased = state.erasures.every(

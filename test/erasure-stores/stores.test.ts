@@ -104,7 +104,7 @@ describe('the registry of stores', () => {
     ]);
   });
 
-  it('no topic is registered with an expiry before that of its last segment', () => {
+  it('no topic is registered as expired before its last segment', () => {
     const promised = (store: ErasureStore | undefined) =>
       store?.clearing.by === 'ttl' ? store.clearing.windowMs : null;
     for (const topic of allTopics()) {

@@ -208,7 +208,7 @@ it('no file of ClickHouse contains the person after removal from disk', async ()
   expect(await rig.receiptOf(erasureId)).toMatchObject({ physicallyErasedAt: expect.any(Number) });
 }, 240_000);
 
-it('the rewritten file of Redis contains only the fences', async () => {
+it('the rewritten append-only file of Redis contains only the fences', async () => {
   await rewriteAppendOnlyFile(rig);
   const counts = (traces: Trace[]) => {
     const sums = new Map<string, number>();
@@ -223,7 +223,7 @@ it('the rewritten file of Redis contains only the fences', async () => {
 
 it('no log segment contains the person after expiry, which the receipt records', async () => {
   await expireTopics(rig);
-  await until('no segment is left', () => findInBrokerFiles(rig, needles).length === 0);
+  await until('no segment contains the person', () => findInBrokerFiles(rig, needles).length === 0);
   const { records, topic, log } = rig;
   const noteAt = async (atMs: number) => {
     await noteExpiredLogs({ records, log: log.reader, topicPrefix: topic(''), wallClockMs: () => atMs });

@@ -2,7 +2,7 @@ import { afterAll, afterEach, beforeAll, it } from 'vitest';
 import { killErasers, pauseAnEraser } from './faults/eraser-killed.ts';
 import { eraserWaitsForPausedServices, linksAroundTheRequest } from './faults/paused.ts';
 import { loseAndReread } from './faults/returns.ts';
-import { loseClickHouse } from './faults/stores-away.ts';
+import { loseClickHouse } from './faults/clickhouse-unavailable.ts';
 import { insertLate } from './faults/zombie.ts';
 import { type ErasureRig, openErasureRig, recover } from './rig.ts';
 

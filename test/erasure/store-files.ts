@@ -108,7 +108,7 @@ export async function rewriteAppendOnlyFile({ redis }: ErasureRig): Promise<void
     return /aof_rewrite_in_progress:0/.test(info) && /aof_rewrite_scheduled:0/.test(info);
   });
   if (!/aof_last_bgrewrite_status:ok/.test(await redis.info('persistence')))
-    throw new Error('Redis could not rewrite its file');
+    throw new Error('Redis could not rewrite its append-only file');
 }
 
 /** Searches the append-only file: a snapshot from the last rewrite, and all later commands. */

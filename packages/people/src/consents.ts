@@ -46,7 +46,7 @@ export interface ConsentStore {
    * @throws MissingEpochFault, LaggingStoreFault, MissingFencesFault, instead of an outdated or erased consent
    */
   read(environmentId: string, identityKey: Buffer): Promise<StoredConsent | null>;
-  /** For erasures: the stored consents of these identities, even when `read` would throw. */
+  /** For erasures: the stored consents of the given identities, even when `read` would throw. */
   readStored(environmentId: string, identityKeys: readonly Buffer[]): Promise<HeldConsent[]>;
   /**
    * For erasures: forgets these consents unless they have changed. Fence the identities first, or an in-flight
@@ -79,7 +79,7 @@ export class LaggingStoreFault extends Error {
   }
 }
 
-/** Whether `position` is later than the stored one, by the same rule as the view `consents_current`. */
+/** Whether `position` is later than the stored position, by the same rule as the view `consents_current`. */
 export function isLater(position: ConsentPosition, stored: ConsentPosition): boolean {
   if (position.partition === stored.partition) return position.offset > stored.offset;
   if (position.loggedAtMs !== stored.loggedAtMs) return position.loggedAtMs > stored.loggedAtMs;
@@ -93,7 +93,7 @@ export interface ConsentBytes {
   readonly value: Buffer | null;
 }
 
-/** A reader of the log of consents. */
+/** A reader of the consent log. */
 export interface ConsentLog {
   /** Offsets from `start` to before `end`. @throws Error when the topic is missing or Kafka does not respond */
   bounds(): Promise<readonly { partition: number; start: number; end: number }[]>;

@@ -216,7 +216,7 @@ describe.each([
     }
   });
 
-  it('forget removes identities under their hold, and the other members keep the person key', async () => {
+  it('forget removes identities under their hold, and the remaining members keep the person key', async () => {
     for (const from of ['anonymous:a', 'anonymous:b', 'anonymous:c'] as const) await identify(from, 'steam:s');
     await alias('custom:k', 'steam:s');
     await identify('anonymous:z', 'epic:e');

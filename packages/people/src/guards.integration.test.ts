@@ -19,8 +19,8 @@ afterAll(inRedis.close);
 async function openRedis(): Promise<Harness> {
   const { people, namespace } = await inRedis.open();
   const cutoffOf = async (environmentId: string, key: Buffer) => {
-    const text = await redis.hget(`${namespace}h:{${environmentId}}`, key);
-    return text === null ? null : Number(text);
+    const value = await redis.hget(`${namespace}h:{${environmentId}}`, key);
+    return value === null ? null : Number(value);
   };
   return { holds: people.guards, cutoffOf };
 }
@@ -67,7 +67,7 @@ describe.each([
     expect(await holds.listHolds('listed')).toHaveLength(1);
   });
 
-  it('the cut-off of an identity is the latest of its remaining holds, after any sequence of changes', async () => {
+  it('the cut-off of an identity is the latest of its remaining holds, after any sequence of operations', async () => {
     const { holds, cutoffOf } = await open();
     const property = fc.asyncProperty(fc.array(step, { maxLength: 15 }), async (steps) => {
       const environmentId = `test-${randomUUID()}`;

@@ -58,7 +58,7 @@ export interface ErasureGuards {
   /** Sets fences; an identity's existing later fence is kept. May be repeated, with or without an epoch. */
   fence(cutoffs: readonly Cutoff[]): Promise<void>;
   /**
-   * Sets fences and removes links and consents up to the cut-off. Later links of these identities are in the log and
+   * Sets fences and removes links and consents up to the cut-off. Later links of the identities are in the log and
    * are applied again.
    */
   enforce(cutoffs: readonly Cutoff[]): Promise<Enforced>;
@@ -157,10 +157,10 @@ export function createRequestErasure(parts: RequestErasureParts): RequestErasure
       value: frameRecord(schemaId, erasureRequestCodec.encode(request)),
       headers: { traceparent: wanted.traceparent },
     });
-    // A failure does no harm: the eraser creates the hold again when it reads the request.
+    // A failure does no harm: the eraser recreates the hold when it reads the request.
     await guards
       .confirmHold(name)
-      .catch((fault) => parts.onFault(fault, 'hold not confirmed; the eraser creates it again'));
+      .catch((fault) => parts.onFault(fault, 'hold not confirmed; the eraser recreates it'));
     return id;
   };
 }

@@ -21,7 +21,7 @@ export interface People {
    * @throws a fault of the store, which may not allow the rewrite
    */
   rewriteLog(): Promise<void>;
-  /** Epoch milliseconds by the wall clock of the store. */
+  /** Epoch milliseconds by the store's wall clock. */
   readClockMs(): Promise<number>;
   close(): Promise<void>;
 }

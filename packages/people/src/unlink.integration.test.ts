@@ -21,7 +21,7 @@ describe.each([
   const apply = (fact: FactOptions) => scenario.apply(graph, fact);
   const alias = (from: Name, to: Name, receivedAt = NOW) => apply({ link: 'alias', from, to, receivedAt });
   const unlink = (to: Name, and: Name[] = [], receivedAt = NOW) => apply({ link: 'unlink', to, and, receivedAt });
-  /** The decision itself. */
+  /** Applies a fact and returns its decision. */
   const decide = async (fact: FactOptions): Promise<StepDecision> => {
     const positioned = scenario.position(fact);
     const block = { generation: 0, partition: 0, after: positioned.offset - 1, through: positioned.offset };
@@ -128,7 +128,7 @@ describe.each([
     expect(await unlink('steam:1')).toEqual(['refused: fenced']);
     expect(await rootOf('steam:1')).toBeNull();
     expect(await alias('steam:1', 'epic:2')).toEqual(['refused: fenced']);
-    // When it is linked again later, nothing before the erasure counts.
+    // When the identity is linked again later, nothing from before the erasure counts.
     expect(await alias('steam:1', 'epic:2', NOW + 1)).toEqual(['linked']);
   });
 

@@ -266,7 +266,7 @@ export class RequestQueue {
   }
 
   /**
-   * Starts a batch of these requests.
+   * Starts a batch of the given requests.
    * @returns what `begin` returns; undefined when it failed and other requests can be tried immediately
    * @throws the fault, while a store may be the cause
    */

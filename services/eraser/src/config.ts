@@ -38,7 +38,7 @@ export const configSchema = z.object({
   BATCH_REQUESTS_MAX: settings.integer(1, 10_000).default(1_000),
   /** Time of the daily search for rows of erased people. */
   SCRUB_AT: timeOfDay.prefault('02:30'),
-  /** Time of the daily removal of deleted rows from files. Erasures wait for it. */
+  /** Time of the daily removal of deleted rows from files. Erasures wait during the removal. */
   REMOVAL_AT: timeOfDay.prefault('03:00'),
 });
 

@@ -205,7 +205,7 @@ export function openFenceKeeper(parts: FenceKeeperParts): Closable {
   };
 }
 
-/** Does nothing when no fence can be missing. A Redis without an epoch is rebuilt with its fences. */
+/** Does nothing when no fence can be missing. A Redis without an epoch gets its fences from the rebuild. */
 async function restoreFences(parts: FenceKeeperParts, signal: AbortSignal): Promise<void> {
   const { people, records, logger, onRestored } = parts;
   const { run, isComplete } = await people.guards.fenceStatus();

@@ -39,7 +39,7 @@ export interface Schedule {
  * - tidy: removes holds and targets of finished erasures
  * - expire: records log expiry in receipts
  * - scrub: removes rows of erased people that returned
- * - remove: rewrites files with deleted rows, and the append-only log of Redis
+ * - remove: rewrites files with deleted rows, and the append-only file of Redis
  */
 export const UPKEEP_WORK = ['tidy', 'expire', 'scrub', 'remove'] as const;
 export type UpkeepWork = (typeof UPKEEP_WORK)[number];
@@ -142,7 +142,7 @@ const WORK: Record<UpkeepWork, (parts: UpkeepParts, signal: AbortSignal) => Prom
   async remove(parts, signal) {
     const { rows, records, people, wallClockMs, logger } = parts;
     // Redis rewrites in the background.
-    await people.rewriteLog().catch((error) => logger.warn({ error }, 'Redis refused to rewrite its log'));
+    await people.rewriteLog().catch((error) => logger.warn({ error }, 'Redis refused to rewrite its append-only file'));
     const onFoundOnDisk = (survivors: readonly Survivors[]) =>
       logger.error({ survivors }, 'rows of erased people remain in files; no receipt is marked');
     const { marked, deferred } = await removeFromDisk({ rows, records, wallClockMs, signal, onFoundOnDisk });

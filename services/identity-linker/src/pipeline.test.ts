@@ -22,7 +22,7 @@ it('the linker publishes decisions in order, then commits, then trims the outbox
   const bench = await createBench();
   const { linker } = await bench.open();
   await bench.put([toOutgoing(LINKS, toFact({ toKind: 'steam' })), toOutgoing(LINKS, toFact({ toId: 'null' }))]);
-  await until('both are committed', () => bench.committed() === 2);
+  await until('both facts are committed', () => bench.committed() === 2);
   expect(
     bench.decisions().map(({ offset, step, link, outcome, reason }) => [offset, step, link, outcome, reason]),
   ).toEqual([
@@ -167,7 +167,7 @@ it('the linker rewinds to facts that the graph has lost', async () => {
   const digest = await before.rebuild.digest('test');
   current = after;
   await bench.put([toOutgoing(LINKS, toFact({ fromId: 'b' }))]);
-  await until('the third is committed', () => bench.committed() === 3);
+  await until('the third fact is committed', () => bench.committed() === 3);
   expect(await after.rebuild.digest('test')).toBe(digest);
   const texts = bench.decisions().map(toText);
   // The first two decisions are published twice, identically.

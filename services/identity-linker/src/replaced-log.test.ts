@@ -15,7 +15,7 @@ it('a log that lost applied facts is refused', async () => {
   await bench.put(['a', 'b', 'c'].map((fromId) => toOutgoing(LINKS, toFact({ fromId }))));
   const { partition } = bench.log.records(LINKS)[0]!;
   const source = { generation: 0, partition };
-  await until('all are applied', async () => (await bench.graph.lastApplied(source)) === 2);
+  await until('all facts are applied', async () => (await bench.graph.lastApplied(source)) === 2);
   bench.log.truncate(LINKS, partition, 1);
   const lost = ['new b', 'new c', 'new d'].map((fromId) => toOutgoing(LINKS, toFact({ fromId })));
   await bench.put(lost);
@@ -35,7 +35,7 @@ it('undecided facts are not skipped until an operator accepts the loss', async (
   const put = (fromId: string) => bench.put([toOutgoing(LINKS, toFact({ fromId }))]);
   await put('a');
   const first = await bench.open();
-  await until('the first is committed', () => bench.committed() === 1);
+  await until('the first fact is committed', () => bench.committed() === 1);
   await first.linker.close();
   for (const fromId of ['b', 'c', 'd']) await put(fromId);
   const { partition } = bench.log.records(LINKS)[0]!;

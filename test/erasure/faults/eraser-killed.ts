@@ -103,7 +103,7 @@ export async function pauseAnEraser(rig: ErasureRig): Promise<void> {
   // Links later than the cut-off were decided again, so rows may be added but none may be removed.
   const now = await rowsAbout(rig, person);
   for (const [table, rows] of Object.entries(kept))
-    if (rows.some((row) => !now[table]!.includes(row))) throw new Error(`rows of ${table} are gone`);
+    if (rows.some((row) => !now[table]!.includes(row))) throw new Error(`rows of ${table} are missing`);
   await scene.expectBystanderUnchanged();
   await watch.close();
   rig.running.eraser = await rig.start('eraser');

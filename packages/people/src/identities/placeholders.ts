@@ -3,7 +3,7 @@ import { hash } from 'node:crypto';
 
 const wordSet = (text: string): string[] => text.split(/\s+/).filter(Boolean);
 
-/** Terms for "no value". Any sequence of them is a placeholder. */
+/** Terms for "no value". Any sequence of these terms is a placeholder. */
 const NOTHING = wordSet(`
   null nil none nan undefined undef void empty blank missing unset unspecified unavailable unidentified unregistered
   unknown unauthenticated anonymous guest default n/a na notset notavailable notauthenticated notloggedin loggedout

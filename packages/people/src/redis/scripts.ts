@@ -19,7 +19,7 @@ interface ScriptParts {
   readonly flag: string;
 }
 
-/** Without a flag, Redis refuses a whole script when it is out of memory. */
+/** Without a flag, Redis refuses the whole script when out of memory. */
 const SCRIPTS = {
   applyFacts: {
     before: PRESENT_RUN_LUA,
@@ -65,7 +65,7 @@ export type ScriptArgument = string | number | Buffer;
 /** Runs a script; strings in its reply are buffers. @throws a fault in `FAULTS`, or a connection fault */
 export type RunScript = (keys: readonly string[], args: readonly ScriptArgument[]) => Promise<unknown>;
 
-/** Creates the function that runs a script by its hash, or by its text if the server does not know it. */
+/** Creates the function that runs a script by its hash, or by its source if the server does not know the hash. */
 export function createScript(redis: Redis, name: ScriptName): RunScript {
   const script = SCRIPT_TEXTS[name];
   return async (keys, args) => {
@@ -77,7 +77,7 @@ export function createScript(redis: Redis, name: ScriptName): RunScript {
   };
 }
 
-/** Faults by the code of an error reply. */
+/** Faults by error reply code. */
 const FAULTS: Readonly<Record<string, new () => Error>> = {
   NOEPOCH: MissingEpochFault,
   NOFENCES: MissingFencesFault,

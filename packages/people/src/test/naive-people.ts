@@ -16,7 +16,7 @@ interface Split {
 
 export interface NaiveRules {
   readonly limits: GraphLimits;
-  /** Order of two names by their keys. */
+  /** Compares two names by their keys. */
   compare(a: Name, b: Name): number;
 }
 
@@ -33,7 +33,7 @@ export class NaivePeople {
   readonly #fences = new Map<Name, number>();
   readonly #holds = new Map<Name, number>();
   readonly #splits: Split[] = [];
-  /** Unlinks without effect, by their first identity. */
+  /** Unlinks without effect, with their first identity. */
   #ineffective: { first: Name; atMs: number }[] = [];
 
   constructor(rules: NaiveRules) {
@@ -79,7 +79,7 @@ export class NaivePeople {
     return affected.some((name) => fact.receivedAt! > (this.#holds.get(name) ?? Number.POSITIVE_INFINITY));
   }
 
-  /** The result of each step of a fact, as `describeOutcome` formats it. */
+  /** The result of each step of a fact, in the format of `describeOutcome`. */
   decide(fact: FactOptions): string[] {
     if (this.#isHeld(fact)) return ['parked'];
     if (fact.link === 'unlink') {

@@ -143,7 +143,7 @@ function toParts(world: World, waiting: number[], crash: () => boolean): BatchPa
 const ENDS = { 'audience.messages.v1/0': 7 };
 const COMMITS = new Map([[0, 1_000]]);
 
-/** @returns the subject of each erasure, by the erasure's id */
+/** @returns the subject of each erasure, by erasure id */
 async function erase(world: World, program: Program): Promise<ReadonlyMap<string, number>> {
   const requests = program.requests.map(({ subject, cutoffAt }): ErasureRequest => {
     const common = { environmentId: ENVIRONMENT, memberKeys: [], requestedAt: cutoffAt - 2_000, traceId: '' };
@@ -325,7 +325,7 @@ async function eraseFirst({ keys, people, records }: World, parts: BatchParts): 
 
 const ONE_EVENT = { links: [], consents: [], requests: [], crashes: [], events: [{ owner: 0, device: 1, at: T - 1 }] };
 
-it('a batch is swept until no row is left before its receipt', async () => {
+it('a batch is swept until no row remains before its receipt', async () => {
   const world = await openWorld(ONE_EVENT);
   const { records, rows } = world;
   const leftAtReceipt: number[] = [];

@@ -57,7 +57,7 @@ function openBench() {
 }
 
 describe('the intake', () => {
-  it('a request gets a hold on its identities, is stored and wakes the eraser', async () => {
+  it('a request puts a hold on its identities, is stored and wakes the eraser', async () => {
     const { people, records, intake, countWakes } = openBench();
     const request = createRequest();
     await intake(frame(request));

@@ -187,7 +187,7 @@ describe('LogBarrier', () => {
     await publisher.publish([record]);
     await publisher.close();
     await until('the marker follows the record', async () => (await sumEnds()) === before + 2);
-    // The record itself is committed, the marker after it is not.
+    // The record is committed, but the marker after the record is not.
     await commit(groups.writer, messages.name, (end) => Math.max(0, end - 1));
     await barrier.allStored(signal);
 

@@ -32,7 +32,7 @@ const link = (a: number, b: number, receivedAtMs = T): StoredLink => ({
 });
 const findLinked = (requests: readonly ErasureRequest[], links: readonly StoredLink[]) =>
   toPersons(findClosures(requests, { links, unlinks: [], others: [] }));
-/** For each person: the indexes of the keys, each with its cut-off, and the number of requests. */
+/** For each person: the key indexes, each with its cut-off, and the number of requests. */
 const show = (persons: readonly ErasedPerson[]) =>
   persons.map(({ closures, identities }) => {
     const found = identities.map(
@@ -88,14 +88,14 @@ describe('findClosures', () => {
     const [early, late] = [erasedAt + 1_000, erasedAt + 10_000].map((cutoffAt) => request([0], { cutoffAt }));
     expect(find([early!])).toEqual([{ cutoffs: until(early!.cutoffAt, 0, 1, 2), requests: 1 }]);
     expect(find([late!])).toEqual([{ cutoffs: until(late!.cutoffAt, 0, 1), requests: 1 }]);
-    // Each request counts by itself, even if both are about one person. It ignores erasures with a later cut-off.
+    // Each request counts by itself, even if both are about one person. A request ignores erasures with a later cut-off.
     const both = new Map([...until(late!.cutoffAt, 0, 1), ...until(early!.cutoffAt, 2)]);
     expect(find([early!, late!])).toEqual([{ cutoffs: both, requests: 2 }]);
     const later = others.map((each) => ({ ...each, request: { ...each.request, cutoffAt: late!.cutoffAt } }));
     expect(find([early!], later)).toEqual([{ cutoffs: until(early!.cutoffAt, 0, 1), requests: 1 }]);
   });
 
-  it('closures equal those of a naive implementation', () => {
+  it('closures equal the closures of a naive implementation', () => {
     const index = fc.nat({ max: keys.length - 1 });
     const at = fc.integer({ min: T - 2, max: T + 2 });
     const requests = fc.array(fc.tuple(fc.array(index, { minLength: 1, maxLength: 2 }), at), {

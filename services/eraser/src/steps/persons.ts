@@ -15,7 +15,7 @@ export interface Closure {
   readonly keys: readonly Buffer[];
 }
 
-/** A closure with its nodes in the graph of links. */
+/** A closure with its nodes in the link graph. */
 export interface FoundClosure extends Closure {
   readonly nodes: readonly Node[];
 }

@@ -147,7 +147,7 @@ class DecisionReader {
       const decisions = this.#found.get(offset);
       if (decisions?.length === steps) return decisions;
       const { done, value } = await this.#decisions.next();
-      if (done) throw new Error(`decisions about the fact at ${offset} are no longer in the log`);
+      if (done) throw new Error(`decisions about the fact at offset ${offset} are no longer in the log`);
       if (value.offset > applied) this.#note(value);
     }
   }

@@ -93,7 +93,7 @@ it('facts return in the order of their first offsets', async () => {
   expect(rounds[1]!.records.map(({ headers }) => headers!['first-offset'])).toEqual(['1', '2', '3']);
 });
 
-it('rounds restart at half a second once a person had no waiting facts', async () => {
+it('rounds restart at half a second after a person had no waiting facts', async () => {
   const { parked, names } = createBench();
   parked.add([toFact('a', 1)]);
   await vi.advanceTimersByTimeAsync(1_500);
@@ -164,7 +164,7 @@ it('unacknowledged facts are republished before later facts', async () => {
   expect(names()).toEqual(['a', 'aa']);
 });
 
-it('the oldest facts return early when memory is short', async () => {
+it('the oldest facts return early when memory is low', async () => {
   const { parked, names } = createBench({ ...PARKED_PACE, waitingBytesMax: 4_000 });
   parked.add([toFact('a', 1, 1_000), toFact('b', 2, 1_000)]);
   expect(names()).toEqual([]);

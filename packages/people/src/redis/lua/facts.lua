@@ -1,4 +1,4 @@
--- The last part of the script, after components.lua, unlink.lua and logged.lua. It parses facts and decides them.
+-- The last part of the script, after components.lua, unlink.lua and logged.lua. It parses and decides facts.
 
 -- A call ends after the fact that exceeds this number of fields read, about two milliseconds of work.
 local FIELDS_READ_MAX = 8000

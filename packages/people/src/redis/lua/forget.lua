@@ -1,7 +1,7 @@
 -- Erasure: removes identities of one environment from their components.
 -- KEYS  epoch, leases of holds
 -- ARGV  namespace, environment, erasure id, then the identity keys
--- Reply how many of them were in a component
+-- Reply how many of the identities were in a component
 if redis.call('EXISTS', KEYS[1]) == 0 then return redis.error_reply(NO_EPOCH) end
 if redis.call('HEXISTS', KEYS[2], ARGV[3]) == 0 then return redis.error_reply('NOHOLD the erasure has no hold') end
 local keys = {}

@@ -9,7 +9,7 @@ end
 
 -- Removes identities from their components. The remaining members keep their root, even if it is removed; a fence on it
 -- shows the graph's script that it may be (components.lua).
--- `should_remove(key, linked_at)` decides for each member; an identity that its component lacks is always removed.
+-- `should_remove(key, linked_at)` decides for each member; an identity missing from its component is always removed.
 -- Reads everything before it writes: a script that failed half-way would find nothing to do when repeated.
 -- Returns how many identities were removed.
 local function remove_identities(namespace, environment, keys, should_remove)
