@@ -112,7 +112,7 @@ function openLane(
   if (state.heavy.size === 0 && begun.length === 0) return;
   const ids = new Set(state.heavy);
   const beginHeavy = async () => {
-    const requests = state.heavyQueue.take((await findFree(parts.records)).filter((request) => ids.has(toId(request))));
+    const requests = state.heavyQueue.selectNext((await findFree(parts.records)).filter((request) => ids.has(toId(request))));
     if (requests.length === 0) return false;
     const batch = await state.heavyQueue.attempt(requests, () => beginBatch(parts, requests, signal));
     if (batch == null) return false;
@@ -139,7 +139,7 @@ async function beginNext(parts: BatchLoopParts, state: LoopState, signal: AbortS
   const findNext = async () => {
     const isDue = (request: ErasureRequest) =>
       !heavy.has(toId(request)) && (leftOut.get(toId(request)) ?? 0) <= performance.now();
-    return queue.take((await findFree(parts.records)).filter(isDue));
+    return queue.selectNext((await findFree(parts.records)).filter(isDue));
   };
   if ((await findNext()).length === 0) return false;
   await pauseOrThrow(parts.windowMs, signal);
@@ -252,7 +252,7 @@ export class RequestQueue {
     this.parts = parts;
   }
 
-  take(free: readonly ErasureRequest[]): readonly ErasureRequest[] {
+  selectNext(free: readonly ErasureRequest[]): readonly ErasureRequest[] {
     const due = free.filter((request) => this.suspectOf(request).notBeforeMs <= performance.now());
     const clean = due.filter((request) => this.suspectOf(request).failedIn === CLEAN);
     const failed = due.filter((request) => this.suspectOf(request).failedIn !== CLEAN);

@@ -37,7 +37,7 @@ function openQueue(waiting: Iterable<ErasureRequest>) {
   });
   /** @returns how many requests were started; 'waits' when a store is assumed to be the cause */
   const attempt = async (fail: (requests: readonly ErasureRequest[]) => Error | null): Promise<number | 'waits'> => {
-    const selected = queue.take([...unfinished]);
+    const selected = queue.selectNext([...unfinished]);
     const begin = async () => {
       const error = fail(selected);
       if (error !== null) throw error;

@@ -27,7 +27,7 @@ const SCRIPTS = {
     flag: '',
   },
   trimOutbox: { files: ['trim'], flag: 'allow-oom' },
-  forgetIdentities: { files: ['take-out', 'forget'], flag: '' },
+  forgetIdentities: { files: ['remove-identities', 'forget'], flag: '' },
   loadOverrides: { files: ['load'], flag: '' },
   loadUnlinkSides: { files: ['unlink-sides', 'load-unlink-sides'], flag: '' },
   loadSuspects: { files: ['load-suspects'], flag: '' },
@@ -38,7 +38,7 @@ const SCRIPTS = {
   releaseHold: { files: ['holds', 'release-hold'], flag: 'allow-oom' },
   raiseFences: { files: ['raise-fences'], flag: '' },
   // Allowed when out of memory, because no link is applied and no consent read until fences are enforced.
-  enforceFences: { files: ['unlink-sides', 'take-out', 'enforce-fences'], flag: 'allow-oom' },
+  enforceFences: { files: ['unlink-sides', 'remove-identities', 'enforce-fences'], flag: 'allow-oom' },
   fenceStatus: { before: PRESENT_RUN_LUA, files: ['fence-status'], flag: 'no-writes' },
   completeFences: { before: PRESENT_RUN_LUA, files: ['complete-fences'], flag: 'allow-oom' },
   mintEpoch: { before: PRESENT_RUN_LUA, files: ['mint-epoch'], flag: '' },

@@ -16,7 +16,7 @@ import {
 } from '@playline/erasure';
 import type { ChosenStatus, HoldName, People } from '@playline/people';
 import { pauseOrThrow } from '@playline/stores';
-import { type Closure, type ErasedPerson, type FoundClosure, isHeavy, takeLinks, toPersons } from './persons.ts';
+import { type Closure, type ErasedPerson, type FoundClosure, isHeavy, collectLinks, toPersons } from './persons.ts';
 import { TooManyLinksError } from './resolve.ts';
 import { holdAll, type SettleParts, settleClosures, toId } from './settle.ts';
 
@@ -76,14 +76,14 @@ export async function beginBatch(
     onHeavy === undefined
       ? await settleClosures(parts, requests, HEAVY_LINKS_MAX, signal)
       : await settleLight(parts, requests, onHeavy, signal);
-  const closures = takeBounded(settled);
+  const closures = limitIdentities(settled);
   if (closures.length === 0) return null;
   const names = closures.map(({ request }) => request);
   // Without the links, to free their memory.
   const persons = toPersons(closures.map(({ request, keys }) => ({ request, keys })));
   const batch: Batch = { batchId: randomBytes(16), persons, names, deleted: new Map() };
   // Stored for later requests about linked people, and for verifying the receipt.
-  await parts.records.putFound([...takeLinks(closures)].flatMap(toFound));
+  await parts.records.putFound([...collectLinks(closures)].flatMap(toFound));
   await parts.records.putProgress(toProgress(batch));
   await assertOnlyStarter(parts, batch);
   return batch;
@@ -133,7 +133,7 @@ function toFound([{ keys, request }, links]: readonly [FoundClosure, readonly Fo
 }
 
 /** The first closures that fit into a batch, at least one. */
-function takeBounded(closures: readonly FoundClosure[]): readonly FoundClosure[] {
+function limitIdentities(closures: readonly FoundClosure[]): readonly FoundClosure[] {
   let identities = 0;
   const end = closures.findIndex(({ keys }, at) => {
     identities += keys.length;

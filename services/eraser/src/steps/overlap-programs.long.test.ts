@@ -31,7 +31,7 @@ interface Requested {
 /** Runs a program to completion, and records the results. */
 async function runProgram(program: readonly Command[]) {
   const world = await openWorld();
-  const { log, parts, records, rows, take, tick, runLinker } = world;
+  const { log, parts, records, rows, requestErasure, tick, runLinker } = world;
   const keys = createKeys(PEOPLE);
   const indexOf = (key: Buffer) => keys.findIndex((each) => each.equals(key));
   const links: { a: number; b: number; at: number }[] = [];
@@ -62,7 +62,7 @@ async function runProgram(program: readonly Command[]) {
       log.push({ a: keys[step.a]!, b: keys[step.b]!, at });
     }
     if (step.do === 'request')
-      requested.push({ who: step.who, at, id: (await take(keys[step.who]!, at, at)).erasureId.toString('hex') });
+      requested.push({ who: step.who, at, id: (await requestErasure(keys[step.who]!, at, at)).erasureId.toString('hex') });
     if (step.do === 'decide') await runLinker(step.links);
     if (step.do === 'begin') await begin(step.requestsMax);
     if (step.do === 'finish') await finish(step.which);

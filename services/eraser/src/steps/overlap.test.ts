@@ -8,14 +8,14 @@ const { signal } = new AbortController();
 const keysOf = ({ identities }: ErasedPerson) => identities.map(({ key }) => key);
 
 it('an erasure completes even if another erasure with a later cut-off lets later links pass', async () => {
-  const { people, records, log, runLinker, parts, take } = await openWorld();
+  const { people, records, log, runLinker, parts, requestErasure } = await openWorld();
   const [subject, member, later] = createKeys(3) as [Buffer, Buffer, Buffer];
   log.push({ a: subject, b: member, at: T - 1 });
   await runLinker();
-  await take(subject, T);
+  await requestErasure(subject, T);
   log.push({ a: subject, b: later, at: T + 5 });
   const first = (await beginBatch(parts, await records.readUnfinished(), signal))!;
-  const second = await take(subject, T + 10);
+  const second = await requestErasure(subject, T + 10);
   expect(await finishBatch(parts, first, signal)).toHaveLength(1);
   // The second erases everyone linked by its cut-off, even through links that the first has swept or let pass.
   const unfinished = await records.readUnfinished();
@@ -28,11 +28,11 @@ it('an erasure completes even if another erasure with a later cut-off lets later
 });
 
 it('an eraser paused while reading decisions does not start an erasure that another eraser has swept', async () => {
-  const { records, rows, log, runLinker, parts, take } = await openWorld();
+  const { records, rows, log, runLinker, parts, requestErasure } = await openWorld();
   const [subject, member] = createKeys(2) as [Buffer, Buffer];
   log.push({ a: subject, b: member, at: T - 1 });
   await runLinker();
-  const request = { ...(await take(subject, T)), memberKeys: [] };
+  const request = { ...(await requestErasure(subject, T)), memberKeys: [] };
   const resume = Promise.withResolvers<void>();
   const paused = { ...parts, barrier: { ...parts.barrier, linksStored: () => resume.promise.then(() => []) } };
   const late = beginBatch(paused, [request], signal);
@@ -47,9 +47,9 @@ it('an eraser paused while reading decisions does not start an erasure that anot
 });
 
 it('an eraser paused after reading decisions keeps the closure that another eraser has stored', async () => {
-  const { records, log, runLinker, parts, people, take } = await openWorld();
+  const { records, log, runLinker, parts, people, requestErasure } = await openWorld();
   const [subject, member] = createKeys(2) as [Buffer, Buffer];
-  await take(subject, T);
+  await requestErasure(subject, T);
   const [request] = (await records.readUnfinished()) as [ErasureRequest];
   const [reached, resume] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
   const extend: typeof people.guards.extendHold = async (hold) => {
@@ -77,9 +77,9 @@ it('an eraser paused after reading decisions keeps the closure that another eras
 });
 
 it('an erasure waits for a released link, and is left out of the batch while the link is undecided', async () => {
-  const { records, log, runLinker, parts, take } = await openWorld();
+  const { records, log, runLinker, parts, requestErasure } = await openWorld();
   const [subject, other] = createKeys(2) as [Buffer, Buffer];
-  await take(subject, T);
+  await requestErasure(subject, T);
   log.push({ a: subject, b: other, at: T - 1 });
   const barrier = { ...parts.barrier, linksStored: async () => log.slice(isDecided() ? 1 : 0).map(toWaiting) };
   let polls = 0;
@@ -95,9 +95,9 @@ it('an erasure waits for a released link, and is left out of the batch while the
 });
 
 it('an eraser stops immediately during a long sweep, and the next eraser finishes its batch', async () => {
-  const { records, rows, parts, take } = await openWorld();
+  const { records, rows, parts, requestErasure } = await openWorld();
   const [subject] = createKeys(1) as [Buffer];
-  const request = await take(subject, T);
+  const request = await requestErasure(subject, T);
   const stop = new AbortController();
   // Like a table of a billion rows: only the signal ends the wait.
   const sweep: typeof rows.sweep = (_batchId, ended) => {

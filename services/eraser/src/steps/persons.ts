@@ -75,14 +75,14 @@ export const isHeavy = (keys: readonly Buffer[]): boolean => keys.length > HEAVY
  * The links up to the cut-off that the erasure deletes. Each link is in one closure; a closure left without links gets
  * one of another closure. May be called once.
  */
-export function takeLinks(closures: readonly FoundClosure[]): ReadonlyMap<FoundClosure, readonly FoundLink[]> {
-  const taken = new Set<Edge>();
+export function collectLinks(closures: readonly FoundClosure[]): ReadonlyMap<FoundClosure, readonly FoundLink[]> {
+  const collected = new Set<Edge>();
   // A later cut-off includes the links of earlier cut-offs.
   const latestFirst = closures.toSorted((a, b) => b.request.cutoffAt - a.request.cutoffAt);
-  return new Map(latestFirst.map((closure) => [closure, takeLinksOf(closure, taken)]));
+  return new Map(latestFirst.map((closure) => [closure, collectLinksOf(closure, collected)]));
 }
 
-function takeLinksOf({ nodes, request: { cutoffAt } }: FoundClosure, taken: Set<Edge>): FoundLink[] {
+function collectLinksOf({ nodes, request: { cutoffAt } }: FoundClosure, collected: Set<Edge>): FoundLink[] {
   const links: FoundLink[] = [];
   let known: FoundLink | null = null;
   for (const node of nodes) {
@@ -90,8 +90,8 @@ function takeLinksOf({ nodes, request: { cutoffAt } }: FoundClosure, taken: Set<
     for (const { edge } of node.edges) {
       if (edge.knownUntilMs !== undefined || edge.receivedAtMs > cutoffAt || !hasOrder(edge)) continue;
       known = edge;
-      if (taken.has(edge)) continue;
-      taken.add(edge);
+      if (collected.has(edge)) continue;
+      collected.add(edge);
       links.push(edge);
     }
     node.collectedUntilMs = Math.max(node.collectedUntilMs, cutoffAt);

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { dropStaleBatches, type ErasureRequest } from '@playline/erasure';
 import { openMemoryErasureRows } from '@playline/erasure/memory';
 import { expect, it } from 'vitest';
-import { takeLinks } from './persons.ts';
+import { collectLinks } from './persons.ts';
 import { resolveClosures, TooManyLinksError } from './resolve.ts';
 
 const HOUR_MS = 3_600_000;
@@ -30,7 +30,7 @@ it('the targets of a search survive clean-up for six hours', async () => {
   expect(await rows.readBatches()).toEqual([]);
 });
 
-it('a person with 180,000 links is resolved, and each link is taken once', async () => {
+it('a person with 180,000 links is resolved, and each link is collected once', async () => {
   const rows = openMemoryErasureRows();
   const keys = Array.from({ length: 600 }, () => randomBytes(16));
   const last = { generation: 0, offset: 1 };
@@ -51,10 +51,10 @@ it('a person with 180,000 links is resolved, and each link is taken once', async
   });
   const closures = await resolveClosures({ rows: { ...rows, putTargets, findLinks }, findOthers, linksMax }, requests);
   for (const closure of closures) expect(closure.keys).toHaveLength(600);
-  const taken = [...takeLinks(closures).values()];
-  expect(taken.every((links) => links.length > 0)).toBe(true);
-  expect(new Set(taken.flat()).size).toBe((600 * 599) / 2);
-  expect(taken.reduce((count, links) => count + links.length, 0)).toBe((600 * 599) / 2 + requests.length - 1);
+  const collected = [...collectLinks(closures).values()];
+  expect(collected.every((links) => links.length > 0)).toBe(true);
+  expect(new Set(collected.flat()).size).toBe((600 * 599) / 2);
+  expect(collected.reduce((count, links) => count + links.length, 0)).toBe((600 * 599) / 2 + requests.length - 1);
 });
 
 it('a search stops at the limit of links, and reports the heavy requests', async () => {

@@ -105,7 +105,7 @@ export async function openWorld() {
     nowMs += STEP_MS;
     return nowMs;
   };
-  return { people, rows, records, log, runLinker, parts, take: createRequester(people, records), tick };
+  return { people, rows, records, log, runLinker, parts, requestErasure: createRequester(people, records), tick };
 }
 
 const NO_KEY = Buffer.alloc(16);

@@ -7,7 +7,7 @@ local map = name_of(namespace, FAMILY.fences, environment)
 local consents = name_of(namespace, FAMILY.consents, environment) .. ':'
 -- Bytes of a stored consent before the time at which it was received (index.ts).
 local RECEIVED_AT = 15
-local keys, cutoffs, removed = {}, {}, 0
+local keys, cutoffs, removed_consents = {}, {}, 0
 for at = 3, #ARGV, 2 do
   local key, bucket = ARGV[at], bucket_of(ARGV[at])
   local fences = map .. ':' .. bucket
@@ -19,10 +19,11 @@ for at = 3, #ARGV, 2 do
   keys[#keys + 1], cutoffs[key] = key, math.max(cutoffs[key] or 0, cutoff)
   local stored = redis.call('HGET', consents .. bucket, key)
   if stored and struct.unpack('>I6', stored, RECEIVED_AT + 1) <= cutoffs[key] then
-    removed = removed + redis.call('HDEL', consents .. bucket, key)
+    removed_consents = removed_consents + redis.call('HDEL', consents .. bucket, key)
   end
 end
-local taken = remove_identities(namespace, environment, keys, function(key, linked_at) return linked_at <= cutoffs[key] end)
+local function is_covered(key, linked_at) return linked_at <= cutoffs[key] end
+local removed_identities = remove_identities(namespace, environment, keys, is_covered)
 -- Also for identities without a component, which a restored earlier state may contain.
 local suspects = name_of(namespace, FAMILY.suspects, environment)
 local unlinks = name_of(namespace, FAMILY.unlinks, environment)
@@ -40,4 +41,4 @@ for _, key in ipairs(keys) do
     redis.call('HSET', unlinks, key, table.concat(kept))
   end
 end
-return { taken, removed }
+return { removed_identities, removed_consents }
