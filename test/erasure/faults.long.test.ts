@@ -1,8 +1,8 @@
 import { afterAll, afterEach, beforeAll, it } from 'vitest';
+import { loseClickHouse } from './faults/clickhouse-unavailable.ts';
 import { killErasers, pauseAnEraser } from './faults/eraser-killed.ts';
 import { eraserWaitsForPausedServices, linksAroundTheRequest } from './faults/paused.ts';
 import { loseAndReread } from './faults/returns.ts';
-import { loseClickHouse } from './faults/clickhouse-unavailable.ts';
 import { insertLate } from './faults/zombie.ts';
 import { type ErasureRig, openErasureRig, recover } from './rig.ts';
 

@@ -112,7 +112,9 @@ function openLane(
   if (state.heavy.size === 0 && begun.length === 0) return;
   const ids = new Set(state.heavy);
   const beginHeavy = async () => {
-    const requests = state.heavyQueue.selectNext((await findFree(parts.records)).filter((request) => ids.has(toId(request))));
+    const requests = state.heavyQueue.selectNext(
+      (await findFree(parts.records)).filter((request) => ids.has(toId(request))),
+    );
     if (requests.length === 0) return false;
     const batch = await state.heavyQueue.attempt(requests, () => beginBatch(parts, requests, signal));
     if (batch == null) return false;

@@ -16,7 +16,7 @@ import {
 } from '@playline/erasure';
 import type { ChosenStatus, HoldName, People } from '@playline/people';
 import { pauseOrThrow } from '@playline/stores';
-import { type Closure, type ErasedPerson, type FoundClosure, isHeavy, collectLinks, toPersons } from './persons.ts';
+import { type Closure, collectLinks, type ErasedPerson, type FoundClosure, isHeavy, toPersons } from './persons.ts';
 import { TooManyLinksError } from './resolve.ts';
 import { holdAll, type SettleParts, settleClosures, toId } from './settle.ts';
 

@@ -62,7 +62,11 @@ async function runProgram(program: readonly Command[]) {
       log.push({ a: keys[step.a]!, b: keys[step.b]!, at });
     }
     if (step.do === 'request')
-      requested.push({ who: step.who, at, id: (await requestErasure(keys[step.who]!, at, at)).erasureId.toString('hex') });
+      requested.push({
+        who: step.who,
+        at,
+        id: (await requestErasure(keys[step.who]!, at, at)).erasureId.toString('hex'),
+      });
     if (step.do === 'decide') await runLinker(step.links);
     if (step.do === 'begin') await begin(step.requestsMax);
     if (step.do === 'finish') await finish(step.which);
