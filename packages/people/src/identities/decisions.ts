@@ -41,7 +41,7 @@ export interface SplitSide {
   readonly members: readonly MovedIdentity[];
 }
 
-/** The result of a step. An unlink is one step, from the first identity that it splits off to an identity that stays. */
+/** The result of a step. An unlink is one step, from the first split-off identity to one that stays. */
 export interface StepDecision extends Pick<GraphStep, 'aKey' | 'aKind' | 'bKey' | 'bKind'> {
   readonly link: GraphStep['link'] | 'unlink';
   readonly outcome: IdentityDecisionRecord['outcome'] | 'unlinked';

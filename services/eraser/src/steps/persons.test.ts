@@ -88,7 +88,7 @@ describe('findClosures', () => {
     const [early, late] = [erasedAt + 1_000, erasedAt + 10_000].map((cutoffAt) => request([0], { cutoffAt }));
     expect(find([early!])).toEqual([{ cutoffs: until(early!.cutoffAt, 0, 1, 2), requests: 1 }]);
     expect(find([late!])).toEqual([{ cutoffs: until(late!.cutoffAt, 0, 1), requests: 1 }]);
-    // Each request counts by itself, even if both are about one person. A request ignores erasures with a later cut-off.
+    // Each request counts by itself, even for one person, and ignores erasures with a later cut-off.
     const both = new Map([...until(late!.cutoffAt, 0, 1), ...until(early!.cutoffAt, 2)]);
     expect(find([early!, late!])).toEqual([{ cutoffs: both, requests: 2 }]);
     const later = others.map((each) => ({ ...each, request: { ...each.request, cutoffAt: late!.cutoffAt } }));

@@ -11,8 +11,8 @@ export function createPublish(producer: Producer): Publish {
 }
 
 /**
- * Publishes records of a batch while the batch is being decided. After a fault nothing more is published, because a log that
- * lacks earlier decisions would seem complete.
+ * Publishes records of a batch while the batch is being decided. After a fault nothing more is published, because a log
+ * that lacks earlier decisions would seem complete.
  */
 export function createPublication(publish: Publish) {
   let waiting: OutgoingRecord[] = [];

@@ -36,7 +36,7 @@ export interface MemoryPeople extends People {
   snapshot(): () => void;
 }
 
-/** Opens a plain model of the store in memory. Unit tests use it, and property tests compare the real store with the model. */
+/** Opens a plain model of the store in memory. Unit tests use it; property tests compare the store with it. */
 export function openMemoryPeople(limits: GraphLimits = DEFAULT_LIMITS): MemoryPeople {
   const model = createModel(limits);
   const { loadConsents, ...consents } = createConsents(model);
