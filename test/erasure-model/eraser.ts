@@ -1,5 +1,5 @@
 import { putConsent } from './gateway.ts';
-import { type Cutoffs, componentOf, idsOf, joinAll, type Wish, withoutIds } from './people.ts';
+import { type Cutoffs, componentOf, idsOf, joinAll, type RequestedErasure, withoutIds } from './people.ts';
 import type { Step } from './program.ts';
 import {
   changed,
@@ -13,30 +13,33 @@ import {
   type Topic,
 } from './state.ts';
 
-/** Topics whose end an eraser reads when the step begins; it continues when everything before the end is committed. */
+/**
+ * Topics whose end an eraser reads when the step begins; the eraser continues when all records before the end are
+ * committed.
+ */
 const AWAITED: Readonly<Partial<Record<Step, readonly Topic[]>>> = {
   'wait for the linker': ['links'],
-  'wait for the linker once more': ['links'],
+  'wait for the linker again': ['links'],
   'wait for the decisions': ['decisions'],
-  'wait for the linker behind the hold': ['links'],
+  'wait for the linker after the hold': ['links'],
   'wait for the writer': ['events', 'decisions', 'consents'],
 };
 
-/** The possible moves of the erasers: each takes its next step, another eraser starts, or the first one ends. */
+/** The possible moves of the erasers: each runs its next step, another eraser starts, or the first eraser ends. */
 export function erase(rules: Rules, state: State): Move[] {
-  const moves = state.erasers.flatMap((_, number) => new Work(rules, state, number).moves());
-  const isAtWork = (state.erasers[0] as Eraser).at > 0;
-  if (isAtWork && rules.mayHappen(state, 'second eraser')) {
+  const moves = state.erasers.flatMap((_, number) => new EraserMoves(rules, state, number).moves());
+  const isStarted = (state.erasers[0] as Eraser).at > 0;
+  if (isStarted && rules.mayHappen(state, 'second eraser')) {
     const happened = [...state.happened, 'second eraser' as const];
     moves.push(['another eraser starts', { erasers: [...state.erasers, IDLE], happened }]);
   }
-  if (isAtWork && state.erasers.length > 1)
+  if (isStarted && state.erasers.length > 1)
     moves.push(['the first eraser ends', { erasers: changed(state.erasers, 0, { ...IDLE, at: -1 }) }]);
   return moves;
 }
 
 /** One eraser in one state. */
-class Work {
+class EraserMoves {
   readonly #rules: Rules;
   readonly #state: State;
   readonly #number: number;
@@ -52,25 +55,26 @@ class Work {
   moves(): Move[] {
     const step = this.#rules.program[this.#eraser.at];
     if (step === undefined) return [];
-    const changes = this.#isLeftOut(step) ? [this.#pass()] : this.#take(step);
+    const changes = this.#isOmitted(step) ? [this.#pass()] : this.#run(step);
     return changes.map((change) => [`eraser ${this.#number}: ${step}`, change]);
   }
 
-  #isLeftOut(step: Step): boolean {
+  #isOmitted(step: Step): boolean {
     const { has } = this.#rules;
-    if (step === 'wait for the linker once more' && !has('wait for the linker')) return true;
-    if (step === 'wait for the decisions' && !has('take the ends of decisions when the linker has passed')) return true;
+    if (step === 'wait for the linker again' && !has('wait for the linker')) return true;
+    if (step === 'wait for the decisions' && !has('read the ends of decisions after the linker has caught up'))
+      return true;
     return !has(step);
   }
 
-  #take(step: Step): Partial<State>[] {
+  #run(step: Step): Partial<State>[] {
     const topics = AWAITED[step];
     if (topics !== undefined) return this.#await(step, topics);
     const { found } = this.#eraser;
     switch (step) {
       case 'read the requests':
         return this.#read();
-      case 'wait until no gateway holds back a link by T':
+      case 'wait until all links up to T are published':
         return this.#isAllSent() ? [this.#pass()] : [];
       case 'resolve':
         return [this.#pass({}, { found: this.#resolve() })];
@@ -82,12 +86,12 @@ class Work {
         return [this.#pass({ fences: merge(this.#state.fences, found) })];
       case 'forget':
         return [this.#forget()];
-      case 'put back what is later':
-        return [this.#pass(this.#putBack())];
+      case 'restore later data':
+        return [this.#pass(this.#restore())];
       case 'delete decisions':
       case 'delete other rows':
         return this.#delete(step);
-      case 'verify, and delete again':
+      case 'verify and delete again':
         return [
           this.#state.rows.some((offset) => this.#rules.covers(found, offset))
             ? this.#to('delete decisions')
@@ -100,7 +104,7 @@ class Work {
     }
   }
 
-  /** All open erasures form one batch. Erasures that have their receipt only need their holds released. */
+  /** All open erasures form one batch. Erasures with a receipt only need their holds released. */
   #read(): Partial<State>[] {
     const { erasures } = this.#state;
     const open = [...erasures.keys()].filter((each) => {
@@ -112,45 +116,45 @@ class Work {
     if (done.length > 0) return [this.#to('release the hold', { batch: done })];
     if (!this.#rules.has('hold the subject when its request is read')) return [this.#pass({}, { batch: open })];
     const held = erasures.map((erasure, each) => {
-      const subject = [this.#wish(each).subject];
+      const subject = [this.#requestOf(each).subject];
       return open.includes(each) ? { ...erasure, held: erasure.held ?? subject } : erasure;
     });
     return [this.#pass({ erasures: held }, { batch: open })];
   }
 
-  /** A gateway publishes a link within a known time, or never. */
+  /** Whether all links are sent: a gateway publishes a link within a known time, or never. */
   #isAllSent(): boolean {
     const { log } = this.#rules;
     return log.offsetsOf('link').every((offset) => offset < this.#state.sent || log.atOf(offset) > this.#cutoff());
   }
 
-  // Finds the person of the batch's subjects as of the latest cut-off, by stored decisions and stored closures of
-  // overlapping erasures. In this model all erasures overlap and concern one person.
+  // Finds the person of the batch's subjects as of the latest cut-off, by stored decisions and the stored closures
+  // of overlapping erasures. In this model all erasures overlap and concern one person.
   #resolve(): Cutoffs {
     const { log, has } = this.#rules;
     const { rows, graph, erasures } = this.#state;
     const decisions = rows.filter((offset) => log.isLink(offset) && log.atOf(offset) <= this.#cutoff());
     const known = has('resolve by decisions not later than T') ? log.graphOf(decisions) : graph;
-    const others = has('take over the closure of an erasure that overlaps') ? erasures : [];
+    const others = has('adopt the closure of an overlapping erasure') ? erasures : [];
     const closures = others.flatMap(({ closure }) => (closure === null ? [] : [idsOf(closure)]));
     const joined = closures.reduce(joinAll, known);
-    const ids = this.#eraser.batch.flatMap((each) => componentOf(joined, this.#wish(each).subject));
+    const ids = this.#eraser.batch.flatMap((each) => componentOf(joined, this.#requestOf(each).subject));
     return merge({}, Object.fromEntries(ids.map((id) => [id, this.#cutoff()])));
   }
 
-  // Creates the hold of the whole closure. The hold of an earlier erasure may have delayed a link that the later
+  // Extends the hold to the whole closure. The hold of an earlier erasure may have delayed a link that the later
   // cut-off includes, so the eraser resolves again.
   #hold(): Partial<State> {
     const { has } = this.#rules;
     const ids = idsOf(this.#eraser.found);
-    if (!this.#isHeld() && has('hold it only while the hold exists')) return this.#goTo(IDLE);
+    if (!this.#isHeld() && has('extend the hold only while it exists')) return this.#goTo(IDLE);
     const held = this.#note({ held: ids });
     const mayGrow = this.#eraser.batch.length > 1 && this.#eraser.held.join() !== ids.join();
-    if (!mayGrow || !has('resolve again where erasures were merged')) return this.#pass(held);
+    if (!mayGrow || !has('resolve again after erasures are merged')) return this.#pass(held);
     return this.#to('wait for the linker', { held: ids }, held);
   }
 
-  /** Removes the ids from the graph, whatever linked them. Consents have a time, so later ones stay. */
+  /** Removes the ids from the graph, whatever linked them. Consents have a time, so later consents stay. */
   #forget(): Partial<State> {
     const { has, covers, log } = this.#rules;
     const { graph, choices } = this.#state;
@@ -162,8 +166,8 @@ class Work {
     return this.#pass({ graph: withoutIds(graph, idsOf(found)), choices: kept });
   }
 
-  /** Reads what is later than the cut-off from the rows. Links go to the end of their topic, consents to Redis. */
-  #putBack(): Partial<State> {
+  /** Restores rows later than the cut-off: links are appended to their topic, consents are written to Redis. */
+  #restore(): Partial<State> {
     const { has, log, covers } = this.#rules;
     const { rows, topics } = this.#state;
     const { found } = this.#eraser;
@@ -171,11 +175,11 @@ class Work {
     const links = later.filter((offset) => log.isLink(offset) && !topics.links.includes(offset));
     const consents = later.filter((offset) => log.isConsent(offset));
     let { choices } = this.#state;
-    for (const offset of has('put back later consents') ? consents : [])
+    for (const offset of has('restore later consents') ? consents : [])
       choices = putConsent(this.#rules, { ...this.#state, choices }, offset);
     return {
       choices,
-      topics: has('put back later links') ? { ...topics, links: [...topics.links, ...links] } : topics,
+      topics: has('restore later links') ? { ...topics, links: [...topics.links, ...links] } : topics,
     };
   }
 
@@ -191,13 +195,13 @@ class Work {
     return [...moves, this.#pass({ happened: [...happened, 'delete fails'] })];
   }
 
-  /** First notes the ends of the topics. Continues when everything before those ends is committed. */
+  /** First notes the ends of the topics. Continues when all records before those ends are committed. */
   #await(step: Step, topics: readonly Topic[]): Partial<State>[] {
     const { awaited } = this.#eraser;
     if (awaited !== null) return Object.values(awaited).some((count) => count > 0) ? [] : [this.#pass()];
-    const isTooEarly = !this.#rules.has('take the ends of decisions when the linker has passed');
-    const taken: readonly Topic[] = isTooEarly && step === 'wait for the linker' ? [...topics, 'decisions'] : topics;
-    return [this.#goTo({ awaited: Object.fromEntries(taken.map((each) => [each, this.#state.topics[each].length])) })];
+    const isTooEarly = !this.#rules.has('read the ends of decisions after the linker has caught up');
+    const noted: readonly Topic[] = isTooEarly && step === 'wait for the linker' ? [...topics, 'decisions'] : topics;
+    return [this.#goTo({ awaited: Object.fromEntries(noted.map((each) => [each, this.#state.topics[each].length])) })];
   }
 
   /** The hold is gone when another eraser has finished, or when Redis has lost it. */
@@ -206,18 +210,18 @@ class Work {
   }
 
   #cutoff(): number {
-    return Math.max(...this.#eraser.batch.map((each) => this.#wish(each).cutoff));
+    return Math.max(...this.#eraser.batch.map((each) => this.#requestOf(each).cutoff));
   }
 
-  #wish(erasure: number): Wish {
-    return this.#rules.log.wishes[erasure] as Wish;
+  #requestOf(erasure: number): RequestedErasure {
+    return this.#rules.log.requests[erasure] as RequestedErasure;
   }
 
   #batch(): Erasure[] {
     return this.#eraser.batch.map((each) => this.#state.erasures[each] as Erasure);
   }
 
-  /** Makes the same change to every erasure of the batch. */
+  /** Applies one change to every erasure of the batch. */
   #note(change: Partial<Erasure>): Partial<State> {
     const { batch } = this.#eraser;
     const { erasures } = this.#state;

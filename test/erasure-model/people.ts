@@ -1,15 +1,18 @@
-/** Ids. `s` is the erased one. The world decides which others are the same person and which are strangers. */
+/** Ids. `s` is erased. The world decides which other ids are the same person and which are strangers. */
 export type Id = 's' | 'd' | 'b' | 'c';
 
-/** What is sent. `at`: when the gateway accepted it. A later offset may have an earlier time, because gateways can be slow. */
+/**
+ * A sent record. `at`: when the gateway accepted it. Later offsets may have earlier times, because gateways can be
+ * slow.
+ */
 export type Sent =
   | { readonly kind: 'event' | 'consent'; readonly at: number; readonly ids: readonly [Id] }
   | { readonly kind: 'link'; readonly at: number; readonly ids: readonly [Id, Id] }
   /** The gateway has chosen the cut-off T before this offset. From this offset on the subject is held. */
   | { readonly kind: 'hold' | 'request'; readonly erasure: number };
 
-/** A requested erasure. Nothing of the subject that was accepted up to `cutoff` (T) may be left. */
-export interface Wish {
+/** A requested erasure. No data of the subject that was accepted up to `cutoff` (T) may remain. */
+export interface RequestedErasure {
   readonly subject: Id;
   readonly cutoff: number;
 }
@@ -17,7 +20,7 @@ export interface Wish {
 /** Persons of two or more ids. The ids and the persons are sorted. */
 export type Graph = readonly (readonly Id[])[];
 
-/** For each id, the time up to which it is erased. */
+/** For each id, the time up to which its data is erased. */
 export type Cutoffs = Readonly<Partial<Record<Id, number>>>;
 
 export const idsOf = (cutoffs: Cutoffs): Id[] => Object.keys(cutoffs).sort() as Id[];
@@ -28,12 +31,12 @@ export const link = (at: number, ...ids: [Id, Id]): Sent => ({ kind: 'link', at,
 export const hold = (erasure: number): Sent => ({ kind: 'hold', erasure });
 export const request = (erasure: number): Sent => ({ kind: 'request', erasure });
 
-/** All ids that are one person with this id, itself included. */
+/** All ids of this id's person, including the id itself. */
 export function componentOf(graph: Graph, id: Id): readonly Id[] {
   return graph.find((ids) => ids.includes(id)) ?? [id];
 }
 
-/** The graph after these ids are joined into one person. */
+/** The graph after the given ids are joined into one person. */
 export function joinAll(graph: Graph, ids: readonly Id[]): Graph {
   const joined = [...new Set(ids.flatMap((id) => componentOf(graph, id)))].sort();
   const others = graph.filter((each) => !each.some((id) => joined.includes(id)));
@@ -45,17 +48,17 @@ export function withoutIds(graph: Graph, erased: readonly Id[]): Graph {
   return graph.map((ids) => ids.filter((id) => !erased.includes(id))).filter((ids) => ids.length > 1);
 }
 
-/** Everything that is sent, in order of its offset in the log, and what each erasure covers. */
+/** All sent records, in log order, and the records that each erasure covers. */
 export class Log {
   readonly sent: readonly Sent[];
-  readonly wishes: readonly Wish[];
+  readonly requests: readonly RequestedErasure[];
   /** For each erasure, the offsets that it covers. */
   readonly #erased: readonly ReadonlySet<number>[];
 
-  constructor({ sent, wishes }: { sent: readonly Sent[]; wishes: readonly Wish[] }) {
+  constructor({ sent, requests }: { sent: readonly Sent[]; requests: readonly RequestedErasure[] }) {
     this.sent = sent;
-    this.wishes = wishes;
-    this.#erased = wishes.map((wish) => new Set(this.#erasedBy(wish)));
+    this.requests = requests;
+    this.#erased = requests.map((request) => new Set(this.#erasedBy(request)));
   }
 
   offsetsOf(kind: Sent['kind']): number[] {
@@ -80,31 +83,31 @@ export class Log {
     return this.sent[offset]?.kind === 'consent';
   }
 
-  /** The persons that these links make. */
+  /** The persons that the given links form. */
   graphOf(links: readonly number[]): Graph {
     return links.reduce((graph, offset) => joinAll(graph, this.idsOf(offset)), [] as Graph);
   }
 
-  /** Whether the record has one of these ids and is not later than that id's cut-off. */
-  isBy(cutoffs: Cutoffs, offset: number): boolean {
+  /** Whether the record contains one of the ids and is not later than that id's cut-off. */
+  isCoveredBy(cutoffs: Cutoffs, offset: number): boolean {
     return this.idsOf(offset).some((id) => this.atOf(offset) <= (cutoffs[id] ?? Number.NEGATIVE_INFINITY));
   }
 
-  /** Whether one of these erasures covers the record at this offset. */
+  /** Whether one of the given erasures covers the record at this offset. */
   isErased(erasures: readonly number[], offset: number): boolean {
     return erasures.some((erasure) => this.#erased[erasure]?.has(offset));
   }
 
-  /** Everything accepted up to T for the person that all links up to T make, in any order of the log. */
-  #erasedBy({ subject, cutoff }: Wish): number[] {
+  /** All records accepted up to T for the person that all links up to T form, in any log order. */
+  #erasedBy({ subject, cutoff }: RequestedErasure): number[] {
     const known = this.offsetsOf('link').filter((offset) => this.atOf(offset) <= cutoff);
     const person = componentOf(this.graphOf(known), subject);
     const cutoffs = Object.fromEntries(person.map((id) => [id, cutoff]));
-    return this.sent.flatMap((_, offset) => (this.isBy(cutoffs, offset) ? [offset] : []));
+    return this.sent.flatMap((_, offset) => (this.isCoveredBy(cutoffs, offset) ? [offset] : []));
   }
 }
 
-/** What the stores have of the persons. Numbers are offsets in the log. */
+/** What the stores contain about the persons. Numbers are offsets in the log. */
 export interface PersonData {
   readonly rows: readonly number[];
   readonly graph: Graph;
@@ -112,24 +115,32 @@ export interface PersonData {
   readonly choices: readonly number[];
 }
 
-/** What is left although these erasures cover it; null when nothing is. */
-export function leftIn(log: Log, erasures: readonly number[], { rows, graph, choices }: PersonData): string | null {
+/** Describes remaining data that the erasures cover; null when there is none. */
+export function findRemaining(
+  log: Log,
+  erasures: readonly number[],
+  { rows, graph, choices }: PersonData,
+): string | null {
   const isErased = (offset: number) => log.isErased(erasures, offset);
-  if (rows.some(isErased)) return 'erased rows are left';
-  if (choices.some(isErased)) return 'an erased consent is left';
+  if (rows.some(isErased)) return 'erased rows remain';
+  if (choices.some(isErased)) return 'an erased consent remains';
   const allowed = log.graphOf(log.offsetsOf('link').filter((offset) => !isErased(offset)));
   const isAllowed = (ids: readonly Id[]) => ids.every((id) => componentOf(allowed, ids[0] as Id).includes(id));
-  return graph.every(isAllowed) ? null : 'an erased link is left';
+  return graph.every(isAllowed) ? null : 'an erased link remains';
 }
 
-/** What is missing at the end although no erasure covers it; null when nothing is. */
-export function lostFrom(log: Log, erasures: readonly number[], { rows, graph, choices }: PersonData): string | null {
+/** Describes data missing at the end that no erasure covers; null when there is none. */
+export function findMissing(
+  log: Log,
+  erasures: readonly number[],
+  { rows, graph, choices }: PersonData,
+): string | null {
   const isKept = (offset: number) => !log.isErased(erasures, offset);
   const consents = log.offsetsOf('consent').filter(isKept);
   const wanted = [...log.offsetsOf('event'), ...log.offsetsOf('link')].filter(isKept);
   if ([...wanted, ...consents].some((offset) => !rows.includes(offset)))
-    return 'rows of others, or later ones, are lost';
-  const isJoined = ([one, other]: readonly Id[]) => componentOf(graph, one as Id).includes(other as Id);
+    return 'rows of other people, or later rows, are lost';
+  const isJoined = ([a, b]: readonly Id[]) => componentOf(graph, a as Id).includes(b as Id);
   if (wanted.some((offset) => log.isLink(offset) && !isJoined(log.idsOf(offset)))) return 'a later link is lost';
   const isLast = (offset: number) =>
     !consents.some((each) => each > offset && log.idsOf(each)[0] === log.idsOf(offset)[0]);

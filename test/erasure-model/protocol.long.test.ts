@@ -4,70 +4,70 @@ import { Protocol } from './protocol.ts';
 import { NEVER_ENDS, search } from './search.ts';
 import { WORLDS, type WorldName } from './worlds.ts';
 
-const LEFT = 'erased rows are left';
+const LEFT = 'erased rows remain';
 const LINK_LOST = 'a later link is lost';
-const ROWS_LOST = 'rows of others, or later ones, are lost';
+const ROWS_LOST = 'rows of other people, or later rows, are lost';
 
 /** For each part of the protocol, the world in which its absence causes a fault, and the fault. */
 const FAULT_WITHOUT: Readonly<Record<Part, readonly [WorldName, string]>> = {
-  // The hold is lost, and no actor creates it again.
+  // The hold is lost, and no actor recreates it.
   'hold the subject when its request is read': ['the hold is lost', NEVER_ENDS],
-  'wait until no gateway holds back a link by T': ['a link by T comes behind the request', LEFT],
+  'wait until all links up to T are published': ['a link up to T follows the request', LEFT],
   'wait for the linker': ['nothing goes wrong', LEFT],
-  'wait for the linker once more': ['two erasures of one person', LEFT],
+  'wait for the linker again': ['two erasures of one person', LEFT],
   'wait for the decisions': ['nothing goes wrong', LEFT],
-  'take the ends of decisions when the linker has passed': ['nothing goes wrong', LEFT],
-  // Without it, a stranger who was linked later counts as the person.
+  'read the ends of decisions after the linker has caught up': ['nothing goes wrong', LEFT],
+  // A stranger who was linked later would count as the person.
   'resolve by decisions not later than T': ['the hold is lost', ROWS_LOST],
-  'take over the closure of an erasure that overlaps': ['the same request comes twice', LEFT],
+  'adopt the closure of an overlapping erasure': ['the same request arrives twice', LEFT],
   // A link of another member is decided while two erasers remove ids from the graph.
   'hold the whole closure': ['another eraser takes over', LINK_LOST],
-  'hold it only while the hold exists': ['another eraser takes over', LINK_LOST],
-  'resolve again where erasures were merged': ['two erasures of one person', LEFT],
-  // The next eraser cannot find ids whose decisions are deleted already.
+  'extend the hold only while it exists': ['another eraser takes over', LINK_LOST],
+  'resolve again after erasures are merged': ['two erasures of one person', LEFT],
+  // The next eraser cannot find ids whose decisions are already deleted.
   'store the closure': ['another eraser takes over', LEFT],
   fence: ['everything is read again', LEFT],
-  'fence nothing that is later than T': ['nothing goes wrong', ROWS_LOST],
-  'refuse links by T that touch a fenced id': ['everything is read again', 'an erased link is left'],
-  'refuse decisions by T about a fenced id': ['everything is read again', LEFT],
-  'refuse consents by T of a fenced id': ['consents are given', 'an erased consent is left'],
+  'fence nothing later than T': ['nothing goes wrong', ROWS_LOST],
+  'refuse links up to T that contain a fenced id': ['everything is read again', 'an erased link remains'],
+  'refuse decisions up to T about a fenced id': ['everything is read again', LEFT],
+  'refuse consents up to T of a fenced id': ['consents are recorded', 'an erased consent remains'],
   'stop a writer that has not loaded the fences': ['everything is read again', LEFT],
-  // A link that is decided but not yet published is not put back.
-  'wait for the linker behind the hold': ['two erasures of one person', LINK_LOST],
+  // A link that is decided but not yet published is not restored.
+  'wait for the linker after the hold': ['two erasures of one person', LINK_LOST],
   'wait for the writer': ['nothing goes wrong', LEFT],
-  forget: ['nothing goes wrong', 'an erased link is left'],
+  forget: ['nothing goes wrong', 'an erased link remains'],
   'forget only while the hold exists': ['another eraser takes over', LINK_LOST],
-  'forget no later consent': ['consents are given', 'a later consent is lost'],
-  'put back later links': ['the hold is lost', LINK_LOST],
-  // A late erased consent replaced the later one in Redis.
-  'put back later consents': ['consents are given', 'a later consent is lost'],
+  'forget no later consent': ['consents are recorded', 'a later consent is lost'],
+  'restore later links': ['the hold is lost', LINK_LOST],
+  // A late erased consent replaced the later consent in Redis.
+  'restore later consents': ['consents are recorded', 'a later consent is lost'],
   'delete decisions': ['nothing goes wrong', NEVER_ENDS],
   'delete other rows': ['nothing goes wrong', NEVER_ENDS],
-  'verify, and delete again': ['a delete fails', LEFT],
+  'verify and delete again': ['a delete fails', LEFT],
   'release the hold': ['nothing goes wrong', NEVER_ENDS],
-  'let a hold lapse whose request is lost': ['the request may be lost', NEVER_ENDS],
-  'scrub while the fence lives': ['a zombie writer inserts late', LEFT],
+  'expire a hold whose request is lost': ['the request may be lost', NEVER_ENDS],
+  'scrub while the fence exists': ['a zombie writer inserts late', LEFT],
 };
 
-/** The eraser's steps, with one of them moved behind a later one. */
-function programWith(step: Step, behind: Step): Step[] {
-  const others = PROGRAM.filter((each) => each !== step);
-  return others.flatMap((each) => (each === behind ? [each, step] : [each]));
+/** The eraser's steps, with one step moved after a later step. */
+function programWith(step: Step, after: Step): Step[] {
+  const remaining = PROGRAM.filter((each) => each !== step);
+  return remaining.flatMap((each) => (each === after ? [each, step] : [each]));
 }
 
 describe('the erasure protocol', () => {
   it.each(Object.entries(WORLDS))(
-    'any order of steps keeps later and other data, and leaves nothing of the erased person: %s',
+    'any order of steps keeps later data and data of other people, and leaves nothing of the erased person: %s',
     (_, world) => {
       const { faults, states, ends } = search(new Protocol({ world }));
       expect(Object.fromEntries(faults)).toEqual({});
-      // Proves that the search reached states, because a system that cannot move has no faults either.
+      // Proves that the search reached states, because a system without any move has no faults either.
       expect(states).toBeGreaterThan(400);
       expect(ends).toBeGreaterThan(0);
     },
   );
 
-  it.each(PARTS)('the protocol fails without this part: %s', (without) => {
+  it.each(PARTS)('the protocol fails without the part: %s', (without) => {
     const [world, fault] = FAULT_WITHOUT[without];
     const { faults } = search(new Protocol({ world: WORLDS[world], without }), (found) => found === fault);
     expect([...faults.keys()]).toContain(fault);
@@ -75,27 +75,27 @@ describe('the erasure protocol', () => {
 
   it.each<[Step, Step, WorldName, string]>([
     [
-      'wait until no gateway holds back a link by T',
-      'wait for the linker once more',
-      'a link by T comes behind the request',
+      'wait until all links up to T are published',
+      'wait for the linker again',
+      'a link up to T follows the request',
       LEFT,
     ],
-    ['wait for the linker once more', 'wait for the decisions', 'two erasures of one person', LEFT],
+    ['wait for the linker again', 'wait for the decisions', 'two erasures of one person', LEFT],
     ['wait for the decisions', 'resolve', 'nothing goes wrong', LEFT],
-    ['hold the whole closure', 'wait for the linker behind the hold', 'two erasures of one person', LINK_LOST],
+    ['hold the whole closure', 'wait for the linker after the hold', 'two erasures of one person', LINK_LOST],
     ['hold the whole closure', 'forget', 'another eraser takes over', LINK_LOST],
     ['store the closure', 'delete decisions', 'another eraser takes over', LEFT],
-    ['fence', 'wait for the writer', 'consents are given', LEFT],
-    ['fence', 'forget', 'everything is read again', 'an erased link is left'],
-    ['wait for the linker behind the hold', 'wait for the writer', 'two erasures of one person', LINK_LOST],
-    ['wait for the writer', 'put back what is later', 'consents are given', 'a later consent is lost'],
-    ['wait for the writer', 'verify, and delete again', 'nothing goes wrong', LEFT],
-    ['forget', 'put back what is later', 'consents are given', 'a later consent is lost'],
-    ['forget', 'write the receipt', 'nothing goes wrong', 'an erased link is left'],
-    ['put back what is later', 'release the hold', 'the hold is lost', LINK_LOST],
-    ['verify, and delete again', 'write the receipt', 'a delete fails', LEFT],
-  ])('the protocol fails when a step comes too late: "%s" only after "%s"', (step, behind, world, fault) => {
-    const system = new Protocol({ world: WORLDS[world], program: programWith(step, behind) });
+    ['fence', 'wait for the writer', 'consents are recorded', LEFT],
+    ['fence', 'forget', 'everything is read again', 'an erased link remains'],
+    ['wait for the linker after the hold', 'wait for the writer', 'two erasures of one person', LINK_LOST],
+    ['wait for the writer', 'restore later data', 'consents are recorded', 'a later consent is lost'],
+    ['wait for the writer', 'verify and delete again', 'nothing goes wrong', LEFT],
+    ['forget', 'restore later data', 'consents are recorded', 'a later consent is lost'],
+    ['forget', 'write the receipt', 'nothing goes wrong', 'an erased link remains'],
+    ['restore later data', 'release the hold', 'the hold is lost', LINK_LOST],
+    ['verify and delete again', 'write the receipt', 'a delete fails', LEFT],
+  ])('the protocol fails when a step runs too late: "%s" after "%s"', (step, after, world, fault) => {
+    const system = new Protocol({ world: WORLDS[world], program: programWith(step, after) });
     expect([...search(system, (found) => found === fault).faults.keys()]).toContain(fault);
   });
 });

@@ -1,7 +1,7 @@
-/** A state, with the step that led to it. */
+/** A state with the step that led to it. */
 export type Named<S> = readonly [step: string, state: S];
 
-/** A system whose steps may come in any order. States are plain data. Two states with the same JSON are the same. */
+/** A system whose steps may run in any order. States are plain data; states with equal JSON are equal. */
 export interface System<S> {
   readonly start: S;
   /** Every state that one step of any actor may lead to. */
@@ -17,20 +17,20 @@ export interface Searched {
   readonly states: number;
   /** Number of states in which no actor can take a step. */
   readonly ends: number;
-  /** Each fault, with a shortest sequence of steps that leads to it. */
+  /** Each fault, with a shortest sequence of steps that causes it. */
   readonly faults: ReadonlyMap<string, readonly string[]>;
 }
 
-export const NEVER_ENDS = 'it may never end';
+export const NEVER_ENDS = 'the protocol may never end';
 
 /**
  * Visits every state that any order of steps can reach. A state from which no final state can be reached is a fault.
- * @param isSought the search ends when it returns true for a fault
+ * @param isSought returns true for a fault that ends the search
  */
 export function search<S>(system: System<S>, isSought = (_fault: string): boolean => false): Searched {
   const indexes = new Map([[JSON.stringify(system.start), 0]]);
   const states = [system.start];
-  /** For each state, the states from which one step leads to it. The first one is on a shortest path. */
+  /** For each state, the states from which one step leads to it. The first state is on a shortest path. */
   const origins: number[][] = [[]];
   const steps = [''];
   const ends: number[] = [];
@@ -75,7 +75,7 @@ function reachedFrom(ends: readonly number[], origins: readonly (readonly number
   return reached;
 }
 
-/** The steps that lead to a state. They are the fewest, because the search is breadth-first. */
+/** A shortest sequence of steps that leads to a state, because the search is breadth-first. */
 function traceTo(index: number, origins: readonly (readonly number[])[], steps: readonly string[]): string[] {
   const trace: string[] = [];
   for (let at = index; at > 0; at = origins[at]?.[0] as number) trace.unshift(steps[at] as string);

@@ -15,7 +15,7 @@ const USUAL = [
   link(2, 'd', 'b'),
   event(2, 'b'),
 ] as const;
-/** Short versions: only links, only rows, or only what is read again. */
+/** Short versions: only links, only rows, or only records that are reread. */
 const LINKS = [event(1, 'd'), event(1, 'b'), link(1, 's', 'd'), hold(0), request(0), link(2, 'd', 'b')] as const;
 const EVENTS = [event(1, 's'), event(1, 'b'), hold(0), request(0), event(2, 's')] as const;
 const READ_TWICE = [event(1, 'd'), link(1, 's', 'd'), hold(0), request(0), link(2, 'd', 'b')] as const;
@@ -23,44 +23,47 @@ const OTHERS = [event(1, 'd'), event(1, 'b'), event(1, 'c'), link(1, 's', 'd')] 
 
 /** The situations that the protocol must survive. */
 export const WORLDS = {
-  'nothing goes wrong': { sent: USUAL, wishes: ONE },
-  'a zombie writer inserts late': { sent: EVENTS, wishes: ONE, mishaps: ['zombie writer'] },
-  'a delete fails': { sent: EVENTS, wishes: ONE, mishaps: ['delete fails'] },
-  'everything is read again': { sent: READ_TWICE, wishes: ONE, mishaps: ['replay'] },
-  'the hold is lost': { sent: LINKS, wishes: ONE, mishaps: ['hold is lost'] },
-  'the request may be lost': { sent: LINKS, wishes: ONE, mishaps: ['request is lost'] },
-  'another eraser takes over': { sent: LINKS, wishes: ONE, mishaps: ['second eraser'] },
-  // Gateways can be slow, so the log is not in order of time.
-  'a link by T comes late': {
+  'nothing goes wrong': { sent: USUAL, requests: ONE },
+  'a zombie writer inserts late': { sent: EVENTS, requests: ONE, mishaps: ['zombie writer'] },
+  'a delete fails': { sent: EVENTS, requests: ONE, mishaps: ['delete fails'] },
+  'everything is read again': { sent: READ_TWICE, requests: ONE, mishaps: ['replay'] },
+  'the hold is lost': { sent: LINKS, requests: ONE, mishaps: ['hold is lost'] },
+  'the request may be lost': { sent: LINKS, requests: ONE, mishaps: ['request is lost'] },
+  'another eraser takes over': { sent: LINKS, requests: ONE, mishaps: ['second eraser'] },
+  // Gateways can be slow, so the log is not ordered by time.
+  'a link up to T is late': {
     sent: [event(1, 'd'), event(1, 'b'), hold(0), link(2, 'd', 'b'), link(1, 's', 'd'), request(0)],
-    wishes: ONE,
+    requests: ONE,
   },
-  'a link by T comes behind the request': {
+  'a link up to T follows the request': {
     sent: [event(1, 'd'), event(1, 'b'), hold(0), request(0), link(2, 'd', 'b'), link(1, 's', 'd')],
-    wishes: ONE,
+    requests: ONE,
   },
-  // The cut-off is chosen before the hold is in force.
-  'the hold comes late': {
+  // The cut-off is chosen before the hold is in effect.
+  'the hold is late': {
     sent: [event(1, 'd'), event(1, 'b'), link(1, 's', 'd'), link(2, 'd', 'b'), hold(0), request(0)],
-    wishes: ONE,
+    requests: ONE,
   },
-  // `b` is linked between the two cut-offs and belongs to the second erasure. `c` is linked after both.
+  // `b` is linked between the two cut-offs and belongs to the second erasure. `c` is linked after both cut-offs.
   'two erasures of one person': {
     sent: [...OTHERS, hold(0), request(0), link(2, 'd', 'b'), hold(1), request(1), link(3, 's', 'c')],
-    wishes: [
+    requests: [
       { subject: 's', cutoff: 1 },
       { subject: 'd', cutoff: 2 },
     ],
   },
   // `s` and `b` are joined through `d`, which the first erasure removes from the graph.
-  'the same request comes twice': {
+  'the same request arrives twice': {
     sent: [...OTHERS, hold(0), hold(1), request(0), request(1), link(2, 'd', 'b'), link(3, 's', 'c')],
-    wishes: [
+    requests: [
       { subject: 's', cutoff: 1 },
       { subject: 's', cutoff: 2 },
     ],
   },
-  // The last consent was accepted before the cut-off, but its gateway is late.
-  'consents are given': { sent: [consent(1, 's'), hold(0), request(0), consent(2, 's'), consent(1, 's')], wishes: ONE },
+  // The last consent was accepted before the cut-off, but its gateway is slow.
+  'consents are recorded': {
+    sent: [consent(1, 's'), hold(0), request(0), consent(2, 's'), consent(1, 's')],
+    requests: ONE,
+  },
 } satisfies Record<string, World>;
 export type WorldName = keyof typeof WORLDS;

@@ -2,7 +2,10 @@ import { commit, type Move, type Rules, type State, type Written, withOffset } f
 
 const TOPICS: readonly Written[] = ['events', 'decisions', 'consents'];
 
-/** Writes rows of events, decisions and consents: checks a record against the fences, inserts its row, commits it. */
+/**
+ * Writes rows of events, decisions and consents: checks each record against the fences, inserts its row, commits its
+ * offset.
+ */
 export function write(rules: Rules, state: State): Move[] {
   const moves: Move[] = state.loaded ? [] : [['writer loads the fences', { loaded: true }]];
   for (const topic of TOPICS) {
@@ -13,44 +16,46 @@ export function write(rules: Rules, state: State): Move[] {
 }
 
 function writeOne(rules: Rules, state: State, record: { topic: Written; offset: number }): Move[] {
-  const { hands, loaded, rows } = state;
+  const { inFlight, loaded, rows } = state;
   const { topic, offset } = record;
-  const hand = hands[topic];
+  const progress = inFlight[topic];
   const name = `${topic} at ${offset}`;
-  if (hand === null) {
+  if (progress === null) {
     if (!loaded && rules.has('stop a writer that has not loaded the fences')) return [];
-    const isChecked = topic !== 'decisions' || rules.has('refuse decisions by T about a fenced id');
+    const isChecked = topic !== 'decisions' || rules.has('refuse decisions up to T about a fenced id');
     const keep = !(loaded && isChecked && rules.covers(state.fences, offset));
     return [
-      [`writer ${keep ? 'keeps' : 'drops'} ${name}`, { hands: { ...hands, [topic]: { keep, inserted: false } } }],
+      [`writer ${keep ? 'keeps' : 'drops'} ${name}`, { inFlight: { ...inFlight, [topic]: { keep, inserted: false } } }],
     ];
   }
-  if (hand.keep && !hand.inserted) {
-    const inserted = { ...hands, [topic]: { ...hand, inserted: true } };
-    return [[`writer inserts ${name}`, { rows: withOffset(rows, offset), hands: inserted }]];
+  if (progress.keep && !progress.inserted) {
+    const inserted = { ...inFlight, [topic]: { ...progress, inserted: true } };
+    return [[`writer inserts ${name}`, { rows: withOffset(rows, offset), inFlight: inserted }]];
   }
-  return [[`writer commits ${name}`, { ...commit(state, topic), hands: { ...hands, [topic]: null } }]];
+  return [[`writer commits ${name}`, { ...commit(state, topic), inFlight: { ...inFlight, [topic]: null } }]];
 }
 
-/** The paused writer keeps its decision about a record. The other one starts at the committed offset without fences. */
+/**
+ * The paused writer keeps its decision about a record. The other writer starts at the committed offset without fences.
+ */
 export function takeOver(rules: Rules, state: State): Move[] {
-  const { hands, zombie, rows, happened } = state;
+  const { inFlight, zombie, rows, happened } = state;
   if (zombie !== null)
     return [['zombie writer inserts', { rows: withOffset(rows, zombie), revived: [zombie], zombie: null }]];
-  const hand = hands.events;
-  if (!rules.mayHappen(state, 'zombie writer') || hand === null || !hand.keep || hand.inserted) return [];
-  const paused = { zombie: state.topics.events[0] as number, hands: { ...hands, events: null }, loaded: false };
+  const progress = inFlight.events;
+  if (!rules.mayHappen(state, 'zombie writer') || progress === null || !progress.keep || progress.inserted) return [];
+  const paused = { zombie: state.topics.events[0] as number, inFlight: { ...inFlight, events: null }, loaded: false };
   return [['another writer takes over', { ...paused, happened: [...happened, 'zombie writer'] }]];
 }
 
-/** The scrub runs daily, so it runs once after everything else. It uses the fences. */
+/** The scrub runs daily, so it runs once after all other steps, using the fences. */
 export function scrub(rules: Rules, state: State): Move[] {
   const isIdle = Object.values(state.topics).every((topic) => topic.length === 0) && state.zombie === null;
   const isErased = state.erasures.every(
     ({ requested, hasReceipt, held }) => !requested || (hasReceipt && held === null),
   );
   const isOver = state.sent === rules.log.sent.length && isIdle && isErased;
-  if (!rules.has('scrub while the fence lives') || !isOver || state.scrubbed) return [];
+  if (!rules.has('scrub while the fence exists') || !isOver || state.scrubbed) return [];
   const rows = state.rows.filter((offset) => !rules.covers(state.fences, offset));
   return [['scrub', { rows, revived: [], scrubbed: true }]];
 }

@@ -9,20 +9,20 @@ export interface RealColumn {
 }
 
 const FILES = 'packages/erasure/src/stores';
-/** A column that has the name or the type of an identity. */
+/** Patterns for columns with the name or the type of an identity. */
 const NAMED_LIKE_IDENTITY = /(^|_)(keys?|ids?)$/;
 const TYPED_LIKE_IDENTITY = /FixedString\(16\)|UUID/;
 
 const isLikeIdentity = ({ name, type }: RealColumn) => NAMED_LIKE_IDENTITY.test(name) || TYPED_LIKE_IDENTITY.test(type);
 
-/** Tables and columns that the registry lacks, or that it names but do not exist. One sentence each. */
+/** Tables and columns that the registry lacks, or that it names although they do not exist. One sentence per gap. */
 export function findTableGaps(real: readonly RealColumn[], registered: readonly TableStore[]): string[] {
   const tables = [...new Set(real.map(({ table }) => table))];
-  const strangers = tables.filter((name) => !registered.some((store) => store.name === name));
+  const unregistered = tables.filter((name) => !registered.some((store) => store.name === name));
   return [
-    ...strangers.map(
+    ...unregistered.map(
       (name) =>
-        `table ${name} is not registered: add it to ${FILES}/tables.ts, with how personal data are removed from it`,
+        `table ${name} is not registered: add it to ${FILES}/tables.ts, with how personal data is removed from it`,
     ),
     ...registered.flatMap((store) =>
       gapsOf(
@@ -44,14 +44,14 @@ function gapsOf(store: TableStore, columns: readonly RealColumn[]): string[] {
     (column) => !isAdded(column),
   );
   const missing = mustBeNamed.filter((column) => !named.includes(column.name));
-  const invented = named.filter((each) => !columns.some((column) => column.name === each));
+  const nonexistent = named.filter((each) => !columns.some((column) => column.name === each));
   return [
     ...missing.map(
       (column) =>
         `column ${name}.${column.name} is not registered: name it in ${FILES}/tables.ts, ` +
         'as own or carried if it identifies the person of a row, else among the columns with its meaning',
     ),
-    ...invented.map(
+    ...nonexistent.map(
       (each) => `column ${name}.${each} is registered but does not exist: remove it from ${FILES}/tables.ts`,
     ),
     ...(clearing.by === 'sweep' ? sweepGaps(store, columns) : []),
@@ -92,7 +92,7 @@ function sweepGaps({ name, clearing }: TableStore, columns: readonly RealColumn[
 export function findNameGaps(
   real: readonly string[],
   registered: readonly ErasureStore[],
-  of: { what: string; file: string },
+  kind: { what: string; file: string },
 ): string[] {
   const names = registered.map(({ name }) => name);
   return [
@@ -100,10 +100,10 @@ export function findNameGaps(
       .filter((name) => !names.includes(name))
       .map(
         (name) =>
-          `${of.what} ${name} is not registered: add it to ${FILES}/${of.file}, with how personal data are removed from it`,
+          `${kind.what} ${name} is not registered: add it to ${FILES}/${kind.file}, with how personal data is removed from it`,
       ),
     ...names
       .filter((name) => !real.includes(name))
-      .map((name) => `${of.what} ${name} is registered but does not exist: remove it from ${FILES}/${of.file}`),
+      .map((name) => `${kind.what} ${name} is registered but does not exist: remove it from ${FILES}/${kind.file}`),
   ];
 }

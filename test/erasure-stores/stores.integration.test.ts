@@ -3,33 +3,33 @@ import { type OwnDatabase, openOwnDatabase } from '@playline/testkit';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { findNameGaps, findTableGaps, type RealColumn } from './gaps.ts';
 
-let own: OwnDatabase;
+let database: OwnDatabase;
 
 async function query<T>(sql: string): Promise<T[]> {
-  const text = await own.query(`${sql} FORMAT JSONEachRow`);
+  const text = await database.query(`${sql} FORMAT JSONEachRow`);
   return text.split('\n').flatMap((line) => (line === '' ? [] : [JSON.parse(line) as T]));
 }
 
 beforeAll(async () => {
-  own = await openOwnDatabase();
+  database = await openOwnDatabase();
   // ClickHouse creates its log tables with their first rows.
-  await own.query('SYSTEM FLUSH LOGS query_log, part_log');
+  await database.query('SYSTEM FLUSH LOGS query_log, part_log');
 });
-afterAll(() => own?.close());
+afterAll(() => database?.close());
 
-// Views store nothing; their content goes when the rows behind them are deleted. The same holds for a materialized view
-// that fills a table.
+// Views store nothing: deleting the underlying rows removes their content. The same applies to a materialized view that
+// fills a table.
 const readColumns = () =>
   query<RealColumn>(`SELECT table, name, type, toBool(is_in_sorting_key OR is_in_partition_key) AS inSortingKey
     FROM system.columns WHERE database = currentDatabase()
       AND table NOT IN (SELECT name FROM system.tables WHERE database = currentDatabase() AND engine = 'View'
         OR (engine = 'MaterializedView' AND create_table_query LIKE '% TO %'))`);
 
-it('every table and column of the schema is registered with the way to remove a person from it', async () => {
+it('every table and column of the schema is registered with its way to remove a person', async () => {
   expect(findTableGaps(await readColumns(), TABLES)).toEqual([]);
 });
 
-it('an unregistered table, materialized view or column of identities is reported', async () => {
+it('an unregistered table, materialized view or identity column is reported', async () => {
   await query('CREATE TABLE visits (owner_key FixedString(16)) ENGINE = MergeTree ORDER BY owner_key');
   await query('CREATE MATERIALIZED VIEW by_user ENGINE = MergeTree ORDER BY user_id AS SELECT user_id FROM events');
   await query('ALTER TABLE consent_log ADD COLUMN parent_key FixedString(16)');

@@ -7,7 +7,7 @@ import { findNameGaps, findTableGaps, type RealColumn } from './gaps.ts';
 const ROOT = new URL('../..', import.meta.url);
 const read = (path: string) => readFileSync(new URL(path, ROOT), 'utf8');
 
-/** Every column that the registry names, as if ClickHouse had it. */
+/** Every column that the registry names, as if it existed in ClickHouse. */
 const registeredColumns = (): RealColumn[] =>
   TABLES.flatMap(({ name: table, columns, clearing }) => {
     const swept =
@@ -21,12 +21,12 @@ const registeredColumns = (): RealColumn[] =>
       ...times.map((name) => ({ table, name, type: "DateTime64(3, 'UTC')", inSortingKey: false })),
     ];
   });
-const column = (table: string, name: string, over: Partial<RealColumn> = {}): RealColumn => ({
+const column = (table: string, name: string, fields: Partial<RealColumn> = {}): RealColumn => ({
   table,
   name,
   type: 'String',
   inSortingKey: false,
-  ...over,
+  ...fields,
 });
 const withColumn = (added: RealColumn) => findTableGaps([...registeredColumns(), added], TABLES);
 
@@ -37,21 +37,21 @@ describe('the registry of stores', () => {
 
   it.each([
     ['a table', column('sessions', 'started_at'), /^table sessions is not registered: add it to .*tables\.ts/],
-    ['a key of a swept table', column('events', 'friend_key'), /^column events\.friend_key is not registered: name it/],
-    ['a raw id of a swept table', column('events', 'email_id'), /^column events\.email_id is not registered/],
+    ['a key in a swept table', column('events', 'friend_key'), /^column events\.friend_key is not registered: name it/],
+    ['a raw id in a swept table', column('events', 'email_id'), /^column events\.email_id is not registered/],
     [
-      'keys of a swept table',
+      'keys in a swept table',
       column('consent_log', 'device_keys'),
       /^column consent_log\.device_keys is not registered/,
     ],
     [
-      'a hash by another name',
+      'a hash with another name',
       column('events', 'who', { type: 'FixedString(16)' }),
       /^column events\.who is not registered/,
     ],
     ['a list of hashes', column('events', 'whom', { type: 'Array(FixedString(16))' }), /^column events\.whom is not/],
     [
-      'any column of a table that is not swept',
+      'any column in a table that is not swept',
       column('message_rejections', 'note'),
       /^column message_rejections\.note/,
     ],
@@ -60,7 +60,7 @@ describe('the registry of stores', () => {
     expect(gaps).toEqual([expect.stringMatching(sentence)]);
   });
 
-  it('a column for a property of events needs no registration', () => {
+  it('a column for an event property needs no registration', () => {
     for (const name of ['property_friend_id', 'game_version']) expect(withColumn(column('events', name))).toEqual([]);
     expect(withColumn(column('consent_log', 'property_friend_id'))).toEqual([
       expect.stringMatching(/^column consent_log\.property_friend_id is not registered/),
@@ -91,20 +91,20 @@ describe('the registry of stores', () => {
   });
 
   it('every topic is registered, dead letters included', () => {
-    const of = { what: 'topic', file: 'store.ts' };
+    const kind = { what: 'topic', file: 'store.ts' };
     expect(
       findNameGaps(
         allTopics().map(({ name }) => name),
         TOPIC_STORES,
-        of,
+        kind,
       ),
     ).toEqual([]);
-    expect(findNameGaps(['audience.sessions.v1'], [], of)).toEqual([
+    expect(findNameGaps(['audience.sessions.v1'], [], kind)).toEqual([
       expect.stringMatching(/^topic audience\.sessions\.v1 is not registered: add it to .*store\.ts/),
     ]);
   });
 
-  it('no topic is registered to expire before its last segment', () => {
+  it('no topic is registered as expired before its last segment', () => {
     const promised = (store: ErasureStore | undefined) =>
       store?.clearing.by === 'ttl' ? store.clearing.windowMs : null;
     for (const topic of allTopics()) {
@@ -113,19 +113,19 @@ describe('the registry of stores', () => {
     }
   });
 
-  it('every family of Redis keys on the page about Redis is registered', () => {
+  it('every Redis key family on the Redis page is registered', () => {
     const tables = read('infra/redis/README.md').split('## Settings')[0]!;
     const families = tables
       .split('\n')
       .flatMap((line) => /^\| (`[^|]+) \|/.exec(line)?.[1]?.match(/[^`, ][^`]*(?=`)/g) ?? []);
     expect(families.length).toBeGreaterThan(15);
-    // The page leaves out the keys of rate limits, because a rebuild does not restore them.
+    // The page omits rate-limit keys, because a rebuild does not restore them.
     expect(findNameGaps([...families, 'rate:<id>'], REDIS_STORES, { what: 'Redis family', file: 'store.ts' })).toEqual(
       [],
     );
   });
 
-  it('every family of Redis keys in the packages is registered', () => {
+  it('every Redis key family in the packages is registered', () => {
     const sources = readdirSync(new URL('packages', ROOT), { recursive: true, encoding: 'utf8' }).filter(
       (path) => /^[^/]+\/src\/(.+\/)?redis\/[^/]+\.ts$/.test(path) && !path.endsWith('.test.ts'),
     );
@@ -136,8 +136,8 @@ describe('the registry of stores', () => {
       })),
     );
     expect(starts.length).toBeGreaterThan(10);
-    const strange = starts.filter(({ start }) => !REDIS_STORES.some(({ name }) => name.startsWith(start)));
-    expect(strange).toEqual([]);
+    const unregistered = starts.filter(({ start }) => !REDIS_STORES.some(({ name }) => name.startsWith(start)));
+    expect(unregistered).toEqual([]);
   });
 
   it('every swept table has keys and times, and blanks no key of its owner', () => {

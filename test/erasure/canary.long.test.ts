@@ -15,8 +15,8 @@ import {
   findInEngineFiles,
   findInLogs,
   findInRedisFiles,
-  hurryReplacedFiles,
   rewriteAppendOnlyFile,
+  speedUpFileRemoval,
 } from './store-files.ts';
 import { findInBytes, keyNeedles, locationsIn, type Needle, type Trace, textNeedle } from './traces/needle.ts';
 import { findInRedis } from './traces/redis.ts';
@@ -41,7 +41,7 @@ const namesOf = (person: Person): Needle[] => [
 
 beforeAll(async () => {
   rig = await openErasureRig();
-  await hurryReplacedFiles(rig);
+  await speedUpFileRemoval(rig);
   others = openOthers(rig);
   [erasedOne, bystander] = [createPerson(rig), createPerson(rig)];
   needles = namesOf(erasedOne);
@@ -58,32 +58,32 @@ beforeAll(async () => {
     redisFiles: findInRedisFiles(rig, needles),
   };
   kept = await rowsAbout(rig, bystander);
-  // Connections pass through this process, which was busy searching files. The gateway may have closed the Redis
-  // connection for keys, and then it answers 500 for a moment. The request is repeated, as any client would.
+  // Connections pass through this process, which was busy searching files. The gateway may have closed its Redis
+  // connection for keys, and then responds with 500 for a moment. The request is retried, as by any client.
   await until('the erasure is accepted', async () => {
     const accepted = await rig.erase(asVisitor(erasedOne)).catch(() => null);
     if (accepted !== null) erasureId = accepted;
     return accepted !== null;
   });
   receipt = await expectErased(rig, erasureId, erasedOne.keys);
-  // The closure is deleted right after the receipt.
+  // The closure is deleted immediately after the receipt.
   const countProgress = async () => Number((await rig.query('SELECT count() FROM erasure_progress'))[0]?.[0]);
-  await until('the erasure is over', async () => (await countProgress()) === 0);
+  await until('the erasure has ended', async () => (await countProgress()) === 0);
   await others.close();
 }, 240_000);
 afterAll(() => rig?.close(), 60_000);
 
-/** Sends the person's token in every way that the interface accepts. */
+/** Sends the person's token in every way that the API accepts. */
 async function leaveTraces(person: Person): Promise<void> {
   const { token, anonymousId } = person;
   const messages = messagesWith(person);
-  const strange = { 'user-agent': token, referer: `https://game.example/${token}`, tracestate: `a=${token}` };
+  const headers = { 'user-agent': token, referer: `https://game.example/${token}`, tracestate: `a=${token}` };
   const body = JSON.stringify({ messages });
-  const answer = await rig.request(`messages?who=${token}`, { method: 'POST', body, headers: strange });
-  expect(await answer.json()).toMatchObject({ accepted: messages.length });
+  const response = await rig.request(`messages?who=${token}`, { method: 'POST', body, headers });
+  expect(await response.json()).toMatchObject({ accepted: messages.length });
   const consent = JSON.stringify({ anonymousId, status: 'full', source: `source ${token}` });
   expect((await rig.request('tracking-consent', { method: 'PUT', body: consent })).status).toBe(204);
-  await sendRefused(person);
+  await sendRejected(person);
   // Values that cannot be decoded become dead letters unchanged.
   const value = Buffer.concat([randomBytes(4), Buffer.from(token), person.anonymousKey]);
   const topics = [TOPICS.messages, TOPICS.identityLinks, TOPICS.consents].map(({ name }) => rig.topic(name));
@@ -91,29 +91,29 @@ async function leaveTraces(person: Person): Promise<void> {
   await stored(rig, messages);
   await until('the consent is stored', async () => (await rowsAbout(rig, person)).consent_log?.length === 1);
   for (const topic of topics)
-    await until('the dead letter is there', async () =>
+    await until('the dead letter is written', async () =>
       (await rig.log.read(`${topic}.dead`)).some((deadLetter) => deadLetter.value?.includes(token)),
     );
 }
 
-/** Adds an override that splits another identity off, as the writer stores it. The person stays. */
+/** Adds an unlink row as the writer stores it: another identity is split off, and the person stays. */
 async function noteUnlink({ userKey }: Person): Promise<void> {
   await rig.query(`INSERT INTO identity_unlinks SELECT environment_id, identity_key, 0, 0, 'stayed', now64(3)
     FROM events WHERE identity_key = unhex('${userKey.toString('hex')}') LIMIT 1`);
 }
 
 /** Sends messages, a body and a request that are rejected, with the token wherever the gateway validates something. */
-async function sendRefused({ token, anonymousId }: Person): Promise<void> {
+async function sendRejected({ token, anonymousId }: Person): Promise<void> {
   const context = { library: `library ${token}`, libraryVersion: token };
-  const wrong = [
+  const invalid = [
     track({ type: token, context }),
     track({ messageId: token, context, anonymousId }),
     track({ eventTimestamp: token, anonymousId }),
     track({ surface: token, consentLevel: token, identityType: token, userId: token }),
     track({ anonymousId: `${token}${'x'.repeat(256)}`, properties: token }),
   ];
-  const answer = await rig.request('messages', { method: 'POST', body: JSON.stringify({ messages: wrong }) });
-  expect(await answer.json()).toMatchObject({ rejected: wrong.length });
+  const response = await rig.request('messages', { method: 'POST', body: JSON.stringify({ messages: invalid }) });
+  expect(await response.json()).toMatchObject({ rejected: invalid.length });
   await rig.request('messages', { method: 'POST', body: `{"messages":[{"anonymousId":"${token}` });
   await rig.request(`nowhere/${token}`);
   await until('the rejection is stored', async () =>
@@ -129,7 +129,7 @@ async function shareDevice(player: Person, owner: Person): Promise<string> {
   return message.messageId;
 }
 
-it('the search finds the person before the erasure in every cleared store', () => {
+it('the search finds the person in every cleared store before the erasure', () => {
   for (const { name } of ERASED_TABLES) {
     expect(locationsIn(before.engine)).toContain(`table ${name}`);
     expect(locationsIn(before.engineFiles)).toContain(`table ${name}`);
@@ -139,8 +139,8 @@ it('the search finds the person before the erasure in every cleared store', () =
   const fields = before.engine.filter(({ location, kind }) => location === 'table events' && kind === 'text');
   expect(fields[0]?.count).toBeGreaterThan(6);
   const topics = [TOPICS.messages, TOPICS.identityLinks, TOPICS.consents].map(({ name }) => name);
-  const held = [...topics, ...topics.map((name) => `${name}.dead`)].map((name) => `topic ${name}`);
-  expect(locationsIn(before.brokerFiles)).toEqual(expect.arrayContaining(held));
+  const expected = [...topics, ...topics.map((name) => `${name}.dead`)].map((name) => `topic ${name}`);
+  expect(locationsIn(before.brokerFiles)).toEqual(expect.arrayContaining(expected));
   expect(before.redisFiles.map(({ kind }) => kind)).toContain('key');
 });
 
@@ -156,7 +156,7 @@ it('an erasure leaves nothing in any Redis key except the fences', async () => {
   expect(after.map(({ location }) => clearingOf(location))).toContain('kept');
 });
 
-it('an erasure leaves nothing in any metric or log of a process', async () => {
+it('an erasure leaves nothing in the metrics or logs of any process', async () => {
   for (const service of Object.values(rig.running)) {
     const text = Buffer.from(await metricsOf(service));
     expect(text.length).toBeGreaterThan(0);
@@ -177,7 +177,7 @@ it("an erased person is unknown to the operator's commands", async () => {
   }
 });
 
-it('an erasure removes no row of another person, and keeps events on a shared device, without its id', async () => {
+it('an erasure removes no row of another person, and keeps events on a shared device without the device id', async () => {
   const now = await rowsAbout(rig, bystander!);
   const changed = (table: string) => kept[table]!.filter((row) => !now[table]!.includes(row));
   for (const { name } of SWEPT_TABLES) {
@@ -194,7 +194,7 @@ it('an erasure removes no row of another person, and keeps events on a shared de
   expect(others.sent()).toBeGreaterThan(100);
 });
 
-it('no file of ClickHouse contains the person after the removal from disk', async () => {
+it('no file of ClickHouse contains the person after removal from disk', async () => {
   const { rows, records } = rig;
   const pause = () => awaitReplacedFiles(rig);
   const removal = await removeFromDisk({ rows, records, wallClockMs: Date.now, pause });
@@ -203,12 +203,12 @@ it('no file of ClickHouse contains the person after the removal from disk', asyn
   const masked = await findInTables(engineOf(), needles, { deleted: true });
   expect(findForbidden(masked)).toEqual([]);
   expect(findForbidden(await findInEngineFiles(rig, needles))).toEqual([]);
-  const still = await findInEngineFiles(rig, namesOf(bystander!));
-  for (const { name } of ERASED_TABLES) expect(locationsIn(still)).toContain(`table ${name}`);
+  const bystanderTraces = await findInEngineFiles(rig, namesOf(bystander!));
+  for (const { name } of ERASED_TABLES) expect(locationsIn(bystanderTraces)).toContain(`table ${name}`);
   expect(await rig.receiptOf(erasureId)).toMatchObject({ physicallyErasedAt: expect.any(Number) });
 }, 240_000);
 
-it('the rewritten file of Redis contains only the fences', async () => {
+it('the rewritten append-only file of Redis contains only the fences', async () => {
   await rewriteAppendOnlyFile(rig);
   const counts = (traces: Trace[]) => {
     const sums = new Map<string, number>();
@@ -221,15 +221,15 @@ it('the rewritten file of Redis contains only the fences', async () => {
   expect(findInRedisFiles(rig, namesOf(bystander!)).length).toBeGreaterThan(0);
 });
 
-it('no log segment contains the person after the expiry, which the receipt records', async () => {
+it('no log segment contains the person after expiry, which the receipt records', async () => {
   await expireTopics(rig);
-  await until('no segment is left', () => findInBrokerFiles(rig, needles).length === 0);
+  await until('no segment contains the person', () => findInBrokerFiles(rig, needles).length === 0);
   const { records, topic, log } = rig;
   const noteAt = async (atMs: number) => {
     await noteExpiredLogs({ records, log: log.reader, topicPrefix: topic(''), wallClockMs: () => atMs });
     return await rig.receiptOf(erasureId);
   };
-  // The test forced retention early. By the clock, records behind the noted ends might still exist.
+  // The test forced retention early. By the clock, records before the noted ends might still exist.
   expect(await noteAt(Date.now())).toEqual({ ...receipt, physicallyErasedAt: expect.any(Number) });
   const logExpiredAt = receipt.logExpiresAt;
   expect(await noteAt(logExpiredAt)).toMatchObject({ closureHash: receipt.closureHash, logExpiredAt });

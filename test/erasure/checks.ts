@@ -6,7 +6,7 @@ import { keyNeedles } from './traces/needle.ts';
 import { findInRedis } from './traces/redis.ts';
 import { findForbidden } from './traces/registry.ts';
 
-/** Waits for the receipt and compares it with the stores: no survivor, nothing in Redis, no hold left. */
+/** Waits for the receipt and checks the stores: no survivors, nothing in Redis, no remaining hold. */
 export async function expectErased(
   rig: ErasureRig,
   erasureId: Buffer,
@@ -19,18 +19,18 @@ export async function expectErased(
   return receipt;
 }
 
-/** Asserts that no row of these identities up to the cut-off is left. */
+/** Asserts that no rows of the identities up to the cut-off remain. */
 export async function expectNothing(rig: ErasureRig, keys: readonly Buffer[], cutoffMs: number): Promise<void> {
   expect(await survivorsOf(rig, keys, cutoffMs)).toEqual([]);
 }
 
-/** Asserts that Redis has nothing of these identities except what the registry keeps. */
+/** Asserts that Redis contains nothing of the identities except what the registry keeps. */
 export async function expectNothingInRedis(rig: ErasureRig, keys: readonly Buffer[]): Promise<void> {
   const needles = keys.flatMap((key, at) => keyNeedles(`key ${at}`, key));
   expect(findForbidden(await findInRedis(rig.redis, needles))).toEqual([]);
 }
 
-/** The rows of these identities up to the cut-off that a query finds. */
+/** The identities' rows up to the cut-off that a query finds. */
 export async function survivorsOf({ rows }: ErasureRig, keys: readonly Buffer[], cutoffMs: number) {
   const batch = newSearchId(Date.now());
   await rows.putTargets(
@@ -52,7 +52,7 @@ export async function survivorsOf({ rows }: ErasureRig, keys: readonly Buffer[],
 export const isHeld = async ({ people }: ErasureRig, erasureId: Buffer): Promise<boolean> =>
   (await people.guards.listHolds(ENVIRONMENT_ID)).some((hold) => hold.erasureId.equals(erasureId));
 
-/** Asserts that neither this erasure nor any other has a hold. */
+/** Asserts that neither this nor any other erasure has a hold. */
 export async function expectNoHold(rig: ErasureRig, erasureId: Buffer): Promise<void> {
   await until('the hold is released', async () => !(await isHeld(rig, erasureId)));
   for (const family of ['h', 'hl', 'hk']) expect(await rig.redis.exists(`${family}:{${ENVIRONMENT_ID}}`)).toBe(0);

@@ -5,20 +5,20 @@ import type { ErasureRig } from './rig.ts';
 
 const BATCH = 20;
 const PEOPLE = 10;
-/** Leaves most of the processor to the erasure. */
+/** Leaves most CPU time to the erasure. */
 const PAUSE_MS = 100;
 
 /** People who play during the whole test and are not erased. */
 export interface Others {
   /** Number of accepted messages. */
   sent(): number;
-  /** Waits until everything sent is stored. @returns ids of messages that are missing */
+  /** Waits until all sent messages are stored. @returns ids of missing messages */
   missing(): Promise<string[]>;
-  /** Ends the traffic; resolves when the last batch is answered. */
+  /** Stops the traffic; resolves after the response to the last batch. */
   close(): Promise<void>;
 }
 
-/** Sends batches one after the other until it is closed. */
+/** Sends batches sequentially until it is closed. */
 export function openOthers(rig: ErasureRig): Others {
   const people = Array.from({ length: PEOPLE }, () => createPerson(rig));
   const sent: string[] = [];
@@ -42,7 +42,7 @@ export function openOthers(rig: ErasureRig): Others {
   return {
     sent: () => sent.length,
     async missing() {
-      await until('what others sent is stored', async () => (await readMissing()).length === 0);
+      await until('all messages of other people are stored', async () => (await readMissing()).length === 0);
       return await readMissing();
     },
     async close() {

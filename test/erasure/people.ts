@@ -4,7 +4,7 @@ import { ENVIRONMENT_ID, type ErasureRig } from './rig.ts';
 
 export type Message = Readonly<Record<string, unknown>> & { readonly messageId: string };
 
-/** A person with unique ids, each of which contains the token. */
+/** A person with unique ids that all contain the token. */
 export interface Person {
   readonly token: string;
   readonly anonymousId: string;
@@ -17,7 +17,7 @@ export interface Person {
   readonly steamKey: Buffer;
 }
 
-/** Creates a person of whom no store has anything yet. */
+/** Creates a person about whom no store contains data yet. */
 export function createPerson({ keyer }: Pick<ErasureRig, 'keyer'>): Person {
   const token = `t${randomBytes(12).toString('hex')}`;
   const [anonymousId, userId, steamId] = [`visitor-${token}`, `player-${token}`, `account-${token}`];
@@ -76,10 +76,10 @@ export function messagesWith(person: Person): Message[] {
   ];
 }
 
-/** Waits until each of these messages is a row and each link is decided. */
+/** Waits until each message is stored as a row and each link is decided. */
 export async function stored(rig: ErasureRig, messages: readonly Message[]): Promise<void> {
-  const count = async (table: string, of: readonly Message[]) => {
-    const ids = of.map(({ messageId }) => `'${messageId}'`).join(', ');
+  const count = async (table: string, sent: readonly Message[]) => {
+    const ids = sent.map(({ messageId }) => `'${messageId}'`).join(', ');
     const [row] = await rig.query(`SELECT uniqExact(message_id) FROM ${table} WHERE message_id IN (${ids})`);
     return Number(row?.[0]);
   };
@@ -99,8 +99,8 @@ export async function stored(rig: ErasureRig, messages: readonly Message[]): Pro
   });
 }
 
-// Tables with rows of persons, each with the column of the owner and the columns in which copies of a row differ: a
-// decision that is published again has another offset, and a row that is stored again another time.
+// Tables with rows about persons: the owner column, and the columns in which copies of a row differ. A republished
+// decision has another offset, and a row that is stored again has another time.
 const OWNED: Readonly<Record<string, readonly [owner: string, differing: readonly string[]]>> = {
   events: ['identity_key', []],
   identity_links: ['a_key', ['kafka_partition', 'kafka_offset']],
@@ -109,7 +109,7 @@ const OWNED: Readonly<Record<string, readonly [owner: string, differing: readonl
   consent_log: ['identity_key', []],
 };
 
-/** All rows of a person in ClickHouse, without copies, because a merge may remove one at any time. */
+/** All rows of a person in ClickHouse, without copies, because a merge may remove a copy at any time. */
 export async function rowsAbout(rig: ErasureRig, { keys }: Person): Promise<Record<string, string[]>> {
   const list = keys.map((key) => `unhex('${key.toString('hex')}')`).join(', ');
   const found: Record<string, string[]> = {};

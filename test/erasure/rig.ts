@@ -15,12 +15,12 @@ import { openWorld, type World } from '../faults/world/world.ts';
 const PROJECT = 'erasure';
 export const ENVIRONMENT_ID = `${PROJECT}-production`;
 const PEPPER = randomBytes(32);
-/** Generous. An erasure itself waits five seconds for fences and two for Redis, and the machine may be busy. */
+/** A generous limit: an erasure waits five seconds for fences and two for Redis, and the machine may be busy. */
 export const ERASED_WITHIN_MS = 100_000;
-/** Short, so that a killed member is missed soon, but long enough for heartbeats on a busy machine. */
+/** Short, so that a killed member is detected soon, but long enough for heartbeats on a busy machine. */
 const SESSION_TIMEOUT_MS = 6_000;
 
-/** Real stores and a process of each service, all in a separate folder. */
+/** Real stores and one process per service, all in a separate folder. */
 export type ErasureRig = Awaited<ReturnType<typeof openErasureRig>>;
 
 export async function openErasureRig() {
@@ -70,9 +70,9 @@ async function openOn(world: World) {
     people,
     rows,
     records,
-    /** A test that ends a process stores its successor here. */
+    /** The running processes. A test that ends a process stores its successor here. */
     running,
-    /** Settings of every process of this rig, including those of its world. */
+    /** Settings for every process of this rig, including the settings of its world. */
     settingsWith,
     /** Starts one more process of a service; resolves when it is ready. */
     start,
@@ -127,23 +127,23 @@ function createRequest(gateway: () => ServiceProcess, keys: { publishable: strin
 
 type Request = ReturnType<typeof createRequest>;
 
-/** Sends the same messages again after a 500, as clients must. Expects that all are accepted. */
+/** Resends the messages after a 500, as clients must. Expects that all messages are accepted. */
 async function send(request: Request, messages: readonly object[]): Promise<void> {
   const post = async () => {
-    const answer = await request('messages', { method: 'POST', body: JSON.stringify({ messages }) });
-    return answer.status === 500 ? null : answer;
+    const response = await request('messages', { method: 'POST', body: JSON.stringify({ messages }) });
+    return response.status === 500 ? null : response;
   };
-  const answer = await until('the gateway takes the messages', post);
-  const body = (await answer.json()) as { accepted?: number };
-  if (answer.status !== 200 || body.accepted !== messages.length)
-    throw new Error(`${answer.status}: ${JSON.stringify(body).slice(0, 2_000)}`);
+  const response = await until('the gateway accepts the messages', post);
+  const body = (await response.json()) as { accepted?: number };
+  if (response.status !== 200 || body.accepted !== messages.length)
+    throw new Error(`${response.status}: ${JSON.stringify(body).slice(0, 2_000)}`);
 }
 
 /** @returns the erasure's id */
 async function erase(request: Request, subject: Readonly<Record<string, string>>): Promise<Buffer> {
-  const answer = await request(`data?${new URLSearchParams(subject)}`, { method: 'DELETE' }, true);
-  const id = answer.headers.get('x-erasure-id');
-  if (answer.status !== 202 || id === null) throw new Error(`${answer.status}: ${await answer.text()}`);
+  const response = await request(`data?${new URLSearchParams(subject)}`, { method: 'DELETE' }, true);
+  const id = response.headers.get('x-erasure-id');
+  if (response.status !== 202 || id === null) throw new Error(`${response.status}: ${await response.text()}`);
   return Buffer.from(id.replaceAll('-', ''), 'hex');
 }
 

@@ -14,7 +14,7 @@ const dataOf = ({ world }: ErasureRig, store: string) => join(world.folder, 'dat
 const EXPIRY_SETTINGS = 'log.initial.task.delay.ms=1000\nlog.retention.check.interval.ms=1000\n';
 const EXPIRED_WITHIN_MS = 110_000;
 
-/** Searches the files of ClickHouse by table, both as they are on disk and decompressed. */
+/** Searches ClickHouse's files by table, both as stored on disk and decompressed. */
 export async function findInEngineFiles(rig: ErasureRig, needles: readonly Needle[]): Promise<Trace[]> {
   const tables = await rig.query(
     `SELECT database, name, toString(uuid) FROM system.tables
@@ -31,7 +31,7 @@ export async function findInEngineFiles(rig: ErasureRig, needles: readonly Needl
 }
 
 /** Makes ClickHouse remove replaced files after a second instead of eight minutes. */
-export async function hurryReplacedFiles(rig: ErasureRig): Promise<void> {
+export async function speedUpFileRemoval(rig: ErasureRig): Promise<void> {
   const { engine } = rig.world.deployment;
   const tables = await rig.query(
     "SELECT name FROM system.tables WHERE database = currentDatabase() AND engine LIKE '%MergeTree'",
@@ -42,13 +42,13 @@ export async function hurryReplacedFiles(rig: ErasureRig): Promise<void> {
       `ALTER TABLE ${name} MODIFY SETTING old_parts_lifetime = 1, cleanup_delay_period = 1,
          max_cleanup_delay_period = 1, cleanup_delay_period_random_add = 0`,
     );
-    // Attaching restarts the thread that removes them, which sleeps for half a minute.
+    // Attaching restarts the clean-up thread, which sleeps for half a minute.
     await query(engine, `DETACH TABLE ${name} SYNC`);
     await query(engine, `ATTACH TABLE ${name}`);
   }
 }
 
-/** A query of `system.parts` holds every part, so without pauses ClickHouse could remove none. */
+/** A query of `system.parts` holds references to all parts, so without pauses ClickHouse could remove none of them. */
 const POLL_MS = 1_000;
 
 /** ClickHouse removes replaced files from time to time, and rarely on a busy machine. */
@@ -60,13 +60,13 @@ export async function awaitReplacedFiles(rig: ErasureRig): Promise<void> {
     const left = await rig.query(
       'SELECT DISTINCT table FROM system.parts WHERE database = currentDatabase() AND NOT active ORDER BY table',
     );
-    if (left.length > 0) throw new Error(`there are some of ${left.join(', ')}`);
+    if (left.length > 0) throw new Error(`replaced files remain in ${left.join(', ')}`);
     return true;
   };
-  await until('no replaced file is left', isGone, REPLACED_WITHIN_MS);
+  await until('no replaced files remain', isGone, REPLACED_WITHIN_MS);
 }
 
-/** Searches the files of the brokers by topic. Segments and records are not compressed. */
+/** Searches the brokers' files by topic. Segments and records are not compressed. */
 export function findInBrokerFiles(rig: ErasureRig, needles: readonly Needle[]): Trace[] {
   const prefix = rig.topic('');
   const locationOf = (path: string) => {
@@ -96,10 +96,10 @@ export async function expireTopics(rig: ErasureRig): Promise<void> {
       for (const { start, end } of await rig.log.reader.bounds(topic)) if (start < end) return false;
     return true;
   };
-  await until('every topic begins behind what it held', isExpired, EXPIRED_WITHIN_MS);
+  await until('all records of every topic are deleted', isExpired, EXPIRED_WITHIN_MS);
 }
 
-/** Rewrites the append-only file of Redis without compression. The new file lacks what was deleted. */
+/** Rewrites Redis's append-only file without compression. The new file does not contain deleted data. */
 export async function rewriteAppendOnlyFile({ redis }: ErasureRig): Promise<void> {
   await redis.config('SET', 'rdbcompression', 'no');
   await redis.bgrewriteaof();
@@ -108,10 +108,10 @@ export async function rewriteAppendOnlyFile({ redis }: ErasureRig): Promise<void
     return /aof_rewrite_in_progress:0/.test(info) && /aof_rewrite_scheduled:0/.test(info);
   });
   if (!/aof_last_bgrewrite_status:ok/.test(await redis.info('persistence')))
-    throw new Error('Redis could not rewrite its file');
+    throw new Error('Redis could not rewrite its append-only file');
 }
 
-/** Searches the append-only file: a snapshot from the last rewrite, and all commands since. */
+/** Searches the append-only file: a snapshot from the last rewrite, and all later commands. */
 export const findInRedisFiles = (rig: ErasureRig, needles: readonly Needle[]): Trace[] =>
   findInFiles(dataOf(rig, 'redis'), needles, { locationOf: () => 'files of Redis' });
 

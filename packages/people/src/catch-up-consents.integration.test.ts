@@ -28,11 +28,11 @@ function createLog(): ConsentLog & {
   return {
     add: (identityKey, status) => {
       const partition = identityKey[0]! % partitions.length;
-      const own = { environmentId: ENVIRONMENT, identityKey, status, receivedAt: 1_790_000_000_000 };
-      const value = frameRecord(SCHEMA_ID, consentCodec.encode({ ...own, source: 'test', traceId: 'e'.repeat(32) }));
+      const fields = { environmentId: ENVIRONMENT, identityKey, status, receivedAt: 1_790_000_000_000 };
+      const value = frameRecord(SCHEMA_ID, consentCodec.encode({ ...fields, source: 'test', traceId: 'e'.repeat(32) }));
       const offset = partitions[partition]!.length;
-      partitions[partition]!.push({ offset, timestampMs: own.receivedAt + offset, value });
-      return { ...own, position: { partition, offset, loggedAtMs: own.receivedAt + offset } };
+      partitions[partition]!.push({ offset, timestampMs: fields.receivedAt + offset, value });
+      return { ...fields, position: { partition, offset, loggedAtMs: fields.receivedAt + offset } };
     },
     bounds: async () => partitions.map((records, partition) => ({ partition, start: 0, end: records.length })),
     async *read({ partition, start, end }) {
@@ -54,11 +54,11 @@ async function open() {
     store: people.consents,
     namespace,
     dump,
-    /** Simulates a restart of Redis from what it had written earlier. */
-    goBackTo: async (copy: Awaited<ReturnType<typeof dump>>) => {
+    /** Simulates a Redis restart that restores an earlier dump. */
+    restartFrom: async (copy: Awaited<ReturnType<typeof dump>>) => {
       await inRedis.clear(namespace);
       for (const [name, value] of copy) await redis.restore(name, 0, value);
-      await redis.hset(`${namespace}c:log:consents`, 'run', 'the run before');
+      await redis.hset(`${namespace}c:log:consents`, 'run', 'the previous run');
     },
   };
 }
@@ -68,17 +68,17 @@ const steps = fc.array(
   fc.record({
     key: fc.constantFrom(...keys),
     status: fc.constantFrom('none', 'anonymous', 'full'),
-    /** How many further changes are logged before this one is applied. Some may never be applied. */
+    /** How many more changes are logged before this change is applied. Some are never applied. */
     appliedAfter: fc.nat(6),
   }),
   { minLength: 1, maxLength: 40 },
 );
 
 describe('catchUpConsents', () => {
-  it('a caught-up store has the latest changes of the log, whatever was lost and in any order of application', async () => {
+  it('a caught-up store has the latest changes in the log, whatever it lost and in whatever order they were applied', async () => {
     await fc.assert(
       fc.asyncProperty(steps, fc.nat(40), fc.boolean(), async (changes, lostFrom, wasCurrent) => {
-        const [{ store, dump, goBackTo }, log] = [await open(), createLog()];
+        const [{ store, dump, restartFrom }, log] = [await open(), createLog()];
         if (wasCurrent) await catchUpConsents(store, log);
         const waiting: { change: Change; at: number }[] = [];
         let copy = await dump();
@@ -87,7 +87,7 @@ describe('catchUpConsents', () => {
           for (const due of waiting.filter((each) => each.at <= at)) await store.apply(due.change);
           if (at <= lostFrom) copy = await dump();
         }
-        await goBackTo(copy);
+        await restartFrom(copy);
         await catchUpConsents(store, log);
         for (const key of keys) {
           const latest = changes.findLast((change) => change.key === key);
@@ -98,13 +98,13 @@ describe('catchUpConsents', () => {
     );
   });
 
-  it('a restarted store applies changes but reads none until it is caught up', async () => {
-    const { store, dump, goBackTo } = await open();
+  it('a restarted store applies changes but rejects reads until it is caught up', async () => {
+    const { store, dump, restartFrom } = await open();
     const log = createLog();
     await catchUpConsents(store, log);
     const first = log.add(keys[0]!, 'full');
     await store.apply(first);
-    await goBackTo(await dump());
+    await restartFrom(await dump());
     await expect(store.read(ENVIRONMENT, keys[0]!)).rejects.toThrow(LaggingStoreFault);
     expect(await store.apply(log.add(keys[0]!, 'none'))).toBe('applied');
     await expect(store.read(ENVIRONMENT, keys[0]!)).rejects.toThrow(LaggingStoreFault);
@@ -114,13 +114,13 @@ describe('catchUpConsents', () => {
     expect(await catchUpConsents(store, log)).toBeNull();
   });
 
-  it('catching up starts 10,000 offsets before the last applied one', async () => {
-    const { store, dump, goBackTo } = await open();
+  it('catch-up starts 10,000 offsets before the last applied offset', async () => {
+    const { store, dump, restartFrom } = await open();
     const log = createLog();
     await catchUpConsents(store, log);
     for (let count = 0; count < 12_000; count++) log.add(keys[0]!, 'none');
     await store.apply(log.add(keys[0]!, 'full'));
-    await goBackTo(await dump());
+    await restartFrom(await dump());
     for (let count = 0; count < 5; count++) log.add(keys[0]!, 'none');
     expect(await catchUpConsents(store, log)).toBe(10_000 + 6);
     expect(await store.read(ENVIRONMENT, keys[0]!)).toMatchObject({ status: 'none' });
@@ -130,8 +130,8 @@ describe('catchUpConsents', () => {
     const { store, namespace } = await open();
     const log = createLog();
     log.add(keys[0]!, 'full');
-    const again = { ...store, syncState: async () => ({ ...(await store.syncState()), run: 'the run before' }) };
-    await expect(catchUpConsents(again, log)).rejects.toThrow('Redis was restarted');
+    const restarted = { ...store, syncState: async () => ({ ...(await store.syncState()), run: 'the previous run' }) };
+    await expect(catchUpConsents(restarted, log)).rejects.toThrow('Redis was restarted');
     expect((await store.syncState()).isCurrent).toBe(false);
     await redis.del(`${namespace}identity:epoch`);
     await expect(catchUpConsents(store, log)).rejects.toThrow(MissingEpochFault);
@@ -147,14 +147,14 @@ describe('catchUpConsents', () => {
       frameRecord(SCHEMA_ID, Buffer.from([255])),
       frameRecord(9, Buffer.alloc(3)),
     ];
-    const odd: ConsentLog = {
+    const unreadable: ConsentLog = {
       bounds: async () => [{ partition: 0, start: 0, end: records.length }],
       async *read() {
         for (const [offset, value] of records.entries()) yield { offset, timestampMs: 1, value };
       },
       schemaOf: async (id) => (id === SCHEMA_ID ? log.schemaOf(id) : null),
     };
-    expect(await catchUpConsents(store, odd)).toBe(records.length);
+    expect(await catchUpConsents(store, unreadable)).toBe(records.length);
     expect(await store.read(ENVIRONMENT, keys[0]!)).toBeNull();
   });
 });

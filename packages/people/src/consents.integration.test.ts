@@ -19,11 +19,11 @@ afterAll(inRedis.close);
 
 async function openRedis(): Promise<Harness> {
   const { people, namespace } = await inRedis.open({ consentTopic: 'consents' });
-  const other = await inRedis.open({ namespace, consentTopic: 'consents' });
+  const second = await inRedis.open({ namespace, consentTopic: 'consents' });
   await people.rebuild.mintEpoch();
   await people.consents.markCurrent((await people.consents.syncState()).run, new Map());
   return {
-    stores: [people, other.people],
+    stores: [people, second.people],
     loseEpoch: async () => void (await inRedis.redis.del(`${namespace}identity:epoch`)),
   };
 }
@@ -40,12 +40,12 @@ const RECEIVED_AT = Date.UTC(2026, 0, 1);
 const LOGGED_AT = RECEIVED_AT + 5;
 
 function createChange(fields: Partial<LoggedConsent> = {}): LoggedConsent {
-  const own = { environmentId: `test-${randomUUID()}`, identityKey: newKey(), status: 'full' } as const;
-  return { ...own, receivedAt: RECEIVED_AT, position: at(0), ...fields };
+  const defaults = { environmentId: `test-${randomUUID()}`, identityKey: newKey(), status: 'full' } as const;
+  return { ...defaults, receivedAt: RECEIVED_AT, position: at(0), ...fields };
 }
 
 const statuses = fc.constantFrom('none', 'anonymous', 'full');
-/** Changes of one partition at distinct offsets, with any broker time. */
+/** Changes in one partition at distinct offsets, with arbitrary broker times. */
 const changesIn = (partition: number, fromMs: number) =>
   fc.uniqueArray(
     fc.record({
@@ -58,7 +58,7 @@ const changesIn = (partition: number, fromMs: number) =>
     }),
     { minLength: 1, maxLength: 8, selector: ({ position }) => position.offset },
   );
-/** Changes of an identity in the log. Partitions may have been added in between. */
+/** An identity's changes in the log. Partitions may have been added between them. */
 const history = fc
   .tuple(changesIn(4, LOGGED_AT), fc.option(changesIn(1, LOGGED_AT + 10), { nil: [] }))
   .map((partitions) => partitions.flat());
@@ -76,7 +76,7 @@ describe.each([
     expect(stored).toEqual({ status, receivedAt, position });
   });
 
-  it('consents are separate by identity and environment', async () => {
+  it('consents are stored per identity and environment', async () => {
     const { stores } = await open();
     const change = createChange();
     await stores[0].consents.apply(change);
@@ -84,13 +84,13 @@ describe.each([
     expect(await stores[0].consents.read(`${change.environmentId}-b`, change.identityKey)).toBeNull();
   });
 
-  it('the change with the latest position applies, in any order and from any process, and repeats are superseded', async () => {
+  it('the change with the latest position wins, in any order and from any process, and repeats are superseded', async () => {
     const { stores } = await open();
-    const property = fc.asyncProperty(history, fc.infiniteStream(fc.boolean()), async (changes, turns) => {
+    const property = fc.asyncProperty(history, fc.infiniteStream(fc.boolean()), async (changes, choices) => {
       const identity = createChange();
       const latest = changes.reduce((a, b) => (isLater(b.position, a.position) ? b : a));
       const applied = changes.map((change) =>
-        stores[turns.next().value ? 0 : 1].consents.apply({ ...identity, ...change }),
+        stores[choices.next().value ? 0 : 1].consents.apply({ ...identity, ...change }),
       );
       const outcomes = await Promise.all(applied);
       expect(await stores[0].consents.read(identity.environmentId, identity.identityKey)).toMatchObject(latest);
@@ -135,7 +135,7 @@ describe.each([
       expect(await stores[1].consents.read(environmentId, identityKey)).not.toBeNull();
   });
 
-  it('without an epoch consents are neither read nor applied, but rebuilt', async () => {
+  it('without an epoch, consents can be rebuilt but neither read nor applied', async () => {
     const { stores, loseEpoch } = await open();
     const change = createChange();
     expect(await stores[0].ready()).toBe(true);
@@ -146,7 +146,7 @@ describe.each([
     expect(await rebuildConsents(stores[0].rebuild, [change])).toEqual({ applied: 1, superseded: 0, fenced: 0 });
   });
 
-  it('a rebuild from the history in any order gives the latest consents, also beside a writing gateway', async () => {
+  it('a rebuild from the history in any order restores the latest consents, even while a gateway writes', async () => {
     const { stores } = await open();
     const identities = Array.from({ length: 30 }, () => createChange());
     const rows = identities.flatMap((identity, i) =>
@@ -183,7 +183,7 @@ async function* shuffle(rows: readonly LoggedConsent[]): AsyncGenerator<LoggedCo
     .map(({ row }) => row);
 }
 
-it('calls fail without queueing while Redis is away', async () => {
+it('calls fail without queueing while Redis is unavailable', async () => {
   const { consents, guards, ready, close } = await openRedisPeople({ url: 'redis://127.0.0.1:1' });
   await expect(consents.apply(createChange())).rejects.toThrow();
   await expect(consents.read('test-a', newKey())).rejects.toThrow();

@@ -13,7 +13,7 @@ const SOURCE = { generation: 0, partition: 0 };
 
 interface Harness {
   readonly people: People;
-  /** Simulates a start of the store: nothing is known to be complete. */
+  /** Simulates a store restart: the fences are not known to be complete. */
   restart(): Promise<void>;
 }
 
@@ -23,7 +23,7 @@ afterAll(inRedis.close);
 async function openRedis(): Promise<Harness> {
   const { people, namespace } = await inRedis.open();
   await people.rebuild.mintEpoch();
-  return { people, restart: async () => void (await inRedis.redis.set(`${namespace}f:complete`, 'the run before')) };
+  return { people, restart: async () => void (await inRedis.redis.set(`${namespace}f:complete`, 'the previous run')) };
 }
 
 async function openMemory(): Promise<Harness> {
@@ -91,7 +91,7 @@ describe.each([
     expect(await people.consents.apply(consentOf(erased!, T))).toBe('fenced');
   });
 
-  it('enforced fences remove held suspects and sides of unlinks up to the cut-off, but no rulings', async () => {
+  it('enforced fences remove held suspects and unlink sides up to the cut-off, but no rulings', async () => {
     const { people } = _name === 'redis' ? await inRedis.open() : { people: openMemoryPeople() };
     const environmentId = `test-${randomUUID()}`;
     const [erased, returned, blocked] = [randomBytes(16), randomBytes(16), randomBytes(16)];
@@ -115,23 +115,23 @@ describe.each([
 
   it('after a restart no link is applied and no consent read until the fences are complete', async () => {
     const { people, environmentId, link, consentOf, restart } = await openPeople();
-    const [one, other] = [randomBytes(16), randomBytes(16)];
+    const [first, second] = [randomBytes(16), randomBytes(16)];
     expect(await people.ready()).toBe(true);
     await restart();
     expect(await people.ready()).toBe(false);
-    await expect(link(one, other, T)).rejects.toThrow(MissingFencesFault);
-    await expect(people.consents.read(environmentId, one)).rejects.toThrow(MissingFencesFault);
-    // A change of a consent is accepted: the fences remove it if it is not later than a cut-off.
-    expect(await people.consents.apply(consentOf(one, T))).toBe('applied');
+    await expect(link(first, second, T)).rejects.toThrow(MissingFencesFault);
+    await expect(people.consents.read(environmentId, first)).rejects.toThrow(MissingFencesFault);
+    // A consent change is accepted: the fences remove it if it is not later than a cut-off.
+    expect(await people.consents.apply(consentOf(first, T))).toBe('applied');
     const { run, isComplete } = await people.guards.fenceStatus();
     expect(isComplete).toBe(false);
     expect(await people.guards.completeFences('an earlier run')).toBe(false);
     expect(await people.guards.completeFences(run)).toBe(true);
     expect(await people.ready()).toBe(true);
-    await link(one, other, T);
+    await link(first, second, T);
   });
 
-  it('fences count as complete with a new epoch, unless Redis restarted during the loading', async () => {
+  it('a new epoch marks the fences complete, unless Redis restarted while they were loaded', async () => {
     const { people } = await open();
     const epoch = await people.readEpoch();
     expect(await people.rebuild.mintEpoch('an earlier run')).toBe(epoch);

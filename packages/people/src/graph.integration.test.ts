@@ -38,12 +38,12 @@ describe.each([
   });
   afterEach(() => people.close());
 
-  it('a typed identify joins the anonymous, typed and untyped id under the smaller key of the first two', async () => {
+  it('a typed identify joins the anonymous, typed and untyped ids under the smaller of the typed and untyped keys', async () => {
     expect(await identify('anonymous:a', 'steam:s')).toEqual(['linked', 'linked']);
     const names: Name[] = ['anonymous:a', 'steam:s', 'untyped:s'];
     const keys = names.map((name) => scenario.keyOf(name).toString('hex')).sort();
-    const [, ...firstTwo] = names.map((name) => scenario.keyOf(name).toString('hex'));
-    for (const name of names) expect(await rootOf(name)).toBe(firstTwo.sort()[0]);
+    const [, ...userKeys] = names.map((name) => scenario.keyOf(name).toString('hex'));
+    for (const name of names) expect(await rootOf(name)).toBe(userKeys.sort()[0]);
     const members = await graph.membersOf(scenario.environmentId, scenario.keyOf('untyped:s'));
     expect(members.map((member) => member.key.toString('hex'))).toEqual(keys);
     expect(new Set(members.map((member) => member.kind))).toEqual(new Set(['anonymous', 'steam', 'untyped']));
@@ -68,14 +68,14 @@ describe.each([
       ],
     ],
     [
-      'an untyped id that another type has is ambiguous',
+      'an untyped id that exists under another type is ambiguous',
       [
         [undefined, 'steam:x', ['linked']],
         ['anonymous:a', 'epic:x', ['ambiguous', 'linked']],
       ],
     ],
     [
-      'an untyped id of others is linked with its typed id',
+      'an untyped id that already has links is linked with its typed id',
       [
         ['anonymous:a', 'untyped:x', ['linked']],
         [undefined, 'steam:x', ['linked']],
@@ -102,7 +102,7 @@ describe.each([
     for (const [from, to, outcomes] of steps) expect(await identify(from, to)).toEqual(outcomes);
   });
 
-  it('an alias joins different kinds and two values of a kind, but not two values of a unique type', async () => {
+  it('an alias joins different kinds and two values of one kind, but not two values of a unique type', async () => {
     expect(await alias('steam:s', 'untyped:"none"')).toEqual(['refused: blocked']);
     expect(await alias('email:e1', 'email:e2')).toEqual(['linked']);
     expect(await identify('anonymous:a', 'email:e1')).toEqual(['linked', 'linked']);
@@ -116,8 +116,8 @@ describe.each([
   });
 
   it('a component has at most a thousand identities', async () => {
-    const last = Array.from({ length: 999 }, (_, at) => at + 1).map((at) => alias(`custom:${at}`, 'custom:1000'));
-    expect(new Set((await Promise.all(last)).flat())).toEqual(new Set(['linked']));
+    const decisions = Array.from({ length: 999 }, (_, at) => at + 1).map((at) => alias(`custom:${at}`, 'custom:1000'));
+    expect(new Set((await Promise.all(decisions)).flat())).toEqual(new Set(['linked']));
     expect(await alias('custom:1001', 'custom:7')).toEqual(['refused: too_many_identities']);
     expect(await graph.membersOf(scenario.environmentId, scenario.keyOf('custom:500'))).toHaveLength(1_000);
   });
@@ -129,7 +129,7 @@ describe.each([
     expect(await identify('anonymous:51', 'untyped:u', NOW + 30 * DAY_MS)).toEqual(['linked']);
   });
 
-  it('an anonymous id counts from its first link, even after a move', async () => {
+  it('an anonymous id counts from its first link, even after it moves to another person', async () => {
     await replace({ anonymousIdsMax: 2 });
     await people.rebuild.mintEpoch();
     await identify('anonymous:1', 'untyped:u', NOW - 31 * DAY_MS);
@@ -138,7 +138,7 @@ describe.each([
     expect(await identify('anonymous:3', 'untyped:u', NOW)).toEqual(['linked']);
   });
 
-  it('a fact that happened or was received up to a fence is refused', async () => {
+  it('a fact whose event time or receipt is not later than a fence is refused', async () => {
     const [environmentId, key] = [scenario.environmentId, scenario.keyOf('steam:s')];
     await people.guards.fence([{ environmentId, key, cutoffMs: NOW }]);
     await people.guards.fence([{ environmentId, key, cutoffMs: NOW - 5 }]);
@@ -149,7 +149,7 @@ describe.each([
     expect(await identify(from, 'steam:s', NOW + 1)).toEqual(['linked', 'linked']);
   });
 
-  it('a redelivered fact gets its recorded decision until it is trimmed', async () => {
+  it('a redelivered fact returns its recorded decision until it is trimmed', async () => {
     const facts = [1, 2, 3].map((at) =>
       scenario.position({ link: 'identify', from: `anonymous:${at}`, to: 'untyped:u' }),
     );
@@ -174,18 +174,18 @@ describe.each([
     expect(await graph.readNote({ ...source, partition: 4 })).toBeNull();
   });
 
-  it('the same offset of another partition or generation is another fact', async () => {
+  it('the same offset in another partition or generation is a different fact', async () => {
     const fact = scenario.position({ link: 'identify', from: 'anonymous:a', to: 'untyped:u' });
     const block = { generation: 0, partition: 0, after: -1, through: fact.offset, facts: [fact] };
     await graph.apply(block);
     await graph.trim(block, fact.offset, [scenario.environmentId]);
-    for (const other of [{ partition: 1 }, { generation: 1 }]) {
-      const [applied] = await graph.apply({ ...block, ...other });
+    for (const source of [{ partition: 1 }, { generation: 1 }]) {
+      const [applied] = await graph.apply({ ...block, ...source });
       expect(applied).toMatchObject({ kind: 'decided', decisions: [{ outcome: 'unchanged' }] });
     }
   });
 
-  it('a graph that has applied less than its caller knows throws GraphBehindFault', async () => {
+  it('a graph that has applied less than its caller expects throws GraphBehindFault', async () => {
     const fact = scenario.position({ link: 'identify', from: 'anonymous:a', to: 'untyped:u' });
     const block = { generation: 0, partition: 0, through: 9, facts: [fact] };
     const fault = await graph.apply({ ...block, after: 0 }).catch((error: unknown) => error);
@@ -209,19 +209,19 @@ describe.each([
     ]);
     await people.rebuild.mintEpoch();
     await alias('steam:r', to, NOW + 2);
-    const everybody = [root!, a!, b!, ...(to === 'epic:z' ? [z!] : [])].sort(Buffer.compare);
-    for (const key of everybody) {
-      expect((await graph.membersOf(environmentId, key)).map((each) => each.key)).toEqual(everybody);
+    const allKeys = [root!, a!, b!, ...(to === 'epic:z' ? [z!] : [])].sort(Buffer.compare);
+    for (const key of allKeys) {
+      expect((await graph.membersOf(environmentId, key)).map((each) => each.key)).toEqual(allKeys);
       expect(await graph.rootOf(environmentId, key)).toEqual(root);
     }
   });
 
-  it('forget removes identities under their hold, and the other members keep the person key', async () => {
+  it('forget removes identities under their hold, and the remaining members keep the person key', async () => {
     for (const from of ['anonymous:a', 'anonymous:b', 'anonymous:c'] as const) await identify(from, 'steam:s');
     await alias('custom:k', 'steam:s');
     await identify('anonymous:z', 'epic:e');
     const { environmentId, keyOf } = scenario;
-    // The person key is the smaller one of the first two, the typed and the untyped id.
+    // The person key is the smaller of the typed and untyped keys.
     const erased = (['anonymous:a', 'custom:k', 'steam:s', 'untyped:s'] as const).map(keyOf);
     const kept = (['anonymous:b', 'anonymous:c'] as const).map(keyOf).sort(Buffer.compare);
     const root = (await graph.rootOf(environmentId, kept[0]!))!;
@@ -246,7 +246,7 @@ describe.each([
     expect(await identify('anonymous:c', 'custom:l', NOW + 1)).toEqual(['linked', 'linked']);
   });
 
-  it('without an epoch the graph applies nothing, and with one nothing is loaded', async () => {
+  it('without an epoch the graph applies nothing, and with an epoch it loads nothing', async () => {
     await replace();
     const block = { generation: 0, partition: 0, after: -1, through: 0, facts: [] };
     expect(await people.readEpoch()).toBeNull();

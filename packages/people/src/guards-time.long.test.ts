@@ -16,7 +16,7 @@ const createHold = (fields: Partial<ErasureHold> = {}): ErasureHold => ({
   ...fields,
 });
 
-it('the time to release a hold does not grow with other holds', async () => {
+it('the time to release a hold does not grow with the number of other holds', async () => {
   const { guards: holds } = (await inRedis.open()).people;
   const keysOf = (count: number) => Array.from({ length: count }, newKey);
   const measure = async (environmentId: string): Promise<number> => {
@@ -26,13 +26,13 @@ it('the time to release a hold does not grow with other holds', async () => {
     await holds.releaseHold(hold);
     return performance.now() - start;
   };
-  for (let other = 0; other < 1_000; other++)
+  for (let count = 0; count < 1_000; count++)
     await holds.putHold(createHold({ environmentId: 'many', keys: keysOf(100), lapsesAtMs: null }));
   const [alone, among]: [number[], number[]] = [[], []];
-  for (let turn = 0; turn < 7; turn++) {
+  for (let round = 0; round < 7; round++) {
     alone.push(await measure('few'));
     among.push(await measure('many'));
   }
-  // The fastest of seven, because other load on the machine slows some of them.
+  // The fastest of seven runs, because other load on the machine slows some runs.
   expect(Math.min(...among) / Math.min(...alone)).toBeLessThan(5);
 });

@@ -19,8 +19,8 @@ afterAll(inRedis.close);
 async function openRedis(): Promise<Harness> {
   const { people, namespace } = await inRedis.open();
   const cutoffOf = async (environmentId: string, key: Buffer) => {
-    const text = await redis.hget(`${namespace}h:{${environmentId}}`, key);
-    return text === null ? null : Number(text);
+    const value = await redis.hget(`${namespace}h:{${environmentId}}`, key);
+    return value === null ? null : Number(value);
   };
   return { holds: people.guards, cutoffOf };
 }
@@ -34,14 +34,14 @@ const T = Date.UTC(2026, 0, 1);
 const LAPSES_AT = T + 60_000;
 const newKey = () => randomBytes(16);
 function createHold(fields: Partial<ErasureHold> = {}): ErasureHold {
-  const own = { environmentId: `test-${randomUUID()}`, erasureId: randomBytes(16), keys: [newKey()] };
-  return { ...own, cutoffMs: T, lapsesAtMs: LAPSES_AT, ...fields };
+  const defaults = { environmentId: `test-${randomUUID()}`, erasureId: randomBytes(16), keys: [newKey()] };
+  return { ...defaults, cutoffMs: T, lapsesAtMs: LAPSES_AT, ...fields };
 }
 
 /** Random operations on a few erasures of a few people in one environment. */
 const step = fc.record({
   erasure: fc.nat({ max: 3 }),
-  act: fc.constantFrom('put', 'extend', 'confirm', 'release', 'lapse'),
+  operation: fc.constantFrom('put', 'extend', 'confirm', 'release', 'lapse'),
   keys: fc.uniqueArray(fc.nat({ max: 2 }), { minLength: 1 }),
   cutoffMs: fc.integer({ min: T, max: T + 3 }),
   lapsesAtMs: fc.option(fc.integer({ min: LAPSES_AT, max: LAPSES_AT + 3 })),
@@ -51,13 +51,13 @@ describe.each([
   ['memory', openMemory],
   ['redis', openRedis],
 ])('erasure holds in %s', (_name, open) => {
-  it('holds are listed with cut-off and expiry, and dropLapsedHolds counts the expired ones', async () => {
+  it('holds are listed with cut-off and expiry, and dropLapsedHolds counts the expired holds', async () => {
     const { holds } = await open();
     const [lapsing, confirmed] = [createHold(), createHold({ cutoffMs: T + 1, lapsesAtMs: null })].map((hold) => {
       return { ...hold, environmentId: 'listed' };
     });
     for (const hold of [lapsing!, confirmed!]) await holds.putHold(hold);
-    const listed = (await holds.listHolds('listed')).sort((one, other) => one.cutoffMs - other.cutoffMs);
+    const listed = (await holds.listHolds('listed')).sort((a, b) => a.cutoffMs - b.cutoffMs);
     expect(listed).toEqual([
       { erasureId: lapsing!.erasureId, cutoffMs: T, lapsesAtMs: LAPSES_AT },
       { erasureId: confirmed!.erasureId, cutoffMs: T + 1, lapsesAtMs: null },
@@ -67,43 +67,43 @@ describe.each([
     expect(await holds.listHolds('listed')).toHaveLength(1);
   });
 
-  it('the cut-off of an identity is the latest of its remaining holds, after any sequence of changes', async () => {
+  it('the cut-off of an identity is the latest of its remaining holds, after any sequence of operations', async () => {
     const { holds, cutoffOf } = await open();
     const property = fc.asyncProperty(fc.array(step, { maxLength: 15 }), async (steps) => {
       const environmentId = `test-${randomUUID()}`;
       const people = [newKey(), newKey(), newKey()];
       const ids = Array.from({ length: 4 }, () => randomBytes(16));
-      const left = new Map<number, ErasureHold>();
-      for (const { act, erasure, keys, cutoffMs, lapsesAtMs } of steps) {
+      const remaining = new Map<number, ErasureHold>();
+      for (const { operation, erasure, keys, cutoffMs, lapsesAtMs } of steps) {
         const name = { environmentId, erasureId: ids[erasure]! };
-        const known = left.get(erasure);
-        if (act === 'put') {
+        const known = remaining.get(erasure);
+        if (operation === 'put') {
           const hold = { ...name, keys: keys.map((at) => people[at]!), cutoffMs, lapsesAtMs };
           await holds.putHold(hold);
-          left.set(erasure, hold);
+          remaining.set(erasure, hold);
         }
-        if (act === 'extend') {
+        if (operation === 'extend') {
           const hold = { ...name, keys: keys.map((at) => people[at]!), cutoffMs, lapsesAtMs: null };
           expect(await holds.extendHold(hold)).toBe(known !== undefined);
-          if (known !== undefined) left.set(erasure, hold);
+          if (known !== undefined) remaining.set(erasure, hold);
         }
-        if (act === 'confirm') {
+        if (operation === 'confirm') {
           expect(await holds.confirmHold(name)).toBe(known !== undefined);
-          if (known !== undefined) left.set(erasure, { ...known, lapsesAtMs: null });
+          if (known !== undefined) remaining.set(erasure, { ...known, lapsesAtMs: null });
         }
-        if (act === 'release') {
+        if (operation === 'release') {
           await holds.releaseHold(name);
-          left.delete(erasure);
+          remaining.delete(erasure);
         }
-        if (act === 'lapse') {
+        if (operation === 'lapse') {
           await holds.dropLapsedHolds(LAPSES_AT + 1);
-          for (const [id, hold] of left)
-            if (hold.lapsesAtMs !== null && hold.lapsesAtMs <= LAPSES_AT + 1) left.delete(id);
+          for (const [id, hold] of remaining)
+            if (hold.lapsesAtMs !== null && hold.lapsesAtMs <= LAPSES_AT + 1) remaining.delete(id);
         }
       }
       for (const key of people) {
-        const own = [...left.values()].filter((hold) => hold.keys.includes(key)).map((hold) => hold.cutoffMs);
-        expect(await cutoffOf(environmentId, key)).toBe(own.length === 0 ? null : Math.max(...own));
+        const cutoffs = [...remaining.values()].filter((hold) => hold.keys.includes(key)).map((hold) => hold.cutoffMs);
+        expect(await cutoffOf(environmentId, key)).toBe(cutoffs.length === 0 ? null : Math.max(...cutoffs));
       }
     });
     await fc.assert(property, { numRuns: 50 });
@@ -119,7 +119,7 @@ describe('ErasureGuards', () => {
     }
   });
 
-  it('heldFrom does not count an erased identity whose key is still the key of its former person', async () => {
+  it("heldFrom ignores an erased identity whose key is still its former person's key", async () => {
     for (const people of [(await inRedis.open()).people, openMemoryPeople()]) {
       const [root, member] = [newKey(), newKey()];
       const hold = createHold({ keys: [root], lapsesAtMs: null });

@@ -4,7 +4,7 @@ import { erasureRequestCodec, frameRecord, IDENTITY_TYPES, type IdentityKind } f
 import type { IdentityGraph } from './graph.ts';
 import { MissingEpochFault, type People } from './people.ts';
 
-/** Until the erasure is finished, links wait that are newer than its cut-off and touch one of its keys. */
+/** Until the erasure is finished, links that are newer than its cut-off and contain one of its keys wait. */
 export interface ErasureHold {
   readonly environmentId: string;
   /** 16 bytes, a UUID. */
@@ -20,7 +20,7 @@ export type StoredHold = Omit<ErasureHold, 'environmentId' | 'keys'>;
 
 export type HoldName = Pick<ErasureHold, 'environmentId' | 'erasureId'>;
 
-/** Data of the identity up to the cut-off (epoch milliseconds) are erased and refused. */
+/** The identity's data up to the cut-off (epoch milliseconds) is erased and refused. */
 export interface Cutoff {
   readonly environmentId: string;
   readonly key: Buffer;
@@ -32,7 +32,7 @@ export interface Cutoff {
  * may hold one identity, and the latest cut-off of the remaining holds applies.
  */
 export interface ErasureGuards {
-  /** Creates or replaces the hold of an erasure. In effect when it resolves. */
+  /** Creates or replaces an erasure's hold, which is in effect when the promise resolves. */
   putHold(hold: ErasureHold): Promise<void>;
   /**
    * Records that the request is on the topic, so that the hold does not expire.
@@ -40,14 +40,14 @@ export interface ErasureGuards {
    */
   confirmHold(name: HoldName): Promise<boolean>;
   /**
-   * Replaces an existing hold. A paused eraser must not create one that no eraser releases.
+   * Replaces a hold only if it exists: a paused eraser must not create a hold that no eraser releases.
    * @returns whether the erasure has a hold
    */
   extendHold(hold: ErasureHold): Promise<boolean>;
   listHolds(environmentId: string): Promise<StoredHold[]>;
   /** Does nothing when there is no hold. */
   releaseHold(name: HoldName): Promise<void>;
-  /** Releases expired holds, whose requests never reached the topic. @returns their number */
+  /** Releases expired holds, whose requests never reached the topic. @returns the number of released holds */
   dropLapsedHolds(nowMs: number): Promise<number>;
   /**
    * The time (epoch milliseconds) after which links of each identity's person wait; null without a hold. Identities of
@@ -55,36 +55,36 @@ export interface ErasureGuards {
    * @throws MissingEpochFault
    */
   heldFrom(environmentId: string, keys: readonly Buffer[]): Promise<(number | null)[]>;
-  /** Sets fences; a later fence of an identity is kept. May be repeated, with or without an epoch. */
+  /** Sets fences; an identity's existing later fence is kept. May be repeated, with or without an epoch. */
   fence(cutoffs: readonly Cutoff[]): Promise<void>;
   /**
-   * Sets fences and removes links and consents up to the cut-off. Later links of these identities are in the log and
+   * Sets fences and removes links and consents up to the cut-off. Later links of the identities are in the log and
    * are applied again.
    */
   enforce(cutoffs: readonly Cutoff[]): Promise<Enforced>;
   fenceStatus(): Promise<FenceStatus>;
   /**
    * Records that all fences are set and enforced.
-   * @returns false without a change when `run` has ended, so that fences may be lost
+   * @returns false, without a change, when `run` has ended and fences may be lost
    */
   completeFences(run: string): Promise<boolean>;
 }
 
-/** What fences should have refused. */
+/** Counts of removed data that fences should have refused. */
 export interface Enforced {
   /** Identities removed from the graph. */
   readonly links: number;
   readonly consents: number;
 }
 
-/** A run lasts from a start or promotion of Redis to the next one. */
+/** A run lasts from one start or promotion of Redis to the next. */
 export interface FenceStatus {
   readonly run: string;
   /** False until all fences were set in this run. */
   readonly isComplete: boolean;
 }
 
-/** A `userId` without a type means the id in every kind of user id. */
+/** A `userId` without a type means the id under every kind of user id. */
 export const USER_KINDS: readonly IdentityKind[] = [...IDENTITY_TYPES, 'untyped'];
 
 /** A record for `audience.erasures.v1`. */
@@ -100,9 +100,9 @@ export interface RequestErasureParts {
     graph: Pick<IdentityGraph, 'membersOf'>;
     guards: Pick<ErasureGuards, 'putHold' | 'confirmHold' | 'releaseHold'>;
   };
-  /** Resolves when every in-sync replica has it. @throws when it may not be stored */
+  /** Resolves when every in-sync replica has the request. @throws when the request may not be stored */
   publish: (request: ErasureRequestToPublish) => Promise<unknown>;
-  /** Id of the registered schema of requests. @throws while it is unknown */
+  /** Id of the registered request schema. @throws while the id is unknown */
   schemaId: () => number | Promise<number>;
   /** Largest clock difference between gateways, in milliseconds. */
   clockSkewMs: number;
@@ -124,7 +124,7 @@ export type RequestErasure = (wanted: WantedErasure) => Promise<string>;
 const HOLD_LAPSE_MS = 60_000;
 
 /**
- * Starts an erasure: hold, read the members, publish. Under the hold no newer link can add a stranger to the members.
+ * Starts an erasure: sets the hold, reads the members, publishes. Under the hold, no newer link can add a stranger.
  * @throws a fault when the request may not be on the topic
  */
 export function createRequestErasure(parts: RequestErasureParts): RequestErasure {
@@ -147,7 +147,7 @@ export function createRequestErasure(parts: RequestErasureParts): RequestErasure
       await guards.releaseHold(name).catch((cause) => parts.onFault(cause, 'hold not released; it expires'));
       throw fault;
     });
-    // Members read late may include links after the cut-off. Without them the eraser uses the decisions.
+    // Members read late may include links after the cut-off. Without members the eraser uses the decisions.
     const memberKeys = performance.now() - startMs < parts.clockSkewMs ? members : [];
     const keys = { subjectKeys: [...subjectKeys], memberKeys };
     const request = { erasureId, environmentId, ...keys, cutoffAt, requestedAt, traceId };
@@ -157,10 +157,10 @@ export function createRequestErasure(parts: RequestErasureParts): RequestErasure
       value: frameRecord(schemaId, erasureRequestCodec.encode(request)),
       headers: { traceparent: wanted.traceparent },
     });
-    // A failure does no harm: the eraser creates the hold again when it reads the request.
+    // A failure does no harm: the eraser recreates the hold when it reads the request.
     await guards
       .confirmHold(name)
-      .catch((fault) => parts.onFault(fault, 'hold not confirmed; the eraser creates it again'));
+      .catch((fault) => parts.onFault(fault, 'hold not confirmed; the eraser recreates it'));
     return id;
   };
 }

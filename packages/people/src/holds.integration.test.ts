@@ -10,7 +10,7 @@ const T = Date.UTC(2026, 0, 1);
 const inRedis = openTestPeople();
 afterAll(inRedis.close);
 
-/** An identify: a visitor becomes a user. */
+/** An identify fact: a visitor becomes a user. */
 function toFact(environmentId: string, offset: number, [aKey, bKey]: [Buffer, Buffer]): GraphFact {
   const kinds = { aKind: 'anonymous', bKind: 'untyped' } as const;
   const step = { link: 'identify', ...kinds, aKey, bKey, blocked: false, otherKeys: [] } as const;
@@ -20,7 +20,7 @@ function toFact(environmentId: string, offset: number, [aKey, bKey]: [Buffer, Bu
 const newKey = () => randomBytes(16);
 
 describe('holds in Redis', () => {
-  it('20,000 held identities do not slow down links of others', async () => {
+  it('20,000 held identities do not slow down links of other identities', async () => {
     const { people, namespace } = await inRedis.open();
     await people.rebuild.mintEpoch();
     const held = Array.from({ length: 20_000 }, () => [newKey(), String(T)]).flat();
@@ -36,20 +36,20 @@ describe('holds in Redis', () => {
         through: 127,
         facts,
       });
-      const took = performance.now() - start;
+      const durationMs = performance.now() - start;
       expect(new Set(applied.map(({ kind }) => kind))).toEqual(new Set(['decided']));
-      return took;
+      return durationMs;
     };
     const [free, busy]: [number[], number[]] = [[], []];
-    for (let turn = 0; turn < 5; turn++) {
+    for (let round = 0; round < 5; round++) {
       free.push(await measure('free'));
       busy.push(await measure('held'));
     }
-    // The fastest of five, because other load slows some of them. A scan of all holds took seconds a call.
+    // The fastest of five runs, because other load slows some runs. A scan of all holds took seconds per call.
     expect(Math.min(...busy) / Math.min(...free)).toBeLessThan(5);
   });
 
-  it('a call that stops at its limit of holds decides like the memory model', async () => {
+  it('a call that stops at its limit of holds makes the same decisions as the memory model', async () => {
     const { people } = await inRedis.open();
     const model = openMemoryPeople();
     const environmentId = 'large';
@@ -58,13 +58,13 @@ describe('holds in Redis', () => {
       const rows = members.map((key, at): Override => {
         return { environmentId, key, root: members[0]!, kind: at === 0 ? 'untyped' : 'custom', linkedAt: T };
       });
-      for (const one of [people, model]) await one.rebuild.loadOverrides(rows);
+      for (const store of [people, model]) await store.rebuild.loadOverrides(rows);
     }
     const name = { environmentId, erasureId: newKey() };
     const heldKeys = [3, 7, 11].map((at) => persons[at]![at]!);
-    for (const one of [people, model]) {
-      await one.rebuild.mintEpoch();
-      await one.guards.putHold({ ...name, keys: heldKeys, cutoffMs: T, lapsesAtMs: null });
+    for (const store of [people, model]) {
+      await store.rebuild.mintEpoch();
+      await store.guards.putHold({ ...name, keys: heldKeys, cutoffMs: T, lapsesAtMs: null });
     }
     const keys = [3, 0, 7, 1, 11, 3].map((person, at) => persons[person]![at]!).concat(persons.map(([root]) => root!));
     const heldFrom = await people.guards.heldFrom(environmentId, keys);
@@ -81,15 +81,15 @@ describe('holds in Redis', () => {
     expect(parts.length).toBeGreaterThan(1);
     expect(await people.rebuild.digest(environmentId)).toBe(await model.rebuild.digest(environmentId));
     expect(await people.graph.lastApplied(block)).toBe(facts.length);
-    // Identities of one person get the same time although the hold is released between two calls.
-    const others = persons.filter((_, at) => at !== 3).map(([root]) => root!);
-    const ends = [persons[3]![0]!, ...others, persons[3]![1]!];
-    const reading = people.guards.heldFrom(environmentId, ends);
-    // On the same connection: after the first call, which reaches its limit, and before the second.
+    // Identities of one person get the same cut-off even if the hold is released between two calls.
+    const otherRoots = persons.filter((_, at) => at !== 3).map(([root]) => root!);
+    const queriedKeys = [persons[3]![0]!, ...otherRoots, persons[3]![1]!];
+    const reading = people.guards.heldFrom(environmentId, queriedKeys);
+    // Runs on the same connection after the first call, which reaches its limit, and before the second call.
     const releasing = people.guards.releaseHold(name);
     const read = await reading;
     await releasing;
     expect([read[0], read.at(-1)]).toEqual([T, T]);
-    expect(await people.guards.heldFrom(environmentId, ends)).toEqual(ends.map(() => null));
+    expect(await people.guards.heldFrom(environmentId, queriedKeys)).toEqual(queriedKeys.map(() => null));
   });
 });

@@ -1,4 +1,4 @@
-/** The store of people: its ports, its faults, and queries of persons. */
+/** The store of people: its ports, its faults, and queries about persons. */
 import type { ConsentStore } from './consents.ts';
 import type { IdentityGraph, Member } from './graph.ts';
 import type { ErasureGuards } from './guards.ts';
@@ -14,14 +14,14 @@ export interface People {
   readEpoch(): Promise<string | null>;
   /** Whether the store has an epoch and all fences, and accepts writes. */
   ready(): Promise<boolean>;
-  /** Whether the store answers and accepts writes. Never throws, and resolves within a second. */
+  /** Whether the store responds and accepts writes. Never throws, and resolves within a second. */
   takesWrites(): Promise<boolean>;
   /**
-   * Starts a rewrite of the store's log, which removes forgotten data from its files.
-   * @throws a fault of the store, which may not allow it
+   * Starts a rewrite of the store's append-only log, which removes forgotten data from its files.
+   * @throws a fault of the store, which may not allow the rewrite
    */
   rewriteLog(): Promise<void>;
-  /** Epoch milliseconds by the wall clock of the store. */
+  /** Epoch milliseconds by the store's wall clock. */
   readClockMs(): Promise<number>;
   close(): Promise<void>;
 }
@@ -34,7 +34,10 @@ export class MissingEpochFault extends Error {
   }
 }
 
-/** Redis was restarted or promoted and may lack fences. Until an eraser sets them, no link is applied and no consent read. */
+/**
+ * Redis was restarted or promoted and may lack fences. Until an eraser sets them, no link is applied and no consent
+ * read.
+ */
 export class MissingFencesFault extends Error {
   override readonly name = 'MissingFencesFault';
   constructor() {
@@ -77,14 +80,14 @@ export interface Person {
   readonly isLinked: boolean;
 }
 
-/** A person with its members by ascending key; none for an identity without links. */
+/** A person with its members by ascending key; no members for an identity without links. */
 export interface PersonMembers extends Person {
   readonly members: readonly Member[];
 }
 
 export type PersonSource = Pick<People, 'readEpoch'> & { readonly graph: Pick<IdentityGraph, 'rootOf' | 'membersOf'> };
 
-/** Runs a query between two checks of the epoch. @throws MissingEpochFault when Redis is incomplete */
+/** Runs a query between two epoch checks. @throws MissingEpochFault when Redis is incomplete */
 async function queryComplete<T>(people: PersonSource, query: () => Promise<T>): Promise<T> {
   const epoch = await people.readEpoch();
   if (epoch === null) throw new MissingEpochFault();
@@ -107,7 +110,7 @@ export async function readPersonMembers(
   return queryComplete(people, async () => {
     const before = await people.graph.membersOf(environmentId, key);
     const root = await people.graph.rootOf(environmentId, key);
-    // It was linked between the two queries.
+    // The identity was linked between the two queries.
     const members = root !== null && before.length === 0 ? await people.graph.membersOf(environmentId, key) : before;
     return { personKey: root ?? key, isLinked: root !== null, members };
   });
@@ -132,19 +135,19 @@ export const SPLIT_BLOCKERS = {
 export type SplitBlocker = keyof typeof SPLIT_BLOCKERS;
 
 /**
- * The two sides after these identities are split off.
- * @param keys the first belongs to the given person
+ * The two sides after the given identities are split off.
+ * @param keys the first key belongs to the given person
  */
 export function splitPerson(
   keys: readonly Buffer[],
   { personKey, members }: PersonMembers,
 ): PersonSplit | SplitBlocker {
   const isNamed = ({ key }: Pick<Member, 'key'>) => keys.some((one) => one.equals(key));
-  const gone = members.filter(isNamed);
-  const stayed = members.filter((member) => !isNamed(member));
-  const isStrange = (key: Buffer, at: number) =>
+  const leaving = members.filter(isNamed);
+  const staying = members.filter((member) => !isNamed(member));
+  const isStranger = (key: Buffer, at: number) =>
     at > 0 && !key.equals(keys[0]!) && !members.some((one) => one.key.equals(key));
-  if (keys.some(isStrange)) return 'strangers';
+  if (keys.some(isStranger)) return 'strangers';
   if (members.length === 0) return 'alone';
-  return stayed.length === 0 ? 'everybody' : { personKey, leaving: gone, staying: stayed };
+  return staying.length === 0 ? 'everybody' : { personKey, leaving, staying };
 }

@@ -22,7 +22,7 @@ const SIDE_BYTES = 14;
 const CRASHES_MAX = 3;
 
 const inRedis = openTestPeople();
-/** A loss of data is simulated by switching to the next of these stores, under new names. */
+/** Data loss is simulated by switching to the next store, which uses another namespace. */
 let stores: { people: People; namespace: string }[];
 let partitions = 0;
 
@@ -32,57 +32,57 @@ beforeAll(async () => {
 });
 afterAll(inRedis.close);
 
-interface Done {
+interface ProcessedFact {
   fact: GraphFact;
   options: FactOptions;
-  /** The stores' last answer: for a parked fact, until it is decided. */
+  /** The stores' last outcome: `parked` until the fact is decided. */
   outcome: string[];
-  /** Parked in the memory of the linker, until its next round. */
-  waits: boolean;
+  /** Parked in the linker's memory until its next round. */
+  isParked: boolean;
   records: IdentityDecisionRecord[];
 }
 
-/** The state before a command, to which a loss goes back. */
-interface Point {
+/** The state before a command, which a loss restores. */
+interface RestorePoint {
   restore(): Promise<void>;
-  /** Number of facts and erasures until then. */
+  /** Number of facts and erasures at that time. */
   readonly facts: number;
   readonly erasures: number;
 }
 
-/** One program: the log of an environment, the stores that decide it, and the naive model to compare with. */
+/** One program: an environment's log, the stores that process it, and the naive model to compare with. */
 class Run {
   readonly scenario = createScenario();
   readonly #source = { generation: 0, partition: partitions++ };
   readonly naive = new NaivePeople({ limits, compare: (a, b) => Buffer.compare(this.#key(a), this.#key(b)) });
-  readonly #done: Done[] = [];
+  readonly #processed: ProcessedFact[] = [];
   readonly #erased: Cutoff[] = [];
   readonly #erasures: (HoldName & { keys: Buffer[]; cutoffMs: number })[] = [];
   readonly #holds = new Map<Name, number>();
   /** Empty unless the program has a loss. */
-  #points: Point[] = [];
+  #points: RestorePoint[] = [];
   #store = stores[0]!;
   #memory: MemoryPeople = openMemoryPeople(limits);
   #crashes = 0;
   #nowMs = 1_000;
   #lastCall = 0;
-  /** Facts before it are committed. An erasure waits for that. */
+  /** Facts before this index are committed, which an erasure waits for. */
   #committed = 0;
-  /** Decisions of facts before it are in the log, which loses nothing. */
+  /** Decisions of facts before this index are in the log, which loses nothing. */
   #published = 0;
 
-  readonly #key = (of: Name) => this.scenario.keyOf(of);
-  get #both(): People[] {
+  readonly #key = (name: Name) => this.scenario.keyOf(name);
+  get #bothStores(): People[] {
     return [this.#store.people, this.#memory];
   }
 
   async start(): Promise<void> {
     await inRedis.redis.del(`${this.#store.namespace}identity:epoch`);
-    for (const { rebuild } of this.#both) await rebuild.mintEpoch();
+    for (const { rebuild } of this.#bothStores) await rebuild.mintEpoch();
   }
 
-  /** Keeps the present state for a later loss. */
-  async keepPoint(): Promise<void> {
+  /** Saves the current state for a later loss. */
+  async saveRestorePoint(): Promise<void> {
     const restoreMemory = this.#memory.snapshot();
     const { redis } = inRedis;
     const names = this.#redisKeys();
@@ -96,16 +96,16 @@ class Run {
       await Promise.all(stored.map(({ name, dump }) => redis.restore(name, 0, dump, 'REPLACE')));
       await redis.hset(progress, field, applied);
     };
-    this.#points.push({ restore, facts: this.#done.length, erasures: this.#erasures.length });
+    this.#points.push({ restore, facts: this.#processed.length, erasures: this.#erasures.length });
   }
 
-  /** Every key of Redis that a program may write. */
+  /** All Redis keys that a program may write. */
   #redisKeys(): Buffer[] {
     const { environmentId } = this.scenario;
     const nameOf = (family: string) => `${this.#store.namespace}${family}:{${environmentId}}`;
     const families = ['f', 'u', 'd', 'h', 'hl', 'hk', 'e', 'o'].map((family) => Buffer.from(nameOf(family)));
-    const twins = NAMES.map((of): Name => `untyped:${of.slice(of.indexOf(':') + 1)}`);
-    const ofIdentities = [...new Set([...NAMES, ...twins])]
+    const untypedNames = NAMES.map((name): Name => `untyped:${name.slice(name.indexOf(':') + 1)}`);
+    const ofIdentities = [...new Set([...NAMES, ...untypedNames])]
       .map(this.#key)
       .flatMap((key) => [
         ...['i', 'f'].map((family) => Buffer.from(`${nameOf(family)}:${key.readUInt16BE(0) >> 2}`)),
@@ -115,15 +115,15 @@ class Run {
   }
 
   async run(step: Command): Promise<void> {
-    if (step.kind === 'facts') await this.#take(step.requests.map((request) => this.#toOptions(request)));
+    if (step.kind === 'facts') await this.#append(step.requests.map((request) => this.#toOptions(request)));
     if (step.kind === 'repeat') await this.#repeat();
     if (step.kind === 'copy') {
-      const unlinks = this.#done.filter(({ options }) => options.link === 'unlink');
-      const again = unlinks.at(-1 - step.back);
-      if (again !== undefined) await this.#take([again.options]);
+      const unlinks = this.#processed.filter(({ options }) => options.link === 'unlink');
+      const copied = unlinks.at(-1 - step.back);
+      if (copied !== undefined) await this.#append([copied.options]);
     }
-    if (step.kind === 'hold' || step.kind === 'release') await this.#guard(step.kind, step.name);
-    if (step.kind === 'round') await this.#goRound();
+    if (step.kind === 'hold' || step.kind === 'release') await this.#changeHold(step.kind, step.name);
+    if (step.kind === 'round') await this.#runRound();
     if (step.kind === 'erase') await this.#erase(step);
     if (step.kind === 'crash') await this.#crash(step);
     if (step.kind === 'loss') await this.#lose(step);
@@ -131,23 +131,23 @@ class Run {
 
   #toOptions({ link, from, to, and, late, before }: LinkRequest): FactOptions {
     this.#nowMs += TICK_MS;
-    // The command uses the present time, so unlinks are never late.
+    // The command uses the current time, so unlinks are never late.
     if (link === 'unlink') return { link, to, and, receivedAt: this.#nowMs, eventTime: this.#nowMs };
     const receivedAt = this.#nowMs - late;
     return { link, from, to, receivedAt, eventTime: receivedAt - before };
   }
 
   /** Appends facts to the log and applies them in one call. */
-  async #take(list: FactOptions[]): Promise<void> {
+  async #append(list: FactOptions[]): Promise<void> {
     const expected = list.map((options) => this.naive.decide(options));
     const facts = list.map((options) => this.scenario.position(options));
-    this.#lastCall = this.#done.length;
+    this.#lastCall = this.#processed.length;
     if (list.length === 0) return;
     const applied = await this.#apply(facts);
     expect(applied.map(describeOutcome)).toEqual(expected);
     for (const [at, fact] of facts.entries())
-      this.#done.push({
-        waits: applied[at]!.kind === 'parked',
+      this.#processed.push({
+        isParked: applied[at]!.kind === 'parked',
         fact,
         options: list[at]!,
         outcome: expected[at]!,
@@ -157,7 +157,7 @@ class Run {
 
   async #apply(facts: LoggedFact[]): Promise<Applied[]> {
     const block = { ...this.#source, after: facts[0]!.offset - 1, through: facts.at(-1)!.offset, facts };
-    const [inStore, inMemory] = await Promise.all(this.#both.map(({ graph }) => graph.apply(block)));
+    const [inStore, inMemory] = await Promise.all(this.#bothStores.map(({ graph }) => graph.apply(block)));
     expect(describeValue(inStore)).toEqual(describeValue(inMemory));
     return inStore!;
   }
@@ -170,50 +170,50 @@ class Run {
       .map((record) => identityDecisionCodec.decode(identityDecisionCodec.encode(record)));
   }
 
-  async #guard(kind: 'hold' | 'release', of: Name): Promise<void> {
-    if (kind === 'hold') this.#holds.set(of, this.#nowMs);
-    else this.#holds.delete(of);
-    if (kind === 'hold') this.naive.hold(of, this.#nowMs);
-    else this.naive.release(of);
-    for (const people of this.#both) await this.#putHolds(people, [of]);
+  async #changeHold(kind: 'hold' | 'release', name: Name): Promise<void> {
+    if (kind === 'hold') this.#holds.set(name, this.#nowMs);
+    else this.#holds.delete(name);
+    if (kind === 'hold') this.naive.hold(name, this.#nowMs);
+    else this.naive.release(name);
+    for (const people of this.#bothStores) await this.#putHolds(people, [name]);
   }
 
   /** Creates holds as the eraser and a rebuild do. */
   async #putHolds({ guards }: People, names: Iterable<Name>): Promise<void> {
-    for (const of of names) {
-      const hold = { environmentId: this.scenario.environmentId, erasureId: this.#key(of) };
-      const cutoffMs = this.#holds.get(of);
+    for (const name of names) {
+      const hold = { environmentId: this.scenario.environmentId, erasureId: this.#key(name) };
+      const cutoffMs = this.#holds.get(name);
       if (cutoffMs === undefined) await guards.releaseHold(hold);
-      else await guards.putHold({ ...hold, keys: [this.#key(of)], cutoffMs, lapsesAtMs: null });
+      else await guards.putHold({ ...hold, keys: [this.#key(name)], cutoffMs, lapsesAtMs: null });
     }
   }
 
-  async #goRound(): Promise<void> {
-    const waiting = this.#done.filter(({ waits }) => waits);
-    for (const one of waiting) one.waits = false;
-    await this.#take(waiting.map(({ options }) => options));
+  async #runRound(): Promise<void> {
+    const waiting = this.#processed.filter(({ isParked }) => isParked);
+    for (const fact of waiting) fact.isParked = false;
+    await this.#append(waiting.map(({ options }) => options));
   }
 
   /** The linker cannot commit past a parked fact. */
   #firstWaiting(): number {
-    const first = this.#done.findIndex(({ waits }) => waits);
-    return first < 0 ? this.#done.length : first;
+    const first = this.#processed.findIndex(({ isParked }) => isParked);
+    return first < 0 ? this.#processed.length : first;
   }
 
   async #repeat(): Promise<void> {
-    const again = this.#done.slice(this.#lastCall);
-    if (again.length === 0) return;
-    const applied = await this.#apply(again.map(({ fact }) => fact));
-    for (const [at, one] of applied.entries())
-      if (one.kind === 'decided') expect(describeOutcome(one)).toEqual(again[at]!.outcome);
+    const redelivered = this.#processed.slice(this.#lastCall);
+    if (redelivered.length === 0) return;
+    const applied = await this.#apply(redelivered.map(({ fact }) => fact));
+    for (const [at, result] of applied.entries())
+      if (result.kind === 'decided') expect(describeOutcome(result)).toEqual(redelivered[at]!.outcome);
   }
 
   async #erase({ name: subject, crash }: Extract<Command, { kind: 'erase' }>): Promise<void> {
     const { environmentId } = this.scenario;
-    // The eraser waits until the linkers have committed all facts so far. Parked facts go through their
-    // rounds.
-    const end = this.#done.length;
-    await this.#goRound();
+    // The eraser waits until the linkers have committed all facts so far. Parked facts go through
+    // their rounds.
+    const end = this.#processed.length;
+    await this.#runRound();
     this.#committed = Math.min(end, this.#firstWaiting());
     const keys = this.naive.erase(subject, this.#nowMs).map(this.#key);
     const cutoffs = keys.map((key) => ({ environmentId, key, cutoffMs: this.#nowMs }));
@@ -221,13 +221,13 @@ class Run {
     const erasure = { environmentId, erasureId: randomBytes(16) };
     this.#erasures.push({ ...erasure, keys, cutoffMs: this.#nowMs });
     const hold = { ...erasure, keys, cutoffMs: this.#nowMs, lapsesAtMs: null };
-    for (const { guards, graph } of this.#both) {
+    for (const { guards, graph } of this.#bothStores) {
       await guards.putHold(hold);
       await guards.fence(cutoffs);
       await graph.forget(erasure, keys.slice(1));
     }
     if (crash) await this.#crash({ kind: 'crash', unpublished: 0, uncommitted: 0 });
-    for (const { guards, graph } of this.#both) {
+    for (const { guards, graph } of this.#bothStores) {
       // Created again, as after a rebuild of a Redis that lost its data.
       await guards.putHold(hold);
       await graph.forget(erasure, keys);
@@ -238,42 +238,42 @@ class Run {
 
   async #crash({ unpublished, uncommitted }: Extract<Command, { kind: 'crash' }>): Promise<void> {
     if (++this.#crashes > CRASHES_MAX) return;
-    const isWaiting = this.#done.some(({ outcome }) => outcome[0] === 'parked');
+    const isWaiting = this.#processed.some(({ outcome }) => outcome[0] === 'parked');
     // A parked fact may be decided after later facts, so the log must have their decisions.
     const published = isWaiting
-      ? this.#done.length
-      : Math.max(this.#published, this.#committed, this.#done.length - unpublished);
+      ? this.#processed.length
+      : Math.max(this.#published, this.#committed, this.#processed.length - unpublished);
     this.#published = published;
     const committed = Math.min(Math.max(this.#committed, published - uncommitted), this.#firstWaiting());
-    for (const one of this.#done) one.waits = false;
+    for (const fact of this.#processed) fact.isParked = false;
     this.#points = [];
     this.#store = stores[this.#crashes]!;
     this.#memory = openMemoryPeople(limits);
     await inRedis.redis.del(`${this.#store.namespace}identity:epoch`);
-    for (const people of this.#both) {
+    for (const people of this.#bothStores) {
       await rebuildGraph(people, this.#toSources({ published, committed }));
       await this.#putHolds(people, this.#holds.keys());
       await people.rebuild.mintEpoch();
     }
-    const again = this.#done.slice(committed);
-    if (again.length === 0) return;
-    const applied = await this.#apply(again.map(({ fact }) => fact));
-    for (const [at, one] of applied.entries()) {
-      const before = again[at]!;
-      if (before.outcome[0] === 'parked') this.#takeAgain(before, one);
-      // Its decision is part of the rebuilt graph, or it is decided again in the same way.
-      else expect(describeOutcome(one)).toEqual(committed + at < published ? ['done'] : before.outcome);
+    const redelivered = this.#processed.slice(committed);
+    if (redelivered.length === 0) return;
+    const applied = await this.#apply(redelivered.map(({ fact }) => fact));
+    for (const [at, result] of applied.entries()) {
+      const before = redelivered[at]!;
+      if (before.outcome[0] === 'parked') this.#updateParked(before, result);
+      // The decision is part of the rebuilt graph, or the fact is decided again in the same way.
+      else expect(describeOutcome(result)).toEqual(committed + at < published ? ['done'] : before.outcome);
     }
   }
 
-  /** All decisions are published. What later reached Redis is lost, and the linker goes back to it. */
+  /** All decisions are published. Redis loses its writes since the restore point, to which the linker rewinds. */
   async #lose({ back, releasedFirst }: Extract<Command, { kind: 'loss' }>): Promise<void> {
     const point = this.#points.at(-1 - back);
     if (point === undefined) return;
     this.#points.length = this.#points.indexOf(point);
     await point.restore();
-    this.#published = this.#done.length;
-    for (const people of this.#both) {
+    this.#published = this.#processed.length;
+    for (const people of this.#bothStores) {
       await people.guards.fence(this.#erased);
       for (const { keys, cutoffMs, ...erasure } of this.#erasures.slice(point.erasures)) {
         await people.guards.putHold({ ...erasure, keys, cutoffMs, lapsesAtMs: null });
@@ -283,42 +283,42 @@ class Run {
       await this.#putHolds(people, releasedFirst ? NAMES : this.#holds.keys());
     }
     const from = Math.min(this.#committed, point.facts);
-    const lastDecided = this.#done.findLastIndex(({ records }) => records.length > 0);
-    const again = this.#done.slice(from);
-    for (const one of this.#done) one.waits = false;
-    if (again.length > 0) {
-      const applied = await this.#apply(again.map((one, at) => this.#toLogged(one, from + at < lastDecided)));
-      for (const [at, one] of applied.entries()) {
-        const before = again[at]!;
-        if (before.outcome[0] === 'parked') this.#takeAgain(before, one);
-        else if (one.kind !== 'done') expect(describeOutcome(one)).toEqual(before.outcome);
+    const lastDecided = this.#processed.findLastIndex(({ records }) => records.length > 0);
+    const redelivered = this.#processed.slice(from);
+    for (const fact of this.#processed) fact.isParked = false;
+    if (redelivered.length > 0) {
+      const applied = await this.#apply(redelivered.map((fact, at) => this.#toLogged(fact, from + at < lastDecided)));
+      for (const [at, result] of applied.entries()) {
+        const before = redelivered[at]!;
+        if (before.outcome[0] === 'parked') this.#updateParked(before, result);
+        else if (result.kind !== 'done') expect(describeOutcome(result)).toEqual(before.outcome);
       }
     }
-    for (const people of this.#both) await this.#putHolds(people, NAMES);
+    for (const people of this.#bothStores) await this.#putHolds(people, NAMES);
   }
 
-  /** A fact with what the log has about it. */
-  #toLogged({ fact, records }: Done, isBeforeDecided: boolean): LoggedFact {
+  /** A fact with its logged decisions. */
+  #toLogged({ fact, records }: ProcessedFact, isBeforeDecided: boolean): LoggedFact {
     if (records.length > 0) return { ...fact, logged: records.map(fromDecisionRecord) };
     return isBeforeDecided ? { ...fact, logged: 'parked' } : fact;
   }
 
-  /** A fact that was parked: it is parked again, or decided now. */
-  #takeAgain(before: Done, applied: Applied): void {
-    before.waits = applied.kind === 'parked';
-    if (before.waits) return;
+  /** Updates a fact that was parked: it is parked again, or decided now. */
+  #updateParked(before: ProcessedFact, applied: Applied): void {
+    before.isParked = applied.kind === 'parked';
+    if (before.isParked) return;
     before.outcome = this.naive.decide(before.options);
     expect(describeOutcome(applied)).toEqual(before.outcome);
     before.records = this.#toLog(before.fact, applied);
-    this.#published = this.#done.length;
+    this.#published = this.#processed.length;
   }
 
-  // The table has the older half of the published decisions and a little more, each identity once. The log has the
-  // rest.
+  // The table has the older half of the published decisions and two more, one row per identity. The log has the newer
+  // half.
   #toSources({ published, committed }: { published: number; committed: number }) {
-    const log = this.#done.slice(0, published).flatMap(({ records }) => records);
+    const log = this.#processed.slice(0, published).flatMap(({ records }) => records);
     const toRows = (decisions: IdentityDecisionRecord[]) =>
-      decisions.flatMap((one) => toOverrides(one, BigInt(one.offset) * 256n + BigInt(one.step)));
+      decisions.flatMap((record) => toOverrides(record, BigInt(record.offset) * 256n + BigInt(record.step)));
     const half = Math.floor(log.length / 2);
     const [older, newer] = [log.slice(0, half + 2), log.slice(half)];
     return {
@@ -331,24 +331,24 @@ class Run {
     };
   }
 
-  /** Compares all persons, their members and their splits in the two stores and the model. */
+  /** Compares all persons, their members and their splits in both stores and the model. */
   async compare(): Promise<void> {
     const { environmentId } = this.scenario;
-    const hex = (of: Name) => this.#key(of).toString('hex');
+    const hex = (name: Name) => this.#key(name).toString('hex');
     const sides = `${this.#store.namespace}u:{${environmentId}}`;
     await Promise.all(
-      NAMES.map(async (of) => {
-        const person = this.naive.personOf(of);
+      NAMES.map(async (name) => {
+        const person = this.naive.personOf(name);
         const expected =
           person === undefined ? [] : [...person.members].map(([member, linkedAt]) => [hex(member), linkedAt]);
-        for (const { graph } of this.#both) {
-          const root = await graph.rootOf(environmentId, this.#key(of));
-          const members = await graph.membersOf(environmentId, this.#key(of));
-          expect([of, root?.toString('hex')]).toEqual([of, person && hex(person.root)]);
+        for (const { graph } of this.#bothStores) {
+          const root = await graph.rootOf(environmentId, this.#key(name));
+          const members = await graph.membersOf(environmentId, this.#key(name));
+          expect([name, root?.toString('hex')]).toEqual([name, person && hex(person.root)]);
           expect(members.map(({ key, linkedAt }) => [key.toString('hex'), linkedAt])).toEqual(expected.sort());
         }
-        const stored = (await inRedis.redis.callBuffer('HGET', sides, this.#key(of))) as Buffer | null;
-        expect([of, (stored?.length ?? 0) / SIDE_BYTES]).toEqual([of, this.naive.splitsOf(of)]);
+        const stored = (await inRedis.redis.callBuffer('HGET', sides, this.#key(name))) as Buffer | null;
+        expect([name, (stored?.length ?? 0) / SIDE_BYTES]).toEqual([name, this.naive.splitsOf(name)]);
       }),
     );
   }
@@ -367,14 +367,14 @@ it('any program of links, unlinks, holds, erasures and rebuilds leaves the same 
   );
 }, 180_000);
 
-it('a store that has lost its last writes has the people of the log again after the published decisions are applied', async () => {
+it('a store that lost its last writes matches the log again after the published decisions are applied', async () => {
   const programs = fc.array(commandOrLoss, { minLength: 2, maxLength: 12 });
   await fc.assert(
     fc.asyncProperty(programs, async (commands) => {
       const run = new Run();
       await run.start();
       for (const step of commands) {
-        await run.keepPoint();
+        await run.saveRestorePoint();
         await run.run(step);
       }
       await run.compare();

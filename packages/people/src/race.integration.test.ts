@@ -24,23 +24,23 @@ const fact = fc.record({ from: names('anonymous'), to: fc.oneof(names('steam'), 
 /** Block sizes of one linker. */
 const cuts = fc.infiniteStream(fc.integer({ min: 1, max: 50 }));
 
-/** Applies the whole partition block by block, like a linker that believes it is the owner. */
+/** Applies the whole partition block by block, like a linker that believes it owns the partition. */
 async function applyAll(
   graph: IdentityGraph,
   source: { partition: number; facts: GraphFact[]; sizes: Iterator<number> },
 ) {
-  const all: Applied[] = [];
+  const results: Applied[] = [];
   for (let at = 0; at < source.facts.length; ) {
     const facts = source.facts.slice(at, at + source.sizes.next().value!);
     const block = { generation: 0, partition: source.partition, after: at - 1, through: facts.at(-1)!.offset, facts };
-    all.push(...(await graph.apply(block)));
+    results.push(...(await graph.apply(block)));
     at += facts.length;
   }
-  return all;
+  return results;
 }
 
 describe('concurrent linkers', () => {
-  it('two linkers that own one partition get the decisions of a single one', async () => {
+  it('two linkers that own the same partition get the decisions of a single linker', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(fact, { minLength: 1, maxLength: 200 }), cuts, cuts, async (list, cutsA, cutsB) => {
         const scenario = createScenario();
@@ -69,7 +69,7 @@ describe('blocks of many calls', () => {
   const alias = fc.record({ link: fc.constant('alias'), from: typed, to: fc.oneof(typed, names('untyped')) });
   const facts = fc.array(fc.oneof(identify, alias), { minLength: 300, maxLength: 600 });
 
-  it('a block of many calls is decided like in the memory model', async () => {
+  it('a block of many calls gets the same decisions as in the memory model', async () => {
     await fc.assert(
       fc.asyncProperty(facts, async (list) => {
         const scenario = createScenario();
@@ -93,23 +93,23 @@ describe('blocks of many calls', () => {
   });
 });
 
-it('aliases give the same components in any order and batching, and are idempotent', async () => {
+it('aliases build the same components in any order and batching, and are idempotent', async () => {
   const wide = { identitiesMax: 1_000, anonymousIdsMax: 1_000, anonymousWindowMs: 10, uniqueTypes: [] };
   const { graph, rebuild } = (await inRedis.open({ limits: wide })).people;
   await rebuild.mintEpoch();
-  const all = IDENTITY_TYPES.flatMap((type) => ['1', '2', '3'].map((id): Name => `${type}:${id}`));
-  const link = fc.tuple(fc.constantFrom(...all), fc.constantFrom(...all)).filter(([from, to]) => from !== to);
+  const allNames = IDENTITY_TYPES.flatMap((type) => ['1', '2', '3'].map((id): Name => `${type}:${id}`));
+  const link = fc.tuple(fc.constantFrom(...allNames), fc.constantFrom(...allNames)).filter(([from, to]) => from !== to);
   const orders = fc
     .array(link, { minLength: 1, maxLength: 60 })
     .chain((list) => fc.tuple(fc.constant(list), fc.shuffledSubarray(list, { minLength: list.length }), cuts));
   const property = fc.asyncProperty(orders, async ([list, shuffled, sizes]) => {
-    const run = async (links: (typeof list)[], by: Iterator<number>) => {
+    const run = async (links: (typeof list)[], blockSizes: Iterator<number>) => {
       const { environmentId, keyOf, position } = createScenario();
       const facts = links.flat().map(([from, to]) => position({ link: 'alias', from, to }));
-      const applied = await applyAll(graph, { partition: partitions++, facts, sizes: by });
-      const roots = await graph.rootsOf(environmentId, all.map(keyOf));
+      const applied = await applyAll(graph, { partition: partitions++, facts, sizes: blockSizes });
+      const roots = await graph.rootsOf(environmentId, allNames.map(keyOf));
       const texts = roots.map((root) => root?.toString('hex'));
-      // Keys differ between environments, so the partitions into components are compared.
+      // Keys differ between environments, so only the grouping into components is compared.
       return { applied, components: texts.map((root) => texts.indexOf(root)) };
     };
     const twice = await run([list, shuffled], [list.length, list.length].values());

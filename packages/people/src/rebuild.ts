@@ -14,11 +14,11 @@ import type { Cutoff } from './guards.ts';
 import { RULING_REASONS } from './identities/decisions.ts';
 import type { People } from './people.ts';
 
-/** Restores the data of an emptied store. Every `load…` of the graph throws EpochPresentFault when there is an epoch. */
+/** Restores the data of an emptied store. Every graph `load…` throws EpochPresentFault when there is an epoch. */
 export interface PeopleRebuild {
   /**
-   * Creates an epoch if there is none, after which all fences count as set. Returns the current one.
-   * @param run the run of the store in which loading began (`fenceStatus`), when anything was loaded
+   * Creates an epoch if there is none, after which all fences count as set. Returns the current epoch.
+   * @param run the store's run in which loading began (`fenceStatus`), when anything was loaded
    * @throws RestartedFault when that run has ended
    */
   mintEpoch(run?: string): Promise<string>;
@@ -27,15 +27,15 @@ export interface PeopleRebuild {
   loadUnlinkSides(sides: readonly UnlinkSide[]): Promise<void>;
   /** Stores which facts were decided, so that they are `done` when they are delivered again. */
   loadDecided(facts: readonly DecidedFact[]): Promise<void>;
-  /** Of two rows of an identity the one with the later fact applies. */
+  /** Of two rows for an identity, the row with the later fact applies. */
   loadSuspects(suspects: readonly LoggedSuspect[]): Promise<void>;
-  /** Raises the last applied offset. @param note about the facts after it */
+  /** Raises the last applied offset. @param note about the facts after the offset */
   loadApplied(source: LinkSourcePartition, offset: number, note?: GraphNote): Promise<void>;
-  /** Like `apply` of the consents, with or without an epoch. */
+  /** Like `apply` of the consent store, with or without an epoch. */
   loadConsents(changes: readonly LoggedConsent[]): Promise<ApplyOutcome[]>;
-  /** Every linked identity of all environments; one may come twice. */
+  /** All linked identities of all environments, possibly with duplicates. */
   identities(): AsyncIterable<LinkedIdentity>;
-  /** SHA-256 (hex) over every identity, root, kind and link time of an environment, and every side of its unlinks. */
+  /** SHA-256 (hex) over every identity, root, kind and link time of an environment, and every unlink side. */
   digest(environmentId: string): Promise<string>;
 }
 
@@ -48,39 +48,41 @@ export interface VersionedOverride extends Override {
 
 type Rows<R> = AsyncIterable<R> | Iterable<R>;
 
-/** What a graph is rebuilt from. Rows of the tables are streamed. */
+/** Sources of a graph rebuild. Table rows are streamed. */
 export interface GraphSources {
   readonly fences: readonly Cutoff[];
-  /** Rows of logged decisions that the tables may lack, in any order, with copies. Read first and kept in memory. */
+  /**
+   * Rows of logged decisions that the tables may lack, in any order, with duplicates. Read first and kept in memory.
+   */
   readonly later: Rows<VersionedOverride | UnlinkSide | LoggedSuspect | DecidedFact>;
-  /** Rows of the table, one per identity. */
+  /** Rows of the overrides table, one per identity. */
   readonly stored: Rows<VersionedOverride>;
   readonly unlinks: Rows<UnlinkSide>;
   /** The latest suspect of each identity. */
   readonly suspects?: Rows<LoggedSuspect>;
   /** Decided facts after `applied`. */
   readonly decided: Rows<DecidedFact>;
-  /** For each partition of the link topic an offset up to which every decision is among the rows. */
+  /** For each partition of the link topic: an offset up to which the rows contain every decision. */
   readonly applied: readonly (LinkSourcePartition & { readonly offset: number })[];
-  /** Note for every partition: the end of the log of decisions that was read. */
+  /** Note for every partition: the end offset up to which the decision log was read. */
   readonly note?: GraphNote;
 }
 
 export interface RebuiltGraph {
   /** Identities from the table. */
   readonly fromTable: number;
-  /** Identities whose person in the log is later than in the table. */
+  /** Identities whose person is newer in the log than in the table. */
   readonly fromLog: number;
   /** Erased identities that were left out. */
   readonly erased: number;
-  /** Sides of unlinks, copies included. */
+  /** Unlink sides, duplicates included. */
   readonly unlinkSides: number;
 }
 
-/** About 100 KB in one call. */
+/** About 100 KB per call. */
 const LOAD_ROWS_MAX = 1_000;
 
-/** Overrides of a decision: of each moved identity, and of each that stays after an unlink. */
+/** Overrides of a decision: one per moved identity, and one per identity that stays after an unlink. */
 export function toOverrides(
   decision: Pick<IdentityDecisionRecord, 'environmentId' | 'outcome' | 'root' | 'moved' | 'unlink'>,
   version: bigint,
@@ -92,7 +94,7 @@ export function toOverrides(
   return unlink === null ? toRows(moved, root) : [...toRows(moved, root), ...toRows(unlink.stayed, unlink.stayedRoot)];
 }
 
-/** The sides of an unlink; none of another decision. */
+/** The sides of an unlink; empty for other decisions. */
 export function toUnlinkSides(decision: IdentityDecisionRecord): UnlinkSide[] {
   const { environmentId, generation, offset, receivedAt, aKey, outcome, moved, unlink } = decision;
   if (unlink === null) return [];
@@ -109,7 +111,7 @@ const STATES: Readonly<Record<string, Suspect['state']>> = {
 };
 export const SUSPECT_REASONS = Object.keys(STATES);
 
-/** The suspect of a decision that holds an identity or records a ruling; none of another decision. */
+/** The suspect of a decision that holds an identity or records a ruling; empty for other decisions. */
 export function toSuspects(
   decision: Pick<
     IdentityDecisionRecord,
@@ -119,7 +121,7 @@ export function toSuspects(
   const { environmentId, generation, offset, receivedAt, aKey, aKind, bKey, bKind, reason } = decision;
   const state = Object.hasOwn(STATES, reason) ? STATES[reason] : undefined;
   if (state === undefined) return [];
-  // The side that gathers, as in the graph's script.
+  // The side that gathers anonymous ids, as in the graph's script.
   const key = bKind === 'anonymous' && aKind !== 'anonymous' ? aKey : bKey;
   return [{ environmentId, key, state, since: receivedAt, generation, offset }];
 }
@@ -142,7 +144,7 @@ export async function rebuildGraph(
   { guards, rebuild }: Pick<People, 'guards' | 'rebuild'>,
   sources: GraphSources,
 ): Promise<RebuiltGraph> {
-  // Fails here when there is an epoch, also without rows.
+  // Fails here when there is an epoch, even without rows.
   await rebuild.loadOverrides([]);
   await guards.fence(sources.fences);
   const isApplied = createIsApplied(sources.applied);
@@ -187,12 +189,12 @@ async function* filterRows<R>(sources: readonly Rows<R>[], isWanted: (row: R) =>
   for (const rows of sources) for await (const row of rows) if (isWanted(row)) yield row;
 }
 
-/** Sixteen one-byte characters take half the memory of hexadecimal text. */
+/** Sixteen one-byte characters take half the memory of a hexadecimal string. */
 function toName({ environmentId, key }: Pick<Override, 'environmentId' | 'key'>): string {
   return `${environmentId}\0${key.toString('latin1')}`;
 }
 
-/** The log may have copies of decisions in any order. Only versions count. */
+/** The log may contain duplicate decisions in any order. The greatest version counts. */
 async function collectLater(rows: GraphSources['later'], isApplied: (fact: DecidedFact) => boolean) {
   const later = new Map<string, VersionedOverride>();
   const sides: UnlinkSide[] = [];
@@ -212,13 +214,13 @@ async function collectLater(rows: GraphSources['later'], isApplied: (fact: Decid
   return { later, sides, suspects, decided };
 }
 
-/** Whether the fact of a decision will not be delivered again. */
+/** Creates the check whether a decided fact will not be delivered again. */
 function createIsApplied(applied: GraphSources['applied']): (fact: DecidedFact) => boolean {
   const offsets = new Map(applied.map(({ generation, partition, offset }) => [`${generation}/${partition}`, offset]));
   return ({ generation, partition, offset }) => offset <= (offsets.get(`${generation}/${partition}`) ?? -1);
 }
 
-/** Whether a row of an erased person is not later than the cut-off. */
+/** Creates the check whether a row of an erased person is not later than the cut-off. */
 function createIsErased(fences: readonly Cutoff[]) {
   const cutoffs = new Map<string, number>();
   for (const fence of fences) {

@@ -66,13 +66,13 @@ describe.each([
     expect(await apply(identify(9, 'untyped:another'))).toEqual(['linked']);
   });
 
-  it('as many anonymous ids in a longer time do not hold an id', async () => {
+  it('an id is not held when it gathers the same number of anonymous ids over a longer time', async () => {
     for (let at = 1; at <= 8; at++)
       expect(await apply(identify(at, 'untyped:traveller', NOW + at * 9 * HOUR_MS))).toEqual(['linked']);
     expect(await suspects()).toEqual([]);
   });
 
-  it('an id is held on either side of an alias', async () => {
+  it('an id is held on whichever side of an alias it is', async () => {
     const alias = (at: number) =>
       apply(scenario.position({ link: 'alias', from: 'steam:s', to: `anonymous:${at}`, receivedAt: NOW }));
     for (let at = 1; at <= 3; at++) expect(await alias(at)).toEqual(['linked']);
@@ -80,7 +80,7 @@ describe.each([
     expect(await suspects()).toEqual([[hex('steam:s'), 'held', NOW]]);
   });
 
-  it('an allowed id links again, also with the refused facts', async () => {
+  it('an allowed id is linked again, including by facts that were refused', async () => {
     await gather(4, 'untyped:cafe');
     expect(await apply(rulingAt(NOW + 5)(scenario, 'allow', 'untyped:cafe'))).toEqual(['unchanged: operator_allowed']);
     expect(await suspects()).toEqual([[hex('untyped:cafe'), 'allowed', NOW + 5]]);
@@ -99,14 +99,14 @@ describe.each([
     expect(await apply(identify(9, 'untyped:shared'))).toEqual(['linked']);
   });
 
-  it('redelivered facts get their recorded decisions and do not count twice', async () => {
+  it('redelivered facts return their recorded decisions and are not counted twice', async () => {
     const facts = [1, 2, 3, 4, 5].map((at) => identify(at, 'untyped:twice'));
     const first = await applyAll(facts);
     expect(describeValue(await applyAll(facts.slice(2)))).toEqual(describeValue(first.slice(2)));
     expect(await suspects()).toEqual([[hex('untyped:twice'), 'held', NOW]]);
   });
 
-  it('an erasure forgets a held id, but no ruling', async () => {
+  it('an erasure forgets a held id, but keeps rulings', async () => {
     const names = ['untyped:gone', 'untyped:n/a', 'untyped:cafe'] as const;
     for (const name of names) await gather(4, name);
     await apply(ruling(scenario, 'block', names[1]));
@@ -141,10 +141,15 @@ describe('suspects', () => {
     await fc.assert(
       fc.asyncProperty(program, async (steps) => {
         const scenario = createScenario();
-        const facts = steps.map(({ action: one }) =>
-          'verdict' in one
-            ? ruling(scenario, one.verdict, names[one.to]!)
-            : scenario.position({ link: 'identify', from: `anonymous:${one.at}`, to: names[one.to]!, receivedAt: NOW }),
+        const facts = steps.map(({ action }) =>
+          'verdict' in action
+            ? ruling(scenario, action.verdict, names[action.to]!)
+            : scenario.position({
+                link: 'identify',
+                from: `anonymous:${action.at}`,
+                to: names[action.to]!,
+                receivedAt: NOW,
+              }),
         );
         const stores = [openMemoryPeople(limits), (await inRedis.open({ limits })).people] as const;
         for (const { rebuild } of stores) await rebuild.mintEpoch();
@@ -155,8 +160,8 @@ describe('suspects', () => {
         const rows = model.flatMap((applied, index): [number, VersionedOverride | LoggedSuspect][] => {
           if (applied.kind !== 'decided') return [];
           const records = scenario.toRecords(facts[index]!, applied.decisions);
-          const all = records.flatMap((record) => [...toOverrides(record, BigInt(index)), ...toSuspects(record)]);
-          return all.map((row) => [steps[index]!.order, row]);
+          const restored = records.flatMap((record) => [...toOverrides(record, BigInt(index)), ...toSuspects(record)]);
+          return restored.map((row) => [steps[index]!.order, row]);
         });
         const later = rows.sort(([a], [b]) => a - b).map(([, row]) => row);
         const rebuilt = (await inRedis.open({ limits })).people;

@@ -21,7 +21,7 @@ describe.each([
   const apply = (fact: FactOptions) => scenario.apply(graph, fact);
   const alias = (from: Name, to: Name, receivedAt = NOW) => apply({ link: 'alias', from, to, receivedAt });
   const unlink = (to: Name, and: Name[] = [], receivedAt = NOW) => apply({ link: 'unlink', to, and, receivedAt });
-  /** The decision itself. */
+  /** Applies a fact and returns its decision. */
   const decide = async (fact: FactOptions): Promise<StepDecision> => {
     const positioned = scenario.position(fact);
     const block = { generation: 0, partition: 0, after: positioned.offset - 1, through: positioned.offset };
@@ -44,26 +44,26 @@ describe.each([
   });
   afterEach(() => people.close());
 
-  it('an unlink makes one person of the named identities and one of the rest, each with a member as its key', async () => {
+  it('an unlink makes the named identities one person and the rest another, each with the key of a member', async () => {
     for (const from of ['steam:1', 'epic:2', 'custom:3', 'google:4'] as const) await alias(from, 'email:5');
     const root = await rootOf('email:5');
     const decision = await decide({ link: 'unlink', to: 'steam:1', and: ['epic:2'], receivedAt: NOW });
     expect(decision).toMatchObject({ link: 'unlink', outcome: 'unlinked', reason: '' });
     expect(await membersOf('steam:1')).toEqual(hexesOf('steam:1', 'epic:2'));
     expect(await membersOf('email:5')).toEqual(hexesOf('custom:3', 'google:4', 'email:5'));
-    for (const [name, own] of [
+    for (const [name, sideRoot] of [
       ['steam:1', decision.root],
       ['email:5', decision.stayed!.root],
     ] as const) {
-      expect(await rootOf(name)).toBe(own.toString('hex'));
-      expect(await membersOf(name)).toContain(own.toString('hex'));
+      expect(await rootOf(name)).toBe(sideRoot.toString('hex'));
+      expect(await membersOf(name)).toContain(sideRoot.toString('hex'));
     }
     expect([decision.root, decision.stayed!.root].map((key) => key.toString('hex'))).toContain(root);
     expect(decision.moved.map(({ key }) => key.toString('hex'))).toEqual(hexesOf('steam:1', 'epic:2'));
     expect(decision.stayed!.members.map(({ key }) => key.toString('hex'))).toEqual(await membersOf('email:5'));
   });
 
-  it.each(['the person key', 'another one'] as const)('an unlink splits off a single identity: %s', async (which) => {
+  it.each(['the person key', 'another key'] as const)('an unlink splits off a single identity: %s', async (which) => {
     await alias('steam:1', 'epic:2');
     await alias('custom:3', 'epic:2');
     const root = (await rootOf('epic:2'))!;
@@ -71,12 +71,12 @@ describe.each([
     const alone = names.find((name) => (hexOf(name) === root) === (which === 'the person key'))!;
     expect(await unlink(alone)).toEqual(['unlinked']);
     expect([await rootOf(alone), await membersOf(alone)]).toEqual([hexOf(alone), [hexOf(alone)]]);
-    const others = names.filter((name) => name !== alone);
-    for (const other of others) expect(await membersOf(other)).toEqual(hexesOf(...others));
-    expect(others.map(hexOf)).toContain(await rootOf(others[0]!));
+    const remaining = names.filter((name) => name !== alone);
+    for (const name of remaining) expect(await membersOf(name)).toEqual(hexesOf(...remaining));
+    expect(remaining.map(hexOf)).toContain(await rootOf(remaining[0]!));
   });
 
-  it('facts not later than the unlink may not join the two sides, even through others', async () => {
+  it('facts not later than the unlink may not join the two sides, even through other identities', async () => {
     await alias('steam:1', 'epic:2');
     await unlink('steam:1', [], NOW + 10);
     expect(await alias('steam:1', 'epic:2', NOW + 10)).toEqual(['refused: unlinked']);
@@ -95,12 +95,12 @@ describe.each([
   it('a split-off untyped id is not linked with its typed id again', async () => {
     await apply({ link: 'identify', from: 'anonymous:a', to: 'steam:s', receivedAt: NOW });
     expect(await unlink('untyped:s')).toEqual(['unlinked']);
-    const again = { link: 'identify', from: 'anonymous:a', to: 'steam:s' } as const;
-    expect(await apply({ ...again, receivedAt: NOW })).toEqual(['refused: unlinked', 'unchanged']);
-    expect(await apply({ ...again, receivedAt: NOW + 1 })).toEqual(['linked', 'unchanged']);
+    const relink = { link: 'identify', from: 'anonymous:a', to: 'steam:s' } as const;
+    expect(await apply({ ...relink, receivedAt: NOW })).toEqual(['refused: unlinked', 'unchanged']);
+    expect(await apply({ ...relink, receivedAt: NOW + 1 })).toEqual(['linked', 'unchanged']);
   });
 
-  it('an unlink of several persons is refused, and one of all identities changes nothing', async () => {
+  it('an unlink across several persons is refused, and an unlink of all identities changes nothing', async () => {
     await alias('steam:1', 'epic:2');
     await alias('custom:3', 'google:4');
     const digest = async () => [await rootOf('steam:1'), await rootOf('custom:3'), await rootOf('email:5')];
@@ -111,7 +111,7 @@ describe.each([
     expect(await unlink('steam:1', ['epic:2'], NOW + 2)).toEqual(['unchanged']);
     expect(await unlink('email:5', [], NOW + 3)).toEqual(['unchanged']);
     expect(await digest()).toEqual(before);
-    // It has no effect on links.
+    // The refused unlink has no effect on links.
     expect(await alias('steam:1', 'custom:3', NOW - 1)).toEqual(['linked']);
   });
 
@@ -128,11 +128,11 @@ describe.each([
     expect(await unlink('steam:1')).toEqual(['refused: fenced']);
     expect(await rootOf('steam:1')).toBeNull();
     expect(await alias('steam:1', 'epic:2')).toEqual(['refused: fenced']);
-    // When it is linked again later, nothing of before counts.
+    // When the identity is linked again later, nothing from before the erasure counts.
     expect(await alias('steam:1', 'epic:2', NOW + 1)).toEqual(['linked']);
   });
 
-  it('a person of hundreds is split in the same call and in another one', async () => {
+  it('a person with hundreds of identities is split in the same call and in a later call', async () => {
     const model = openMemoryPeople();
     await model.rebuild.mintEpoch();
     const names = Array.from({ length: 240 }, (_, at): Name => `custom:n${at}`);
@@ -152,14 +152,20 @@ describe.each([
     ];
     for (const block of blocks) {
       const facts = block.map(scenario.position);
-      const given = { generation: 0, partition: 0, after: facts[0]!.offset - 1, through: facts.at(-1)!.offset, facts };
-      const [applied, expected] = [await graph.apply(given), await model.graph.apply(given)];
+      const request = {
+        generation: 0,
+        partition: 0,
+        after: facts[0]!.offset - 1,
+        through: facts.at(-1)!.offset,
+        facts,
+      };
+      const [applied, expected] = [await graph.apply(request), await model.graph.apply(request)];
       expect(describeValue(applied)).toEqual(describeValue(expected));
     }
     const digestOf = ({ rebuild }: People) => rebuild.digest(scenario.environmentId);
     expect(await digestOf(people)).toBe(await digestOf(model));
     const sizes = [0, 3, 5, 89, 90, 100, 159, 160].map(async (at) => (await membersOf(names[at]!)).length);
-    // email:x moved with the first three, because it was linked to one of each.
+    // email:x moved with the first three, because it was linked with a member of each side.
     expect(await Promise.all(sizes)).toEqual([89, 92, 89, 89, 92, 60, 60, 92]);
   });
 });

@@ -30,7 +30,7 @@ const BARRIER: BatchLoopParts['barrier'] = {
   linkCommits: async () => new Map(),
 };
 
-/** Starts the loop without pauses. The log has no records that it must wait for. */
+/** Starts the loop without pauses. The log has no records that the loop must wait for. */
 function lead(parts: Partial<BatchLoopParts> = {}): void {
   loop = openBatchLoop({
     people,
@@ -39,7 +39,7 @@ function lead(parts: Partial<BatchLoopParts> = {}): void {
     generation: 0,
     wallClockMs: () => T,
     pause: async () => {},
-    putBack: async () => {},
+    republishLater: async () => {},
     barrier: BARRIER,
     windowMs: 0,
     batchRequestsMax: 8,
@@ -49,13 +49,13 @@ function lead(parts: Partial<BatchLoopParts> = {}): void {
     onHandover: () => {},
     startBatch: () => () => {},
     isHealthy: async () => true,
-    aside: new Set<string>(),
+    setAside: new Set<string>(),
     ...parts,
   });
   loop.lead();
 }
 
-/** Stores the hold of an erasure and its request. */
+/** Stores an erasure's hold and its request. */
 async function addRequest(key: Buffer = randomBytes(16), times = { cutoffAt: T, requestedAt: T - 2_000 }) {
   const name = { erasureId: randomBytes(16), environmentId: 'env' };
   const request: ErasureRequest = { ...name, ...times, subjectKeys: [key], memberKeys: [], traceId: '' };
@@ -65,7 +65,7 @@ async function addRequest(key: Buffer = randomBytes(16), times = { cutoffAt: T, 
 }
 
 const isDone = async ({ erasureId }: ErasureRequest) => (await records.readReceipt(erasureId)) !== null;
-const leftIds = async () => (await records.readUnfinished()).map(idOf);
+const unfinishedIds = async () => (await records.readUnfinished()).map(idOf);
 
 /** Stores the links of a person with many identities. @returns the identities */
 function addManyLinks(): Buffer[] {
@@ -88,44 +88,47 @@ function addManyLinks(): Buffer[] {
 }
 
 it('a batch that cannot be finished delays only its own people, and is retried', async () => {
-  let stuck: string | null = null;
+  let stuckBatch: string | null = null;
   const sweep: typeof rows.sweep = async (batchId) => {
-    stuck ??= batchId.toString('hex');
-    if (stuck === batchId.toString('hex')) throw new StoreFault('a change fails', { kind: 'passing', code: 'X' });
+    stuckBatch ??= batchId.toString('hex');
+    if (stuckBatch === batchId.toString('hex')) throw new StoreFault('a change fails', { kind: 'passing', code: 'X' });
     return rows.sweep(batchId);
   };
   const key = randomBytes(16);
   const first = await addRequest(key);
   lead({ rows: { ...rows, sweep }, windowMs: 10 });
-  await until('its batch fails', () => stuck !== null);
-  const again = await addRequest(key);
+  await until('the batch fails', () => stuckBatch !== null);
+  const second = await addRequest(key);
   await addRequest();
   loop.wake();
-  await until('the other person is erased', async () => (await leftIds()).join() === [first, again].map(idOf).join());
-  stuck = 'none';
-  await until('all are', async () => (await leftIds()).length === 0);
+  await until(
+    'the other person is erased',
+    async () => (await unfinishedIds()).join() === [first, second].map(idOf).join(),
+  );
+  stuckBatch = 'none';
+  await until('all people are erased', async () => (await unfinishedIds()).length === 0);
   expect(await people.guards.listHolds('env')).toEqual([]);
 });
 
 it('requests that wait for another erasure do not delay other requests', async () => {
   const [held, ...linked] = createKeys(3);
-  // The hold of a long erasure, which is not otherwise part of this test.
+  // The hold of a long erasure, which has no other role in this test.
   const name = { erasureId: randomBytes(16), environmentId: 'env' };
   await people.guards.putHold({ ...name, keys: [held!], cutoffMs: T, lapsesAtMs: null });
   const waiting = [];
   for (const key of linked) waiting.push(await addRequest(key, { cutoffAt: T + 10, requestedAt: T - 1_000 }));
-  const other = await addRequest(randomBytes(16), { cutoffAt: T + 10, requestedAt: T });
+  const unrelated = await addRequest(randomBytes(16), { cutoffAt: T + 10, requestedAt: T });
   const link = { environmentId: 'env', receivedAtMs: T + 5, isUnlink: false };
   const links = linked.map((key) => ({ ...link, keys: [held!, key] }));
   lead({ barrier: { ...BARRIER, linksStored: async () => links }, windowMs: 10, batchRequestsMax: 2 });
   await until('the other request is erased', async () => {
     loop.wake();
-    return isDone(other);
+    return isDone(unrelated);
   });
   for (const request of waiting) expect(await isDone(request)).toBe(false);
 });
 
-it('a request that cannot be resolved is set aside and retried alone, and the others are erased', async () => {
+it('a request that cannot be resolved is set aside and retried alone, while the other requests complete', async () => {
   const requests: ErasureRequest[] = [];
   for (let count = 0; count < 6; count++) requests.push(await addRequest());
   const hostile = requests[2]!;
@@ -136,20 +139,20 @@ it('a request that cannot be resolved is set aside and retried alone, and the ot
     sizes.push(targets.length);
     throw new RangeError('Maximum call stack size exceeded');
   };
-  const aside = new Set<string>();
-  lead({ rows: { ...rows, putTargets }, aside });
-  await until('all others are erased, and it is set aside', async () => {
+  const setAside = new Set<string>();
+  lead({ rows: { ...rows, putTargets }, setAside });
+  await until('all other people are erased, and the request is set aside', async () => {
     loop.wake();
-    return (await leftIds()).length === 1 && aside.size === 1;
+    return (await unfinishedIds()).length === 1 && setAside.size === 1;
   });
-  expect([...aside]).toEqual([idOf(hostile)]);
+  expect([...setAside]).toEqual([idOf(hostile)]);
   expect(sizes.at(-1)).toBe(1);
 });
 
 it.each([
   ['with many identities', false],
   ['whose batch another process started', true],
-])('a person %s is erased beside the others', async (_, isBegun) => {
+])('a person %s is erased alongside the others', async (_, isBegun) => {
   const keys = isBegun ? createKeys(150) : addManyLinks();
   const heavy = await addRequest(keys[0]);
   const { erasureId, environmentId, cutoffAt } = heavy;
@@ -167,12 +170,12 @@ it.each([
   };
   const other = await addRequest();
   lead({ rows: { ...rows, sweep } });
-  await until('the other is erased while the person with many links is swept', async () => {
+  await until('the other person is erased while the person with many links is swept', async () => {
     return isHeavySwept && (await isDone(other));
   });
   const later = await addRequest();
   loop.wake();
-  await until('a later request is erased too', () => isDone(later));
+  await until('a later request completes too', () => isDone(later));
   expect(await isDone(heavy)).toBe(false);
   othersDone.resolve();
   await until('the person with many links is erased', () => isDone(heavy));
@@ -190,9 +193,9 @@ it('a heavy request that cannot be resolved is retried after a pause', async () 
     throw new RangeError('Invalid string length');
   };
   lead({ records: { ...records, readProgress, putFound } });
-  await until('it fails', () => faults > 0);
+  await until('the request fails', () => faults > 0);
   const before = reads;
-  // As many turns of the event loop as a loop without a pause needs for dozens of reads.
+  // Enough event loop turns for dozens of reads in a loop without a pause.
   for (let turn = 0; turn < 200; turn++) await new Promise((resolve) => setImmediate(resolve));
   expect(reads - before).toBeLessThan(10);
 });

@@ -10,16 +10,16 @@ import { toId } from './steps/settle.ts';
 
 export interface BatchLoopParts extends BatchParts {
   readonly logger: Logger;
-  /** How long requests are collected, from the first one on. */
+  /** How long requests are collected, counted from the first request. */
   readonly windowMs: number;
   readonly batchRequestsMax: number;
   readonly onPoll: () => void;
   readonly startBatch: () => (receipts: readonly ErasureReceipt[]) => void;
   readonly onFault: (fault: unknown) => void;
-  /** Whether all stores answer, so that a failed start is the fault of a request. */
+  /** Whether all stores respond, so that a failed start is caused by a request. */
   readonly isHealthy: () => Promise<boolean>;
   /** Ids of requests that cannot be resolved and are retried alone. */
-  readonly aside: Set<string>;
+  readonly setAside: Set<string>;
   /** Called when work stops because another process leads. */
   readonly onHandover: () => void;
 }
@@ -42,10 +42,10 @@ export function openBatchLoop(parts: BatchLoopParts): BatchLoop {
 }
 
 async function runBatches(parts: BatchLoopParts, alarm: Alarm, signal: AbortSignal): Promise<void> {
-  // An aborted start is not the fault of its requests.
+  // An aborted start is not caused by its requests.
   const isHealthy = async () => !signal.aborted && (await parts.isHealthy());
-  const ofQueue = { ...parts, isHealthy, begun: { batches: 0 } };
-  const [queue, heavyQueue] = [new RequestQueue(ofQueue), new RequestQueue(ofQueue)];
+  const queueParts = { ...parts, isHealthy, begun: { batches: 0 } };
+  const [queue, heavyQueue] = [new RequestQueue(queueParts), new RequestQueue(queueParts)];
   const state: LoopState = { leftOut: new Map(), queue, heavyQueue, heavy: new Set(), lane: null, wake: alarm.ring };
   for (let retryMs = RETRY_MIN_MS; !signal.aborted; ) {
     try {
@@ -64,7 +64,7 @@ async function runBatches(parts: BatchLoopParts, alarm: Alarm, signal: AbortSign
     }
   }
   await state.lane;
-  parts.aside.clear();
+  parts.setAside.clear();
 }
 
 interface LoopState {
@@ -80,7 +80,7 @@ interface LoopState {
 }
 
 /**
- * Finishes the started batches, and starts one with the other requests. A failing batch delays only its own people.
+ * Finishes the started batches, and starts a batch with the other requests. A failing batch delays only its own people.
  * @returns whether there was work
  * @throws the first fault, after all other work
  */
@@ -90,7 +90,7 @@ async function runNext(parts: BatchLoopParts, state: LoopState, signal: AbortSig
   const unfinished = await records.readUnfinished();
   parts.onPoll();
   if (progress.length === 0 && unfinished.length === 0) return false;
-  // From the stored progress, because another process may have started a heavy batch.
+  // Derived from the stored progress, because another process may have started a heavy batch.
   const heavy = new Set(
     progress.filter((noted) => isHeavy(noted.closureKeys)).map(({ batchId }) => batchId.toString('hex')),
   );
@@ -99,7 +99,7 @@ async function runNext(parts: BatchLoopParts, state: LoopState, signal: AbortSig
   return finishThenBegin(parts, batches.get(false) ?? [], { begin: () => beginNext(parts, state, signal), signal });
 }
 
-/** Erases heavy batches, one at a time, beside the others. After a fault the next call retries them. */
+/** Erases heavy batches, one at a time, alongside other batches. After a fault the next call retries them. */
 function openLane(
   parts: BatchLoopParts,
   state: LoopState,
@@ -107,12 +107,14 @@ function openLane(
 ): void {
   const { begun, unfinished, signal } = work;
   if (state.lane !== null) return;
-  const left = new Set(unfinished.map(toId));
-  for (const id of state.heavy) if (!left.has(id)) state.heavy.delete(id);
+  const unfinishedIds = new Set(unfinished.map(toId));
+  for (const id of state.heavy) if (!unfinishedIds.has(id)) state.heavy.delete(id);
   if (state.heavy.size === 0 && begun.length === 0) return;
   const ids = new Set(state.heavy);
   const beginHeavy = async () => {
-    const requests = state.heavyQueue.take((await findFree(parts.records)).filter((request) => ids.has(toId(request))));
+    const requests = state.heavyQueue.selectNext(
+      (await findFree(parts.records)).filter((request) => ids.has(toId(request))),
+    );
     if (requests.length === 0) return false;
     const batch = await state.heavyQueue.attempt(requests, () => beginBatch(parts, requests, signal));
     if (batch == null) return false;
@@ -139,7 +141,7 @@ async function beginNext(parts: BatchLoopParts, state: LoopState, signal: AbortS
   const findNext = async () => {
     const isDue = (request: ErasureRequest) =>
       !heavy.has(toId(request)) && (leftOut.get(toId(request)) ?? 0) <= performance.now();
-    return queue.take((await findFree(parts.records)).filter(isDue));
+    return queue.selectNext((await findFree(parts.records)).filter(isDue));
   };
   if ((await findNext()).length === 0) return false;
   await pauseOrThrow(parts.windowMs, signal);
@@ -154,13 +156,13 @@ async function beginNext(parts: BatchLoopParts, state: LoopState, signal: AbortS
   if (batch === undefined) return true;
   for (const request of requests) leftOut.set(toId(request), performance.now() + POLL_MS);
   for (const name of batch?.names ?? []) leftOut.delete(toId(name));
-  // Before the other requests, which take time.
+  // Opened before the other requests are erased, which takes time.
   if (hasHeavy) openLane(parts, state, { begun: [], unfinished: await parts.records.readUnfinished(), signal });
   if (batch !== null) await finish(parts, batch, signal);
   return batch !== null;
 }
 
-/** Requests in no batch whose people are in no batch. @throws StoreFault */
+/** Requests outside all batches whose people are in no batch either. @throws StoreFault */
 export async function findFree(records: BatchParts['records']): Promise<ErasureRequest[]> {
   const noted = await records.readProgress();
   const nameOf = (environmentId: string, key: Buffer) => `${environmentId} ${key.toString('latin1')}`;
@@ -198,7 +200,7 @@ async function finish(parts: BatchLoopParts, batch: Batch, signal: AbortSignal):
 
 type Alarm = ReturnType<typeof createAlarm>;
 
-/** A pause that `ring` ends, also before it begins. */
+/** A pause that `ring` ends, even if it is called before the pause begins. */
 function createAlarm() {
   let rung = new AbortController();
   return {
@@ -212,38 +214,38 @@ function createAlarm() {
 
 interface RequestQueueParts
   extends Pick<BatchLoopParts, 'batchRequestsMax' | 'isHealthy' | 'onFault' | 'aside' | 'logger'> {
-  /** Number of batches started by all queues of the process; it grows while the stores work. */
+  /** Number of batches started by all queues of the process; the number grows while the stores work. */
   readonly begun: { batches: number };
 }
 
 interface Suspect {
   /** Size of the smallest failed batch with this request; `CLEAN` after an outage. */
   readonly failedIn: number;
-  /** Failures alone, after the first only those before which another batch was started. */
+  /** Failures while alone in a batch; after the first, only failures that follow the start of another batch. */
   readonly blames: number;
-  /** Started batches when it first failed, or last failed alone. */
+  /** Number of started batches when the request first failed, or last failed alone. */
   readonly begunBefore: number;
   readonly notBeforeMs: number;
 }
 
 const CLEAN = Number.POSITIVE_INFINITY;
 const UNKNOWN: Suspect = { failedIn: CLEAN, blames: 0, begunBefore: Number.POSITIVE_INFINITY, notBeforeMs: 0 };
-/** A request with this many is set aside. */
+/** A request with this many blames is set aside. */
 const BLAMES_MAX = 2;
-/** Failed batches in a row after which single requests are tried. */
+/** Consecutive failed batches after which single requests are tried. */
 const FAILURES_TO_PROBE = 3;
 const REQUEST_RETRY_MIN_MS = 10_000;
 const REQUEST_RETRY_MAX_MS = 600_000;
 
 /**
  * Selects the requests of the next batch, and finds the requests that make batches fail. Failed batches are retried in
- * halves, the largest first; after three failures in a row single requests are tried at random. A request is blamed if it
- * fails alone and another batch was started since its last failure, because otherwise a store may be the reason.
+ * halves, the largest first; after three consecutive failures, single requests are tried at random. A request is blamed
+ * if it fails alone and another batch was started since its last failure; otherwise a store may be the cause.
  */
 export class RequestQueue {
   private readonly parts: RequestQueueParts;
   private readonly suspects = new Map<string, Suspect>();
-  /** Since the last success. */
+  /** Failed batches since the last success. */
   private failures = 0;
   private readonly failedAlone = new Set<string>();
   private wasClean = false;
@@ -252,23 +254,23 @@ export class RequestQueue {
     this.parts = parts;
   }
 
-  take(free: readonly ErasureRequest[]): readonly ErasureRequest[] {
+  selectNext(free: readonly ErasureRequest[]): readonly ErasureRequest[] {
     const due = free.filter((request) => this.suspectOf(request).notBeforeMs <= performance.now());
     const clean = due.filter((request) => this.suspectOf(request).failedIn === CLEAN);
     const failed = due.filter((request) => this.suspectOf(request).failedIn !== CLEAN);
-    // Clean and failed requests take turns.
+    // Clean and failed requests alternate.
     const isClean = failed.length === 0 || (clean.length > 0 && !this.wasClean);
     const failedIn = failed.reduce((most, request) => Math.max(most, this.suspectOf(request).failedIn), 0);
     const group = isClean ? clean : failed.filter((request) => this.suspectOf(request).failedIn === failedIn);
-    // At random, because a fixed order could repeat requests that cannot be resolved.
+    // Picks at random, because a fixed order could repeat requests that cannot be resolved.
     if (this.failures >= FAILURES_TO_PROBE) return group.splice(Math.floor(Math.random() * group.length), 1);
     return group.slice(0, isClean ? this.parts.batchRequestsMax : Math.max(1, Math.floor(failedIn / 2)));
   }
 
   /**
-   * Starts a batch of these requests.
+   * Starts a batch of the given requests.
    * @returns what `begin` returns; undefined when it failed and other requests can be tried immediately
-   * @throws the fault, while a store may be the reason
+   * @throws the fault, while a store may be the cause
    */
   async attempt<B>(requests: readonly ErasureRequest[], begin: () => Promise<B | null>): Promise<B | null | undefined> {
     this.wasClean = this.suspectOf(requests[0]!).failedIn === CLEAN;
@@ -276,7 +278,7 @@ export class RequestQueue {
       const batch = await begin();
       for (const request of requests) {
         this.suspects.delete(toId(request));
-        this.parts.aside.delete(toId(request));
+        this.parts.setAside.delete(toId(request));
       }
       // Without a batch nothing was stored, which proves little about the stores.
       if (batch !== null) this.pass();
@@ -318,22 +320,22 @@ export class RequestQueue {
 
   /** @throws the fault, unless the request is set aside */
   private failAlone(request: ErasureRequest, error: unknown): void {
-    const { begun, aside, logger } = this.parts;
+    const { begun, setAside, logger } = this.parts;
     const [id, known] = [toId(request), this.suspectOf(request)];
-    // Single requests that are tried after failures in a row may be failing because of an outage.
+    // Single requests that are tried after consecutive failures may be failing because of an outage.
     const isProof = begun.batches > known.begunBefore && (known.blames > 0 || this.failures < FAILURES_TO_PROBE);
     const isBlamed = isProof || error instanceof TooManyLinksError;
     const blames = known.blames + Number(isBlamed) + Number(known.blames === 0);
-    const isAside = blames >= BLAMES_MAX;
-    const retryMs = isAside ? Math.min(REQUEST_RETRY_MIN_MS * 2 ** (blames - BLAMES_MAX), REQUEST_RETRY_MAX_MS) : 0;
+    const isSetAside = blames >= BLAMES_MAX;
+    const retryMs = isSetAside ? Math.min(REQUEST_RETRY_MIN_MS * 2 ** (blames - BLAMES_MAX), REQUEST_RETRY_MAX_MS) : 0;
     const notBeforeMs = performance.now() + retryMs;
     this.suspects.set(id, { failedIn: 1, blames, begunBefore: begun.batches, notBeforeMs });
     if (known.blames < BLAMES_MAX) this.failures++;
-    if (!isAside) {
+    if (!isSetAside) {
       this.failedAlone.add(id);
       throw error;
     }
-    aside.add(id);
+    setAside.add(id);
     if (isBlamed) logger.error({ error, erasureId: id, retryMs }, 'erasure set aside');
   }
 }

@@ -13,7 +13,7 @@ const STORES = {
 };
 
 describe('eraser settings', () => {
-  it('times of day default to half past two and three UTC', () => {
+  it('times of day default to 02:30 and 03:00 UTC', () => {
     expect(parseConfig(configSchema, STORES)).toMatchObject({ SCRUB_AT: 150, REMOVAL_AT: 180, BATCH_WINDOW_MS: 2_000 });
     expect(parseConfig(configSchema, { ...STORES, SCRUB_AT: '00:00', REMOVAL_AT: '23:59' })).toMatchObject({
       SCRUB_AT: 0,

@@ -17,7 +17,7 @@ const timeOfDay = z
   .regex(/^([01]\d|2[0-3]):[0-5]\d$/, 'expected a time of day in UTC, such as 03:30')
   .transform((text) => Number(text.slice(0, 2)) * 60 + Number(text.slice(3)));
 
-/** Settings of the eraser, by the names of their environment variables. */
+/** Settings of the eraser, keyed by environment variable. */
 export const configSchema = z.object({
   ...processSettings,
   ADMIN_PORT: processSettings.ADMIN_PORT.default(8084),
@@ -34,11 +34,11 @@ export const configSchema = z.object({
   LINK_TOPIC_GENERATION: deploymentSettings.LINK_TOPIC_GENERATION,
   /** How long requests are collected for a batch. */
   BATCH_WINDOW_MS: settings.integer(0, 60_000).default(2_000),
-  /** Most requests of a batch; a thousand take a minute. */
+  /** Most requests per batch; a thousand requests take a minute. */
   BATCH_REQUESTS_MAX: settings.integer(1, 10_000).default(1_000),
   /** Time of the daily search for rows of erased people. */
   SCRUB_AT: timeOfDay.prefault('02:30'),
-  /** Time of the daily removal of deleted rows from files. Erasures wait for it. */
+  /** Time of the daily removal of deleted rows from files. Erasures wait during the removal. */
   REMOVAL_AT: timeOfDay.prefault('03:00'),
 });
 

@@ -7,7 +7,7 @@ import type { UpkeepWork } from './upkeep.ts';
 /** Waiting work; times are epoch milliseconds. */
 export interface Waiting {
   readonly requests: number;
-  /** Acceptance of the oldest request without a receipt. */
+  /** Acceptance time of the oldest request without a receipt. */
   readonly oldestAt: number | null;
   readonly holdsOverAnHour: number;
 }
@@ -16,14 +16,14 @@ export type EraserMetrics = ReturnType<typeof createEraserMetrics>;
 
 /** Called at every scrape. */
 export interface WaitingSource {
-  /** @throws whatever the stores throw */
+  /** @throws faults of the stores */
   readWaiting(): Promise<Waiting>;
   readonly wallClockMs: () => number;
 }
 
 const SECONDS = [5, 10, 15, 20, 30, 45, 60, 120, 300, 900, 3_600, 86_400];
-const MS_A_SECOND = 1_000;
-const ANSWER_MAX_MS = 2_000;
+const MS_PER_SECOND = 1_000;
+const RESPONSE_MAX_MS = 2_000;
 
 export function createEraserMetrics(metrics: Metrics, waiting: WaitingSource) {
   watchWaiting(metrics, waiting);
@@ -38,18 +38,21 @@ export function createEraserMetrics(metrics: Metrics, waiting: WaitingSource) {
   const handovers = metrics.counter('playline_eraser_handovers_total', 'Work stopped because another process leads');
   const faults = metrics.counter('playline_eraser_faults_total', 'Failed attempts', ['during']);
   const survivors = metrics.counter('playline_eraser_survivors_total', 'Erased rows that a scrub found', ['table']);
-  const putBack = metrics.counter('playline_eraser_links_put_back_total', 'Later links that were published again');
+  const republishLater = metrics.counter(
+    'playline_eraser_links_put_back_total',
+    'Later links that were published again',
+  );
   const fenceRestores = metrics.counter('playline_eraser_fence_restores_total', 'Restores of fences in Redis');
-  const aside = new Set<string>();
+  const setAside = new Set<string>();
   const help = 'Erasures that cannot be resolved and are retried alone';
-  metrics.collectedGauge('playline_eraser_deferred_requests', help, { collect: (gauge) => gauge.set(aside.size) });
+  metrics.collectedGauge('playline_eraser_deferred_requests', help, { collect: (gauge) => gauge.set(setAside.size) });
   return {
     /** Ids of requests that cannot be resolved. */
-    aside,
-    /** Restarts the age of an upkeep work. */
+    setAside,
+    /** Resets the age of an upkeep task. */
     noteUpkeep,
     countFenceRestore: () => fenceRestores.inc(),
-    /** Starts timing a batch. Call the returned function with its receipts. */
+    /** Starts timing a batch. Call the returned function with the batch's receipts. */
     startBatch() {
       const stop = batches.startTimer();
       return (receipts: readonly ErasureReceipt[]) => {
@@ -62,15 +65,15 @@ export function createEraserMetrics(metrics: Metrics, waiting: WaitingSource) {
     countHandover: () => handovers.inc(),
     countFault: (during: Step | 'take' | UpkeepWork) => faults.inc({ during }),
     countSurvivors: (table: string, rows: number) => survivors.inc({ table }, rows),
-    countPutBack: (links: number) => putBack.inc(links),
+    countRepublished: (links: number) => republishLater.inc(links),
   };
 }
 
 export function secondsBetween(fromAt: number | null, untilAt: number): number {
-  return fromAt === null ? 0 : Math.max(0, untilAt - fromAt) / MS_A_SECOND;
+  return fromAt === null ? 0 : Math.max(0, untilAt - fromAt) / MS_PER_SECOND;
 }
 
-/** Every process reports the waiting work, also one that does not lead. */
+/** Every process reports the waiting work, even if it does not lead. */
 function watchWaiting(metrics: Metrics, source: WaitingSource): void {
   const read = createWaitingReader(source);
   const gauge = (name: string, help: string, toValue: (waiting: Waiting) => number) =>
@@ -83,13 +86,13 @@ function watchWaiting(metrics: Metrics, source: WaitingSource): void {
   gauge('playline_eraser_holds_over_an_hour', help, ({ holdsOverAnHour }) => holdsOverAnHour);
 }
 
-/** One read for all gauges. While a store does not answer, the last result is used. */
+/** One read for all gauges. While a store does not respond, the last result is used. */
 function createWaitingReader({ readWaiting }: WaitingSource): () => Promise<Waiting> {
   let last: Waiting = { requests: 0, oldestAt: null, holdsOverAnHour: 0 };
   let running: Promise<Waiting> | null = null;
   const read = async () => {
     const reading = readWaiting().catch(() => null);
-    last = (await waitAtMost(ANSWER_MAX_MS, reading, () => null)) ?? last;
+    last = (await waitAtMost(RESPONSE_MAX_MS, reading, () => null)) ?? last;
     running = null;
     return last;
   };
@@ -104,7 +107,7 @@ function watchUpkeep(metrics: Metrics): (work: UpkeepWork) => void {
   metrics.collectedGauge('playline_eraser_upkeep_age_seconds', 'Since the work or the start of leadership', {
     labelNames: ['work'],
     collect: (gauge) => {
-      for (const [work, ms] of doneMs) gauge.set({ work }, (performance.now() - ms) / MS_A_SECOND);
+      for (const [work, ms] of doneMs) gauge.set({ work }, (performance.now() - ms) / MS_PER_SECOND);
     },
   });
   return (work) => void doneMs.set(work, performance.now());

@@ -10,7 +10,7 @@ import { openFenceKeeper } from './pipeline.ts';
 const T = Date.UTC(2026, 5, 15);
 const ENVIRONMENT = 'env';
 
-it('after a restart of Redis with older data, the eraser restores holds and fences and removes erased people', async () => {
+it('after Redis restarts with older data, the eraser restores holds and fences and removes erased people', async () => {
   const people = openMemoryPeople();
   await people.rebuild.mintEpoch();
   const records = openMemoryErasureRecords();
@@ -22,7 +22,7 @@ it('after a restart of Redis with older data, the eraser restores holds and fenc
     const fact = { ...times, steps: [{ ...step, aKey: erased, bKey: friend }] } as unknown as GraphFact;
     return people.graph.apply({ generation: 0, partition: 0, after: offset - 1, through: offset, facts: [fact] });
   };
-  // The state that Redis comes back with: linked, with a consent, and without the fence and the hold.
+  // The state with which Redis restarts: linked, with a consent, and without the fence and the hold.
   await apply(0, T);
   const position = { partition: 0, offset: 1, loggedAtMs: T };
   await people.consents.apply({

@@ -5,10 +5,10 @@ export interface Leading extends Closable {
   /** Starts the work, if it is not running. */
   lead(): void;
   /** Stops the work. Resolves when it has stopped. */
-  follow(): Promise<void>;
+  stopLeading(): Promise<void>;
 }
 
-/** Runs work sequentially, also after unfinished work of an earlier leadership. */
+/** Runs work sequentially, after any unfinished work of an earlier leadership. */
 export type RunInTurn = (work: () => Promise<void>) => void;
 
 /** @param begin called when this process starts to lead; the signal is aborted when it stops */
@@ -18,7 +18,7 @@ export function openLeading(begin: (signal: AbortSignal, run: RunInTurn) => void
   const run: RunInTurn = (work) => {
     running = running.then(work);
   };
-  const follow = async () => {
+  const stopLeading = async () => {
     stop?.abort();
     stop = null;
     await running;
@@ -29,7 +29,7 @@ export function openLeading(begin: (signal: AbortSignal, run: RunInTurn) => void
       stop = new AbortController();
       begin(stop.signal, run);
     },
-    follow,
-    close: follow,
+    stopLeading,
+    close: stopLeading,
   };
 }

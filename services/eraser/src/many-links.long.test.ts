@@ -9,22 +9,22 @@ import { afterEach, beforeEach, expect, it } from 'vitest';
 
 const HEAP_MAX_MB = 250;
 const RESIDENT_MAX_MB = 400;
-/** Links of a request are kept for thirty days. */
+/** A request's links are kept for thirty days. */
 const T = Date.now() - 60_000;
 const pairsOf = (identities: number) => (identities * (identities - 1)) / 2;
 
-let own: Awaited<ReturnType<typeof openOwnDatabase>>;
+let database: Awaited<ReturnType<typeof openOwnDatabase>>;
 beforeEach(async () => {
-  own = await openOwnDatabase();
+  database = await openOwnDatabase();
 });
-afterEach(() => own.close());
+afterEach(() => database.close());
 
-/** Links all identities of each of these people with each other. @returns the first identities of each */
+/** Links all identities of each person with each other. @returns the first identities of each person */
 async function addPeople(environment: string, people: number, identities: number): Promise<Buffer[][]> {
   const key = (person: string, at: string) =>
     `substring(MD5(concat('${environment}', toString(${person} * 10000 + ${at}))), 1, 16)`;
   const time = `fromUnixTimestamp64Milli(${T - 1_000})`;
-  await own.query(
+  await database.query(
     `INSERT INTO identity_links (environment_id, message_id, link, outcome, a_kind, b_kind, a_key, b_key, event_time, received_at,
        link_generation, link_partition, link_offset)
      SELECT '${environment}', generateUUIDv4(), 'alias', 'unchanged', 'custom', 'custom', ${key('p.number', 'a.number')},
@@ -33,7 +33,7 @@ async function addPeople(environment: string, people: number, identities: number
      WHERE a.number < b.number`,
   );
   const firsts = `arrayMap(at -> lower(hex(${key('number', 'at')})), range(3))`;
-  const rows = (await own.query(`SELECT ${firsts} FROM numbers(${people}) FORMAT JSONCompactEachRow`))
+  const rows = (await database.query(`SELECT ${firsts} FROM numbers(${people}) FORMAT JSONCompactEachRow`))
     .trim()
     .split('\n');
   return rows.map((row) => (JSON.parse(row)[0] as string[]).map((hex) => Buffer.from(hex, 'hex')));
@@ -49,14 +49,14 @@ const createRequest = (environmentId: string, key: Buffer): ErasureRequest => ({
   traceId: 'a'.repeat(32),
 });
 
-/** Two minutes on an idle machine. */
+/** The test takes two minutes on an idle machine. */
 const RUN_MAX_MS = 600_000;
 
 it(
-  'requests about a person of 700 identities and ten of 140 are done in a heap of 250 MB',
+  'requests about one person with 700 identities and ten with 140 complete within a heap of 250 MB',
   async () => {
     const [heavy, people, light] = [700, 10, 140];
-    const records = openErasureRecords(own.target);
+    const records = openErasureRecords(database.target);
     const [ofHeavy] = await addPeople('many', 1, heavy);
     const ofLight = await addPeople('light', people, light);
     await records.addRequests([
@@ -64,8 +64,8 @@ it(
       ...ofLight.map(([key]) => createRequest('light', key!)),
     ]);
     const program = fileURLToPath(new URL('test/erase-once.ts', import.meta.url));
-    const env = { ...bareEnvironment(), CLICKHOUSE_TARGET: JSON.stringify(own.target) };
-    // As in a deployment, with a smaller heap.
+    const env = { ...bareEnvironment(), CLICKHOUSE_TARGET: JSON.stringify(database.target) };
+    // The options of a deployment, with a smaller heap.
     const options = [`--max-old-space-size=${HEAP_MAX_MB}`, '--max-semi-space-size=8', program];
     const { stdout } = await promisify(execFile)(process.execPath, options, { env });
     const done = JSON.parse(stdout);
@@ -73,9 +73,11 @@ it(
     expect(done).toMatchObject({ receipts: 3 + people, identities });
     expect(done.peakMb, stdout).toBeLessThan(RESIDENT_MAX_MB);
     expect(await records.readUnfinished()).toEqual([]);
-    expect(await own.query("SELECT count() FROM identity_links WHERE environment_id IN ('many', 'light')")).toBe('0');
+    expect(await database.query("SELECT count() FROM identity_links WHERE environment_id IN ('many', 'light')")).toBe(
+      '0',
+    );
     const links = `SELECT sum(length(links)) FROM erasure_requests FINAL WHERE environment_id IN ('many', 'light')`;
-    expect(await own.query(links)).toBe(String(pairsOf(heavy) + 2 + people * pairsOf(light)));
+    expect(await database.query(links)).toBe(String(pairsOf(heavy) + 2 + people * pairsOf(light)));
     await records.close();
   },
   RUN_MAX_MS,

@@ -11,10 +11,10 @@ async function openBench() {
   const metrics = createMetrics('test');
   let handler: BatchHandler | null = null;
   let polls = 0;
-  // A poll that fails is repeated sooner than one that finds nothing.
+  // A failed poll is repeated sooner than a poll that finds nothing.
   records.readProgress = async () => {
     polls++;
-    throw new Error('the store is away');
+    throw new Error('the store is unavailable');
   };
   const consumer = { ready: () => true, blockers: () => new Map(), close: async () => {} } as unknown as Consumer;
   const eraser = await openEraser({
@@ -26,8 +26,8 @@ async function openBench() {
     topicPrefix: '',
     generation: 0,
     ...({ producer: {}, reader: { bounds: async () => [] } } as unknown as Pick<EraserParts, 'producer' | 'reader'>),
-    openConsumer: async (given) => {
-      handler = given;
+    openConsumer: async (batchHandler) => {
+      handler = batchHandler;
       return consumer;
     },
     groups: { linker: 'l', writer: 'w' },
@@ -42,7 +42,7 @@ async function openBench() {
   return { records, eraser, assign, revoke, metrics, countPolls: () => polls };
 }
 
-it('the owner of partition 0 leads, even if an earlier assignment ends after the next has started', async () => {
+it('the owner of partition 0 leads, even if an earlier assignment ends after the next assignment has started', async () => {
   const { eraser, assign, revoke, countPolls } = await openBench();
   expect(await assign(3)).toBe(7);
   expect(countPolls()).toBe(0);

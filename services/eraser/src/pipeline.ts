@@ -1,4 +1,4 @@
-/** The eraser: takes requests, restores fences, and erases while it leads. */
+/** The eraser: consumes requests, restores fences, and erases while it leads. */
 import {
   createRecordReader,
   type ErasureRequestRecord,
@@ -64,18 +64,18 @@ export interface Eraser extends Closable {
 
 /** The owner of this partition of the request topic leads. */
 const LEADING_PARTITION = 0;
-const AN_HOUR_S = 3_600;
+const SECONDS_PER_HOUR = 3_600;
 
 /**
- * Every process takes requests, and the leader erases. Two leaders do no harm: every step may be repeated, and steps that
- * must not follow the release are refused.
+ * Every process consumes requests, and the leader erases. Two leaders do no harm: every step may be repeated, and steps
+ * that must not follow the release are refused.
  */
 export async function openEraser(parts: EraserParts): Promise<Eraser> {
   const { people, wallClockMs } = parts;
   const metrics = createEraserMetrics(parts.metrics, { readWaiting: () => readWaiting(parts), wallClockMs });
   const workers = openWorkers(parts, metrics);
   const fences = openFenceKeeper({ ...parts, onRestored: metrics.countFenceRestore });
-  // Counted, because an assignment of the leading partition may end after the start of the next.
+  // Counted, because an assignment of the leading partition may end after the next assignment starts.
   let assignments = 0;
   const consumer = await parts.openConsumer({
     onBatch: createIntake({ ...parts, onRequests: workers.loop.wake }),
@@ -89,7 +89,7 @@ export async function openEraser(parts: EraserParts): Promise<Eraser> {
     onRevoke: (_topic, partition) => {
       if (partition !== LEADING_PARTITION) return;
       assignments = Math.max(0, assignments - 1);
-      if (assignments === 0) for (const worker of Object.values(workers)) void worker.follow();
+      if (assignments === 0) for (const worker of Object.values(workers)) void worker.stopLeading();
     },
   });
   return {
@@ -107,12 +107,12 @@ function openWorkers(parts: EraserParts, metrics: EraserMetrics) {
   const { logger } = parts;
   let step: Step | 'take' = 'take';
   const loop = openBatchLoop({
-    ...toBatchParts(parts, metrics.countPutBack),
+    ...toBatchParts(parts, metrics.countRepublished),
     logger,
     windowMs: parts.windowMs,
     batchRequestsMax: parts.batchRequestsMax,
-    onStep: (begun) => {
-      step = begun;
+    onStep: (started) => {
+      step = started;
     },
     onPoll: () => {
       step = 'take';
@@ -120,7 +120,7 @@ function openWorkers(parts: EraserParts, metrics: EraserMetrics) {
     onFault: () => metrics.countFault(step),
     isHealthy: async () =>
       (await Promise.all([parts.people.ready(), parts.records.ready(), parts.producer.ready()])).every((each) => each),
-    aside: metrics.aside,
+    setAside: metrics.setAside,
     onHandover: metrics.countHandover,
     startBatch: metrics.startBatch,
   });
@@ -138,7 +138,7 @@ function openWorkers(parts: EraserParts, metrics: EraserMetrics) {
   return { loop, upkeep };
 }
 
-function toBatchParts(parts: EraserParts, countPutBack: (links: number) => void): BatchParts {
+function toBatchParts(parts: EraserParts, countRepublished: (links: number) => void): BatchParts {
   const { people, rows, records, reader, producer, groups, schemaOf, topicPrefix, generation, logger, wallClockMs } =
     parts;
   const onLost = (facts: number) =>
@@ -150,20 +150,20 @@ function toBatchParts(parts: EraserParts, countPutBack: (links: number) => void)
     generation,
     wallClockMs,
     barrier: createLogBarrier({ reader, groups, schemaOf, topicPrefix }),
-    putBack: async (batchId) => {
-      const links = await putBackLaterLinks({ rows, reader, producer, topicPrefix, generation, onLost }, batchId);
-      countPutBack(links);
+    republishLater: async (batchId) => {
+      const links = await republishLaterLinks({ rows, reader, producer, topicPrefix, generation, onLost }, batchId);
+      countRepublished(links);
     },
   };
 }
 
-/** @throws whatever the stores throw */
+/** @throws faults of the stores */
 async function readWaiting({ people, records, wallClockMs }: EraserParts): Promise<Waiting> {
   const requests = await records.readUnfinished();
   let holdsOverAnHour = 0;
   for (const environmentId of await records.readEnvironments())
     for (const { cutoffMs } of await people.guards.listHolds(environmentId))
-      if (secondsBetween(cutoffMs, wallClockMs()) > AN_HOUR_S) holdsOverAnHour++;
+      if (secondsBetween(cutoffMs, wallClockMs()) > SECONDS_PER_HOUR) holdsOverAnHour++;
   return { requests: requests.length, oldestAt: requests[0]?.requestedAt ?? null, holdsOverAnHour };
 }
 
@@ -174,11 +174,11 @@ interface FenceKeeperParts {
   readonly onRestored: () => void;
 }
 
-/** Interval of the checks for a restart of Redis, which take ten microseconds. */
+/** Interval between checks for a Redis restart, each of which takes ten microseconds. */
 const CHECK_MS = 500;
 const RETRY_MS = 1_000;
 
-/** Restores holds and fences in every process when Redis was restarted or promoted, and may lack some. */
+/** Restores holds and fences in every process when Redis was restarted or promoted and may lack some of them. */
 export function openFenceKeeper(parts: FenceKeeperParts): Closable {
   const stop = new AbortController();
   const watch = async () => {
@@ -189,8 +189,8 @@ export function openFenceKeeper(parts: FenceKeeperParts): Closable {
         isLogged = false;
         await pause(CHECK_MS, stop.signal);
       } catch (error) {
-        // One line for each outage.
-        if (!isLogged && !stop.signal.aborted) parts.logger.warn({ error }, 'fences not checked; retrying');
+        // One log line per outage.
+        if (!isLogged && !stop.signal.aborted) parts.logger.warn({ error }, 'fence check failed; retrying');
         isLogged = true;
         await pause(RETRY_MS, stop.signal);
       }
@@ -205,7 +205,7 @@ export function openFenceKeeper(parts: FenceKeeperParts): Closable {
   };
 }
 
-/** Does nothing when no fence can be missing. A Redis without an epoch is rebuilt with its fences. */
+/** Does nothing when no fence can be missing. A Redis without an epoch gets its fences from the rebuild. */
 async function restoreFences(parts: FenceKeeperParts, signal: AbortSignal): Promise<void> {
   const { people, records, logger, onRestored } = parts;
   const { run, isComplete } = await people.guards.fenceStatus();
@@ -216,10 +216,10 @@ async function restoreFences(parts: FenceKeeperParts, signal: AbortSignal): Prom
   if (!(await people.guards.completeFences(run))) return;
   onRestored();
   const sum = (count: 'links' | 'consents') => [...removed.values()].reduce((total, each) => total + each[count], 0);
-  logger.info({ links: sum('links'), consents: sum('consents') }, 'fences restored after a restart of Redis');
+  logger.info({ links: sum('links'), consents: sum('consents') }, 'fences restored after a Redis restart');
 }
 
-/** Creates lost holds again, and releases those of finished erasures. */
+/** Recreates lost holds, and releases holds of finished erasures. */
 async function restoreHolds({ people: { guards }, records }: FenceKeeperParts): Promise<void> {
   const toId = ({ erasureId }: Pick<HoldName, 'erasureId'>) => erasureId.toString('hex');
   const closures = new Map((await records.readProgress()).map((progress) => [toId(progress), progress.closureKeys]));
@@ -233,12 +233,12 @@ async function restoreHolds({ people: { guards }, records }: FenceKeeperParts): 
     await guards.putHold({ environmentId, erasureId, keys, cutoffMs, lapsesAtMs: null });
     created.push(request);
   }
-  // Another process may have finished some: a receipt is stored before the release.
+  // Another process may have finished some erasures: a receipt is stored before the release.
   const unfinished = new Set((await records.readUnfinished()).map(toId));
   for (const name of created) if (!unfinished.has(toId(name))) await guards.releaseHold(name);
 }
 
-interface PutBackParts extends Pick<EraserParts, 'reader' | 'topicPrefix' | 'generation'> {
+interface RepublishParts extends Pick<EraserParts, 'reader' | 'topicPrefix' | 'generation'> {
   readonly rows: Pick<ErasureRows, 'findLaterLinks'>;
   readonly producer: Pick<Producer, 'send'>;
   /** Called with the number of facts that are no longer in the log. */
@@ -246,12 +246,12 @@ interface PutBackParts extends Pick<EraserParts, 'reader' | 'topicPrefix' | 'gen
 }
 
 /**
- * Publishes links again that are later than the cut-off but were removed with the person, because they were applied before
- * the hold. They are parked until the release and then decided again.
+ * Republishes links later than the cut-off that were removed with the person, because they were applied before the
+ * hold. They are parked until the release and then decided again.
  * @returns the number of facts
- * @throws StoreFault, or an Error of the brokers; then it may be called again
+ * @throws StoreFault, or a broker error, after which it may be called again
  */
-async function putBackLaterLinks(parts: PutBackParts, batchId: Buffer): Promise<number> {
+async function republishLaterLinks(parts: RepublishParts, batchId: Buffer): Promise<number> {
   const links = await parts.rows.findLaterLinks(batchId);
   const topic = parts.topicPrefix + TOPICS.identityLinks.name;
   let count = 0;
@@ -266,7 +266,7 @@ async function putBackLaterLinks(parts: PutBackParts, batchId: Buffer): Promise<
     const range = { topic, partition, start: offsets[0]!, end: offsets.at(-1)! + 1 };
     for await (const record of parts.reader.read(range)) {
       if (record.value === null || !wanted.has(record.offset)) continue;
-      if (facts.push(toOutgoing(record)) === FACTS_A_CALL) await send();
+      if (facts.push(toOutgoing(record)) === FACTS_PER_CALL) await send();
     }
   }
   await send();
@@ -275,8 +275,8 @@ async function putBackLaterLinks(parts: PutBackParts, batchId: Buffer): Promise<
 }
 
 /** A person may have a hundred thousand facts. */
-const FACTS_A_CALL = 1_000;
-/** Closer facts are read together: a fetch takes as long as some hundred records. */
+const FACTS_PER_CALL = 1_000;
+/** Facts closer than this are read together: a fetch takes as long as reading a few hundred records. */
 const GAP_MAX = 500;
 
 function toRanges(links: readonly FactLocation[]): { partition: number; offsets: number[] }[] {
@@ -304,27 +304,27 @@ interface IntakeParts {
   readonly onRequests: () => void;
 }
 
-/** Creates the step that holds the people of requests and stores the requests before their offsets are committed. */
+/** Creates the step that sets holds for requests and stores the requests before their offsets are committed. */
 export function createIntake(parts: IntakeParts): BatchHandler['onBatch'] {
   const read = createRecordReader({ schemaOf: parts.schemaOf, createReader: erasureRequestCodec.decoderOf });
   return async (records) => {
     const requests: ErasureRequestRecord[] = [];
     const deadLetters: DeadLetter[] = [];
     for (const record of records) {
-      const answer = await retryable('the schema of a request', async () => read(record.value));
-      const reason = answer.kind === 'record' ? findRequestFault(answer.record) : answer.reason;
-      if (answer.kind === 'record' && reason === null) requests.push(answer.record);
+      const decoded = await retryable('schema of a request not read', async () => read(record.value));
+      const reason = decoded.kind === 'record' ? findRequestFault(decoded.record) : decoded.reason;
+      if (decoded.kind === 'record' && reason === null) requests.push(decoded.record);
       else deadLetters.push({ record, reason: reason ?? '' });
     }
-    await retryable('the requests', () => takeAll(parts, requests));
-    await retryable('the dead letters', () => sendDeadLetters(parts.producer, deadLetters, 'intake'));
+    await retryable('requests not stored', () => storeRequests(parts, requests));
+    await retryable('dead letters not written', () => sendDeadLetters(parts.producer, deadLetters, 'intake'));
     if (deadLetters.length > 0) parts.logger.warn({ count: deadLetters.length }, 'dead letters written');
     if (requests.length > 0) parts.onRequests();
   };
 }
 
 /** A request may be read again after its receipt; its new hold is released immediately. */
-async function takeAll({ people: { guards }, records }: IntakeParts, requests: readonly ErasureRequestRecord[]) {
+async function storeRequests({ people: { guards }, records }: IntakeParts, requests: readonly ErasureRequestRecord[]) {
   if (requests.length === 0) return;
   for (const request of requests) {
     const { environmentId, erasureId, subjectKeys, memberKeys, cutoffAt: cutoffMs } = request;
@@ -334,7 +334,7 @@ async function takeAll({ people: { guards }, records }: IntakeParts, requests: r
     await guards.putHold({ environmentId, erasureId, keys, cutoffMs, lapsesAtMs: null });
   }
   await records.addRequests(requests);
-  // Read after the hold: the release follows a later receipt.
+  // Read after the hold, because a release follows its receipt.
   const unfinished = new Set((await records.readUnfinished()).map(({ erasureId }) => erasureId.toString('hex')));
   for (const request of requests)
     if (!unfinished.has(request.erasureId.toString('hex'))) await guards.releaseHold(request);

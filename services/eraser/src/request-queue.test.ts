@@ -25,117 +25,118 @@ afterEach(() => void vi.useRealTimers());
 /** A queue whose stores report that they are healthy. Each attempt takes a second. */
 function openQueue(waiting: Iterable<ErasureRequest>) {
   const lines: string[] = [];
-  const aside = new Set<string>();
-  const left = new Set(waiting);
+  const setAside = new Set<string>();
+  const unfinished = new Set(waiting);
   const queue = new RequestQueue({
     batchRequestsMax: 1_000,
     isHealthy: async () => true,
     onFault: () => {},
-    aside,
+    setAside,
     begun: { batches: 0 },
     logger: createLogger({ service: 'test', level: 'error' }, { write: (line: string) => lines.push(line) }),
   });
-  /** @returns how many requests were begun; 'waits' when a store is taken to be the reason */
+  /** @returns how many requests were started; 'waits' when a store is assumed to be the cause */
   const attempt = async (fail: (requests: readonly ErasureRequest[]) => Error | null): Promise<number | 'waits'> => {
-    const some = queue.take([...left]);
+    const selected = queue.selectNext([...unfinished]);
     const begin = async () => {
-      const error = fail(some);
+      const error = fail(selected);
       if (error !== null) throw error;
-      return some;
+      return selected;
     };
-    const begun = some.length === 0 ? [] : await queue.attempt(some, begin).catch(() => 'waits' as const);
+    const begun = selected.length === 0 ? [] : await queue.attempt(selected, begin).catch(() => 'waits' as const);
     vi.advanceTimersByTime(1_000);
     if (begun === 'waits') return begun;
-    for (const request of begun ?? []) left.delete(request);
+    for (const request of begun ?? []) unfinished.delete(request);
     return begun?.length ?? 0;
   };
-  return { attempt, aside, lines, left };
+  return { attempt, setAside, lines, unfinished };
 }
 
-it('an undetected outage sets no request aside, and a thousand requests start in two batches after it', async () => {
-  const { attempt, aside, lines, left } = openQueue(createRequests(1_000));
+it('an undetected outage sets no request aside, and afterwards a thousand requests start in two batches', async () => {
+  const { attempt, setAside, lines, unfinished } = openQueue(createRequests(1_000));
   const during: (number | 'waits')[] = [];
   for (let attempts = 0; attempts < 120; attempts++) during.push(await attempt(diskFull));
   expect(during.slice(0, 3)).toEqual([0, 0, 0]);
-  // From then on the loop waits before each attempt.
+  // After three failures the loop waits before each attempt.
   expect(new Set(during.slice(3))).toEqual(new Set(['waits']));
-  expect([aside.size, lines, left.size]).toEqual([0, [], 1_000]);
+  expect([setAside.size, lines, unfinished.size]).toEqual([0, [], 1_000]);
   expect(await attempt(() => null)).toBe(1);
   expect(await attempt(() => null)).toBe(999);
 });
 
 it('a single request starts with the first attempt after an outage', async () => {
-  const { attempt, aside, lines } = openQueue(createRequests(1));
+  const { attempt, setAside, lines } = openQueue(createRequests(1));
   for (let attempts = 0; attempts < 50; attempts++) expect(await attempt(diskFull)).toBe('waits');
-  expect([aside.size, lines]).toEqual([0, []]);
+  expect([setAside.size, lines]).toEqual([0, []]);
   expect(await attempt(() => null)).toBe(1);
 });
 
-it('a request that fails alone is set aside after another one started, and is retried with growing pauses', async () => {
+it('a request that fails alone is set aside once another request has started, and is retried at growing intervals', async () => {
   const [hostile, ...others] = createRequests(100);
-  const { attempt, aside, lines, left } = openQueue([...others.slice(0, 40), hostile!, ...others.slice(40)]);
+  const { attempt, setAside, lines, unfinished } = openQueue([...others.slice(0, 40), hostile!, ...others.slice(40)]);
   const fail = (requests: readonly ErasureRequest[]) => (requests.includes(hostile!) ? new Error('no') : null);
   for (let attempts = 0; attempts < 30; attempts++) await attempt(fail);
-  expect([...left]).toEqual([hostile]);
-  for (let later = 0; later < 200; later++) {
-    if (later % 5 === 0) left.add(createRequest());
+  expect([...unfinished]).toEqual([hostile]);
+  for (let attempts = 0; attempts < 200; attempts++) {
+    if (attempts % 5 === 0) unfinished.add(createRequest());
     await attempt(fail);
   }
-  expect([...aside]).toEqual([hostile!.erasureId.toString('hex')]);
+  expect([...setAside]).toEqual([hostile!.erasureId.toString('hex')]);
   expect(lines.map((line) => JSON.parse(line).retryMs).slice(0, 3)).toEqual([10_000, 20_000, 40_000]);
 });
 
-it('a request is set aside when it fails alone after the others of its batch started', async () => {
+it('a request is set aside when it fails alone after the other requests of its batch started', async () => {
   const requests = createRequests(6);
-  const { attempt, aside, left } = openQueue(requests);
-  const fail = (some: readonly ErasureRequest[]) => (some.includes(requests[2]!) ? new Error('no') : null);
+  const { attempt, setAside, unfinished } = openQueue(requests);
+  const fail = (selected: readonly ErasureRequest[]) => (selected.includes(requests[2]!) ? new Error('no') : null);
   for (let attempts = 0; attempts < 6; attempts++) await attempt(fail);
-  expect([...left]).toEqual([requests[2]]);
-  expect([...aside]).toEqual([requests[2]!.erasureId.toString('hex')]);
+  expect([...unfinished]).toEqual([requests[2]]);
+  expect([...setAside]).toEqual([requests[2]!.erasureId.toString('hex')]);
 });
 
-it('two unresolvable requests are set aside between successes of others', async () => {
+it('two unresolvable requests are set aside between successful starts of other requests', async () => {
   const hostile = createRequests(2);
-  const { attempt, aside, left } = openQueue(hostile);
-  const fail = (some: readonly ErasureRequest[]) =>
-    some.some((each) => hostile.includes(each)) ? new Error('no') : null;
+  const { attempt, setAside, unfinished } = openQueue(hostile);
+  const fail = (selected: readonly ErasureRequest[]) =>
+    selected.some((each) => hostile.includes(each)) ? new Error('no') : null;
   for (let arrivals = 0; arrivals < 6; arrivals++) {
     for (let attempts = 0; attempts < 8; attempts++) await attempt(fail);
-    left.add(createRequest());
+    unfinished.add(createRequest());
   }
-  expect(aside.size).toBe(2);
+  expect(setAside.size).toBe(2);
 });
 
-it('an outage during the halves of a batch sets few requests aside', async () => {
+it('an outage while a batch is retried in halves sets few requests aside', async () => {
   const [hostile, ...others] = createRequests(1_000);
-  const { attempt, aside, left } = openQueue([hostile!, ...others]);
-  const fail = (some: readonly ErasureRequest[]) => (some.includes(hostile!) ? new Error('no') : null);
+  const { attempt, setAside, unfinished } = openQueue([hostile!, ...others]);
+  const fail = (selected: readonly ErasureRequest[]) => (selected.includes(hostile!) ? new Error('no') : null);
   for (let attempts = 0; attempts < 7; attempts++) await attempt(fail);
   for (let attempts = 0; attempts < 100; attempts++) await attempt(diskFull);
-  expect(aside.size).toBeLessThan(3);
+  expect(setAside.size).toBeLessThan(3);
   for (let attempts = 0; attempts < 60; attempts++) await attempt(fail);
-  expect([...left]).toEqual([hostile]);
+  expect([...unfinished]).toEqual([hostile]);
 });
 
-it('a request with too many links is set aside without a success of others', async () => {
-  const { attempt, aside } = openQueue(createRequests(1));
+it('a request with too many links is set aside even if no other request has started', async () => {
+  const { attempt, setAside } = openQueue(createRequests(1));
   await attempt(() => new TooManyLinksError('too many', []));
-  expect(aside.size).toBe(1);
+  expect(setAside.size).toBe(1);
 });
 
-it('unresolvable requests never prevent the start of others', async () => {
+it('unresolvable requests never prevent other requests from starting', async () => {
   const marks = fc.array(fc.boolean(), { minLength: 1, maxLength: 64 });
   const property = fc.asyncProperty(marks, async (hostileAt) => {
     const requests = createRequests(hostileAt.length);
     const hostile = new Set(requests.filter((_, at) => hostileAt[at]));
-    const { attempt, aside, left } = openQueue(requests);
-    const fail = (some: readonly ErasureRequest[]) => (some.some((each) => hostile.has(each)) ? new Error('no') : null);
-    // Halving finds each of them in at most twice the depth of the halves.
+    const { attempt, setAside, unfinished } = openQueue(requests);
+    const fail = (selected: readonly ErasureRequest[]) =>
+      selected.some((each) => hostile.has(each)) ? new Error('no') : null;
+    // Halving finds each hostile request in at most twice as many attempts as the halving depth.
     const attemptsMax = 20 + 16 * hostile.size;
-    for (let attempts = 0; attempts < attemptsMax && left.size > hostile.size; attempts++) await attempt(fail);
-    expect(left).toEqual(hostile);
+    for (let attempts = 0; attempts < attemptsMax && unfinished.size > hostile.size; attempts++) await attempt(fail);
+    expect(unfinished).toEqual(hostile);
     const ids = new Set([...hostile].map(({ erasureId }) => erasureId.toString('hex')));
-    for (const id of aside) expect(ids).toContain(id);
+    for (const id of setAside) expect(ids).toContain(id);
   });
   await fc.assert(property, { numRuns: 200 });
 });

@@ -60,11 +60,11 @@ describe('openUpkeep', () => {
     await upkeep.close();
   });
 
-  it('failed work is repeated half an hour later', async () => {
+  it('failed work is retried half an hour later', async () => {
     const { records, upkeep, countOf } = openBench();
     const { readFinished } = records;
     records.readFinished = async () => {
-      throw new Error('ClickHouse is away');
+      throw new Error('ClickHouse is unavailable');
     };
     upkeep.lead();
     await vi.advanceTimersByTimeAsync(6 * MINUTE_MS);
@@ -77,12 +77,12 @@ describe('openUpkeep', () => {
     await upkeep.close();
   });
 
-  it('the upkeep does not run while another process leads, and starts once', async () => {
+  it('upkeep does not run while another process leads, and starts only once', async () => {
     const { upkeep, countOf } = openBench();
     upkeep.lead();
     upkeep.lead();
     await vi.waitFor(() => expect(countOf('tidy')).toBe(1));
-    await upkeep.follow();
+    await upkeep.stopLeading();
     await vi.advanceTimersByTimeAsync(60 * MINUTE_MS);
     expect([countOf('tidy'), countOf('scrub')]).toEqual([1, 0]);
   });
@@ -102,7 +102,7 @@ describe('openUpkeep', () => {
     expect([countOf('remove'), countOf('fault in remove' as UpkeepWork)]).toEqual([0, 0]);
   });
 
-  it('holds and targets of finished erasures are removed, and no others', async () => {
+  it('only holds and targets of finished erasures are removed', async () => {
     const { people, records, rows, upkeep, countOf } = openBench();
     const [finished, waiting] = [erasure(), erasure()];
     const request = { subjectKeys: [randomBytes(16)], memberKeys: [], cutoffAt: T, requestedAt: T, traceId: '' };
@@ -110,19 +110,19 @@ describe('openUpkeep', () => {
     await records.putReceipts([{ ...finished, physicallyErasedAt: T, logExpiredAt: T } as unknown as ErasureReceipt]);
     for (const each of [finished, waiting])
       await people.guards.putHold({ ...each, keys: request.subjectKeys, cutoffMs: T, lapsesAtMs: null });
-    const [left, under] = [randomBytes(16), randomBytes(16)];
-    for (const batch of [left, under])
+    const [stale, active] = [randomBytes(16), randomBytes(16)];
+    for (const batch of [stale, active])
       await rows.putTargets(batch, [{ environmentId: 'env', key: randomBytes(16), cutoffMs: T }]);
-    await records.putProgress([{ batchId: under, ...waiting, cutoffAt: T, closureKeys: [], deleted: {} }]);
+    await records.putProgress([{ batchId: active, ...waiting, cutoffAt: T, closureKeys: [], deleted: {} }]);
     upkeep.lead();
     await vi.waitFor(() => expect(countOf('tidy')).toBe(1));
     expect(await people.guards.listHolds('env')).toMatchObject([{ erasureId: waiting.erasureId }]);
-    expect(await rows.readBatches()).toEqual([under]);
+    expect(await rows.readBatches()).toEqual([active]);
     await upkeep.close();
   });
 });
 
-it('the day of daily work starts at its minute', () => {
+it('a day of daily work starts at the scheduled minute', () => {
   const at = (hour: number, minute: number) => Date.UTC(2026, 5, 15, hour, minute);
   expect(dayOf(at(2, 30), 150) - dayOf(at(2, 29), 150)).toBe(1);
   expect(dayOf(at(23, 59), 150)).toBe(dayOf(at(2, 30), 150));

@@ -37,9 +37,9 @@ export interface Schedule {
 
 /**
  * - tidy: removes holds and targets of finished erasures
- * - expire: records the expiry of logs in receipts
+ * - expire: records log expiry in receipts
  * - scrub: removes rows of erased people that returned
- * - remove: rewrites files with deleted rows, and the log of Redis
+ * - remove: rewrites files with deleted rows, and the append-only file of Redis
  */
 export const UPKEEP_WORK = ['tidy', 'expire', 'scrub', 'remove'] as const;
 export type UpkeepWork = (typeof UPKEEP_WORK)[number];
@@ -50,14 +50,14 @@ const DAY_MINUTES = 24 * 60;
 const FIRST_AFTER_MS = 5 * MINUTE_MS;
 const TIDY_EVERY_MS = 10 * MINUTE_MS;
 
-const AGAIN_AFTER_MS = 30 * MINUTE_MS;
+const RETRY_AFTER_MS = 30 * MINUTE_MS;
 
 /** Opens the upkeep, which runs while this process leads. */
 export function openUpkeep(parts: UpkeepParts): Leading {
   return openLeading((signal, run) => {
     const due = createDue(parts);
     const check = () => {
-      // One after the other: each may read whole tables.
+      // Runs sequentially: each work may read whole tables.
       for (const work of UPKEEP_WORK.filter(due.isDue))
         run(async () => {
           if (!(await doWork(parts, work, signal))) due.postpone(work);
@@ -93,21 +93,21 @@ function createDue({ schedule, wallClockMs }: UpkeepParts) {
     },
     postpone(work: UpkeepWork): void {
       days.delete(work);
-      notBeforeMs.set(work, performance.now() + AGAIN_AFTER_MS);
+      notBeforeMs.set(work, performance.now() + RETRY_AFTER_MS);
     },
   };
 }
 
-/** Number of the day, for days that start at this minute (UTC). */
+/** Number of the day, counting days from the given minute (UTC). */
 export function dayOf(nowMs: number, minute: number): number {
   return Math.floor((nowMs / MINUTE_MS - minute) / DAY_MINUTES);
 }
 
-/** @returns false when it failed */
+/** @returns false when the work failed */
 async function doWork(parts: UpkeepParts, work: UpkeepWork, signal: AbortSignal): Promise<boolean> {
   if (signal.aborted) return true;
   try {
-    await WORKS[work](parts, signal);
+    await WORK[work](parts, signal);
     parts.onDone(work);
     return true;
   } catch (error) {
@@ -118,7 +118,7 @@ async function doWork(parts: UpkeepParts, work: UpkeepWork, signal: AbortSignal)
   }
 }
 
-const WORKS: Record<UpkeepWork, (parts: UpkeepParts, signal: AbortSignal) => Promise<void>> = {
+const WORK: Record<UpkeepWork, (parts: UpkeepParts, signal: AbortSignal) => Promise<void>> = {
   async tidy(parts) {
     const { rows, records, wallClockMs } = parts;
     const readWorkedOn = async () =>
@@ -142,7 +142,7 @@ const WORKS: Record<UpkeepWork, (parts: UpkeepParts, signal: AbortSignal) => Pro
   async remove(parts, signal) {
     const { rows, records, people, wallClockMs, logger } = parts;
     // Redis rewrites in the background.
-    await people.rewriteLog().catch((error) => logger.warn({ error }, 'Redis refused to rewrite its log'));
+    await people.rewriteLog().catch((error) => logger.warn({ error }, 'Redis refused to rewrite its append-only file'));
     const onFoundOnDisk = (survivors: readonly Survivors[]) =>
       logger.error({ survivors }, 'rows of erased people remain in files; no receipt is marked');
     const { marked, deferred } = await removeFromDisk({ rows, records, wallClockMs, signal, onFoundOnDisk });

@@ -10,7 +10,7 @@ import {
 } from '@playline/runtime';
 import { z } from 'zod';
 
-/** Such as `{"demo-production":["player"]}`. */
+/** Example: `{"demo-production":["player"]}`. */
 const blockedIds = settings.json().pipe(z.record(z.string(), z.array(z.string())));
 
 const uniqueTypes = z
@@ -28,9 +28,9 @@ export const configSchema = z.object({
   CONSUMER_GROUP: deploymentSettings.LINKER_GROUP,
   IDENTITY_PEPPER: deploymentSettings.IDENTITY_PEPPER,
   LINK_TOPIC_GENERATION: deploymentSettings.LINK_TOPIC_GENERATION,
-  /** Types of which a person has at most one value. */
+  /** Types for which a person has at most one value. */
   UNIQUE_IDENTITY_TYPES: uniqueTypes.default(['passport']),
-  /** Further ids that are not linked, by environment. */
+  /** Additional ids that are never linked, by environment. */
   BLOCKED_IDS: blockedIds.default({}),
 });
 

@@ -7,11 +7,11 @@ import { type CallOutcome, createParts, openLines, stepOf, toFact, toOutgoing, t
 
 /** Facts go to the parked topic after two rounds. */
 const FEW_ROUNDS = { roundAfterMinMs: 4, roundAfterMaxMs: 8, roundsMax: 2, waitingBytesMax: 100_000 };
-/** An equally quick parked topic, in which waiting facts are rewritten repeatedly. */
+/** A parked topic with equally short intervals, in which waiting facts are rewritten repeatedly. */
 const QUICK_TOPIC = { checkEveryMs: 10, renewAfterMs: 60, waitingBytesMax: 100_000, turnEveryMs: 30 };
-/** Memory for a few facts. */
+/** A parked topic with memory for only a few facts. */
 const SMALL_TOPIC = { ...QUICK_TOPIC, waitingBytesMax: 3_000 };
-const FAULTY = { ofProducer: true, parkedPace: FEW_ROUNDS, parkedTopicPace: QUICK_TOPIC };
+const FAULTY = { withProducer: true, parkedPace: FEW_ROUNDS, parkedTopicPace: QUICK_TOPIC };
 const { rules } = createParts();
 const keyOf = (kind: 'untyped' | 'anonymous', id: string) => rules.keyOf('test', kind, id);
 
@@ -28,7 +28,7 @@ function createFacts(bench: Bench) {
   const allDecided = () => until('every fact is decided', () => decided().length === facts);
   const allCommitted = () =>
     until(
-      'all is committed',
+      'all facts are committed',
       () =>
         bench.committed() === bench.log.records(LINKS).length &&
         bench.parkedCommitted() === bench.log.records(PARKED).length,
@@ -43,7 +43,7 @@ const WELL = ['well', 'well', 'well'] as const;
 const outcome = fc.constantFrom<CallOutcome>(...WELL, 'kill before', 'kill after', 'fault after', 'fault before');
 const outcomes = fc.array(outcome, { maxLength: 25 });
 
-it('facts wait in the parked topic without writes, with all links committed, and return after the release', async () => {
+it('facts wait in the parked topic without further writes, while all links are committed, and return after the release', async () => {
   const bench = await createBench();
   const { put, decided, allDecided, allCommitted } = createFacts(bench);
   await bench.hold(keyOf('untyped', 'u'));
@@ -54,8 +54,8 @@ it('facts wait in the parked topic without writes, with all links committed, and
     { from: 'a', to: 'u' },
     { from: 'b', to: 'u' },
   ]);
-  await until('they are there', () => bench.log.records(PARKED).length === 2);
-  // No further batch comes, so the commit does not depend on one.
+  await until('the facts are parked', () => bench.log.records(PARKED).length === 2);
+  // No further batch arrives, so the commit does not depend on a batch.
   await until('links are committed', () => bench.committed() === bench.log.records(LINKS).length);
   const written = bench.log.records(LINKS).length;
   expect(written).toBe(6);
@@ -76,20 +76,20 @@ it('facts wait in the parked topic without writes, with all links committed, and
   await linker.close();
 });
 
-it('facts that return start their rounds again under another hold', async () => {
+it('returned facts restart their rounds under another hold', async () => {
   const bench = await createBench();
   const { put, allDecided, allCommitted } = createFacts(bench);
   const [first, second] = [keyOf('untyped', 'u'), keyOf('anonymous', 'a')];
   await bench.hold(first);
   const { linker } = await bench.open({ parkedPace: FEW_ROUNDS, parkedTopicPace: QUICK_TOPIC });
   await put([{ from: 'a', to: 'u' }]);
-  await until('it is there', () => bench.log.records(PARKED).length > 0);
+  await until('the fact is parked', () => bench.log.records(PARKED).length > 0);
   const before = bench.log.records(LINKS).length;
   const { guards } = bench.people;
-  // The graph finds a hold that did not exist at the check.
+  // The graph finds a hold that did not exist when it was checked.
   const { heldFrom } = guards;
   guards.heldFrom = async (_, keys) => keys.map(() => null);
-  await until('it is parked again', () => bench.log.records(LINKS).length > before + 2);
+  await until('the fact is parked again', () => bench.log.records(LINKS).length > before + 2);
   guards.heldFrom = heldFrom;
   await bench.hold(second);
   await bench.release(first);
@@ -112,17 +112,17 @@ it('parked facts wait while Redis is rebuilt', async () => {
   const { logger, lines } = openLines('warn');
   const { linker } = await bench.open({ parkedPace: FEW_ROUNDS, parkedTopicPace: QUICK_TOPIC, logger });
   await put([{ from: 'a', to: 'u' }]);
-  await until('it is there', () => bench.log.records(PARKED).length > 0);
+  await until('the fact is parked', () => bench.log.records(PARKED).length > 0);
   const written = bench.log.records(LINKS).length;
   bench.people.loseEpoch();
   await bench.release(key);
-  await until('the check has failed', () => lines.join('').includes('not checked'));
+  await until('the check has failed', () => lines.join('').includes('hold check'));
   const renewed = bench.log.records(PARKED).length;
-  await until('it was written again', () => bench.log.records(PARKED).length > renewed);
+  await until('the fact is rewritten', () => bench.log.records(PARKED).length > renewed);
   await bench.hold(key);
   await bench.people.rebuild.mintEpoch();
   expect([decided(), bench.log.records(LINKS).length]).toEqual([[], written]);
-  // Once, not at every check.
+  // Logged once, not at every check.
   expect(lines).toHaveLength(1);
   await bench.release(key);
   await allDecided();
@@ -141,10 +141,10 @@ it('parked facts of a person are decided in order, whatever fails', async () => 
       const written = () => bench.log.records(LINKS).length + bench.log.records(PARKED).length;
       const known = written();
       await put(Array.from({ length: size }, (_, at) => ({ from: `${count()}-${at}`, to: 'u' })));
-      await until('some return', () => written() > known + size);
+      await until('some facts return', () => written() > known + size);
     }
-    const isThere = () => bench.committed() === bench.log.records(LINKS).length && distinct(bench) === count();
-    await until('all are in the parked topic', isThere);
+    const areParked = () => bench.committed() === bench.log.records(LINKS).length && distinct(bench) === count();
+    await until('all facts are in the parked topic', areParked);
     await bench.release(keyOf('untyped', 'u'));
     await allDecided();
     expect(decided()).toEqual(Array.from({ length: count() }, (_, at) => at + 1));
@@ -154,29 +154,30 @@ it('parked facts of a person are decided in order, whatever fails', async () => 
   await fc.assert(property, { numRuns: runsOf({ quick: 8, all: 25 }) });
 });
 
-it('all facts are decided and committed after any holds, releases and crashes, with memory for few', async () => {
+it('all facts are decided and committed after any holds, releases and crashes, with memory for only a few facts', async () => {
   const who = fc.constantFrom('x', 'y');
   const link = fc.record({ from: fc.constantFrom('a', 'b', 'c'), to: fc.constantFrom('x', 'y', 'z') });
   const step = fc.oneof(
-    fc.record({ act: fc.constant('put' as const), links: fc.array(link, { minLength: 1, maxLength: 6 }) }),
-    fc.record({ act: fc.constantFrom('hold' as const, 'release' as const), who }),
-    fc.record({ act: fc.constantFrom('crash' as const, 'rest' as const) }),
+    fc.record({ action: fc.constant('put' as const), links: fc.array(link, { minLength: 1, maxLength: 6 }) }),
+    fc.record({ action: fc.constantFrom('hold' as const, 'release' as const), who }),
+    fc.record({ action: fc.constantFrom('crash' as const, 'rest' as const) }),
   );
   const property = fc.asyncProperty(fc.array(step, { maxLength: 14 }), outcomes, async (steps, wanted) => {
     const bench = await createBench();
     const { put, decided, allDecided, allCommitted, count } = createFacts(bench);
-    for (const one of ['x', 'y']) await bench.hold(keyOf('untyped', one));
+    for (const id of ['x', 'y']) await bench.hold(keyOf('untyped', id));
     const faulty = await openFaulty(bench, [...wanted], { ...FAULTY, parkedTopicPace: SMALL_TOPIC });
     for (const each of steps) {
-      if (each.act === 'put') await put(each.links);
-      if (each.act === 'hold') await bench.hold(keyOf('untyped', each.who));
-      if (each.act === 'release') await bench.release(keyOf('untyped', each.who));
-      if (each.act === 'crash') faulty.revive();
+      if (each.action === 'put') await put(each.links);
+      if (each.action === 'hold') await bench.hold(keyOf('untyped', each.who));
+      if (each.action === 'release') await bench.release(keyOf('untyped', each.who));
+      if (each.action === 'crash') faulty.revive();
       // Every fact is decided or in the parked topic, or both.
-      if (each.act === 'rest') await until('rest', () => decided().length + distinct(bench) >= count());
+      if (each.action === 'rest')
+        await until('every fact is decided or parked', () => decided().length + distinct(bench) >= count());
       else await new Promise((resolve) => setImmediate(resolve));
     }
-    for (const one of ['x', 'y']) await bench.release(keyOf('untyped', one));
+    for (const id of ['x', 'y']) await bench.release(keyOf('untyped', id));
     await allDecided();
     await allCommitted();
     const texts = new Map(bench.decisions().map((decision) => [stepOf(decision), toText(decision)]));

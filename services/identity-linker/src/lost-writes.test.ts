@@ -8,7 +8,7 @@ import { expect, it } from 'vitest';
 import { type Bench, createBench, DECISIONS, LINKS } from './test/linker-bench.ts';
 import { createParts, stepOf, toFact, toOutgoing, toText } from './test/linking.ts';
 
-/** Quick rounds, and never to the parked topic. */
+/** Short rounds; facts never move to the parked topic. */
 const parkedPace = { roundAfterMinMs: 4, roundAfterMaxMs: 8, roundsMax: 1_000_000, waitingBytesMax: 100_000 };
 const { rules } = createParts();
 const IDS = ['a', 'b', 'c', 'd'];
@@ -17,7 +17,7 @@ const keyOf = (id: string) => rules.keyOf('test', 'untyped', id);
 const toAlias = (fromId: string, toId: string) =>
   toOutgoing(LINKS, toFact({ link: 'alias', fromKind: 'untyped', fromId, toId }));
 
-/** Persons as the tables show them: of each identity the override with the greatest version. */
+/** Persons as the tables show them: per identity, the override with the greatest version. */
 function shownPersons(bench: Bench): string[] {
   const rows = bench.decisions().flatMap((one) => toOverrides(one, toOverrideVersion(one)));
   const latest = new Map<string, (typeof rows)[number]>();
@@ -31,14 +31,16 @@ function shownPersons(bench: Bench): string[] {
 const graphPersons = (bench: Bench) =>
   Promise.all(IDS.map(async (id) => ((await bench.graph.rootOf('test', keyOf(id))) ?? keyOf(id)).toString('hex')));
 
-/** Asserts that no step is decided in two ways, and that the tables and the graph have the same persons. */
-async function expectOneAnswer(bench: Bench): Promise<void> {
+/** Asserts that no step has two different decisions, and that the tables and the graph have the same persons. */
+async function expectConsistent(bench: Bench): Promise<void> {
   const decisions = bench.decisions();
   expect(new Set(decisions.map(toText)).size).toBe(new Set(decisions.map(stepOf)).size);
   expect(await graphPersons(bench)).toEqual(shownPersons(bench));
 }
 
-/** A producer that can lose the first decision of the next call: the log then has later ones before its copy. */
+/**
+ * A producer that can lose the first decision of the next call: the log then contains later decisions before its copy.
+ */
 function createLossyProducer(bench: Bench) {
   let losesNext = false;
   const producer: Producer = {
@@ -77,9 +79,9 @@ it('the linker applies a logged decision that follows the decision of a later fa
   expect(bench.decisions().map(({ offset }) => offset)).toEqual([1, 0, 1]);
   lose();
   await bench.people.rebuild.mintEpoch();
-  await until('the links are back', async () => await linker.ready.links!());
+  await until('the links are restored', async () => await linker.ready.links!());
   await linker.close();
-  await expectOneAnswer(bench);
+  await expectConsistent(bench);
   expect(bench.log.records(LINKS)).toHaveLength(2);
 });
 
@@ -94,13 +96,13 @@ it('the linker is not ready until the lost links of a quiet partition are restor
   lose();
   await bench.people.rebuild.mintEpoch();
   expect(await isReady()).toBe(false);
-  await until('the links are back', isReady);
+  await until('the links are restored', isReady);
   await linker.close();
-  await expectOneAnswer(bench);
+  await expectConsistent(bench);
   expect(new Set(await graphPersons(bench)).size).toBe(2);
 });
 
-it('no step gets two decisions, after any links, unlinks, holds and losses', async () => {
+it('no step gets two decisions after any links, unlinks, holds and losses', async () => {
   const id = fc.constantFrom(...IDS);
   const action = fc.oneof(
     { weight: 5, arbitrary: fc.tuple(fc.constant('link' as const), id, id) },
@@ -115,19 +117,19 @@ it('no step gets two decisions, after any links, unlinks, holds and losses', asy
     const { linker } = await bench.open({ producer: lossy.producer, parkedPace });
     let lose = bench.people.snapshot();
     let receivedAt = 2_000;
-    const unlinked = (of: string) =>
+    const unlinked = (id: string) =>
       toUnlinkFact({
         environmentId: 'test',
         messageId: Buffer.alloc(16, 4),
         traceId: 'f'.repeat(32),
         receivedAt: receivedAt++,
-        unlink: [{ key: keyOf(of), kind: 'untyped' }],
+        unlink: [{ key: keyOf(id), kind: 'untyped' }],
       });
-    for (const [kind, one, other] of actions) {
-      if (kind === 'link') await bench.put([toAlias(one, other)]);
-      if (kind === 'unlink') await bench.put([toOutgoing(LINKS, unlinked(one))]);
-      if (kind === 'hold') await bench.hold(keyOf(one));
-      if (kind === 'release') await bench.release(keyOf(one));
+    for (const [kind, from, to] of actions) {
+      if (kind === 'link') await bench.put([toAlias(from, to)]);
+      if (kind === 'unlink') await bench.put([toOutgoing(LINKS, unlinked(from))]);
+      if (kind === 'hold') await bench.hold(keyOf(from));
+      if (kind === 'release') await bench.release(keyOf(from));
       if (kind === 'lose a record') lossy.loseNext();
       if (kind === 'keep') lose = bench.people.snapshot();
       if (kind === 'settle') await new Promise((resolve) => setImmediate(resolve));
@@ -135,14 +137,14 @@ it('no step gets two decisions, after any links, unlinks, holds and losses', asy
       lose();
       await bench.people.rebuild.mintEpoch();
     }
-    for (const one of IDS) await bench.release(keyOf(one));
-    // The graph refuses what follows on a loss.
+    for (const heldId of IDS) await bench.release(keyOf(heldId));
+    // The graph refuses facts that follow a loss.
     await bench.put([toAlias('a', 'a')]);
     await allCommitted(bench);
-    await until('nothing is missing', async () => await linker.ready.links!());
+    await until('no link is missing', async () => await linker.ready.links!());
     await allCommitted(bench);
     await linker.close();
-    await expectOneAnswer(bench);
+    await expectConsistent(bench);
   });
   await fc.assert(property, { numRuns: runsOf({ quick: 20, all: 60 }) });
 }, 60_000);

@@ -6,7 +6,7 @@ import { stepOf, toFact, toText } from './test/linking.ts';
 import { openRealStores, type RealStores } from './test/open-real-stores.ts';
 
 const MAIN = new URL('main.ts', import.meta.url).pathname;
-// The partitions of a killed linker are reassigned only when its session has ended.
+// The partitions of a killed linker are reassigned only after its session times out.
 const WAIT_MS = 40_000;
 
 let stores: RealStores;
@@ -26,7 +26,7 @@ beforeAll(async () => {
     IDENTITY_PEPPER: '05'.repeat(32),
     TOPIC_PREFIX: stores.topicPrefix,
     CONSUMER_GROUP: stores.group,
-    // Short, because partitions of a killed linker wait for it, but long enough for heartbeats on a busy machine.
+    // Short, because partitions of a killed linker wait for this timeout, but enough for heartbeats on a busy machine.
     SESSION_TIMEOUT_MS: '3000',
   });
   wire = await openWire(Number(new URL(testStores().redis).port));
@@ -41,7 +41,7 @@ beforeEach(() => {
 });
 afterEach(() => linkers.close());
 
-/** A linker that talks to Redis over the wire. */
+/** A linker that connects to Redis through the wire. */
 function openWired(): Promise<ServiceProcess> {
   const url = new URL(testStores().redis);
   url.port = String(wire.port);
@@ -55,18 +55,21 @@ async function publish(facts: Partial<IdentityLinkRecord>[]): Promise<void> {
 
 const committed = () =>
   until('every fact is committed', async () => (await stores.countCommitted()) === published, WAIT_MS);
-const decisions = async () => (await stores.readDecisions()).filter((one) => one.environmentId === environmentId);
+const decisions = async () =>
+  (await stores.readDecisions()).filter((decision) => decision.environmentId === environmentId);
 const people = (count: number): Partial<IdentityLinkRecord>[] =>
   Array.from({ length: count }, (_, at) => ({ fromId: `a${at}`, toKind: 'steam' as const, toId: `u${at % 7}` }));
 
-/** Expects that every step of `count` typed identifies is decided, in order, and never in two ways. */
-async function expectWhole(count: number): Promise<void> {
-  const all = await decisions();
-  const texts = new Set(all.map(toText));
-  const steps = [...new Set(all.map(stepOf))];
+/** Expects that every step of `count` typed identifies is decided in order, and never with two different decisions. */
+async function expectComplete(count: number): Promise<void> {
+  const found = await decisions();
+  const texts = new Set(found.map(toText));
+  const steps = [...new Set(found.map(stepOf))];
   expect(steps).toHaveLength(2 * count);
   expect(texts.size).toBe(steps.length);
-  const versions = [...new Map(all.map((one) => [stepOf(one), one.offset * 256 + one.step])).values()];
+  const versions = [
+    ...new Map(found.map((decision) => [stepOf(decision), decision.offset * 256 + decision.step])).values(),
+  ];
   expect(versions).toEqual([...versions].sort((a, b) => a - b));
 }
 
@@ -75,44 +78,44 @@ it('the linker decides and publishes every fact in order, commits, and exits wit
   await publish(people(30));
   await committed();
   expect(await linker.stop('SIGTERM')).toBe(0);
-  await expectWhole(30);
+  await expectComplete(30);
   const keyOf = createIdentityKeyer(Buffer.alloc(32, 5));
   const members = await stores.people.graph.membersOf(environmentId, keyOf(environmentId, 'steam', 'u0'));
-  // Five devices, the typed id and the untyped one.
+  // Five devices, the typed id and the untyped id.
   expect(members).toHaveLength(7);
   expect((await decisions()).at(-1)!.root).toEqual(
     await stores.people.graph.rootOf(environmentId, keyOf(environmentId, 'anonymous', 'a29')),
   );
 });
 
-it('a linker killed at any moment loses no decision and makes no contradictory one', async () => {
+it('a linker killed at any moment loses no decision and makes no contradictory decisions', async () => {
   for (const [round, at] of [3, 40].entries()) {
     const linker = await linkers.start();
     const load = people(60 * (round + 1)).slice(60 * round);
     const decided = (await decisions()).length;
     await publish(load);
-    await until('some are decided', async () => (await decisions()).length >= decided + at, WAIT_MS);
+    await until('some facts are decided', async () => (await decisions()).length >= decided + at, WAIT_MS);
     await linker.stop('SIGKILL');
   }
   await linkers.start();
   await committed();
-  await expectWhole(120);
+  await expectComplete(120);
 });
 
-it('facts wait while Redis is away, and /readyz reports it', async () => {
+it('facts wait while Redis is unavailable, and /readyz reports it', async () => {
   const linker = await openWired();
   wire.mode = 'cut';
   await publish(people(5));
   const notReady = async () => (await (await fetch(`${linker.admin}/readyz`)).json()) as { notReady: string[] };
-  await until('/readyz reports it', async () => (await notReady()).notReady.includes('graph'));
+  await until('/readyz reports the graph', async () => (await notReady()).notReady.includes('graph'));
   expect(await decisions()).toEqual([]);
   wire.mode = 'open';
   await committed();
-  await expectWhole(5);
+  await expectComplete(5);
 });
 
 it('a linker killed while facts wait for an erasure loses no fact', async () => {
-  // This test must be the last: facts on their rounds count as committed too.
+  // This test must be the last: facts that are in rounds also count as committed.
   const keyOf = createIdentityKeyer(Buffer.alloc(32, 5));
   const key = keyOf(environmentId, 'steam', 'u0');
   const name = { environmentId, erasureId: key };
@@ -123,16 +126,16 @@ it('a linker killed while facts wait for an erasure loses no fact', async () => 
   await publish(load);
   const decided = async () => new Set((await decisions()).map(stepOf)).size;
   await until(
-    'the others are decided',
-    async () => (await decided()) === 2 * load.filter((one) => !isHeld(one)).length,
+    'the other facts are decided',
+    async () => (await decided()) === 2 * load.filter((fact) => !isHeld(fact)).length,
     WAIT_MS,
   );
   await linker.stop('SIGKILL');
   await linkers.start();
   await stores.people.guards.releaseHold(name);
-  await until('all are decided', async () => (await decided()) >= 2 * load.length, WAIT_MS);
+  await until('all facts are decided', async () => (await decided()) >= 2 * load.length, WAIT_MS);
   const members = await stores.people.graph.membersOf(environmentId, key);
-  // Its devices, the typed id and the untyped one.
+  // Its devices, the typed id and the untyped id.
   expect(members).toHaveLength(load.filter(isHeld).length + 2);
-  await until('all is committed', async () => (await stores.countCommitted()) >= published, WAIT_MS);
+  await until('all facts are committed', async () => (await stores.countCommitted()) >= published, WAIT_MS);
 });

@@ -42,7 +42,7 @@ await runService(logger, async (use) => {
       onUnusable: faults.listenerOf('Redis'),
       limits: { ...DEFAULT_LIMITS, gathering: GATHERING, uniqueTypes: config.UNIQUE_IDENTITY_TYPES },
       onFault: (error) => {
-        logger.warn({ error }, 'no answer from the identity graph');
+        logger.warn({ error }, 'identity graph did not respond');
         faults.listenerOf('Redis')(error);
       },
     }),

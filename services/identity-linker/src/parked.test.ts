@@ -5,7 +5,7 @@ import { expect, it } from 'vitest';
 import { createBench, LINKS, openFaulty } from './test/linker-bench.ts';
 import { type CallOutcome, createParts, stepOf, toFact, toOutgoing, toText } from './test/linking.ts';
 
-/** Rounds that are quick enough for a log in memory. */
+/** Round intervals short enough for a log in memory. */
 const QUICK = { roundAfterMinMs: 4, roundAfterMaxMs: 16, roundsMax: 1_000, waitingBytesMax: 2_000 };
 
 it('the parked facts of a person keep their order through all rounds until the release', async () => {
@@ -17,11 +17,11 @@ it('the parked facts of a person keep their order through all rounds until the r
   for (const [at, fromId] of sent.entries()) {
     await bench.put([toOutgoing(LINKS, toFact({ fromId, toKind: 'steam' }))]);
     const rounds = bench.log.records(LINKS).length;
-    await until('some went round', () => bench.log.records(LINKS).length > rounds + at);
+    await until('some facts completed a round', () => bench.log.records(LINKS).length > rounds + at);
   }
   await bench.release(key);
-  await until('all are decided', () => bench.decisions().filter(({ step }) => step === 1).length >= sent.length);
-  await until('all is committed', () => bench.committed() === bench.log.records(LINKS).length);
+  await until('all facts are decided', () => bench.decisions().filter(({ step }) => step === 1).length >= sent.length);
+  await until('all facts are committed', () => bench.committed() === bench.log.records(LINKS).length);
   const devices = bench.decisions().filter(({ step }) => step === 1);
   const { keyOf } = createParts().rules;
   expect(devices.map(({ aKey }) => aKey)).toEqual(sent.map((id) => keyOf('test', 'anonymous', id)));
@@ -29,15 +29,15 @@ it('the parked facts of a person keep their order through all rounds until the r
 });
 
 it('every fact is decided and committed when the linker fails anywhere during rounds', async () => {
-  const ways: CallOutcome[] = ['well', 'well', 'kill before', 'kill after', 'fault after', 'fault before'];
-  const outcome = fc.constantFrom(...ways);
+  const callOutcomes: CallOutcome[] = ['well', 'well', 'kill before', 'kill after', 'fault after', 'fault before'];
+  const outcome = fc.constantFrom(...callOutcomes);
   const fact = fc.record({ from: fc.constantFrom('a', 'b', 'c'), to: fc.constantFrom('x', 'y', 'z') });
   await fc.assert(
     fc.asyncProperty(
       fc.array(fc.array(fact, { minLength: 1, maxLength: 4 }), { minLength: 2, maxLength: 6 }),
       fc.array(outcome, { maxLength: 10 }),
       fc.nat({ max: 5 }),
-      async (puts, wanted, releasedBehind) => {
+      async (puts, wanted, releasedAfter) => {
         const bench = await createBench();
         const { keyOf } = createParts().rules;
         const held = [keyOf('test', 'untyped', 'x'), keyOf('test', 'anonymous', 'b')];
@@ -45,7 +45,7 @@ it('every fact is decided and committed when the linker fails anywhere during ro
         const faulty = await openFaulty(bench, [...wanted], { parkedPace: QUICK });
         const ids: string[] = [];
         for (const [at, facts] of puts.entries()) {
-          if (at === releasedBehind) for (const key of held) await bench.release(key);
+          if (at === releasedAfter) for (const key of held) await bench.release(key);
           const records = facts.map(({ from, to }) => {
             const messageId = Buffer.alloc(16, ids.push(`${from} ${to}`));
             return toOutgoing(LINKS, toFact({ fromId: from, toId: to, messageId }));
@@ -56,7 +56,7 @@ it('every fact is decided and committed when the linker fails anywhere during ro
         for (const key of held) await bench.release(key);
         const decided = () => new Set(bench.decisions().map(({ messageId }) => messageId[0]));
         await until('every fact is decided', () => decided().size === ids.length);
-        await until('all is committed', () => bench.committed() === bench.log.records(LINKS).length);
+        await until('all facts are committed', () => bench.committed() === bench.log.records(LINKS).length);
         const texts = new Map(bench.decisions().map((decision) => [stepOf(decision), toText(decision)]));
         for (const decision of bench.decisions()) expect(texts.get(stepOf(decision))).toBe(toText(decision));
         await faulty.close();

@@ -22,7 +22,7 @@ it('the linker publishes decisions in order, then commits, then trims the outbox
   const bench = await createBench();
   const { linker } = await bench.open();
   await bench.put([toOutgoing(LINKS, toFact({ toKind: 'steam' })), toOutgoing(LINKS, toFact({ toId: 'null' }))]);
-  await until('both are committed', () => bench.committed() === 2);
+  await until('both facts are committed', () => bench.committed() === 2);
   expect(
     bench.decisions().map(({ offset, step, link, outcome, reason }) => [offset, step, link, outcome, reason]),
   ).toEqual([
@@ -38,13 +38,13 @@ it('the linker publishes decisions in order, then commits, then trims the outbox
   expect(new Set(bench.log.records(DECISIONS).map(({ key }) => key?.toString()))).toEqual(new Set(['test']));
 
   await bench.put([toOutgoing(LINKS, toFact({ fromId: 'b' }))]);
-  await until('the third is committed', () => bench.committed() === 3);
+  await until('the third fact is committed', () => bench.committed() === 3);
   const source = { generation: 0, partition: bench.log.records(LINKS)[0]!.partition };
   const toGraphFact = createGraphFact(createParts().rules);
   const facts = [0, 1, 2].map((offset) => toGraphFact(toFact({}), offset));
-  const again = await bench.graph.apply({ ...source, after: 2, through: 2, facts });
-  // The third is trimmed with the next batch, because only then is it known to be committed.
-  expect(again.map(({ kind }) => kind)).toEqual(['done', 'done', 'decided']);
+  const reapplied = await bench.graph.apply({ ...source, after: 2, through: 2, facts });
+  // The third fact is trimmed with the next batch, because only then is it known to be committed.
+  expect(reapplied.map(({ kind }) => kind)).toEqual(['done', 'done', 'decided']);
   await linker.close();
 });
 
@@ -59,7 +59,7 @@ it('the linker commits a fact only after its decision is acknowledged', async ()
   await linker.close();
 });
 
-it('an unlink publishes one record with both sides and its time', async () => {
+it('an unlink publishes one record with both sides and the time of the unlink', async () => {
   const bench = await createBench();
   const { linker } = await bench.open();
   await bench.put([toOutgoing(LINKS, toFact({}))]);
@@ -126,7 +126,7 @@ it('records that are not link facts become dead letters', async () => {
   await linker.close();
 });
 
-it('facts wait while the registry is away, and do not become dead letters', async () => {
+it('facts wait while the registry is unavailable, and do not become dead letters', async () => {
   const bench = await createBench();
   let queries = 0;
   const schemaOf = async () => {
@@ -135,24 +135,24 @@ it('facts wait while the registry is away, and do not become dead letters', asyn
   };
   const { linker } = await bench.open({ schemaOf });
   await bench.put([toOutgoing(LINKS, toFact({}))]);
-  await until('the decision is there', () => bench.decisions().length === 1);
+  await until('the decision is logged', () => bench.decisions().length === 1);
   expect(bench.log.records(`${LINKS}.dead`)).toEqual([]);
   await linker.close();
 });
 
-it('the linker is not ready without an epoch, and resumes with one', async () => {
+it('the linker is not ready without an epoch, and resumes once an epoch is set', async () => {
   const bench = await createBench(openMemoryPeople(), false);
   const { linker } = await bench.open();
   await bench.put([toOutgoing(LINKS, toFact({}))]);
   expect(await linker.ready.graph?.()).toBe(false);
   expect(bench.committed()).toBe(0);
   await bench.people.rebuild.mintEpoch();
-  await until('the decision is there', () => bench.decisions().length === 1);
+  await until('the decision is logged', () => bench.decisions().length === 1);
   for (const check of Object.values(linker.ready)) expect(await check()).toBe(true);
   await linker.close();
 });
 
-it('the linker goes back to facts that the graph has lost', async () => {
+it('the linker rewinds to facts that the graph has lost', async () => {
   const [before, after] = [openMemoryPeople(), openMemoryPeople()];
   await after.rebuild.mintEpoch();
   let current = before;
@@ -167,16 +167,16 @@ it('the linker goes back to facts that the graph has lost', async () => {
   const digest = await before.rebuild.digest('test');
   current = after;
   await bench.put([toOutgoing(LINKS, toFact({ fromId: 'b' }))]);
-  await until('the third is committed', () => bench.committed() === 3);
+  await until('the third fact is committed', () => bench.committed() === 3);
   expect(await after.rebuild.digest('test')).toBe(digest);
   const texts = bench.decisions().map(toText);
-  // The first two come twice, alike.
+  // The first two decisions are published twice, identically.
   expect(texts).toHaveLength(5);
   expect(new Set(texts).size).toBe(3);
   await linker.close();
 });
 
-it('a linker that fails anywhere between script and publish loses no decision and makes no contradictory one', async () => {
+it('a linker that fails anywhere between script and publish loses no decision and makes no contradictory decisions', async () => {
   const fact = fc
     .record({
       env: fc.constantFrom('e1', 'e2', 'e3'),
@@ -194,11 +194,11 @@ it('a linker that fails anywhere between script and publish loses no decision an
         const faulty = await openFaulty(bench, [...outcomes]);
         const calmLinker = await calm.open();
         for (const facts of puts) {
-          const records = facts.map((one) => toOutgoing(LINKS, one));
+          const records = facts.map((each) => toOutgoing(LINKS, each));
           await Promise.all([bench.put(records), calm.put(records)]);
         }
         const total = puts.flat().length;
-        await until('all is committed', () => bench.committed() === total && calm.committed() === total);
+        await until('all facts are committed', () => bench.committed() === total && calm.committed() === total);
         const expected = new Set(calm.decisions().map(toText));
         expect(new Set(bench.decisions().map(toText))).toEqual(expected);
         for (const [environment, order] of ordersOf(bench.decisions()))
@@ -210,7 +210,7 @@ it('a linker that fails anywhere between script and publish loses no decision an
   );
 });
 
-/** Steps of each environment in the order in which they were first published. */
+/** Steps per environment, in the order of their first publication. */
 function ordersOf(decisions: ReturnType<typeof fromDecision>[]): Map<string, string[]> {
   const orders = new Map<string, string[]>();
   for (const decision of decisions) {

@@ -18,7 +18,7 @@ const BATCH_RECORDS_MAX = 4_000;
 
 /**
  * links  -> find start -> decode -> decide and publish -> park facts that wait for an erasure
- * parked -> decode -> wait for the release of the holds -> back to links
+ * parked -> decode -> wait until the holds are released -> republish to links
  *
  * The offset of a batch is committed after its last step, so a crash repeats it.
  */
@@ -52,7 +52,7 @@ export async function openLinker(parts: LinkerParts) {
     hasLost: facts.hasLost,
     onRewind() {
       rewinds.inc();
-      logger.error('identity graph lost applied facts; reading them again');
+      logger.error('identity graph lost applied facts; rereading them');
     },
   });
   const parked = createParkedFlow(parts);
@@ -78,7 +78,7 @@ export async function openLinker(parts: LinkerParts) {
   };
 }
 
-/** @returns a function that counts the results of a published batch; repeated batches count again */
+/** @returns a function that counts the results of a published batch; repeated batches are counted again */
 function createLinkerMetrics(metrics: Metrics): (applied: readonly Applied[], deadLetters: number) => void {
   const facts = metrics.counter('playline_identity_facts_total', 'Link facts by result', ['result']);
   const decisions = metrics.counter('playline_identity_decisions_total', 'Decisions about links', [
@@ -88,12 +88,12 @@ function createLinkerMetrics(metrics: Metrics): (applied: readonly Applied[], de
   ]);
   return (applied, deadLetters) => {
     if (deadLetters > 0) facts.inc({ result: 'dead_letter' }, deadLetters);
-    // Summed first, because finding the labels of every decision costs more than the count.
+    // Summed first, because looking up the labels of every decision costs more than counting.
     const [results, outcomes] = [new Map<string, number>(), new Map<string, number>()];
-    for (const one of applied) {
-      countOne(results, one.kind);
-      if (one.kind !== 'decided') continue;
-      for (const { link, outcome, reason } of one.decisions) countOne(outcomes, `${link} ${outcome} ${reason}`);
+    for (const result of applied) {
+      increment(results, result.kind);
+      if (result.kind !== 'decided') continue;
+      for (const { link, outcome, reason } of result.decisions) increment(outcomes, `${link} ${outcome} ${reason}`);
     }
     for (const [result, count] of results) facts.inc({ result }, count);
     for (const [labels, count] of outcomes) {
@@ -103,7 +103,7 @@ function createLinkerMetrics(metrics: Metrics): (applied: readonly Applied[], de
   };
 }
 
-function countOne(counts: Map<string, number>, name: string): void {
+function increment(counts: Map<string, number>, name: string): void {
   counts.set(name, (counts.get(name) ?? 0) + 1);
 }
 
@@ -116,7 +116,7 @@ interface RewindingOptions {
 
 const CHECK_EVERY_MS = 1_000;
 
-/** Opens a consumer that is closed and opened again, at an earlier offset, when the graph has lost applied facts. */
+/** Opens a consumer that is reopened at an earlier offset when the graph has lost applied facts. */
 async function openRewindingConsumer(
   handler: BatchHandler,
   { open, onRewind, hasLost }: RewindingOptions,
@@ -128,7 +128,7 @@ async function openRewindingConsumer(
     await consumer.close();
     if (!closed) consumer = await open(watched);
   };
-  const goBack = () => {
+  const rewind = () => {
     reopening ??= reopen().finally(() => {
       reopening = null;
     });
@@ -139,7 +139,7 @@ async function openRewindingConsumer(
       try {
         await handler.onBatch(records, position);
       } catch (fault) {
-        if (fault instanceof GraphBehindFault) goBack();
+        if (fault instanceof GraphBehindFault) rewind();
         throw fault;
       }
     },
@@ -147,7 +147,7 @@ async function openRewindingConsumer(
   let consumer = await open(watched);
   let timer: NodeJS.Timeout;
   const check = async () => {
-    if (reopening === null && (await hasLost().catch(() => false)) && !closed) goBack();
+    if (reopening === null && (await hasLost().catch(() => false)) && !closed) rewind();
     if (!closed) schedule();
   };
   const schedule = () => {
@@ -167,7 +167,7 @@ async function openRewindingConsumer(
   };
 }
 
-/** Faults less than this apart are one outage, which is logged once. */
+/** Faults less than this apart belong to one outage, which is logged once. */
 const OUTAGE_GAP_MS = 60_000;
 
 /** The flow of facts that wait, uncommitted, in the parked topic until they return to the link topic. */
@@ -206,7 +206,7 @@ function openParkedTopics(parts: LinkerParts) {
         const isNew = performance.now() - failedAt > OUTAGE_GAP_MS;
         failedAt = performance.now();
         if (isNew)
-          parts.logger.warn({ error, topic, partition }, 'holds of parked facts not checked; retrying every second');
+          parts.logger.warn({ error, topic, partition }, 'hold check of parked facts failed; retrying every second');
       },
     });
   });
@@ -226,14 +226,14 @@ function createToParkedTopicFact({ rules }: LinkerParts): (found: Found) => Park
 }
 
 /** Continuing would skip facts, or give new facts the decisions of old ones. */
-class LogAndGraphDiffer extends Error {
-  override readonly name = 'LogAndGraphDiffer';
+class LogGraphMismatch extends Error {
+  override readonly name = 'LogGraphMismatch';
 }
 
 /**
- * Finds the offset to start a partition from: facts that Redis has not applied are read again, and so are uncommitted
- * ones, to publish their recorded decisions.
- * @throws LogAndGraphDiffer when the log lacks facts that the graph has applied, or that it lacks itself; RetryableFault
+ * Finds the offset to start a partition from: facts that Redis has not applied are reread, and so are uncommitted
+ * facts, to publish their recorded decisions.
+ * @throws LogGraphMismatch when the log lacks facts that the graph has applied or still needs; RetryableFault
  */
 async function findStart(
   facts: Pick<ApplyFacts, 'resume'>,
@@ -243,19 +243,19 @@ async function findStart(
   const { topic, partition, committed, logStart, isOperatorDecision: isDecision, hasBatch } = assigned;
   const { applied, mark } = await facts.resume(source, assigned);
   if (mark !== null && (await hasBatch(mark)) === false)
-    throw new LogAndGraphDiffer(
+    throw new LogGraphMismatch(
       `${topic}/${partition}: the log has lost facts that the identity graph has applied (up to ${applied}), and may have ` +
-        `others at their offsets. Set LINK_TOPIC_GENERATION to ${source.generation + 1} in every linker and restart them`,
+        `other facts at their offsets. Set LINK_TOPIC_GENERATION to ${source.generation + 1} in every linker and restart them`,
     );
   // Earlier facts were skipped by an operator, or decided in another generation.
   if (isDecision) return committed;
   const next = applied + 1;
   // A new generation has applied nothing, and decides the whole log again.
-  const lacks = applied >= 0 && next < Math.min(logStart, committed);
-  if (lacks)
-    throw new LogAndGraphDiffer(
+  const isGraphBehind = applied >= 0 && next < Math.min(logStart, committed);
+  if (isGraphBehind)
+    throw new LogGraphMismatch(
       `${topic}/${partition}: the identity graph has applied facts up to ${applied}, and the log begins at ${logStart}, so ` +
-        'facts are missing in between. Empty that Redis, then run "npm run rebuild"',
+        'facts are missing in between. Empty Redis, then run "npm run rebuild"',
     );
   return Math.min(committed, Math.max(next, logStart));
 }
@@ -269,21 +269,23 @@ function createParkFacts(parts: LinkerParts, toGraphFact: ToGraphFact) {
     ({ signal, workEnded: onLeft }) => new ParkedFacts({ publish, parkedTopic, signal, onLeft, pace }),
   );
   return {
-    /** Resolves when every running round has ended: the batch may contain copies, and its commit passes the originals. */
+    /**
+     * Resolves when every running round has ended: the batch may contain copies, and its commit covers the originals.
+     */
     async park({ found }: DecodedBatch, applied: readonly Applied[], position: BatchPosition): Promise<void> {
-      const own = parked.of(position);
-      own.add(toParked(found, applied, toGraphFact));
-      await own.settled();
+      const facts = parked.of(position);
+      facts.add(toParked(found, applied, toGraphFact));
+      await facts.settled();
     },
     firstWaiting: (position: BatchPosition) => parked.of(position).firstWaiting(),
   };
 }
 
 function toParked(found: DecodedBatch['found'], applied: readonly Applied[], toGraphFact: ToGraphFact): ParkedFact[] {
-  return applied.flatMap((one, at) => {
-    if (one.kind !== 'parked') return [];
+  return applied.flatMap((result, at) => {
+    if (result.kind !== 'parked') return [];
     const { fact, record, offset } = found[at]!;
-    const person = `${fact.environmentId} ${one.person.toString('hex')}`;
+    const person = `${fact.environmentId} ${result.person.toString('hex')}`;
     return [{ person, record, keys: namedBy(toGraphFact(fact, offset)) }];
   });
 }

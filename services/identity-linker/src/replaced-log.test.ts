@@ -7,7 +7,7 @@ import { type fromDecision, openLines, toFact, toOutgoing, withOutcomes } from '
 it('a log that lost applied facts is refused', async () => {
   const bench = await createBench();
   const { logger, lines } = openLines('error');
-  // Applied and not committed, as after a power failure in which the log loses more than Redis.
+  // Applied but not committed, as after a power failure in which the log loses more than Redis.
   let kill = () => {};
   const people = withOutcomes(bench.people, ['kill after'], () => kill());
   const first = await bench.open({ people });
@@ -15,7 +15,7 @@ it('a log that lost applied facts is refused', async () => {
   await bench.put(['a', 'b', 'c'].map((fromId) => toOutgoing(LINKS, toFact({ fromId }))));
   const { partition } = bench.log.records(LINKS)[0]!;
   const source = { generation: 0, partition };
-  await until('all are applied', async () => (await bench.graph.lastApplied(source)) === 2);
+  await until('all facts are applied', async () => (await bench.graph.lastApplied(source)) === 2);
   bench.log.truncate(LINKS, partition, 1);
   const lost = ['new b', 'new c', 'new d'].map((fromId) => toOutgoing(LINKS, toFact({ fromId })));
   await bench.put(lost);
@@ -26,16 +26,16 @@ it('a log that lost applied facts is refused', async () => {
   await second.linker.close();
   const third = await bench.open({ generation: 1 });
   const isDecided = ({ generation, aKey }: ReturnType<typeof fromDecision>) => (generation === 1 ? [aKey] : []);
-  await until('every fact of the new log', () => bench.decisions().flatMap(isDecided).length === 4);
+  await until('every fact of the new log is decided', () => bench.decisions().flatMap(isDecided).length === 4);
   await third.linker.close();
 });
 
-it('undecided facts are not skipped until an operator accepts it', async () => {
+it('undecided facts are not skipped until an operator accepts the loss', async () => {
   const bench = await createBench();
   const put = (fromId: string) => bench.put([toOutgoing(LINKS, toFact({ fromId }))]);
   await put('a');
   const first = await bench.open();
-  await until('the first is committed', () => bench.committed() === 1);
+  await until('the first fact is committed', () => bench.committed() === 1);
   await first.linker.close();
   for (const fromId of ['b', 'c', 'd']) await put(fromId);
   const { partition } = bench.log.records(LINKS)[0]!;
@@ -45,7 +45,7 @@ it('undecided facts are not skipped until an operator accepts it', async () => {
   await until('the partition stops', () => second.linker.ready.consumer!() === false);
   expect(bench.decisions()).toHaveLength(1);
   bench.log.decide({ topic: LINKS, partition, from: 3 });
-  await until('what is left is decided', () => bench.decisions().length === 3);
+  await until('the remaining facts are decided', () => bench.decisions().length === 3);
   expect(bench.decisions().map(({ offset }) => offset)).toEqual([0, 3, 4]);
   expect(second.linker.ready.consumer!()).toBe(true);
   await second.linker.close();

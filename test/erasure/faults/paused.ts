@@ -16,7 +16,7 @@ import {
 import type { ErasureRig } from '../rig.ts';
 import { createScene, fenced, fencedForSeconds, requestedForSeconds } from './scene.ts';
 
-/** Longer than an undisturbed erasure takes to its fences. */
+/** Longer than an undisturbed erasure takes until it sets fences. */
 const UNFENCED_S = 6;
 
 export async function eraserWaitsForPausedServices(rig: ErasureRig): Promise<void> {
@@ -54,22 +54,22 @@ export async function eraserWaitsForPausedServices(rig: ErasureRig): Promise<voi
 export async function linksAroundTheRequest(rig: ErasureRig): Promise<void> {
   const scene = await createScene(rig);
   const { person } = scene;
-  const [before, between, behind] = [createPerson(rig), createPerson(rig), createPerson(rig)];
-  const joins = (one: Person) => alias(person, { fromId: one.steamId });
-  const playing = (one: Person) => track({ userId: one.steamId, identityType: 'steam' });
-  await rig.send([playing(before), playing(between), playing(behind), joins(before)]);
+  const [before, between, after] = [createPerson(rig), createPerson(rig), createPerson(rig)];
+  const joins = (each: Person) => alias(person, { fromId: each.steamId });
+  const playing = (each: Person) => track({ userId: each.steamId, identityType: 'steam' });
+  await rig.send([playing(before), playing(between), playing(after), joins(before)]);
   const erasureId = await rig.erase(asVisitor(person));
   await rig.send([joins(between)]);
   await until('the cut-off has passed', async () => ((await requestedForSeconds(rig, erasureId)) ?? 0) > 2.1);
-  const [back, newer] = [identify(behind, { userId: person.userId }), track(asPlayer(person))];
+  const [laterLink, laterEvent] = [identify(after, { userId: person.userId }), track(asPlayer(person))];
   expect(await isHeld(rig, erasureId)).toBe(true);
-  await rig.send([back, newer]);
+  await rig.send([laterLink, laterEvent]);
   const { cutoffAt } = await expectErased(rig, erasureId, [...person.keys, before.steamKey]);
   await expectNothingInRedis(rig, [person.anonymousKey, person.steamKey, before.steamKey]);
-  const isOne = (await fencedForSeconds(rig, [between.steamKey])) !== null;
-  if (isOne) await expectNothing(rig, [between.steamKey], cutoffAt);
+  const isErased = (await fencedForSeconds(rig, [between.steamKey])) !== null;
+  if (isErased) await expectNothing(rig, [between.steamKey], cutoffAt);
   else await expectNothing(rig, [person.userKey], cutoffAt);
   await expectNothingInRedis(rig, [between.steamKey]);
-  await stored(rig, [back, newer]);
-  await scene.bystanderIsWhole();
+  await stored(rig, [laterLink, laterEvent]);
+  await scene.expectBystanderUnchanged();
 }

@@ -16,8 +16,8 @@ const READ: [keyof ErasureRig['running'], string[]][] = [
   ['identity-linker', [TOPICS.identityLinks.name]],
 ];
 
-/** One person and one erasure for all, because each takes half a minute. */
-export async function comeBack(rig: ErasureRig): Promise<void> {
+/** One person and one erasure for all cases, because each erasure takes half a minute. */
+export async function loseAndReread(rig: ErasureRig): Promise<void> {
   const { person, bystander, ...scene } = await createScene(rig);
   const erasureId = await rig.erase(asVisitor(person));
   await fenced(rig, person.keys);
@@ -26,17 +26,17 @@ export async function comeBack(rig: ErasureRig): Promise<void> {
   await scene.ends(erasureId);
   await rig.redis.flushall();
   await rebuild(rig);
-  // Without its fence the person would come back with the next old batch.
+  // Without the fence the person would return with the next old batch.
   const fences = await findInRedis(rig.redis, keyNeedles('the player', person.userKey));
   expect(locationsIn(fences)).toEqual(['redis f:{env}:<bucket>']);
   const { cutoffAt } = await erased(rig, erasureId);
-  await readAgain(rig);
+  await rereadLog(rig);
   const text = await metricsOf(rig.running['event-writer']);
   expect(sumOf(text, 'playline_stream_records_total', 'reason="fenced"')).toBeGreaterThan(0);
   await expectNothing(rig, person.keys, cutoffAt);
   await scene.ends(erasureId);
   const messages = messagesOf(bystander);
-  await until('the gateway knows its keys again', () => rig.send(messages).then(() => true));
+  await until('the gateway has its keys again', () => rig.send(messages).then(() => true));
   await stored(rig, messages);
   const later = messagesOf(person);
   await rig.send(later);
@@ -58,11 +58,13 @@ export async function comeBack(rig: ErasureRig): Promise<void> {
   expect(await rowsAbout(rig, person)).toEqual(kept);
   expect(await isLinked(rig, person)).toBe(true);
   await expectNoHold(rig, erasureId);
-  await scene.bystanderIsWhole();
+  await scene.expectBystanderUnchanged();
 }
 
-/** Stops the services, moves the committed offsets of their groups to the beginning, and lets them read everything. */
-async function readAgain(rig: ErasureRig): Promise<void> {
+/**
+ * Stops the services, resets the committed offsets of their groups to the beginning, and lets them reread everything.
+ */
+async function rereadLog(rig: ErasureRig): Promise<void> {
   for (const [service] of READ) await rig.running[service].close();
   const { file } = rig.world.stack;
   const environment = { KAFKA_BROKERS: file.kafka.join(','), SCHEMA_REGISTRY_URL: file.registry };

@@ -15,19 +15,19 @@ import {
 } from '../people.ts';
 import { ENVIRONMENT_ID, type ErasureRig } from '../rig.ts';
 
-/** A person to erase, and a bystander who must not lose a row. */
+/** A person to erase, and a bystander who must not lose any row. */
 export interface Scene {
   readonly person: Person;
   readonly bystander: Person;
-  /** Rows of the bystander by table, at the beginning of the test. */
+  /** The bystander's rows by table, at the beginning of the test. */
   readonly kept: Readonly<Record<string, string[]>>;
-  /** Waits for the erasure. Then asserts that nothing of the person is left and every row of the bystander exists. */
+  /** Waits for the erasure. Then asserts that nothing of the person remains and every row of the bystander exists. */
   ends(erasureId: Buffer): Promise<void>;
-  /** Asserts that every row of the bystander is unchanged, and that their ids are still linked. */
-  bystanderIsWhole(): Promise<void>;
+  /** Asserts that the bystander's rows are unchanged and their ids are still linked. */
+  expectBystanderUnchanged(): Promise<void>;
 }
 
-/** All kinds of messages of a person: as visitor and as player, with both links. */
+/** All kinds of messages for a person: as visitor and as player, with both links. */
 export const messagesOf = (person: Person): Message[] => [
   track(asVisitor(person)),
   track(asPlayer(person)),
@@ -44,7 +44,7 @@ export async function createScene(rig: ErasureRig): Promise<Scene> {
   for (const each of [person, bystander])
     await until('the consent is stored', async () => (await rowsAbout(rig, each)).consent_log?.length === 1);
   const kept = await rowsAbout(rig, bystander);
-  const bystanderIsWhole = async () => {
+  const expectBystanderUnchanged = async () => {
     const now = await rowsAbout(rig, bystander);
     for (const [table, rows] of Object.entries(kept)) expect(now[table]).toEqual(expect.arrayContaining(rows));
     expect(await isLinked(rig, bystander)).toBe(true);
@@ -53,11 +53,11 @@ export async function createScene(rig: ErasureRig): Promise<Scene> {
     person,
     bystander,
     kept,
-    bystanderIsWhole,
+    expectBystanderUnchanged,
     async ends(erasureId) {
       await expectErased(rig, erasureId, person.keys);
       await expectNothingInRedis(rig, person.keys);
-      await bystanderIsWhole();
+      await expectBystanderUnchanged();
     },
   };
 }
@@ -75,7 +75,7 @@ export async function isLinked({ people }: ErasureRig, person: Person): Promise<
 
 const listOf = (keys: readonly Buffer[]) => keys.map((key) => `unhex('${key.toString('hex')}')`).join(', ');
 
-/** Seconds since the fences of these identities were written, by the clock of ClickHouse; null before that. */
+/** Seconds since the identities' fences were written, by ClickHouse's clock; null before they are written. */
 export async function fencedForSeconds(rig: ErasureRig, keys: readonly Buffer[]): Promise<number | null> {
   const [row] = await rig.query(
     `SELECT count(), dateDiff('millisecond', min(fenced_at), now64(3)) / 1000 FROM erasure_fences
@@ -84,7 +84,7 @@ export async function fencedForSeconds(rig: ErasureRig, keys: readonly Buffer[])
   return row?.[0] === '0' ? null : Number(row?.[1]);
 }
 
-// Seconds since the cut-off of a request, by the clock of ClickHouse; null while the eraser has not stored the request.
+// Seconds since a request's cut-off, by ClickHouse's clock; null while the eraser has not stored the request.
 export async function requestedForSeconds(rig: ErasureRig, erasureId: Buffer): Promise<number | null> {
   const [row] = await rig.query(
     `SELECT count(), dateDiff('millisecond', min(requested_at), now64(3)) / 1000 FROM erasure_requests
@@ -106,8 +106,8 @@ export async function caughtUp(rig: ErasureRig, name: string, group: string): Pr
   });
 }
 
-// Statements that show which step an erasure has reached, in order. An eraser that starts again begins at its fences.
-// The first line of a request holds such a statement.
+// Statements that show which step an erasure has reached, in order. A restarted eraser begins at the fences. The first
+// line of an HTTP request contains such a statement.
 export const MOMENTS = {
   'resolved, not noted': /INSERT INTO erasure_progress/,
   'noted, not fenced': /INSERT INTO erasure_fences/,

@@ -22,8 +22,8 @@ export async function insertLate(rig: ErasureRig): Promise<void> {
     },
   };
   const zombie = await rig.start('event-writer', { CLICKHOUSE_URL: gate.url });
-  // The block has only messages of this person. The successor drops all of them, so it inserts no block with the same
-  // token, and ClickHouse cannot drop the late insert as a copy.
+  // The block contains only this person's messages. The successor drops all of them, so it inserts no block with the
+  // same token, and ClickHouse cannot drop the late insert as a duplicate.
   await rig.send(Array.from({ length: ROWS }, () => track(asVisitor(scene.person))));
   await reached.promise;
   zombie.signal('SIGSTOP');
@@ -50,10 +50,10 @@ async function scrubByEraser(rig: ErasureRig, isSwept: () => Promise<boolean>): 
   const counted = async () => sumOf(await metricsOf(eraser), 'playline_eraser_survivors_total', 'table="events"');
   await until('the survivors are counted', async () => (await counted()) >= ROWS);
   expect(await counted()).toBe(ROWS);
-  // A closed eraser aborts its scrub, and the next one starts to scrub minutes later.
+  // A closed eraser aborts its scrub, and the next eraser starts to scrub minutes later.
   await until('the survivors are swept', isSwept);
   const ages = async () => sumOf(await metricsOf(eraser), 'playline_eraser_upkeep_age_seconds', 'work="scrub"');
-  await until('the scrub is done', async () => (await ages()) > 0);
+  await until('the scrub is complete', async () => (await ages()) > 0);
   await eraser.close();
   rig.running.eraser = await rig.start('eraser');
 }

@@ -1,6 +1,6 @@
 import { zstdDecompressSync } from 'node:zlib';
 
-/** A block of a ClickHouse file: checksum, method, sizes, and the bytes. */
+/** A block in a ClickHouse file: checksum, method, sizes, and the data. */
 const CHECKSUM_BYTES = 16;
 const HEADER_BYTES = 9;
 const METHODS = { none: 0x02, lz4: 0x82, zstd: 0x90 } as const;
@@ -8,7 +8,7 @@ const METHODS = { none: 0x02, lz4: 0x82, zstd: 0x90 } as const;
 export interface Decompressed {
   /** The content of all blocks, concatenated, because a value may begin in one block and end in the next. */
   readonly bytes: Buffer;
-  /** Blocks with a codec for numbers. Texts and keys are never stored that way. */
+  /** Blocks with a codec for numbers. Strings and keys are never stored with such a codec. */
   readonly unread: number;
 }
 
@@ -34,7 +34,7 @@ export function decompressBlocks(file: Buffer): Decompressed | null {
 const LONG = 15;
 const MATCH_MIN = 4;
 
-/** Decodes LZ4 without a frame: literals and copies of earlier output, in turn. */
+/** Decodes LZ4 without a frame: alternating literals and copies of earlier output. */
 export function decompressLz4(body: Buffer, rawSize: number): Buffer {
   const raw = Buffer.alloc(rawSize);
   let [from, to] = [0, 0];
@@ -56,7 +56,7 @@ export function decompressLz4(body: Buffer, rawSize: number): Buffer {
     if (from >= body.length) break;
     const distance = body.readUInt16LE(from);
     from += 2;
-    // A copy may overlap its own output, so it goes byte by byte.
+    // A copy may overlap its own output, so it is copied byte by byte.
     for (let left = readLength(token & LONG) + MATCH_MIN; left > 0; left--, to++) raw[to] = raw[to - distance]!;
   }
   return raw;

@@ -4,18 +4,20 @@ import { decompressBlocks } from './compressed-blocks.ts';
 import { findInBytes, type Needle, type Trace } from './needle.ts';
 
 export interface FileSearch {
-  /** Gets the path within the folder. @returns the file's name in traces */
+  /** @param path the path within the folder @returns the file's name in traces */
   readonly locationOf?: (path: string) => string;
-  /** Whether to search the decompressed content of ClickHouse files too. */
+  /** Whether to also search the decompressed content of ClickHouse files. */
   readonly decompress?: boolean;
 }
 
-/** Searches every file below a folder, byte by byte. Freed disk blocks, copies of the disk and backups are not searched. */
+/**
+ * Searches every file below a folder, byte by byte. Freed disk blocks, copies of the disk and backups are not searched.
+ */
 export function findInFiles(folder: string, needles: readonly Needle[], search: FileSearch = {}): Trace[] {
   const { locationOf = (path) => path, decompress = false } = search;
   const counts = new Map<string, Trace>();
   for (const path of filesOf(folder)) {
-    const bytes = orGone(() => withoutReserve(readFileSync(join(folder, path))));
+    const bytes = orNullIfRemoved(() => withoutReserve(readFileSync(join(folder, path))));
     if (bytes === null) continue;
     const unpacked = decompress ? decompressBlocks(bytes) : null;
     const found = [
@@ -32,7 +34,7 @@ export function findInFiles(folder: string, needles: readonly Needle[], search: 
 
 const ZEROS = Buffer.alloc(64 * 1024);
 
-/** Kafka reserves 20 MB of zeros for each partition. Some are kept, because a needle may end with zeros. */
+/** Kafka reserves 20 MB of zeros for each partition. A few zeros are kept, because a needle may end with zeros. */
 function withoutReserve(bytes: Buffer): Buffer {
   let end = bytes.length;
   while (end >= ZEROS.length && bytes.subarray(end - ZEROS.length, end).equals(ZEROS)) end -= ZEROS.length;
@@ -41,7 +43,7 @@ function withoutReserve(bytes: Buffer): Buffer {
 
 /** Paths within a folder. Symbolic links are not followed, because their targets are searched where they are. */
 function filesOf(folder: string, within = ''): string[] {
-  const entries = orGone(() => readdirSync(join(folder, within), { withFileTypes: true })) ?? [];
+  const entries = orNullIfRemoved(() => readdirSync(join(folder, within), { withFileTypes: true })) ?? [];
   return entries.flatMap((entry) => {
     const path = join(within, entry.name);
     if (entry.isDirectory()) return filesOf(folder, path);
@@ -50,7 +52,7 @@ function filesOf(folder: string, within = ''): string[] {
 }
 
 /** Returns null for a file that a store has removed. */
-function orGone<T>(read: () => T): T | null {
+function orNullIfRemoved<T>(read: () => T): T | null {
   try {
     return read();
   } catch (error) {

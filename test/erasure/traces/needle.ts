@@ -1,7 +1,7 @@
-/** Bytes that identify a person, with a name that does not. */
+/** Bytes that identify a person, with a name that does not identify the person. */
 export interface Needle {
   readonly name: string;
-  /** Whether the bytes are a client's own text, or one form of the keyed hash of an id. */
+  /** Whether the bytes are a string that a client sent, or a form of an id's keyed hash. */
   readonly kind: 'text' | 'key';
   readonly bytes: Buffer;
 }
@@ -16,16 +16,16 @@ export interface Trace {
   readonly count: number;
 }
 
-/** A text as clients sent it. */
+/** A string as clients sent it. */
 export const textNeedle = (name: string, text: string): Needle => ({ name, kind: 'text', bytes: Buffer.from(text) });
 
-/** A keyed hash in both forms: as bytes, as columns and records have it, and as text, as logs have it. */
+/** A keyed hash in all forms: the bytes in columns and records, and the hexadecimal strings in logs. */
 export function keyNeedles(name: string, key: Buffer): Needle[] {
   const hex = key.toString('hex');
   return [
     { name, kind: 'key', bytes: key },
     { name: `${name} in hexadecimal`, kind: 'key', bytes: Buffer.from(hex) },
-    { name: `${name} in capital hexadecimal`, kind: 'key', bytes: Buffer.from(hex.toUpperCase()) },
+    { name: `${name} in upper-case hexadecimal`, kind: 'key', bytes: Buffer.from(hex.toUpperCase()) },
   ];
 }
 

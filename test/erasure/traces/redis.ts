@@ -36,31 +36,31 @@ const QUERIES: Record<string, (key: Buffer) => [string, ...(Buffer | string)[]]>
 
 async function valuesOf(redis: Redis, key: Buffer): Promise<Buffer[]> {
   const type = await redis.type(key);
-  // The key expired or was deleted between the two commands.
+  // The key has expired or was deleted between the two commands.
   if (type === 'none') return [];
   const toCommand = QUERIES[type];
-  if (toCommand === undefined) throw new Error(`no command reads a ${type}`);
+  if (toCommand === undefined) throw new Error(`no command to read type ${type}`);
   const [command, ...args] = toCommand(key);
-  const answer = (await redis.callBuffer(command, ...args)) as Answer;
-  return partsOf(answer).flatMap((value) => [value, Buffer.from('\n')]);
+  const reply = (await redis.callBuffer(command, ...args)) as Reply;
+  return partsOf(reply).flatMap((value) => [value, Buffer.from('\n')]);
 }
 
 /** Pairs are nested lists, and scores are numbers. */
-type Answer = Buffer | number | null | readonly Answer[];
+type Reply = Buffer | number | null | readonly Reply[];
 
-const partsOf = (answer: Answer): Buffer[] =>
-  Array.isArray(answer) ? answer.flatMap(partsOf) : Buffer.isBuffer(answer) ? [answer] : [];
+const partsOf = (reply: Reply): Buffer[] =>
+  Array.isArray(reply) ? reply.flatMap(partsOf) : Buffer.isBuffer(reply) ? [reply] : [];
 
 const toPattern = (name: string) => {
   const text = name.replaceAll(/[.*+?^$()|[\]\\]/g, '\\$&').replaceAll(/\{\w+\}/g, '\\{[^}]*\\}');
   return new RegExp(`^${text.replaceAll(/<[^>]+>/g, '[\\s\\S]+')}$`);
 };
-/** Families without a placeholder come first, because another one may match their names too. */
+/** Families without a placeholder come first, because a family with a placeholder may also match their names. */
 const FAMILIES = REDIS_STORES.map(({ name }) => ({ name, pattern: toPattern(name) })).sort(
   (a, b) => Number(a.name.includes('<')) - Number(b.name.includes('<')),
 );
 
-/** The registered family of a key; its prefix when it belongs to none. */
+/** The registered family of a key; the key's prefix when it belongs to no family. */
 function familyOf(key: Buffer): string {
   const text = key.toString('latin1');
   return FAMILIES.find(({ pattern }) => pattern.test(text))?.name ?? `not registered: ${text.slice(0, 12)}`;

@@ -11,7 +11,9 @@ const CLEARINGS = new Map<string, Clearing>([
 /** How the registry clears a store; undefined when it is not registered. */
 export const clearingOf = (location: string): Clearing['by'] | undefined => CLEARINGS.get(location)?.by;
 
-/** A client's text may remain only where data expires by itself; keyed hashes also where the registry keeps them. */
+/**
+ * Strings from clients may remain only where data expires by itself; keyed hashes also where the registry keeps them.
+ */
 const MAY_STAY: Record<Trace['kind'], readonly Clearing['by'][]> = { text: ['ttl'], key: ['ttl', 'kept'] };
 
 /** Traces after an erasure that the registry does not allow. */

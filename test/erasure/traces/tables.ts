@@ -5,7 +5,7 @@ import type { Needle, Trace } from './needle.ts';
 /**
  * Searches every table of the product and the system tables that keep statements or error texts. Rows are read in a
  * binary format, so a key is found in a column of any type.
- * @param options.deleted whether to search rows that are masked as deleted too
+ * @param options.deleted whether to also search rows that are masked as deleted
  */
 export async function findInTables(
   engine: Engine,
@@ -40,7 +40,9 @@ async function searchTable(engine: Engine, sql: string): Promise<string[][]> {
   });
 }
 
-/** The statement contains the needles reversed and is not logged, so that a search does not find itself. */
+/**
+ * Creates a statement that contains the needles reversed and is not logged, so that the search does not find itself.
+ */
 function queryOf(table: string, needles: readonly Needle[], deleted: boolean): string {
   const wanted = needles.map(
     ({ bytes }, at) => `(${at}, reverse(unhex('${Buffer.from(bytes).reverse().toString('hex')}')))`,

@@ -35,28 +35,28 @@ export interface MovedIdentity {
   readonly linkedAt: number;
 }
 
-/** One side of a split person: its key, and all members by ascending key. */
+/** One side of a split person: its person key, and all members by ascending key. */
 export interface SplitSide {
   readonly root: Buffer;
   readonly members: readonly MovedIdentity[];
 }
 
-/** The result of a step. An unlink is one step from the first identity that it splits off to one that stays. */
+/** The result of a step. An unlink is one step, from the first split-off identity to one that stays. */
 export interface StepDecision extends Pick<GraphStep, 'aKey' | 'aKind' | 'bKey' | 'bKind'> {
   readonly link: GraphStep['link'] | 'unlink';
   readonly outcome: IdentityDecisionRecord['outcome'] | 'unlinked';
   readonly reason: RefusalReason | RulingReason | '';
   /** Person key of the joined component, or of the split-off side; zero when refused or ambiguous. */
   readonly root: Buffer;
-  /** By ascending key; of an unlink all split-off identities. */
+  /** By ascending key; for an unlink, all split-off identities. */
   readonly moved: readonly MovedIdentity[];
-  /** Of an unlink that split a person: the other side. */
+  /** For an unlink that split a person: the side that stays. */
   readonly stayed: SplitSide | null;
 }
 
 /** A fact with its logged decisions, for a graph that has lost them. */
 export interface LoggedFact extends GraphFact {
-  /** Decisions about the first steps. `parked`: later facts of the environment were decided, this one was not. */
+  /** Decisions about the first steps. `parked`: later facts of the environment were decided, but this fact was not. */
   readonly logged?: readonly StepDecision[] | 'parked';
 }
 
@@ -67,7 +67,7 @@ export interface FactPosition {
   readonly offset: number;
 }
 
-/** The records of a fact's decisions, one for each step in order. */
+/** The records of a fact's decisions, one per step, in order. */
 export function toDecisionRecords(
   fact: IdentityLinkRecord,
   position: FactPosition,
@@ -75,7 +75,7 @@ export function toDecisionRecords(
 ): IdentityDecisionRecord[] {
   const { environmentId, messageId, eventTime, receivedAt, traceId } = fact;
   const { generation, partition, offset } = position;
-  // Without spread, which costs more than encoding the record.
+  // Without object spread, which costs more than encoding the record.
   return decisions.map(({ link, aKey, aKind, bKey, bKind, outcome, reason, root, moved, stayed }, step) => ({
     environmentId,
     generation,
@@ -116,7 +116,7 @@ export function fromDecisionRecord(record: IdentityDecisionRecord): StepDecision
 
 const REFUSALS: Readonly<Record<string, string>> = {
   blocked: 'one of the ids is a value that many people share, or is blocked in this environment',
-  fenced: 'the message is not later than the erasure of one of the two',
+  fenced: 'the message is not later than the erasure of one of the ids',
   shared_device: 'both sides already have a user, so several people share the device',
   two_known_users: 'an alias may not join two known users',
   too_many_identities: 'the person would have too many identities',
@@ -124,11 +124,11 @@ const REFUSALS: Readonly<Record<string, string>> = {
   suspect: 'one of the ids links too many anonymous ids. An operator allows or blocks it (identity suspects)',
   operator_allowed: 'an operator has allowed the id to link many anonymous ids (identity suspects)',
   operator_blocked: 'an operator has blocked links of the id (identity suspects)',
-  unlinked: 'an operator has split the two, and the message is not later (identity unlink)',
+  unlinked: 'an operator has split the two ids, and the message is not later than the split (identity unlink)',
   not_one_person: 'the identities to split off are not of one person',
 };
 
-/** A reason as text. An unknown one is returned unchanged. */
+/** A reason as text. An unknown reason is returned unchanged. */
 export const refusalText = (reason: string): string =>
   // Not an inherited member such as `constructor`.
   (Object.hasOwn(REFUSALS, reason) ? REFUSALS[reason] : undefined) ?? reason;
@@ -148,6 +148,6 @@ export function describeLink({ link, outcome, reason, movedCount }: DecidedLink)
   if (link === 'unlink' && outcome === 'unchanged') return 'there was nothing to split';
   if (outcome === 'unchanged' && reason !== '') return refusalText(reason);
   if (outcome === 'unchanged') return 'they were already one person';
-  if (outcome === 'ambiguous') return 'not linked: the id without a type belongs to the same id of another type';
+  if (outcome === 'ambiguous') return 'not linked: the untyped id belongs to the same id under another type';
   return refusalText(reason);
 }

@@ -14,19 +14,19 @@ export type LinkSource = Pick<
 
 const NO_IDENTITY: IdentityLinkRecord['unlink'] = [];
 
-/** Kind of an id of this type; '' is no type. */
+/** Kind of an id with this type; '' means no type. */
 export function toIdentityKind(type: string): IdentityKind {
   return type === '' ? 'untyped' : (type as IdentityType);
 }
 
-/** Kind of an alias' `fromId`. Without a type it is untyped, unless it is the anonymous id of the message. */
+/** Kind of an alias's `fromId`. Without a type it is untyped, unless it is the message's anonymous id. */
 function toFromKind({ fromType, fromId, anonymousId }: LinkSource): IdentityKind {
   return fromType === '' && fromId.trim() === anonymousId.trim() ? 'anonymous' : toIdentityKind(fromType);
 }
 
 /**
- * The link fact of an accepted message, or null. Without an anonymous id, an identify links a typed user id only with the
- * same untyped id; its `fromId` is ''.
+ * The link fact of an accepted message, or null. Without an anonymous id, an identify links a typed user id only with
+ * the same untyped id; its `fromId` is ''.
  */
 export function toLinkFact(message: LinkSource): IdentityLinkRecord | null {
   const { environmentId, messageId, eventTime, receivedAt, traceId } = message;
@@ -57,14 +57,16 @@ export function toLinkFact(message: LinkSource): IdentityLinkRecord | null {
 /** Fields of an unlink fact. Facts that happened or were received up to `receivedAt` do not undo it. */
 export type UnlinkParts = Pick<IdentityLinkRecord, 'environmentId' | 'messageId' | 'receivedAt' | 'traceId' | 'unlink'>;
 
-/** Creates the fact that splits identities off their person. Its two sides are one id that no client can send. */
+/**
+ * Creates the fact that splits identities off their person. Both sides are the same id, which no client can send.
+ */
 export function toUnlinkFact({ messageId, ...parts }: UnlinkParts): IdentityLinkRecord {
-  const ownId = `unlink ${messageId.toString('hex')}`;
-  const sides = { fromKind: 'custom', fromId: ownId, toKind: 'custom', toId: ownId } as const;
+  const unlinkId = `unlink ${messageId.toString('hex')}`;
+  const sides = { fromKind: 'custom', fromId: unlinkId, toKind: 'custom', toId: unlinkId } as const;
   return { ...parts, messageId, link: 'alias', ...sides, eventTime: parts.receivedAt };
 }
 
-/** An operator's ruling about a held id: it may gather anonymous ids, or may not link. */
+/** An operator's ruling on a held id: the id may gather anonymous ids, or may not be linked. */
 export interface Ruling {
   readonly verdict: 'allow' | 'block';
   readonly key: Buffer;
@@ -73,14 +75,14 @@ export interface Ruling {
 
 const RULING = /^ruling (allow|block) (\w+) ([0-9a-f]{32})$/;
 
-/** Creates the fact of a ruling: an alias of a text with itself, which clients cannot send. */
+/** Creates a ruling's fact: an alias of an id with itself, which clients cannot send. */
 export function toRulingFact({ verdict, key, kind }: Ruling, parts: Omit<UnlinkParts, 'unlink'>): IdentityLinkRecord {
-  const text = `ruling ${verdict} ${kind} ${key.toString('hex')}`;
-  const sides = { fromKind: 'custom', fromId: text, toKind: 'custom', toId: text } as const;
+  const rulingId = `ruling ${verdict} ${kind} ${key.toString('hex')}`;
+  const sides = { fromKind: 'custom', fromId: rulingId, toKind: 'custom', toId: rulingId } as const;
   return { ...parts, link: 'alias', ...sides, eventTime: parts.receivedAt, unlink: NO_IDENTITY };
 }
 
-/** The ruling of a fact, or null. */
+/** The ruling in a fact, or null. */
 export function rulingOf({ link, fromKind, fromId, toKind, toId }: IdentityLinkRecord): Ruling | null {
   if (link !== 'alias' || fromId !== toId || fromKind !== toKind) return null;
   const [, verdict, name, key = ''] = RULING.exec(toId) ?? [];

@@ -10,7 +10,7 @@ const kind = fc.constantFrom(...IDENTITY_KINDS);
 const id = fc.string({ unit: 'grapheme-composite', minLength: 1, maxLength: 256 }).filter((text) => text.trim() !== '');
 
 describe('IdentityKeyer', () => {
-  it('a key is the first 16 bytes of SHA-256 over pepper, environment, kind and trimmed id, also from the cache', () => {
+  it('a key, cached or not, is the first 16 bytes of SHA-256 over pepper, environment, kind and trimmed id', () => {
     const keyOf = createIdentityKeyer(pepper);
     fc.assert(
       fc.property(environment, kind, id, (environmentId, kindOfId, text) => {
@@ -27,7 +27,7 @@ describe('IdentityKeyer', () => {
     );
   });
 
-  it('keys differ by environment, kind, id and pepper, also for ids with the separator', () => {
+  it('keys differ by environment, kind, id and pepper, even for ids that contain the separator', () => {
     const keyOf = createIdentityKeyer(pepper);
     const keys = [
       keyOf('e', 'steam', 'a'),
@@ -41,7 +41,7 @@ describe('IdentityKeyer', () => {
     expect(new Set(keys.map((key) => key.toString('hex'))).size).toBe(keys.length);
   });
 
-  it('a key that was evicted from the cache is the same, and its buffer is not overwritten', () => {
+  it('a key evicted from the cache is recomputed identically, and its buffer is not overwritten', () => {
     const keyOf = createIdentityKeyer(pepper);
     const [first, second] = [keyOf('e', 'steam', 'first'), keyOf('e', 'steam', 'second')];
     const before = Buffer.from(first);

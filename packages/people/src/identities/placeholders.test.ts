@@ -90,7 +90,7 @@ describe('isPlaceholder', () => {
     expect(isPlaceholderBytes(Buffer.from(id.trim()))).toBe(true);
   });
 
-  it.each(IDS)('%j is no placeholder', (id) => {
+  it.each(IDS)('%j is not a placeholder', (id) => {
     expect(isPlaceholder(id)).toBe(false);
     expect(isPlaceholderBytes(Buffer.from(id))).toBe(false);
   });
@@ -110,7 +110,7 @@ describe('isPlaceholder', () => {
   });
 
   it.each(['{{', '[[', '<%', '%(', '${', '(', '"', '\ufdfa'])(
-    'the check of an id takes time that grows with its length, also of one that repeats %s',
+    'the check takes time linear in the length of the id, even for an id that repeats %s',
     (part) => {
       const timeOf = (text: string) => {
         const times = Array.from({ length: 100 }, () => {
@@ -124,7 +124,7 @@ describe('isPlaceholder', () => {
     },
   );
 
-  it('texts and bytes are classified alike', () => {
+  it('strings and UTF-8 bytes are classified alike', () => {
     const parts = fc.constantFrom(
       ...PLACEHOLDERS,
       ...IDS,
@@ -146,7 +146,7 @@ describe('isPlaceholder', () => {
     fc.assert(
       fc.property(ids, (text) => {
         const id = Buffer.from(text);
-        // A tab needs the rule for texts.
+        // A tab forces the complete rule.
         const expected = isPlaceholder(`\t${id}`);
         expect([isPlaceholder(id.toString()), isPlaceholderBytes(id)]).toEqual([expected, expected]);
       }),

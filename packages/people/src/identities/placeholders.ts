@@ -1,9 +1,9 @@
-/** Recognises values that clients send instead of an id, which would join strangers. */
+/** Recognises values that clients send instead of an id, and that would join strangers. */
 import { hash } from 'node:crypto';
 
 const wordSet = (text: string): string[] => text.split(/\s+/).filter(Boolean);
 
-/** Terms for "no value". Any sequence of them is a placeholder. */
+/** Terms for "no value". Any sequence of these terms is a placeholder. */
 const NOTHING = wordSet(`
   null nil none nan undefined undef void empty blank missing unset unspecified unavailable unidentified unregistered
   unknown unauthenticated anonymous guest default n/a na notset notavailable notauthenticated notloggedin loggedout
@@ -16,7 +16,7 @@ const FIELDS = wordSet(`
   instanceid personid gamerid passportid steamid epicid googleid appleid discordid emailaddress
   string integer boolean
 `);
-/** Terms that are placeholders only next to the others: `unknown_user`, `your user id`, `not set`. */
+/** Terms that are placeholders only next to the terms above: `unknown_user`, `your user id`, `not set`. */
 const FILLERS = wordSet(`
   anon user player account customer device client visitor session profile member external install installation advertising
   distinct instance person gamer passport steam epic google apple discord custom value name address your my the here insert
@@ -45,7 +45,7 @@ const NEUTRAL = new Set(FILLERS);
 const TEMPLATES = wordSet('${ } {{ }} <% %> $( ) #{ } %{ } [[ ]]');
 const NAMED_FORMAT = /%\([^()]*\)[a-z]/;
 const FORMAT = /^(%[-+0-9.$]*l?[a-z@]|\$\d|\{\d\})$/;
-/** Objects and functions converted to text. */
+/** Objects and functions converted to strings. */
 const PRINTED_OBJECT = /^\W*\[object \w+\]|^(async )?function\b.*\{|^\(?[\w, ]*\)? ?=>/s;
 /** Zeros and separators, such as `0.0`, the nil UUID and the zero address. */
 const ZEROS = /^[-+]?[0.,:_\s-]+$|^0x0+$/;
@@ -55,7 +55,7 @@ const PUNCTUATION = /^[-_.?*/\\!#~\s\u2010-\u2015]+$/;
 /** Top-level domains of e-mail addresses whose other parts are placeholders. */
 const DOMAINS = wordSet('com net org io');
 const EMAIL = new RegExp(`^([^@]+)@([^@]+?)(?:\\.(?:${DOMAINS.join('|')}))?$`);
-/** A prefix of a missing id: `user-`. */
+/** A prefix without its id: `user-`. */
 const PREFIX_ALONE = /^([a-z]+)[-_:./#]+$/;
 const PERCENT = /%[0-9a-f]{2}/;
 const INVISIBLE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
@@ -68,12 +68,14 @@ const CLOSERS = new Map([
   ['[', ']'],
   ['{', '}'],
 ]);
-/** A longer text is no placeholder: an id has at most 256 characters, but normalization expands up to 18 times. */
+/**
+ * A longer string is not a placeholder: an id has at most 256 characters, which normalization expands up to 18 times.
+ */
 const TEXT_MAX = 512;
 
 // Clients choose the ids, so every rule takes linear time.
 
-/** Removes quotes and brackets around a text, however many. */
+/** Removes all quotes and brackets that enclose a string. */
 function unwrap(wrapped: string): string {
   let [start, end] = [0, wrapped.length];
   for (;;) {
@@ -101,7 +103,7 @@ export function foldId(id: string): string {
   return unwrap(id.normalize('NFKC').replaceAll(INVISIBLE, '').toLowerCase());
 }
 
-/** The rule for every text. Takes some microseconds, so bytes are checked first. */
+/** The complete rule. It takes a few microseconds, so a byte filter runs first. */
 function classify(id: string): boolean {
   const normalized = id.normalize('NFKC');
   if (normalized.length > TEXT_MAX) return false;
@@ -112,10 +114,10 @@ function classify(id: string): boolean {
   const text = unwrap(visible);
   if (text === '' || text === '-1' || ZEROS.test(text) || PUNCTUATION.test(text)) return true;
   const chars = bare(text);
-  return REPEATED.test(chars) || CONSTANTS.has(chars) || MEANINGFUL.has(chars) || isOfEmptyParts(text);
+  return REPEATED.test(chars) || CONSTANTS.has(chars) || MEANINGFUL.has(chars) || hasOnlyEmptyParts(text);
 }
 
-/** Decodes a part of a URL; returns another text unchanged. */
+/** Decodes percent-encoding; returns an invalid string unchanged. */
 function decode(text: string): string {
   try {
     return decodeURIComponent(text);
@@ -124,7 +126,7 @@ function decode(text: string): string {
   }
 }
 
-function isOfEmptyParts(text: string): boolean {
+function hasOnlyEmptyParts(text: string): boolean {
   const [, prefix = ''] = PREFIX_ALONE.exec(text) ?? [];
   if (NEUTRAL.has(prefix)) return true;
   const [, mailbox, domain] = EMAIL.exec(text) ?? [];
@@ -138,7 +140,7 @@ function isEmptyPhrase(text: string): boolean {
   return terms.some((word) => MEANINGFUL.has(word)) && terms.every((word) => MEANINGFUL.has(word) || NEUTRAL.has(word));
 }
 
-/** Whether a text is JSON without a value: `{}`, `[null]`, `{"id":"undefined"}`. */
+/** Whether a string is JSON without a value: `{}`, `[null]`, `{"id":"undefined"}`. */
 function isEmptyJson(text: string): boolean {
   if (!/^[[{]/.test(text)) return false;
   try {
@@ -153,9 +155,9 @@ function isHollow(value: unknown): boolean {
   return typeof value === 'string' ? classify(value) : value === 0 || typeof value === 'boolean';
 }
 
-// Filters over bytes reject nearly every id.
+// Byte filters rule out nearly every id.
 
-/** For about two hundred entries. */
+/** Sized for about 200 entries. */
 const FILTER_BITS = 2 ** 15;
 const FNV_PRIME = 0x01000193;
 const EMPTY_HASH = 0x11c9dc5;
@@ -173,23 +175,23 @@ for (const word of [...ENTRIES, Buffer.from('0x0'), Buffer.from('0x00')]) {
 
 const OTHER = 0;
 const SEPARATOR = 1;
-/** For each byte its lower case, `SEPARATOR`, or `OTHER`, which only the rule for texts can check. */
+/** For each byte: its lower case, `SEPARATOR`, or `OTHER`, which only the complete rule can check. */
 const FOLDED = Uint8Array.from({ length: 256 }, (_, byte) => {
   const character = String.fromCharCode(byte);
   if (/[0-9a-zA-Z]/.test(character)) return character.toLowerCase().charCodeAt(0);
   return /[-_.:@+/,=|~!?*& ]/.test(character) ? SEPARATOR : OTHER;
 });
 
-/** False only for ids that are no placeholder; allocates nothing. */
+/** False only for ids that are not placeholders; allocates nothing. */
 function mayBePlaceholder(id: Uint8Array): boolean {
   for (let i = 0; i < id.length; i++) if (FOLDED[id[i]!] === OTHER) return true;
-  return startsLikeOne(id) && consistsOfKnownTerms(id);
+  return startsLikePlaceholder(id) && consistsOfKnownTerms(id);
 }
 
 /** Whether an id begins like a known term or with a repeated character, or is shorter than four characters. */
-function startsLikeOne(id: Uint8Array): boolean {
+function startsLikePlaceholder(id: Uint8Array): boolean {
   let chars = 0;
-  let all = EMPTY_HASH;
+  let idHash = EMPTY_HASH;
   let word = EMPTY_HASH;
   let isInFirstWord = true;
   let first = 0;
@@ -202,11 +204,11 @@ function startsLikeOne(id: Uint8Array): boolean {
     }
     if (chars === 0) first = byte;
     else if (chars < 3) isRepeated &&= byte === first;
-    all = mix(all, byte);
+    idHash = mix(idHash, byte);
     if (isInFirstWord) word = mix(word, byte);
     chars++;
   }
-  return chars < PREFIX_BYTES || isRepeated || PREFIXES[slotOf(all)] === 1 || PREFIXES[slotOf(word)] === 1;
+  return chars < PREFIX_BYTES || isRepeated || PREFIXES[slotOf(idHash)] === 1 || PREFIXES[slotOf(word)] === 1;
 }
 
 const CHAR_X = 'x'.charCodeAt(0);
@@ -214,7 +216,7 @@ const CHAR_X = 'x'.charCodeAt(0);
 /** Whether an id is one repeated character, or consists of known terms, with or without separators. */
 function consistsOfKnownTerms(id: Uint8Array): boolean {
   let word = EMPTY_HASH;
-  let all = EMPTY_HASH;
+  let idHash = EMPTY_HASH;
   let first = 0;
   let isRepeated = true;
   let areKnown = true;
@@ -228,23 +230,23 @@ function consistsOfKnownTerms(id: Uint8Array): boolean {
     if (first === 0) first = byte;
     isRepeated &&= byte === first || (byte === CHAR_X && i === 1);
     word = mix(word, byte);
-    all = mix(all, byte);
+    idHash = mix(idHash, byte);
   }
   areKnown &&= word === EMPTY_HASH || TERMS[slotOf(word)] === 1;
-  return isRepeated || areKnown || TERMS[slotOf(all)] === 1;
+  return isRepeated || areKnown || TERMS[slotOf(idHash)] === 1;
 }
 
-/** Fits the UTF-8 of an id, at most 256 characters of 4 bytes. */
+/** Large enough for an id in UTF-8: at most 256 characters of 4 bytes. */
 const scratch = Buffer.alloc(1_024);
 
-/** Whether an id is a placeholder, which owns and links nothing. The rule for messages, links, consents and erasures. */
+/** Whether an id is a placeholder, which owns and links no data. Used for messages, links, consents and erasures. */
 export function isPlaceholder(id: string): boolean {
-  // A UTF-16 unit never takes more than three bytes of UTF-8.
+  // A UTF-16 code unit takes at most three bytes in UTF-8.
   if (id.length * 3 > scratch.length) return classify(id);
   return mayBePlaceholder(scratch.subarray(0, scratch.write(id))) && classify(id);
 }
 
-/** The same rule for an id in UTF-8. */
+/** Like `isPlaceholder`, for an id in UTF-8. */
 export function isPlaceholderBytes(id: Uint8Array): boolean {
   return mayBePlaceholder(id) && classify(Buffer.from(id.buffer, id.byteOffset, id.length).toString());
 }
@@ -253,10 +255,10 @@ export function isPlaceholderBytes(id: Uint8Array): boolean {
 export type IsBlocked = (environmentId: string, id: string) => boolean;
 
 /**
- * Creates the check for blocked ids: placeholders, and values that an operator has named.
- * @param blockedOf further values by environment id, compared as placeholders are
+ * Creates the check for blocked ids: placeholders, and values that an operator has configured.
+ * @param blockedOf further blocked values by environment id, compared like placeholders
  */
 export function createIsBlocked(blockedOf: Readonly<Record<string, readonly string[]>> = {}): IsBlocked {
-  const further = new Map(Object.entries(blockedOf).map(([id, values]) => [id, new Set(values.map(foldId))]));
-  return (environmentId, id) => isPlaceholder(id) || (further.get(environmentId)?.has(foldId(id)) ?? false);
+  const blockedValues = new Map(Object.entries(blockedOf).map(([id, values]) => [id, new Set(values.map(foldId))]));
+  return (environmentId, id) => isPlaceholder(id) || (blockedValues.get(environmentId)?.has(foldId(id)) ?? false);
 }

@@ -41,7 +41,7 @@ it.each<[string, Partial<LinkSource>, string[] | null]>([
   ['an untyped identify without an anonymous id', { type: 'identify', anonymousId: ' ', userId: 'u' }, null],
   ['an alias', { type: 'alias', fromId: 'f', fromType: 'email', toId: 't' }, ['alias email untyped']],
   [
-    'an alias from its own anonymous id',
+    'an alias from its anonymous id',
     { type: 'alias', anonymousId: ' v ', fromId: 'v', toId: 'u' },
     ['alias anonymous untyped'],
   ],
@@ -55,7 +55,7 @@ it.each<[string, Partial<LinkSource>, string[] | null]>([
     { type: 'alias', anonymousId: 'w', fromId: 'v', toId: 'u' },
     ['alias untyped untyped'],
   ],
-])('%s links these kinds of ids', (_what, message, links) => {
+])('%s links the expected kinds of ids', (_what, message, links) => {
   expect(linksOf(message)).toEqual(links);
 });
 

@@ -11,7 +11,7 @@ export interface GraphStep {
   readonly bKind: IdentityKind;
   /** One of the ids is blocked, so the step is refused. */
   readonly blocked: boolean;
-  /** `same_id` only: the same id under each other type. `b` linked with one of these is ambiguous. */
+  /** `same_id` only: keys of the same id under each other type. A `b` linked with one of these keys is ambiguous. */
   readonly otherKeys: readonly Buffer[];
 }
 
@@ -24,11 +24,11 @@ export interface GraphFact {
   readonly receivedAt: number;
   readonly eventTime: number;
   readonly steps: readonly GraphStep[];
-  /** Of an unlink, which has no steps: the distinct identities to split off. */
+  /** For an unlink, which has no steps: the distinct identities to split off. */
   readonly unlink?: readonly NamedIdentity[];
 }
 
-/** Keys of the identities in the fact; one may come twice. */
+/** Keys of the identities in the fact, possibly with duplicates. */
 export const namedBy = ({ steps, unlink }: GraphFact): Buffer[] =>
   unlink?.map(({ key }) => key) ?? steps.flatMap(({ aKey, bKey }) => [aKey, bKey]);
 
@@ -56,7 +56,7 @@ export function createGraphFact(rules: StepRules): (fact: IdentityLinkRecord, of
       bKey: keyOf('untyped'),
       bKind: 'untyped',
       blocked: rules.isBlocked(fact.environmentId, fact.toId),
-      // Rarely needed, and seven hashes.
+      // Computed lazily: seven hashes, and rarely needed.
       get otherKeys() {
         return IDENTITY_TYPES.filter((type) => type !== fact.toKind).map(keyOf);
       },
@@ -74,7 +74,8 @@ export function createGraphFact(rules: StepRules): (fact: IdentityLinkRecord, of
 
   return (fact, offset) => {
     const { environmentId, receivedAt, eventTime, unlink } = fact;
-    if (unlink.length > 0) return { environmentId, offset, receivedAt, eventTime, steps: [], unlink: onlyOnce(unlink) };
+    if (unlink.length > 0)
+      return { environmentId, offset, receivedAt, eventTime, steps: [], unlink: deduplicate(unlink) };
     const ruling = rulingOf(fact);
     if (ruling !== null) return { environmentId, offset, receivedAt, eventTime, steps: [toRulingStep(ruling)] };
     const steps: GraphStep[] = [];
@@ -90,6 +91,6 @@ function toRulingStep({ verdict, key, kind }: Ruling): GraphStep {
   return { link: verdict, aKey: key, aKind: kind, bKey: key, bKind: kind, blocked: false, otherKeys: [] };
 }
 
-function onlyOnce(named: readonly NamedIdentity[]): NamedIdentity[] {
-  return [...new Map(named.map((one) => [one.key.toString('hex'), one])).values()];
+function deduplicate(named: readonly NamedIdentity[]): NamedIdentity[] {
+  return [...new Map(named.map((identity) => [identity.key.toString('hex'), identity])).values()];
 }

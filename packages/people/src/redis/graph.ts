@@ -16,14 +16,14 @@ import type { Layout } from './layout.ts';
 import { createScript } from './scripts.ts';
 import { fromComponent, fromReply, fromSuspect, toFactsBlob, toKindCodes } from './wire.ts';
 
-/** A call blocks Redis: a fact takes about 15 µs, one that moves many identities up to a millisecond. */
+/** A call blocks Redis: a fact takes about 15 µs, a fact that moves many identities up to a millisecond. */
 const CALL_FACTS_MAX = 128;
 
-/** Enough to keep Redis busy, and few enough that no call times out behind others. */
+/** Enough to keep Redis busy, and few enough that no call times out behind other calls. */
 const CALLS_IN_FLIGHT_MAX = 4;
 
-/** Takes Redis about two milliseconds. */
-const FORGOTTEN_A_CALL_MAX = 1_000;
+/** Such a call takes Redis about two milliseconds. */
+const FORGOTTEN_PER_CALL_MAX = 1_000;
 
 export interface GraphParts {
   readonly redis: Redis;
@@ -39,9 +39,9 @@ export function createGraph(parts: GraphParts, limits: GraphLimits): IdentityGra
     ...createGraphQueries(parts),
     async forget({ environmentId, erasureId }, keys) {
       let forgotten = 0;
-      for (let at = 0; at < keys.length; at += FORGOTTEN_A_CALL_MAX) {
-        const some = keys.slice(at, at + FORGOTTEN_A_CALL_MAX);
-        const args = [layout.namespace, environmentId, erasureId, ...some];
+      for (let at = 0; at < keys.length; at += FORGOTTEN_PER_CALL_MAX) {
+        const batch = keys.slice(at, at + FORGOTTEN_PER_CALL_MAX);
+        const args = [layout.namespace, environmentId, erasureId, ...batch];
         forgotten += Number(await forgetIdentities([layout.epoch, layout.leasesOf(environmentId)], args));
       }
       return forgotten;
@@ -71,9 +71,9 @@ function createFactCalls(
   const gatheringLimits = [gathering?.anonymousIdsMax ?? 'inf', gathering?.windowMs ?? 0, SUSPECTS_MAX];
   const limitArguments = [...personLimits, ...gatheringLimits];
 
-  const applyCall = async (block: FactBlock, withOthers: boolean): Promise<Applied[]> => {
+  const applyCall = async (block: FactBlock, withOtherKeys: boolean): Promise<Applied[]> => {
     const position = [layout.namespace, toSourceText(block), block.after, block.through];
-    const { blob, environmentIds } = toFactsBlob(block.facts, withOthers);
+    const { blob, environmentIds } = toFactsBlob(block.facts, withOtherKeys);
     const args = [...position, ...limitArguments, blob, ...environmentIds];
     return fromReply((await applyFacts([layout.epoch, layout.progress, layout.fencedRun], args)) as Buffer);
   };
@@ -99,9 +99,9 @@ function createFactCalls(
   };
 }
 
-type ApplyCall = (call: FactBlock, withOthers: boolean) => Promise<Applied[]>;
+type ApplyCall = (call: FactBlock, withOtherKeys: boolean) => Promise<Applied[]>;
 
-/** Runs a block in concurrent calls. If a call stops early, its rest is sent before the later ones. */
+/** Runs a block in concurrent calls. If a call stops early, its remaining facts are sent before the later calls. */
 async function applyBlock(applyCall: ApplyCall, block: FactBlock, onPart?: (part: Applied[]) => void) {
   const waiting = splitBlock(block);
   const running: { call: FactBlock; reply: Promise<Applied[]> }[] = [];
@@ -116,7 +116,7 @@ async function applyBlock(applyCall: ApplyCall, block: FactBlock, onPart?: (part
     running.push({ call, reply });
   };
   try {
-    // Each call contains the offset before it, and is refused if the previous one failed or stopped early.
+    // Each call contains the offset before it, and is refused if the previous call failed or stopped early.
     while (running.length + waiting.length > 0) {
       while (waiting.length > 0 && running.length < CALLS_IN_FLIGHT_MAX) start(waiting.shift()!);
       const { call, reply } = running[0]!;
@@ -158,7 +158,7 @@ function createGraphQueries(parts: GraphParts): Pick<IdentityGraph, 'rootOf' | '
         if (root === null) return [];
         const members = await readMembers(parts, environmentId, root);
         if (members.length > 0) return members;
-        // The component may have changed its root between the reads. Otherwise it has no members.
+        // The component may have changed its root between the reads. If not, it has no members.
         const moved = await readRoot(environmentId, key);
         if (moved?.equals(root)) return [];
         root = moved;

@@ -29,15 +29,15 @@ export interface RedisPeopleOptions extends RedisAdapterOptions {
   /** Must be shorter than the caller's deadline. Default: 5 s. */
   commandTimeoutMs?: number;
   limits?: GraphLimits;
-  /** Name on the broker. Needed only by callers of the graph's `apply` and related functions. */
+  /** Topic name on the broker. Needed only by callers of the graph's `apply` and related functions. */
   linkTopic?: string;
-  /** Name on the broker. Needed only by callers of the consents. */
+  /** Topic name on the broker. Needed only by callers of the consents. */
   consentTopic?: string;
-  /** Called by `ready` and `takesWrites` with the reason when Redis answers but cannot be used. */
+  /** Called by `ready` and `takesWrites` with the reason when Redis responds but cannot be used. */
   onUnusable?: (fault: Error) => void;
 }
 
-/** Opens one connection. Resolves even while Redis is away; check `ready`. */
+/** Opens one connection. Resolves even while Redis is unavailable; check `ready`. */
 export async function openRedisPeople(options: RedisPeopleOptions): Promise<People> {
   const { redis, opened, close } = openRedis(options, {
     commandTimeoutMs: options.commandTimeoutMs ?? COMMAND_TIMEOUT_MS,
@@ -72,7 +72,7 @@ async function rewriteLog(redis: Redis): Promise<void> {
   try {
     await redis.call('BGREWRITEAOF');
   } catch (fault) {
-    // What a running rewrite misses is removed by the next one.
+    // Data that a running rewrite misses is removed by the next rewrite.
     if (!(fault instanceof Error && /already in progress/.test(fault.message))) throw fault;
   }
 }
@@ -114,7 +114,7 @@ function createReadiness(
 }
 
 /** Takes Redis a few milliseconds. */
-const FORGOTTEN_A_CALL_MAX = 1_000;
+const FORGOTTEN_PER_CALL_MAX = 1_000;
 
 function createConsents(redis: Redis, layout: Layout): ConsentStore & Pick<PeopleRebuild, 'loadConsents'> {
   const forgetConsents = createScript(redis, 'forgetConsents');
@@ -139,8 +139,8 @@ function createConsents(redis: Redis, layout: Layout): ConsentStore & Pick<Peopl
     },
     syncState: async () => fromSyncState(await consentSyncState([layout.consentLog], [])),
     markCurrent: async (run, ends) => {
-      const lasts = [...ends].filter(([, end]) => end > 0).flatMap(([partition, end]) => [partition, end - 1]);
-      return (await markConsents([layout.consentLog], [run, ...lasts])) === 1;
+      const lastOffsets = [...ends].filter(([, end]) => end > 0).flatMap(([partition, end]) => [partition, end - 1]);
+      return (await markConsents([layout.consentLog], [run, ...lastOffsets])) === 1;
     },
     async readStored(environmentId, identityKeys) {
       const read = (key: Buffer) => redis.hgetBuffer(layout.consentsOf(environmentId, key), key);
@@ -151,10 +151,10 @@ function createConsents(redis: Redis, layout: Layout): ConsentStore & Pick<Peopl
     },
     async forget(environmentId, consents) {
       let forgotten = 0;
-      for (let at = 0; at < consents.length; at += FORGOTTEN_A_CALL_MAX) {
-        const some = consents.slice(at, at + FORGOTTEN_A_CALL_MAX);
-        const buckets = some.map(({ identityKey }) => layout.consentsOf(environmentId, identityKey));
-        const args = some.flatMap((consent) => [consent.identityKey, toValue(consent)]);
+      for (let at = 0; at < consents.length; at += FORGOTTEN_PER_CALL_MAX) {
+        const batch = consents.slice(at, at + FORGOTTEN_PER_CALL_MAX);
+        const buckets = batch.map(({ identityKey }) => layout.consentsOf(environmentId, identityKey));
+        const args = batch.flatMap((consent) => [consent.identityKey, toValue(consent)]);
         forgotten += Number(await forgetConsents(buckets, args));
       }
       return forgotten;
@@ -162,13 +162,15 @@ function createConsents(redis: Redis, layout: Layout): ConsentStore & Pick<Peopl
   };
 }
 
-// Codes that are stored in Redis, and must not change.
+// Codes stored in Redis, which must not change.
 const STATUS_CODES: Readonly<Record<ChosenStatus, string>> = { none: 'n', anonymous: 'a', full: 'f' };
 const OUTCOMES: Readonly<Record<string, ApplyOutcome>> = { a: 'applied', s: 'superseded', f: 'fenced' };
 const STATUSES = new Map((Object.keys(STATUS_CODES) as ChosenStatus[]).map((status) => [STATUS_CODES[status], status]));
 
-/** Bytes of a consent, which `put-consent.lua` reads too: status, partition, offset, logged at, received at. */
-const AT = {
+/**
+ * Byte offsets in a stored consent, also read by `put-consent.lua`: status, partition, offset, logged at, received at.
+ */
+const CONSENT_OFFSETS = {
   status: 0,
   partition: 1,
   offset: 3,
@@ -178,30 +180,31 @@ const AT = {
 } as const;
 
 function toValue({ status, receivedAt, position }: StoredConsent): Buffer {
-  const value = Buffer.alloc(AT.end);
-  value.write(STATUS_CODES[status], AT.status, 'latin1');
-  value.writeUInt16BE(position.partition, AT.partition);
-  value.writeUIntBE(position.offset, AT.offset, NUMBER_BYTES);
-  value.writeUIntBE(position.loggedAtMs, AT.loggedAt, NUMBER_BYTES);
-  value.writeUIntBE(Math.max(0, receivedAt), AT.receivedAt, NUMBER_BYTES);
+  const value = Buffer.alloc(CONSENT_OFFSETS.end);
+  value.write(STATUS_CODES[status], CONSENT_OFFSETS.status, 'latin1');
+  value.writeUInt16BE(position.partition, CONSENT_OFFSETS.partition);
+  value.writeUIntBE(position.offset, CONSENT_OFFSETS.offset, NUMBER_BYTES);
+  value.writeUIntBE(position.loggedAtMs, CONSENT_OFFSETS.loggedAt, NUMBER_BYTES);
+  value.writeUIntBE(Math.max(0, receivedAt), CONSENT_OFFSETS.receivedAt, NUMBER_BYTES);
   return value;
 }
 
 /** @throws Error when the value is invalid */
 function fromValue(value: Buffer): StoredConsent {
-  const status = STATUSES.get(value.toString('latin1', AT.status, AT.partition));
-  if (status === undefined || value.length !== AT.end) throw new Error('A stored consent is invalid. Rebuild Redis');
+  const status = STATUSES.get(value.toString('latin1', CONSENT_OFFSETS.status, CONSENT_OFFSETS.partition));
+  if (status === undefined || value.length !== CONSENT_OFFSETS.end)
+    throw new Error('A stored consent is invalid. Rebuild Redis');
   const position = {
-    partition: value.readUInt16BE(AT.partition),
-    offset: value.readUIntBE(AT.offset, NUMBER_BYTES),
-    loggedAtMs: value.readUIntBE(AT.loggedAt, NUMBER_BYTES),
+    partition: value.readUInt16BE(CONSENT_OFFSETS.partition),
+    offset: value.readUIntBE(CONSENT_OFFSETS.offset, NUMBER_BYTES),
+    loggedAtMs: value.readUIntBE(CONSENT_OFFSETS.loggedAt, NUMBER_BYTES),
   };
-  return { status, receivedAt: value.readUIntBE(AT.receivedAt, NUMBER_BYTES), position };
+  return { status, receivedAt: value.readUIntBE(CONSENT_OFFSETS.receivedAt, NUMBER_BYTES), position };
 }
 
 function fromReply(reply: unknown): ApplyOutcome {
   const outcome = OUTCOMES[String(reply)];
-  if (outcome === undefined) throw new Error('unknown reply of the consent script');
+  if (outcome === undefined) throw new Error('unknown reply from the consent script');
   return outcome;
 }
 
@@ -242,14 +245,14 @@ function createRebuild(parts: GraphParts): Omit<PeopleRebuild, 'loadConsents'> {
   };
 }
 
-/** Reads every bucket of an environment, or of all. */
-async function* readIdentities({ redis, layout }: GraphParts, of = '*'): AsyncGenerator<LinkedIdentity> {
+/** Reads all buckets of an environment, or of all environments. */
+async function* readIdentities({ redis, layout }: GraphParts, environmentId = '*'): AsyncGenerator<LinkedIdentity> {
   const prefix = layout.indexPattern('*').indexOf('*');
-  for await (const names of redis.scanStream({ match: layout.indexPattern(of), count: 1_000 }))
+  for await (const names of redis.scanStream({ match: layout.indexPattern(environmentId), count: 1_000 }))
     for (const name of names as string[]) {
-      const environmentId = name.slice(prefix, name.lastIndexOf('}'));
+      const foundId = name.slice(prefix, name.lastIndexOf('}'));
       const flat = (await redis.callBuffer('HGETALL', name)) as Buffer[];
-      for (let at = 0; at < flat.length; at += 2) yield { environmentId, key: flat[at]!, root: flat[at + 1]! };
+      for (let at = 0; at < flat.length; at += 2) yield { environmentId: foundId, key: flat[at]!, root: flat[at + 1]! };
     }
 }
 
@@ -262,7 +265,7 @@ async function readDigest(parts: GraphParts, environmentId: string): Promise<str
     const members = await readMembers(parts, environmentId, Buffer.from(root, 'hex'));
     for (const { key, kind, linkedAt } of members) {
       const hex = key.toString('hex');
-      // With the root of the index, so that a mismatch with the members changes the digest.
+      // Uses the root in the index, so that a mismatch with the members changes the digest.
       lines.push(`${hex} ${roots.get(hex)} ${kind} ${linkedAt}\n`);
     }
   }
@@ -279,13 +282,13 @@ async function readUnlinkSides({ redis, layout }: GraphParts, environmentId: str
   return sides;
 }
 
-/** Far more than expire between two sweeps. */
-const LAPSED_A_SWEEP_MAX = 1_000;
+/** Far more holds than expire between two sweeps. */
+const LAPSED_PER_SWEEP_MAX = 1_000;
 
-const FENCES_A_CALL_MAX = 1_000;
+const FENCES_PER_CALL_MAX = 1_000;
 
 /** Takes Redis a few milliseconds: about 35 µs for a person of eight identities. */
-const KEYS_A_CALL_MAX = 100;
+const KEYS_PER_CALL_MAX = 100;
 
 function createGuards(redis: Redis, layout: Layout): ErasureGuards {
   const putHold = createScript(redis, 'putHold');
@@ -300,7 +303,7 @@ function createGuards(redis: Redis, layout: Layout): ErasureGuards {
     (await releaseHold(layout.holdKeysOf(environmentId), [erasureId, lapsedAtMs])) === 1;
   return {
     async putHold(hold) {
-      // The list is written first: a hold without an entry would never expire.
+      // The expiry list is written first: a hold without an entry would never expire.
       if (hold.lapsesAtMs !== null) await redis.zadd(layout.lapsing, hold.lapsesAtMs, toMember(hold));
       await putHold(layout.holdKeysOf(hold.environmentId), [hold.erasureId, toLease(hold), '']);
     },
@@ -316,7 +319,7 @@ function createGuards(redis: Redis, layout: Layout): ErasureGuards {
     async dropLapsedHolds(nowMs) {
       const { lapsing } = layout;
       let dropped = 0;
-      for (const member of await redis.zrangebyscoreBuffer(lapsing, '-inf', nowMs, 'LIMIT', 0, LAPSED_A_SWEEP_MAX)) {
+      for (const member of await redis.zrangebyscoreBuffer(lapsing, '-inf', nowMs, 'LIMIT', 0, LAPSED_PER_SWEEP_MAX)) {
         if (await release(fromMember(member), nowMs)) dropped++;
         await redis.zrem(layout.lapsing, member);
       }
@@ -329,9 +332,9 @@ function createGuards(redis: Redis, layout: Layout): ErasureGuards {
     async enforce(cutoffs) {
       let [links, consents] = [0, 0];
       for (const args of toFenceCalls(layout, cutoffs)) {
-        const [taken, removed] = (await enforceFences([], args)) as [number, number];
-        links += taken;
-        consents += removed;
+        const [removedLinks, removedConsents] = (await enforceFences([], args)) as [number, number];
+        links += removedLinks;
+        consents += removedConsents;
       }
       return { links, consents };
     },
@@ -344,10 +347,10 @@ function createGuards(redis: Redis, layout: Layout): ErasureGuards {
 }
 
 function* toFenceCalls(layout: Layout, cutoffs: readonly Cutoff[]): Generator<ScriptArgument[]> {
-  for (const [environmentId, own] of Map.groupBy(cutoffs, (cutoff) => cutoff.environmentId))
-    for (let at = 0; at < own.length; at += FENCES_A_CALL_MAX) {
-      const some = own.slice(at, at + FENCES_A_CALL_MAX).flatMap(({ key, cutoffMs }) => [key, cutoffMs]);
-      yield [layout.namespace, environmentId, ...some];
+  for (const [environmentId, group] of Map.groupBy(cutoffs, (cutoff) => cutoff.environmentId))
+    for (let at = 0; at < group.length; at += FENCES_PER_CALL_MAX) {
+      const batch = group.slice(at, at + FENCES_PER_CALL_MAX).flatMap(({ key, cutoffMs }) => [key, cutoffMs]);
+      yield [layout.namespace, environmentId, ...batch];
     }
 }
 
@@ -355,11 +358,11 @@ function createHeldFrom(redis: Redis, layout: Layout): ErasureGuards['heldFrom']
   const heldFrom = createScript(redis, 'heldFrom');
   return async (environmentId, keys) => {
     const persons: string[] = [];
-    // By person: identities of one person get the same result even if a hold ends between two calls.
+    // Keyed by person: identities of one person get the same result even if a hold ends between two calls.
     const earliest = new Map<string, number | null>();
     while (persons.length < keys.length) {
-      const some = keys.slice(persons.length, persons.length + KEYS_A_CALL_MAX);
-      const reply = (await heldFrom([layout.epoch], [layout.namespace, environmentId, ...some])) as Buffer[];
+      const batch = keys.slice(persons.length, persons.length + KEYS_PER_CALL_MAX);
+      const reply = (await heldFrom([layout.epoch], [layout.namespace, environmentId, ...batch])) as Buffer[];
       for (let at = 0; at < reply.length; at += 2) {
         const [person, cutoff] = [reply[at]!.toString('hex'), reply[at + 1]!.toString()];
         persons.push(person);
@@ -370,13 +373,13 @@ function createHeldFrom(redis: Redis, layout: Layout): ErasureGuards['heldFrom']
   };
 }
 
-function earlierOf(one: number | null, other: number | null): number | null {
-  return one === null || other === null ? (one ?? other) : Math.min(one, other);
+function earlierOf(a: number | null, b: number | null): number | null {
+  return a === null || b === null ? (a ?? b) : Math.min(a, b);
 }
 
 const ERASURE_ID_BYTES = 16;
 
-/** Value of a lease, which the scripts read too: cut-off, expiry (0: never), keys. */
+/** Value of a lease, which the scripts also read: cut-off, expiry (0: never), keys. */
 function toLease({ cutoffMs, lapsesAtMs, keys }: ErasureHold): Buffer {
   const times = Buffer.alloc(2 * NUMBER_BYTES);
   times.writeUIntBE(cutoffMs, 0, NUMBER_BYTES);

@@ -1,12 +1,12 @@
 import { IDENTITY_KEY_BYTES, type IdentityKind } from '@playline/contracts';
 
-/** Families of keys of an environment: `{namespace}{family}:{environment}`, in one slot. */
+/** Key families of an environment: `{namespace}{family}:{environment}`, in one slot. */
 const FAMILIES = {
-  /** HASH identity key -> root key, a bucket each. */
+  /** HASH per bucket: identity key -> root key. */
   index: 'i',
   /**
-   * STRING per component, named by the raw root key: four bytes (bitmap of kinds, number of anonymous ids), then identity
-   * key, kind and link time of each member, unordered.
+   * STRING per component, named by the raw root key: four bytes (bitmap of kinds, number of anonymous ids), then
+   * identity key, kind and link time of each member, unordered.
    */
   component: 'm',
   /** HASH per bucket: identity key -> cut-off in ms as text. STRING without a bucket: bitmap of buckets with fences. */
@@ -28,16 +28,16 @@ const FAMILIES = {
   holders: 'hk',
   /** HASH generation/partition/first offset-last offset -> decisions recorded by one call. */
   outbox: 'o',
-  /** HASH identity key -> status, partition, offset, logged at, received at; a bucket each. */
+  /** HASH per bucket: identity key -> status, partition, offset, logged at, received at. */
   consents: 'c',
 } as const;
 
 /**
- * 16,384 buckets: about 64 identities in each at a million identities of an environment, so that a bucket stays a
- * listpack (`infra/redis/README.md`). Must not change, because stored keys do not move.
+ * 16,384 buckets: about 64 identities per bucket in an environment with a million, so that a bucket stays a listpack
+ * (`infra/redis/README.md`). Must not change, because stored keys do not move.
  */
 const BUCKET_BITS = 14;
-/** What the first two bytes of a key are divided by. */
+/** Divisor for the first two bytes of a key. */
 const BUCKET_KEYS = 2 ** (16 - BUCKET_BITS);
 
 /** Bucket of an identity key: its first 14 bits. */
@@ -81,7 +81,7 @@ export function createLayout({ namespace, linkTopic, consentTopic }: LayoutNames
   const bucketIn = (family: 'index' | 'fences' | 'consents') => (environmentId: string, key: Buffer) =>
     `${nameOf(family, environmentId)}:${bucketOf(key)}`;
   return {
-    /** For scripts that build names themselves. */
+    /** For scripts that build key names themselves. */
     namespace,
     /** STRING: guards against an empty or half rebuilt store. */
     epoch: `${namespace}identity:epoch`,
@@ -91,7 +91,7 @@ export function createLayout({ namespace, linkTopic, consentTopic }: LayoutNames
     progress: `${namespace}identity:applied:${linkTopic}`,
     /** HASH 'run' -> run of Redis in which the whole log was applied, partition -> greatest offset applied since. */
     consentLog: `${namespace}c:log:${consentTopic}`,
-    /** ZSET environment ‖ 0x00 ‖ erasure id -> time from which it may lapse, of every environment. */
+    /** ZSET environment ‖ 0x00 ‖ erasure id -> time from which it may lapse, for all environments. */
     lapsing: `${namespace}erasure:lapsing`,
     indexOf: bucketIn('index'),
     fencesOf: bucketIn('fences'),
@@ -111,14 +111,14 @@ export type Layout = ReturnType<typeof createLayout>;
 
 const kindBits = Object.values(KIND_CODES).map((code, at) => `${code} = ${2 ** at}`);
 
-/** The same names as Lua, in front of each script. */
+/** The layout as Lua, prepended to each script. */
 export const LUA_LAYOUT = `
 local FAMILY = { ${Object.entries(FAMILIES)
   .map(([family, prefix]) => `${family} = '${prefix}'`)
   .join(', ')} }
 local KEY_BYTES, MEMBER_BYTES, HEADER_BYTES = ${IDENTITY_KEY_BYTES}, ${MEMBER_BYTES}, ${COMPONENT_HEADER_BYTES}
 local KIND_BITS = { ${kindBits.join(', ')} }
-local NO_EPOCH = 'NOEPOCH there is none'
+local NO_EPOCH = 'NOEPOCH no epoch is set'
 local NO_FENCES = 'NOFENCES fences may be missing in this run'
 local floor, unpack_bytes = math.floor, struct.unpack
 local function name_of(namespace, family, environment) return namespace .. family .. ':{' .. environment .. '}' end

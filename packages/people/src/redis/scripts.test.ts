@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { SCRIPT_TEXTS } from './scripts.ts';
 
 /** Globals that Redis provides and our scripts use. */
-const GIVEN = 'ARGV KEYS bit ipairs math pairs redis string struct table tonumber unpack'.split(' ');
+const PROVIDED_GLOBALS = 'ARGV KEYS bit ipairs math pairs redis string struct table tonumber unpack'.split(' ');
 /** Parses a script: how often each name occurs, its local names, and its globals. */
 function readScript(text: string): { uses: Map<string, number>; locals: Set<string>; globals: string[] } {
   const uses = new Map<string, number>();
@@ -20,13 +20,13 @@ function readScript(text: string): { uses: Map<string, number>; locals: Set<stri
 }
 
 describe.each(Object.entries(SCRIPT_TEXTS))('the script %s', (_name, text) => {
-  it('the script uses only its own names and those of Redis', () => {
+  it('the script uses only its own names and the globals that Redis provides', () => {
     const { globals } = readScript(text);
-    expect(globals.filter((name) => !GIVEN.includes(name))).toEqual([]);
+    expect(globals.filter((name) => !PROVIDED_GLOBALS.includes(name))).toEqual([]);
   });
 
   it('the script has fewer top-level names than Lua allows', () => {
-    // Lua 5.1 refuses a function of more than 200.
+    // Lua 5.1 refuses a function with more than 200 local names.
     const top = parse(text, { luaVersion: '5.1' }).body;
     const names = top.flatMap((node) => (node.type === 'LocalStatement' ? node.variables : []));
     const functions = top.filter((node) => node.type === 'FunctionDeclaration');

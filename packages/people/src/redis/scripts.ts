@@ -12,14 +12,14 @@ import {
 import { LUA_LAYOUT } from './layout.ts';
 
 interface ScriptParts {
-  /** Lua in front of the files. */
+  /** Lua code before the files. */
   readonly before?: string;
   /** Names of files in `lua`, in order. */
   readonly files: readonly string[];
   readonly flag: string;
 }
 
-/** Without a flag, Redis refuses a whole script when it is out of memory. */
+/** Without a flag, Redis refuses the whole script when out of memory. */
 const SCRIPTS = {
   applyFacts: {
     before: PRESENT_RUN_LUA,
@@ -27,7 +27,7 @@ const SCRIPTS = {
     flag: '',
   },
   trimOutbox: { files: ['trim'], flag: 'allow-oom' },
-  forgetIdentities: { files: ['take-out', 'forget'], flag: '' },
+  forgetIdentities: { files: ['remove-identities', 'forget'], flag: '' },
   loadOverrides: { files: ['load'], flag: '' },
   loadUnlinkSides: { files: ['unlink-sides', 'load-unlink-sides'], flag: '' },
   loadSuspects: { files: ['load-suspects'], flag: '' },
@@ -37,8 +37,8 @@ const SCRIPTS = {
   heldFrom: { files: ['held-from'], flag: 'no-writes' },
   releaseHold: { files: ['holds', 'release-hold'], flag: 'allow-oom' },
   raiseFences: { files: ['raise-fences'], flag: '' },
-  // Also without memory, because no link is applied and no consent read until it is done.
-  enforceFences: { files: ['unlink-sides', 'take-out', 'enforce-fences'], flag: 'allow-oom' },
+  // Allowed when out of memory, because no link is applied and no consent read until fences are enforced.
+  enforceFences: { files: ['unlink-sides', 'remove-identities', 'enforce-fences'], flag: 'allow-oom' },
   fenceStatus: { before: PRESENT_RUN_LUA, files: ['fence-status'], flag: 'no-writes' },
   completeFences: { before: PRESENT_RUN_LUA, files: ['complete-fences'], flag: 'allow-oom' },
   mintEpoch: { before: PRESENT_RUN_LUA, files: ['mint-epoch'], flag: '' },
@@ -62,10 +62,10 @@ function toText({ before, files, flag }: ScriptParts): string {
 
 export type ScriptArgument = string | number | Buffer;
 
-/** Runs a script; texts of its reply are buffers. @throws the faults of `FAULTS`, or a fault of the connection */
+/** Runs a script; strings in its reply are buffers. @throws a fault in `FAULTS`, or a connection fault */
 export type RunScript = (keys: readonly string[], args: readonly ScriptArgument[]) => Promise<unknown>;
 
-/** Creates the function that runs a script by its hash, or by its text if the server does not know it. */
+/** Creates the function that runs a script by its hash, or by its source if the server does not know the hash. */
 export function createScript(redis: Redis, name: ScriptName): RunScript {
   const script = SCRIPT_TEXTS[name];
   return async (keys, args) => {
@@ -77,7 +77,7 @@ export function createScript(redis: Redis, name: ScriptName): RunScript {
   };
 }
 
-/** Faults by the code of an error reply. */
+/** Faults by error reply code. */
 const FAULTS: Readonly<Record<string, new () => Error>> = {
   NOEPOCH: MissingEpochFault,
   NOFENCES: MissingFencesFault,

@@ -5,7 +5,7 @@ import type { LoggedFact, RefusalReason, RulingReason, SplitSide, StepDecision }
 import type { GraphStep, NamedIdentity } from '../identities/steps.ts';
 import { COMPONENT_HEADER_BYTES, KIND_CODES, MEMBER_BYTES, NUMBER_BYTES } from './layout.ts';
 
-// Codes that are stored in Redis, and must not change.
+// Codes stored in Redis, which must not change.
 const LINK_CODES: Readonly<Record<StepDecision['link'], string>> = {
   identify: 'i',
   alias: 'a',
@@ -59,7 +59,7 @@ export function toKindCodes(kinds: readonly IdentityKind[]): string {
   return kinds.map((kind) => KIND_CODES[kind]).join('');
 }
 
-/** A time before 1970 counts as 1970. */
+/** Times before 1970 are stored as 1970. */
 function toNumberBytes(value: number): Buffer {
   const bytes = Buffer.allocUnsafe(NUMBER_BYTES);
   bytes.writeUIntBE(Math.max(0, value), 0, NUMBER_BYTES);
@@ -78,7 +78,7 @@ const STEP_HEAD_BYTES = 4 + 2 * IDENTITY_KEY_BYTES + 1;
 /** Replaces the number of other keys when they are left out. */
 const OTHERS_LEFT_OUT = 255;
 
-/** Replaces the number of steps of an unlink. Number of identities in two bytes, and the identities, follow. */
+/** Replaces the number of steps of an unlink. The number of identities in two bytes and the identities follow. */
 const IS_UNLINK = 255;
 const NAMED_BYTES = 1 + IDENTITY_KEY_BYTES;
 
@@ -86,10 +86,10 @@ const NAMED_BYTES = 1 + IDENTITY_KEY_BYTES;
 const IS_LOGGED = 254;
 const LOGGED_HEAD_BYTES = 1 + 4;
 
-function factBytes({ steps, unlink }: LoggedFact, withOthers: boolean): number {
+function factBytes({ steps, unlink }: LoggedFact, withOtherKeys: boolean): number {
   if (unlink !== undefined) return FACT_BYTES + 2 + unlink.length * NAMED_BYTES;
   let bytes = FACT_BYTES + steps.length * STEP_HEAD_BYTES;
-  if (withOthers) for (const step of steps) bytes += step.otherKeys.length * IDENTITY_KEY_BYTES;
+  if (withOtherKeys) for (const step of steps) bytes += step.otherKeys.length * IDENTITY_KEY_BYTES;
   return bytes;
 }
 
@@ -98,7 +98,11 @@ function writeKey(target: Buffer, at: number, key: Buffer): number {
   return at + IDENTITY_KEY_BYTES;
 }
 
-function writeStep(target: Buffer, start: number, { step, withOthers }: { step: GraphStep; withOthers: boolean }) {
+function writeStep(
+  target: Buffer,
+  start: number,
+  { step, withOtherKeys }: { step: GraphStep; withOtherKeys: boolean },
+) {
   let at = start;
   target[at++] = byteOf(LINK_CODES[step.link]);
   target[at++] = byteOf(KIND_CODES[step.aKind]);
@@ -106,8 +110,8 @@ function writeStep(target: Buffer, start: number, { step, withOthers }: { step: 
   target[at++] = step.blocked ? 1 : 0;
   at = writeKey(target, at, step.aKey);
   at = writeKey(target, at, step.bKey);
-  const others = withOthers ? step.otherKeys : [];
-  target[at++] = withOthers || step.link !== 'same_id' ? others.length : OTHERS_LEFT_OUT;
+  const others = withOtherKeys ? step.otherKeys : [];
+  target[at++] = withOtherKeys || step.link !== 'same_id' ? others.length : OTHERS_LEFT_OUT;
   for (const key of others) at = writeKey(target, at, key);
   return at;
 }
@@ -125,18 +129,18 @@ function writeUnlink(target: Buffer, start: number, named: readonly NamedIdentit
 /**
  * The facts of one call: offset, received at, event time, index of the environment, logged decisions if any, number of
  * steps, then the steps or the identities to split off.
- * @param withOthers false omits the other keys of `same_id` steps, which cost a hash each and are rarely needed
+ * @param withOtherKeys false omits the other keys of `same_id` steps, which cost a hash each and are rarely needed
  */
 export function toFactsBlob(
   facts: readonly LoggedFact[],
-  withOthers: boolean,
+  withOtherKeys: boolean,
 ): { blob: Buffer; environmentIds: string[] } {
   const indexes = new Map<string, number>();
   const entries = facts.some(({ logged }) => logged !== undefined)
     ? facts.map(({ logged }) => toLoggedBytes(logged))
     : [];
   const entryBytes = entries.reduce((sum, entry) => sum + entry.length, 0);
-  const blob = Buffer.allocUnsafe(facts.reduce((sum, fact) => sum + factBytes(fact, withOthers), entryBytes));
+  const blob = Buffer.allocUnsafe(facts.reduce((sum, fact) => sum + factBytes(fact, withOtherKeys), entryBytes));
   let at = 0;
   for (const [factIndex, { environmentId, offset, receivedAt, eventTime, steps, unlink }] of facts.entries()) {
     const index = indexes.get(environmentId) ?? indexes.size;
@@ -152,12 +156,12 @@ export function toFactsBlob(
       continue;
     }
     blob[at++] = steps.length;
-    for (const step of steps) at = writeStep(blob, at, { step, withOthers });
+    for (const step of steps) at = writeStep(blob, at, { step, withOtherKeys });
   }
   return { blob, environmentIds: [...indexes.keys()] };
 }
 
-/** A row of a rebuild: environment, identity key, root, kind and link time. */
+/** A rebuild row: environment, identity key, root, kind and link time. */
 export function toOverrideBlob(row: Override): Buffer {
   const kind = Buffer.from(KIND_CODES[row.kind]);
   return Buffer.concat([toShortText(row.environmentId), row.key, row.root, kind, toNumberBytes(row.linkedAt)]);
@@ -171,17 +175,17 @@ function toSideBytes({ generation, offset, unlinkedAt, side }: UnlinkSide): Buff
   ]);
 }
 
-/** A row of a rebuild: environment, identity key, side. */
+/** A rebuild row: environment, identity key, side. */
 export function toUnlinkSideBlob(row: UnlinkSide): Buffer {
   return Buffer.concat([toShortText(row.environmentId), row.key, toSideBytes(row)]);
 }
 
-/** A row of a rebuild: environment, generation and offset of a decided fact. */
+/** A rebuild row: environment, generation and offset of a decided fact. */
 export function toDecidedBlob({ environmentId, generation, offset }: DecidedFact): Buffer {
   return Buffer.concat([toShortText(environmentId), Buffer.of(generation), toNumberBytes(offset)]);
 }
 
-/** A row of a rebuild: environment, identity key, and the stored value. */
+/** A rebuild row: environment, identity key, and the stored value. */
 export function toSuspectBlob({ environmentId, key, state, since, generation, offset }: LoggedSuspect): Buffer {
   const position = Buffer.concat([Buffer.of(generation), toNumberBytes(offset)]);
   const value = Buffer.concat([Buffer.from(SUSPECT_CODES[state]), toNumberBytes(since), position]);
@@ -226,12 +230,12 @@ export function fromComponent(component: Buffer): Member[] {
   return toMembers(component, COMPONENT_HEADER_BYTES, component.length);
 }
 
-/** Entry of a step: five codes (link, kinds, outcome, reason), three keys, number of moved identities, and these. */
+/** Entry of a step: five codes (link, kinds, outcome, reason), three keys, number and list of moved identities. */
 const STEP_CODES = 5;
 const STEP_BYTES = STEP_CODES + 3 * IDENTITY_KEY_BYTES + 2;
 const PARKED = 'P'.charCodeAt(0);
 
-/** Offset and length before an entry of a reply. */
+/** Offset and length before each entry in a reply. */
 const LENGTH_AT = NUMBER_BYTES;
 const ENTRY_HEAD_BYTES = NUMBER_BYTES + 4;
 

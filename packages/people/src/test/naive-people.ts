@@ -16,7 +16,7 @@ interface Split {
 
 export interface NaiveRules {
   readonly limits: GraphLimits;
-  /** Order of two names by their keys. */
+  /** Compares two names by their keys. */
   compare(a: Name, b: Name): number;
 }
 
@@ -25,7 +25,7 @@ const idOf = (name: Name) => name.slice(name.indexOf(':') + 1);
 const isBlocked = (name: Name) => idOf(name) === 'null';
 
 /**
- * A naive model of persons: lists of names, without stores, crashes or copies. Tests compare the stores with it.
+ * A naive model of persons: lists of names, without stores, crashes or copies. Tests compare the stores with the model.
  */
 export class NaivePeople {
   readonly #rules: NaiveRules;
@@ -33,7 +33,7 @@ export class NaivePeople {
   readonly #fences = new Map<Name, number>();
   readonly #holds = new Map<Name, number>();
   readonly #splits: Split[] = [];
-  /** Unlinks without effect, by their first identity. */
+  /** Unlinks without effect, with their first identity. */
   #ineffective: { first: Name; atMs: number }[] = [];
 
   constructor(rules: NaiveRules) {
@@ -44,26 +44,26 @@ export class NaivePeople {
     return this.#persons.find(({ members }) => members.has(name));
   }
 
-  /** Number of splits with the name, and of its unlinks without effect. */
+  /** Number of splits that involve the name, plus its unlinks without effect. */
   splitsOf(name: Name): number {
     const splits = this.#splits.filter(({ leaving, stayed }) => leaving.has(name) || stayed.has(name));
     return splits.length + this.#ineffective.filter(({ first }) => first === name).length;
   }
 
-  /** Erases all members of the person, and refuses their facts up to the cut-off from now on. */
+  /** Erases all members of the person; later calls refuse their facts up to the cut-off. */
   erase(name: Name, cutoffMs: number): Name[] {
     const erased = [...(this.personOf(name)?.members.keys() ?? [name])];
-    for (const one of erased) {
-      this.personOf(one)?.members.delete(one);
-      this.#fences.set(one, cutoffMs);
-      for (const { leaving, stayed } of this.#splits) for (const side of [leaving, stayed]) side.delete(one);
+    for (const member of erased) {
+      this.personOf(member)?.members.delete(member);
+      this.#fences.set(member, cutoffMs);
+      for (const { leaving, stayed } of this.#splits) for (const side of [leaving, stayed]) side.delete(member);
     }
     this.#persons = this.#persons.filter(({ members }) => members.size > 0);
     this.#ineffective = this.#ineffective.filter(({ first }) => !erased.includes(first));
     return erased;
   }
 
-  /** Starts a hold of an erasure on a name. */
+  /** Starts an erasure's hold on a name. */
   hold(name: Name, cutoffMs: number): void {
     this.#holds.set(name, cutoffMs);
   }
@@ -73,13 +73,13 @@ export class NaivePeople {
 
   #isHeld(fact: FactOptions): boolean {
     const { link, from, to, and = [] } = fact;
-    const twin: Name[] = link === 'identify' ? [`untyped:${idOf(to)}`] : [];
-    const named = link === 'unlink' ? [to, ...and] : [to, ...twin, ...(from === undefined ? [] : [from])];
-    const touched = named.flatMap((name) => [...(this.personOf(name)?.members.keys() ?? [name])]);
-    return touched.some((name) => fact.receivedAt! > (this.#holds.get(name) ?? Number.POSITIVE_INFINITY));
+    const untyped: Name[] = link === 'identify' ? [`untyped:${idOf(to)}`] : [];
+    const named = link === 'unlink' ? [to, ...and] : [to, ...untyped, ...(from === undefined ? [] : [from])];
+    const affected = named.flatMap((name) => [...(this.personOf(name)?.members.keys() ?? [name])]);
+    return affected.some((name) => fact.receivedAt! > (this.#holds.get(name) ?? Number.POSITIVE_INFINITY));
   }
 
-  /** The result of each step of a fact, as `describeOutcome` formats it. */
+  /** The result of each step of a fact, in the format of `describeOutcome`. */
   decide(fact: FactOptions): string[] {
     if (this.#isHeld(fact)) return ['parked'];
     if (fact.link === 'unlink') {
@@ -100,7 +100,7 @@ export class NaivePeople {
   #join(fact: FactOptions, { a, b, link }: { a: Name; b: Name; link: 'identify' | 'alias' | 'same_id' }): string {
     if (isBlocked(a) || isBlocked(b)) return 'refused: blocked';
     if (this.#isFenced(a, fact) || this.#isFenced(b, fact)) return 'refused: fenced';
-    for (const name of [a, b]) this.#takeBack(name, fact.receivedAt!);
+    for (const name of [a, b]) this.#rejoin(name, fact.receivedAt!);
     const [sideA, sideB] = [a, b].map(
       (name) => this.personOf(name) ?? { root: name, members: new Map([[name, fact.receivedAt!]]) },
     );
@@ -115,14 +115,14 @@ export class NaivePeople {
     return 'linked';
   }
 
-  /** An erased identity joins the others again that still have its key as their person key. */
-  #takeBack(name: Name, atMs: number): void {
+  /** An erased identity rejoins the identities that still have its key as their person key. */
+  #rejoin(name: Name, atMs: number): void {
     if (this.personOf(name) === undefined) this.#persons.find(({ root }) => root === name)?.members.set(name, atMs);
   }
 
-  #isLarger(one: Person, other: Person): boolean {
-    if (one.members.size !== other.members.size) return one.members.size > other.members.size;
-    return this.#rules.compare(one.root, other.root) < 0;
+  #isLarger(a: Person, b: Person): boolean {
+    if (a.members.size !== b.members.size) return a.members.size > b.members.size;
+    return this.#rules.compare(a.root, b.root) < 0;
   }
 
   #isFenced(name: Name, { receivedAt, eventTime }: FactOptions): boolean {
@@ -132,17 +132,17 @@ export class NaivePeople {
   #refusalOf(fact: FactOptions, link: string, [a, b]: [Person, Person]): string | null {
     const { limits } = this.#rules;
     const names = [...a.members.keys(), ...b.members.keys()];
-    const parts = (split: Split) =>
+    const separates = (split: Split) =>
       Math.min(fact.receivedAt!, fact.eventTime!) <= split.atMs &&
       [
         [a, b],
         [b, a],
       ].some(
-        ([one, other]) =>
-          [...one!.members.keys()].some((name) => split.leaving.has(name)) &&
-          [...other!.members.keys()].some((name) => split.stayed.has(name)),
+        ([leavingSide, stayingSide]) =>
+          [...leavingSide!.members.keys()].some((name) => split.leaving.has(name)) &&
+          [...stayingSide!.members.keys()].some((name) => split.stayed.has(name)),
       );
-    if (this.#splits.some(parts)) return 'unlinked';
+    if (this.#splits.some(separates)) return 'unlinked';
     if (names.length > limits.identitiesMax) return 'too_many_identities';
     const both = [...a.members.keys()]
       .map(kindOf)

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import type { FactOptions, Name } from './scenario.ts';
 
-/** Few names, so that facts often concern the same ones. */
+/** Few names, so that facts often share names. */
 export const NAMES: readonly Name[] = [
   ...['anonymous:a', 'anonymous:b', 'anonymous:c', 'steam:x', 'steam:y', 'epic:x', 'passport:p', 'passport:q'],
   ...['untyped:x', 'untyped:y', 'custom:k', 'untyped:null'],
@@ -36,19 +36,19 @@ const linkRequest: fc.Arbitrary<LinkRequest> = fc
 /** A step of a program. */
 export type Command =
   | { kind: 'facts'; requests: LinkRequest[] }
-  /** Repeats the last call, as after a lost answer. */
+  /** Repeats the last call, as after a lost response. */
   | { kind: 'repeat' }
-  /** Appends a copy of an unlink, as there may be of a parked one. */
+  /** Appends a copy of an unlink, as can happen with a parked unlink. */
   | { kind: 'copy'; back: number }
   | { kind: 'erase'; name: Name; crash: boolean }
   /** `round` publishes parked facts again, at the end of the log. */
   | { kind: 'hold' | 'release'; name: Name }
   | { kind: 'round' }
-  /** Redis loses its data. So many decisions are not published yet, and so many facts not committed. */
+  /** Redis loses its data while the given numbers of decisions are unpublished and of facts uncommitted. */
   | { kind: 'crash'; unpublished: number; uncommitted: number }
   /**
-   * Redis loses the writes of the last commands. Holds that were released since are there again; they are released
-   * before or after the linker has applied facts again.
+   * Redis loses the writes of the last commands. Holds that were released since then return; they are released
+   * before or after the linker has reapplied facts.
    */
   | { kind: 'loss'; back: number; releasedFirst: boolean };
 export const command: fc.Arbitrary<Command> = fc.oneof(
@@ -67,7 +67,7 @@ export const command: fc.Arbitrary<Command> = fc.oneof(
   { weight: 3, arbitrary: fc.record({ kind: fc.constant('crash'), unpublished: fc.nat(3), uncommitted: fc.nat(12) }) },
 );
 
-/** The same programs with losses of the last writes. */
+/** Like `command`, with losses of the last writes. */
 export const commandOrLoss: fc.Arbitrary<Command> = fc.oneof(
   { weight: 4, arbitrary: command },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('loss'), back: fc.nat(4), releasedFirst: fc.boolean() }) },

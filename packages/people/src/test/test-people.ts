@@ -6,12 +6,12 @@ import { openRedisPeople, type RedisPeopleOptions } from '../redis/index.ts';
 
 /** People in Redis, in a separate namespace for a test file. */
 export interface TestPeople {
-  /** For direct changes by a test. */
+  /** For changes that a test makes directly. */
   readonly redis: Redis;
   /** Uses a new namespace unless one is given. */
   open(options?: Omit<RedisPeopleOptions, 'url'>): Promise<{ people: People; namespace: string }>;
   clear(namespace: string): Promise<void>;
-  /** Closes what was opened and removes its keys. */
+  /** Closes all opened stores and removes their keys. */
   close(): Promise<void>;
 }
 

@@ -13,28 +13,28 @@ const ENVIRONMENT = 'env';
 const PEOPLE = 6;
 const SOURCE = { generation: 0, partition: 0 };
 
-/** Links and events have numbers of people and a time; requests name one person. */
+/** Links and events contain indexes of people and a time; requests name one person. */
 interface Program {
   readonly links: readonly { a: number; b: number; at: number }[];
   readonly events: readonly { owner: number; device: number; at: number }[];
-  readonly consents: readonly { of: number; at: number }[];
-  readonly requests: readonly { of: number; cutoffAt: number }[];
-  /** Number of store calls before each death of the eraser. */
-  readonly deaths: readonly number[];
+  readonly consents: readonly { subject: number; at: number }[];
+  readonly requests: readonly { subject: number; cutoffAt: number }[];
+  /** Number of store calls before each crash of the eraser. */
+  readonly crashes: readonly number[];
 }
 
-class Death extends Error {}
+class Crash extends Error {}
 
-/** Counts every call of the object. The last permitted call is done, and its caller dies after it. */
-function mortal<T extends object>(object: T, die: () => boolean): T {
+/** Counts every call of the object. The last permitted call completes, and then its caller crashes. */
+function crashing<T extends object>(object: T, crash: () => boolean): T {
   return new Proxy(object, {
     get(target, name) {
       const value = Reflect.get(target, name);
       if (typeof value !== 'function' || name === 'readFences' || name === 'findLinks') return value;
       return async (...args: unknown[]) => {
-        const answer = await value.apply(target, args);
-        if (die()) throw new Death();
-        return answer;
+        const result = await value.apply(target, args);
+        if (crash()) throw new Crash();
+        return result;
       };
     },
   });
@@ -91,11 +91,11 @@ async function openWorld(program: Program) {
     if (applied.kind === 'decided') noteLink(link, applied.decisions[0]!.outcome);
   }
   for (const [at, event] of program.events.entries()) rows.add('events', { name: at, ...toEventRow(event, keys) });
-  for (const [at, { of, at: receivedAt }] of program.consents.entries()) {
+  for (const [at, { subject, at: receivedAt }] of program.consents.entries()) {
     const position = { partition: 0, offset: at, loggedAtMs: receivedAt };
     const consent = {
       environmentId: ENVIRONMENT,
-      identityKey: keys[of]!,
+      identityKey: keys[subject]!,
       status: 'full',
       receivedAt,
       position,
@@ -103,7 +103,7 @@ async function openWorld(program: Program) {
     await people.consents.apply(consent);
     rows.add('consent_log', {
       environment_id: ENVIRONMENT,
-      identity_key: keys[of]!,
+      identity_key: keys[subject]!,
       status: 'full',
       received_at: receivedAt,
       kafka_partition: 0,
@@ -116,24 +116,24 @@ async function openWorld(program: Program) {
 
 type World = Awaited<ReturnType<typeof openWorld>>;
 
-function toParts(world: World, waiting: number[], die: () => boolean): BatchParts {
+function toParts(world: World, waiting: number[], crash: () => boolean): BatchParts {
   const { people, rows, records } = world;
-  const stored = mortal(
+  const stored = crashing(
     { linksStored: async () => [], allStored: async () => ENDS, linkCommits: async () => COMMITS },
-    die,
+    crash,
   );
   return {
     people: {
-      graph: mortal<IdentityGraph>(people.graph, die),
-      guards: mortal<People['guards']>(people.guards, die),
-      consents: mortal<People['consents']>(people.consents, die),
+      graph: crashing<IdentityGraph>(people.graph, crash),
+      guards: crashing<People['guards']>(people.guards, crash),
+      consents: crashing<People['consents']>(people.consents, crash),
     },
-    rows: mortal(rows, die),
-    records: mortal(records, die),
+    rows: crashing(rows, crash),
+    records: crashing(records, crash),
     barrier: stored,
-    putBack: async (batchId) => {
+    republishLater: async (batchId) => {
       for (const { offset } of await rows.findLaterLinks(batchId)) waiting.push(offset);
-      if (die()) throw new Death();
+      if (crash()) throw new Crash();
     },
     generation: 0,
     wallClockMs: () => T,
@@ -143,11 +143,11 @@ function toParts(world: World, waiting: number[], die: () => boolean): BatchPart
 const ENDS = { 'audience.messages.v1/0': 7 };
 const COMMITS = new Map([[0, 1_000]]);
 
-/** @returns the subject of each erasure, by the erasure's id */
+/** @returns the subject of each erasure, by erasure id */
 async function erase(world: World, program: Program): Promise<ReadonlyMap<string, number>> {
-  const requests = program.requests.map(({ of, cutoffAt }): ErasureRequest => {
+  const requests = program.requests.map(({ subject, cutoffAt }): ErasureRequest => {
     const common = { environmentId: ENVIRONMENT, memberKeys: [], requestedAt: cutoffAt - 2_000, traceId: '' };
-    return { erasureId: randomBytes(16), subjectKeys: [world.keys[of]!], cutoffAt, ...common };
+    return { erasureId: randomBytes(16), subjectKeys: [world.keys[subject]!], cutoffAt, ...common };
   });
   for (const request of requests) {
     const { erasureId, subjectKeys, cutoffAt } = request;
@@ -156,10 +156,10 @@ async function erase(world: World, program: Program): Promise<ReadonlyMap<string
   }
   await world.records.putRequests(requests);
   const waiting: number[] = [];
-  const deaths = [...program.deaths];
+  const crashes = [...program.crashes];
   for (;;) {
-    let lives = deaths.shift() ?? Number.POSITIVE_INFINITY;
-    const parts = toParts(world, waiting, () => lives-- === 0);
+    let callsLeft = crashes.shift() ?? Number.POSITIVE_INFINITY;
+    const parts = toParts(world, waiting, () => callsLeft-- === 0);
     const { signal } = new AbortController();
     try {
       const progress = await parts.records.readProgress();
@@ -169,12 +169,12 @@ async function erase(world: World, program: Program): Promise<ReadonlyMap<string
       for (const batch of batches) await finishBatch(parts, batch, signal);
       break;
     } catch (fault) {
-      if (!(fault instanceof Death)) throw fault;
+      if (!(fault instanceof Crash)) throw fault;
     }
   }
   // Restored links are decided after the release.
-  for (const at of [...new Set(waiting)].sort((one, other) => one - other)) await world.apply(world.facts[at]!);
-  return new Map(requests.map(({ erasureId }, at) => [erasureId.toString('hex'), program.requests[at]!.of]));
+  for (const at of [...new Set(waiting)].sort((a, b) => a - b)) await world.apply(world.facts[at]!);
+  return new Map(requests.map(({ erasureId }, at) => [erasureId.toString('hex'), program.requests[at]!.subject]));
 }
 
 interface Erased {
@@ -187,9 +187,11 @@ const findOverlap = (persons: readonly Erased[]): readonly Erased[] =>
     .flatMap((one, at) => persons.slice(at + 1).map((other) => [one, other]))
     .find(([one, other]) => [...one!.who].some((each) => other!.who.has(each))) ?? [];
 
-/** The closure of each request by the rules: everybody linked up to the cut-off, the latest of all that overlap. */
+/**
+ * The closure of each request by the rules: everyone linked up to the cut-off, the latest among overlapping requests.
+ */
 function expectErased({ links, requests }: Program, applied: readonly boolean[]) {
-  let persons = requests.map(({ of, cutoffAt }): Erased => ({ who: new Set([of]), cutoffAt }));
+  let persons = requests.map(({ subject, cutoffAt }): Erased => ({ who: new Set([subject]), cutoffAt }));
   for (let grown = true; grown; ) {
     grown = false;
     for (const person of persons)
@@ -199,11 +201,11 @@ function expectErased({ links, requests }: Program, applied: readonly boolean[])
         person.who.add(link.a).add(link.b);
         grown = true;
       }
-    const [one, other] = findOverlap(persons);
-    if (one === undefined || other === undefined) continue;
-    one.cutoffAt = Math.max(one.cutoffAt, other.cutoffAt);
-    for (const each of other.who) one.who.add(each);
-    persons = persons.filter((person) => person !== other);
+    const [first, second] = findOverlap(persons);
+    if (first === undefined || second === undefined) continue;
+    first.cutoffAt = Math.max(first.cutoffAt, second.cutoffAt);
+    for (const each of second.who) first.who.add(each);
+    persons = persons.filter((person) => person !== second);
     grown = true;
   }
   return (who: number) => persons.find((person) => person.who.has(who));
@@ -214,12 +216,12 @@ const moment = fc.integer({ min: T - 3, max: T + 3 });
 const program: fc.Arbitrary<Program> = fc.record({
   links: fc.array(fc.record({ a: who, b: who, at: moment }), { maxLength: 8 }),
   events: fc.array(fc.record({ owner: who, device: who, at: moment }), { maxLength: 8 }),
-  consents: fc.array(fc.record({ of: who, at: moment }), { maxLength: 5 }),
-  requests: fc.array(fc.record({ of: who, cutoffAt: fc.integer({ min: T - 1, max: T + 1 }) }), {
+  consents: fc.array(fc.record({ subject: who, at: moment }), { maxLength: 5 }),
+  requests: fc.array(fc.record({ subject: who, cutoffAt: fc.integer({ min: T - 1, max: T + 1 }) }), {
     minLength: 1,
     maxLength: 3,
   }),
-  deaths: fc.array(fc.nat({ max: 70 }), { maxLength: 3 }),
+  crashes: fc.array(fc.nat({ max: 70 }), { maxLength: 3 }),
 });
 
 type Link = Program['links'][number];
@@ -227,7 +229,7 @@ type Link = Program['links'][number];
 /** The expected result of a program: who is erased with whom, and up to when. */
 function createRules(run: Program, applied: readonly boolean[]) {
   const personOf = expectErased(run, applied);
-  const cutoffOf = (of: number) => personOf(of)?.cutoffAt ?? Number.NEGATIVE_INFINITY;
+  const cutoffOf = (subject: number) => personOf(subject)?.cutoffAt ?? Number.NEGATIVE_INFINITY;
   const isErased = ({ a, b, at }: Link) => at <= Math.max(cutoffOf(a), cutoffOf(b));
   const isOfTwo = ({ a, b, at }: Link) => at <= Math.min(cutoffOf(a), cutoffOf(b)) && personOf(a) !== personOf(b);
   return { personOf, cutoffOf, isErased, isOfTwo };
@@ -245,17 +247,17 @@ function checkRows({ keys, rows }: World, run: Program, { cutoffOf }: Rules): vo
     expect(Number(received_at)).toBeGreaterThan(Math.max(cutoffOfKey(a_key), cutoffOfKey(b_key)));
 }
 
-/** Checks that the graph joins people by links later than the erasure of both sides, and that later consents stay. */
+/** Checks that links later than the erasure of both sides join people in the graph, and that later consents stay. */
 async function checkPeople({ keys, people }: World, run: Program, rules: Rules & { applied: readonly boolean[] }) {
   for (const [at, link] of run.links.entries()) {
     if (!rules.applied[at] || rules.isErased(link) || link.a === link.b) continue;
     const members = await people.graph.membersOf(ENVIRONMENT, keys[link.a]!);
     expect(members.map(({ key }) => key)).toContainEqual(keys[link.b]!);
   }
-  for (const [of, key] of keys.entries()) {
-    const isKept = run.consents.some((consent) => consent.of === of && consent.at > rules.cutoffOf(of));
+  for (const [subject, key] of keys.entries()) {
+    const isKept = run.consents.some((consent) => consent.subject === subject && consent.at > rules.cutoffOf(subject));
     const stored = await people.consents.read(ENVIRONMENT, key);
-    expect([of, stored !== null]).toEqual([of, isKept]);
+    expect([subject, stored !== null]).toEqual([subject, isKept]);
   }
 }
 
@@ -280,7 +282,7 @@ async function checkRecords(
   expect(sumOf('clickhouse.identity_links')).toBe(links);
 }
 
-it('a batch erases its closures up to the cut-off and nothing else, wherever the eraser dies', async () => {
+it('a batch erases its closures up to the cut-off and nothing else, wherever the eraser crashes', async () => {
   const property = fc.asyncProperty(program, async (run) => {
     const world = await openWorld(run);
     const applied = run.links.map((_, at) =>
@@ -297,7 +299,7 @@ it('a batch erases its closures up to the cut-off and nothing else, wherever the
 
 const WRITES = ['forget', 'apply', 'fence', 'putHold', 'extendHold', 'trim'];
 
-/** Reports every call of these names. */
+/** Reports every call of the named methods. */
 function watchCalls<S extends object>(object: S, names: readonly string[], onCall: (name: string) => void): S {
   return new Proxy(object, {
     get(target, name) {
@@ -321,16 +323,16 @@ async function eraseFirst({ keys, people, records }: World, parts: BatchParts): 
   await finishBatch(parts, batch!, signal);
 }
 
-const ONE_EVENT = { links: [], consents: [], requests: [], deaths: [], events: [{ owner: 0, device: 1, at: T - 1 }] };
+const ONE_EVENT = { links: [], consents: [], requests: [], crashes: [], events: [{ owner: 0, device: 1, at: T - 1 }] };
 
-it('a batch is swept until no row is left before its receipt', async () => {
+it('a batch is swept until no row remains before its receipt', async () => {
   const world = await openWorld(ONE_EVENT);
   const { records, rows } = world;
   const leftAtReceipt: number[] = [];
   let sweeps = 0;
   await eraseFirst(world, {
     ...toParts(world, [], () => false),
-    // As when the store moves a part while it is swept: the first sweep misses the row.
+    // Simulates a store that moves a part during the sweep: the first sweep misses the row.
     rows: { ...rows, sweep: async (...args) => (++sweeps === 1 ? [] : rows.sweep(...args)) },
     records: {
       ...records,
@@ -364,17 +366,17 @@ it('the steps of a batch run in order', async () => {
     ...['wait 5000 ms', 'allStored'],
     // Redis may have lost its last second.
     ...['putFences', 'fence', 'forget'],
-    // The store may still run an insert of a writer that has died.
+    // The store may still run an insert of a writer that has crashed.
     ...['awaitInserts', 'sweep'],
   ]);
   expect(order.at(-1)).toBe('putReceipts');
 });
 
-it('a receipt is written at least two seconds after the last change of Redis', async () => {
+it('a receipt is written at least two seconds after the last change in Redis', async () => {
   vi.useFakeTimers({ toFake: ['performance'] });
   try {
-    const own = { links: [{ a: 0, b: 1, at: T - 1 }], consents: [{ of: 0, at: T - 1 }] };
-    const world = await openWorld({ ...own, events: [], requests: [], deaths: [] });
+    const person = { links: [{ a: 0, b: 1, at: T - 1 }], consents: [{ subject: 0, at: T - 1 }] };
+    const world = await openWorld({ ...person, events: [], requests: [], crashes: [] });
     const { people, records, rows } = world;
     let changedMs = performance.now();
     const watched = <S extends object>(store: S): S =>

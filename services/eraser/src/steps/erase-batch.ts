@@ -16,23 +16,23 @@ import {
 } from '@playline/erasure';
 import type { ChosenStatus, HoldName, People } from '@playline/people';
 import { pauseOrThrow } from '@playline/stores';
-import { type Closure, type ErasedPerson, type FoundClosure, isHeavy, takeLinks, toPersons } from './persons.ts';
+import { type Closure, collectLinks, type ErasedPerson, type FoundClosure, isHeavy, toPersons } from './persons.ts';
 import { TooManyLinksError } from './resolve.ts';
 import { holdAll, type SettleParts, settleClosures, toId } from './settle.ts';
 
-/** Deleted rows count by table, blanked ones by column. */
+/** Deleted rows are counted per table, blanked rows per column. */
 const storeNameOf = ({ table, column, as }: Pick<FoundRows, 'table' | 'column' | 'as'>): string =>
   as === 'own' ? `clickhouse.${table}` : `clickhouse.${table}.${column}`;
 
 export interface BatchParts extends SettleParts {
-  /** Publishes later links again that were removed with the person. */
-  readonly putBack: (batchId: Buffer) => Promise<void>;
+  /** Republishes later links that were removed with the person. */
+  readonly republishLater: (batchId: Buffer) => Promise<void>;
   readonly generation: number;
   readonly wallClockMs: () => number;
   readonly onStep?: (step: Step) => void;
 }
 
-/** In order. */
+/** The steps of a batch, in order. */
 export type Step = 'resolve' | 'fence' | 'wait for the log' | 'forget' | 'sweep' | 'put back' | 'receipt' | 'release';
 
 export interface Batch {
@@ -45,25 +45,25 @@ export interface Batch {
   readonly deleted: Map<string, Counts>;
 }
 
-/** Redis writes its log to disk every second, so older changes survive a crash. */
+/** Redis writes its log to disk every second, so changes older than this survive a crash. */
 const REDIS_ON_DISK_MS = 2_000;
-/** Rows that survive more sweeps come from a writer without fences. */
+/** Rows that survive more sweeps are written by a process without fences. */
 const SWEEPS_MAX = 10;
 
 /** Links in memory, 300 bytes each. A person with the graph's limit of a thousand identities has 499,500 pairs. */
 const LINKS_MAX = 100_000;
 const HEAVY_LINKS_MAX = 500_000;
-/** Identities of one batch, some 50 MB. */
+/** Identities per batch, about 50 MB. */
 const IDENTITIES_MAX = 200_000;
 
 type OnHeavy = (requests: readonly ErasureRequest[]) => void;
 
 /**
- * Starts a batch: finds and holds the identities, and stores the progress. Nothing is erased yet. Requests that do not fit
- * are left for a later batch.
- * @param bounds.onHeavy called with requests whose people have too many links, which are left out only if it is given
+ * Starts a batch: finds and holds the identities, and stores the progress. Nothing is erased yet. Requests that do not
+ * fit are left for a later batch.
+ * @param bounds.onHeavy called with requests whose people have too many links; without it, these requests are included
  * @returns null when no request can be processed now
- * @throws faults of the stores; then it may be called again
+ * @throws faults of the stores, after which it may be called again
  */
 export async function beginBatch(
   parts: BatchParts,
@@ -76,16 +76,16 @@ export async function beginBatch(
     onHeavy === undefined
       ? await settleClosures(parts, requests, HEAVY_LINKS_MAX, signal)
       : await settleLight(parts, requests, onHeavy, signal);
-  const closures = takeBounded(settled);
+  const closures = limitIdentities(settled);
   if (closures.length === 0) return null;
   const names = closures.map(({ request }) => request);
   // Without the links, to free their memory.
   const persons = toPersons(closures.map(({ request, keys }) => ({ request, keys })));
   const batch: Batch = { batchId: randomBytes(16), persons, names, deleted: new Map() };
-  // For later requests about linked people, and for verifications of the receipt.
-  await parts.records.putFound([...takeLinks(closures)].flatMap(toFound));
+  // Stored for later requests about linked people, and for verifying the receipt.
+  await parts.records.putFound([...collectLinks(closures)].flatMap(toFound));
   await parts.records.putProgress(toProgress(batch));
-  await assertAlone(parts, batch);
+  await assertOnlyStarter(parts, batch);
   return batch;
 }
 
@@ -95,25 +95,29 @@ async function settleLight(
   onHeavy: OnHeavy,
   signal: AbortSignal,
 ): Promise<readonly FoundClosure[]> {
-  for (let left = requests; left.length > 0; ) {
-    const found = await settleClosures(parts, left, LINKS_MAX, signal).catch((fault: unknown) => {
+  for (let remaining = requests; remaining.length > 0; ) {
+    const found = await settleClosures(parts, remaining, LINKS_MAX, signal).catch((fault: unknown) => {
       if (fault instanceof TooManyLinksError) return fault;
       throw fault;
     });
-    const isTooMuch = found instanceof TooManyLinksError;
-    const heavy = isTooMuch ? found.heavy : found.filter(({ keys }) => isHeavy(keys)).map(({ request }) => request);
-    if (isTooMuch && heavy.length === 0 && left.length > 1) throw found;
+    const hasTooManyLinks = found instanceof TooManyLinksError;
+    const heavy = hasTooManyLinks
+      ? found.heavy
+      : found.filter(({ keys }) => isHeavy(keys)).map(({ request }) => request);
+    if (hasTooManyLinks && heavy.length === 0 && remaining.length > 1) throw found;
     // A single request with too many links is heavy.
-    const leftOut = isTooMuch && left.length === 1 ? left : heavy;
+    const leftOut = hasTooManyLinks && remaining.length === 1 ? remaining : heavy;
     if (leftOut.length > 0) onHeavy(leftOut);
-    if (!isTooMuch) return found.filter(({ keys }) => !isHeavy(keys));
-    left = left.filter((request) => !leftOut.includes(request));
+    if (!hasTooManyLinks) return found.filter(({ keys }) => !isHeavy(keys));
+    remaining = remaining.filter((request) => !leftOut.includes(request));
   }
   return [];
 }
 
-/** Another process may have started these erasures during a pause of this one. If each sees the other, both withdraw. */
-async function assertAlone({ records }: BatchParts, { batchId, names }: Batch): Promise<void> {
+/**
+ * Another process may have started these erasures while this process was paused. If both see each other, both withdraw.
+ */
+async function assertOnlyStarter({ records }: BatchParts, { batchId, names }: Batch): Promise<void> {
   const ids = new Set(names.map(toId));
   const isOther = (noted: ErasureProgress) => ids.has(toId(noted)) && !noted.batchId.equals(batchId);
   if (!(await records.readProgress()).some(isOther)) return;
@@ -121,7 +125,7 @@ async function assertAlone({ records }: BatchParts, { batchId, names }: Batch): 
   throw new Error('another process has started erasures of this batch');
 }
 
-/** The request with its closure and links. Without links its own members show who was linked. */
+/** The request with its closure and links. Without links, the request's own members show who was linked. */
 function toFound([{ keys, request }, links]: readonly [FoundClosure, readonly FoundLink[]]): ErasureRequest[] {
   if (links.length === 0) return [];
   const subjects = new Set(request.subjectKeys.map((key) => key.toString('latin1')));
@@ -129,7 +133,7 @@ function toFound([{ keys, request }, links]: readonly [FoundClosure, readonly Fo
 }
 
 /** The first closures that fit into a batch, at least one. */
-function takeBounded(closures: readonly FoundClosure[]): readonly FoundClosure[] {
+function limitIdentities(closures: readonly FoundClosure[]): readonly FoundClosure[] {
   let identities = 0;
   const end = closures.findIndex(({ keys }, at) => {
     identities += keys.length;
@@ -139,7 +143,7 @@ function takeBounded(closures: readonly FoundClosure[]): readonly FoundClosure[]
 }
 
 /**
- * The started batches, from their progress: the closure cannot be found again after the deletes.
+ * Restores the started batches from their progress: the closure cannot be found again after the deletes.
  * @param unfinished requests without a receipt
  */
 export function toBatches(progress: readonly ErasureProgress[], unfinished: readonly ErasureRequest[]): Batch[] {
@@ -157,12 +161,12 @@ export function toBatches(progress: readonly ErasureProgress[], unfinished: read
 
 /**
  * Erases the people of a batch and stores a receipt for each request. Every step may be repeated.
- * @throws faults of the stores; then it may be called again
+ * @throws faults of the stores, after which it may be called again
  */
 export async function finishBatch(parts: BatchParts, batch: Batch, signal: AbortSignal): Promise<ErasureReceipt[]> {
   const receipts = batch.persons.length === 0 ? [] : await eraseAll(parts, batch, signal);
   parts.onStep?.('release');
-  // After the receipts, which a request that is read again checks.
+  // Released after the receipts, which intake checks when it reads a request again.
   for (const name of batch.names) await parts.people.guards.releaseHold(name);
   await parts.rows.dropTargets(batch.batchId);
   await parts.records.dropProgress(batch.batchId);
@@ -192,7 +196,7 @@ async function eraseAll(parts: BatchParts, batch: Batch, signal: AbortSignal): P
 
   begin('forget');
   const forget = createForget(people, parts);
-  // Again, because Redis may have lost its last second.
+  // Raised again, because Redis may have lost its last second.
   await raiseFences(records, people.guards, fences);
   await note(parts, batch, await forget.identities(persons, await barrier.linkCommits()));
   await note(parts, batch, await forget.consents(persons));
@@ -205,7 +209,7 @@ async function eraseAll(parts: BatchParts, batch: Batch, signal: AbortSignal): P
   if (await forget.restoreLater(await rows.findConsents(batchId))) changedMs = performance.now();
 
   begin('put back');
-  await parts.putBack(batchId);
+  await parts.republishLater(batchId);
 
   begin('receipt');
   await pause(Math.max(0, REDIS_ON_DISK_MS - (performance.now() - changedMs)), signal);
@@ -233,20 +237,20 @@ async function sweepAll(parts: BatchParts, batch: Batch, signal: AbortSignal): P
     const noted = await rows.readNoted(batch.batchId);
     await note(parts, batch, countRows(batch.persons, noted));
   };
-  // First the counts of an eraser that died after its sweep.
+  // First stores the counts of an eraser that crashed after its sweep.
   await noteRows();
   for (let sweep = 1; ; sweep++) {
     signal.throwIfAborted();
     await rows.sweep(batch.batchId, signal);
     await noteRows();
-    const left = await rows.findSurvivors(batch.batchId);
-    if (left.length === 0) return;
+    const survivors = await rows.findSurvivors(batch.batchId);
+    if (survivors.length === 0) return;
     if (sweep === SWEEPS_MAX)
-      throw new Error(`rows of ${left[0]!.table} remain after ${sweep} sweeps: a process writes without fences`);
+      throw new Error(`rows of ${survivors[0]!.table} remain after ${sweep} sweeps: a process writes without fences`);
   }
 }
 
-/** Stores the counts so far, because an eraser that takes over finds fewer rows. */
+/** Stores the counts so far, because an eraser that takes over would find fewer rows. */
 async function note({ records }: BatchParts, batch: Batch, found: Found): Promise<void> {
   for (const [{ closures }, counts] of found)
     for (const { request } of closures) {
@@ -285,7 +289,10 @@ const [IDENTITIES, CONSENTS] = ['redis.i', 'redis.c'];
 /** The steps in Redis, which may be repeated. @throws faults of the store */
 function createForget({ graph, consents }: Pick<People, 'graph' | 'consents'>, { generation }: { generation: number }) {
   return {
-    /** Removes identities, and published decisions from the outbox. @param commits of the linker by partition */
+    /**
+     * Removes identities, and published decisions from the outbox.
+     * @param commits the linker's committed offsets by partition
+     */
     async identities(persons: readonly ErasedPerson[], commits: ReadonlyMap<number, number>): Promise<Found> {
       const environmentIds = new Set(persons.map(({ environmentId }) => environmentId));
       for (const [partition, committed] of commits)
@@ -311,7 +318,7 @@ function createForget({ graph, consents }: Pick<People, 'graph' | 'consents'>, {
       }
       return found;
     },
-    /** Applies later consents that a removed one had superseded. @returns whether Redis was changed */
+    /** Applies later consents that a removed consent had superseded. @returns whether Redis was changed */
     async restoreLater(kept: readonly KeptConsent[]): Promise<boolean> {
       let isChanged = false;
       for (const { status, ...consent } of kept) {
@@ -323,8 +330,8 @@ function createForget({ graph, consents }: Pick<People, 'graph' | 'consents'>, {
     /** @returns zero for each store @throws Error when anything remains */
     async verify(persons: readonly ErasedPerson[]): Promise<Counts> {
       for (const person of persons) {
-        const left = await Promise.all(person.identities.map((identity) => isLinked(graph, identity)));
-        if (left.includes(true)) throw new Error('an erased identity is in the graph again');
+        const areLinked = await Promise.all(person.identities.map((identity) => isLinked(graph, identity)));
+        if (areLinked.includes(true)) throw new Error('an erased identity is in the graph again');
         if ((await findConsents(consents, person)).length > 0) throw new Error('an erased consent is stored again');
       }
       return { [IDENTITIES]: 0, [CONSENTS]: 0 };
@@ -332,7 +339,9 @@ function createForget({ graph, consents }: Pick<People, 'graph' | 'consents'>, {
   };
 }
 
-/** Whether a link up to the cut-off exists. Later links may: another erasure with a later cut-off lets them pass. */
+/**
+ * Whether a link up to the cut-off exists. Later links may exist: another erasure with a later cut-off lets them pass.
+ */
 async function isLinked(graph: People['graph'], { environmentId, key, cutoffMs }: ErasureFence) {
   if ((await graph.rootOf(environmentId, key)) === null) return false;
   const members = await graph.membersOf(environmentId, key);
@@ -352,7 +361,10 @@ async function findConsents(consents: People['consents'], { environmentId, ident
 /** Numbers by store: `clickhouse.events`, `clickhouse.events.anonymous_key`, `redis.i`. */
 type Counts = Readonly<Record<string, number>>;
 
-/** Counts the found rows of each person. A row that names one person twice counts once, a row of two persons for both. */
+/**
+ * Counts the found rows of each person. A row that names one person twice counts once; a row of two persons counts for
+ * both.
+ */
 function countRows(persons: readonly ErasedPerson[], { found, shared }: NotedRows): Found {
   const nameOf = (environmentId: string, key: Buffer) => `${environmentId} ${key.toString('latin1')}`;
   const named = persons.flatMap((person) => person.identities.map((identity) => ({ person, ...identity })));
@@ -360,8 +372,8 @@ function countRows(persons: readonly ErasedPerson[], { found, shared }: NotedRow
   const personOf = (environmentId: string, key: Buffer) => byName.get(nameOf(environmentId, key));
   const counts = new Map(persons.map((person): [ErasedPerson, Record<string, number>] => [person, {}]));
   const add = (person: ErasedPerson, store: string, rows: number) => {
-    const own = counts.get(person)!;
-    own[store] = (own[store] ?? 0) + rows;
+    const personCounts = counts.get(person)!;
+    personCounts[store] = (personCounts[store] ?? 0) + rows;
   };
   for (const rows of found) {
     const person = personOf(rows.environmentId, rows.key);
@@ -373,8 +385,8 @@ function countRows(persons: readonly ErasedPerson[], { found, shared }: NotedRow
   return counts;
 }
 
-/** Merges two counts of the same rows, one of them incomplete. */
-function mergeCounts(one: Counts, other: Counts): Counts {
-  const stores = new Set([...Object.keys(one), ...Object.keys(other)]);
-  return Object.fromEntries([...stores].sort().map((store) => [store, Math.max(one[store] ?? 0, other[store] ?? 0)]));
+/** Merges two counts of the same rows, of which one is incomplete. */
+function mergeCounts(a: Counts, b: Counts): Counts {
+  const stores = new Set([...Object.keys(a), ...Object.keys(b)]);
+  return Object.fromEntries([...stores].sort().map((store) => [store, Math.max(a[store] ?? 0, b[store] ?? 0)]));
 }

@@ -12,7 +12,7 @@ const T = Date.UTC(2026, 5, 15);
 const SCHEMA_ID = 7;
 const POSITION = {} as BatchPosition;
 
-const createRequest = (over: Partial<ErasureRequestRecord> = {}): ErasureRequestRecord => ({
+const createRequest = (fields: Partial<ErasureRequestRecord> = {}): ErasureRequestRecord => ({
   erasureId: randomBytes(16),
   environmentId: 'env',
   subjectKeys: [randomBytes(16)],
@@ -20,7 +20,7 @@ const createRequest = (over: Partial<ErasureRequestRecord> = {}): ErasureRequest
   cutoffAt: T,
   requestedAt: T - 2_000,
   traceId: 'a'.repeat(32),
-  ...over,
+  ...fields,
 });
 
 const toRecord = (value: Buffer | null, offset = 0): StreamRecord => ({
@@ -52,62 +52,62 @@ function openBench() {
     onRequests: () => woken++,
     producer: producer as never,
   });
-  const take = (...values: (Buffer | null)[]) => onBatch(values.map(toRecord), POSITION);
-  return { people, records, deadLetters, take, woken: () => woken };
+  const intake = (...values: (Buffer | null)[]) => onBatch(values.map(toRecord), POSITION);
+  return { people, records, deadLetters, intake, countWakes: () => woken };
 }
 
 describe('the intake', () => {
-  it('a request gets a hold on its identities, is stored and wakes the eraser', async () => {
-    const { people, records, take, woken } = openBench();
+  it('a request puts a hold on its identities, is stored and wakes the eraser', async () => {
+    const { people, records, intake, countWakes } = openBench();
     const request = createRequest();
-    await take(frame(request));
+    await intake(frame(request));
     for (const key of [...request.subjectKeys, ...request.memberKeys]) expect(people.holdOf('env', key)).toBe(T);
     expect(await records.readUnfinished()).toEqual([request]);
     expect(await people.guards.listHolds('env')).toMatchObject([{ lapsesAtMs: null }]);
-    expect(woken()).toBe(1);
+    expect(countWakes()).toBe(1);
   });
 
   it('a request that is read again keeps the extended hold and closure', async () => {
-    const { people, records, take } = openBench();
+    const { people, records, intake } = openBench();
     const request = createRequest();
     const { environmentId, erasureId, cutoffAt: cutoffMs } = request;
-    await take(frame(request));
+    await intake(frame(request));
     const found = randomBytes(16);
     await people.guards.extendHold({ environmentId, erasureId, keys: [found], cutoffMs, lapsesAtMs: null });
     await records.putRequests([{ ...request, memberKeys: [found] }]);
-    await take(frame(request));
+    await intake(frame(request));
     expect(people.holdOf('env', found)).toBe(T);
     expect(await records.readUnfinished()).toMatchObject([{ memberKeys: [found] }]);
   });
 
   it('a request that is read again after its receipt leaves no hold', async () => {
-    const { people, records, take } = openBench();
+    const { people, records, intake } = openBench();
     const request = createRequest();
     await records.putRequests([request]);
     await records.putReceipts([
       { ...request, physicallyErasedAt: null, logExpiredAt: null } as unknown as ErasureReceipt,
     ]);
-    await take(frame(request));
+    await intake(frame(request));
     expect(await people.guards.listHolds('env')).toEqual([]);
     expect(await records.readUnfinished()).toEqual([]);
   });
 
   it.each([
-    ['no record', null, 'no schema id'],
+    ['not a record', null, 'no schema id'],
     [
-      'no Avro',
+      'not Avro',
       Buffer.concat([Buffer.from([0, 0, 0, 0, SCHEMA_ID]), Buffer.from('rubbish')]),
       'not a record of its schema: 7',
     ],
-    ['a stranger to the registry', frameRecord(9, Buffer.alloc(3)), 'schema not in the registry: 9'],
-    ['of no environment', frame(createRequest({ environmentId: 'Env!' })), 'not an environment id'],
+    ['of a schema unknown to the registry', frameRecord(9, Buffer.alloc(3)), 'schema not in the registry: 9'],
+    ['without a valid environment', frame(createRequest({ environmentId: 'Env!' })), 'not an environment id'],
     ['without a subject', frame(createRequest({ subjectKeys: [] })), 'not identity keys'],
     ['about the zero key', frame(createRequest({ memberKeys: [Buffer.alloc(16)] })), 'not identity keys'],
-    ['of another age', frame(createRequest({ cutoffAt: 2 ** 50 })), 'time out of range'],
-  ])('a record that is %s becomes a dead letter, and the others are taken', async (_, value, reason) => {
-    const { records, deadLetters, take } = openBench();
+    ['out of the time range', frame(createRequest({ cutoffAt: 2 ** 50 })), 'time out of range'],
+  ])('a record that is %s becomes a dead letter, and the other records are accepted', async (_, value, reason) => {
+    const { records, deadLetters, intake } = openBench();
     const request = createRequest();
-    await take(value, frame(request));
+    await intake(value, frame(request));
     expect(deadLetters).toHaveLength(1);
     expect(deadLetters[0]).toMatchObject({ topic: 'erasures.dead', value: value ?? Buffer.alloc(0) });
     expect(String(deadLetters[0]!.headers!.reason)).toContain(reason);
@@ -115,15 +115,15 @@ describe('the intake', () => {
   });
 
   it('a request waits for the stores and is never dropped', async () => {
-    const { records, take } = openBench();
+    const { records, intake } = openBench();
     const { addRequests } = records;
     records.addRequests = async () => {
-      throw new Error('ClickHouse is away');
+      throw new Error('ClickHouse is unavailable');
     };
     const request = createRequest();
-    await expect(take(frame(request))).rejects.toThrow(RetryableFault);
+    await expect(intake(frame(request))).rejects.toThrow(RetryableFault);
     records.addRequests = addRequests;
-    await take(frame(request));
+    await intake(frame(request));
     expect(await records.readUnfinished()).toEqual([request]);
   });
 });

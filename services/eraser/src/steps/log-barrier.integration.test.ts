@@ -9,19 +9,19 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { createLogBarrier, type LogBarrier } from './log-barrier.ts';
 
 const { kafka: brokers } = testStores();
-let own: OwnStores;
+let ownStores: OwnStores;
 let producer: Producer;
 let reader: LogReader;
 const admin = new Admin({ clientId: 'test', bootstrapBrokers: [...brokers] });
 
 beforeAll(async () => {
-  own = await openOwnStores();
+  ownStores = await openOwnStores();
   producer = await openProducer({ brokers, clientId: 'test' });
   reader = openLogReader({ brokers, clientId: 'test' });
 });
 afterAll(async () => {
   await Promise.all([producer.close(), reader.close(), admin.close()]);
-  await own.close();
+  await ownStores.close();
 });
 
 const value = Buffer.from('record');
@@ -30,14 +30,16 @@ const publishRecords = (records: readonly OutgoingRecord[]) =>
     producer.send(records, (fault) => (fault === null ? resolve() : reject(fault)));
   });
 const publish = (topic: string, count: number) =>
-  publishRecords(Array.from({ length: count }, () => ({ topic: own.prefix + topic, key: Buffer.from('k'), value })));
+  publishRecords(
+    Array.from({ length: count }, () => ({ topic: ownStores.prefix + topic, key: Buffer.from('k'), value })),
+  );
 const commitAt = (groupId: string, name: string, partitionOffsets: { partition: number; offset: bigint }[]) =>
   admin.alterConsumerGroupOffsets({ groupId, topics: [{ name, partitionOffsets }] });
-/** Commits for groups without members, because this test does not depend on a reader. */
+/** Commits for groups without members, because this test runs no consumers. */
 const commit = async (groupId: string, topic: string, to: (end: number) => number = (end) => end) => {
-  const bounds = await reader.bounds(own.prefix + topic, { readUncommitted: true });
+  const bounds = await reader.bounds(ownStores.prefix + topic, { readUncommitted: true });
   const partitions = bounds.map(({ partition, end }) => ({ partition, offset: BigInt(to(end)) }));
-  await commitAt(groupId, own.prefix + topic, partitions);
+  await commitAt(groupId, ownStores.prefix + topic, partitions);
 };
 const { messages, identityLinks: links, parkedLinks, identityDecisions: decisions, consents } = TOPICS;
 const SCHEMA_ID = 7;
@@ -56,19 +58,19 @@ function createFact(number: number): Fact {
   return { record: { ...named, ...ids, ...times, unlink: [] }, keys: [randomBytes(16), randomBytes(16)] };
 }
 
-/** The mark of a fact that has left the parked topic. */
+/** The mark that a fact has left the parked topic. */
 function toMark(offset: number): OutgoingRecord {
   const offsets = Buffer.alloc(8);
   offsets.writeBigUInt64BE(BigInt(offset));
   const headers = { [WAITING_HEADERS.left]: offsets };
-  return { topic: own.prefix + parkedLinks.name, key: Buffer.from('k'), value: Buffer.alloc(0), headers };
+  return { topic: ownStores.prefix + parkedLinks.name, key: Buffer.from('k'), value: Buffer.alloc(0), headers };
 }
 
 /** Writes waiting facts as the linker does. */
 const publishFacts = (topic: string, facts: readonly Fact[]) =>
   publishRecords(
     facts.map(({ record, keys }) => ({
-      topic: own.prefix + topic,
+      topic: ownStores.prefix + topic,
       key: Buffer.from('k'),
       value: frameRecord(SCHEMA_ID, identityLinkCodec.encode(record)),
       headers: { [WAITING_HEADERS.identityKeys]: Buffer.concat(keys) },
@@ -88,17 +90,17 @@ describe('LogBarrier', () => {
         const called = Reflect.get(target, name);
         if (name !== 'committed') return typeof called === 'function' ? called.bind(target) : called;
         return (groupId: string, topic: string) => {
-          polls.push(`${groupId} ${topic.slice(own.prefix.length)}`);
+          polls.push(`${groupId} ${topic.slice(ownStores.prefix.length)}`);
           return target.committed(groupId, topic);
         };
       },
     });
-    barrier = createLogBarrier({ reader: watched, groups, schemaOf, topicPrefix: own.prefix, pollMs: 20 });
+    barrier = createLogBarrier({ reader: watched, groups, schemaOf, topicPrefix: ownStores.prefix, pollMs: 20 });
     for (const topic of [links, messages, consents, decisions])
       await commit(topic === links ? groups.linker : groups.writer, topic.name);
   });
-  /** Starts a wait and shows whether it has ended. */
-  const begin = <T>(wait: Promise<T>) => {
+  /** Starts a wait and tracks whether it has ended. */
+  const startWait = <T>(wait: Promise<T>) => {
     const state = { isOver: false, wait };
     wait.then(
       () => {
@@ -111,15 +113,15 @@ describe('LogBarrier', () => {
   const polled = (groupId: string, topic: string, times = 3) => {
     const countPolls = () => polls.filter((poll) => poll === `${groupId} ${topic}`).length;
     const before = countPolls();
-    return until('it polls again', () => countPolls() >= before + times);
+    return until('the barrier polls again', () => countPolls() >= before + times);
   };
   const { signal } = new AbortController();
 
   it('linksStored waits until all links are committed, then until all decisions are stored', async () => {
     await publish(links.name, 5);
-    const stored = begin(barrier.linksStored(signal));
+    const stored = startWait(barrier.linksStored(signal));
     await polled(groups.linker, links.name);
-    // Decided during the wait, after the ends that were read at its start.
+    // Decided during the wait, after the end offsets that were read at its start.
     await publish(decisions.name, 3);
     await commit(groups.linker, links.name);
     await polled(groups.writer, decisions.name);
@@ -131,22 +133,22 @@ describe('LogBarrier', () => {
     await stored.wait;
   });
 
-  it('linksStored returns links in rounds and in the parked topic without waiting for them', async () => {
+  it('linksStored returns links that are in rounds or in the parked topic, without waiting for them', async () => {
     await publish(links.name, 1);
-    const stored = begin(barrier.linksStored(signal));
+    const stored = startWait(barrier.linksStored(signal));
     await polled(groups.linker, links.name);
-    const before = await reader.bounds(own.prefix + links.name);
+    const before = await reader.bounds(ownStores.prefix + links.name);
     const [round, parked, unlink, done, gone] = [0, 1, 2, 3, 4].map(createFact) as [Fact, Fact, Fact, Fact, Fact];
     await publishFacts(links.name, [round, { ...unlink, record: { ...unlink.record, unlink: UNLINK } }]);
     await publishFacts(parkedLinks.name, [done]);
     await commit(`${groups.linker}-parked`, parkedLinks.name);
     await publishFacts(parkedLinks.name, [parked, gone]);
-    const ends = (await reader.bounds(own.prefix + parkedLinks.name)).map(({ end }) => end);
+    const ends = (await reader.bounds(ownStores.prefix + parkedLinks.name)).map(({ end }) => end);
     await publishRecords([toMark(Math.max(...ends) - 1)]);
     // A new fact waits for no hold, and an unreadable record contains no identity.
     await publish(links.name, 2);
     const partitions = before.map(({ partition, end }) => ({ partition, offset: BigInt(end) }));
-    await commitAt(groups.linker, own.prefix + links.name, partitions);
+    await commitAt(groups.linker, ownStores.prefix + links.name, partitions);
     await commit(groups.writer, decisions.name);
     const waiting = await stored.wait;
     const toWaiting = ({ record, keys }: Fact, isUnlink = false) => {
@@ -157,19 +159,19 @@ describe('LogBarrier', () => {
     expect(waiting).toEqual(expect.arrayContaining(expected));
   });
 
-  it('allStored returns the ends of the log, dead letters included', async () => {
+  it('allStored returns the end offsets of the log, dead letters included', async () => {
     for (const topic of [messages, consents]) await publish(topic.name, 2);
     await publish(`${messages.name}.dead`, 1);
-    const stored = begin(barrier.allStored(signal));
+    const stored = startWait(barrier.allStored(signal));
     await polled(groups.writer, messages.name);
-    // Writers judge later records with the fences loaded.
+    // Writers check later records against the loaded fences.
     await publish(consents.name, 5);
     await commit(groups.writer, messages.name);
     await polled(groups.writer, consents.name);
     expect(stored.isOver).toBe(false);
     await commit(groups.writer, consents.name, (end) => Math.max(0, end - 5));
     const ends = await stored.wait;
-    const now = await reader.bounds(own.prefix + consents.name);
+    const now = await reader.bounds(ownStores.prefix + consents.name);
     const end = now.reduce((sum, each) => sum + each.end, 0);
     const ofConsents = Object.entries(ends).filter(([name]) => name.startsWith(`${consents.name}/`));
     expect(ofConsents.reduce((sum, [, each]) => sum + each, 0)).toBe(end - 5);
@@ -179,13 +181,13 @@ describe('LogBarrier', () => {
 
   it('allStored waits for records of an open transaction, but not for its end marker', async () => {
     const publisher = await openAtomicPublisher({ brokers, name: `test-${randomBytes(4).toString('hex')}` });
-    const record = { topic: own.prefix + messages.name, key: Buffer.from('k'), value, headers: {} };
+    const record = { topic: ownStores.prefix + messages.name, key: Buffer.from('k'), value, headers: {} };
     const sumEnds = async () => (await reader.bounds(record.topic)).reduce((sum, { end }) => sum + end, 0);
     const before = await sumEnds();
     await publisher.publish([record]);
     await publisher.close();
     await until('the marker follows the record', async () => (await sumEnds()) === before + 2);
-    // The record itself is committed, the marker after it is not.
+    // The record is committed, but the marker after the record is not.
     await commit(groups.writer, messages.name, (end) => Math.max(0, end - 1));
     await barrier.allStored(signal);
 
@@ -198,7 +200,7 @@ describe('LogBarrier', () => {
     await open.connect();
     const transaction = await open.transaction();
     await transaction.send({ topic: record.topic, messages: [{ key: 'k', value }] });
-    const stored = begin(barrier.allStored(signal));
+    const stored = startWait(barrier.allStored(signal));
     await polled(groups.writer, messages.name, 12);
     expect(stored.isOver).toBe(false);
     await transaction.abort();

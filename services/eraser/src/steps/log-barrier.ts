@@ -18,16 +18,16 @@ export interface LogBarrierOptions {
   readonly pollMs?: number;
 }
 
-/** Ends of partitions with records by `topic/partition`, without the topic prefix, as in receipts. */
+/** End offsets of non-empty partitions, by `topic/partition` without the topic prefix, as in receipts. */
 export type LogEnds = Readonly<Record<string, number>>;
 
-/** Waits until the current records of the log are stored, or the signal is aborted. @throws Error of the brokers */
+/** Waits until the current records of the log are stored, or the signal is aborted. @throws a broker error */
 export interface LogBarrier {
   /** Waits until links are decided and decisions stored. @returns the links that wait for erasures */
   linksStored(signal: AbortSignal): Promise<WaitingLink[]>;
-  /** Waits until all personal data are stored. */
+  /** Waits until all personal data is stored. */
   allStored(signal: AbortSignal): Promise<LogEnds>;
-  /** The linker's commits by partition: decisions about facts before them are published. */
+  /** The linker's committed offsets by partition: decisions about earlier facts are published. */
   linkCommits(): Promise<ReadonlyMap<number, number>>;
 }
 
@@ -36,15 +36,15 @@ const POLL_MS = 100;
 const IDLE_POLLS = 10;
 
 /** Erasure requests, and topics without personal data. */
-const LEFT_OUT: readonly Topic[] = [TOPICS.erasures, TOPICS.accessKeys, TOPICS.projects, TOPICS.rateLimitKeys];
-const SOURCES: readonly Topic[] = Object.values(TOPICS).filter((topic) => !LEFT_OUT.includes(topic));
+const EXCLUDED: readonly Topic[] = [TOPICS.erasures, TOPICS.accessKeys, TOPICS.projects, TOPICS.rateLimitKeys];
+const SOURCES: readonly Topic[] = Object.values(TOPICS).filter((topic) => !EXCLUDED.includes(topic));
 const DEAD_LETTERS: readonly Topic[] = SOURCES.map((topic) => ({ ...topic, name: deadLetterTopicOf(topic.name) }));
 const WITH_PEOPLE: readonly Topic[] = [...SOURCES, ...DEAD_LETTERS];
 
 export function createLogBarrier(options: LogBarrierOptions): LogBarrier {
   const { reader, groups, topicPrefix } = options;
   const nameOf = (topic: Topic) => topicPrefix + topic.name;
-  /** @throws Error when the topic is missing, unless it is a topic of dead letters */
+  /** @throws Error when the topic is missing, unless it is a dead letter topic */
   const endsOf = async (topic: Topic) => {
     const ends = await reader.bounds(nameOf(topic), { readUncommitted: true });
     if (ends.length === 0 && !DEAD_LETTERS.includes(topic)) throw new Error(`Topic ${nameOf(topic)} does not exist`);
@@ -71,7 +71,7 @@ export function createLogBarrier(options: LogBarrierOptions): LogBarrier {
       const ends = new Map<Topic, LogBounds[]>();
       for (const topic of WITH_PEOPLE) ends.set(topic, await endsOf(topic));
       await awaitEnds(TOPICS.identityLinks, groups.linker, { ends: ends.get(TOPICS.identityLinks)!, signal });
-      // Read again, to include what the linker has just written.
+      // Read again, to include decisions that the linker has just written.
       ends.set(TOPICS.identityDecisions, await endsOf(TOPICS.identityDecisions));
       for (const topic of [TOPICS.messages, TOPICS.identityDecisions, TOPICS.consents])
         await awaitEnds(topic, groups.writer, { ends: ends.get(topic)!, signal });
@@ -97,7 +97,7 @@ async function awaitCommitted(
     if (behind.length === 0)
       return assertLogExists(topic, await reader.bounds(topic, { readUncommitted: true }), committed);
     // The end marker of a transaction may follow the last record, and no consumer commits it.
-    if (poll % IDLE_POLLS === 0 && !(await holdRecords(reader, topic, { behind, from }))) return;
+    if (poll % IDLE_POLLS === 0 && !(await containRecords(reader, topic, { behind, from }))) return;
     await pauseOrThrow(pollMs, signal);
   }
 }
@@ -109,7 +109,7 @@ function assertLogExists(topic: string, bounds: readonly LogBounds[], committed:
     throw new Error(`${topic}/${lost.partition} ends before its committed offset: the log was truncated or recreated`);
 }
 
-async function holdRecords(
+async function containRecords(
   reader: LogReader,
   topic: string,
   { behind, from }: { behind: readonly LogBounds[]; from(bounds: LogBounds): number },

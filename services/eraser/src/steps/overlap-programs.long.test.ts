@@ -28,10 +28,10 @@ interface Requested {
   readonly id: string;
 }
 
-/** Runs a program to its end, and records the results. */
+/** Runs a program to completion, and records the results. */
 async function runProgram(program: readonly Command[]) {
   const world = await openWorld();
-  const { log, parts, records, rows, take, tick, runLinker } = world;
+  const { log, parts, records, rows, requestErasure, tick, runLinker } = world;
   const keys = createKeys(PEOPLE);
   const indexOf = (key: Buffer) => keys.findIndex((each) => each.equals(key));
   const links: { a: number; b: number; at: number }[] = [];
@@ -55,14 +55,18 @@ async function runProgram(program: readonly Command[]) {
   };
   for (const step of program) {
     const at = tick();
-    // Everybody has an event at each time.
+    // Everyone has an event at each time.
     for (const [name, key] of keys.entries()) rows.add('events', { ...toEvent(key, at), name });
     if (step.do === 'link' && step.a !== step.b) {
       links.push({ ...step, at });
       log.push({ a: keys[step.a]!, b: keys[step.b]!, at });
     }
     if (step.do === 'request')
-      requested.push({ who: step.who, at, id: (await take(keys[step.who]!, at, at)).erasureId.toString('hex') });
+      requested.push({
+        who: step.who,
+        at,
+        id: (await requestErasure(keys[step.who]!, at, at)).erasureId.toString('hex'),
+      });
     if (step.do === 'decide') await runLinker(step.links);
     if (step.do === 'begin') await begin(step.requestsMax);
     if (step.do === 'finish') await finish(step.which);
@@ -77,7 +81,7 @@ async function runProgram(program: readonly Command[]) {
   return { ...world, keys, links, requested, erased };
 }
 
-/** Everybody whom links join with one person. */
+/** Everyone whom links join with a person. */
 function reach(from: number, links: readonly { a: number; b: number }[]): Set<number> {
   const reached = new Set([from]);
   for (let size = 0; size < reached.size; ) {
@@ -91,25 +95,25 @@ it('overlapping erasures in any order erase everyone linked at the time of each 
   const property = fc.asyncProperty(fc.array(command, { minLength: 4, maxLength: 24 }), async (program) => {
     const { people, rows, keys, links, requested, erased } = await runProgram(program);
     const done = [...erased.values()];
-    const isTakenBefore = ({ a, b, at }: (typeof links)[number], requestedAt: number) =>
+    const isErasedBefore = ({ a, b, at }: (typeof links)[number], requestedAt: number) =>
       done.some(({ who, cutoffAt, endedAt }) => endedAt < requestedAt && at <= cutoffAt && (who.has(a) || who.has(b)));
     const events = new Set(rows.rowsOf('events').map(({ name, received_at }) => `${name} ${received_at}`));
-    const mayGo = new Set<string>();
+    const mayBeErased = new Set<string>();
     for (const { who: subject, at: requestedAt } of requested) {
       const linked = links.filter(({ at }) => at <= requestedAt);
-      const remaining = linked.filter((link) => !isTakenBefore(link, requestedAt));
+      const remaining = linked.filter((link) => !isErasedBefore(link, requestedAt));
       for (const each of reach(subject, remaining)) {
-        // Erased by this erasure, or by one with a later cut-off.
+        // Erased by this erasure, or by an erasure with a later cut-off.
         expect(done.some(({ who, cutoffAt }) => cutoffAt >= requestedAt && who.has(each))).toBe(true);
         for (let at = T + STEP_MS; at <= requestedAt; at += STEP_MS) expect(events).not.toContain(`${each} ${at}`);
       }
-      // People parted by one erasure may still count as linked for a request made while a third erasure ran.
+      // People separated by one erasure may still count as linked for a request made while a third erasure ran.
       for (const each of reach(subject, linked))
-        for (let at = T + STEP_MS; at <= requestedAt; at += STEP_MS) mayGo.add(`${each} ${at}`);
+        for (let at = T + STEP_MS; at <= requestedAt; at += STEP_MS) mayBeErased.add(`${each} ${at}`);
     }
     const steps = program.length;
     for (let at = T + STEP_MS; at <= T + steps * STEP_MS; at += STEP_MS)
-      for (const each of keys.keys()) if (!mayGo.has(`${each} ${at}`)) expect(events).toContain(`${each} ${at}`);
+      for (const each of keys.keys()) if (!mayBeErased.has(`${each} ${at}`)) expect(events).toContain(`${each} ${at}`);
     expect(await people.guards.listHolds(ENVIRONMENT)).toEqual([]);
     const isErased = ({ a, b, at }: (typeof links)[number]) =>
       done.some(({ who, cutoffAt }) => at <= cutoffAt && (who.has(a) || who.has(b)));

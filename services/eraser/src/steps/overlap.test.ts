@@ -7,17 +7,17 @@ import type { ErasedPerson } from './persons.ts';
 const { signal } = new AbortController();
 const keysOf = ({ identities }: ErasedPerson) => identities.map(({ key }) => key);
 
-it('an erasure completes although another one with a later cut-off lets later links pass', async () => {
-  const { people, records, log, runLinker, parts, take } = await openWorld();
+it('an erasure completes even if another erasure with a later cut-off lets later links pass', async () => {
+  const { people, records, log, runLinker, parts, requestErasure } = await openWorld();
   const [subject, member, later] = createKeys(3) as [Buffer, Buffer, Buffer];
   log.push({ a: subject, b: member, at: T - 1 });
   await runLinker();
-  await take(subject, T);
+  await requestErasure(subject, T);
   log.push({ a: subject, b: later, at: T + 5 });
   const first = (await beginBatch(parts, await records.readUnfinished(), signal))!;
-  const second = await take(subject, T + 10);
+  const second = await requestErasure(subject, T + 10);
   expect(await finishBatch(parts, first, signal)).toHaveLength(1);
-  // The second erases everybody linked by its cut-off, also by links that the first has swept or let pass.
+  // The second erases everyone linked by its cut-off, even through links that the first has swept or let pass.
   const unfinished = await records.readUnfinished();
   expect(unfinished.map(({ erasureId }) => erasureId)).toEqual([second.erasureId]);
   const batch = (await beginBatch(parts, unfinished, signal))!;
@@ -27,29 +27,29 @@ it('an erasure completes although another one with a later cut-off lets later li
   expect(await people.guards.listHolds(ENVIRONMENT)).toEqual([]);
 });
 
-it('an eraser paused while reading decisions does not start an erasure that another has swept', async () => {
-  const { records, rows, log, runLinker, parts, take } = await openWorld();
+it('an eraser paused while reading decisions does not start an erasure that another eraser has swept', async () => {
+  const { records, rows, log, runLinker, parts, requestErasure } = await openWorld();
   const [subject, member] = createKeys(2) as [Buffer, Buffer];
   log.push({ a: subject, b: member, at: T - 1 });
   await runLinker();
-  const request = { ...(await take(subject, T)), memberKeys: [] };
+  const request = { ...(await requestErasure(subject, T)), memberKeys: [] };
   const resume = Promise.withResolvers<void>();
   const paused = { ...parts, barrier: { ...parts.barrier, linksStored: () => resume.promise.then(() => []) } };
   const late = beginBatch(paused, [request], signal);
-  const mortal = { ...parts, rows: { ...rows, findConsents: () => Promise.reject(new Error('killed')) } };
+  const crashing = { ...parts, rows: { ...rows, findConsents: () => Promise.reject(new Error('killed')) } };
   const begun = (await beginBatch(parts, [request], signal))!;
-  await expect(finishBatch(mortal, begun, signal)).rejects.toThrow('killed');
+  await expect(finishBatch(crashing, begun, signal)).rejects.toThrow('killed');
   resume.resolve();
   await expect(late).rejects.toThrow('another process has started');
-  const [left] = toBatches(await records.readProgress(), await records.readUnfinished());
-  const [receipt] = await finishBatch(parts, left!, signal);
+  const [restored] = toBatches(await records.readProgress(), await records.readUnfinished());
+  const [receipt] = await finishBatch(parts, restored!, signal);
   expect(receipt).toMatchObject({ closureCount: 2, deleted: { 'clickhouse.identity_links': 1, 'redis.i': 2 } });
 });
 
-it('an eraser paused after reading decisions keeps the closure that another has stored', async () => {
-  const { records, log, runLinker, parts, people, take } = await openWorld();
+it('an eraser paused after reading decisions keeps the closure that another eraser has stored', async () => {
+  const { records, log, runLinker, parts, people, requestErasure } = await openWorld();
   const [subject, member] = createKeys(2) as [Buffer, Buffer];
-  await take(subject, T);
+  await requestErasure(subject, T);
   const [request] = (await records.readUnfinished()) as [ErasureRequest];
   const [reached, resume] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
   const extend: typeof people.guards.extendHold = async (hold) => {
@@ -77,9 +77,9 @@ it('an eraser paused after reading decisions keeps the closure that another has 
 });
 
 it('an erasure waits for a released link, and is left out of the batch while the link is undecided', async () => {
-  const { records, log, runLinker, parts, take } = await openWorld();
+  const { records, log, runLinker, parts, requestErasure } = await openWorld();
   const [subject, other] = createKeys(2) as [Buffer, Buffer];
-  await take(subject, T);
+  await requestErasure(subject, T);
   log.push({ a: subject, b: other, at: T - 1 });
   const barrier = { ...parts.barrier, linksStored: async () => log.slice(isDecided() ? 1 : 0).map(toWaiting) };
   let polls = 0;
@@ -94,19 +94,19 @@ it('an erasure waits for a released link, and is left out of the batch while the
   expect(batch.persons.map((person) => toHex(keysOf(person)))).toEqual([toHex([subject, other])]);
 });
 
-it('an eraser stops immediately during a long sweep, and the next one finishes its batch', async () => {
-  const { records, rows, parts, take } = await openWorld();
+it('an eraser stops immediately during a long sweep, and the next eraser finishes its batch', async () => {
+  const { records, rows, parts, requestErasure } = await openWorld();
   const [subject] = createKeys(1) as [Buffer];
-  const request = await take(subject, T);
+  const request = await requestErasure(subject, T);
   const stop = new AbortController();
   // Like a table of a billion rows: only the signal ends the wait.
   const sweep: typeof rows.sweep = (_batchId, ended) => {
-    const over = new Promise<never>((_, reject) => ended?.addEventListener('abort', () => reject(ended.reason)));
+    const aborted = new Promise<never>((_, reject) => ended?.addEventListener('abort', () => reject(ended.reason)));
     stop.abort(new Error('SIGTERM'));
-    return over;
+    return aborted;
   };
   const batch = (await beginBatch(parts, [request], stop.signal))!;
   await expect(finishBatch({ ...parts, rows: { ...rows, sweep } }, batch, stop.signal)).rejects.toThrow('SIGTERM');
-  const [left] = toBatches(await records.readProgress(), await records.readUnfinished());
-  expect(await finishBatch(parts, left!, signal)).toHaveLength(1);
+  const [restored] = toBatches(await records.readProgress(), await records.readUnfinished());
+  expect(await finishBatch(parts, restored!, signal)).toHaveLength(1);
 });

@@ -32,7 +32,7 @@ const link = (a: number, b: number, receivedAtMs = T): StoredLink => ({
 });
 const findLinked = (requests: readonly ErasureRequest[], links: readonly StoredLink[]) =>
   toPersons(findClosures(requests, { links, unlinks: [], others: [] }));
-/** For each person: the indexes of the keys, each with its cut-off, and the number of requests. */
+/** For each person: the key indexes, each with its cut-off, and the number of requests. */
 const show = (persons: readonly ErasedPerson[]) =>
   persons.map(({ closures, identities }) => {
     const found = identities.map(
@@ -45,12 +45,12 @@ const until = (cutoffAt: number, ...indexes: number[]) => new Map(indexes.map((i
 describe('findClosures', () => {
   it('a closure excludes people split by an unlink up to the cut-off, unless a later link joins them', () => {
     const at = { generation: 0, offset: 9 };
-    const parted = (who: number, side: 'split' | 'stayed', unlinkedAtMs = T) => {
+    const separated = (who: number, side: 'split' | 'stayed', unlinkedAtMs = T) => {
       return { environmentId: 'env', key: keyOf(who), side, at, unlinkedAtMs } as const;
     };
     // 0 and 1 were split off from 2 and 3.
     const links = [link(0, 1), link(1, 2), link(2, 3)];
-    const unlinks = [parted(0, 'split'), parted(1, 'split'), parted(2, 'stayed'), parted(3, 'stayed')];
+    const unlinks = [separated(0, 'split'), separated(1, 'split'), separated(2, 'stayed'), separated(3, 'stayed')];
     const indexesOf = (subject: number, decisions: { links: StoredLink[]; unlinks: typeof unlinks }) => {
       const persons = toPersons(findClosures([request([subject])], { ...decisions, others: [] }));
       return [...show(persons)[0]!.cutoffs.keys()];
@@ -65,16 +65,20 @@ describe('findClosures', () => {
 
   it('a closure includes people split after the request', () => {
     const at = { generation: 0, offset: 9 };
-    const parted = (who: number, side: 'split' | 'stayed') => {
+    const separated = (who: number, side: 'split' | 'stayed') => {
       return { environmentId: 'env', key: keyOf(who), side, at, unlinkedAtMs: T + 3 } as const;
     };
     const requested = [request([0]), request([0], { cutoffAt: T + 5 })];
-    const decisions = { links: [link(0, 1, T - 1)], unlinks: [parted(0, 'stayed'), parted(1, 'split')], others: [] };
+    const decisions = {
+      links: [link(0, 1, T - 1)],
+      unlinks: [separated(0, 'stayed'), separated(1, 'split')],
+      others: [],
+    };
     const cutoffs = new Map([...until(T + 5, 0), ...until(T, 1)]);
     expect(show(toPersons(findClosures(requested, decisions)))).toEqual([{ cutoffs, requests: 2 }]);
   });
 
-  it('a closure includes people of another erasure that was unfinished at the request', () => {
+  it('a closure includes people of another erasure that was unfinished at the time of the request', () => {
     const erasedAt = T + 40_000;
     const receipt = { visiblyErasedAt: erasedAt } as ErasureReceipt;
     const others = [{ request: request([1], { members: [2], cutoffAt: T - 5 }), receipt }];
@@ -84,14 +88,14 @@ describe('findClosures', () => {
     const [early, late] = [erasedAt + 1_000, erasedAt + 10_000].map((cutoffAt) => request([0], { cutoffAt }));
     expect(find([early!])).toEqual([{ cutoffs: until(early!.cutoffAt, 0, 1, 2), requests: 1 }]);
     expect(find([late!])).toEqual([{ cutoffs: until(late!.cutoffAt, 0, 1), requests: 1 }]);
-    // Each request counts by itself, even if both are about one person. It ignores erasures with a later cut-off.
+    // Each request counts by itself, even for one person, and ignores erasures with a later cut-off.
     const both = new Map([...until(late!.cutoffAt, 0, 1), ...until(early!.cutoffAt, 2)]);
     expect(find([early!, late!])).toEqual([{ cutoffs: both, requests: 2 }]);
     const later = others.map((each) => ({ ...each, request: { ...each.request, cutoffAt: late!.cutoffAt } }));
     expect(find([early!], later)).toEqual([{ cutoffs: until(early!.cutoffAt, 0, 1), requests: 1 }]);
   });
 
-  it('closures equal those of a naive implementation', () => {
+  it('closures equal the closures of a naive implementation', () => {
     const index = fc.nat({ max: keys.length - 1 });
     const at = fc.integer({ min: T - 2, max: T + 2 });
     const requests = fc.array(fc.tuple(fc.array(index, { minLength: 1, maxLength: 2 }), at), {
@@ -117,9 +121,9 @@ interface Person {
   requests: number;
 }
 const firstOf = ({ cutoffs }: Person) => Math.min(...cutoffs.keys());
-const byFirst = (one: Person, other: Person) => firstOf(one) - firstOf(other);
+const byFirst = (a: Person, b: Person) => firstOf(a) - firstOf(b);
 
-/** Grows each closure by its own cut-off until nothing changes, then joins those with an identity in common. */
+/** Grows each closure by its own cut-off until nothing changes, then joins closures with an identity in common. */
 function naive(requested: [number[], number][], linked: [number, number, number][]): Person[] {
   let persons: Person[] = [];
   for (const [subjects, cutoffAt] of requested) {

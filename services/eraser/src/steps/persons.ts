@@ -15,12 +15,12 @@ export interface Closure {
   readonly keys: readonly Buffer[];
 }
 
-/** A closure with its nodes in the graph of links. */
+/** A closure with its nodes in the link graph. */
 export interface FoundClosure extends Closure {
   readonly nodes: readonly Node[];
 }
 
-/** One person to erase: for one request, or for several with an identity in common. */
+/** One person to erase: for one request, or for several that share an identity. */
 export interface ErasedPerson {
   readonly environmentId: string;
   readonly closures: readonly Closure[];
@@ -32,34 +32,34 @@ export interface ErasedPerson {
 export interface StoredDecisions {
   /** Links received up to the latest cut-off that are reachable from the subjects. */
   readonly links: readonly StoredLink[];
-  /** Unlinks of these identities up to the cut-off. */
+  /** Unlinks of the linked identities up to the cut-off. */
   readonly unlinks: readonly StoredUnlink[];
   /** Other erasures, whose decisions may be deleted. */
   readonly others: readonly Erasure[];
 }
 
-/** Largest difference between the clocks of eraser and gateways. */
-export const CLOCKS_APART_MS = 2_000;
+/** Largest clock difference between eraser and gateways. */
+export const CLOCK_SKEW_MS = 2_000;
 
 const nameOf = (key: Buffer) => key.toString('latin1');
 
 /**
  * The closures of requests: identities linked with the subject up to the cut-off, by decisions, because the graph may
  * contain later links; and the members that the gateway knew. Links after an unlink count only if they are later. Links
- * that another erasure deletes count for requests from before its receipt.
+ * that another erasure deletes count for requests made before its receipt.
  */
 export function findClosures(requests: readonly ErasureRequest[], decisions: StoredDecisions): FoundClosure[] {
   const byEnvironment = Map.groupBy(requests, ({ environmentId }) => environmentId);
-  return [...byEnvironment].flatMap(([environmentId, own]) => {
-    const isHere = (stored: { readonly environmentId: string }) => stored.environmentId === environmentId;
-    const here: StoredDecisions = {
-      links: decisions.links.filter(isHere),
-      unlinks: decisions.unlinks.filter(isHere),
-      others: decisions.others.filter(({ request }) => isHere(request)),
+  return [...byEnvironment].flatMap(([environmentId, group]) => {
+    const isInEnvironment = (row: { readonly environmentId: string }) => row.environmentId === environmentId;
+    const stored: StoredDecisions = {
+      links: decisions.links.filter(isInEnvironment),
+      unlinks: decisions.unlinks.filter(isInEnvironment),
+      others: decisions.others.filter(({ request }) => isInEnvironment(request)),
     };
-    const graph = createLinkGraph(here);
-    return own.map((request) => {
-      const nodes = follow(graph, request);
+    const graph = createLinkGraph(stored);
+    return group.map((request) => {
+      const nodes = findReachable(graph, request);
       return { request, nodes, keys: nodes.map(({ key }) => key).sort(Buffer.compare) };
     });
   });
@@ -68,61 +68,61 @@ export function findClosures(requests: readonly ErasureRequest[], decisions: Sto
 /** More identities may have more than 10,000 links, which take several seconds. */
 const HEAVY_IDENTITIES = 140;
 
-/** Whether the erasure of these identities would delay others. */
+/** Whether erasing the identities would delay other erasures. */
 export const isHeavy = (keys: readonly Buffer[]): boolean => keys.length > HEAVY_IDENTITIES;
 
 /**
- * The links up to the cut-off that the erasure deletes. Each is in one closure; a closure without its own has one of
- * another. May be called once.
+ * The links up to the cut-off that the erasure deletes. Each link is in one closure; a closure left without links gets
+ * one of another closure. May be called once.
  */
-export function takeLinks(closures: readonly FoundClosure[]): ReadonlyMap<FoundClosure, readonly FoundLink[]> {
-  const taken = new Set<Edge>();
-  // A later cut-off includes the links of earlier ones.
-  const latestFirst = closures.toSorted((one, other) => other.request.cutoffAt - one.request.cutoffAt);
-  return new Map(latestFirst.map((closure) => [closure, takeLinksOf(closure, taken)]));
+export function collectLinks(closures: readonly FoundClosure[]): ReadonlyMap<FoundClosure, readonly FoundLink[]> {
+  const collected = new Set<Edge>();
+  // A later cut-off includes the links of earlier cut-offs.
+  const latestFirst = closures.toSorted((a, b) => b.request.cutoffAt - a.request.cutoffAt);
+  return new Map(latestFirst.map((closure) => [closure, collectLinksOf(closure, collected)]));
 }
 
-function takeLinksOf({ nodes, request: { cutoffAt } }: FoundClosure, taken: Set<Edge>): FoundLink[] {
+function collectLinksOf({ nodes, request: { cutoffAt } }: FoundClosure, collected: Set<Edge>): FoundLink[] {
   const links: FoundLink[] = [];
   let known: FoundLink | null = null;
   for (const node of nodes) {
-    if (node.takenUntilMs >= cutoffAt && known !== null) continue;
+    if (node.collectedUntilMs >= cutoffAt && known !== null) continue;
     for (const { edge } of node.edges) {
       if (edge.knownUntilMs !== undefined || edge.receivedAtMs > cutoffAt || !hasOrder(edge)) continue;
       known = edge;
-      if (taken.has(edge)) continue;
-      taken.add(edge);
+      if (collected.has(edge)) continue;
+      collected.add(edge);
       links.push(edge);
     }
-    node.takenUntilMs = Math.max(node.takenUntilMs, cutoffAt);
+    node.collectedUntilMs = Math.max(node.collectedUntilMs, cutoffAt);
   }
   return links.length === 0 && known !== null ? [known] : links;
 }
 
-/** Joins closures that share identities, directly or through others, into persons. */
+/** Joins closures that share identities, directly or through other closures, into persons. */
 export function toPersons(closures: readonly Closure[]): ErasedPerson[] {
-  return groupOverlapping(closures).map((own) => {
-    const { environmentId } = own[0]!.request;
+  return groupOverlapping(closures).map((group) => {
+    const { environmentId } = group[0]!.request;
     const identities = new Map<string, ErasureFence>();
-    for (const { request, keys } of own)
+    for (const { request, keys } of group)
       for (const key of keys) {
         const { erasureId, cutoffAt: cutoffMs } = request;
         if ((identities.get(nameOf(key))?.cutoffMs ?? Number.NEGATIVE_INFINITY) < cutoffMs)
           identities.set(nameOf(key), { environmentId, key, cutoffMs, erasureId });
       }
-    const sorted = [...identities.values()].sort((one, other) => Buffer.compare(one.key, other.key));
-    return { environmentId, closures: own, identities: sorted };
+    const sorted = [...identities.values()].sort((a, b) => Buffer.compare(a.key, b.key));
+    return { environmentId, closures: group, identities: sorted };
   });
 }
 
 const NEVER_MS = Number.POSITIVE_INFINITY;
 
-/** A stored decision, not copied because there may be half a million, or a link that another erasure deletes. */
+/** A stored decision, not copied because there may be half a million, or a link deleted by another erasure. */
 interface Edge extends Omit<FoundLink, 'last' | 'unlinkedAtMs'> {
-  /** Order of the last fact that linked the two; null when unknown. */
+  /** Order of the last fact that linked the two identities; null when unknown. */
   readonly last: FactOrder | null;
   readonly unlinkedAtMs?: number | null;
-  /** End of the erasure that deletes this link. It counts only for earlier requests. */
+  /** End of the erasure that deletes this link. The link counts only for earlier requests. */
   readonly knownUntilMs?: number;
 }
 
@@ -130,10 +130,10 @@ interface Edge extends Omit<FoundLink, 'last' | 'unlinkedAtMs'> {
 interface Node {
   readonly key: Buffer;
   readonly edges: { readonly edge: Edge; readonly to: Node }[];
-  /** The request for which the identity was reached last. */
+  /** The last request for which the identity was reached. */
   reachedFor: ErasureRequest | null;
-  /** All decisions up to this cut-off are taken. */
-  takenUntilMs: number;
+  /** All decisions up to this cut-off are collected. */
+  collectedUntilMs: number;
 }
 type LinkGraph = (key: Buffer) => Node;
 
@@ -143,7 +143,7 @@ function createLinkGraph({ links, unlinks, others }: StoredDecisions): LinkGraph
     const name = nameOf(key);
     let node = nodes.get(name);
     if (node === undefined) {
-      node = { key, edges: [], reachedFor: null, takenUntilMs: Number.NEGATIVE_INFINITY };
+      node = { key, edges: [], reachedFor: null, collectedUntilMs: Number.NEGATIVE_INFINITY };
       nodes.set(name, node);
     }
     return node;
@@ -163,11 +163,11 @@ function createLinkGraph({ links, unlinks, others }: StoredDecisions): LinkGraph
   return nodeOf;
 }
 
-const earlierOf = (one: number | null, other: number) => (one === null ? other : Math.min(one, other));
+const earlierOf = (a: number | null, b: number) => (a === null ? b : Math.min(a, b));
 
-/** The links that another erasure deletes. Without stored links, its members are linked with the first of them. */
+/** The links that another erasure deletes. Without stored links, all members are linked with the first member. */
 function* toEdges({ request, receipt }: Erasure): Generator<Edge> {
-  const knownUntilMs = receipt === null ? NEVER_MS : receipt.visiblyErasedAt + CLOCKS_APART_MS;
+  const knownUntilMs = receipt === null ? NEVER_MS : receipt.visiblyErasedAt + CLOCK_SKEW_MS;
   const { subjectKeys, memberKeys, links = [], cutoffAt } = request;
   for (const link of links) yield { ...link, knownUntilMs };
   if (links.length > 0) return;
@@ -178,20 +178,20 @@ function* toEdges({ request, receipt }: Erasure): Generator<Edge> {
 
 const hasOrder = (edge: Edge): edge is Edge & FoundLink => edge.last !== null;
 
-/** Time of the first unlink of the two after their last link, or null. */
+/** Time of the first unlink of the two identities after their last link, or null. */
 function findUnlink({ last }: Edge, ofA: readonly StoredUnlink[], ofB: readonly StoredUnlink[]): number | null {
   if (last === null) return null;
   return ofA
-    .filter(({ at, side }) => isBehind(at, last) && ofB.some((other) => isSame(other.at, at) && other.side !== side))
+    .filter(({ at, side }) => isLater(at, last) && ofB.some((other) => isSame(other.at, at) && other.side !== side))
     .reduce<number | null>((first, { unlinkedAtMs }) => earlierOf(first, unlinkedAtMs), null);
 }
 
-const isSame = (one: FactOrder, other: FactOrder) => one.generation === other.generation && one.offset === other.offset;
-const isBehind = (one: FactOrder, other: FactOrder) =>
-  one.generation === other.generation ? one.offset > other.offset : one.generation > other.generation;
+const isSame = (a: FactOrder, b: FactOrder) => a.generation === b.generation && a.offset === b.offset;
+const isLater = (a: FactOrder, b: FactOrder) =>
+  a.generation === b.generation ? a.offset > b.offset : a.generation > b.generation;
 
 /** All nodes reached by links that count for the request. */
-function follow(graph: LinkGraph, request: ErasureRequest): Node[] {
+function findReachable(graph: LinkGraph, request: ErasureRequest): Node[] {
   const { subjectKeys, memberKeys, cutoffAt, requestedAt } = request;
   const reached: Node[] = [];
   const reach = (node: Node) => {

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { dropStaleBatches, type ErasureRequest } from '@playline/erasure';
 import { openMemoryErasureRows } from '@playline/erasure/memory';
 import { expect, it } from 'vitest';
-import { takeLinks } from './persons.ts';
+import { collectLinks } from './persons.ts';
 import { resolveClosures, TooManyLinksError } from './resolve.ts';
 
 const HOUR_MS = 3_600_000;
@@ -10,27 +10,27 @@ const findOthers = async () => [];
 const linksMax = 200_000;
 const NO_PROGRESS = async () => new Set<string>();
 
-it('the targets of a search survive tidying for six hours', async () => {
+it('the targets of a search survive clean-up for six hours', async () => {
   const rows = openMemoryErasureRows();
   const subjectKeys = [randomBytes(16)];
   const names = { erasureId: randomBytes(16), environmentId: 'env', subjectKeys, memberKeys: [] };
   const request: ErasureRequest = { ...names, cutoffAt: Date.now(), requestedAt: Date.now(), traceId: '' };
-  const tidyIn = (ms: number) =>
+  const cleanUpIn = (ms: number) =>
     dropStaleBatches({ rows, wallClockMs: () => Date.now() + ms, readWorkedOn: NO_PROGRESS });
   const findLinks: typeof rows.findLinks = async function* (searchId) {
     // The search has no progress row, so nothing shows that it is still running.
-    expect(await tidyIn(5 * HOUR_MS)).toBe(0);
+    expect(await cleanUpIn(5 * HOUR_MS)).toBe(0);
     yield* rows.findLinks(searchId);
   };
   const [closure] = await resolveClosures({ rows: { ...rows, findLinks }, findOthers, linksMax }, [request]);
   expect(closure).toMatchObject({ keys: subjectKeys });
   expect(await rows.readBatches()).toEqual([]);
   await resolveClosures({ rows: { ...rows, dropTargets: async () => {} }, findOthers, linksMax }, [request]);
-  expect(await tidyIn(7 * HOUR_MS)).toBe(1);
+  expect(await cleanUpIn(7 * HOUR_MS)).toBe(1);
   expect(await rows.readBatches()).toEqual([]);
 });
 
-it('a person with 180,000 links is resolved, and each link is taken once', async () => {
+it('a person with 180,000 links is resolved, and each link is collected once', async () => {
   const rows = openMemoryErasureRows();
   const keys = Array.from({ length: 600 }, () => randomBytes(16));
   const last = { generation: 0, offset: 1 };
@@ -51,25 +51,25 @@ it('a person with 180,000 links is resolved, and each link is taken once', async
   });
   const closures = await resolveClosures({ rows: { ...rows, putTargets, findLinks }, findOthers, linksMax }, requests);
   for (const closure of closures) expect(closure.keys).toHaveLength(600);
-  const taken = [...takeLinks(closures).values()];
-  expect(taken.every((links) => links.length > 0)).toBe(true);
-  expect(new Set(taken.flat()).size).toBe((600 * 599) / 2);
-  expect(taken.reduce((count, links) => count + links.length, 0)).toBe((600 * 599) / 2 + requests.length - 1);
+  const collected = [...collectLinks(closures).values()];
+  expect(collected.every((links) => links.length > 0)).toBe(true);
+  expect(new Set(collected.flat()).size).toBe((600 * 599) / 2);
+  expect(collected.reduce((count, links) => count + links.length, 0)).toBe((600 * 599) / 2 + requests.length - 1);
 });
 
 it('a search stops at the limit of links, and reports the heavy requests', async () => {
   const rows = openMemoryErasureRows();
-  const [own, other] = [Array.from({ length: 200 }, () => randomBytes(16)), randomBytes(16)];
-  const requests = [own[0]!, other].map((key): ErasureRequest => {
+  const [linked, other] = [Array.from({ length: 200 }, () => randomBytes(16)), randomBytes(16)];
+  const requests = [linked[0]!, other].map((key): ErasureRequest => {
     const names = { erasureId: randomBytes(16), environmentId: 'env', subjectKeys: [key], memberKeys: [] };
     return { ...names, cutoffAt: 1, requestedAt: 1, traceId: '' };
   });
   const last = { generation: 0, offset: 1 };
   let read = 0;
   const findLinks: typeof rows.findLinks = async function* () {
-    for (const b of own.slice(1)) {
+    for (const b of linked.slice(1)) {
       read++;
-      yield { environmentId: 'env', a: own[0]!, b, receivedAtMs: 0, last };
+      yield { environmentId: 'env', a: linked[0]!, b, receivedAtMs: 0, last };
     }
   };
   const search = (parts: Partial<Parameters<typeof resolveClosures>[0]>) =>

@@ -1,4 +1,4 @@
-/** Reads the decisions that are needed to find the identities of requests. */
+/** Reads the decisions needed to find the identities of requests. */
 import {
   type Erasure,
   type ErasureRequest,
@@ -18,7 +18,7 @@ export interface ResolveParts {
   readonly linksMax: number;
 }
 
-/** The requests have too many links. Fewer requests may have fewer. */
+/** The requests have too many links. A smaller batch may have fewer links. */
 export class TooManyLinksError extends Error {
   override readonly name = 'TooManyLinksError';
   /** Requests about people with many identities. */
@@ -57,7 +57,7 @@ export async function resolveClosures(
   const onLink = createLimit(linksMax, toClosures);
   const wasQueried = (environmentId: string, key: Buffer) =>
     (seen.get(nameOf(environmentId, key)) ?? round) < round - 1;
-  // One query for all identities that are one link further away, rarely more than three.
+  // One query for all identities that are one link further away; rarely more than three queries.
   while (next.length > 0) {
     [frontier, next] = [next, []];
     round++;
@@ -69,7 +69,7 @@ export async function resolveClosures(
       );
       for await (const link of rows.findLinks(searchId)) {
         const { environmentId, a, b } = link;
-        // A previous query returned it from its other end.
+        // A previous query returned the link from its other end.
         if (wasQueried(environmentId, a) || wasQueried(environmentId, b)) continue;
         onLink();
         links.push(link);
@@ -90,9 +90,9 @@ export async function resolveClosures(
 
 /** @returns a function that counts links, and throws TooManyLinksError */
 function createLimit(linksMax: number, toClosures: () => FoundClosure[]): () => void {
-  let held = 0;
+  let count = 0;
   return () => {
-    if (++held <= linksMax) return;
+    if (++count <= linksMax) return;
     const heavy = toClosures().filter(({ keys }) => isHeavy(keys));
     throw new TooManyLinksError(
       `The requests have more than ${linksMax} links`,

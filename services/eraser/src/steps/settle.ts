@@ -2,7 +2,7 @@ import type { ErasureProgress, ErasureRecords, ErasureRequest, ErasureRows } fro
 import type { ErasureHold, HoldName, People } from '@playline/people';
 import { pauseOrThrow } from '@playline/stores';
 import type { LogBarrier } from './log-barrier.ts';
-import { CLOCKS_APART_MS, type Closure, type FoundClosure } from './persons.ts';
+import { CLOCK_SKEW_MS, type Closure, type FoundClosure } from './persons.ts';
 import { type ResolveParts, resolveClosures } from './resolve.ts';
 import type { WaitingLink } from './waiting-links.ts';
 
@@ -21,10 +21,11 @@ const FREED_POLLS = 24;
 const FREED_POLL_MS = 250;
 
 /**
- * Finds the closures of requests and holds their identities. A request is left out if a link up to its cut-off waits for
- * another erasure and may add identities. A hold with a later cut-off frees such links, and their decisions are awaited.
+ * Finds the closures of requests and holds their identities. A request is left out if a link up to its cut-off waits
+ * for another erasure and may add identities. When a hold with a later cut-off frees such links, their decisions are
+ * awaited.
  * @param linksMax most links in memory
- * @throws TooManyLinksError, or faults of the stores; then it may be called again
+ * @throws TooManyLinksError, or faults of the stores, after which it may be called again
  */
 export async function settleClosures(
   parts: SettleParts,
@@ -39,7 +40,7 @@ export async function settleClosures(
       { rows: parts.rows, findOthers: createFindOthers(parts, requests, noted), linksMax },
       requests,
     );
-    // Read again after the decisions, because an eraser stores its progress before it deletes decisions.
+    // Reread after the decisions, because an eraser stores its progress before it deletes decisions.
     const notedNow = await parts.records.readProgress();
     assertNotBegun(requests, notedNow);
     if (notedNow.some(({ batchId }) => !noted.some((known) => known.batchId.equals(batchId)))) continue;
@@ -51,7 +52,7 @@ export async function settleClosures(
   }
 }
 
-/** Finds started erasures that ran after the first of these was requested, and may have deleted decisions. */
+/** Finds started erasures that ran after the first of the requests, and may have deleted decisions. */
 function createFindOthers(
   { records }: SettleParts,
   requests: readonly ErasureRequest[],
@@ -61,7 +62,7 @@ function createFindOthers(
   const firstRequestedAt = times.reduce((first, at) => Math.min(first, at), Number.POSITIVE_INFINITY);
   const begun = new Set(noted.map(toId));
   return async (identities, onLink) => {
-    const open = await records.readOpenSince(firstRequestedAt - CLOCKS_APART_MS, identities, onLink);
+    const open = await records.readOpenSince(firstRequestedAt - CLOCK_SKEW_MS, identities, onLink);
     return open.filter(({ request, receipt }) => receipt !== null || begun.has(toId(request)));
   };
 }
@@ -73,7 +74,7 @@ function assertNotBegun(requests: readonly ErasureRequest[], noted: readonly Era
 }
 
 /**
- * Extends the holds to the closures. A missing hold is created again if Redis may have lost it, but not if another process
+ * Extends the holds to the closures. A missing hold is recreated if Redis may have lost it, but not if another process
  * has finished the erasure, which its receipt shows.
  */
 export async function holdAll(parts: SettleParts, closures: readonly Closure[]): Promise<void> {
@@ -92,7 +93,7 @@ export async function holdAll(parts: SettleParts, closures: readonly Closure[]):
 }
 
 /**
- * Closures that an undecided link may still change: one that waits for another erasure (`held`), or no longer (`freed`).
+ * Closures that an undecided link may change: a link that waits for another erasure (`held`), or no longer (`freed`).
  * The other erasure has the earlier cut-off, so one of two requests always continues.
  */
 async function findUndecided(
@@ -104,20 +105,20 @@ async function findUndecided(
   const closuresOf = Map.groupBy(named, ({ closure, key }) => nameOf(closure.request.environmentId, key));
   const touching = waiting.flatMap((link) => {
     const touched = link.keys.map((key) => closuresOf.get(nameOf(link.environmentId, key)) ?? []);
-    const isInAll = (closure: Closure) => touched.every((each) => each.some((own) => own.closure === closure));
+    const isInAll = (closure: Closure) => touched.every((each) => each.some((entry) => entry.closure === closure));
     const mayChange = (closure: Closure) =>
       link.receivedAtMs <= closure.request.cutoffAt && (link.isUnlink || !isInAll(closure));
     const each = new Set(touched.flat().map(({ closure }) => closure));
     return [...each].filter(mayChange).map((closure) => ({ closure, link }));
   });
   const undecided = new Map<Closure, 'held' | 'freed'>();
-  for (const [environmentId, own] of Map.groupBy(touching, ({ link }) => link.environmentId)) {
-    const keys = new Map(own.flatMap(({ link }) => link.keys.map((key) => [key.toString('latin1'), key] as const)));
+  for (const [environmentId, group] of Map.groupBy(touching, ({ link }) => link.environmentId)) {
+    const keys = new Map(group.flatMap(({ link }) => link.keys.map((key) => [key.toString('latin1'), key] as const)));
     const from = await guards.heldFrom(environmentId, [...keys.values()]);
     const heldFromMs = new Map([...keys.keys()].map((name, at) => [name, from[at]!]));
     const isHeld = ({ keys: ends, receivedAtMs }: WaitingLink) =>
       ends.some((key) => receivedAtMs > (heldFromMs.get(key.toString('latin1')) ?? Number.POSITIVE_INFINITY));
-    for (const { closure, link } of own)
+    for (const { closure, link } of group)
       if (isHeld(link)) undecided.set(closure, 'held');
       else if (!undecided.has(closure)) undecided.set(closure, 'freed');
   }

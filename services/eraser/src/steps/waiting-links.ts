@@ -13,9 +13,9 @@ import type { LogBounds, LogReader, StreamRecord } from '@playline/stream';
 
 export interface WaitingLink {
   readonly environmentId: string;
-  /** Epoch milliseconds of its acceptance. */
+  /** Epoch milliseconds at which the link was accepted. */
   readonly receivedAtMs: number;
-  /** Of all its identities, 16 bytes each. */
+  /** Keys of all its identities, 16 bytes each. */
   readonly keys: readonly Buffer[];
   readonly isUnlink: boolean;
 }
@@ -34,8 +34,9 @@ const SOURCES = [
 ] as const satisfies readonly { topic: Topic; groupOf: (linkerGroup: string) => string }[];
 
 /**
- * Creates the reader of waiting links. Its result may contain links that were just decided, but no waiting link is missing.
- * @throws Error of the brokers or the registry, and while a transaction hides records
+ * Creates the reader of waiting links. Its result may contain links that were just decided, but no waiting link is
+ * missing.
+ * @throws an error of the brokers or the registry, and while a transaction hides records
  */
 export function createReadWaiting(options: WaitingLinksOptions): () => Promise<WaitingLink[]> {
   const { reader, schemaOf, linkerGroup, topicPrefix } = options;
@@ -45,9 +46,9 @@ export function createReadWaiting(options: WaitingLinksOptions): () => Promise<W
     share: (key: Buffer) => Buffer,
   ): Promise<WaitingLink | null> => {
     const keys = headers[WAITING_HEADERS.identityKeys];
-    const answer = keys === undefined ? null : await decode(value);
-    if (answer?.kind !== 'record') return null;
-    const { environmentId, receivedAt: receivedAtMs, unlink } = answer.record;
+    const decoded = keys === undefined ? null : await decode(value);
+    if (decoded?.kind !== 'record') return null;
+    const { environmentId, receivedAt: receivedAtMs, unlink } = decoded.record;
     return {
       environmentId,
       receivedAtMs,
@@ -57,7 +58,7 @@ export function createReadWaiting(options: WaitingLinksOptions): () => Promise<W
   };
   const readPartition = async (range: Parameters<LogReader['read']>[0]): Promise<WaitingLink[]> => {
     const waiting = new Map<number, WaitingLink>();
-    const share = createShare();
+    const share = createKeyPool();
     for await (const record of reader.read(range)) {
       const left = record.headers[WAITING_HEADERS.left];
       for (const offset of left === undefined ? [] : split(left, WAITING_OFFSET_BYTES))
@@ -95,7 +96,7 @@ async function readDecidedBounds(reader: LogReader, topic: string): Promise<LogB
 }
 
 /** @returns a function that returns the same Buffer for equal keys */
-function createShare(): (key: Buffer) => Buffer {
+function createKeyPool(): (key: Buffer) => Buffer {
   const known = new Map<string, Buffer>();
   return (key) => {
     const name = key.toString('latin1');

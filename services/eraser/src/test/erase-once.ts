@@ -4,9 +4,9 @@ import { openMemoryPeople } from '@playline/people/memory';
 import { StoreFault } from '@playline/stores';
 import { beginBatch, finishBatch } from '../steps/erase-batch.ts';
 
-// Erases everybody who waits, on the ClickHouse of CLICKHOUSE_TARGET, in a process with a limited heap. The batch of the
-// environment `many` is begun at the same time as that of all others, as it happens in the eraser. Prints the number of
-// receipts, and the milliseconds of each step.
+// Completes all waiting requests, on the ClickHouse of CLICKHOUSE_TARGET, in a process with a limited heap. The batch
+// of the environment `many` starts at the same time as the batch of all others, as in the eraser. Prints the number of
+// receipts, and the milliseconds per step.
 const target = JSON.parse(process.env.CLICKHOUSE_TARGET!);
 const [rows, records, people] = [openErasureRows(target), openErasureRecords(target), openMemoryPeople()];
 await people.rebuild.mintEpoch();
@@ -27,7 +27,7 @@ const parts = {
   wallClockMs: Date.now,
   pause: async () => {},
   onStep: note,
-  putBack: async (batchId: Buffer) => void (await rows.findLaterLinks(batchId)),
+  republishLater: async (batchId: Buffer) => void (await rows.findLaterLinks(batchId)),
   barrier: { linksStored: async () => [], allStored: async () => ({}), linkCommits: async () => new Map() },
 };
 const { signal } = new AbortController();
@@ -37,7 +37,7 @@ const [many, others] = [true, false].map((isMany) =>
 const onHeavy = () => {
   throw new Error('a person of another environment has many links');
 };
-/** Retries faults that pass, as the eraser does: a socket may be closed while the other batch uses the processor. */
+/** Retries transient faults, as the eraser does: a socket may be closed while the other batch uses the processor. */
 const begin = (requests: readonly ErasureRequest[], bounds = {}): ReturnType<typeof beginBatch> =>
   beginBatch(parts, requests, signal, bounds).catch((fault: unknown) => {
     if (fault instanceof StoreFault && fault.kind === 'passing') return begin(requests, bounds);

@@ -7,7 +7,7 @@ import type { BatchParts } from '../steps/erase-batch.ts';
 import type { WaitingLink } from '../steps/waiting-links.ts';
 
 export const T = Date.UTC(2026, 5, 15);
-/** More than the difference between clocks. */
+/** More than the clock skew. */
 export const STEP_MS = 10_000;
 export const ENVIRONMENT = 'env';
 const SOURCE = { generation: 0, partition: 0 };
@@ -22,7 +22,7 @@ export const toWaiting = ({ a, b, at }: Link): WaitingLink => {
   return { environmentId: ENVIRONMENT, receivedAtMs: at, keys: [a, b], isUnlink: false };
 };
 
-/** A log of links and a linker that decides them on command. Waiting links go to the end of the log. */
+/** A log of links and a linker that decides them on command. Waiting links are appended to the log again. */
 function createLinker(people: MemoryPeople, rows: MemoryErasureRows) {
   const log: Link[] = [];
   let next = 0;
@@ -57,8 +57,8 @@ function createLinker(people: MemoryPeople, rows: MemoryErasureRows) {
   };
 }
 
-/** Makes a request as the gateway does: its members are the identities that the graph has linked now. */
-function createTake(people: MemoryPeople, records: ErasureRecords) {
+/** Creates a request as the gateway does: its members are the identities that the graph currently links. */
+function createRequester(people: MemoryPeople, records: ErasureRecords) {
   return async (subject: Buffer, cutoffAt: number, requestedAt = cutoffAt - 2_000): Promise<ErasureRequest> => {
     const isKnown = (await people.graph.rootOf(ENVIRONMENT, subject)) !== null;
     const members = isKnown ? await people.graph.membersOf(ENVIRONMENT, subject) : [];
@@ -95,7 +95,7 @@ export async function openWorld() {
       },
       linkCommits: async () => new Map([[0, next()]]),
     },
-    putBack: async (batchId) => {
+    republishLater: async (batchId) => {
       for (const { offset } of await rows.findLaterLinks(batchId)) log.push(log[offset]!);
     },
     // The linker continues while the eraser waits.
@@ -105,7 +105,7 @@ export async function openWorld() {
     nowMs += STEP_MS;
     return nowMs;
   };
-  return { people, rows, records, log, runLinker, parts, take: createTake(people, records), tick };
+  return { people, rows, records, log, runLinker, parts, requestErasure: createRequester(people, records), tick };
 }
 
 const NO_KEY = Buffer.alloc(16);

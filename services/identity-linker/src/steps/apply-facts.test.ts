@@ -5,10 +5,10 @@ import { createParts, toFact } from '../test/linking.ts';
 import { createApplyFacts } from './apply-facts.ts';
 
 const SOURCE = { generation: 0, partition: 0 };
-/** More facts than one chunk for the graph. */
+/** More facts than fit into one chunk for the graph. */
 const FACTS = 600;
 
-it('no call of the graph is running after a fault while preparing facts', async () => {
+it('no graph call is running after a fault while preparing facts', async () => {
   const { graph, rebuild } = openMemoryPeople();
   await rebuild.mintEpoch();
   let running = 0;

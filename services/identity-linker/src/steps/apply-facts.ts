@@ -16,18 +16,18 @@ export interface PositionedFact {
 
 export interface ApplyOptions {
   readonly through: number;
-  /** Mark of the log's batch that contains this offset. */
+  /** Log mark of the batch that contains this offset. */
   readonly mark: LogMark | null;
   /** Called with each part of the results, in order. */
   readonly onPart: (applied: readonly Applied[]) => void;
 }
 
-/** The keys of the next chunk are computed while the graph decides this one. */
+/** The keys of the next chunk are computed while the graph decides the current chunk. */
 const CHUNK_FACTS_MAX = 512;
 
 export type ApplyFacts = ReturnType<typeof createApplyFacts>;
 
-interface Owned {
+interface OwnedPartition {
   readonly source: LinkSourcePartition;
   readonly signal: AbortSignal;
   /** Last applied offset known to this process. */
@@ -42,7 +42,7 @@ export function createApplyFacts(
   logged: LoggedDecisions,
   toGraphFact: (fact: IdentityLinkRecord, offset: number) => GraphFact,
 ) {
-  const partitions = new Map<string, Owned>();
+  const partitions = new Map<string, OwnedPartition>();
   /** Greatest applied or committed offset known to this process. */
   const wanted = new Map<string, number>();
   const nameOf = (source: LinkSourcePartition) => `${source.generation}/${source.partition}`;
@@ -50,7 +50,8 @@ export function createApplyFacts(
 
   return {
     /**
-     * Reads the last applied offset of a partition and the mark of its batch. Must be called before its first batch.
+     * Reads the last applied offset of a partition and the mark of its batch. Must be called before the partition's
+     * first batch.
      * @throws RetryableFault
      */
     async resume(
@@ -75,7 +76,7 @@ export function createApplyFacts(
       const name = nameOf(source);
       const state = partitions.get(name);
       if (state === undefined) throw new Error(`partition ${source.partition} was not resumed`);
-      // Facts that are read again precede the noted batch, whose note is kept. Logged decisions stay after its offsets.
+      // Reread facts precede the noted batch, whose note is kept. Their logged decisions follow the noted offsets.
       if (mark !== null && through > state.applied) {
         const decisions = state.unapplied === null ? await logged.ends() : state.unapplied.after;
         await retryable(graph.note(source, { mark: fromMark(mark), decisions }));
@@ -89,35 +90,35 @@ export function createApplyFacts(
         try {
           chunk = prepare(next);
         } finally {
-          // Nothing of this batch may be running when the caller gets the fault.
+          // No call of this batch may be running when the caller gets the fault.
           await applying;
         }
         wanted.set(name, Math.max(wanted.get(name) ?? -1, state.applied));
         if (next >= facts.length) return;
       }
     },
-    /** Whether the graph has lost facts of an owned partition. @throws fault of the graph */
+    /** Whether the graph has lost facts of an owned partition. @throws a fault of the graph */
     async hasLost(): Promise<boolean> {
       // Compared with the offset before the query, because a batch may be applied in between.
       const before = owned().map((state) => ({ state, applied: state.applied }));
       const now = await Promise.all(before.map(({ state }) => graph.lastApplied(state.source)));
       return before.some(({ state, applied }, at) => !state.signal.aborted && now[at]! < applied);
     },
-    /** Owned partitions with facts that the graph has lost, and the reason. */
+    /** OwnedPartition partitions with facts that the graph has lost, and the reason. */
     missing: (): ReadonlyMap<number, string> =>
       new Map(owned().flatMap((state) => toReason(state, wanted.get(nameOf(state.source)) ?? -1))),
   };
 }
 
-function toReason({ source, applied }: Owned, last: number): [partition: number, reason: string][] {
+function toReason({ source, applied }: OwnedPartition, last: number): [partition: number, reason: string][] {
   if (applied >= last) return [];
-  return [[source.partition, `Redis has lost links after offset ${applied}, up to ${last}; applying them again`]];
+  return [[source.partition, `Redis has lost links after offset ${applied}, up to ${last}; reapplying them`]];
 }
 
 /** Applies facts up to an offset, with their logged decisions if the graph has lost them. */
 async function applyChunk(
   graph: IdentityGraph,
-  state: Owned,
+  state: OwnedPartition,
   { facts, end, onPart }: { facts: readonly GraphFact[]; end: number; onPart: Parameters<IdentityGraph['apply']>[1] },
 ): Promise<void> {
   const { source, applied: after, unapplied } = state;

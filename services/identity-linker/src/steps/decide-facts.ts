@@ -42,14 +42,14 @@ export interface LinkerParts {
   logger: Logger;
 }
 
-/** While the graph decides facts, the decisions about earlier ones are published. */
+/** While the graph decides facts, the decisions about earlier facts are published. */
 export function createDecideFacts(parts: LinkerParts, facts: ApplyFacts) {
   const { generation, decisionTopic } = parts;
   const publish = createPublish(parts.producer);
   const outbox = createTrimOutbox(parts.people.graph);
   /**
    * Resolves with the result of each fact when all decisions and dead letters are acknowledged.
-   * @throws RetryableFault, GraphBehindFault; nothing of the batch is running then
+   * @throws RetryableFault, GraphBehindFault, when no call of the batch is running any more
    */
   return async ({ found, deadLetters }: DecodedBatch, position: BatchPosition): Promise<readonly Applied[]> => {
     const { partition, start, end, committed, mark } = position;
@@ -58,21 +58,22 @@ export function createDecideFacts(parts: LinkerParts, facts: ApplyFacts) {
     const publication = createPublication(publish);
     const applied: Applied[] = [];
     const onPart = (part: readonly Applied[]) => {
-      publication.add(part.flatMap((one, at) => encodeDecisions(one, found[applied.length + at]!, target)));
-      for (const one of part) applied.push(one);
+      publication.add(part.flatMap((result, at) => encodeDecisions(result, found[applied.length + at]!, target)));
+      for (const result of part) applied.push(result);
     };
-    // Committed facts have acknowledged decisions. After a rewind, facts before the commit are recorded again.
+    // Committed facts have acknowledged decisions. After a rewind, facts before the committed offset are recorded
+    // again.
     const trimming = outbox.trim(source, Math.min(start, committed) - 1);
     const applying = facts.apply(source, found, { through: end - 1, mark, onPart });
     const decided = settleAll([applying, trimming]).then(() => publication.add(deadLetters));
-    // A failed batch is retried from its beginning, after the records that it has published.
+    // A failed batch is retried from its beginning, so its records follow those already published.
     await settleAll([decided, decided.catch(() => {}).then(() => publication.done())]);
     outbox.note(source, found);
     return applied;
   };
 }
 
-/** Waits for all. @throws the fault of the first in the list that failed */
+/** Waits for all promises. @throws the fault of the first failed promise in the list */
 async function settleAll(work: readonly Promise<void>[]): Promise<void> {
   for (const outcome of await Promise.allSettled(work)) if (outcome.status === 'rejected') throw outcome.reason;
 }
@@ -91,7 +92,7 @@ interface Target {
   readonly source: LinkSourcePartition;
 }
 
-/** One record for each step, keyed by environment to keep their order. */
+/** One record per step, keyed by environment to keep the order. */
 function encodeDecisions(applied: Applied, { fact, offset }: PositionedFact, target: Target): OutgoingRecord[] {
   if (applied.kind !== 'decided') return [];
   const { topic, schemaId, source } = target;
@@ -114,7 +115,7 @@ function createTrimOutbox(graph: IdentityGraph) {
     return environments;
   };
   return {
-    /** Notes facts with published decisions. */
+    /** Notes facts whose decisions are published. */
     note(source: LinkSourcePartition, facts: readonly PositionedFact[]): void {
       const environments = environmentsOf(source);
       for (const { fact, offset } of facts) {

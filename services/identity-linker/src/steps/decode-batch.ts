@@ -30,7 +30,7 @@ export interface DecodedBatch {
   readonly firstDeadLetter: { readonly offset: number; readonly reason: string } | null;
 }
 
-/** @param step named in the dead letters */
+/** @param step name of the step in the dead letters */
 export function createDecodeBatch(schemaOf: SchemaSource, step: string) {
   const decodeFact = createDecodeFact(schemaOf);
   return async (records: readonly StreamRecord[]): Promise<DecodedBatch> => {
@@ -38,8 +38,8 @@ export function createDecodeBatch(schemaOf: SchemaSource, step: string) {
     const deadLetters: OutgoingRecord[] = [];
     let firstDeadLetter: DecodedBatch['firstDeadLetter'] = null;
     for (const record of records) {
-      const answer = decodeFact(record);
-      const decoded = answer instanceof Promise ? await answer : answer;
+      const result = decodeFact(record);
+      const decoded = result instanceof Promise ? await result : result;
       if (decoded.kind === 'fact') found.push({ fact: decoded.fact, offset: record.offset, record });
       else {
         deadLetters.push(toDeadLetter({ record, reason: decoded.reason }, step));
@@ -61,16 +61,16 @@ type Decoded = { kind: 'fact'; fact: IdentityLinkRecord } | { kind: 'deadLetter'
 type DecodeFact = (record: StreamRecord) => Decoded | Promise<Decoded>;
 
 const KINDS: ReadonlySet<string> = new Set(IDENTITY_KINDS);
-/** More than the largest person has. The graph stores the number in two bytes. */
+/** More identities than any person has. The graph stores the number in two bytes. */
 const UNLINK_MAX = 10_000;
 
-/** Reads a record written by any release. @throws RetryableFault while the registry is away */
+/** Reads a record written by any release. @throws RetryableFault while the registry is unavailable */
 function createDecodeFact(schemaOf: SchemaSource): DecodeFact {
   const read = createRecordReader({ schemaOf, createReader: identityLinkCodec.decoderOf });
   return ({ value }) => {
-    const answer = read(value);
-    if (!(answer instanceof Promise)) return toDecoded(answer);
-    return answer.then(toDecoded, (cause: unknown) => {
+    const decoded = read(value);
+    if (!(decoded instanceof Promise)) return toDecoded(decoded);
+    return decoded.then(toDecoded, (cause: unknown) => {
       throw new RetryableFault('the schema of a link fact could not be fetched', { cause });
     });
   };
@@ -80,7 +80,7 @@ function toDecoded(read: ReadValue<IdentityLinkRecord>): Decoded {
   return read.kind === 'record' ? checkFact(read.record) : { kind: 'deadLetter', reason: read.reason };
 }
 
-/** Checks environments, kinds, ids and times, which Avro does not. */
+/** Checks environments, kinds, ids and times, which Avro does not check. */
 function checkFact(fact: IdentityLinkRecord): Decoded {
   if (!isEnvironmentId(fact.environmentId)) return { kind: 'deadLetter', reason: 'not an environment id' };
   if (!isKind(fact.fromKind) || !isKind(fact.toKind)) return { kind: 'deadLetter', reason: 'unknown identity kind' };

@@ -26,7 +26,7 @@ export interface LoggedDecisionsOptions {
 export type LoggedDecisions = ReturnType<typeof createLoggedDecisions>;
 export type UnappliedFacts = ReturnType<typeof createUnappliedFacts>;
 
-/** With an older end a few more decisions are read after a loss. */
+/** How long end offsets are cached. With older ends, a few more decisions are read after a loss. */
 const ENDS_KEPT_MS = 10_000;
 
 async function retryable<T>(work: Promise<T>): Promise<T> {
@@ -42,7 +42,7 @@ export function createLoggedDecisions(options: LoggedDecisionsOptions) {
   const { log, linkTopic, decisionTopic } = options;
   let known: { atMs: number; ends: DecisionOffsets } | null = null;
   return {
-    /** Ends of the decision topic, at most 10 s old. Later decisions are after them. @throws RetryableFault */
+    /** End offsets of the decision topic, at most 10 s old. Later decisions follow them. @throws RetryableFault */
     async ends(): Promise<DecisionOffsets> {
       const nowMs = performance.now();
       if (known !== null && nowMs - known.atMs < ENDS_KEPT_MS) return known.ends;
@@ -52,7 +52,7 @@ export function createLoggedDecisions(options: LoggedDecisionsOptions) {
     },
     /**
      * The facts of a partition that may have logged decisions, or null.
-     * @param after offsets of the decision topic after which their decisions are; null when unknown
+     * @param after offsets of the decision topic that precede the facts' decisions; null when unknown
      * @throws RetryableFault
      */
     async open(
@@ -78,15 +78,15 @@ interface Unapplied {
 function createUnappliedFacts(options: LoggedDecisionsOptions, unapplied: Unapplied) {
   const readers = new Map<number, Promise<DecisionReader>>();
   let bounds: readonly LogBounds[] | null = null;
-  const readerOf = (environmentId: string, of: readonly LogBounds[], applied: number) => {
-    const partition = toPartition(Buffer.from(environmentId), of.length);
+  const readerOf = (environmentId: string, partitions: readonly LogBounds[], applied: number) => {
+    const partition = toPartition(Buffer.from(environmentId), partitions.length);
     const known =
-      readers.get(partition) ?? DecisionReader.open(options, unapplied, { bounds: of[partition]!, applied });
+      readers.get(partition) ?? DecisionReader.open(options, unapplied, { bounds: partitions[partition]!, applied });
     readers.set(partition, known);
     return known;
   };
   const complete = async (facts: readonly GraphFact[], applied: number) => {
-    // Read once, after the consumer that decided these facts was closed.
+    // Bounds are read once, after the consumer that decided the facts has closed.
     bounds ??= await options.log.bounds(options.decisionTopic);
     const completed: LoggedFact[] = [];
     for (const fact of facts) {
@@ -115,12 +115,12 @@ function createUnappliedFacts(options: LoggedDecisionsOptions, unapplied: Unappl
 
 /**
  * Reads a partition of the decision topic twice: first to count the decided steps of each fact, then with the facts, so
- * that only decisions of a batch are in memory. Copies of unacknowledged records may follow later decisions.
+ * that only the decisions of one batch are in memory. Copies of unacknowledged records may follow later decisions.
  */
 class DecisionReader {
   readonly #decisions: AsyncGenerator<IdentityDecisionRecord>;
   readonly #decided: DecidedSteps;
-  /** Decisions by offset of the fact, then by step. */
+  /** Decisions by fact offset, then by step. */
   readonly #found = new Map<number, StepDecision[]>();
 
   private constructor(decisions: AsyncGenerator<IdentityDecisionRecord>, decided: DecidedSteps) {
@@ -135,8 +135,8 @@ class DecisionReader {
   ): Promise<DecisionReader> {
     const read = createRead(options, bounds);
     const start = Math.max(bounds.start, after?.[bounds.partition] ?? (await findGeneration(read, source, bounds)));
-    const own = () => readOwn(read(start), source, applied);
-    return new DecisionReader(own(), await countSteps(own(), { first: applied + 1, end }));
+    const readPartition = () => readUnapplied(read(start), source, applied);
+    return new DecisionReader(readPartition(), await countSteps(readPartition(), { first: applied + 1, end }));
   }
 
   async of({ environmentId, offset }: GraphFact, applied: number): Promise<LoggedFact['logged'] | null> {
@@ -147,12 +147,12 @@ class DecisionReader {
       const decisions = this.#found.get(offset);
       if (decisions?.length === steps) return decisions;
       const { done, value } = await this.#decisions.next();
-      if (done) throw new Error(`decisions about the fact at ${offset} are no longer in the log`);
+      if (done) throw new Error(`decisions about the fact at offset ${offset} are no longer in the log`);
       if (value.offset > applied) this.#note(value);
     }
   }
 
-  /** Ignores copies of steps. */
+  /** Notes a decision. Ignores copies of steps. */
   #note(record: IdentityDecisionRecord): void {
     const steps = this.#found.get(record.offset) ?? [];
     if (record.step !== steps.length) return;
@@ -167,7 +167,7 @@ interface DecidedSteps {
   readonly lastOf: ReadonlyMap<string, number>;
 }
 
-/** One byte for each fact from `first` on. */
+/** Counts the decided steps of each fact from `first` on, one byte per fact. */
 async function countSteps(
   decisions: AsyncGenerator<IdentityDecisionRecord>,
   { first, end }: { first: number; end: number },
@@ -198,13 +198,16 @@ function createRead(
   };
 }
 
-async function* readOwn(decisions: AsyncGenerator<LoggedRecord>, source: LinkSourcePartition, applied: number) {
+async function* readUnapplied(decisions: AsyncGenerator<LoggedRecord>, source: LinkSourcePartition, applied: number) {
   for await (const { record } of decisions)
     if (record.generation === source.generation && record.partition === source.partition && record.offset > applied)
       yield record;
 }
 
-/** Finds the first decision of a generation by bisection: linkers are stopped between generations. */
+/**
+ * Finds the first decision of a generation by bisection, which is possible because linkers are stopped between
+ * generations.
+ */
 async function findGeneration(
   read: Read,
   { generation }: LinkSourcePartition,

@@ -22,14 +22,14 @@ function toFact(person: string, offset: number, bytes = 10): ParkedFact {
 /** Parked facts, and a log whose acknowledgements of rounds the test controls. */
 function createBench(pace = PARKED_PACE) {
   const rounds: { names: string; records: readonly OutgoingRecord[] }[] = [];
-  const answers: PromiseWithResolvers<void>[] = [];
+  const acknowledgements: PromiseWithResolvers<void>[] = [];
   let isSlow = false;
   const publish = (records: readonly OutgoingRecord[]) => {
     rounds.push({ names: records.map(({ value }) => value.toString('latin1', 0, 1)).join(''), records });
-    const answer = Promise.withResolvers<void>();
-    answers.push(answer);
-    if (!isSlow) answer.resolve();
-    return answer.promise;
+    const acknowledgement = Promise.withResolvers<void>();
+    acknowledgements.push(acknowledgement);
+    if (!isSlow) acknowledgement.resolve();
+    return acknowledgement.promise;
   };
   const controller = new AbortController();
   const left: (number | null)[] = [];
@@ -44,7 +44,7 @@ function createBench(pace = PARKED_PACE) {
   const slow = () => {
     isSlow = true;
   };
-  return { parked, rounds, names, answers, left, slow, end: () => controller.abort() };
+  return { parked, rounds, names, acknowledgements, left, slow, end: () => controller.abort() };
 }
 
 it('the facts of a person return together and in order after 0.5, 1, 2, 4 and 4 seconds', async () => {
@@ -56,7 +56,7 @@ it('the facts of a person return together and in order after 0.5, 1, 2, 4 and 4 
     if (names().length > known) {
       known = names().length;
       times.push(ms);
-      // They return immediately, because the hold remains.
+      // The facts return immediately, because the hold remains.
       parked.add([toFact('a', 10 * known), toFact('a', 10 * known + 1)]);
     }
     await vi.advanceTimersByTimeAsync(100);
@@ -93,7 +93,7 @@ it('facts return in the order of their first offsets', async () => {
   expect(rounds[1]!.records.map(({ headers }) => headers!['first-offset'])).toEqual(['1', '2', '3']);
 });
 
-it('rounds start again with half a second when a person had no facts left', async () => {
+it('rounds restart at half a second after a person had no waiting facts', async () => {
   const { parked, names } = createBench();
   parked.add([toFact('a', 1)]);
   await vi.advanceTimersByTimeAsync(1_500);
@@ -115,7 +115,7 @@ it('after a minute of rounds all facts of a person move to the parked topic', as
   await vi.advanceTimersByTimeAsync(500);
   while (rounds.at(-1)!.records[0]!.topic === 'links') {
     const known = rounds.length;
-    // It returns immediately, and a new owner of the partition continues to count.
+    // The fact returns immediately, and a new owner of the partition continues the count.
     if (parked.firstWaiting() === null) parked.add([back(known + 1)]);
     if (known === 17) parked.add([toFact('a', 100), toFact('b', 101)]);
     while (rounds.length === known) await vi.advanceTimersByTimeAsync(100);
@@ -134,37 +134,37 @@ it('after a minute of rounds all facts of a person move to the parked topic', as
   expect(rounds.at(-1)!.records[0]).toMatchObject({ topic: 'links', headers: { rounds: '1', 'first-offset': '1' } });
 });
 
-it('the commit stays before the first fact that is not acknowledged', async () => {
-  const { parked, answers, slow } = createBench();
+it('the commit stays before the first unacknowledged fact', async () => {
+  const { parked, acknowledgements, slow } = createBench();
   slow();
   expect(parked.firstWaiting()).toBeNull();
   parked.add([toFact('a', 7), toFact('b', 8), toFact('a', 9)]);
   expect(parked.firstWaiting()).toBe(7);
   await vi.advanceTimersByTimeAsync(500);
   expect(parked.firstWaiting()).toBe(7);
-  answers[0]!.resolve();
+  acknowledgements[0]!.resolve();
   await vi.advanceTimersByTimeAsync(0);
   expect(parked.firstWaiting()).toBe(8);
   const settled = parked.settled();
-  answers[1]!.resolve();
+  acknowledgements[1]!.resolve();
   await settled;
   expect(parked.firstWaiting()).toBeNull();
 });
 
-it('unacknowledged facts are published again before later ones', async () => {
-  const { parked, names, answers, slow } = createBench();
+it('unacknowledged facts are republished before later facts', async () => {
+  const { parked, names, acknowledgements, slow } = createBench();
   slow();
   parked.add([toFact('a', 1)]);
   await vi.advanceTimersByTimeAsync(500);
   parked.add([toFact('a', 2)]);
-  answers[0]!.reject(new Error('no broker'));
+  acknowledgements[0]!.reject(new Error('no broker'));
   await parked.settled();
   expect(parked.firstWaiting()).toBe(1);
   await vi.advanceTimersByTimeAsync(1_000);
   expect(names()).toEqual(['a', 'aa']);
 });
 
-it('the oldest facts return early when memory is short', async () => {
+it('the oldest facts return early when memory is low', async () => {
   const { parked, names } = createBench({ ...PARKED_PACE, waitingBytesMax: 4_000 });
   parked.add([toFact('a', 1, 1_000), toFact('b', 2, 1_000)]);
   expect(names()).toEqual([]);

@@ -9,16 +9,18 @@ export interface ParkedFact {
 }
 
 export interface ParkedPace {
-  /** Pause before a person's first round. It doubles each time, up to the maximum. */
+  /** Pause before a person's first round. The pause doubles each time, up to the maximum. */
   readonly roundAfterMinMs: number;
   readonly roundAfterMaxMs: number;
   /** Rounds of a fact after which its person's facts move to the parked topic. */
   readonly roundsMax: number;
-  /** Memory of a partition above which the first persons start their round early. */
+  /** Memory per partition above which the first persons start their rounds early. */
   readonly waitingBytesMax: number;
 }
 
-/** 17 rounds take the minute of a usual erasure. Commits lag by the longest pause. The bytes are some 15,000 facts. */
+/**
+ * 17 rounds take a minute, like a typical erasure. Commits lag by the longest pause. The bytes hold about 15,000 facts.
+ */
 export const PARKED_PACE: ParkedPace = {
   roundAfterMinMs: 500,
   roundAfterMaxMs: 4_000,
@@ -28,7 +30,7 @@ export const PARKED_PACE: ParkedPace = {
 
 interface Person {
   waiting: WaitingFact[];
-  /** Published but not acknowledged. */
+  /** Facts published but not acknowledged. */
   leaving: WaitingFact[];
   roundAfterMs: number;
   timer: NodeJS.Timeout | null;
@@ -39,12 +41,12 @@ export interface ParkedFactsOptions {
   readonly parkedTopic: string;
   /** Aborted when this process no longer owns the partition. */
   readonly signal: AbortSignal;
-  /** Called when facts have moved to the parked topic, to commit more. */
+  /** Called when facts have moved to the parked topic, so that the commit can advance. */
   onLeft(): void;
   readonly pace?: ParkedPace;
 }
 
-/** Parked facts of an assigned partition, uncommitted, so that waiting writes nothing. */
+/** Parked facts of an assigned partition. They stay uncommitted, so that waiting writes nothing. */
 export class ParkedFacts {
   readonly #options: ParkedFactsOptions;
   readonly #signal: AbortSignal;
@@ -60,7 +62,9 @@ export class ParkedFacts {
     this.#signal.addEventListener('abort', () => this.#end(), { once: true });
   }
 
-  /** Takes facts in order. Each returns to the end of its topic with its person's next round, or to the parked topic. */
+  /**
+   * Adds facts in order. The person's next round republishes each fact to the end of its topic, or to the parked topic.
+   */
   add(facts: readonly ParkedFact[]): void {
     if (this.#signal.aborted) return;
     for (const { person: name, record, keys } of facts) {
@@ -104,13 +108,13 @@ export class ParkedFacts {
   #startRound(name: string, person: Person): void {
     if (person.timer !== null) clearTimeout(person.timer);
     person.timer = null;
-    // All facts of this person are decided, or are still on their way back.
+    // All facts of this person are decided, or have not been redelivered yet.
     if (person.waiting.length === 0) return void this.#persons.delete(name);
-    const round = this.#goRound(name, person).finally(() => this.#running.delete(round));
+    const round = this.#runRound(name, person).finally(() => this.#running.delete(round));
     this.#running.add(round);
   }
 
-  async #goRound(name: string, person: Person): Promise<void> {
+  async #runRound(name: string, person: Person): Promise<void> {
     const { publish, parkedTopic, onLeft } = this.#options;
     person.leaving = person.waiting;
     person.waiting = [];
@@ -122,7 +126,7 @@ export class ParkedFacts {
     try {
       await publish(isLong ? toRecords(person.leaving, parkedTopic) : toRecords(person.leaving, topic, rounds + 1));
     } catch {
-      // They may be in the log. The decision of a second copy is `unchanged`.
+      // The facts may be in the log. The decision about a second copy is `unchanged`.
       this.#waitingBytes += sumBytes(person.leaving);
       person.waiting = [...person.leaving, ...person.waiting];
     }

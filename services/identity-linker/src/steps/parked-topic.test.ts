@@ -9,7 +9,7 @@ const HOUR_MS = 3_600_000;
 const KB = 'x'.repeat(1_000);
 
 interface Sketch {
-  /** Its person, and the beginning of its value. */
+  /** The fact's person, and the beginning of its value. */
   person: string;
   offset: number;
   first?: number;
@@ -18,13 +18,13 @@ interface Sketch {
   keys?: string[];
 }
 
-/** A fact whose keys are a device of its own and its person. */
+/** A fact whose keys are a unique device and its person. */
 function toFact({ person, offset, first = offset, text = '', receivedAt = 10, ...rest }: Sketch): ParkedTopicFact {
   const hex = (name: string) => Buffer.from(name).toString('hex');
   const { keys = [`device ${first}`, person] } = rest;
   const headers = { 'first-offset': String(first), other: 'header' };
   const value = Buffer.from(`${person}${first}${text}`);
-  const own = {
+  const record = {
     topic: 'parked',
     partition: 0,
     offset,
@@ -33,13 +33,13 @@ function toFact({ person, offset, first = offset, text = '', receivedAt = 10, ..
     value,
     headers,
   };
-  return { record: own, environmentId: 'env', messageId: hex(`${person}${first}`), receivedAt, keys: keys.map(hex) };
+  return { record, environmentId: 'env', messageId: hex(`${person}${first}`), receivedAt, keys: keys.map(hex) };
 }
 
 const offsetsOf = (mark: Buffer) =>
   Array.from({ length: mark.length / 8 }, (_, at) => Number(mark.readBigUInt64BE(at * 8)));
 
-/** A parked topic with controlled guards and log. */
+/** A parked topic whose guards and log the test controls. */
 function createBench(pace = PARKED_TOPIC_PACE) {
   const held = new Map<string, number>();
   const checked: string[][] = [];
@@ -103,7 +103,7 @@ it('one identity of each person is checked every second, and nothing is written 
   expect(written()).toEqual([]);
 });
 
-it('the facts of a released person are published in order, and no others', async () => {
+it('only the facts of a released person are published, in order', async () => {
   const { topic, add, held, sent, written, left } = createBench();
   held.set('a', 5).set('b', 5);
   await add({ person: 'a', offset: 1, first: 8 }, { person: 'b', offset: 2 }, { person: 'a', offset: 3, first: 4 });
@@ -120,14 +120,14 @@ it('the facts of a released person are published in order, and no others', async
   expect([written().at(-1), topic.firstWaiting(), vi.getTimerCount()]).toEqual(['links b2', null, 0]);
 });
 
-it('facts that leave before an earlier one are marked', async () => {
+it('facts that leave before an earlier fact are marked', async () => {
   const { add, held, marks } = createBench();
   held.set('a', 5).set('b', 5).set('c', 5);
   await add({ person: 'a', offset: 1 }, { person: 'b', offset: 2 }, { person: 'a', offset: 3 });
   await add({ person: 'c', offset: 4 }, { person: 'a', offset: 5 });
   held.delete('a');
   await vi.advanceTimersByTimeAsync(1_000);
-  // The commit itself shows that the first one has left.
+  // The commit itself shows that the first fact has left.
   expect(marks).toEqual([{ offsets: [3, 5], behind: 1 }]);
   held.delete('b');
   held.delete('c');
@@ -135,7 +135,7 @@ it('facts that leave before an earlier one are marked', async () => {
   expect(marks).toHaveLength(1);
 });
 
-it('a fact waits for all its persons whose cut-off is earlier', async () => {
+it('a fact waits for all its persons with an earlier cut-off', async () => {
   const { add, held, written } = createBench();
   held.set('a', 5).set('b', 15);
   await add(
@@ -165,8 +165,8 @@ it('facts and the commit wait for the acknowledgement', async () => {
   expect([topic.firstWaiting(), left]).toEqual([null, [null]]);
 });
 
-it('all facts are rewritten once a day, also while Redis is away', async () => {
-  // A check every second would be some 180,000 checks in two days.
+it('all facts are rewritten once a day, even while Redis is unavailable', async () => {
+  // A check per second would be about 180,000 checks in two days.
   const { topic, add, held, sent, written, broken } = createBench({ ...PARKED_TOPIC_PACE, checkEveryMs: 10_000 });
   held.set('a', 5);
   await add({ person: 'a', offset: 1, first: 6 });
@@ -177,7 +177,7 @@ it('all facts are rewritten once a day, also while Redis is away', async () => {
   expect(written()).toEqual([]);
   await vi.advanceTimersByTimeAsync(120_000);
   expect(written()).toEqual(['parked a3 a6']);
-  // They stay here until they have come back.
+  // The facts stay in memory until their copies arrive.
   expect(topic.count()).toBe(2);
   expect(String(sent[0]!.records[1]!.headers!['first-offset'])).toBe('6');
   await add({ person: 'a', offset: 3, first: 3 }, { person: 'a', offset: 4, first: 6 });
@@ -188,7 +188,7 @@ it('all facts are rewritten once a day, also while Redis is away', async () => {
   expect(written().slice(1)).toEqual(['parked a3 a6']);
 });
 
-it('the later of two copies is kept, even if it returns before its acknowledgement', async () => {
+it('the later of two copies is kept, even if it arrives before its acknowledgement', async () => {
   const { topic, add, held, written, onPublish } = createBench({ ...PARKED_TOPIC_PACE, renewAfterMs: 5_000 });
   held.set('a', 5);
   await add({ person: 'a', offset: 1 }, { person: 'a', offset: 2 }, { person: 'a', offset: 3, first: 1 });
@@ -202,28 +202,28 @@ it('the later of two copies is kept, even if it returns before its acknowledgeme
   expect(written().slice(1)).toEqual(['links a1 a2']);
 });
 
-it('memory is bounded, and the oldest facts move to the end every half a minute', async () => {
+it('memory is bounded, and the oldest facts move to the end of the log every half minute', async () => {
   const { topic, add, held, written } = createBench({ ...PARKED_TOPIC_PACE, waitingBytesMax: 8_000 });
   held.set('a', 5);
-  let taken = 0;
+  let added = 0;
   const feed = async () => {
     for (let offset = 1; offset <= 8; offset++) {
       await add({ person: offset === 8 ? 'b' : 'a', offset, text: KB });
-      taken = offset;
+      added = offset;
     }
   };
   void feed();
   await vi.advanceTimersByTimeAsync(29_500);
-  expect([taken, topic.count(), written()]).toEqual([5, 6, []]);
+  expect([added, topic.count(), written()]).toEqual([5, 6, []]);
   await vi.advanceTimersByTimeAsync(1_000);
   // Half of the memory is free again, and the waiting facts were checked.
   expect(written()).toEqual(['parked a1 a2 a3 a4']);
   await vi.advanceTimersByTimeAsync(1_000);
   expect(written().slice(1)).toEqual(['links b8']);
-  expect([taken, topic.firstWaiting()]).toEqual([8, 5]);
+  expect([added, topic.firstWaiting()]).toEqual([8, 5]);
 });
 
-it('moved facts that return before their acknowledgement are kept', async () => {
+it('moved facts that arrive before their acknowledgement are kept', async () => {
   const { topic, add, held, written, onPublish } = createBench({ ...PARKED_TOPIC_PACE, waitingBytesMax: 2_000 });
   held.set('a', 5);
   void add({ person: 'a', offset: 1, text: KB }, { person: 'a', offset: 2, text: KB });
@@ -236,15 +236,15 @@ it('moved facts that return before their acknowledgement are kept', async () => 
 it('facts of a revoked partition are not published', async () => {
   const { add, topic, held, written, end } = createBench({ ...PARKED_TOPIC_PACE, waitingBytesMax: 1_000 });
   held.set('a', 5);
-  let isTaken = false;
+  let isAdded = false;
   void add({ person: 'a', offset: 1, text: KB }).then(() => {
-    isTaken = true;
+    isAdded = true;
   });
   await vi.advanceTimersByTimeAsync(1_000);
-  expect(isTaken).toBe(false);
+  expect(isAdded).toBe(false);
   end();
   held.delete('a');
   await add({ person: 'a', offset: 2 });
   await vi.advanceTimersByTimeAsync(60_000);
-  expect([isTaken, written(), topic.count(), vi.getTimerCount()]).toEqual([true, [], 0, 0]);
+  expect([isAdded, written(), topic.count(), vi.getTimerCount()]).toEqual([true, [], 0, 0]);
 });

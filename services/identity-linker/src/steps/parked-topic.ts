@@ -17,14 +17,14 @@ export interface ParkedTopicFact {
 
 export interface ParkedTopicPace {
   readonly checkEveryMs: number;
-  /** Older facts are written again, before retention may delete them. */
+  /** Age from which facts are rewritten, before retention may delete them. */
   readonly renewAfterMs: number;
-  /** Memory of a partition above which the oldest facts move to the end of the log. */
+  /** Memory per partition above which the oldest facts move to the end of the log. */
   readonly waitingBytesMax: number;
   readonly turnEveryMs: number;
 }
 
-/** A check costs Redis 35 µs for each held person. A hundred thousand facts are all checked within ten minutes. */
+/** A check costs Redis 35 µs per held person. Checking a hundred thousand facts takes less than ten minutes. */
 export const PARKED_TOPIC_PACE: ParkedTopicPace = {
   checkEveryMs: 1_000,
   renewAfterMs: TOPICS.parkedLinks.retentionMs / 3,
@@ -38,21 +38,21 @@ export interface ParkedTopicOptions {
   readonly linkTopic: string;
   /** Aborted when this process no longer owns the partition. */
   readonly signal: AbortSignal;
-  /** Called when facts have left, to commit more. */
+  /** Called when facts have left, so that the commit can advance. */
   onLeft(): void;
-  /** Called for every failed check; the next one follows. */
+  /** Called for every failed check; checks continue. */
   onFault(fault: unknown): void;
   readonly pace?: ParkedTopicPace;
 }
 
 interface WaitingParkedFact extends WaitingFact, HeldFact {
-  /** Epoch milliseconds of its last copy in the log. */
+  /** Epoch milliseconds of the fact's last copy in the log. */
   writtenAtMs: number;
 }
 
 const KEY_BYTES = 48;
 
-/** Facts of an assigned partition. An offset is committed only when its fact is acknowledged elsewhere. */
+/** Facts of an assigned partition. An offset is committed only when a copy of its fact is acknowledged elsewhere. */
 export class ParkedTopic {
   readonly #options: ParkedTopicOptions;
   readonly #pace: ParkedTopicPace;
@@ -89,7 +89,7 @@ export class ParkedTopic {
     return this.#waiting.size;
   }
 
-  /** Of two copies the later one is kept. */
+  /** Stores a fact. Of two copies, the later copy is kept. */
   #put({ record, environmentId, messageId, receivedAt, keys }: ParkedTopicFact): void {
     const fact = toWaiting(
       record,
@@ -106,7 +106,7 @@ export class ParkedTopic {
 
   #remove(facts: readonly [name: string, fact: WaitingParkedFact][]): void {
     for (const [name, fact] of facts) {
-      // A new copy may have replaced it.
+      // A new copy may have replaced the fact.
       if (this.#waiting.get(name) !== fact) continue;
       this.#waiting.delete(name);
       this.#waitingBytes -= fact.bytes;
@@ -130,7 +130,7 @@ export class ParkedTopic {
     } catch (fault) {
       onFault(fault);
     }
-    // Also while Redis is away, because of retention.
+    // Runs even while Redis is unavailable, because of retention.
     await this.#rewrite().catch(onFault);
     this.#isChecking = false;
     this.#checked.resolve();
@@ -139,8 +139,8 @@ export class ParkedTopic {
   }
 
   /**
-   * Writes facts again at the end of the log: all of them before retention deletes one, so that those of a person stay
-   * together, or the oldest ones, which leave this process, when too many wait.
+   * Rewrites facts at the end of the log: all facts before retention deletes any, so that a person's facts stay
+   * together, or the oldest facts, which leave this process, when too many wait.
    */
   async #rewrite(): Promise<void> {
     const { renewAfterMs, waitingBytesMax, turnEveryMs } = this.#pace;
@@ -168,13 +168,13 @@ export class ParkedTopic {
     const due = [...this.#waiting].filter(([, fact]) => isDue(fact));
     if (due.length === 0 || signal.aborted) return;
     const facts = due.map(([, fact]) => fact);
-    // After a fault they may be in the log. The decision of a second copy is `unchanged`.
+    // After a fault the facts may be in the log. The decision about a second copy is `unchanged`.
     await publish(toRecords(facts, topic));
     this.#remove(due);
     if (!signal.aborted) onLeft();
   }
 
-  /** Marks facts that have left before an older one, which the committed offset does not show. Written after the facts. */
+  /** Marks facts that left before an older fact, which the committed offset does not show. Written after the facts. */
   async #markLeft(facts: readonly WaitingParkedFact[]): Promise<void> {
     const first = this.firstWaiting();
     const unseen = facts.filter(({ offset }) => first !== null && offset > first);
@@ -200,7 +200,7 @@ interface HeldFact {
   heldBy: string | null;
 }
 
-/** For each checked key, the time after which its links wait; null without a hold. */
+/** Per checked key, the time after which its links wait; null without a hold. */
 type HeldFrom = Map<string, number | null>;
 
 /**
@@ -212,7 +212,7 @@ async function findFree<F extends HeldFact>(
   guards: Pick<ErasureGuards, 'heldFrom'>,
 ): Promise<F[]> {
   const free: F[] = [];
-  for (const [environmentId, own] of Map.groupBy(facts, (fact) => fact.environmentId)) {
+  for (const [environmentId, group] of Map.groupBy(facts, (fact) => fact.environmentId)) {
     const known: HeldFrom = new Map();
     const check = async (keys: Iterable<string>) => {
       const unknown = [...new Set(keys)].filter((key) => !known.has(key));
@@ -223,10 +223,10 @@ async function findFree<F extends HeldFact>(
       );
       for (const [at, key] of unknown.entries()) known.set(key, times[at]!);
     };
-    await check(own.flatMap(({ heldBy, keys }) => heldBy ?? keys));
-    const freed = own.filter((fact) => findHolder(fact, known) === null);
+    await check(group.flatMap(({ heldBy, keys }) => heldBy ?? keys));
+    const freed = group.filter((fact) => findHolder(fact, known) === null);
     await check(freed.flatMap(({ keys }) => keys));
-    for (const fact of own) {
+    for (const fact of group) {
       fact.heldBy = findHolder(fact, known);
       if (fact.heldBy === null) free.push(fact);
     }

@@ -16,13 +16,13 @@ function createLog() {
   return { publish, sends, names: () => sends.map(({ names }) => names) };
 }
 
-it('records are published when those before them are acknowledged', async () => {
+it('records are published after all earlier records are acknowledged', async () => {
   const log = createLog();
   const publication = createPublication(log.publish);
   for (const name of ['a', 'b', 'c']) publication.add([record(name)]);
   expect(log.names()).toEqual(['a']);
   log.sends[0]!.settle.resolve();
-  await until('the rest is handed over', () => log.sends.length === 2);
+  await until('the remaining records are published', () => log.sends.length === 2);
   expect(log.names()).toEqual(['a', 'b,c']);
   const done = publication.done();
   log.sends[1]!.settle.resolve();

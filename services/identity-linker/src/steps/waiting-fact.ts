@@ -1,10 +1,10 @@
 import { IDENTITY_KEY_BYTES, WAITING_HEADERS, WAITING_OFFSET_BYTES } from '@playline/contracts';
 import type { OutgoingRecord, StreamRecord } from '@playline/stream';
 
-/** A copy of a fact, independent of its fetch. */
+/** A copy of a fact that does not keep the fetched response in memory. */
 export interface WaitingFact {
   readonly offset: number;
-  /** Its first offset on the link topic: the order of a person's facts. */
+  /** The fact's first offset on the link topic, which orders a person's facts. */
   readonly firstOffset: number;
   readonly rounds: number;
   /** Bytes in memory. */
@@ -18,8 +18,8 @@ const ROUNDS = 'rounds';
 const FACT_OVERHEAD_BYTES = 300;
 
 /**
- * Copies a fact, because a fetched record keeps the whole response of the broker in memory.
- * @param keys of all its identities, 16 bytes each
+ * Copies a fact, because a fetched record keeps the broker's whole response in memory.
+ * @param keys keys of all its identities, 16 bytes each
  */
 export function toWaiting({ topic, offset, key, value, headers }: StreamRecord, keys: readonly Buffer[]): WaitingFact {
   const { [ROUNDS]: rounds, [IDENTITY_KEYS]: _, ...others } = headers;

@@ -20,8 +20,8 @@ export const DECISIONS = 'decisions';
 const readerOf = (log: MemoryLog): LinkerParts['log'] => ({
   bounds: async (topic) =>
     [0, 1].map((partition) => {
-      const own = log.records(topic).filter((record) => record.partition === partition);
-      return { partition, start: own[0]?.offset ?? 0, end: (own.at(-1)?.offset ?? -1) + 1 };
+      const records = log.records(topic).filter((record) => record.partition === partition);
+      return { partition, start: records[0]?.offset ?? 0, end: (records.at(-1)?.offset ?? -1) + 1 };
     }),
   async *read({ topic, partition, start, end }) {
     for (const record of log.records(topic))
@@ -29,7 +29,7 @@ const readerOf = (log: MemoryLog): LinkerParts['log'] => ({
   },
 });
 
-/** A log that facts can be added to, and linkers on it that can be killed. */
+/** A log to which tests append facts, and linkers that tests can kill. */
 export async function createBench(people = openMemoryPeople(), epoch = true) {
   if (epoch) await people.rebuild.mintEpoch();
   const log = createMemoryLog({ partitions: 2 });
@@ -45,10 +45,10 @@ export async function createBench(people = openMemoryPeople(), epoch = true) {
   const hold = (key: Buffer) => people.guards.putHold({ ...holdOf(key), keys: [key], cutoffMs: 999, lapsesAtMs: null });
   const release = (key: Buffer) => people.guards.releaseHold(holdOf(key));
 
-  const open = async (over: Partial<LinkerParts> = {}) => {
+  const open = async (overrides: Partial<LinkerParts> = {}) => {
     const consumers: ReturnType<typeof log.openRecordConsumer>[] = [];
     const openOf = (topic: string, groupId?: string) => async (handler: BatchHandler) => {
-      const consumer = log.openRecordConsumer({ ...handler, groupId, topics: [topic], logger: over.logger });
+      const consumer = log.openRecordConsumer({ ...handler, groupId, topics: [topic], logger: overrides.logger });
       consumers.push(consumer);
       return consumer;
     };
@@ -59,7 +59,7 @@ export async function createBench(people = openMemoryPeople(), epoch = true) {
       log: readerOf(log),
       ...topics,
       ...createParts(),
-      ...over,
+      ...overrides,
       openConsumer: openOf(LINKS),
       openParkedConsumer: openOf(PARKED, PARKED),
     });
@@ -67,7 +67,7 @@ export async function createBench(people = openMemoryPeople(), epoch = true) {
       for (const consumer of consumers) consumer.kill();
       void linker.close();
     };
-    // One that is left open checks for lost links every second, also during later tests that control the time.
+    // An open linker checks for lost links every second, even during later tests that control the time.
     onTestFinished(() => linker.close());
     return { linker, kill };
   };
@@ -77,17 +77,20 @@ export async function createBench(people = openMemoryPeople(), epoch = true) {
 
 export type Bench = Awaited<ReturnType<typeof createBench>>;
 
-/** Opens a linker whose calls of people, or also of the producer, have these outcomes; again when one kills it. */
+/**
+ * Opens a linker whose calls to people, and optionally to the producer, have the given outcomes. Reopens it when
+ * killed.
+ */
 export async function openFaulty(
   bench: Bench,
   outcomes: CallOutcome[],
-  { ofProducer = false, ...parts }: Partial<LinkerParts> & { ofProducer?: boolean } = {},
+  { withProducer = false, ...parts }: Partial<LinkerParts> & { withProducer?: boolean } = {},
 ) {
   const revivals: Promise<void>[] = [];
   const open = () => {
     const people = withOutcomes(bench.people, outcomes, () => revive());
     const { producer } = bench;
-    const faulty = ofProducer ? producerWithOutcomes(producer, outcomes, () => revive()) : producer;
+    const faulty = withProducer ? producerWithOutcomes(producer, outcomes, () => revive()) : producer;
     return bench.open({ people, producer: faulty, ...parts });
   };
   let linker = await open();

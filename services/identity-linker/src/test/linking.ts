@@ -15,12 +15,12 @@ import type { LinkerParts } from '../steps/decide-facts.ts';
 export const SCHEMA_ID = 7;
 const DECISION_SCHEMA_ID = 8;
 
-/** Outcome of a call: success, or a fault or the end of the process, before or after it was applied. */
+/** Outcome of a call: success, or a fault or the end of the process before or after the call is applied. */
 export type CallOutcome = 'well' | 'fault before' | 'fault after' | 'kill before' | 'kill after';
 
 const never = () => new Promise<never>(() => {});
 
-/** People whose calls have these outcomes in turn, and then succeed. */
+/** People whose calls have the given outcomes in order, and then succeed. */
 export function withOutcomes<P extends LinkerParts['people']>(people: P, outcomes: CallOutcome[], kill: () => void): P {
   const { graph, guards } = people;
   const faultyGuards: typeof guards = {
@@ -56,24 +56,24 @@ export function withOutcomes<P extends LinkerParts['people']>(people: P, outcome
   return { ...people, graph: faultyGraph, guards: faultyGuards };
 }
 
-/** A producer whose sends have these outcomes in turn; a killed one sends nothing more. */
+/** A producer whose sends have the given outcomes in order. A killed producer sends nothing more. */
 export function producerWithOutcomes(producer: Producer, outcomes: CallOutcome[], kill: () => void): Producer {
-  let isDead = false;
-  const die = () => {
-    isDead = true;
+  let isKilled = false;
+  const killProducer = () => {
+    isKilled = true;
     kill();
   };
   return {
     bytesHeld: 0,
     send(records, done) {
-      if (isDead) return;
+      if (isKilled) return;
       const outcome = outcomes.shift() ?? 'well';
-      if (outcome === 'kill before') die();
+      if (outcome === 'kill before') killProducer();
       else if (outcome === 'fault before') setImmediate(() => done(new Error('no broker')));
       else
         producer.send(records, (fault) => {
-          if (outcome === 'kill after') die();
-          else done(outcome === 'fault after' ? new Error('no answer') : fault);
+          if (outcome === 'kill after') killProducer();
+          else done(outcome === 'fault after' ? new Error('no response') : fault);
         });
     },
     sendForOffset: (record) => producer.sendForOffset(record),
@@ -109,14 +109,14 @@ export function fromDecision(value: Buffer | null): IdentityDecisionRecord {
   return identityDecisionCodec.decode(value!.subarray(FRAME_BYTES));
 }
 
-/** A decision as text; equal texts mean equal decisions. */
+/** A decision as a string; equal strings mean equal decisions. */
 export function toText(decision: IdentityDecisionRecord): string {
   return JSON.stringify(decision, (_, part) =>
     part?.type === 'Buffer' ? Buffer.from(part.data).toString('hex') : part,
   );
 }
 
-/** Name of the fact's step that was decided. */
+/** Name of the decided step of a fact. */
 export function stepOf({ partition, offset, step }: IdentityDecisionRecord): string {
   return `${partition}/${offset}/${step}`;
 }
@@ -126,7 +126,7 @@ const SCHEMAS = new Map([
   [DECISION_SCHEMA_ID, identityDecisionCodec.schema],
 ]);
 
-/** Everything that a linker needs besides its graph and its log. */
+/** The dependencies of a linker other than its graph and log. */
 export function createParts(): Pick<
   LinkerParts,
   'schemaOf' | 'decisionSchemaId' | 'rules' | 'generation' | 'metrics' | 'logger'
@@ -141,7 +141,7 @@ export function createParts(): Pick<
   };
 }
 
-/** A logger whose lines can be read. */
+/** A logger whose lines tests can read. */
 export function openLines(level: 'warn' | 'error') {
   const lines: string[] = [];
   return {

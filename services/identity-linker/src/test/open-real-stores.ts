@@ -9,13 +9,13 @@ import { Redis } from 'ioredis';
 import { Kafka, logLevel } from 'kafkajs';
 import { fromDecision, toOutgoing } from './linking.ts';
 
-/** Topics and schemas of one test in the real stores, and their content. */
+/** Topics and schemas for one test in the real stores, and access to their content. */
 export interface RealStores {
   readonly topicPrefix: string;
   readonly group: string;
   readonly redis: Redis;
   readonly people: People;
-  /** A new environment; its keys are removed at the end. */
+  /** A new environment; its keys are removed on close. */
   createEnvironmentId(): string;
   publish(facts: readonly IdentityLinkRecord[], headers?: Record<string, string>): Promise<void>;
   readDecisions(): Promise<ReturnType<typeof fromDecision>[]>;

@@ -1,13 +1,13 @@
 -- Applies link facts of one partition in order, each once. The graph changes only here.
--- Redis runs a script atomically. Because of the first line (scripts.ts), it refuses the whole script without memory.
+-- Redis runs a script atomically. Out of memory, it refuses the whole script because of its first line (scripts.ts).
 -- KEYS  epoch, progress, run with all fences
--- ARGV  namespace, source, after, through, unique kinds, identities max, anonymous ids max, window ms, the same two of
---       what an id may gather, suspects max, facts, then the environments of the facts
--- Reply one entry per fact, after its offset and length: 'P' and the person's root when parked, '' when done before,
+-- ARGV  namespace, source, after, through, unique kinds, identities max, anonymous ids max, window ms, gathered
+--       ids max, gathering window ms, suspects max, facts, then the facts' environments
+-- Reply one entry per fact, after its offset and length: 'P' and the person's root when parked, '' when already done,
 --       otherwise its recorded decisions. Fewer entries than facts when the next fact needs its other keys, which are
---       usually left out, or when the call has read as many fields as one call may
--- Facts and entries are described in wire.ts, the keys in layout.ts. This part has the components; unlink.lua splits
--- them, and facts.lua decides.
+--       usually left out, or when the call has reached its limit of fields
+-- Facts and entries are described in wire.ts, the keys in layout.ts. This part contains the components; unlink.lua
+-- splits them, and facts.lua decides.
 -- A call caches what it reads and writes changes once, at its end, because Redis commands cost the most.
 local namespace, source = ARGV[1], ARGV[2]
 local generation = tonumber(string.match(source, '^%d+'))
@@ -26,7 +26,7 @@ local OTHERS_LEFT_OUT = 255
 local NEVER = math.huge
 -- Holds of this component are not read yet.
 local UNKNOWN = -1
--- Most values in one function call: Lua's stack takes about 8,000.
+-- Most values in one function call: Lua's stack holds about 8,000.
 local FIELDS_MAX = 1000
 
 local call, pack_bytes = redis.call, struct.pack
@@ -62,7 +62,7 @@ local function open_environment(id)
     outbox = name_of(namespace, FAMILY.outbox, id),
     unlinks = unlinks,
     latest_unlink = latest_unlink(unlinks),
-    -- Facts that a rebuild knows as decided: name of the hash, and the last of them if any.
+    -- Facts decided before a rebuild: name of the hash, and the last such fact if any.
     rebuilt = name_of(namespace, FAMILY.decided, id),
     last_rebuilt = call('HGET', name_of(namespace, FAMILY.decided, id), LAST_DECIDED),
     fenced = call('GET', fences),
@@ -88,7 +88,7 @@ local function index_of(env, key)
   return name
 end
 
--- Fences are few, so a bitmap with one bit per bucket shows which buckets have any.
+-- Fences are few, so a bitmap with one bit per bucket shows which buckets have fences.
 local function may_have_fence(env, key)
   if not env.fenced then return false end
   local bucket = bucket_of(key)
@@ -102,7 +102,7 @@ local function is_fenced(env, key, fact)
   return cutoff ~= nil and (fact.received_at <= cutoff or fact.event_time <= cutoff)
 end
 
--- Gets fields of a hash with as few commands as possible; false for a missing field.
+-- Reads hash fields with as few commands as possible; false for a missing field.
 local fields_read = 0
 local function read_fields(name, keys, act)
   for first = 1, #keys, FIELDS_MAX do
@@ -113,8 +113,8 @@ local function read_fields(name, keys, act)
   fields_read = fields_read + #keys
 end
 
--- A component: root, size, kinds (a bit each), number of anonymous ids, earliest cut-off of a hold on a member, members in
--- parts. `root` of a part is the root of its members in the index in Redis.
+-- A component: root, size, kinds (one bit each), number of anonymous ids, earliest cut-off of a hold on a member,
+-- members in parts. `root` of a part is the root of its members in the index in Redis.
 local function load_component(env, root)
   local value = call('GET', env.members .. root)
   local kinds, anonymous_ids = unpack_bytes('>I2I2', value)
@@ -153,17 +153,18 @@ local function keys_of(component)
   return keys
 end
 
--- Whether the key is an erased identity that others still have as their root. A rebuild leaves out the identity itself.
-local function is_left_root(env, key)
+-- Whether the key is an erased identity that is still the root of other members. A rebuild leaves out the identity
+-- itself.
+local function is_erased_root(env, key)
   if not may_have_fence(env, key) or component_of(env, key) then return false end
   local stored = env.stored[key]
   if stored then return not stored.into end
   return call('EXISTS', env.members .. key) == 1
 end
 
--- When such a root is linked again, it joins its former component, which a new one would replace.
+-- When such a root is linked again, it joins its former component, which a new component would replace.
 local function rejoin(env, key, kind, fact)
-  if not is_left_root(env, key) then return end
+  if not is_erased_root(env, key) then return end
   local component = env.stored[key] or load_component(env, key)
   component.parts[#component.parts + 1] = { blob = key .. kind .. fact.received_at_bytes, root = false }
   component.size = component.size + 1
@@ -186,7 +187,7 @@ local function join(env, kept, lost)
   kept.size = kept.size + lost.size
   kept.kinds = bit.bor(kept.kinds, lost.kinds)
   kept.anonymous_ids = kept.anonymous_ids + lost.anonymous_ids
-  -- UNKNOWN is less than any time, so the result is unknown if either one is.
+  -- UNKNOWN is less than any time, so the result is unknown if either value is.
   kept.held_from = min(kept.held_from, lost.held_from)
   kept.is_new = false
   lost.into, lost.parts, env.changed[lost], env.changed[kept] = kept, nil, nil, true
@@ -229,10 +230,10 @@ local function write(env)
   end
 end
 
--- States of suspects; the last two are the links of the steps that bring them about.
+-- States of suspects; the last two are also the links of the steps that set them.
 local HELD, ALLOWED, BLOCKED = 'h', 'w', 'k'
 
--- State of an identity: held, allowed or blocked; false for any other.
+-- State of an identity: held, allowed or blocked; false when it is not a suspect.
 local function suspicion_of(env, key)
   if env.suspect_count == 0 then return false end
   if env.suspicions[key] == nil then
@@ -242,7 +243,7 @@ local function suspicion_of(env, key)
   return env.suspicions[key]
 end
 
-local function suspect(env, fact, key, state)
+local function mark_suspect(env, fact, key, state)
   if not suspicion_of(env, key) then
     if state == HELD and env.suspect_count >= suspects_max then return end
     env.suspect_count = env.suspect_count + 1

@@ -1,6 +1,6 @@
--- Confirms a hold, if there is one, so that it does not lapse.
+-- Confirms a hold, if it exists, so that it does not expire.
 -- ARGV  erasure id
--- Reply 1 when there is one, else 0
+-- Reply 1 when the hold exists, else 0
 local lease = redis.call('HGET', LEASES, ARGV[1])
 if not lease then return 0 end
 local cutoff = struct.unpack('>I6', lease)

@@ -1,3 +1,3 @@
 -- KEYS  state of the sync with the log
--- Reply the present run, then the fields and values of the hash
+-- Reply the current run, then the fields and values of the hash
 return {present_run(), redis.call('HGETALL', KEYS[1])}

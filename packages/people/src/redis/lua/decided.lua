@@ -1,7 +1,7 @@
 -- Which facts after the linkers' commit were decided before a rebuild. Prepended to the scripts that need it. One bit
 -- per offset, in blocks; layout.ts describes the hash.
 local BLOCK_OFFSETS = 1024
--- Of another length than the name of a block, so it is none.
+-- Differs in length from every block field, so it cannot be one.
 local LAST_DECIDED = 'last'
 
 -- Returns the field of the block, the position of the byte in it, and the value of the bit.

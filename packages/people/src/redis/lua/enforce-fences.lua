@@ -1,13 +1,13 @@
--- Sets fences of one environment, except where a later one exists, and removes what they should have refused: members
+-- Sets fences of one environment, except where a later fence exists, and removes what they should have refused: members
 -- of components first linked, consents received, and suspects and sides of unlinks created not later than the cut-off.
--- ARGV  namespace, environment, then identity key and cut-off in turn
--- Reply how many identities were taken out of the graph, and how many consents were removed
+-- ARGV  namespace, environment, then alternating identity keys and cut-offs
+-- Reply how many identities were removed from the graph, and how many consents
 local namespace, environment = ARGV[1], ARGV[2]
 local map = name_of(namespace, FAMILY.fences, environment)
 local consents = name_of(namespace, FAMILY.consents, environment) .. ':'
 -- Bytes of a stored consent before the time at which it was received (index.ts).
 local RECEIVED_AT = 15
-local keys, cutoffs, removed = {}, {}, 0
+local keys, cutoffs, removed_consents = {}, {}, 0
 for at = 3, #ARGV, 2 do
   local key, bucket = ARGV[at], bucket_of(ARGV[at])
   local fences = map .. ':' .. bucket
@@ -15,15 +15,16 @@ for at = 3, #ARGV, 2 do
   -- The bitmap of buckets is written first, because a fence whose bucket is not in it would never be found.
   redis.call('SETBIT', map, bucket, 1)
   if cutoff > known then redis.call('HSET', fences, key, ARGV[at + 1]) end
-  -- Not the stored cut-off: a later erasure removes data up to its own.
+  -- Not the stored cut-off: a later erasure removes data up to its own cut-off.
   keys[#keys + 1], cutoffs[key] = key, math.max(cutoffs[key] or 0, cutoff)
   local stored = redis.call('HGET', consents .. bucket, key)
   if stored and struct.unpack('>I6', stored, RECEIVED_AT + 1) <= cutoffs[key] then
-    removed = removed + redis.call('HDEL', consents .. bucket, key)
+    removed_consents = removed_consents + redis.call('HDEL', consents .. bucket, key)
   end
 end
-local taken = take_out(namespace, environment, keys, function(key, linked_at) return linked_at <= cutoffs[key] end)
--- Also for identities without a component, which an earlier state may have.
+local function is_covered(key, linked_at) return linked_at <= cutoffs[key] end
+local removed_identities = remove_identities(namespace, environment, keys, is_covered)
+-- Also for identities without a component, which a restored earlier state may contain.
 local suspects = name_of(namespace, FAMILY.suspects, environment)
 local unlinks = name_of(namespace, FAMILY.unlinks, environment)
 for _, key in ipairs(keys) do
@@ -40,4 +41,4 @@ for _, key in ipairs(keys) do
     redis.call('HSET', unlinks, key, table.concat(kept))
   end
 end
-return { taken, removed }
+return { removed_identities, removed_consents }

@@ -1,12 +1,12 @@
--- The last part of the script, after components.lua, unlink.lua and logged.lua. It parses facts and decides them.
+-- The last part of the script, after components.lua, unlink.lua and logged.lua. It parses and decides facts.
 
--- A call ends after the fact with which it has read this many fields, about two milliseconds of work.
+-- A call ends after the fact that exceeds this number of fields read, about two milliseconds of work.
 local FIELDS_READ_MAX = 8000
 
 local environments = {}
 local IS_UNLINK, IS_LOGGED = 255, 254
 
--- Calls `act` with the cut-off of the hold of each key, or NEVER.
+-- Calls `act` with each key and the cut-off of its hold, or NEVER.
 local function read_cutoffs(env, keys, act)
   read_fields(env.holds, keys, function(key, cutoff) act(key, tonumber(cutoff or nil) or NEVER) end)
 end
@@ -19,7 +19,7 @@ local function named_by(fact)
   return names
 end
 
--- Reads the holds of all identities that the facts of a call name, in one command. Most have no hold.
+-- Reads the holds of all identities that the facts of a call name, in one command. Most identities have no hold.
 local function read_named_cutoffs(list)
   local names = {}
   for _, fact in ipairs(list) do
@@ -37,7 +37,7 @@ local function read_named_cutoffs(list)
   for env, keys in pairs(names) do read_cutoffs(env, keys, function(key, cutoff) env.cutoffs[key] = cutoff end) end
 end
 
--- Earliest cut-off of the holds on any member. Reads the members, not the holds, which may be many more.
+-- Earliest cut-off of the holds on any member. Reads the members' holds, not all holds, which may be many more.
 local function held_from(env, component)
   if component.held_from ~= UNKNOWN then return component.held_from end
   local earliest = NEVER
@@ -78,7 +78,7 @@ local function recent_anonymous_ids_in(component, since)
   return count
 end
 
--- Whether the id that a step links with an anonymous id is held, or becomes held because it gathers too many.
+-- Whether the id that a step links with an anonymous id is held, or becomes held because it gathers too many of them.
 local function is_held(env, fact, step, a, b)
   if step.a_kind ~= 'a' and step.b_kind ~= 'a' then return false end
   local gatherer = step.b_kind == 'a' and step.a_kind ~= 'a' and step.a or step.b
@@ -87,13 +87,13 @@ local function is_held(env, fact, step, a, b)
   if a.anonymous_ids + b.anonymous_ids <= gathered_max then return false end
   local since = fact.received_at - gathering_ms
   if recent_anonymous_ids_in(a, since) + recent_anonymous_ids_in(b, since) <= gathered_max then return false end
-  suspect(env, fact, gatherer, HELD)
+  mark_suspect(env, fact, gatherer, HELD)
   return true
 end
 
 local function refusal_of(env, fact, step, a, b)
   local link = step.link
-  if are_parted(env, fact, a, b) then return 'x' end
+  if are_separated(env, fact, a, b) then return 'x' end
   if a.size + b.size > identities_max then return 'i' end
   if have_kind_in_common(link, a, b) then return link == 'a' and 'u' or 's' end
   if is_held(env, fact, step, a, b) then return 'h' end
@@ -104,12 +104,12 @@ local function refusal_of(env, fact, step, a, b)
   return nil
 end
 
--- Returns outcome, reason, root, and number and members of the moved identities. Changes nothing before all checks.
+-- Returns outcome, reason, root, and number and members of the moved identities. Changes nothing until all checks pass.
 local function decide_outcome(env, fact, step)
   if step.blocked then return 'r', 'b', ZERO_KEY, 0, '' end
   if is_fenced(env, step.a, fact) or is_fenced(env, step.b, fact) then return 'r', 'f', ZERO_KEY, 0, '' end
   if step.link == ALLOWED or step.link == BLOCKED then
-    suspect(env, fact, step.a, step.link)
+    mark_suspect(env, fact, step.a, step.link)
     return 'n', step.link, step.a, 0, ''
   end
   if suspicion_of(env, step.a) == BLOCKED or suspicion_of(env, step.b) == BLOCKED then
@@ -141,7 +141,7 @@ local function decide(env, fact, step)
     .. pack_bytes('>I2', moved) .. members
 end
 
--- Creates each table in one expression: one that grows field by field is reallocated four times.
+-- Creates each table in one expression: a table that grows field by field is reallocated four times.
 local function read_step(at)
   local link, a_kind, b_kind, blocked, a, b, others, others_at = unpack_bytes('>c1c1c1Bc16c16B', facts, at)
   local others_end = others == OTHERS_LEFT_OUT and others_at - 1 or others_at + others * 16 - 1
@@ -178,7 +178,7 @@ local function lacks_others(env, fact)
   local step = fact.steps[1]
   if not step or not step.needs_others then return false end
   local b = component_of(env, step.b)
-  if not b then return is_left_root(env, step.b) end
+  if not b then return is_erased_root(env, step.b) end
   if b == component_of(env, step.a) then return false end
   return bit.band(b.kinds, bit.bnot(KIND_BITS.a + KIND_BITS.u + KIND_BITS[step.a_kind])) ~= 0
 end
@@ -192,7 +192,7 @@ local function apply(env, fact, done)
   return concat(entries)
 end
 
--- Recorded entries by offset, from every record of the outbox that may have one for this call.
+-- Recorded entries by offset, from every outbox record that may contain an entry for this call.
 local function read_recorded(env, list)
   local recorded = {}
   local prefix = source .. '/'
@@ -222,9 +222,9 @@ local function read_facts()
   return list
 end
 
--- After a rebuild, facts after the linkers' commit are delivered again. Those with a decision are part of the rebuilt
--- graph; decided again, they could get another outcome. A fact among them without a decision was parked, and returns
--- to the end of the topic, because later facts were decided before it.
+-- After a rebuild, facts after the linkers' commit are delivered again. Facts with a decision are part of the
+-- rebuilt graph; decided again, they could get another outcome. A fact without a decision was parked, and is appended
+-- to the topic again, because later facts were decided before it.
 local function state_of(env, fact)
   if not env.last_rebuilt then return 'new' end
   local last_generation, last_offset = unpack_bytes('>I1I6', env.last_rebuilt)
@@ -233,14 +233,14 @@ local function state_of(env, fact)
   return is_bit_set(call('HGET', env.rebuilt, field), byte_at, value) and 'decided' or 'parked'
 end
 
--- Root of the person that a parked fact waits for. It is not recorded, because it may differ the next time.
+-- Root of the person that a parked fact waits for. It is not recorded, because it may differ next time.
 local function person_of(env, fact)
   local first = named_by(fact)[1]
   local component = component_of(env, first)
   return parked_by(env, fact) or component and component.root or first
 end
 
--- The entry of a fact that was not applied before.
+-- The entry of a fact that is not applied yet.
 local function entry_of(env, fact)
   local state = state_of(env, fact)
   if state == 'decided' then return '' end

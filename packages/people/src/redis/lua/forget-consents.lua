@@ -1,7 +1,7 @@
--- Erasure: forgets consents, each only while it is still the one that was judged.
--- KEYS  the bucket of each
--- ARGV  identity key and value (index.ts) in turn
--- Reply how many were forgotten
+-- Erasure: forgets consents, each only if it is unchanged since it was read.
+-- KEYS  the bucket of each consent
+-- ARGV  alternating identity keys and values (index.ts)
+-- Reply how many consents were forgotten
 local forgotten = 0
 for at, bucket in ipairs(KEYS) do
   local key, value = ARGV[2 * at - 1], ARGV[2 * at]

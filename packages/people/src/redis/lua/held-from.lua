@@ -1,11 +1,11 @@
 -- The time after which links of each identity wait, as the identity graph's script would decide now.
 -- KEYS  epoch
 -- ARGV  namespace, environment, then identity keys
--- Reply for each key a name of the person and a cut-off: the earliest of the holds on any identity of the person, ''
---       without a hold. Fewer entries than keys when the call has read as many members as one call may
--- A call ends after the key with which it has read the holds of this many identities, about two milliseconds of work.
+-- Reply for each key a name for the person and a cut-off: the earliest of the holds on any identity of the person, ''
+--       without a hold. Fewer entries than keys when the call has reached its limit of members
+-- A call ends after the key that exceeds this number of holds read, about two milliseconds of work.
 local FIELDS_READ_MAX = 2000
--- Most values in one function call: Lua's stack takes about 8,000.
+-- Most values in one function call: Lua's stack holds about 8,000.
 local FIELDS_MAX = 1000
 local namespace, environment = ARGV[1], ARGV[2]
 local FIRST_KEY = 3
@@ -37,7 +37,7 @@ for at = FIRST_KEY, #ARGV do
   if fields_read > FIELDS_READ_MAX then break end
   local key = ARGV[at]
   local root = redis.call('HGET', INDEXES .. bucket_of(key), key)
-  -- An erased identity whose key is still the person key of others is not a member of their person.
+  -- An erased identity whose key is still the person key of other members is not one of these members.
   local name = root or '-' .. key
   if not known[name] then
     local members = root and members_of(root) or { key }

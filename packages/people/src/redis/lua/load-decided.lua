@@ -1,7 +1,7 @@
 -- Rebuild: records which facts were decided.
 -- KEYS  epoch
--- ARGV  namespace, then a blob a row: environment, generation, offset (wire.ts)
-if redis.call('EXISTS', KEYS[1]) == 1 then return redis.error_reply('EPOCH it is in use') end
+-- ARGV  namespace, then one blob per row: environment, generation, offset (wire.ts)
+if redis.call('EXISTS', KEYS[1]) == 1 then return redis.error_reply('EPOCH an epoch is set') end
 for at = 2, #ARGV do
   local environment, generation, offset = struct.unpack('>Bc0I1I6', ARGV[at])
   local name = name_of(ARGV[1], FAMILY.decided, environment)

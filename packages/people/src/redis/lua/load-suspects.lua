@@ -1,7 +1,7 @@
 -- Rebuild: restores suspects. The state of the latest fact counts, in any order of rows.
 -- KEYS  epoch
--- ARGV  namespace, then a blob a row: environment, identity key, value (wire.ts)
-if redis.call('EXISTS', KEYS[1]) == 1 then return redis.error_reply('EPOCH it is in use') end
+-- ARGV  namespace, then one blob per row: environment, identity key, value (wire.ts)
+if redis.call('EXISTS', KEYS[1]) == 1 then return redis.error_reply('EPOCH an epoch is set') end
 local function position_of(value) return struct.unpack('>I1I6', value, 8) end
 for at = 2, #ARGV do
   local environment, key, value = struct.unpack('>Bc0c16c14', ARGV[at])

@@ -1,7 +1,7 @@
 -- Rebuild: restores the sides of unlinks.
 -- KEYS  epoch
--- ARGV  namespace, then a blob a row: environment, identity key, side (wire.ts)
-if redis.call('EXISTS', KEYS[1]) == 1 then return redis.error_reply('EPOCH it is in use') end
+-- ARGV  namespace, then one blob per row: environment, identity key, side (wire.ts)
+if redis.call('EXISTS', KEYS[1]) == 1 then return redis.error_reply('EPOCH an epoch is set') end
 for at = 2, #ARGV do
   local environment, key, side = struct.unpack('>Bc0c16c14', ARGV[at])
   local name = name_of(ARGV[1], FAMILY.unlinks, environment)

@@ -1,8 +1,8 @@
--- Rebuild: stores identities under their roots, later rows over earlier ones; a known identity keeps its link time.
+-- Rebuild: stores identities under their roots. Later rows replace earlier rows; a known identity keeps its link time.
 -- KEYS  epoch
--- ARGV  namespace, then a blob a row: environment, identity key, root, kind and link time (wire.ts)
--- Components are read once and written once in a call; layout.ts describes them.
-if redis.call('EXISTS', KEYS[1]) == 1 then return redis.error_reply('EPOCH it is in use') end
+-- ARGV  namespace, then one blob per row: environment, identity key, root, kind and link time (wire.ts)
+-- Components are read once and written once per call; layout.ts describes them.
+if redis.call('EXISTS', KEYS[1]) == 1 then return redis.error_reply('EPOCH an epoch is set') end
 local namespace = ARGV[1]
 
 -- By name: identity key -> member.

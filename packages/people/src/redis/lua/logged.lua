@@ -1,13 +1,13 @@
 -- The part of the script after unlink.lua. It applies decisions that are on the log to a graph that has lost them,
--- instead of deciding again: holds, fences and limits may differ now, and the tables have what the log has.
+-- instead of deciding again: holds, fences and limits may differ now, and the tables contain the logged decisions.
 local PARKED = 'P'
 
--- The fence of an identity refuses what was linked up to its cut-off, as in a rebuild.
+-- The fence of an identity refuses links up to its cut-off, as in a rebuild.
 local function is_erased(env, key, linked_at)
   return is_fenced(env, key, { received_at = linked_at, event_time = linked_at })
 end
 
--- The component with this root, for identities that move to it; an empty one if there is none.
+-- The component with this root, for identities that move to it; a new, empty component if there is none.
 local function component_at(env, root)
   local component = component_of(env, root)
   if component and component.root == root then return component end
@@ -22,9 +22,9 @@ local function component_at(env, root)
   return component
 end
 
--- Takes members out of a component. Those who stay keep their root.
-local function take_out(env, component, is_moved, target)
-  local rest = take_side(component, function(key) return not is_moved[key] end)
+-- Removes members from a component. The remaining members keep their root.
+local function remove_members(env, component, is_moved, target)
+  local rest = extract_side(component, function(key) return not is_moved[key] end)
   env.changed[component] = nil
   if rest.size == 0 then
     component.into = target
@@ -37,7 +37,7 @@ local function take_out(env, component, is_moved, target)
 end
 
 -- Moves identities to a root from whatever component they are in.
-local function put(env, members, root)
+local function move_to_root(env, members, root)
   local moved, is_moved, sources, anonymous_ids, kinds = {}, {}, {}, 0, 0
   for at = 1, #members, MEMBER_BYTES do
     local key, kind, linked_at = unpack_bytes('>c16c1I6', members, at)
@@ -52,7 +52,7 @@ local function put(env, members, root)
   end
   if #moved == 0 then return end
   local target = component_at(env, root)
-  for component in pairs(sources) do take_out(env, component, is_moved, target) end
+  for component in pairs(sources) do remove_members(env, component, is_moved, target) end
   for key in pairs(is_moved) do env.components[key] = target end
   target.parts[#target.parts + 1] = { blob = concat(moved), root = false }
   target.size = target.size + #moved
@@ -87,16 +87,16 @@ local function apply_logged(env, fact, entries)
       note_sides(env, fact, members, SPLIT)
       note_sides(env, fact, stayed, STAYED)
       if outcome ~= 'x' then note_side(env, fact, a, NONE) end
-      put(env, stayed, stayed_root)
+      move_to_root(env, stayed, stayed_root)
     elseif link == ALLOWED or link == BLOCKED then
-      suspect(env, fact, a, link)
+      mark_suspect(env, fact, a, link)
     elseif reason ~= 'b' and reason ~= 'f' then
       if not is_fenced(env, a, fact) then rejoin(env, a, a_kind, fact) end
       if not is_fenced(env, b, fact) then rejoin(env, b, b_kind, fact) end
       local gatherer = b_kind == 'a' and a_kind ~= 'a' and a or b
-      if reason == HELD and not is_fenced(env, gatherer, fact) then suspect(env, fact, gatherer, HELD) end
+      if reason == HELD and not is_fenced(env, gatherer, fact) then mark_suspect(env, fact, gatherer, HELD) end
     end
-    put(env, members, root)
+    move_to_root(env, members, root)
     steps = steps + 1
   end
   return steps

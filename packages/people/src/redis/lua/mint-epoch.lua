@@ -1,7 +1,7 @@
 -- Sets an epoch if there is none. Everything else was loaded before, fences first.
 -- KEYS  epoch, run with all fences
 -- ARGV  the new epoch, the run in which loading began; '' when nothing was loaded
--- Reply the epoch that counts
+-- Reply the current epoch
 local known = redis.call('GET', KEYS[1])
 if known then return known end
 local run = present_run()

@@ -1,5 +1,5 @@
 -- Applies one change of a consent, unless the same or a later position is stored or a fence refuses it.
--- Redis runs a script atomically, so of two concurrent changes the later one stays.
+-- Redis runs a script atomically, so of two concurrent changes the later change wins.
 -- KEYS  epoch, bucket of consents, bucket of fences, state of the sync with the log
 -- ARGV  identity key, value (index.ts), 'epoch' when an epoch is required; a rebuild requires none and does not
 --       advance the offset

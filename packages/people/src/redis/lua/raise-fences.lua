@@ -1,5 +1,5 @@
--- Sets fences of one environment, except where a later one exists.
--- ARGV  namespace, environment, then identity key and cut-off in turn
+-- Sets fences of one environment, except where a later fence exists.
+-- ARGV  namespace, environment, then alternating identity keys and cut-offs
 -- The bitmap of buckets is written first, because a fence whose bucket is not in it would never be found.
 local map = name_of(ARGV[1], FAMILY.fences, ARGV[2])
 for at = 3, #ARGV, 2 do

@@ -5,5 +5,5 @@
 if redis.call('EXISTS', KEYS[1]) == 0 then return redis.error_reply(NO_EPOCH) end
 local run = present_run()
 if redis.call('GET', KEYS[4]) ~= run then return redis.error_reply(NO_FENCES) end
-if redis.call('HGET', KEYS[3], 'run') ~= run then return redis.error_reply('LAGGING the run is a new one') end
+if redis.call('HGET', KEYS[3], 'run') ~= run then return redis.error_reply('LAGGING Redis started a new run') end
 return redis.call('HGET', KEYS[2], ARGV[1])

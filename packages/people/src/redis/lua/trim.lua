@@ -1,6 +1,7 @@
--- Deletes recorded decisions of one partition up to an offset. Allowed without free memory, because it frees some.
+-- Deletes recorded decisions of one partition up to an offset. Allowed when Redis is out of memory, because it frees
+-- some.
 -- ARGV  namespace, source, through, then the environments
--- A record of the outbox has the decisions of one call. A record across the offset is cut.
+-- An outbox record contains the decisions of one call. A record that spans the offset is cut.
 local namespace, source, through = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local prefix = source .. '/'
 

@@ -1,8 +1,8 @@
--- The side of each unlink on which an identity was. Prepended to the scripts that need it. A side is position (generation,
--- offset) and time of the unlink, then the side; layout.ts describes the hash.
+-- The side of each unlink that an identity is on. Prepended to the scripts that need it. A side is position
+-- (generation, offset) and time of the unlink, then the side; layout.ts describes the hash.
 local SIDE_BYTES, POSITION_BYTES = 14, 7
 local SPLIT, STAYED, NONE = 's', 't', 'n'
--- Shorter than any identity key, so it is no key.
+-- Shorter than any identity key, so it cannot be a key.
 local LATEST = 'latest'
 
 -- Time of the latest unlink of an environment; -1 without one.
@@ -12,7 +12,7 @@ local function raise_latest(name, time)
   if time > latest_unlink(name) then redis.call('HSET', name, LATEST, string.format('%.0f', time)) end
 end
 
--- Adds a side; a known one changes nothing.
+-- Adds a side unless it exists.
 local function add_side(name, key, side)
   local sides = redis.call('HGET', name, key) or ''
   for at = 1, #sides, SIDE_BYTES do

@@ -1,6 +1,6 @@
--- The part of the script after components.lua. It splits persons and stores who was separated from whom.
+-- The part of the script after components.lua. It splits persons and stores which identities were separated.
 
--- The sides of a component's members in unlinks not earlier than the fact, a bit each, by position of the unlink.
+-- The sides of a component's members in unlinks not earlier than the fact, one bit each, by position of the unlink.
 local function sides_of(env, component, time)
   local sides, is_empty = {}, true
   read_fields(env.unlinks, keys_of(component), function(_, text)
@@ -16,7 +16,7 @@ local function sides_of(env, component, time)
 end
 
 -- Whether an unlink, not earlier than the fact, has separated a member of `a` from a member of `b`.
-local function are_parted(env, fact, a, b)
+local function are_separated(env, fact, a, b)
   local time = min(fact.received_at, fact.event_time)
   if time > env.latest_unlink then return false end
   local of_a, is_empty = sides_of(env, a, time)
@@ -38,8 +38,9 @@ local function is_copy(env, fact)
   return false
 end
 
--- A new component of the members for whom `wants` is true. It is written as a whole, not appended to a stored value.
-local function take_side(component, wants)
+-- A new component of the members for which `wants` returns true. It is written as a whole, not appended to a stored
+-- value.
+local function extract_side(component, wants)
   local side = {
     size = 0, kinds = 0, anonymous_ids = 0, is_new = false, into = false, held_from = UNKNOWN, is_cut = true, parts = {},
   }
@@ -74,10 +75,10 @@ local function settle_side(env, fact, component, side)
   end
 end
 
--- The side with the root as a member keeps it. If the root was erased, the side that stays keeps it.
+-- The side that contains the root keeps it. If the root was erased, the side that stays keeps it.
 local function split(env, fact, component, is_named)
-  local leaving = take_side(component, function(key) return is_named[key] end)
-  local stayed = take_side(component, function(key) return not is_named[key] end)
+  local leaving = extract_side(component, function(key) return is_named[key] end)
+  local stayed = extract_side(component, function(key) return not is_named[key] end)
   local keeps = is_named[component.root] and leaving or stayed
   leaving.root, stayed.root = leaving.first, stayed.first
   keeps.root = component.root
@@ -100,7 +101,8 @@ local function unlink_entry(fact, outcome, other, roots)
   return 'x' .. fact.unlink_kinds[1] .. other.kind .. outcome .. first .. other.key .. roots
 end
 
--- Why a person cannot be split: outcome, reason, the identity concerned, and the root. Nothing when it can be.
+-- Why a person cannot be split: outcome and reason, index of the identity concerned, root. No outcome if it can be
+-- split.
 local function refusal_of_unlink(env, fact, component)
   local first, size, seen = fact.unlink[1], 0, {}
   for _, key in ipairs(fact.unlink) do

@@ -20,7 +20,7 @@ import { MissingEpochFault, MissingHoldFault } from '../../people.ts';
 import { toSuspects } from '../../rebuild.ts';
 import {
   appliedOf,
-  assertWhole,
+  assertComplete,
   compareOrder,
   cutoffsOfHolds,
   dropSuspect,
@@ -34,7 +34,7 @@ import {
   nameOf,
   removeMember,
 } from './model.ts';
-import { areParted, decideUnlink, noteSide } from './unlink.ts';
+import { areSeparated, decideUnlink, noteSide } from './unlink.ts';
 
 export function createGraph(model: Model): IdentityGraph {
   return {
@@ -52,12 +52,12 @@ export function createGraph(model: Model): IdentityGraph {
 }
 
 function createFactCalls(model: Model): Pick<IdentityGraph, 'apply' | 'lastApplied' | 'note' | 'readNote' | 'trim'> {
-  const needEpoch = () => {
+  const assertEpoch = () => {
     if (model.epoch === null) throw new MissingEpochFault();
   };
   return {
     async apply(block: FactBlock, onPart?: (applied: readonly Applied[]) => void) {
-      assertWhole(model);
+      assertComplete(model);
       const applied = appliedOf(model, block);
       if (applied < block.after) throw new GraphBehindFault(applied);
       const results = block.facts.map((fact): Applied => {
@@ -73,7 +73,7 @@ function createFactCalls(model: Model): Pick<IdentityGraph, 'apply' | 'lastAppli
       return results;
     },
     async lastApplied(source) {
-      needEpoch();
+      assertEpoch();
       return appliedOf(model, source);
     },
     async note(source, note) {
@@ -115,8 +115,8 @@ function applyFact(model: Model, fact: LoggedFact, generation: number): Applied 
     return { kind: 'decided', decisions: [decideUnlink(state, { ...fact, unlink: fact.unlink, generation })] };
   const { limits } = model;
   const steps = fact.steps.slice(logged.length);
-  const others = steps.map((step) => decideStep(state, { fact, step, limits, generation }));
-  return { kind: 'decided', decisions: [...logged, ...others] };
+  const decided = steps.map((step) => decideStep(state, { fact, step, limits, generation }));
+  return { kind: 'decided', decisions: [...logged, ...decided] };
 }
 
 function createGraphQueries(model: Model): Pick<IdentityGraph, 'rootOf' | 'rootsOf' | 'membersOf' | 'suspects'> {
@@ -136,13 +136,13 @@ function createGraphQueries(model: Model): Pick<IdentityGraph, 'rootOf' | 'roots
     rootsOf: (environmentId, keys) => Promise.all(keys.map((key) => rootOf(environmentId, key))),
     async membersOf(environmentId, key) {
       const { roots, members } = environmentOf(model, environmentId);
-      const of = members.get(roots.get(key.toString('hex')) ?? '') ?? new Map();
-      return [...of].sort().map(([hex, member]) => ({ key: Buffer.from(hex, 'hex'), ...member }));
+      const component = members.get(roots.get(key.toString('hex')) ?? '') ?? new Map();
+      return [...component].sort().map(([hex, member]) => ({ key: Buffer.from(hex, 'hex'), ...member }));
     },
   };
 }
 
-/** Only the fact that it was parked is recorded, not the hold, because holds change. */
+/** Returns a recorded result. Of a parked fact only the parking is recorded, not the hold, because holds change. */
 function toRecorded(model: Model, fact: GraphFact, recorded: Applied | undefined): Applied {
   if (recorded?.kind !== 'parked') return recorded ?? { kind: 'done' };
   const state = environmentOf(model, fact.environmentId);
@@ -154,7 +154,7 @@ function personOf(state: EnvironmentState, key: Buffer): Buffer {
   return Buffer.from(state.roots.get(hex) ?? hex, 'hex');
 }
 
-/** Person key of the first person of the fact with a hold that the fact is newer than; null when there is none. */
+/** Person key of the fact's first person whose hold is older than the fact; null when there is none. */
 function parkedBy(state: EnvironmentState, fact: GraphFact): Buffer | null {
   const cutoffs = cutoffsOfHolds(state);
   const isHeld = (key: Buffer) => fact.receivedAt > (heldFromOf(state, key, cutoffs) ?? Number.POSITIVE_INFINITY);
@@ -168,14 +168,14 @@ interface Logged {
   readonly decision: StepDecision;
 }
 
-/** Applies a decision of the log as it is. Only fences are checked, because an erasure may have come since. */
+/** Applies a logged decision unchanged. Only fences are checked, because an erasure may have followed. */
 function applyLogged(state: EnvironmentState, logged: Logged): void {
   const { link, root, moved, stayed } = logged.decision;
   if (link === 'unlink') applySides(state, logged);
   else if (link !== 'allow' && link !== 'block') rejoinBoth(state, logged);
   noteSuspects(state, logged);
-  if (stayed !== null) put(state, stayed.members, stayed.root);
-  put(state, moved, root);
+  if (stayed !== null) moveToRoot(state, stayed.members, stayed.root);
+  moveToRoot(state, moved, root);
 }
 
 function applySides(state: EnvironmentState, { fact, generation, decision }: Logged): void {
@@ -201,7 +201,7 @@ function noteSuspects(state: EnvironmentState, { fact, generation, decision }: L
       suspect(state, { fact, generation }, found);
 }
 
-function put(state: EnvironmentState, members: readonly MovedIdentity[], root: Buffer): void {
+function moveToRoot(state: EnvironmentState, members: readonly MovedIdentity[], root: Buffer): void {
   const rootHex = root.toString('hex');
   for (const { key, kind, linkedAt } of members) {
     const hex = key.toString('hex');
@@ -248,7 +248,7 @@ function checkComponent(state: EnvironmentState, input: DecisionInput): Verdict 
 
   const sideA = state.members.get(rootA ?? '') ?? new Map([[a, { kind: step.aKind, linkedAt: fact.receivedAt }]]);
   const sideB = state.members.get(rootB ?? '') ?? new Map([[b, { kind: step.bKind, linkedAt: fact.receivedAt }]]);
-  const reason = areParted(state, input.fact, { a: sideA, b: sideB })
+  const reason = areSeparated(state, input.fact, { a: sideA, b: sideB })
     ? 'unlinked'
     : refusalOf(state, input, [sideA, sideB]);
   if (reason !== null) return refuse(reason);
@@ -256,13 +256,13 @@ function checkComponent(state: EnvironmentState, input: DecisionInput): Verdict 
 }
 
 /**
- * A rebuild leaves out an erased identity, although it may be the root of others. When it is linked again, it joins
- * them, because their person key is its own key.
+ * A rebuild leaves out an erased identity, although it may be the root of other members. When it is linked again, it
+ * joins them, because their person key is its own key.
  */
 function rejoin(state: EnvironmentState, key: string, member: MemberState): void {
-  const left = state.fences.has(key) && !state.roots.has(key) ? state.members.get(key) : undefined;
-  if (left === undefined) return;
-  left.set(key, member);
+  const component = state.fences.has(key) && !state.roots.has(key) ? state.members.get(key) : undefined;
+  if (component === undefined) return;
+  component.set(key, member);
   state.roots.set(key, key);
 }
 
@@ -273,15 +273,17 @@ function refuse(reason: RefusalReason): Verdict {
 function suspect(
   state: EnvironmentState,
   { fact, generation }: Pick<DecisionInput, 'fact' | 'generation'>,
-  { key, state: wanted }: Pick<Suspect, 'key' | 'state'>,
+  { key, state: newState }: Pick<Suspect, 'key' | 'state'>,
 ): void {
   const hex = key.toString('hex');
   const { environmentId, offset, receivedAt: since } = fact;
-  if (wanted === 'held' && !state.suspects.has(hex) && state.suspects.size >= SUSPECTS_MAX) return;
-  state.suspects.set(hex, { environmentId, key, state: wanted, since, generation, offset });
+  if (newState === 'held' && !state.suspects.has(hex) && state.suspects.size >= SUSPECTS_MAX) return;
+  state.suspects.set(hex, { environmentId, key, state: newState, since, generation, offset });
 }
 
-/** Whether the id that a step links with an anonymous id is held, or becomes held because it gathers too many. */
+/**
+ * Whether the id that a step links with an anonymous id is held, or becomes held because it gathers too many of them.
+ */
 function isHeld(state: EnvironmentState, input: DecisionInput, joined: readonly MemberState[]): boolean {
   const { fact, step, limits } = input;
   if (step.aKind !== 'anonymous' && step.bKind !== 'anonymous') return false;
@@ -320,11 +322,11 @@ interface Rooted {
   side: Side;
 }
 
-/** The larger side keeps its person key; of two equally large ones the smaller key stays. */
+/** The larger side keeps its person key; of two equally large sides, the smaller key is kept. */
 function join(state: EnvironmentState, a: Rooted, b: Rooted): Verdict {
   const isBKept = b.side.size > a.side.size || (b.side.size === a.side.size && b.root < a.root);
   const { root } = isBKept ? b : a;
-  const joined = new Map([...a.side, ...b.side].sort(([one], [other]) => (one < other ? -1 : 1)));
+  const joined = new Map([...a.side, ...b.side].sort(([keyA], [keyB]) => (keyA < keyB ? -1 : 1)));
   const moved = [...joined].filter(([key]) => state.roots.get(key) !== root);
   for (const key of joined.keys()) {
     state.members.delete(state.roots.get(key) ?? '');

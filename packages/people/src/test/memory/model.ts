@@ -10,21 +10,21 @@ export interface MemberState {
   linkedAt: number;
 }
 
-/** The order of a fact in its environment. */
+/** The position that orders facts in an environment. */
 export type FactOrder = Pick<UnlinkSide, 'generation' | 'offset'>;
 export const compareOrder = (a: FactOrder, b: FactOrder): number => a.generation - b.generation || a.offset - b.offset;
 
-/** One environment of the model. Identity keys are hexadecimal, so their texts sort like their bytes. */
+/** One environment of the model. Identity keys are hexadecimal strings, which sort like the bytes. */
 export interface EnvironmentState {
   roots: Map<string, string>;
   members: Map<string, Map<string, MemberState>>;
   /** Cut-off by key. */
   fences: Map<string, number>;
-  /** Sides of unlinks by key. */
+  /** Unlink sides by key. */
   unlinkSides: Map<string, UnlinkSide[]>;
-  /** By key. */
+  /** Suspects by key. */
   suspects: Map<string, LoggedSuspect>;
-  /** Facts decided before a rebuild, and the last one. */
+  /** Facts decided before a rebuild, and the last such fact. */
   decided: Set<string>;
   lastDecided: FactOrder | null;
   /** Holds by erasure id. */
@@ -33,7 +33,7 @@ export interface EnvironmentState {
   outbox: Map<string, Applied>;
 }
 
-/** All data about people of the memory store. */
+/** All data about people in the memory store. */
 export interface Model {
   readonly limits: GraphLimits;
   readonly environments: Map<string, EnvironmentState>;
@@ -41,7 +41,7 @@ export interface Model {
   readonly progress: Map<string, number>;
   readonly notes: Map<string, GraphNote>;
   epoch: string | null;
-  /** Number of the present run, and of the run in which all fences were set. */
+  /** Number of the current run, and of the run in which all fences were set. */
   run: number;
   fencedRun: number;
 }
@@ -61,7 +61,7 @@ export function environmentOf({ environments }: Model, id: string): EnvironmentS
 }
 
 /** @throws MissingEpochFault, MissingFencesFault */
-export function assertWhole({ epoch, run, fencedRun }: Model): void {
+export function assertComplete({ epoch, run, fencedRun }: Model): void {
   if (epoch === null) throw new MissingEpochFault();
   if (run !== fencedRun) throw new MissingFencesFault();
 }
@@ -89,13 +89,13 @@ export function heldFromOf(state: EnvironmentState, key: Buffer, cutoffs = cutof
   return held.length === 0 ? null : held.reduce((least, each) => Math.min(least, each), Number.POSITIVE_INFINITY);
 }
 
-/** Whether the fact is not later than the erasure of this identity. */
+/** Whether the fact is not later than the identity's erasure. */
 export function isFenced({ fences }: EnvironmentState, key: string, fact: GraphFact): boolean {
   const cutoffMs = fences.get(key);
   return cutoffMs !== undefined && (fact.receivedAt <= cutoffMs || fact.eventTime <= cutoffMs);
 }
 
-/** Sets a cut-off unless a later one is set. */
+/** Sets a cut-off unless a later cut-off is set. */
 export function raise(cutoffs: Map<string, number>, key: Buffer, cutoffMs: number): void {
   const hex = key.toString('hex');
   cutoffs.set(hex, Math.max(cutoffMs, cutoffs.get(hex) ?? 0));

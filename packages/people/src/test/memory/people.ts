@@ -9,7 +9,7 @@ import { type PeopleRebuild, toUnlinkSideLine } from '../../rebuild.ts';
 import { createGraph } from './graph.ts';
 import {
   appliedOf,
-  assertWhole,
+  assertComplete,
   compareOrder,
   createModel,
   cutoffsOfHolds,
@@ -32,11 +32,11 @@ export interface MemoryPeople extends People {
   loseEpoch(): void;
   /** Simulates a restart of the store: its fences count as incomplete. */
   restart(): void;
-  /** Returns a function that restores the present state: it simulates a store that has lost its last writes. */
+  /** Returns a function that restores the current state, to simulate a store that has lost its last writes. */
   snapshot(): () => void;
 }
 
-/** Opens a plain model of the store in memory. Unit tests use it, and property tests compare the real store with it. */
+/** Opens a plain model of the store in memory. Unit tests use it; property tests compare the store with it. */
 export function openMemoryPeople(limits: GraphLimits = DEFAULT_LIMITS): MemoryPeople {
   const model = createModel(limits);
   const { loadConsents, ...consents } = createConsents(model);
@@ -60,9 +60,9 @@ export function openMemoryPeople(limits: GraphLimits = DEFAULT_LIMITS): MemoryPe
       model.run++;
     },
     snapshot: () => {
-      const kept = copyModel(model);
+      const saved = copyModel(model);
       return () => {
-        const { environments, progress, notes } = copyModel(kept);
+        const { environments, progress, notes } = copyModel(saved);
         replace(model.environments, environments);
         replace(model.progress, progress);
         replace(model.notes, notes);
@@ -81,20 +81,20 @@ function copyModel({ environments, progress, notes }: ModelMaps): ModelMaps {
   return { environments: new Map(states), progress: new Map(progress), notes: new Map(notes) };
 }
 
-/** Maps and sets are changed in place; everything in them is replaced. */
+/** Copies maps and sets, which change in place; the values in them never do. */
 function copyMaps(value: unknown): unknown {
   if (value instanceof Set) return new Set(value);
-  return value instanceof Map ? new Map([...value].map(([key, one]) => [key, copyMaps(one)])) : value;
+  return value instanceof Map ? new Map([...value].map(([key, entry]) => [key, copyMaps(entry)])) : value;
 }
 
-function replace<V>(map: Map<string, V>, by: Map<string, V>): void {
+function replace<V>(map: Map<string, V>, replacement: Map<string, V>): void {
   map.clear();
-  for (const [key, value] of by) map.set(key, value);
+  for (const [key, value] of replacement) map.set(key, value);
 }
 
-/** Consents and their rebuild. This store is always current, because a process does not restart unnoticed. */
+/** Consents and their rebuild. This store is always current, because it cannot restart unnoticed. */
 function createConsents(model: Model): ConsentStore & Pick<PeopleRebuild, 'loadConsents'> {
-  const needEpoch = () => {
+  const assertEpoch = () => {
     if (model.epoch === null) throw new MissingEpochFault();
   };
   const put = ({ environmentId, identityKey, status, receivedAt, position }: LoggedConsent): ApplyOutcome => {
@@ -108,11 +108,11 @@ function createConsents(model: Model): ConsentStore & Pick<PeopleRebuild, 'loadC
   };
   return {
     apply: async (change) => {
-      needEpoch();
+      assertEpoch();
       return put(change);
     },
     read: async (environmentId, identityKey) => {
-      assertWhole(model);
+      assertComplete(model);
       return environmentOf(model, environmentId).consents.get(identityKey.toString('hex')) ?? null;
     },
     loadConsents: async (changes) => changes.map(put),
@@ -125,12 +125,13 @@ function createConsents(model: Model): ConsentStore & Pick<PeopleRebuild, 'loadC
         return stored === undefined ? [] : [{ identityKey, ...stored }];
       });
     },
-    forget: async (environmentId, judged) => {
+    forget: async (environmentId, consentsToForget) => {
       const { consents } = environmentOf(model, environmentId);
-      const isStill = ({ identityKey, ...consent }: HeldConsent) =>
+      const isUnchanged = ({ identityKey, ...consent }: HeldConsent) =>
         isDeepStrictEqual(consents.get(identityKey.toString('hex')), consent);
-      return judged.filter((consent) => isStill(consent) && consents.delete(consent.identityKey.toString('hex')))
-        .length;
+      return consentsToForget.filter(
+        (consent) => isUnchanged(consent) && consents.delete(consent.identityKey.toString('hex')),
+      ).length;
     },
   };
 }
@@ -202,9 +203,9 @@ function enforce(model: Model, cutoffs: readonly Cutoff[]): Enforced {
   return { links, consents };
 }
 
-/** The rebuild without the consents. */
+/** The rebuild, except for consents. */
 function createRebuild(model: Model): Omit<PeopleRebuild, 'loadConsents'> {
-  const needNoEpoch = () => {
+  const assertNoEpoch = () => {
     if (model.epoch !== null) throw new EpochPresentFault();
   };
   return {
@@ -216,15 +217,15 @@ function createRebuild(model: Model): Omit<PeopleRebuild, 'loadConsents'> {
       return model.epoch;
     },
     async loadOverrides(overrides) {
-      needNoEpoch();
+      assertNoEpoch();
       for (const row of overrides) loadOverride(environmentOf(model, row.environmentId), row);
     },
     async loadUnlinkSides(sides) {
-      needNoEpoch();
+      assertNoEpoch();
       for (const side of sides) addUnlinkSide(environmentOf(model, side.environmentId), side);
     },
     async loadSuspects(suspects) {
-      needNoEpoch();
+      assertNoEpoch();
       for (const suspect of suspects) {
         const state = environmentOf(model, suspect.environmentId).suspects;
         const known = state.get(suspect.key.toString('hex'));
@@ -232,7 +233,7 @@ function createRebuild(model: Model): Omit<PeopleRebuild, 'loadConsents'> {
       }
     },
     async loadDecided(facts) {
-      needNoEpoch();
+      assertNoEpoch();
       for (const { environmentId, ...fact } of facts) {
         const state = environmentOf(model, environmentId);
         state.decided.add(`${fact.generation}/${fact.offset}`);
@@ -240,7 +241,7 @@ function createRebuild(model: Model): Omit<PeopleRebuild, 'loadConsents'> {
       }
     },
     async loadApplied(source, offset, note) {
-      needNoEpoch();
+      assertNoEpoch();
       if (note !== undefined) model.notes.set(nameOf(source), note);
       model.progress.set(nameOf(source), Math.max(offset, appliedOf(model, source)));
     },

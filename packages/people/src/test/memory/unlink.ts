@@ -10,28 +10,30 @@ type Side = ReadonlyMap<string, MemberState>;
 type GenerationFact = GraphFact & { generation: number };
 export type UnlinkFact = GenerationFact & { unlink: readonly NamedIdentity[] };
 
-/** Adds a side; a known one changes nothing. */
+/** Adds a side unless it is already stored. */
 export function addUnlinkSide(state: EnvironmentState, side: UnlinkSide): void {
   const hex = side.key.toString('hex');
   const known = state.unlinkSides.get(hex) ?? [];
-  if (known.some((one) => compareOrder(one, side) === 0)) return;
+  if (known.some((each) => compareOrder(each, side) === 0)) return;
   state.unlinkSides.set(hex, [...known, side]);
 }
 
 /** Whether an unlink, not earlier than the fact, has separated a member of `a` from a member of `b`. */
-export function areParted(state: EnvironmentState, fact: GraphFact, { a, b }: { a: Side; b: Side }): boolean {
+export function areSeparated(state: EnvironmentState, fact: GraphFact, { a, b }: { a: Side; b: Side }): boolean {
   const timeMs = Math.min(fact.receivedAt, fact.eventTime);
   const sidesOf = (members: Side) =>
-    [...members.keys()].flatMap((key) => state.unlinkSides.get(key) ?? []).filter((one) => timeMs <= one.unlinkedAt);
+    [...members.keys()]
+      .flatMap((key) => state.unlinkSides.get(key) ?? [])
+      .filter(({ unlinkedAt }) => timeMs <= unlinkedAt);
   const ofB = sidesOf(b);
-  return sidesOf(a).some((one) => ofB.some((two) => compareOrder(one, two) === 0 && one.side !== two.side));
+  return sidesOf(a).some((sideA) => ofB.some((sideB) => compareOrder(sideA, sideB) === 0 && sideA.side !== sideB.side));
 }
 
 /** Decides an unlink and, when there is something to split, splits the component. */
 export function decideUnlink(state: EnvironmentState, fact: UnlinkFact): StepDecision {
   const decision = refusalOf(state, fact);
   if (decision === null) return split(state, fact);
-  // Remembered, or its copy in the log would undo links made since.
+  // Stored, because otherwise a copy of the unlink in the log would undo links made since.
   noteSide(state, fact, { key: fact.unlink[0]!.key, side: 'none' });
   return decision;
 }
@@ -52,8 +54,8 @@ function refusalOf(state: EnvironmentState, fact: UnlinkFact): StepDecision | nu
   const stranger = fact.unlink.find((one) => rootOf(one) !== root || (root === undefined && !isFirst(one)));
   if (stranger !== undefined) return refuse(first, 'not_one_person', stranger);
   const named = new Set(fact.unlink.map(({ key }) => key.toString('hex')));
-  const isWhole = root === undefined || state.members.get(root)!.size === named.size;
-  return isWhole ? unchanged : null;
+  const isWholePerson = root === undefined || state.members.get(root)!.size === named.size;
+  return isWholePerson ? unchanged : null;
 }
 
 const stepOf = (a: NamedIdentity, b: NamedIdentity) => ({
@@ -78,32 +80,32 @@ function isCopy(state: EnvironmentState, { unlink, receivedAt }: UnlinkFact): bo
 }
 
 /** No side is needed for an erased identity: its fence refuses the same facts. A rebuild leaves such a side out too. */
-export function noteSide(state: EnvironmentState, fact: GenerationFact, of: Pick<UnlinkSide, 'key' | 'side'>): void {
+export function noteSide(state: EnvironmentState, fact: GenerationFact, side: Pick<UnlinkSide, 'key' | 'side'>): void {
   const { environmentId, generation, offset, receivedAt: unlinkedAt } = fact;
-  if (isFenced(state, of.key.toString('hex'), fact)) return;
-  addUnlinkSide(state, { environmentId, ...of, generation, offset, unlinkedAt });
+  if (isFenced(state, side.key.toString('hex'), fact)) return;
+  addUnlinkSide(state, { environmentId, ...side, generation, offset, unlinkedAt });
 }
 
-/** The side with the root as a member keeps it. If the root was erased, the side that stays keeps it. */
+/** The side that contains the root keeps it. If the root was erased, the side that stays keeps it. */
 function split(state: EnvironmentState, fact: UnlinkFact): StepDecision {
   const named = new Set(fact.unlink.map(({ key }) => key.toString('hex')));
   const root = state.roots.get(fact.unlink[0]!.key.toString('hex'))!;
-  const everybody = [...state.members.get(root)!].sort(([one], [other]) => (one < other ? -1 : 1));
+  const members = [...state.members.get(root)!].sort(([keyA], [keyB]) => (keyA < keyB ? -1 : 1));
   const settle = (side: 'split' | 'stayed'): SplitSide => {
-    const members = everybody.filter(([key]) => named.has(key) === (side === 'split'));
+    const sideMembers = members.filter(([key]) => named.has(key) === (side === 'split'));
     const keepsRoot = named.has(root) === (side === 'split');
-    const sideRoot = keepsRoot ? root : members[0]![0];
-    state.members.set(sideRoot, new Map(members));
-    for (const [key] of members) {
+    const sideRoot = keepsRoot ? root : sideMembers[0]![0];
+    state.members.set(sideRoot, new Map(sideMembers));
+    for (const [key] of sideMembers) {
       state.roots.set(key, sideRoot);
       noteSide(state, fact, { key: Buffer.from(key, 'hex'), side });
     }
     return {
       root: Buffer.from(sideRoot, 'hex'),
-      members: members.map(([key, member]) => ({ key: Buffer.from(key, 'hex'), ...member })),
+      members: sideMembers.map(([key, member]) => ({ key: Buffer.from(key, 'hex'), ...member })),
     };
   };
-  const [gone, stayed] = [settle('split'), settle('stayed')];
+  const [leaving, stayed] = [settle('split'), settle('stayed')];
   const step = stepOf(fact.unlink[0]!, stayed.members[0]!);
-  return { ...step, outcome: 'unlinked', root: gone.root, moved: gone.members, stayed };
+  return { ...step, outcome: 'unlinked', root: leaving.root, moved: leaving.members, stayed };
 }

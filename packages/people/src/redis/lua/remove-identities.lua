@@ -1,5 +1,5 @@
--- Removes the state of an identity that is held since `through` or earlier. Rulings stay, because they are decisions of an
--- operator about an id: without its block, a placeholder would join strangers again.
+-- Removes the state of an identity that is held since `through` or earlier. Rulings stay, because an operator made them
+-- about an id: without its block, a placeholder would join strangers again.
 local function drop_suspect(name, key, through)
   local value = redis.call('HGET', name, key)
   if not value then return end
@@ -7,12 +7,12 @@ local function drop_suspect(name, key, through)
   if state == 'h' and since <= through then redis.call('HDEL', name, key) end
 end
 
--- Takes identities out of their components. The others keep their root, even if it is taken out; a fence on it shows the
--- graph's script that it may be (components.lua).
--- `may_go(key, linked_at)` decides for each member; an identity that its component lacks is always removed.
+-- Removes identities from their components. The remaining members keep their root, even if it is removed; a fence on it
+-- shows the graph's script that it may be (components.lua).
+-- `should_remove(key, linked_at)` decides for each member; an identity missing from its component is always removed.
 -- Reads everything before it writes: a script that failed half-way would find nothing to do when repeated.
--- Returns how many were taken out.
-local function take_out(namespace, environment, keys, may_go)
+-- Returns how many identities were removed.
+local function remove_identities(namespace, environment, keys, should_remove)
   local indexes = name_of(namespace, FAMILY.index, environment) .. ':'
   local components = name_of(namespace, FAMILY.component, environment) .. ':'
   local unlinks = name_of(namespace, FAMILY.unlinks, environment)
@@ -31,7 +31,7 @@ local function take_out(namespace, environment, keys, may_go)
     for at = HEADER_BYTES + 1, #value, MEMBER_BYTES do
       local member = string.sub(value, at, at + MEMBER_BYTES - 1)
       local key, kind, linked_at = struct.unpack('>c' .. KEY_BYTES .. 'c1I6', member)
-      if buckets[key] and may_go(key, linked_at) then
+      if buckets[key] and should_remove(key, linked_at) then
         changed[root] = true
       else
         buckets[key] = nil

@@ -5,7 +5,7 @@ import { asVisitor } from '../people.ts';
 import type { ErasureRig } from '../rig.ts';
 import { createScene, MOMENTS } from './scene.ts';
 
-/** All steps except the last. At the last step the test drops the reply of the receipt's insert instead. */
+/** All steps except the last. At the last step, the test instead drops the response to the receipt's insert. */
 const CUT_AT = Object.values(MOMENTS).slice(0, -1);
 
 const faultsOf = async (rig: ErasureRig) => sumOf(await metricsOf(rig.running.eraser), 'playline_eraser_faults_total');
@@ -13,20 +13,20 @@ const faultsOf = async (rig: ErasureRig) => sumOf(await metricsOf(rig.running.er
 export async function loseClickHouse(rig: ErasureRig): Promise<void> {
   const scene = await createScene(rig);
   const { clickhouse } = rig.world.wires;
-  const begun = await faultsOf(rig);
-  let sight = clickhouse.sees(CUT_AT[0]!);
+  const faultsBefore = await faultsOf(rig);
+  let nextSeen = clickhouse.sees(CUT_AT[0]!);
   const lost = clickhouse.loseAnswer(MOMENTS['swept, without a receipt']);
   const erasureId = await rig.erase(asVisitor(scene.person));
   for (const at of CUT_AT.keys()) {
-    await sight;
+    await nextSeen;
     const faults = await faultsOf(rig);
     await clickhouse.set('refuse');
     await until('the eraser has noticed', async () => (await faultsOf(rig)) > faults);
     const next = CUT_AT[at + 1];
-    if (next !== undefined) sight = clickhouse.sees(next);
+    if (next !== undefined) nextSeen = clickhouse.sees(next);
     await clickhouse.set('open');
   }
   await lost;
   await scene.ends(erasureId);
-  expect(await faultsOf(rig)).toBeGreaterThanOrEqual(begun + CUT_AT.length + 1);
+  expect(await faultsOf(rig)).toBeGreaterThanOrEqual(faultsBefore + CUT_AT.length + 1);
 }
