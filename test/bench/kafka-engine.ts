@@ -15,7 +15,8 @@ const JSON_COLUMNS = `type String, messageId UUID, eventTimestamp String, anonym
 
 const hash = (id: string) => `if(${id} = '', toFixedString('', 16), reinterpretAsFixedString(sipHash128(${id})))`;
 
-/** Selects all columns of `events`. Hashes without a secret replace identity keys and trace ids, which the reference lacks. */
+// Selects all columns of `events`. Hashes without a secret replace identity keys and trace ids, which the reference
+// lacks.
 const toSelect = (environmentId: string, queue: string) => `SELECT
   '${environmentId}' AS environment_id, type, eventName AS event_name,
   parseDateTime64BestEffort(eventTimestamp, 3, 'UTC') AS event_time, _timestamp_ms AS received_at,

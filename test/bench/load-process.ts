@@ -16,8 +16,8 @@ export interface Load {
   warmUpMs: number;
   /** Maximum length: any message from the parent process ends the window earlier. */
   windowMs: number;
-  // Requests are due at this rate, and latency counts from when a request was due. Absent: every connection sends its next
-  // request as soon as it has a response.
+  // Requests are due at this rate, and latency counts from when a request was due. Absent: every connection sends its
+  // next request as soon as it has a response.
   requestsPerSecond?: number;
 }
 

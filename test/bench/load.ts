@@ -53,14 +53,17 @@ const WARM_CPU_S = 4;
 /** Limits the warm-up on a machine that is too busy for a useful measurement. */
 const WARM_LOADS_MAX = 8;
 
-/** Loads a server until it has used enough CPU time to be compiled. On a busy machine, wall-clock time is not enough. */
+// Loads a server until it has used enough CPU time to be compiled. On a busy machine, wall-clock time is not enough.
 export async function warmUp(server: Server, bench: Bench, shape: LoadShape): Promise<void> {
   const before = cpuSecondsOf(server.pid);
   for (let loads = 0; loads < WARM_LOADS_MAX && cpuSecondsOf(server.pid) - before < WARM_CPU_S; loads += 1)
     await loadOn(server, bench, { ...shape, windowMs: 2_000 });
 }
 
-/** Posts new messages from a separate process and waits for all responses. @throws Error for a response other than 200 */
+/**
+ * Posts new messages from a separate process and waits for all responses.
+ * @throws Error for a response other than 200
+ */
 export function postMessages(
   server: Server,
   bench: Bench,

@@ -17,7 +17,10 @@ const READY_MAX_MS = 180_000;
 export const groupOf = ({ topicPrefix }: Pick<Bench, 'topicPrefix'>, service: ServiceName): string =>
   topicPrefix + service;
 
-/** Starts a service as in a deployment, and waits until it is ready. @throws Error when the service is not ready in time */
+/**
+ * Starts a service as in a deployment, and waits until it is ready.
+ * @throws Error when the service is not ready in time
+ */
 export async function startService(
   bench: Bench,
   name: ServiceName,
@@ -87,7 +90,10 @@ export const peerEnvironment = (bench: Bench): Record<string, string> => ({
   BENCH_LINKS_TOPIC: `${bench.topicPrefix}${TOPICS.identityLinks.name}.dead`,
 });
 
-/** Starts an HTTP server from a bench file, and waits until it responds. @param readyPath path that responds with 200 */
+/**
+ * Starts an HTTP server from a bench file, and waits until it responds.
+ * @param readyPath path that responds with 200
+ */
 export async function startPeer(
   bench: Bench,
   file: string,

@@ -25,7 +25,7 @@ export function checkServed(served: Iterable<ServedVersion>, versions: Versions,
 
 const replicaOf = (rows: Walk['rows']): Map<string, number> => new Map(rows.map(({ id, us }) => [id, us]));
 
-/** Checks that a replica at the end has each matching activity in the version at the previous watermark, or a later one. */
+// Checks that a replica at the end has each matching activity in the version at the previous watermark, or a later one.
 export function checkArrivals(walk: Walk, versions: Versions, findings: Findings): void {
   const { chain, filters } = walk.query;
   const wanted = (versions.get(chain.name) ?? []).filter((version) => isWanted(version, filters));
@@ -53,7 +53,8 @@ export function checkComplete(walk: Walk, versions: Versions, findings: Findings
     if (!last.has(id)) findings.add('complete', `${chain.name} ${id} does not match the filters of the replica that has it`);
 }
 
-// Activities before the cursor that are not updated during the walk appear at their position; updated ones may be missing.
+// Activities before the cursor that are not updated during the walk appear at their position; updated ones may be
+// missing.
 export function checkBackWalk(walk: BackWalk, versions: Versions, findings: Findings): void {
   const { query, upTo, rows, watermark } = walk;
   const seen = new Set(rows.map(({ id, us }) => `${id} ${us}`));

@@ -1,4 +1,5 @@
-// Contract, tables "Token", "Activity", "Page" and "details by type", chain reads, their callers, and the error envelope.
+// Contract, tables "Token", "Activity", "Page" and "details by type", chain reads, their callers, and the error
+// envelope.
 import {
   createRateLimitKey,
   createRateLimitKeyText,

@@ -1,5 +1,5 @@
-// Contract, the two prefixes, row "Missing key" of ingest, and keys, for the audience operations. That changes apply within
-// one second is tested in services/gateway/src/keys.long.test.ts.
+// Contract, the two prefixes, row "Missing key" of ingest, and keys, for the audience operations. That changes apply
+// within one second is tested in services/gateway/src/keys.long.test.ts.
 import { createHash } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 import {

@@ -32,7 +32,7 @@ function toOptions({ fault: wanted, tried: text, awayMinutes, ...given }: Given)
 
 const report = (line: string) => console.error(`${new Date().toISOString().slice(11, 19)} ${line}`);
 
-/** Runs one seed for every fault, then the next seed, so that a run that reaches its time limit has tried all faults. */
+// Runs one seed for every fault, then the next seed, so that a run that reaches its time limit has tried all faults.
 async function run({ firstSeed, minutes, ...options }: Options): Promise<Row[]> {
   const { trials, start, close } = openTrials({ ...options, world: { report: (line) => console.error(line) } });
   // The stores are child processes and must not outlive this process.

@@ -18,12 +18,14 @@ export interface TrialsOptions extends WriterFaultOptions {
   readonly isChosen: (fault: Fault) => boolean;
   /** Stores for writer and minter faults. Default: the stores of the world with one broker. */
   readonly stores?: () => Promise<Stores>;
-  /** Run the operator's `verify` once at the end. By default it runs after each seed, which takes longer than all other checks. */
+  // Run the operator's `verify` once at the end. By default it runs after each seed, which takes longer than all other
+  // checks.
   readonly verifiesAtEnd?: boolean;
   readonly world?: WorldOptions;
 }
 
-/** Opens a run's worlds and trials. There is one world per number of brokers; it starts for the first seed that needs it. */
+// Opens a run's worlds and trials. There is one world per number of brokers; it starts for the first seed that needs
+// it.
 export function openTrials({ isChosen, verifiesAtEnd = false, world: worldOptions, ...options }: TrialsOptions) {
   const worlds = new Map<number, Promise<World>>();
   const worldOf = ({ brokers = 1 }: Pick<Scenario, 'brokers'>) => {

@@ -28,7 +28,7 @@ function toPoison(rig: WriterRig, random: Random): Buffer {
 /** The partition and offset from which a dead letter originates. */
 const originOf = ({ headers }: StreamRecord) => `${headers['original-partition']}/${headers['original-offset']}`;
 
-/** Mixes unreadable with valid records and kills the writer. Offsets never go back, and valid records are stored once. */
+// Mixes unreadable with valid records and kills the writer. Offsets never go back, and valid records are stored once.
 export async function poisonWriter(rig: WriterRig, seed: number): Promise<Reached> {
   const random = createRandom(seed);
   const start = () => rig.startWriter({ BLOCK_ROWS_MAX: String(random.integer(5, 20)) });

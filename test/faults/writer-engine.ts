@@ -62,7 +62,7 @@ export async function withWriter(
   }
 }
 
-/** ClickHouse is unavailable for a while under traffic. No record is lost, and the writer reports that it is not ready. */
+// ClickHouse is unavailable for a while under traffic. No record is lost, and the writer reports that it is not ready.
 export async function stopClickHouse(rig: WriterRig, options: { seed: number; forMs: number }): Promise<Reached> {
   const { seed, forMs } = options;
   const random = createRandom(seed);
@@ -109,7 +109,7 @@ export async function fillEngineWithParts(rig: WriterRig, seed: number): Promise
   });
 }
 
-/** Connections break after successful inserts, before the response. The writer retries the inserts with the same token. */
+// Connections break after successful inserts, before the response. The writer retries the inserts with the same token.
 export async function loseResponses(rig: WriterRig, seed: number): Promise<Reached> {
   const random = createRandom(seed);
   return await withWriter(rig, async (writer) => {
@@ -190,7 +190,7 @@ export async function stopEngineGracefully({ rig, engine }: StarvedRig, seed: nu
   });
 }
 
-/** Number of concurrent queries. Many small queries use even the last MiB, while a few large queries would fail first. */
+// Number of concurrent queries. Many small queries use even the last MiB, while a few large queries would fail first.
 const ANALYSTS = 64;
 /** Uses 8 MiB for a second. */
 const GREEDY_QUERY =

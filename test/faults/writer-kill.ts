@@ -140,7 +140,10 @@ interface Killing {
   publish(): Promise<void>;
 }
 
-/** Publishes messages until the kill, so that the writer is in the middle of a block. @returns whether records were left */
+/**
+ * Publishes messages until the kill, so that the writer is in the middle of a block.
+ * @returns whether records were left
+ */
 async function killAtMoment(rig: WriterRig, { victim, publish, momentMs }: Killing) {
   // Checked twice: at first there may be no records yet, and later a standby successor may have written everything.
   const leftImmediately = delay(momentMs)

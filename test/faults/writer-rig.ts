@@ -20,7 +20,7 @@ export interface Difference {
 
 export const EVENT_WRITER = 'services/event-writer/src/main.ts';
 export const WRITER_WITHOUT_INTENTS = 'test/faults/writer-without-intents.ts';
-/** Records per producer call. Records without keys in one call go to one partition, and calls rotate over partitions. */
+// Records per producer call. Records without keys in one call go to one partition, and calls rotate over partitions.
 const RUN_RECORDS = 20;
 const CAUGHT_UP_MAX_MS = 120_000;
 

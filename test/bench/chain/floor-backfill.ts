@@ -1,4 +1,4 @@
-/** Floor for the backfill: sends an indexer's requests and reads the responses; with PARSE it also parses their JSON. */
+// Floor for the backfill: sends an indexer's requests and reads the responses; with PARSE it also parses their JSON.
 import { startMeter } from '../floors/meter.ts';
 
 const { NODE_URL = '', PARSE } = process.env;

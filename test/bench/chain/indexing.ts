@@ -137,7 +137,7 @@ const SEEN_MAX_MS = 60_000;
 /** Name of the chain whose blocks become final at a constant rate. */
 export const lagChainOf = ({ environmentId }: Bench): string => `${environmentId}-pace`;
 
-/** Measures the time from a block's finality at the node until the history has its activities, at one block per second. */
+// Measures the time from a block's finality at the node until the history has its activities, at one block per second.
 export const measureLag = (bench: Bench, api: Server): Promise<Row[]> =>
   withOpened(async (keep) => {
     const blocks = scaled(bench, LAG_BLOCKS, LAG_BLOCKS_MIN);

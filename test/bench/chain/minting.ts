@@ -124,7 +124,7 @@ async function sendOrder(bench: Bench, servers: MintServers, assets: number): Pr
   return String(bodies.at(-1)!.reference_id);
 }
 
-/** Orders one asset until it is accepted, because the chain API accepts no orders until the writer has stored the log. */
+// Orders one asset until it is accepted, because the chain API accepts no orders until the writer has stored the log.
 async function sendFirstOrder(bench: Bench, servers: MintServers): Promise<string> {
   let referenceId = '';
   const isAccepted = async () => {

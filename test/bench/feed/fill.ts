@@ -42,8 +42,8 @@ const FILLED = ['activities', 'activity_ids', 'activity_feeds'];
 
 const numberOf = (salt: number, of = 'number') => `cityHash64(${of}, ${salt})`;
 
-// Fills the activity tables directly with a year of activities, and raises the watermarks. Merges of the last inserts are
-// stopped until `resumeMerges`, because a feed that is being written always ends in small parts.
+// Fills the activity tables directly with a year of activities, and raises the watermarks. Merges of the last inserts
+// are stopped until `resumeMerges`, because a feed that is being written always ends in small parts.
 export async function fillFeed(bench: Bench) {
   const engine = createEngine(bench);
   const rows = scaled(bench, ROWS, 50_000);
@@ -167,8 +167,8 @@ const detailsOf = Object.entries(DETAILS)
   .map(([type, parts]) => `type = '${type}', concat(${parts})`)
   .join(', ');
 
-// Selects rows by number, in order of time. `base` is the row with the activity's first version, from which all constant
-// members are computed.
+// Selects rows by number, in order of time. `base` is the row with the activity's first version, from which all
+// constant members are computed.
 function rowsOf({ rows, startUs, stepUs }: Shape, { first, count }: Range): string {
   const pairIn = (of: string) => `${of} IN (${Math.floor(rows * 0.3)}, ${Math.floor(rows * 0.8)})`;
   const pair = pairIn('base');

@@ -53,7 +53,7 @@ function withCursor(path: string, cursor: string): string {
 
 const SIZES = [100, 200];
 const DIRECTIONS: readonly Direction[] = ['next', 'previous'];
-/** Ranges in which readers start, as shares of the feed's time range. The last range is the present, with small parts. */
+// Ranges in which readers start, as shares of the feed's time range. The last range is the present, with small parts.
 const STARTS: readonly (readonly [number, number])[] = [
   [0, 0.05],
   [0.4, 0.6],
@@ -252,8 +252,8 @@ export const measureBareCpu = (bench: Bench, { port }: Pick<Server, 'port'>, fee
     return measurePageCpu(bare, feed, { enginePort: null });
   });
 
-// Measures a bare proxy in front of ClickHouse. Each page has the same number of rows from the same positions, so that the
-// process waits for ClickHouse and wakes up as often.
+// Measures a bare proxy in front of ClickHouse. Each page has the same number of rows from the same positions, so that
+// the process waits for ClickHouse and wakes up as often.
 export const measureProxyCpu = (bench: Bench, engine: Engine, feed: Feed): Promise<PageCpu> =>
   withOpened(async (keep) => {
     const { url, user, password } = bench.stores.clickhouse;

@@ -73,7 +73,8 @@ async function measureErasures(scene: Scene, tableBytes: number): Promise<Row[]>
   ];
 }
 
-/** Each measurement has its own eraser, because an eraser rewrites files after five minutes, which is measured separately. */
+// Each measurement has its own eraser, because an eraser rewrites files after five minutes, which is measured
+// separately.
 const withEraser = <T>(bench: Bench, work: () => Promise<T>): Promise<T> =>
   withOpened(async (keep) => {
     const groups = { LINKER_GROUP: groupOf(bench, 'identity-linker'), WRITER_GROUP: groupOf(bench, 'event-writer') };

@@ -28,8 +28,8 @@ const ROWS = 20_000_000;
 const FIRST_SHARE = 1 / 5;
 const OLD_DAY = Math.floor((DAYS * FIRST_SHARE) / 2);
 
-// Analyst queries: time, rows, bytes and memory with the views, compared with raw rows and with another product's schema
-// in the same ClickHouse.
+// Analyst queries: time, rows, bytes and memory with the views, compared with raw rows and with another product's
+// schema in the same ClickHouse.
 export const queries: Figure = {
   name: 'queries',
   optional: true,
@@ -49,7 +49,8 @@ async function queriesOf(engine: Engine, game: Game, day?: number): Promise<Anal
   return [...basicQueries(scene), ...cookbookQueries(scene)];
 }
 
-/** Fills a fifth, queries a day, fills the rest and queries that day again. Some people are joined just before each query. */
+// Fills a fifth, queries a day, fills the rest and queries that day again. Some people are joined just before each
+// query.
 async function fillInTwoSteps(
   engine: Engine,
   database: string,

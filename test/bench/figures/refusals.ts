@@ -23,7 +23,8 @@ export const refusals: Figure = {
   measure: (bench) =>
     withOpened(async (keep) => {
       const limits = { RATE_LIMIT_MESSAGES_PER_S: String(ALLOWED_PER_S), RATE_LIMIT_BURST: String(ALLOWED_PER_S) };
-      // The gateway limits failed keys per address, and here all requests come from one address. Only the 401 is measured.
+      // The gateway limits failed keys per address, and here all requests come from one address. Only the 401 is
+      // measured.
       const gateway = keep(await startGateway(bench, { ...limits, RATE_LIMIT_FAILED_KEYS_PER_MINUTE: '1000000' }));
       await flood(gateway, bench, WARM_UP_MS);
       const known = await flood(gateway, bench, WINDOW_MS);
@@ -34,7 +35,8 @@ export const refusals: Figure = {
 
 type Latencies = Map<number, number[]>;
 
-/** While Redis reports that it has lost its keys, an unknown key may still be valid: the gateway responds with 500, not 401. */
+// While Redis reports that it has lost its keys, an unknown key may still be valid: the gateway responds with 500, not
+// 401.
 async function withoutKeys<T>(bench: Bench, run: () => Promise<T>): Promise<T> {
   const redis = new Redis(bench.environment.REDIS_URL ?? '');
   const offset = await redis.hget('access:keys:places', '0');

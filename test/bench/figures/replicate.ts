@@ -100,8 +100,8 @@ function startCopy({ environment }: Bench, { url, file }: KilledCopy): Measured 
 const KILLS = 3;
 const YEAR_S = 365 * 86_400;
 
-// Copies a year of history into a file with `operator replicate`, which is killed at random and run again. All members of
-// all activities in the file are compared with their last version in the table.
+// Copies a year of history into a file with `operator replicate`, which is killed at random and run again. All members
+// of all activities in the file are compared with their last version in the table.
 export const replicate: Figure = {
   name: 'replicate',
   optional: true,

@@ -11,7 +11,8 @@ import { cpuSecondsOf, findProcesses, memoryMibOf, ROOT } from '../processes.ts'
 /** Downloads that a start needs, and files built from them, so that the measurement does not depend on the network. */
 const DOWNLOADS = ['node', 'npm-cache', 'kafka', 'registry', 'java'];
 
-/** Creates a clone of the last commit with this checkout's downloads. `close` stops the clone's stack and deletes the clone. */
+// Creates a clone of the last commit with this checkout's downloads. `close` stops the clone's stack and deletes the
+// clone.
 export async function openClone() {
   const parent = mkdtempSync(join(tmpdir(), 'playline-bench-clone-'));
   const folder = join(parent, 'clone');

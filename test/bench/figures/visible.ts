@@ -96,7 +96,8 @@ interface Span {
   toMs: number;
 }
 
-/** Delays in milliseconds of all messages that were due within the span. `event_time` is the time when a message was due. */
+// Delays in milliseconds of all messages that were due within the span. `event_time` is the time when a message was
+// due.
 async function readDelays(
   engine: Engine,
   seenAtMs: (partition: number, offset: number) => number,

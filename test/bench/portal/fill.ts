@@ -65,7 +65,7 @@ const VERSIONS_PER_UPDATE = 20;
 const CHAIN_SETTINGS = 'CHAIN_SETTINGS max_insert_threads = 1, max_threads = 2, max_insert_block_size = 500000';
 
 export const CHAIN = 'bench-chain';
-/** Contracts by number: two have a tenth of all activities each, a hundred half a percent each, the rest about 100 rows. */
+// Contracts by number: two have a tenth of all activities each, a hundred half a percent each, the rest about 100 rows.
 const [BIG, BACKFILLED, FIRST_MIDDLE, FIRST_SMALL] = [0, 1, 2, 1_000];
 const MIDDLES = 100;
 const ROWS_PER_SMALL = 100;

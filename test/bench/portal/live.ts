@@ -105,7 +105,7 @@ type Cost = Record<(typeof PARTS)[number], number>;
 
 const sumOf = ({ gateway, broker, writer }: Cost) => gateway + broker + writer;
 
-/** Posts messages at a constant rate until total are rows. @param readerPid a process that reads at the same time */
+/** Posts messages at a constant rate until all are rows. @param readerPid a process that reads at the same time */
 async function measureCost(
   bench: Bench,
   scene: Scene,
@@ -167,7 +167,7 @@ export async function measureLive(bench: Bench, scene: Scene): Promise<Row[]> {
       peer: 'peak before the first viewer, hashing of a password included',
       peerValue: memoryBefore,
       bars: [atMost('value', 200)],
-      notes: `${events} messages shown to total of them`,
+      notes: `${events} messages shown to all viewers`,
     }),
     toRow({
       case: `gateway, broker and writer, ${VIEWERS} viewers`,

@@ -27,7 +27,8 @@ export function pathsOf(scene: Pick<Scene, 'projectId' | 'environment' | 'invita
   ];
 }
 
-/** Paths for all contracts, a contract with a tenth of all activities, and one whose tenth was indexed within ten minutes. */
+// Paths for all contracts, a contract with a tenth of all activities, and one whose tenth was indexed within ten
+// minutes.
 function activityPathsOf(base: string): string[] {
   const of = (contract: string) => `collection=${encodeURIComponent(`${CHAIN}:${contract}`)}`;
   const [big, backfilled] = [of(CONTRACTS.big), of(CONTRACTS.backfilled)];

@@ -186,7 +186,7 @@ export function eventsStatement({ environmentId }: Game, rows: string): string {
   FROM (${rows})`;
 }
 
-/** Links people's visitor and user identities. The smaller key becomes the root, the other identity gets an override. */
+// Links people's visitor and user identities. The smaller key becomes the root, the other identity gets an override.
 export async function linkPeople(engine: Engine, game: Game, { first, count }: Range): Promise<void> {
   await insertOverrides(engine, game, {
     groups: `SELECT number, [${membersOf('number').join(', ')}] AS members FROM numbers(${first}, ${count})`,

@@ -23,7 +23,8 @@ interface Spent {
   readonly merges: number;
 }
 
-/** CPU-seconds in writer and ClickHouse per million rows, for `events` with all views, compared with a table without views. */
+// CPU-seconds in writer and ClickHouse per million rows, for `events` with all views, compared with a table without
+// views.
 export async function measureWriteCost(bench: Bench): Promise<Row> {
   const engine = createEngine(bench);
   const writer = await measureWriter(bench, engine);

@@ -22,8 +22,8 @@ function watchDelay({ adminUrl }: ServiceProcess) {
     while (!over) {
       roundBeganAt = performance.now();
       // A new connection each time: the server may close a kept-alive connection while this process is paused.
-      const answer = await fetch(`${adminUrl}/livez`, { headers: { connection: 'close' } });
-      await answer.arrayBuffer();
+      const response = await fetch(`${adminUrl}/livez`, { headers: { connection: 'close' } });
+      await response.arrayBuffer();
       await delay(POLL_EVERY_MS);
       delayMaxMs = Math.max(delayMaxMs, lateMs());
     }

@@ -55,7 +55,7 @@ function watchFileSizes(world: World) {
   };
 }
 
-/** Creates a person to erase, with links, events and a consent. Its messages are in no ledger, because they are deleted. */
+// Creates a person to erase, with links, events and a consent. Its messages are in no ledger, because they are deleted.
 async function createPersonToErase({ world, key }: Trial, { gateway, secret }: Access) {
   const anonymousId = `erased-${randomUUID()}`;
   const call = (path: string, init: RequestInit = {}) => {

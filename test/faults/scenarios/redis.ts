@@ -193,7 +193,8 @@ async function loseHoldRelease(trial: Trial, accounts: Accounts): Promise<Reache
   await guards.putHold({ ...erasure, keys, cutoffMs: Date.now() - 60_000, lapsesAtMs: null });
   const lose = await copyRedis(trial);
   await guards.releaseHold(erasure);
-  // If decided again under the hold, a group's first link would be applied last, and another side would be the larger one.
+  // If decided again under the hold, a group's first link would be applied last, and another side would be the larger
+  // one.
   for (const group of groups)
     for (const [from, to] of ['ab', 'cd', 'bd']) await accounts.alias(`${group}${from}`, `${group}${to}`);
   await settle(world);

@@ -53,8 +53,8 @@ interface EndCheck {
   readonly scenario: { readonly replacesLog?: true };
 }
 
-// Asserts what must hold after every fault: the exact view has every acknowledged message, no message twice and no message
-// that was not sent, and each record published since `from` is one row or was deduplicated.
+// Asserts what must hold after every fault: the exact view has every acknowledged message, no message twice and no
+// message that was not sent, and each record published since `from` is one row or was deduplicated.
 export async function checkEnd(
   world: World,
   { ledger, environmentId, from, scenario }: EndCheck,

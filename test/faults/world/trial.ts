@@ -136,7 +136,10 @@ class Traffic {
     this.#agent.destroy();
   }
 
-  /** Stops sending. Resolves when every batch in flight is acknowledged. @throws Error when a batch is not acknowledged */
+  /**
+   * Stops sending. Resolves when every batch in flight is acknowledged.
+   * @throws Error when a batch is not acknowledged
+   */
   async close(): Promise<void> {
     this.#stopping = true;
     const late = delay(CLOSE_MAX_MS, 'late', { ref: false });

@@ -21,7 +21,8 @@ export type PortPool = Awaited<ReturnType<typeof openPortPool>>;
 
 const PORTS = 36;
 
-/** Reserves ports below the ephemeral range, because an ephemeral port could be assigned elsewhere while a store is down. */
+// Reserves ports below the ephemeral range, because an ephemeral port could be assigned elsewhere while a store is
+// down.
 async function openPortPool(folder: string) {
   const names = Array.from({ length: PORTS }, (_, index) => `faults-${index}`);
   const { ports, guard } = await claimPorts(names, { paths: stackPathsOf(join(folder, 'ports')), environment: {} });

@@ -351,7 +351,10 @@ export type Generator = ReturnType<typeof createGenerator>;
 const OFF_CHAIN_SHARE = 0.3;
 const ADDRESS_DIGITS = 40;
 
-/** Generates activities that depend only on the seed, except for ids, addresses and times. @param chain name of the chain */
+/**
+ * Generates activities that depend only on the seed, except for ids, addresses and times.
+ * @param chain name of the chain
+ */
 export function createGenerator(run: Run, chain: string) {
   const random = createRandom(run.seed);
   // Contains the run's tag, so that runs with the same seed share no contract.

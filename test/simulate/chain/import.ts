@@ -43,7 +43,8 @@ const RETRY_MS = 1_000;
 /** Empty, because no other run uses these ids and a later version always differs. */
 const NO_TAIL: ReadonlyMap<string, never[]> = new Map();
 
-/** Creates a function that imports lines and records the results. It returns whether the brokers have confirmed the lines. */
+// Creates a function that imports lines and records the results. It returns whether the brokers have confirmed the
+// lines.
 export function createPublish(options: PublishOptions): (lines: readonly TrafficLine[]) => Promise<boolean> {
   const { ledger, sent } = options;
   return async (lines) => {

@@ -75,7 +75,10 @@ export function createLedger() {
       acknowledged++;
       change(sequence, ({ versions }) => Object.assign(versions[version]!, { acknowledgedAtMs: atMs }));
     },
-    /** Records that a version was served. @returns the time of its acknowledgement; null when unacknowledged or served before */
+    /**
+     * Records that a version was served.
+     * @returns the time of its acknowledgement; null when unacknowledged or served before
+     */
     serve: (sequence: number, version: number, position: Position): number | null => {
       const before = entries.get(sequence)?.served;
       change(sequence, (entry) => Object.assign(entry, { served: version, position }));
@@ -196,8 +199,8 @@ interface WalkModel {
 /** Ranks of the contracts to filter by: the two most active, the median, and the least active contract. */
 const ranksOf = (count: number) => [...new Set([0, 1, Math.floor(count / 2), count - 1])];
 
-// Plans reads with filters: each type, contracts by rank, an unknown contract, and the middle half of the time range. All
-// start at the run's first activity, so that a long earlier history costs no calls.
+// Plans reads with filters: each type, contracts by rank, an unknown contract, and the middle half of the time range.
+// All start at the run's first activity, so that a long earlier history costs no calls.
 export function planWalks(ledger: Ledger, contracts: readonly Contract[]): FilteredWalk[] {
   const times = [...ledger.entries()]
     .map(([, { activity }]) => parseTimestampMicros(activity.indexed_at))

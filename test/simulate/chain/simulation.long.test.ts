@@ -57,7 +57,8 @@ it(
     expect(result.sent.refused).toBeGreaterThan(20);
     expect(result.calls.made).toBeLessThan(200);
     expect(first.code).toBe(EXIT.ok);
-    // The same traffic in the same history: the runs have different ids and contracts, so they do not affect each other.
+    // The same traffic in the same history: the runs have different ids and contracts, so they do not affect each
+    // other.
     const second = await runSimulation(environment, [...args, '--activities', '40', '--seed', '1']);
     expect(JSON.parse(second.out)).toMatchObject({
       ok: true,

@@ -23,7 +23,8 @@ export interface ApiResponse {
   /** Null for invalid JSON. */
   readonly json: unknown;
   readonly text: string;
-  /** Whether an earlier attempt may have been accepted without a response. A 429 does not count, because it accepts nothing. */
+  // Whether an earlier attempt may have been accepted without a response. A 429 does not count, because it accepts
+  // nothing.
   readonly isDoubtful: boolean;
 }
 
@@ -167,7 +168,7 @@ export const createCounts = () => ({
   refreshes: 0,
   /** Number of collections, tokens and stacks that were refreshed. */
   refreshed: 0,
-  /** Number of assets requested without MINTER_ROLE, and how many of them the minter reported as waiting for the role. */
+  // Number of assets requested without MINTER_ROLE, and how many of them the minter reported as waiting for the role.
   withoutRole: 0,
   waitedForRole: 0,
   /** Number of failed reference ids that were accepted again. */
