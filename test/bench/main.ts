@@ -91,7 +91,11 @@ const bench = command('bench', 'measure the product and a floor or peer in the s
     numberFrom(0.001, 1),
     1,
   )
-  .option('--rows <number>', 'number of rows to fill in queries; default 20 million', wholeNumberFrom(ROWS_MIN, ROWS_MAX))
+  .option(
+    '--rows <number>',
+    'number of rows to fill in queries; default 20 million',
+    wholeNumberFrom(ROWS_MIN, ROWS_MAX),
+  )
   .addHelpText(
     'after',
     `\nFigures: ${FIGURES.map(({ name, optional }) => name + (optional ? ' (optional)' : '')).join(', ')}`,

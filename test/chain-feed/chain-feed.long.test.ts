@@ -13,7 +13,10 @@ const RUN_MAX_MS = 60_000 + FAULTS * 40_000;
 
 const GUARANTEES: readonly (readonly [string, Guarantee])[] = [
   ['a follower has exactly the last versions of the activities that match its filters', 'complete'],
-  ['a reader at the end of the feed has everything up to the watermark, and nothing is added below the watermark later', 'at the end'],
+  [
+    'a reader at the end of the feed has everything up to the watermark, and nothing is added below the watermark later',
+    'at the end',
+  ],
   ['versions are served in strictly ascending order, so none is served twice', 'in order'],
   ['nothing above the watermark is served', 'below the watermark'],
   ['when a watermark is published, the tables have every row up to it', 'stable watermarks'],

@@ -50,7 +50,8 @@ export function checkComplete(walk: Walk, versions: Versions, findings: Findings
     if (replica.get(id) !== us)
       findings.add('complete', `${chain.name} ${id} is at ${us}; a replica has ${replica.get(id)}`);
   for (const id of replica.keys())
-    if (!last.has(id)) findings.add('complete', `${chain.name} ${id} does not match the filters of the replica that has it`);
+    if (!last.has(id))
+      findings.add('complete', `${chain.name} ${id} does not match the filters of the replica that has it`);
 }
 
 // Activities before the cursor that are not updated during the walk appear at their position; updated ones may be
@@ -72,7 +73,9 @@ export function checkAudits(
 ): void {
   for (const { partition, watermark, ...found } of audits) {
     const chainsInPartition = chains.filter((chain) => chain.partition === partition);
-    const current = chainsInPartition.flatMap(({ name }) => versions.get(name) ?? []).filter(({ us }) => us <= watermark).length;
+    const current = chainsInPartition
+      .flatMap(({ name }) => versions.get(name) ?? [])
+      .filter(({ us }) => us <= watermark).length;
     for (const [table, count] of Object.entries(found))
       if (count !== current)
         findings.add(

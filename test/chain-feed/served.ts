@@ -37,7 +37,8 @@ export class Served {
         this.#findings.add('true content', `${key} was ${before.text} and is ${row.text}`);
     }
     for (const [index, { us }] of rows.entries())
-      if (index > 0 && us <= rows[index - 1]!.us) this.#findings.add('in order', `${us} served after ${rows[index - 1]!.us}`);
+      if (index > 0 && us <= rows[index - 1]!.us)
+        this.#findings.add('in order', `${us} served after ${rows[index - 1]!.us}`);
     const last = rows.at(-1);
     if (last === undefined) return;
     const greatest = await this.#watermarks.greatest(partition);

@@ -80,8 +80,7 @@ function toVersion({ partition, offset }: StreamRecord, record: ActivityRecord, 
 export function checkJournal({ numbers }: LogTruth, journal: Journal): void {
   const lost = [...journal.acknowledged].filter((number) => !numbers.has(number));
   const undone = [...journal.aborted].filter((number) => numbers.has(number));
-  if (lost.length + undone.length > 0)
-    throw new Error(`the log has lost ${lost} and contains the aborted ${undone}`);
+  if (lost.length + undone.length > 0) throw new Error(`the log has lost ${lost} and contains the aborted ${undone}`);
 }
 
 /** Finds the row of each version. @returns the versions per chain, ascending */
@@ -101,7 +100,8 @@ export async function addTimes(
     if (row === undefined || others.length > 0 || row.id !== version.id || row.chain !== version.chain)
       wrong(`record ${name} (${version.id}) is ${JSON.stringify([row, ...others])}`);
     if (row === undefined) continue;
-    if (row.us <= (lastUs.get(row.partition) ?? 0)) wrong(`record ${name} is at ${row.us}, not above the record before`);
+    if (row.us <= (lastUs.get(row.partition) ?? 0))
+      wrong(`record ${name} is at ${row.us}, not above the record before`);
     lastUs.set(row.partition, row.us);
     timed.push({ ...version, us: row.us });
   }

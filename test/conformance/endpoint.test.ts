@@ -5,8 +5,8 @@ import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from 'nod
 import { erasureRequestCodec, FRAME_BYTES, TOPICS } from '@playline/contracts';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import {
-  type ClientResponse,
   type Client,
+  type ClientResponse,
   CONSENT_PATH,
   DATA_PATH,
   expectAccepted,
@@ -53,14 +53,17 @@ it.each([
   ['deflate', deflateSync],
   ['br', brotliCompressSync],
   ['zstd', zstdCompressSync],
-])('a body in %s is accepted; a corrupt body, or one above 1 MiB after decompression, is 400', async (encoding, compress) => {
-  const headers = { 'content-encoding': encoding };
-  expectAccepted(await client.post(compress(bytes()), headers));
-  expectEnvelope(await client.post(bytes(), headers), 400, 'VALIDATION_ERROR');
-  const large = await client.post(compress(Buffer.alloc(64 << 20, 32)), headers);
-  expectEnvelope(large, 400, 'VALIDATION_ERROR');
-  expect(JSON.stringify(large.body.details)).toContain(String(LIMIT));
-});
+])(
+  'a body in %s is accepted; a corrupt body, or one above 1 MiB after decompression, is 400',
+  async (encoding, compress) => {
+    const headers = { 'content-encoding': encoding };
+    expectAccepted(await client.post(compress(bytes()), headers));
+    expectEnvelope(await client.post(bytes(), headers), 400, 'VALIDATION_ERROR');
+    const large = await client.post(compress(Buffer.alloc(64 << 20, 32)), headers);
+    expectEnvelope(large, 400, 'VALIDATION_ERROR');
+    expect(JSON.stringify(large.body.details)).toContain(String(LIMIT));
+  },
+);
 
 it('a body of 1 MiB is accepted; one byte more is 400 VALIDATION_ERROR, which names the limit', async () => {
   expectAccepted(await client.post(padded(LIMIT)));
@@ -211,7 +214,12 @@ const ERRORS: [string, number, string, (headers: Headers) => Promise<ClientRespo
   ['a wrong method', 404, 'RESOURCE_NOT_FOUND', (headers) => client.request(MESSAGES_PATH, { method: 'PUT', headers })],
   ['an unreadable batch', 400, 'VALIDATION_ERROR', (headers) => client.post('{', headers)],
   ['an unreadable consent', 400, 'VALIDATION_ERROR', (headers) => put('{', headers)],
-  ['an unsupported content type', 400, 'VALIDATION_ERROR', (headers) => post({ ...headers, 'content-type': 'text/html' })],
+  [
+    'an unsupported content type',
+    400,
+    'VALIDATION_ERROR',
+    (headers) => post({ ...headers, 'content-type': 'text/html' }),
+  ],
   ['an unsupported encoding', 400, 'VALIDATION_ERROR', (headers) => post({ ...headers, 'content-encoding': 'lzma' })],
   ['a consent that is too large', 400, 'VALIDATION_ERROR', (headers) => put(' '.repeat(2 << 20), headers)],
   ['a malformed key', 401, 'UNAUTHORISED_REQUEST', (headers) => post({ ...headers, 'x-service-publishable-key': 'x' })],

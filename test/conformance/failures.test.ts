@@ -8,8 +8,8 @@ import { openWire, TEST_PARTITIONS, testStores, until, type Wire } from '@playli
 import { Kafka, logLevel } from 'kafkajs';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import {
-  type ClientResponse,
   type Client,
+  type ClientResponse,
   CONSENT_PATH,
   DATA_PATH,
   expectAccepted,
@@ -140,7 +140,7 @@ it(
   'an overloaded gateway responds with 429 and an integer Retry-After before it parses or receives the body',
   async () => {
     const held: Socket[] = [];
-        const unreadable = '{'.repeat(10_000);
+    const unreadable = '{'.repeat(10_000);
     const refused = await until(
       'a batch of invalid JSON exceeds the capacity',
       async () => {

@@ -219,11 +219,14 @@ it('null in an optional field is stored as an absent field, including in context
   expect({ ...withNulls?.record, ...ignored }).toEqual({ ...absent?.record, ...ignored });
 });
 
-it.each(['', ' ', '\t\n', '\u3000'])('a blank optional id counts as absent, so it owns no message: %j', async (blank) => {
-  const [stored] = await store(track({ anonymousId: blank, userId: blank, deviceId: blank }));
-  expect(stored?.key).toBeNull();
-  expect(stored?.record).toMatchObject({ anonymousId: '', userId: '' });
-});
+it.each(['', ' ', '\t\n', '\u3000'])(
+  'a blank optional id counts as absent, so it owns no message: %j',
+  async (blank) => {
+    const [stored] = await store(track({ anonymousId: blank, userId: blank, deviceId: blank }));
+    expect(stored?.key).toBeNull();
+    expect(stored?.record).toMatchObject({ anonymousId: '', userId: '' });
+  },
+);
 
 it.each([undefined, null, '', '  '])(
   'a blank anonymousId in an identify counts as absent, so it creates no link: %j',

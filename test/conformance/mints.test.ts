@@ -135,7 +135,8 @@ it('mint requests get 400 with all validation errors, and 400 for an unreadable 
 it('the list of mint requests is paged by page_size in both directions, in order of acceptance, with each request once', async () => {
   const mints = `/${await system.link()}/nfts/mint-requests`;
   const assets = Array.from({ length: 25 }, () => assetOf());
-  for (let start = 0; start < 25; start += 5) await system.call(mints, { body: { assets: assets.slice(start, start + 5) } });
+  for (let start = 0; start < 25; start += 5)
+    await system.call(mints, { body: { assets: assets.slice(start, start + 5) } });
   await until('all requests are in the list', async () => (await readList(mints)).result.length === 25);
   const whole = (await readList(mints)).result.map(({ reference_id }) => reference_id);
   expect(whole.toSorted()).toEqual(assets.map(({ reference_id }) => reference_id).toSorted());
@@ -162,8 +163,7 @@ it('the list of mint requests can be filtered by status, and always has two curs
   await system.call(mints, { body: { assets } });
   const request = (await system.requests()).find(({ referenceId }) => referenceId === assets[0]!.reference_id)!;
   await system.publishState(request, { revision: 1, status: 'failed', stage: 'settled', error: 'no' });
-  const idsOf = async (query: string) =>
-    (await readList(mints + query)).result.map(({ reference_id }) => reference_id);
+  const idsOf = async (query: string) => (await readList(mints + query)).result.map(({ reference_id }) => reference_id);
   await until('one request has failed', async () => (await idsOf('?status=failed')).length === 1);
   expect(await idsOf('?status=failed')).toEqual([assets[0]!.reference_id]);
   expect(await idsOf('?status=pending')).toEqual([assets[1]!.reference_id]);

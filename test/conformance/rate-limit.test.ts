@@ -1,7 +1,14 @@
 // Contract, "Rules of a batch", rate limit rows. Rate limit headers: endpoint.test.ts.
 import { until } from '@playline/testkit';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { type ClientResponse, type Client, CONSENT_PATH, expectEnvelope, expectRateLimitFields, track } from './client.ts';
+import {
+  type Client,
+  type ClientResponse,
+  CONSENT_PATH,
+  expectEnvelope,
+  expectRateLimitFields,
+  track,
+} from './client.ts';
 import { type ConformanceGateway, START_MAX_MS, startGateway } from './gateway.ts';
 
 let client: Client & ConformanceGateway;
@@ -20,7 +27,8 @@ const exceedLimit = (extra = {}) =>
     const response = await client.send(...many(100, extra));
     return response.status === 429 ? response : null;
   });
-const waitForRefill = () => until('the bucket has waitForRefill', async () => (await client.send(track())).status === 200);
+const waitForRefill = () =>
+  until('the bucket has waitForRefill', async () => (await client.send(track())).status === 200);
 
 function expectLimited(response: ClientResponse): void {
   expectEnvelope(response, 429, 'TOO_MANY_REQUESTS_ERROR');

@@ -6,7 +6,10 @@ import { createRow, type FaultTrial, type Row, type SeedEnd, tryAlone } from './
 
 /** Minter faults. `sent` counts requests, `acknowledged` counts final states, `rows` counts tokens on the chain. */
 export const MINT_FAULTS = [
-  { fault: 17, tried: 'mint lanes in memory: killed at any step, run twice, disconnected, on a chain with reorganisations' },
+  {
+    fault: 17,
+    tried: 'mint lanes in memory: killed at any step, run twice, disconnected, on a chain with reorganisations',
+  },
   { fault: 18, tried: 'minter processes SIGKILL, SIGSTOP, run twice; node SIGKILL, chain blocks replaced' },
 ] as const satisfies readonly Pick<Row, 'fault' | 'tried'>[];
 

@@ -140,7 +140,11 @@ export async function replayDeadLetters(rig: WriterRig, seed: number): Promise<R
     const areAllStored = async () => Number(await count('uniqExact(message_id)')) >= DEAD_LETTERS;
     await until('every message is stored', areAllStored, WAIT_MAX_MS);
     assert.equal(await openDeadLetters(rig), 0, 'open dead letters');
-    await until('the writer reports no dead letters', async () => (await countedDeadLetters(rig, writer)) === 0, WAIT_MAX_MS);
+    await until(
+      'the writer reports no dead letters',
+      async () => (await countedDeadLetters(rig, writer)) === 0,
+      WAIT_MAX_MS,
+    );
     assert.equal(Number(await count('count()')), DEAD_LETTERS);
     await assertVerified(rig);
     await writer.stop();

@@ -128,7 +128,8 @@ export const WRITER_FAULTS: readonly WriterFault[] = [
   },
   {
     fault: 10,
-    title: 'a writer keeps up on all other partitions while one identity has half of the traffic and its inserts are blocked',
+    title:
+      'a writer keeps up on all other partitions while one identity has half of the traffic and its inserts are blocked',
     tried: 'one identity has half of the traffic, inserts for its partition are blocked',
     partitions: 6,
     open: (rig) => (seed) => overloadPartition(rig, seed),

@@ -148,6 +148,9 @@ it('simulate --mint runs on the local stack only, because it revokes a signer’
 
 it('simulate --mint reports a stack without a chain', async () => {
   const { code, progress } = await run(['--mint']);
-  expect([code, progress]).toEqual([EXIT.unreachable, expect.stringContaining('no local stack with a chain is running')]);
+  expect([code, progress]).toEqual([
+    EXIT.unreachable,
+    expect.stringContaining('no local stack with a chain is running'),
+  ]);
   expect(await run(['--mint'], { stack: STACK })).toMatchObject(OPENED);
 });

@@ -81,12 +81,21 @@ function createOptions() {
     )
     .option('--broken <share>', 'share of invalid items, 0 to 0.9; default 0.03, for assets 0.15', numberFrom(0, 0.9))
     .option('--seed <number>', 'seed of the traffic, to repeat an earlier run', wholeNumberFrom(0, SEED_MAX))
-    .option('--settle-seconds <number>', 'stop waiting for results after this time without changes', numberFrom(1, 3600), 60)
+    .option(
+      '--settle-seconds <number>',
+      'stop waiting for results after this time without changes',
+      numberFrom(1, 3600),
+      60,
+    )
     .option('--yes', 'skip the confirmation')
     .option('--json', 'print the result as one line of JSON')
     .option('--players <number>', 'minimum number of players; default 200', wholeNumberFrom(1, game.players))
     .option('--minutes <number>', 'duration of the game or of the mints; default 5', numberFrom(0.01, game.minutes))
-    .option('--messages <number>', 'number of messages in the game, instead of --minutes', wholeNumberFrom(1, game.messages))
+    .option(
+      '--messages <number>',
+      'number of messages in the game, instead of --minutes',
+      wholeNumberFrom(1, game.messages),
+    )
     .option('--environment <name>', 'production or development; default development')
     .option('--project <id>', 'project of the game; default demo')
     .option('--gateway <url>', 'gateway address of another deployment')
@@ -96,7 +105,11 @@ function createOptions() {
     .option('--clickhouse-user <text>', 'overrides CLICKHOUSE_USER')
     .option('--clickhouse-password <text>', 'overrides CLICKHOUSE_PASSWORD')
     .option('--clickhouse-database <text>', 'overrides CLICKHOUSE_DATABASE')
-    .option('--activities <number>', 'number of activities in the chain history; default 10,000', wholeNumberFrom(1, chain.activities))
+    .option(
+      '--activities <number>',
+      'number of activities in the chain history; default 10,000',
+      wholeNumberFrom(1, chain.activities),
+    )
     .option('--url <url>', 'chain API address of another deployment, without /v1')
     .option(
       '--assets <number>',
@@ -275,7 +288,9 @@ async function runMint(given: Options, context: SimulateContext, terminal: Termi
 function toMintStack({ chainApi, indexedChains, createNode, createCallNode, ...context }: SimulateContext) {
   const api = chainApi();
   if (api === null)
-    throw new UsageError('--mint: needs the local stack, but the environment configures the stores of another deployment');
+    throw new UsageError(
+      '--mint: needs the local stack, but the environment configures the stores of another deployment',
+    );
   const { chain: demo, keys } = readStack(context.folder);
   const [chain]: readonly IndexedChain[] = indexedChains();
   const { contracts, signer, rpc } = demo ?? {};

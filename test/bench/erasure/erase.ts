@@ -198,7 +198,8 @@ export async function measureRemoval(bench: Bench, stores: Stores, receipts: num
   const cpuSeconds = cpu();
   const { marked, foundOnDisk } = removal;
   if (foundOnDisk.length > 0) throw new Error(`rows found in files: ${JSON.stringify(foundOnDisk)}`);
-  if (marked !== receipts) throw new Error(`${marked} of ${receipts} receipts confirm that no file contains a deleted row`);
+  if (marked !== receipts)
+    throw new Error(`${marked} of ${receipts} receipts confirm that no file contains a deleted row`);
   return { ...first, cpuSeconds, idleMs: (await runRemoval(stores)).ms };
 }
 

@@ -17,7 +17,10 @@ export interface ReadCase {
 
 export function casesOf({ contracts, startUs, endUs }: Feed): readonly ReadCase[] {
   const timeOf = (share: number) => startUs + Math.floor((endUs - startUs) * share);
-  const readCase = (name: string, filters: Partial<ActivityFilters>) => ({ name, filters: { ...NO_FILTERS, ...filters } });
+  const readCase = (name: string, filters: Partial<ActivityFilters>) => ({
+    name,
+    filters: { ...NO_FILTERS, ...filters },
+  });
   return [
     readCase('everything', {}),
     readCase('a contract of 10 %', { contractAddress: contracts.big }),

@@ -56,11 +56,14 @@ async function measureErasures(scene: Scene, tableBytes: number): Promise<Row[]>
   const single = await withEraser(bench, () =>
     watchBystanders(scene, async () => {
       const erased: Erased[] = [];
-      for (let person = 0; person < SINGLE_REQUESTS; person++) erased.push(await eraseRange(scene, { first: person, count: 1 }));
+      for (let person = 0; person < SINGLE_REQUESTS; person++)
+        erased.push(await eraseRange(scene, { first: person, count: 1 }));
       return erased;
     }),
   );
-  const many = await withEraser(bench, () => watchBystanders(scene, () => eraseRange(scene, { first: SINGLE_REQUESTS, count })));
+  const many = await withEraser(bench, () =>
+    watchBystanders(scene, () => eraseRange(scene, { first: SINGLE_REQUESTS, count })),
+  );
   const removal = await measureRemoval(bench, scene, SINGLE_REQUESTS + count);
   const queued = `${many.result.receipts.length} requests together`;
   const named = { ...many.result, name: queued };

@@ -2,7 +2,7 @@ import { createHash, randomUUID } from 'node:crypto';
 import { Producer } from '@platformatic/kafka';
 import { activityCodec, frameRecord, TOPICS } from '@playline/contracts';
 import { createEngine } from '../clickhouse.ts';
-import { BUSY, FEED_CHAINS, type Feed, fillFeed, resumeMerges, partitionOf } from '../feed/fill.ts';
+import { BUSY, FEED_CHAINS, type Feed, fillFeed, partitionOf, resumeMerges } from '../feed/fill.ts';
 import {
   casesOf,
   measureBareCpu,

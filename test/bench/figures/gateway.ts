@@ -72,7 +72,9 @@ async function measureSize(bench: Bench, servers: Servers, size: Size & { produc
   const traffics = trafficsOf(bench, size);
   const { batchSize, connections } = size;
   const shape = { batchSize, connections, ...SHAPE };
-  const medians = await measureAlternately(traffics, (peer, traffic) => loadOn(servers[peer], bench, { ...shape, traffic }));
+  const medians = await measureAlternately(traffics, (peer, traffic) =>
+    loadOn(servers[peer], bench, { ...shape, traffic }),
+  );
   const bare = await loadOn(servers.bare, bench, shape);
   const parsed = await runFloor('floors/parse', { BATCH_SIZE: String(batchSize) });
   const row = { ...namesOf(size), value: rateOf(medians.usual.gateway) };

@@ -67,10 +67,26 @@ function createMixedBodies(trial: Trial): HostileBody[] {
   const duplicate = smallMessage('track');
   const validMessages = valid(trial, 99);
   const invalidIndex = trial.random.integer(0, validMessages.length);
-  const mixed = [...validMessages.slice(0, invalidIndex), smallMessage('nonsense'), ...validMessages.slice(invalidIndex)];
+  const mixed = [
+    ...validMessages.slice(0, invalidIndex),
+    smallMessage('nonsense'),
+    ...validMessages.slice(invalidIndex),
+  ];
   return [
-    { name: 'two messages with the same id', body: bodyOf([duplicate, duplicate]), status: 400, stored: [], batch: [2, 1] },
-    { name: 'one invalid message among 100', body: bodyOf(mixed), status: 200, stored: ids(validMessages), batch: [1, 1] },
+    {
+      name: 'two messages with the same id',
+      body: bodyOf([duplicate, duplicate]),
+      status: 400,
+      stored: [],
+      batch: [2, 1],
+    },
+    {
+      name: 'one invalid message among 100',
+      body: bodyOf(mixed),
+      status: 200,
+      stored: ids(validMessages),
+      batch: [1, 1],
+    },
   ];
 }
 

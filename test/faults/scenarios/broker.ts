@@ -82,7 +82,10 @@ export const brokerAbsent: Scenario = {
     await world.wires.kafka.set(random.pick(['refuse', 'freeze'] as const));
     const gateway = await trial.launch('gateway');
     await waitFor('the gateway is alive', async () => (await fetch(`${gateway.adminUrl}/livez`)).ok);
-    await waitFor('the gateway responds', async () => (await post({ url: gateway.url, key: trial.key, body: '' })).status > 0);
+    await waitFor(
+      'the gateway responds',
+      async () => (await post({ url: gateway.url, key: trial.key, body: '' })).status > 0,
+    );
     assert.equal(await gateway.isReady(), false, 'a gateway without a broker is not ready');
     const outage = watchOutage(gateway, ledger);
     const traffic = trial.openTraffic([gateway]);

@@ -95,7 +95,8 @@ export const drainUnderLoad: Scenario = {
 
 export const gatewayKilledBeforeResponse: Scenario = {
   fault: 2,
-  title: 'every message is one row when its gateway is killed before the broker’s response arrives, and the client resends',
+  title:
+    'every message is one row when its gateway is killed before the broker’s response arrives, and the client resends',
   tried: 'gateway SIGKILL between acknowledgement and response',
   run: async (trial) => {
     const { world, random, ledger } = trial;
@@ -184,7 +185,11 @@ async function expectIngestContinues(trial: Trial, stores: readonly (keyof typeo
     await traffic.flows(10);
     const accepted = ledger.attempts.filter(({ beganAt: at, status }) => at > beganAt && status === 200).length;
     const outageS = toSeconds(performance.now() - beganAt);
-    reached = addReached(reached, { [`times ${mode}`]: 1, 'batches accepted meanwhile': accepted, 'unavailable s': outageS });
+    reached = addReached(reached, {
+      [`times ${mode}`]: 1,
+      'batches accepted meanwhile': accepted,
+      'unavailable s': outageS,
+    });
     await Promise.all(stores.map((store) => world.wires[store].set('open')));
     await delay(random.integer(0, 500));
   }
@@ -199,7 +204,10 @@ const outageScenario = (tried: string, ...stores: (keyof typeof PROOFS)[]): Scen
   return { fault: 7, tried, run: (trial) => expectIngestContinues(trial, stores) };
 };
 
-export const registryUnavailable = outageScenario('registry refuses, freezes or does not respond under load', 'registry');
+export const registryUnavailable = outageScenario(
+  'registry refuses, freezes or does not respond under load',
+  'registry',
+);
 export const limitStoreUnavailable = outageScenario('Redis refuses, freezes or does not respond under load', 'redis');
 export const registryAndLimitStoreUnavailable: Scenario = {
   ...outageScenario('registry and Redis unavailable together', 'registry', 'redis'),

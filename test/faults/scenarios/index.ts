@@ -1,7 +1,6 @@
 import type { Scenario } from '../world/trial.ts';
 import { hostileBodies, oneInvalidAmongMany } from './bodies.ts';
 import { brokerAbsent, brokerKilled, brokerStopped, memoryBounded } from './broker.ts';
-import { engineKilled, partitionsMove } from './services.ts';
 import {
   drainUnderLoad,
   drainWithHeldResponses,
@@ -13,8 +12,9 @@ import {
 } from './gateway.ts';
 import { leaderReplacedWhileWaiting, leadersMove } from './leaders.ts';
 import { logTruncatedUnseen, logTruncatedWhileRead, oldEventKept } from './log.ts';
-import { redisUnavailableToLinker, redisLosesLastWrites, redisWiped, refusedConsentArrivesLate } from './redis.ts';
+import { redisLosesLastWrites, redisUnavailableToLinker, redisWiped, refusedConsentArrivesLate } from './redis.ts';
 import { redisRestoredFromCopy } from './redis-restored.ts';
+import { engineKilled, partitionsMove } from './services.ts';
 
 export const SCENARIOS: readonly Scenario[] = [
   ...[brokerAbsent, brokerStopped, brokerKilled, memoryBounded, gatewayKilledBeforeResponse, gatewayKilledUnderLoad],

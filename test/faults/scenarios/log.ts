@@ -96,7 +96,8 @@ async function run(trial: Trial, { isStopped, batches }: { isStopped: boolean; b
 
 export const logTruncatedWhileRead: Scenario = {
   fault: 16,
-  title: 'a log that is truncated while it is read is consumed again only after an operator accepts it, and then completely',
+  title:
+    'a log that is truncated while it is read is consumed again only after an operator accepts it, and then completely',
   tried: 'broker killed, its logs truncated, writer running',
   replacesLog: true,
   run: (trial) => run(trial, { isStopped: false, batches: trial.random.integer(1, 60) }),

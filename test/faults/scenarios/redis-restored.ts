@@ -71,7 +71,10 @@ async function createPersonToErase({ world, key }: Trial, { gateway, secret }: A
   ];
   const consent = JSON.stringify({ anonymousId, status: 'full', source: 'faults' });
   const body = JSON.stringify({ messages });
-  await waitFor('messages are accepted', async () => (await call(MESSAGES_PATH, { method: 'POST', body })).status === 200);
+  await waitFor(
+    'messages are accepted',
+    async () => (await call(MESSAGES_PATH, { method: 'POST', body })).status === 200,
+  );
   await waitFor('the consent is accepted', async () => (await call(CONSENT_PATH, { method: 'PUT', body: consent })).ok);
   /** @returns null when the gateway does not respond with a consent */
   const readConsent = async (): Promise<string | null> => {
@@ -178,7 +181,10 @@ export const redisRestoredFromCopy: Scenario = {
         const verified = await operate(world, ['erasures', 'verify', erasureId], { settings });
         assert.equal(verified.code, 0, verified.stdout + verified.stderr);
       }
-      const restored = { 'fences restored after the copy': before, 'fences restored after the truncation': (await restoresOf()) - before };
+      const restored = {
+        'fences restored after the copy': before,
+        'fences restored after the truncation': (await restoresOf()) - before,
+      };
       return { ...first.reached, ...second.reached, ...restored };
     } finally {
       sizes.close();

@@ -49,7 +49,9 @@ export const redisUnavailableToLinker: Scenario = {
     const waitingFacts = await waitFor('links wait', async () =>
       Math.max(0, (await loggedFacts(world)) - (await committedFacts(world))),
     );
-    const retries = await waitFor('the linker has retried', async () => Math.max(0, (await retriesOf(linker)) - before));
+    const retries = await waitFor('the linker has retried', async () =>
+      Math.max(0, (await retriesOf(linker)) - before),
+    );
     await delay(random.integer(0, 2_000));
     const outageMs = performance.now() - beganAt;
     await world.wires.redis.set('open');
@@ -58,7 +60,11 @@ export const redisUnavailableToLinker: Scenario = {
     await traffic.close();
     await persons.assertWhole(['before'], 3);
     await persons.assertWhole(['during'], 2);
-    return { 'link facts waiting': waitingFacts, 'attempts retried': retries, 'Redis unavailable s': toSeconds(outageMs) };
+    return {
+      'link facts waiting': waitingFacts,
+      'attempts retried': retries,
+      'Redis unavailable s': toSeconds(outageMs),
+    };
   },
 };
 

@@ -98,7 +98,10 @@ async function checkRows(world: World, { from, exact }: { from: Ends; exact: num
   const duplicates = published - exact;
   // The insert deduplicates messages within one block. All other duplicates stay, because merges are stopped.
   assert.ok(Number(rows) <= published && Number(rows) >= exact, `${rows} rows for ${published} records`);
-  assert.ok(published - Number(rows) <= duplicates, `${rows} rows and ${duplicates} duplicates for ${published} records`);
+  assert.ok(
+    published - Number(rows) <= duplicates,
+    `${rows} rows and ${duplicates} duplicates for ${published} records`,
+  );
   return { published, rows: Number(rows) };
 }
 

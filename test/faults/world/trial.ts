@@ -201,7 +201,11 @@ interface Opened {
 }
 
 /** Opens a trial with one seed. @param opened collects what the caller must close */
-async function openTrial(world: World, seed: number, { services: wanted, opened }: { services: ServiceCounts; opened: Opened }) {
+async function openTrial(
+  world: World,
+  seed: number,
+  { services: wanted, opened }: { services: ServiceCounts; opened: Opened },
+) {
   const services = await world.setServices(wanted);
   const environmentId = `test-faults-${++trials}`;
   const key = await world.deployment.addEnvironment(environmentId);

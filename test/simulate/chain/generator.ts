@@ -381,7 +381,10 @@ export function createGenerator(run: Run, chain: string) {
       lastUs = Math.max(lastUs + 1, nowMs * 1_000 + random.integer(0, 999));
       return { sequence, activity: { ...activity, indexed_at: toTimestamp(lastUs) } };
     },
-    correct: ({ sequence, activity }: SequencedActivity): SequencedActivity => ({ sequence, activity: correct(activity, world) }),
+    correct: ({ sequence, activity }: SequencedActivity): SequencedActivity => ({
+      sequence,
+      activity: correct(activity, world),
+    }),
     /** A copy with a new sequence number and id, for an activity that is never published. */
     toUnpublished: ({ activity }: SequencedActivity): SequencedActivity => {
       const sequence = taken++;

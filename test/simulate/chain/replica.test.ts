@@ -7,8 +7,8 @@ import { expect, it, onTestFinished } from 'vitest';
 import type { ReadHistory } from '../../../services/operator/src/replicate/history.ts';
 import { createDifferences, describeDifferences } from '../report.ts';
 import { createRun, toMessageId } from '../run.ts';
-import { checkTokens, createPublish, createSent, type GeneratedToken } from './import.ts';
 import type { GeneratedActivity } from './generator.ts';
+import { checkTokens, createPublish, createSent, type GeneratedToken } from './import.ts';
 import {
   type ChainDifferenceKind,
   checkServed,
@@ -100,7 +100,9 @@ it('the chain simulation reports an activity that is never served, and an activi
 function readOf(shown: readonly ReturnType<typeof shownOf>[], isBackwards: boolean): ReadHistory {
   return async (cursor) => {
     const position = Number(cursor ?? 0);
-    const [from, to] = isBackwards ? [Math.max(0, position - 2), position] : [position, Math.min(shown.length, position + 2)];
+    const [from, to] = isBackwards
+      ? [Math.max(0, position - 2), position]
+      : [position, Math.min(shown.length, position + 2)];
     return { activities: shown.slice(from, to), previousCursor: String(from), nextCursor: String(to) };
   };
 }

@@ -224,7 +224,9 @@ export function planWalks(ledger: Ledger, contracts: readonly Contract[]): Filte
       filters: { from_indexed_at, activity_type: type },
       passes: (activity: GeneratedActivity) => activity.type === type,
     })),
-    ...ranksOf(contracts.length).map((rank) => ofContract(`contract ${rank + 1} by activity`, contracts[rank]!.address)),
+    ...ranksOf(contracts.length).map((rank) =>
+      ofContract(`contract ${rank + 1} by activity`, contracts[rank]!.address),
+    ),
     ofContract('a contract without activities', `0x${'0'.repeat(39)}1`),
     {
       name: 'middle half of the time range',
@@ -259,8 +261,7 @@ function createWalkCheck(
       const sequence = sequenceOf(run, activity.id);
       if (!checkOrder(position) || sequence === null) return;
       const entry = ledger.find(sequence);
-      if (entry === null || !passes(entry.activity))
-        differences.add(kind, `${name}: ${activity.id} is unexpected`);
+      if (entry === null || !passes(entry.activity)) differences.add(kind, `${name}: ${activity.id} is unexpected`);
       else if (entry.position === null || comparePositions(entry.position, position) !== 0)
         differences.add(
           kind,

@@ -1,6 +1,6 @@
 import { createDeck } from '@playline/testkit/random';
 import type { Run } from '../run.ts';
-import { createGenerator, type SequencedActivity, type GeneratedActivity, type Generator } from './generator.ts';
+import { createGenerator, type GeneratedActivity, type Generator, type SequencedActivity } from './generator.ts';
 
 interface BrokenLine {
   readonly text: string;
@@ -20,7 +20,8 @@ const withAsset = ({ details }: GeneratedActivity, change: object) => {
   const changed = Array.isArray(asset) ? [{ ...asset[0], ...change }] : { ...asset, ...change };
   return { details: { ...details, asset: changed } };
 };
-const assetPath = ({ details }: GeneratedActivity) => (Array.isArray(details.asset) ? 'details.asset.0' : 'details.asset');
+const assetPath = ({ details }: GeneratedActivity) =>
+  Array.isArray(details.asset) ? 'details.asset.0' : 'details.asset';
 const POSITION = {
   transaction_hash: `0x${'5'.repeat(64)}`,
   block_number: '1',

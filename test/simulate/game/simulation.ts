@@ -300,7 +300,8 @@ async function comparePersons({ reader, cast }: Compared, differences: GameDiffe
     const known = storedOf.get(model) ?? { stored, name };
     if (known.stored !== stored) differences.add('person', `${name} should be one person with ${known.name}`);
     const knownModel = modelOf.get(stored) ?? { model, name };
-    if (knownModel.model !== model) differences.add('person', `${name} should not be one person with ${knownModel.name}`);
+    if (knownModel.model !== model)
+      differences.add('person', `${name} should not be one person with ${knownModel.name}`);
     storedOf.set(model, known);
     modelOf.set(stored, knownModel);
   }

@@ -116,10 +116,17 @@ export function createAssetFactory(run: Run, random: Random, contracts: DemoCont
     },
     taken: ({ tokenId }: RequestedAsset): RequestedAsset => {
       if (tokenId === null) throw new Error('the contract assigned the token id');
-      return createAsset({ collection: 'erc721', tokenId, expected: { kind: 'failure', message: takenMessage(tokenId) } });
+      return createAsset({
+        collection: 'erc721',
+        tokenId,
+        expected: { kind: 'failure', message: takenMessage(tokenId) },
+      });
     },
     /** A mintable asset with a failed asset's reference id. */
-    corrected: ({ referenceId, collection }: RequestedAsset): RequestedAsset => ({ ...mintable(collection), referenceId }),
+    corrected: ({ referenceId, collection }: RequestedAsset): RequestedAsset => ({
+      ...mintable(collection),
+      referenceId,
+    }),
     newReference,
     isOwner: (address: string): boolean => address.toLowerCase().startsWith(prefix),
   };
@@ -137,7 +144,10 @@ function listFailing(createAsset: CreateAsset, newTokenId: () => string, contrac
     () => failingAsset('erc721', invalid721, { owner: ZERO_ADDRESS, tokenId: newTokenId() }),
     () => failingAsset('erc721', invalid721, { owner: ZERO_ADDRESS }),
     () =>
-      failingAsset('erc721', 'A token of an ERC-721 collection has an amount of 1.', { tokenId: newTokenId(), amount: '2' }),
+      failingAsset('erc721', 'A token of an ERC-721 collection has an amount of 1.', {
+        tokenId: newTokenId(),
+        amount: '2',
+      }),
     () => {
       const tokenId = String(THRESHOLD + BigInt(newTokenId()));
       return failingAsset('erc721', `TokenIdNotBelowThreshold(${tokenId}, ${THRESHOLD})`, { tokenId });

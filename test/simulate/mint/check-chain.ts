@@ -62,7 +62,10 @@ export async function checkChain(stage: MintStage, shown: ShownMints, tokens: re
     const token = left.get(activity_id ?? '');
     left.delete(activity_id ?? '');
     if (token === undefined)
-      differences.add('chain', `${reference_id} is minted by activity ${activity_id} according to the API, but the chain has no such log`);
+      differences.add(
+        'chain',
+        `${reference_id} is minted by activity ${activity_id} according to the API, but the chain has no such log`,
+      );
     else
       for (const text of describeDifferences(toToken(request), token))
         differences.add('chain', `${reference_id} ${text}`);
@@ -100,7 +103,10 @@ async function checkOwners(stage: MintStage, shown: ShownMints): Promise<void> {
     const result = results[index] ?? null;
     const found = typeof result !== 'string' || result === '0x' ? null : BigInt(result);
     if (found !== expected)
-      differences.add('chain', `${name}: the contract returns ${found?.toString(16)} instead of ${expected.toString(16)}`);
+      differences.add(
+        'chain',
+        `${name}: the contract returns ${found?.toString(16)} instead of ${expected.toString(16)}`,
+      );
   }
 }
 

@@ -97,7 +97,8 @@ export function checkOutcomes(stage: MintStage, shown: ShownMints): void {
     if (text !== null) differences.add(request.status === 'pending' ? 'open' : 'outcome', `${referenceId} ${text}`);
   }
   for (const [referenceId] of shown)
-    if (book.find(referenceId) === null) differences.add('uninvited', `${referenceId} is in the list, but was never accepted`);
+    if (book.find(referenceId) === null)
+      differences.add('uninvited', `${referenceId} is in the list, but was never accepted`);
   checkRivals(stage, shown);
 }
 

@@ -80,7 +80,11 @@ it.each<[string, (world: World) => unknown, string[]]>([
     (world) => change(world, world.mintable[0]!, { owner_address: OTHER_OWNER }),
     ['member', 'row', 'chain'],
   ],
-  ['a row that differs from the list', ({ stage: { stored } }) => Object.assign(stored[0]!, { error: 'late' }), ['row']],
+  [
+    'a row that differs from the list',
+    ({ stage: { stored } }) => Object.assign(stored[0]!, { error: 'late' }),
+    ['row'],
+  ],
   ['an attempt that was never requested', ({ stage: { stored } }) => stored.push(stored[0]!), ['row']],
   [
     'a row for a refused reference id',

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { createDifferences } from '../report.ts';
 import { type ShownMint, walkList } from './lists.ts';
 import type { MintDifferenceKind } from './stage.ts';
-import { responseOf, createTestStage, toFailed, toMinted } from './test-stage.ts';
+import { createTestStage, responseOf, toFailed, toMinted } from './test-stage.ts';
 
 const WALK = { collection: 'erc721', pageSize: 2, from: 'first' } as const;
 

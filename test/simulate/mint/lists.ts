@@ -107,7 +107,8 @@ function createOrderCheck({ differences }: MintStage, walk: ListWalk): (request:
     if (walk.status !== undefined && status !== walk.status)
       differences.add('list', `${name}: ${reference_id} is ${status}`);
     const isInOrder = before === null || (walk.isBackwards ? created_at <= before : created_at >= before);
-    if (!isInOrder) differences.add('list', `${name}: ${reference_id}, created at ${created_at}, is listed after ${before}`);
+    if (!isInOrder)
+      differences.add('list', `${name}: ${reference_id}, created at ${created_at}, is listed after ${before}`);
     before = created_at;
   };
 }

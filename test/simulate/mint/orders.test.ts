@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { sendConflict, sendOrder } from './orders.ts';
-import { responseOf, createTestStage, quotaResponse } from './test-stage.ts';
+import { createTestStage, quotaResponse, responseOf } from './test-stage.ts';
 
 const conflict = (values: readonly string[]) => ({ code: 'CONFLICT_ERROR', details: { id: 'reference_id', values } });
 const bodyIds = (body: unknown) =>

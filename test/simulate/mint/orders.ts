@@ -4,10 +4,10 @@ import { createDeck } from '@playline/testkit/random';
 import { describeDifferences } from '../report.ts';
 import { type CollectionKind, createMetadata, type RequestedAsset, THRESHOLD, toBody } from './assets.ts';
 import {
-  type ApiResponse,
   type ApiCall,
-  describeResponse,
+  type ApiResponse,
   describeQuota,
+  describeResponse,
   type MintStage,
   mintsOf,
   pathOf,
@@ -157,7 +157,11 @@ function listBodies(stage: MintStage): readonly CreateProbe[] {
 function listAccess(stage: MintStage): readonly CreateProbe[] {
   const { options, run, random, assets } = stage;
   const { keyHeader, publishableKey, chain } = options;
-  const order = (name: string, changes: Partial<ApiCall>, expected: Pick<MintProbe, 'status' | 'code'>): CreateProbe => {
+  const order = (
+    name: string,
+    changes: Partial<ApiCall>,
+    expected: Pick<MintProbe, 'status' | 'code'>,
+  ): CreateProbe => {
     return () => {
       const mintable = assets.mintable('erc721');
       const call: ApiCall = {

@@ -192,8 +192,7 @@ async function playWithoutRole(game: MintGame, count: number): Promise<void> {
     const requested = await burst(stage, drawAssets(stage, count));
     counts.withoutRole += requested.length;
     counts.waitedForRole = await awaitWaiting(stage);
-    if (counts.waitedForRole === 0)
-      differences.add('role', 'the minter reported no asset that waits for MINTER_ROLE');
+    if (counts.waitedForRole === 0) differences.add('role', 'the minter reported no asset that waits for MINTER_ROLE');
     for (const { referenceId, collection } of requested) {
       if (stage.book.find(referenceId)?.attemptsMin !== 1) continue;
       const status = (await readMint(stage, collection, referenceId))?.result[0]?.status;

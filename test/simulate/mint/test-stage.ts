@@ -6,8 +6,8 @@ import { createAssetFactory, createMintBook, type RequestedAsset, THRESHOLD } fr
 import type { MintAttemptRow } from './check-requests.ts';
 import type { ShownMint } from './lists.ts';
 import {
-  type ApiResponse,
   type ApiCall,
+  type ApiResponse,
   createCounts,
   createTally,
   type MintDifferenceKind,
