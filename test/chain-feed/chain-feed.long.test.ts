@@ -20,7 +20,7 @@ const GUARANTEES: readonly (readonly [string, Guarantee])[] = [
   ['versions are served in strictly ascending order, so none is served twice', 'in order'],
   ['nothing above the watermark is served', 'below the watermark'],
   ['when a watermark is published, the tables have every row up to it', 'stable watermarks'],
-  ['a backward reader gets each activity that is not updated meanwhile, once, in descending order', 'backwards'],
+  ['a backward reader gets each activity that is not updated during the walk, once, in descending order', 'backwards'],
   ['pages contain only published versions at their final position, and no refused or aborted version', 'true content'],
   [
     'the table has one row per log record, in log order, and a dead letter for each forbidden update',

@@ -114,7 +114,7 @@ export const WRITER_FAULTS: readonly WriterFault[] = [
     fault: 8,
     title:
       'an unreadable record becomes an unchanged dead letter and does not delay other records, even when the writer is killed',
-    tried: 'unreadable records, writer SIGKILL meanwhile',
+    tried: 'unreadable records, writer SIGKILL between them',
     partitions: 2,
     needsEmptyTopics: true,
     open: (rig) => (seed) => poisonWriter(rig, seed),

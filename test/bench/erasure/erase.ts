@@ -30,7 +30,7 @@ const CONNECTIONS = 32;
 const RECEIPTS_MAX_MS = 600_000;
 
 /**
- * Requests the erasure of several people at once, and waits for the receipts.
+ * Requests the erasure of several people together, and waits for the receipts.
  * @throws Error when a query finds their rows afterwards, or when the receipts have a wrong number of rows
  */
 export async function eraseRange({ bench, server, records, people }: Scene, range: Range) {

@@ -134,7 +134,7 @@ function pick({ startUs, endUs }: Feed, [from, to]: readonly [number, number], d
 export type PageCost = Awaited<ReturnType<typeof readCosts>>[number];
 
 // Reads the cost of each page from ClickHouse's query log: a query belongs to the page that was requested at that time.
-// Nothing else may query this database meanwhile.
+// Nothing else may query this database during the measurement.
 export async function readCosts(engine: Engine, pages: readonly ReadPage[]) {
   const [first, last] = [pages[0], pages.at(-1)];
   if (first === undefined || last === undefined) return [];

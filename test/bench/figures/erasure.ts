@@ -26,7 +26,7 @@ const REQUESTS = 1_000;
 const BATCH_WINDOW_MS = 2_000;
 
 // Erases people through the whole stack while messages arrive and an analyst sends queries: first one person after
-// another, then a thousand at once. Each person has three identities and a hundred rows.
+// another, then a thousand together. Each person has three identities and a hundred rows.
 export const erasure: Figure = {
   name: 'erasure',
   optional: true,

@@ -130,7 +130,7 @@ const measureBusy = (bench: Bench, { server, filled }: { server: Server; filled:
     try {
       for (const each of casesOf(filled)) busy.set(each.name, await readPages(server, filled, each));
     } finally {
-      console.error(`${await stream.close()} activities were published meanwhile`);
+      console.error(`${await stream.close()} activities were published during the reads`);
     }
     return busy;
   });

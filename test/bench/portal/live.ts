@@ -152,7 +152,7 @@ export async function measureLive(bench: Bench, scene: Scene): Promise<Row[]> {
   const describe = (cost: Cost) => PARTS.map((part) => `${part} ${cost[part].toFixed(1)}`).join(', ');
   return [
     toRow({
-      case: 'from the response to a message until Live shows it, p99',
+      case: 'from the answer to a message until Live shows it, p99',
       unit: 'ms',
       value: quantileOf(first, 0.99),
       peer: "the portal's interval of polls",

@@ -187,7 +187,7 @@ async function expectIngestContinues(trial: Trial, stores: readonly (keyof typeo
     const outageS = toSeconds(performance.now() - beganAt);
     reached = addReached(reached, {
       [`times ${mode}`]: 1,
-      'batches accepted meanwhile': accepted,
+      'batches accepted during the outage': accepted,
       'unavailable s': outageS,
     });
     await Promise.all(stores.map((store) => world.wires[store].set('open')));

@@ -6,7 +6,7 @@ export type Reached = Readonly<Record<string, number>>;
 
 const MEASURE = /^(?<what>.+) (?<unit>ms|s|MiB)$/;
 
-/** False when the fault, or part of it, did not take effect. Such a seed has tested nothing. */
+/** False when the fault, or a part, did not take effect. Such a seed has tested nothing. */
 export function tookEffect(reached: Reached): boolean {
   const counts = Object.entries(reached).filter(([name]) => !MEASURE.test(name));
   return counts.length > 0 && counts.every(([, count]) => count > 0);

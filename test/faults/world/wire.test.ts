@@ -6,7 +6,7 @@ import { expect, it, onTestFinished } from 'vitest';
 import { waitFor } from './wait.ts';
 import { openWire } from './wire.ts';
 
-/** Opens a server that records requests, a wire in front of it, and a client that connects to the wire. */
+/** Opens a server that records requests, a wire before the server, and a client that connects to the wire. */
 async function openRecordingServer() {
   const done: string[] = [];
   const server = createServer((incoming, response) => {

@@ -126,7 +126,7 @@ const times: readonly Breakage[] = [
     ['on 30 February', '2026-02-30T10:00:00Z'],
     ['with second 60', '2026-03-01T10:00:60Z'],
     ['with ten fractional digits', '2026-03-01T10:00:00.1234567890Z'],
-    ['as words', 'yesterday evening'],
+    ['as free text', 'yesterday evening'],
     ['a date', '2026-03-01'],
     ['epoch milliseconds', 1_772_359_200_000],
   ].map(([how, value]) => changeField('eventTimestamp', 'track', String(how), [value, 'INVALID_FORMAT'])),
