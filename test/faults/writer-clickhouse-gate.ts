@@ -106,7 +106,7 @@ interface ForwardedRequest {
   sent: InsertWatch['sent'] | undefined;
 }
 
-/** Sends a request to ClickHouse. Reads the whole response, so that the gate can delay the whole response. */
+/** Sends a request to ClickHouse. Reads the whole response before it returns, so that the gate can delay it. */
 function sendTo(target: URL, { incoming, path, body, sent }: ForwardedRequest) {
   const { 'transfer-encoding': _, connection: __, ...kept } = incoming.headers;
   const headers = { ...kept, 'content-length': String(body.length) };
