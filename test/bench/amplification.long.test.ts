@@ -15,11 +15,11 @@ import {
 } from './hostile-batches.ts';
 
 const PARTITIONS = 6;
-/** The longest environment id for which every request keeps the bound. */
+/** The longest environment id for which every request stays within the limit. */
 const LONG_ENVIRONMENT = 'a-game-with-a-name1-production';
 const now = new Date();
 
-/** Bytes of the record batches that a producer would send, one batch for each partition. */
+/** Bytes of the record batches that a producer would send, one batch per partition. */
 function batchBytesOf(records: readonly OutgoingRecord[]): number {
   const batches = Map.groupBy(records, ({ topic, key }) => {
     return `${topic} ${key === null ? 0 : toPartition(key, PARTITIONS)}`;
@@ -45,7 +45,7 @@ async function amplificationOf(gateway: TestGateway, each: Pick<BatchCase, 'body
 
 const cases = [...createHonestBatches(now), ...createHostileBatches(now)];
 
-it('a batch adds at most three times the bytes of its request to the log, one of a real client fewer', async () => {
+it('a batch adds at most three times its request’s bytes to the log, and a real client’s batch fewer bytes than its request', async () => {
   const gateway = await openGateway({ environmentId: LONG_ENVIRONMENT });
   const honest = new Set(createHonestBatches(now).map(({ name }) => name));
   for (const each of cases) {
@@ -54,12 +54,12 @@ it('a batch adds at most three times the bytes of its request to the log, one of
   }
 });
 
-it('a batch of any mix of small messages adds at most three times the bytes of its request to the log', async () => {
+it('a batch with any mix of small messages adds at most three times its request’s bytes to the log', async () => {
   const gateway = await openGateway({ environmentId: LONG_ENVIRONMENT });
   const names = fc.array(fc.constantFrom(...Object.keys(SMALL_MESSAGES)), { minLength: 1, maxLength: 100 });
   await fc.assert(
-    fc.asyncProperty(names, async (chosen) => {
-      const messages = chosen.map((name) => SMALL_MESSAGES[name]!(now));
+    fc.asyncProperty(names, async (caseNames) => {
+      const messages = caseNames.map((name) => SMALL_MESSAGES[name]!(now));
       const batch = { body: Buffer.from(JSON.stringify({ messages })), headers: {} };
       expect(await amplificationOf(gateway, batch)).toBeLessThanOrEqual(AMPLIFICATION_MAX);
     }),
@@ -67,16 +67,16 @@ it('a batch of any mix of small messages adds at most three times the bytes of i
   );
 });
 
-it('a batch counts as bytes in flight with its headers, except for the framing of records', async () => {
+it('bytes in flight include a batch’s record headers, but not the record framing', async () => {
   for (const each of cases.filter(({ name }) => !name.includes('rejected'))) {
     const gateway = await openGateway();
     gateway.producer.mode = 'hold';
     const posting = post(gateway, each);
     const { records, done } = await until('the batch is sent', () => gateway.producer.sent[0]);
-    const held = Number(/^playline_gateway_in_flight_bytes\S* (\S+)$/m.exec(await gateway.metrics())?.[1]);
+    const inFlight = Number(/^playline_gateway_in_flight_bytes\S* (\S+)$/m.exec(await gateway.metrics())?.[1]);
     const framing = records.length * (12 + BATCH_HEAD_BYTES);
-    expect(held).toBeLessThanOrEqual(batchBytesOf(records));
-    expect(held).toBeGreaterThanOrEqual(batchBytesOf(records) - framing);
+    expect(inFlight).toBeLessThanOrEqual(batchBytesOf(records));
+    expect(inFlight).toBeGreaterThanOrEqual(batchBytesOf(records) - framing);
     done(null);
     await posting;
   }

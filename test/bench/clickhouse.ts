@@ -3,7 +3,7 @@ import { toQuerySize } from '@playline/stores/clickhouse';
 import type { Bench, Range } from './figure.ts';
 import { type Measured, POLL_MS, pidListeningOn, waitFor, watchCpu } from './processes.ts';
 
-/** Sends SQL to the database of a bench over HTTP, without the cost of a client library. */
+/** Sends SQL to the bench's database over HTTP, without the cost of a client library. */
 export type Engine = ReturnType<typeof createEngine>;
 
 export type QueryResult = Awaited<ReturnType<Engine['measure']>>;
@@ -14,16 +14,16 @@ export function createEngine({ stores, database }: Pick<Bench, 'stores' | 'datab
   const send = async (parameters: Record<string, string>, statement: string | Buffer) => {
     const target = `${url}/?${new URLSearchParams({ database, ...parameters })}`;
     const body = typeof statement === 'string' ? statement : new Uint8Array(statement);
-    const answer = await fetch(target, { method: 'POST', headers, body });
-    if (!answer.ok) throw new Error(`ClickHouse: ${(await answer.text()).slice(0, 500)}`);
-    return answer;
+    const response = await fetch(target, { method: 'POST', headers, body });
+    if (!response.ok) throw new Error(`ClickHouse: ${(await response.text()).slice(0, 500)}`);
+    return response;
   };
   /** @returns the result as text, without its last line break */
   const query = async (sql: string) => (await (await send({}, sql)).text()).trimEnd();
   return {
     port: Number(new URL(url).port),
     query,
-    /** @returns the fields of each row of a result in TSV */
+    /** @returns the fields of each row in a TSV result */
     queryRows: async (sql: string) => {
       const text = await query(sql);
       return text === '' ? [] : text.split('\n').map((line) => line.split('\t'));
@@ -36,9 +36,9 @@ export function createEngine({ stores, database }: Pick<Bench, 'stores' | 'datab
       await (await send({ query: sql, async_insert: '0' }, body)).text();
     },
     measure: async (sql: string) => {
-      const answer = await send({ wait_end_of_query: '1', max_query_size: toQuerySize(sql) }, sql);
-      const text = (await answer.text()).trimEnd();
-      const summary = JSON.parse(answer.headers.get('x-clickhouse-summary') ?? '{}') as Record<string, string>;
+      const response = await send({ wait_end_of_query: '1', max_query_size: toQuerySize(sql) }, sql);
+      const text = (await response.text()).trimEnd();
+      const summary = JSON.parse(response.headers.get('x-clickhouse-summary') ?? '{}') as Record<string, string>;
       return {
         text,
         rows: text === '' ? 0 : text.split('\n').length,
@@ -46,22 +46,22 @@ export function createEngine({ stores, database }: Pick<Bench, 'stores' | 'datab
         readBytes: Number(summary.read_bytes),
         memoryBytes: Number(summary.memory_usage),
         ms: Number(summary.elapsed_ns) / 1e6,
-        queryId: answer.headers.get('x-clickhouse-query-id') ?? '',
+        queryId: response.headers.get('x-clickhouse-query-id') ?? '',
       };
     },
   };
 }
 
 /**
- * The columns of a table that a writer fills.
- * @returns their names, and their structure for `input()` or `generateRandom()` inside quotes
+ * Reads the columns of a table that a writer fills.
+ * @returns the column names, and the structure for `input()` or `generateRandom()` in quotes
  */
 export async function readColumns(engine: Engine, table: string): Promise<{ names: string; structure: string }> {
   const columns = await engine.queryRows(
     `SELECT name, type FROM system.columns WHERE database = currentDatabase() AND table = '${table}'
      AND default_kind = '' ORDER BY position FORMAT TSVRaw`,
   );
-  // As the writer does: the plain type of a LowCardinality column, which is four times cheaper.
+  // Like the writer, uses the plain type for a LowCardinality column, which is four times cheaper.
   const plain = (type = '') => type.replace(/LowCardinality\(([A-Za-z]+)\)/, '$1').replaceAll("'", "\\'");
   const structure = columns.map(([name, type]) => `${name} ${plain(type)}`).join(', ');
   return { names: columns.map(([name]) => name).join(', '), structure };
@@ -79,7 +79,7 @@ export async function readBlocks(engine: Engine, names: string, range: Range) {
   return blocks;
 }
 
-/** Number of polls in sequence that must find no merge, because there are short pauses between merges. */
+/** Number of consecutive polls that must find no merge, because there are short pauses between merges. */
 const POLLS_WITHOUT_MERGE = 5;
 
 export async function waitForMerges(engine: Engine, database: string, maxMs = 120_000): Promise<void> {
@@ -102,7 +102,7 @@ export async function waitForRows(
 
 const IDLE_MS = 3_000;
 
-// Measures CPU seconds of the ClickHouse process from now on, minus its idle rate with a poll of the row count, which
+// Measures the ClickHouse process's CPU seconds from now on, minus its idle rate while the row count is polled, which
 // would otherwise be charged to the slower peer.
 export async function watchEngineCpu(engine: Engine, table: string): Promise<() => number> {
   const pid = pidListeningOn(engine.port);

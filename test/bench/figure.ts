@@ -1,14 +1,14 @@
-/** Compares the rows of a run with the kept run, and prints them as a table. */
+/** Compares the rows of a run with the baseline, and prints them as a table. */
 
 import { toTable as formatTable } from '../measure.ts';
 import type { BenchStores } from './stores.ts';
 
-/** A row of the table: a value of the product next to that of a peer that did the same work in the same run. */
+/** A table row: the product's value next to the value of a peer that did the same work in the same run. */
 export interface Row {
   case: string;
   unit: string;
   value: number;
-  /** `reference`, or `floor:` with what the floor leaves out. */
+  /** `reference`, or `floor:` with a description of the floor. */
   peer: string;
   peerValue: number;
   ratio: number;
@@ -30,16 +30,16 @@ export interface Bench {
   readonly environmentId: string;
   readonly publishableKey: string;
   readonly secretKey: string;
-  /** Share of the rows and requests of a figure that fills a table: 1 for a real measurement. */
+  /** Share of rows and requests to use in figures that fill a table: 1 for a real measurement. */
   readonly scale: number;
-  /** Number of rows that `queries` fills in, if not the default. */
+  /** Number of rows to fill in `queries`, if not the default. */
   readonly rows?: number;
   readonly environment: Readonly<Record<string, string>>;
-  /** Settings of the product's services, with TLS and logins when the run has them. */
+  /** Settings for the product's services, with TLS and logins if the run uses them. */
   readonly serviceEnvironment: Readonly<Record<string, string>>;
 }
 
-/** Rows, people or requests by their number. */
+/** A range of rows, people or requests by number. */
 export interface Range {
   readonly first: number;
   readonly count: number;
@@ -54,7 +54,7 @@ export interface Figure {
 export const atMost = (of: Bar['of'], must: number, aim?: number): Bar => ({ of, bound: 'at most', must, aim });
 export const atLeast = (of: Bar['of'], must: number, aim?: number): Bar => ({ of, bound: 'at least', must, aim });
 
-/** Three significant digits, because more would be noise. */
+/** Rounds to three significant digits, because more would be noise. */
 const round = (value: number) => Number(value.toPrecision(3));
 
 export function toRow({ notes = '', ...row }: Omit<Row, 'ratio' | 'notes'> & { notes?: string }): Row {
@@ -66,13 +66,13 @@ function isMet({ of, bound, must }: Bar, row: Row): boolean {
   return bound === 'at most' ? row[of] <= must : row[of] >= must;
 }
 
-/** True for rates. For everything else (seconds, memory, parts) less is better. */
+/** True for rates. For all other units (seconds, memory, parts) less is better. */
 const isMoreBetter = (unit: string): boolean => /per (CPU-)?second$/.test(unit);
 
 export const scaled = ({ scale }: Pick<Bench, 'scale'>, count: number, min = 1): number =>
   Math.max(min, Math.round(count * scale));
 
-/** Ratios vary by about a tenth between runs. A quarter means that the code or the machine has changed. */
+/** Ratios vary by about a tenth between runs. A change of a quarter means that the code or the machine has changed. */
 const WORSE_MAX = 0.25;
 
 export interface FigureRow extends Row {
@@ -86,7 +86,7 @@ interface ComparedRow extends FigureRow {
 
 const nameOf = ({ figure, case: what, unit, peer }: FigureRow) => `${figure}, ${what}, ${unit}, peer ${peer}`;
 
-/** A row that only one of the two runs has does not count as a change. */
+/** A row that is in only one of the two runs does not count as a change. */
 export function compareRows(rows: readonly FigureRow[], baseline: readonly FigureRow[]): ComparedRow[] {
   const ratios = new Map(baseline.map((row) => [nameOf(row), row.ratio]));
   return rows.map((row) => {

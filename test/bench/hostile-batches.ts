@@ -3,28 +3,28 @@ import { Agent, request } from 'node:http';
 import { BATCH_MESSAGES_MAX } from '@playline/contracts';
 import { createBody } from './messages.ts';
 
-/** Limit of bytes on the log over bytes of the request, head and body, decompressed. */
+/** Limit on bytes on the log divided by bytes in the request, headers and decompressed body. */
 export const AMPLIFICATION_MAX = 3;
 
 export interface BatchCase {
   readonly name: string;
   readonly body: Buffer;
-  /** Header fields beyond the necessary ones. */
+  /** Header fields in addition to the required fields. */
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** Node accepts at most 16 KiB for the head of a request. */
+/** Node accepts at most 16 KiB of request headers. */
 const LONG_HEADER_CHARACTERS = 15_000;
 const TRACE = `${'a'.repeat(32)}-${'b'.repeat(16)}-01`;
 
-/** The shortest valid message: no optional field, ids of one character, a time in whole seconds. */
+/** The shortest valid message: no optional fields, ids with one character, a time in whole seconds. */
 const shortest = (now: Date, fields: object) => ({
   messageId: randomUUID(),
   eventTimestamp: `${now.toISOString().slice(0, 19)}Z`,
   ...fields,
 });
 
-/** Small messages that grow the most on the log, accepted ones first. */
+/** Small messages that grow the most on the log, accepted messages first. */
 export const SMALL_MESSAGES: Readonly<Record<string, (now: Date) => unknown>> = {
   'shortest track': (now) => shortest(now, { type: 'track', eventName: 'e' }),
   'shortest track with an owner': (now) => shortest(now, { type: 'track', eventName: 'e', anonymousId: 'a' }),
@@ -73,17 +73,17 @@ export function createHostileBatches(now: Date): BatchCase[] {
   ];
 }
 
-/** Posts on a new connection, with the smallest head that Node sends. @returns the status, and the bytes of head and body */
+/** Posts on a new connection with the fewest headers that Node sends. @returns the status and the bytes sent */
 export async function postCounted(
   target: { port: number; path: string },
   { body, headers }: Pick<BatchCase, 'body' | 'headers'>,
 ): Promise<{ status: number; bytes: number }> {
   const fields = { 'content-type': 'application/json', 'content-length': body.length, ...headers };
   const sent = request({ ...target, agent: new Agent({ keepAlive: false }), method: 'POST', headers: fields });
-  const answered = new Promise<number>((resolve, reject) => {
+  const statusReceived = new Promise<number>((resolve, reject) => {
     sent.once('error', reject);
-    sent.once('response', (answer) => answer.resume().once('end', () => resolve(answer.statusCode ?? 0)));
+    sent.once('response', (response) => response.resume().once('end', () => resolve(response.statusCode ?? 0)));
   });
   sent.end(body);
-  return { status: await answered, bytes: sent.socket?.bytesWritten ?? Number.NaN };
+  return { status: await statusReceived, bytes: sent.socket?.bytesWritten ?? Number.NaN };
 }

@@ -10,10 +10,10 @@ export interface Pair {
   to: string;
 }
 
-/** The limit of identities in a person (`DEFAULT_LIMITS`). */
+/** Maximum number of identities per person (`DEFAULT_LIMITS`). */
 const PERSON_IDS = 1_000;
 
-/** Every fact joins a new anonymous id and a new typed user id: two decisions and three new identities. */
+/** Facts that each join a new anonymous id and a new typed user id: two decisions and three new identities per fact. */
 export function pairStrangers(tag: string, count: number): Pair[] {
   return Array.from({ length: count }, (_, n) => ({ link: 'identify', from: `${tag}-v${n}`, to: `${tag}-u${n}` }));
 }
@@ -24,7 +24,7 @@ export function pairRandom(tag: string, count: number): Pair[] {
   return Array.from({ length: count }, () => ({ link: 'alias', from: id(), to: id() }));
 }
 
-/** Every fact adds an identity to a growing person. Its key is greater (`up`) or smaller than all earlier ones. */
+/** Facts that each add an identity to a growing person. Its key is greater (`up`) or smaller than all earlier keys. */
 export function pairGrowing(bench: Bench, tag: string, options: { count: number; order: 'up' | 'down' }): Pair[] {
   const keyOf = createIdentityKeyer(Buffer.from(bench.environment.IDENTITY_PEPPER ?? '', 'hex'));
   const pairs: Pair[] = [];

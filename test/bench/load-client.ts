@@ -8,25 +8,25 @@ export function toRequest(path: string, headers: Readonly<Record<string, string>
   return Buffer.concat([Buffer.from(`POST ${path} HTTP/1.1\r\n${lines.join('')}\r\n`), body]);
 }
 
-/** A connection that sends one request at a time and waits for its answer. */
+/** A connection that sends one request at a time and waits for its response. */
 export interface LoadClient {
   send(request: Buffer): Promise<number>;
   close(): void;
 }
 
-/** Opens a keep-alive connection to loopback. It parses only the two headers that determine where an answer ends. */
+/** Opens a keep-alive connection to loopback. It parses only the two headers that determine where a response ends. */
 export async function openLoadClient(port: number): Promise<LoadClient> {
   const socket = connect({ host: '127.0.0.1', port, noDelay: true });
   await new Promise<void>((resolve, reject) => socket.once('connect', resolve).once('error', reject));
-  let answer = '';
+  let response = '';
   let waiting: { resolve: (status: number) => void; reject: (error: Error) => void } | null = null;
   socket.on('error', (error) => waiting?.reject(error));
   socket.on('close', () => waiting?.reject(new Error('the server closed the connection')));
   socket.on('data', (chunk) => {
-    answer += chunk.toString('latin1');
-    if (!isComplete(answer)) return;
-    const status = Number(answer.slice(9, 12));
-    answer = '';
+    response += chunk.toString('latin1');
+    if (!isComplete(response)) return;
+    const status = Number(response.slice(9, 12));
+    response = '';
     waiting?.resolve(status);
   });
   return {
@@ -39,15 +39,15 @@ export async function openLoadClient(port: number): Promise<LoadClient> {
   };
 }
 
-/** Only one request is in flight, so an answer is complete when the received bytes end where it ends. */
-function isComplete(answer: string): boolean {
-  const head = answer.indexOf('\r\n\r\n');
+/** Only one request is in flight, so a response is complete when no received bytes are missing. */
+function isComplete(response: string): boolean {
+  const head = response.indexOf('\r\n\r\n');
   if (head === -1) return false;
-  const [, length] = /\r\ncontent-length: *(\d+)/i.exec(answer.slice(0, head + 2)) ?? [];
-  return length === undefined ? answer.endsWith('0\r\n\r\n') : answer.length >= head + 4 + Number(length);
+  const [, length] = /\r\ncontent-length: *(\d+)/i.exec(response.slice(0, head + 2)) ?? [];
+  return length === undefined ? response.endsWith('0\r\n\r\n') : response.length >= head + 4 + Number(length);
 }
 
-/** Opens connections, lets each run `drive`, and closes them. */
+/** Opens connections, runs `drive` on each, and closes the connections. */
 export async function driveClients(port: number, connections: number, drive: (client: LoadClient) => Promise<void>) {
   const clients = await Promise.all(Array.from({ length: connections }, () => openLoadClient(port)));
   try {
@@ -57,7 +57,7 @@ export async function driveClients(port: number, connections: number, drive: (cl
   }
 }
 
-/** Sends requests over several connections until all are answered. @throws Error for a status other than `expected` */
+/** Sends all requests over several connections and waits for the responses. @throws Error for an unexpected status */
 export async function sendAll(
   port: number,
   requests: readonly Buffer[],
@@ -67,7 +67,7 @@ export async function sendAll(
   await driveClients(port, connections, async (client) => {
     for (let request = requests[next++]; request !== undefined; request = requests[next++]) {
       const status = await client.send(request);
-      if (status !== expected) throw new Error(`a request was answered with ${status}`);
+      if (status !== expected) throw new Error(`a request got status ${status}`);
     }
   });
 }

@@ -1,5 +1,5 @@
-// A process that puts a load on a server. It sends 'begin' when the window begins, and its results when that ends.
-// Given a number of messages, it posts each once, and sends when it began and how long it took.
+// A process that generates load on a server. It sends 'begin' when the window begins, and its results when the window
+// ends. Given a number of messages, it posts each message once, and sends the start time and duration.
 import { once } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import { driveClients, toRequest } from './load-client.ts';
@@ -14,16 +14,16 @@ export interface Load {
   traffic?: Traffic;
   connections: number;
   warmUpMs: number;
-  /** Upper bound: any message from the parent process ends the window sooner. */
+  /** Maximum length: any message from the parent process ends the window earlier. */
   windowMs: number;
-  // Requests are due at this rate, and their latency counts from when they were due. Absent: every connection sends its
-  // next request as soon as it has an answer.
+  // Requests are due at this rate, and latency counts from when a request was due. Absent: every connection sends its
+  // next request as soon as it has a response.
   requestsPerSecond?: number;
 }
 
 /** Results within the window. */
 export interface LoadResult {
-  /** Number of messages in batches answered with 200, rejected messages included. */
+  /** Number of messages in batches with status 200, including rejected messages. */
   events: number;
   requests: number;
   refused: Record<string, number>;
@@ -32,12 +32,12 @@ export interface LoadResult {
   seconds: number;
 }
 
-/** Messages prepared ahead, so that the window measures the server and not the making of messages. */
+/** Number of messages prepared before the window, so that it measures only the server. */
 const PREPARED_MESSAGES = 20_000;
-/** With fewer different bodies, all would stay in the processor's cache. */
+/** With fewer distinct bodies, all bodies would stay in the processor's cache. */
 const PREPARED_BODIES_MAX = 2_000;
 
-/** Creates the function that returns the next request and the moment from which its latency counts. */
+/** Creates a function that returns the next request and the time from which its latency counts. */
 function createSchedule({ path, headers, batchSize: size, traffic = 'usual', requestsPerSecond }: Load) {
   const now = new Date();
   const count = Math.min(PREPARED_BODIES_MAX, Math.ceil(PREPARED_MESSAGES / size));
@@ -58,7 +58,7 @@ function createSchedule({ path, headers, batchSize: size, traffic = 'usual', req
 async function run(load: Load): Promise<void> {
   const next = createSchedule(load);
   let state: 'warming' | 'counting' | 'over' = 'warming';
-  let answered = 0;
+  let accepted = 0;
   const refused: Record<string, number> = {};
   const latenciesMs: number[] = [];
   const driving = driveClients(load.port, load.connections, async (client) => {
@@ -68,7 +68,7 @@ async function run(load: Load): Promise<void> {
       if (early > 0) await delay(early);
       const status = await client.send(request);
       if (state !== 'counting') continue;
-      if (status === 200) answered += 1;
+      if (status === 200) accepted += 1;
       else refused[status] = (refused[status] ?? 0) + 1;
       latenciesMs.push(performance.now() - dueMs);
     }
@@ -84,7 +84,7 @@ async function run(load: Load): Promise<void> {
   const seconds = (performance.now() - startMs) / 1000;
   const quantile = (q: number) => Number(quantileOf(latenciesMs, q).toFixed(1));
   process.send?.({
-    events: answered * load.batchSize,
+    events: accepted * load.batchSize,
     requests: latenciesMs.length,
     refused,
     p50Ms: quantile(0.5),
@@ -100,26 +100,26 @@ export interface Posting {
   headers: Record<string, string>;
   messages: number;
   batchSize: number;
-  // Batches are due at this rate, and the time of a message is the moment at which it was due. Absent: each connection
-  // posts its next batch as soon as it has an answer.
+  // Batches are due at this rate, and a message's event time is the time when it was due. Absent: each connection posts
+  // its next batch as soon as it has a response.
   messagesPerSecond?: number;
 }
 
 export interface Posted {
-  /** When the first batch was due, by the wall clock. */
+  /** Wall-clock time when the first batch was due. */
   startMs: number;
   seconds: number;
 }
 
 const CONNECTIONS_BUSY = 32;
-/** With a rate, a due batch rarely waits for a connection, and none is idle long enough for the server to close it. */
+/** With a rate, a due batch rarely waits for a connection, and the server closes no connection because it is idle. */
 const CONNECTION_TURN_S = 0.5;
 const CONNECTIONS_MIN = 4;
 
 async function post({ port, path, headers, messages, batchSize, messagesPerSecond }: Posting): Promise<Posted> {
   const batches = Math.ceil(messages / batchSize);
   const createRequest = (n: number, time: Date) => toRequest(path, headers, createBody(n * batchSize, batchSize, time));
-  // Without a rate, batches are prepared, so that during the measurement the processor works for the servers alone.
+  // Without a rate, batches are prepared, so that the processor works only for the servers during the measurement.
   const now = new Date();
   const prepared =
     messagesPerSecond === undefined ? Array.from({ length: batches }, (_, n) => createRequest(n, now)) : null;
@@ -136,7 +136,7 @@ async function post({ port, path, headers, messages, batchSize, messagesPerSecon
       const early = prepared === null ? startMs + sinceMs - performance.now() : 0;
       if (early > 0) await delay(early);
       const status = await client.send(request);
-      if (status !== 200) throw new Error(`a batch was answered with ${status}`);
+      if (status !== 200) throw new Error(`a batch got status ${status}`);
     }
   });
   return { startMs: timestampMs, seconds: (performance.now() - startMs) / 1000 };

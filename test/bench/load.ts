@@ -11,7 +11,7 @@ export interface LoadFigure extends LoadResult {
 export interface LoadShape extends Pick<Load, 'batchSize' | 'connections' | 'traffic' | 'requestsPerSecond'> {
   warmUpMs?: number;
   windowMs?: number;
-  /** Begins with the window, which then ends with it. */
+  /** Starts when the window starts; the window then ends when the work ends. */
   work?: () => Promise<void>;
 }
 
@@ -22,8 +22,8 @@ const targetOf = (server: Server, bench: Bench) => ({
 });
 
 /**
- * Puts a load on a server from a separate process, and reads the server's CPU seconds at both ends of the window.
- * @throws Error when an answer within the window was not 200; also what `work` throws
+ * Generates load on a server from a separate process, and reads the server's CPU seconds at both ends of the window.
+ * @throws Error when a response within the window was not 200, or when `work` throws
  */
 export async function loadOn(server: Server, bench: Bench, { work, ...shape }: LoadShape): Promise<LoadFigure> {
   const load: Load = { ...targetOf(server, bench), warmUpMs: 2_000, windowMs: 8_000, ...shape };
@@ -43,24 +43,27 @@ export async function loadOn(server: Server, bench: Bench, { work, ...shape }: L
     },
   });
   if (Object.keys(result.refused).length > 0)
-    throw new Error(`answers other than 200: ${JSON.stringify(result.refused)}`);
+    throw new Error(`responses other than 200: ${JSON.stringify(result.refused)}`);
   await worked;
   return { ...result, cpuSeconds: after - before };
 }
 
-/** CPU-seconds after which the code of both servers is compiled and rates stop growing. */
+/** CPU-seconds after which both servers' code is compiled and rates stop growing. */
 const WARM_CPU_S = 4;
-/** On a machine so busy that the server gets no such time, the measurement is of little use anyway. */
+/** Limits the warm-up on a machine that is too busy for a useful measurement. */
 const WARM_LOADS_MAX = 8;
 
-/** Loads a server until it has used enough CPU time to be compiled. On a busy machine, wall-clock time would not do. */
+// Loads a server until it has used enough CPU time to be compiled. On a busy machine, wall-clock time is not enough.
 export async function warmUp(server: Server, bench: Bench, shape: LoadShape): Promise<void> {
   const before = cpuSecondsOf(server.pid);
   for (let loads = 0; loads < WARM_LOADS_MAX && cpuSecondsOf(server.pid) - before < WARM_CPU_S; loads += 1)
     await loadOn(server, bench, { ...shape, windowMs: 2_000 });
 }
 
-/** Posts new messages from a separate process until every batch is answered. @throws Error for an answer other than 200 */
+/**
+ * Posts new messages from a separate process and waits for all responses.
+ * @throws Error for a response other than 200
+ */
 export function postMessages(
   server: Server,
   bench: Bench,

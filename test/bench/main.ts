@@ -39,7 +39,7 @@ function describeMachine(): Record<string, string | number> {
 
 type Size = Pick<Bench, 'scale' | 'rows'>;
 
-async function take(figure: Figure, stores: BenchStores, size: Size): Promise<FigureRow[]> {
+async function measure(figure: Figure, stores: BenchStores, size: Size): Promise<FigureRow[]> {
   const { bench, close } = await openBench(stores, size);
   try {
     return (await figure.measure(bench)).map((row) => ({ figure: figure.name, ...row }));
@@ -48,13 +48,13 @@ async function take(figure: Figure, stores: BenchStores, size: Size): Promise<Fi
   }
 }
 
-/** Runs the named figures one after another. A figure that fails is reported, and the others run. */
+/** Runs the named figures one after another. A failed figure is reported, and the remaining figures run. */
 async function run(names: readonly string[], { tls, ...size }: Size & { tls: boolean }): Promise<void> {
   const unknown = names.filter((name) => !FIGURES.some((figure) => figure.name === name));
-  if (unknown.length > 0) throw new UsageError(`There is no figure ${unknown.join(', ')}. See --help.`);
+  if (unknown.length > 0) throw new UsageError(`Unknown figure: ${unknown.join(', ')}. See --help.`);
   const rows: FigureRow[] = [];
   const stores = await openStores(tls);
-  // The stores are children of this process and must not outlive it.
+  // The stores are child processes and must not outlive this process.
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
     process.once(signal, () => void stores.close().finally(() => process.exit(1)));
   }
@@ -63,7 +63,7 @@ async function run(names: readonly string[], { tls, ...size }: Size & { tls: boo
     for (const figure of FIGURES.filter(isChosen)) {
       console.error(`measuring ${figure.name} …`);
       try {
-        rows.push(...(await take(figure, stores, size)));
+        rows.push(...(await measure(figure, stores, size)));
       } catch (error) {
         console.error(`${figure.name}: ${error instanceof Error ? error.message : error}`);
         process.exitCode = 1;
@@ -82,16 +82,20 @@ function report(rows: readonly FigureRow[]): void {
   writeResults(import.meta.url, { machine: describeMachine(), rows: compared });
 }
 
-const bench = command('bench', 'measure the product next to a floor or a peer in the same run')
-  .argument('[figures...]', 'names; by default all figures except the optional ones')
-  .option('--tls', 'connect the services to the stores with TLS and logins; floors and peers do not', false)
+const bench = command('bench', 'measure the product and a floor or peer in the same run')
+  .argument('[figures...]', 'names of figures; default: all figures that are not optional')
+  .option('--tls', 'connect the services to the stores with TLS and logins (not the floors and peers)', false)
   .option(
     '--scale <share>',
-    'share of the rows and requests of erasure, feed, replicate, queries, portal and chain',
+    'share of rows and requests to use in erasure, feed, replicate, queries, portal and chain',
     numberFrom(0.001, 1),
     1,
   )
-  .option('--rows <number>', 'rows that queries fills instead of 20 million', wholeNumberFrom(ROWS_MIN, ROWS_MAX))
+  .option(
+    '--rows <number>',
+    'number of rows to fill in queries; default 20 million',
+    wholeNumberFrom(ROWS_MIN, ROWS_MAX),
+  )
   .addHelpText(
     'after',
     `\nFigures: ${FIGURES.map(({ name, optional }) => name + (optional ? ' (optional)' : '')).join(', ')}`,

@@ -4,13 +4,13 @@ import { createBodyOf, createMessage, createRenewal, MESSAGE_BYTES, TRAFFICS, to
 
 const NOW = new Date('2026-11-21T10:00:00.000Z');
 
-it('a record of a bench message fits the schema of the topic', () => {
+it('the record of a bench message conforms to the topic’s schema', () => {
   const record = toRecord(createMessage(20, NOW), 'test-bench');
   expect(messageRecordCodec.decode(messageRecordCodec.encode(record))).toMatchObject({ userId: record.userId });
 });
 
 it.each(TRAFFICS)(
-  'messages of the traffic "%s" have the stated size, distinct ids, and only the named faults',
+  'messages with the traffic "%s" have the expected size, distinct ids, and only the expected errors',
   (traffic) => {
     for (let n = 0; n < 200; n += 20) {
       const { messages } = JSON.parse(createBodyOf(traffic, { n, size: 20, now: NOW }).toString());
@@ -26,7 +26,7 @@ it.each(TRAFFICS)(
   },
 );
 
-it('a renewed request has new ids of messages and people each time', () => {
+it('a renewed request has new message ids and anonymous ids each time', () => {
   const next = createRenewal([createBodyOf('every id new', { n: 0, size: 20, now: NOW })]);
   const ids = new Set<string>();
   for (let times = 0; times < 3; times += 1)

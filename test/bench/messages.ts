@@ -1,7 +1,7 @@
 import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import { type MessageRecord, ZERO_KEY } from '@playline/contracts';
 
-/** Bytes of the JSON text of each message: the average of web, Unity and Unreal clients. */
+/** Bytes of JSON per message: the average for web, Unity and Unreal clients. */
 export const MESSAGE_BYTES = 940;
 
 interface Message {
@@ -60,7 +60,7 @@ const EVENT_NAMES = ['match_started', 'match_ended', 'item_bought', 'level_up', 
 const IDENTIFY_EVERY = 20;
 const PLAYERS = 5_000;
 
-/** The n-th message. Its surface, player and event depend on n, and its id is new. */
+/** Creates the n-th message. Its surface, player and event depend on n, and its id is new. */
 export function createMessage(n: number, now: Date): Message {
   const player = (n * 7_919) % PLAYERS;
   const surface = SURFACES[n % SURFACES.length] ?? 'web';
@@ -113,7 +113,7 @@ const FIELDS: readonly [string, unknown][] = [
   ['build', '2026.11.3-rc1'],
 ];
 
-/** Replaces the filler by as many fields of a game as fit. The message keeps its size. */
+/** Replaces the filler with as many game properties as fit. The message keeps its size. */
 export function fillWithFields(message: Message): void {
   const details = (message.properties ?? message.traits) as Record<string, unknown>;
   delete details.note;
@@ -125,10 +125,10 @@ export function fillWithFields(message: Message): void {
   details.note = '';
   details.note = 'won by a hair in the last round '.repeat(4).slice(0, MESSAGE_BYTES - sizeOf());
 }
-/** Bytes of key, colon, quotes and comma of an empty note. */
+/** Bytes of an empty note, including key, colon, quotes and comma. */
 const NOTE_BYTES = ',"note":""'.length;
 
-/** JSON text of a batch, from the n-th message on. */
+/** JSON of a batch, starting with the n-th message. */
 export function createBody(n: number, size: number, now: Date): Buffer {
   const messages = Array.from({ length: size }, (_, index) => createMessage(n + index, now));
   return Buffer.from(JSON.stringify({ messages }));
@@ -184,26 +184,26 @@ export function toRecord(message: Message, environmentId: string): MessageRecord
   };
 }
 
-/** How the messages of a load differ from the usual ones. `real fields` replace the filler by properties of a game. */
+/** Variations of the messages in a load. `real fields` replaces the filler with game properties. */
 export const TRAFFICS = ['usual', 'one bad a batch', 'every id new', 'real fields'] as const;
 export type Traffic = (typeof TRAFFICS)[number];
 
-/** JSON text of a batch of `size` messages, from the n-th on. */
+/** JSON of a batch with `size` messages, starting with the n-th message. */
 export function createBodyOf(traffic: Traffic, { n, size, now }: { n: number; size: number; now: Date }): Buffer {
   if (traffic === 'usual' || traffic === 'every id new') return createBody(n, size, now);
   const messages = Array.from({ length: size }, (_, index) => createMessage(n + index, now));
   if (traffic === 'real fields') for (const message of messages) fillWithFields(message);
-  // At another index in each batch.
+  // The invalid message has a different index in each batch.
   const bad = messages[(n / size) % size];
   if (traffic === 'one bad a batch' && bad !== undefined) bad.type = 'trak';
   return Buffer.from(JSON.stringify({ messages }));
 }
 
-const FRESH_DIGITS = 12;
-/** Ends where the digits of an id begin that may be replaced. */
+const NEW_DIGITS = 12;
+/** Each match ends where the replaceable digits of an id begin. */
 const ID_DIGITS = /"(?:messageId":"[0-9a-f-]{24}|anonymousId":"anon-[0-9a-f]{20})/g;
 
-/** Replaces digits of each id in a request, in its buffer, each time it is sent. */
+/** Replaces digits in all ids of a request, in the request's buffer, each time it is sent. */
 export function createRenewal(requests: readonly Buffer[]): (index: number) => Buffer {
   const offsets = requests.map((request) => {
     const text = request.toString('latin1');
@@ -215,7 +215,7 @@ export function createRenewal(requests: readonly Buffer[]): (index: number) => B
   return (index) => {
     const request = requests[index] as Buffer;
     for (const at of offsets[index] ?? [])
-      request.write(own + (count++).toString(16).padStart(FRESH_DIGITS - own.length, '0'), at, 'latin1');
+      request.write(own + (count++).toString(16).padStart(NEW_DIGITS - own.length, '0'), at, 'latin1');
     return request;
   };
 }

@@ -10,11 +10,11 @@ import { withAdmin } from './kafka-client.ts';
 import { ROOT, waitFor } from './processes.ts';
 import type { BenchStores } from './stores.ts';
 
-/** A Redis database that nothing else uses, because figures may run next to other work. */
+/** A Redis database for the bench only, because figures may run concurrently with other work. */
 const REDIS_DATABASE = 9;
 export const ACCESS_KEY_PREFIX = 'svcapik';
 
-/** Creates topics, tables and keys for one figure, so that no figure reads another one's data. `close` removes them. */
+/** Creates separate topics, tables and keys for a figure. `close` removes them. */
 export async function openBench(stores: BenchStores, size: Pick<Bench, 'scale' | 'rows'> = { scale: 1 }) {
   const run = randomBytes(4).toString('hex');
   const [topicPrefix, database] = [`test-bench-${run}.`, `playline_test_bench_${run}`];
@@ -62,7 +62,7 @@ function environmentOf(stores: BenchStores, names: { topicPrefix: string; databa
   };
 }
 
-/** @returns its output @throws Error with its errors when it does not end with 0 */
+/** @returns stdout @throws Error with stderr when the exit code is not 0 */
 async function runFile(file: string, environment: Bench['environment'], args: readonly string[] = []): Promise<string> {
   const env = { PATH: process.env.PATH ?? '', ...environment };
   const run = promisify(execFile)(process.execPath, [file, ...args], { cwd: ROOT, env });
@@ -72,7 +72,7 @@ async function runFile(file: string, environment: Bench['environment'], args: re
   return stdout;
 }
 
-/** Runs a command of the operator. @returns its output */
+/** Runs an operator command. @returns stdout */
 export const operate = ({ environment }: Pick<Bench, 'environment'>, args: readonly string[]): Promise<string> =>
   runFile('services/operator/src/main.ts', environment, args);
 
@@ -87,7 +87,7 @@ async function createAccessKeys(
     return (await createKey({ store, prefix: ACCESS_KEY_PREFIX }, options)).key;
   };
   try {
-    // Opening does not wait for Redis.
+    // The view does not wait for Redis when it is opened.
     await waitFor('the key store is ready', () => view.ready(), { maxMs: 10_000 });
     return { publishableKey: await create('publishable'), secretKey: await create('secret') };
   } finally {

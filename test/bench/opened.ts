@@ -4,16 +4,16 @@ interface Closable {
 
 export type Keep = <C extends Closable>(opened: C) => C;
 
-/** Runs `work`, and then closes everything that it has passed to `keep`, the latest first. */
+/** Runs `work`, and then closes everything that was passed to `keep`, last opened first. */
 export async function withOpened<T>(work: (keep: Keep) => Promise<T>): Promise<T> {
   const opened: Closable[] = [];
-  const keep: Keep = (one) => {
-    opened.push(one);
-    return one;
+  const keep: Keep = (resource) => {
+    opened.push(resource);
+    return resource;
   };
   try {
     return await work(keep);
   } finally {
-    for (const one of opened.toReversed()) await one.close();
+    for (const resource of opened.toReversed()) await resource.close();
   }
 }

@@ -13,7 +13,7 @@ export interface PreparedRecord {
   value: Buffer;
 }
 
-/** Creates records as the gateway publishes them, so that sending them is cheap. */
+/** Prepares records as the gateway publishes them, so that sending is cheap. */
 export async function prepareMessages(bench: Bench, count: number): Promise<PreparedRecord[]> {
   const topic = `${bench.topicPrefix}${TOPICS.messages.name}`;
   const schemaId = await readSchemaId(bench, topic, messageRecordCodec.schema);
@@ -25,7 +25,7 @@ export async function prepareMessages(bench: Bench, count: number): Promise<Prep
   });
 }
 
-/** Creates the same messages as the reference gateway publishes them: the client's own JSON, keyed by the owner's id. */
+/** Prepares the same messages as the reference gateway publishes them: the client's JSON, keyed by the owner's id. */
 export function prepareJson(topic: string, count: number): PreparedRecord[] {
   const now = new Date();
   return Array.from({ length: count }, (_, n) => {
@@ -35,7 +35,7 @@ export function prepareJson(topic: string, count: number): PreparedRecord[] {
   });
 }
 
-/** Brokers abort a transaction that is open for longer. On a busy machine it may have some hundred thousand records. */
+/** Transaction timeout, long enough for several hundred thousand records on a busy machine. */
 const TRANSACTION_MAX_MS = 180_000;
 
 const openProducer = ({ stores }: Bench, transactionalId?: string) =>
@@ -61,7 +61,7 @@ export async function publish(bench: Bench, records: readonly PreparedRecord[]):
   }
 }
 
-// Publishes records in one transaction. Consumers can read none of them before `beforeEnd` has finished, and then all.
+// Publishes records in one transaction. Consumers can read the records only after `beforeEnd` has finished.
 export async function publishInTransaction(
   bench: Bench,
   records: readonly PreparedRecord[],

@@ -9,7 +9,7 @@ export const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 /** Ticks per second in /proc (USER_HZ), which is 100 on every Linux that Node supports. */
 const TICKS_PER_SECOND = 100;
 
-/** User and system CPU seconds of all threads of a process so far. */
+/** User and system CPU seconds used by a process so far, across all threads. */
 export function cpuSecondsOf(pid: number): number {
   const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
   // The second field is the program's name in parentheses and may contain spaces. Times are fields 14 and 15.
@@ -29,13 +29,13 @@ export function memoryPeakMibOf(pid: number): number {
   return Math.round(Number(kib) / 1024);
 }
 
-/** Current memory of a process in MiB, with its proportional part of shared memory. */
+/** Current memory of a process in MiB, including its proportional share of shared memory. */
 export function memoryMibOf(pid: number): number {
   const [, kib] = /^Pss:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8')) ?? [];
   return Number(kib) / 1024;
 }
 
-/** Reads something of a process; null when it has ended, or belongs to another user. */
+/** Reads process data; null when the process has ended or belongs to another user. */
 function tryRead<T>(read: () => T): T | null {
   try {
     return read();
@@ -44,13 +44,13 @@ function tryRead<T>(read: () => T): T | null {
   }
 }
 
-/** Processes of this user for which the test is true. */
+/** Ids of this user's processes for which the test is true. */
 export function findProcesses(test: (folder: string) => boolean): number[] {
   const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
   return pids.filter((pid) => tryRead(() => test(`/proc/${pid}`)) === true).map(Number);
 }
 
-/** The process on this machine that listens on a TCP port; null when none is visible to this user. */
+/** Id of the process that listens on a TCP port on this machine; null when none is visible to this user. */
 export function pidListeningOn(port: number): number | null {
   const hex = port.toString(16).toUpperCase().padStart(4, '0');
   const LISTEN = '0A';
@@ -72,7 +72,7 @@ export interface Measured {
   close(signal?: 'SIGTERM' | 'SIGKILL'): Promise<void>;
 }
 
-/** Time for a process to drain before it is killed. Longer than `runService` allows. */
+/** Time for a process to drain before it is killed; longer than the limit in `runService`. */
 const CLOSE_MAX_MS = 30_000;
 const OUTPUT_CHARACTERS_MAX = 4_000;
 
@@ -82,7 +82,7 @@ interface ProcessOptions {
   nodeOptions?: readonly string[] | undefined;
 }
 
-/** Starts a TypeScript file of the repository with this version of Node. It does not outlive this process. */
+/** Runs a TypeScript file of the repository in a child process, which does not outlive this process. */
 export function openProcess(file: string, { environment, args = [], nodeOptions = [] }: ProcessOptions): Measured {
   const env = { ...bareEnvironment(), ...environment };
   const options = { cwd: ROOT, env, stdio: ['ignore' as const, 'pipe' as const, 'pipe' as const] };
@@ -123,7 +123,7 @@ interface ChildOptions<R> {
   readonly onResult?: (result: R) => void;
 }
 
-/** Runs a file of this folder in a child process until it ends. @returns the result that it sends */
+/** Runs a file in this folder in a child process until it ends. @returns the result that the child sends */
 export function runChild<R>(file: string, { args = [], onBegin, onResult, ...options }: ChildOptions<R>): Promise<R> {
   const path = fileURLToPath(new URL(`./${file}.ts`, import.meta.url));
   const child = fork(path, [...args], { ...options, stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
@@ -141,10 +141,10 @@ export function runChild<R>(file: string, { args = [], onBegin, onResult, ...opt
   });
 }
 
-/** Interval of polls, long enough to cost the machine nothing. */
+/** Poll interval, long enough to cost little CPU. */
 export const POLL_MS = 200;
 
-/** Waits for a condition. @throws Error with the last output of `measured` when that ends or the time is over */
+/** Waits for a condition. @throws Error with the last output of `measured` when the process ends or on a timeout */
 export async function waitFor(
   what: string,
   condition: () => Promise<boolean>,
@@ -154,7 +154,7 @@ export async function waitFor(
   while (!(await condition().catch(() => false))) {
     const hasEnded = measured !== undefined && !existsSync(`/proc/${measured.pid}`);
     if (hasEnded) throw new Error(`the process ended before ${what}\n${measured.output()}`);
-    if (performance.now() > endMs) throw new Error(`not within ${maxMs} ms: ${what}\n${measured?.output() ?? ''}`);
+    if (performance.now() > endMs) throw new Error(`timeout after ${maxMs} ms: ${what}\n${measured?.output() ?? ''}`);
     await delay(POLL_MS);
   }
 }

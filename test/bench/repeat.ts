@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 
-// Repeats a step, beginning at most every `everyMs`. `close` waits for the running step and rejects with the error of a
-// failed one.
+// Repeats a step, starting at most once per `everyMs`. `close` waits for the running step and rejects if a step has
+// failed.
 export function repeatEvery(everyMs: number, step: () => Promise<unknown>): { close(): Promise<void> } {
   const ended = new AbortController();
   const running = (async () => {

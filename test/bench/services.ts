@@ -17,7 +17,10 @@ const READY_MAX_MS = 180_000;
 export const groupOf = ({ topicPrefix }: Pick<Bench, 'topicPrefix'>, service: ServiceName): string =>
   topicPrefix + service;
 
-/** Starts a service as it is deployed, and waits until it is ready. @throws Error when it is not ready in time */
+/**
+ * Starts a service as in a deployment, and waits until it is ready.
+ * @throws Error when the service is not ready in time
+ */
 export async function startService(
   bench: Bench,
   name: ServiceName,
@@ -36,21 +39,21 @@ export async function startService(
       ...settings,
     },
   });
-  await waitUntilAnswers(service, `http://127.0.0.1:${adminPort}/readyz`);
+  await waitUntilReady(service, `http://127.0.0.1:${adminPort}/readyz`);
   return { ...service, port, adminPort };
 }
 
-async function waitUntilAnswers(measured: Measured, url: string): Promise<void> {
+async function waitUntilReady(measured: Measured, url: string): Promise<void> {
   const isReady = async () => (await fetch(url)).ok;
   try {
-    await waitFor(`${url} answers`, isReady, { measured, maxMs: READY_MAX_MS });
+    await waitFor(`${url} responds with 200`, isReady, { measured, maxMs: READY_MAX_MS });
   } catch (error) {
     await measured.close();
     throw error;
   }
 }
 
-/** The highest limits that the settings allow, so that requests pass the limiter but are never refused. */
+/** The highest limits that the settings allow, so that the limiter runs but refuses no requests. */
 const UNLIMITED = { RATE_LIMIT_MESSAGES_PER_S: '200000', RATE_LIMIT_BURST: '10000000' };
 
 export const startGateway = (bench: Bench, settings: Record<string, string> = UNLIMITED): Promise<Server> =>
@@ -66,7 +69,7 @@ const UNLIMITED_CHAIN = {
   RATE_LIMIT_WINDOW_S: '1',
   MINTS_PER_MINUTE: '1000000',
   MINTS_BURST: '10000000',
-  // On a busy machine brokers may take longer than a caller would wait. That must not fail a measurement.
+  // Slow brokers on a busy machine must not fail a measurement.
   PUBLISH_DEADLINE_MS: '20000',
 };
 
@@ -77,7 +80,7 @@ export const startChainApi = (bench: Bench, chains: readonly { name: string; id:
     CHAINS: JSON.stringify(chains),
   });
 
-/** The topic of the peers: it has as many partitions as that of the product, and no service reads it. */
+/** The peers' topic, which has the same number of partitions as the product's topic, and which no service reads. */
 export const peerTopicOf = ({ topicPrefix }: Bench): string => `${topicPrefix}${TOPICS.messages.name}.dead`;
 
 export const peerEnvironment = (bench: Bench): Record<string, string> => ({
@@ -87,7 +90,10 @@ export const peerEnvironment = (bench: Bench): Record<string, string> => ({
   BENCH_LINKS_TOPIC: `${bench.topicPrefix}${TOPICS.identityLinks.name}.dead`,
 });
 
-/** Starts an HTTP server from a file of the bench, and waits until it answers. @param readyPath answered with 200 */
+/**
+ * Starts an HTTP server from a bench file, and waits until it responds.
+ * @param readyPath path that responds with 200
+ */
 export async function startPeer(
   bench: Bench,
   file: string,
@@ -97,16 +103,16 @@ export async function startPeer(
   const peer = openProcess(`test/bench/${file}.ts`, {
     environment: { ...peerEnvironment(bench), ...environment, HTTP_PORT: String(port) },
   });
-  await waitUntilAnswers(peer, `http://127.0.0.1:${port}${readyPath}`);
+  await waitUntilReady(peer, `http://127.0.0.1:${port}${readyPath}`);
   return { ...peer, port, adminPort: port };
 }
 
-export async function startBareServer(bench: Bench, answer: Buffer): Promise<Server> {
+export async function startBareServer(bench: Bench, body: Buffer): Promise<Server> {
   const folder = mkdtempSync(join(tmpdir(), 'playline-bench-page-'));
-  const file = join(folder, 'answer');
-  writeFileSync(file, answer);
+  const file = join(folder, 'response');
+  writeFileSync(file, body);
   // The server reads the file when it starts.
-  return startPeer(bench, 'reference/http-server', { environment: { ANSWER_FILE: file } }).finally(() =>
+  return startPeer(bench, 'reference/http-server', { environment: { RESPONSE_FILE: file } }).finally(() =>
     rmSync(folder, { recursive: true }),
   );
 }

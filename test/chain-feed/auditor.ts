@@ -7,7 +7,7 @@ export interface Audit {
   readonly versions: number;
 }
 
-/** The table from which unfiltered pages are served, with each row's chain. */
+/** The table that serves unfiltered pages, with the chain of each row. */
 const SERVED =
   "(SELECT substring(feed, 1, length(feed) - 4) AS chain, id, updated_at FROM activity_feeds WHERE entry = 'version' AND endsWith(feed, ' * *')) WHERE true";
 
@@ -17,10 +17,10 @@ export async function audit({
   query,
 }: Pick<FeedRig, 'chains' | 'watermarks' | 'query'>): Promise<Audit[]> {
   const audits: Audit[] = [];
-  for (const [partition, own] of Map.groupBy(chains, (chain) => chain.partition)) {
+  for (const [partition, chainsInPartition] of Map.groupBy(chains, (chain) => chain.partition)) {
     const watermark = await watermarks.read(partition);
     if (watermark === null) continue;
-    const where = `chain IN (${own.map(({ name }) => `'${name}'`).join()}) AND updated_at <= fromUnixTimestamp64Micro(${watermark}, 'UTC')`;
+    const where = `chain IN (${chainsInPartition.map(({ name }) => `'${name}'`).join()}) AND updated_at <= fromUnixTimestamp64Micro(${watermark}, 'UTC')`;
     const countIn = (from: string) => `(SELECT uniqExact(chain, id, updated_at) FROM ${from} AND ${where})`;
     const [activities = 0, versions = 0] = (
       await query(`SELECT ${countIn('activities WHERE true')}, ${countIn(SERVED)} FORMAT TSV`)

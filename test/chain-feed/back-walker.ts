@@ -3,14 +3,14 @@ import { type FeedQuery, isLast } from './page-client.ts';
 
 export interface BackWalk {
   readonly query: FeedQuery;
-  /** The walk covers everything before this time: its first cursor is just behind. */
+  /** The walk covers everything before this time, at which its first cursor is. */
   readonly upTo: number;
   readonly rows: readonly { id: string; us: number }[];
   readonly watermark: number;
   readonly cursor: string;
 }
 
-/** Walks back by `previous_cursor` from a reader's cursor. @returns null when there is none yet */
+/** Walks back with `previous_cursor` from a reader's cursor. @returns null when no reader has left a cursor yet */
 export async function walkBack({
   random,
   client,
@@ -27,7 +27,7 @@ export async function walkBack({
   for (;;) {
     const page = await client.read(query, cursor);
     await served.note(query.chain, page);
-    // The reader dies before it stores the cursor, and reads the same page again.
+    // The reader crashes before it stores the cursor, and reads the same page again.
     if (random.chance(0.06)) continue;
     const last = page.rows.at(-1);
     const bound = rows.at(-1)?.us ?? upTo;

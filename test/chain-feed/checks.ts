@@ -10,7 +10,7 @@ import { isWanted, lastVersions, type TimedVersion } from './truth.ts';
 
 export type Versions = ReadonlyMap<string, readonly TimedVersion[]>;
 
-/** Every served row is a version exactly as published, at its final `updated_at`. */
+/** Checks that every served row is a version exactly as published, at its final `updated_at`. */
 export function checkServed(served: Iterable<ServedVersion>, versions: Versions, findings: Findings): void {
   const known = new Map(
     [...versions.values()].flat().map((version) => [`${version.chain} ${version.id} ${version.us}`, version]),
@@ -19,13 +19,13 @@ export function checkServed(served: Iterable<ServedVersion>, versions: Versions,
     const version = known.get(`${chain} ${id} ${us}`);
     const expected = version && { ...version.shown, updated_at: toTimestamp(us) };
     if (!isDeepStrictEqual(JSON.parse(text), expected))
-      findings.add('true content', `${text} is no version of its activity; ${JSON.stringify(expected)}`);
+      findings.add('true content', `${text} is not a version of its activity; expected ${JSON.stringify(expected)}`);
   }
 }
 
 const replicaOf = (rows: Walk['rows']): Map<string, number> => new Map(rows.map(({ id, us }) => [id, us]));
 
-/** A replica at the end has each matching activity at least in the version at the watermark before. */
+// Checks that a replica at the end has each matching activity in the version at the previous watermark, or a later one.
 export function checkArrivals(walk: Walk, versions: Versions, findings: Findings): void {
   const { chain, filters } = walk.query;
   const wanted = (versions.get(chain.name) ?? []).filter((version) => isWanted(version, filters));
@@ -35,12 +35,12 @@ export function checkArrivals(walk: Walk, versions: Versions, findings: Findings
       if ((replica.get(id) ?? 0) < us)
         findings.add(
           'at the end',
-          `${chain.name} ${id} is at ${us}, below ${watermark}; a reader at the end has ${replica.get(id)}`,
+          `${chain.name} ${id} is at ${us}, below ${watermark}; a reader at the end of the feed has ${replica.get(id)}`,
         );
   }
 }
 
-/** At the end a replica has the last version of each matching activity, and no other activity. */
+/** Checks that a replica has the last version of each matching activity and no other activity at the end of the run. */
 export function checkComplete(walk: Walk, versions: Versions, findings: Findings): void {
   const { chain, filters } = walk.query;
   const wanted = (versions.get(chain.name) ?? []).filter((version) => isWanted(version, filters));
@@ -50,10 +50,12 @@ export function checkComplete(walk: Walk, versions: Versions, findings: Findings
     if (replica.get(id) !== us)
       findings.add('complete', `${chain.name} ${id} is at ${us}; a replica has ${replica.get(id)}`);
   for (const id of replica.keys())
-    if (!last.has(id)) findings.add('complete', `${chain.name} ${id} passes no filter of the replica that has it`);
+    if (!last.has(id))
+      findings.add('complete', `${chain.name} ${id} does not match the filters of the replica that has it`);
 }
 
-// Activities before the cursor that are not updated during the walk appear at their position, others there or nowhere.
+// Activities before the cursor that are not updated during the walk appear at their position; updated ones may be
+// missing.
 export function checkBackWalk(walk: BackWalk, versions: Versions, findings: Findings): void {
   const { query, upTo, rows, watermark } = walk;
   const seen = new Set(rows.map(({ id, us }) => `${id} ${us}`));
@@ -63,15 +65,17 @@ export function checkBackWalk(walk: BackWalk, versions: Versions, findings: Find
       findings.add('backwards', `${query.chain.name} ${id} is at ${us}, before ${upTo}, and was not served`);
 }
 
-/** The rows at or below a watermark are complete when the watermark is published: none is added later. */
+/** Checks that the rows up to a watermark are complete when it is published: none is added later. */
 export function checkAudits(
   audits: readonly Audit[],
   chains: readonly FeedChain[],
   { versions, findings }: { versions: Versions; findings: Findings },
 ): void {
   for (const { partition, watermark, ...found } of audits) {
-    const own = chains.filter((chain) => chain.partition === partition);
-    const current = own.flatMap(({ name }) => versions.get(name) ?? []).filter(({ us }) => us <= watermark).length;
+    const chainsInPartition = chains.filter((chain) => chain.partition === partition);
+    const current = chainsInPartition
+      .flatMap(({ name }) => versions.get(name) ?? [])
+      .filter(({ us }) => us <= watermark).length;
     for (const [table, count] of Object.entries(found))
       if (count !== current)
         findings.add(

@@ -8,7 +8,7 @@ import { type FeedRig, WAIT_MAX_MS } from './feed-rig.ts';
 import type { RunningProcesses } from './processes.ts';
 import type { Served } from './served.ts';
 
-/** A writer without a partition of activities never reaches a point. */
+/** A writer without an activity partition never reaches a kill point, so the wait is limited. */
 const REACH_MAX_MS = 3_000;
 const WALKS_WITHOUT_WATERMARKS = 3;
 
@@ -22,12 +22,12 @@ export interface Victims {
 
 export type Fault = (victims: Victims) => Promise<Reached>;
 
-/** Kills a writer within a block. What it sent arrives before its successor starts, or after everything else. */
+/** Kills a writer within a block. Its last request arrives before its successor starts, or after everything else. */
 const killWriter: Fault = async ({ rig, processes, random, drawPoint }) => {
   const point = drawPoint();
   const victim = random.pick(processes.writers);
   const trap = setTrap(victim, { point, passages: random.integer(0, 2), breaksOff: random.chance(0.5) });
-  const isReached = await hasRetry(trap.reached, point, random);
+  const isReached = await isReachedInTime(trap.reached, point, random);
   await victim.kill();
   processes.dismiss(victim);
   const arrivesLate = random.chance(0.5);
@@ -35,44 +35,44 @@ const killWriter: Fault = async ({ rig, processes, random, drawPoint }) => {
   await processes.join();
   await rig.caughtUp();
   trap.release();
-  await leave(victim);
+  await closeSettled(victim);
   return { [`killed ${point}`]: Number(isReached) };
 };
 
-/** Freezes a writer at a point of a block for longer than its session. */
+/** Freezes a writer at a kill point for longer than its session. */
 const freezeWriter: Fault = async ({ rig, processes, random, drawPoint }) => {
   const point = drawPoint();
   const victim = random.pick(processes.writers);
   const trap = setTrap(victim, { point, passages: 0, breaksOff: false });
-  const isReached = await hasRetry(trap.reached, point, random);
+  const isReached = await isReachedInTime(trap.reached, point, random);
   victim.signal('SIGSTOP');
   // Only a takeover can commit everything, because the frozen writer still owns its partitions until then.
   await rig.caughtUp();
   trap.release();
   victim.signal('SIGCONT');
-  await until('the writer is back', () => victim.isReady(), WAIT_MAX_MS);
+  await until('the writer is ready again', () => victim.isReady(), WAIT_MAX_MS);
   await rig.caughtUp();
   return { [`frozen ${point}`]: Number(isReached) };
 };
 
-async function hasRetry(reached: Promise<void>, point: KillPoint, random: Random): Promise<boolean> {
+async function isReachedInTime(reached: Promise<void>, point: KillPoint, random: Random): Promise<boolean> {
   if (point === 'at any moment') return delay(random.integer(0, 400), true);
   return Promise.race([reached.then(() => true), delay(REACH_MAX_MS, false)]);
 }
 
-async function leave(writer: GatedProcess): Promise<void> {
+async function closeSettled(writer: GatedProcess): Promise<void> {
   await Promise.all([writer.kafka.settled(), writer.clickhouse.settled()]);
   await writer.close();
 }
 
-const endWriter: Fault = async ({ rig, processes, random }) => {
-  const leaver = random.pick(processes.writers);
+const stopWriter: Fault = async ({ rig, processes, random }) => {
+  const victim = random.pick(processes.writers);
   await processes.join();
-  processes.dismiss(leaver);
-  await leaver.stop();
-  await leave(leaver);
+  processes.dismiss(victim);
+  await victim.stop();
+  await closeSettled(victim);
   await rig.caughtUp();
-  return { 'ended in peace': 1 };
+  return { 'stopped gracefully': 1 };
 };
 
 const loseWatermarks: Fault = async ({ rig }) => {
@@ -90,7 +90,7 @@ const killApi: Fault = async ({ processes, random }) => {
   return { 'API killed': 1 };
 };
 
-/** Restarts everything while Redis has no watermarks. */
+/** Restarts all processes while Redis has no watermarks. */
 const restartAll: Fault = async ({ rig, processes, served }) => {
   const [writers, apis] = [processes.writers, processes.apis];
   for (const writer of writers) processes.dismiss(writer);
@@ -98,36 +98,36 @@ const restartAll: Fault = async ({ rig, processes, served }) => {
   await rig.watermarks.lose();
   for (const api of apis) processes.dismiss(api);
   await Promise.all(apis.map(({ process }) => process.kill()));
-  const unknowing = await Promise.all([processes.listen(), processes.listen()]);
+  const freshApis = await Promise.all([processes.listen(), processes.listen()]);
   const enough = served.walksBack + WALKS_WITHOUT_WATERMARKS;
   await until('readers have walked back', () => served.walksBack >= enough, WAIT_MAX_MS);
   await Promise.all([processes.join(), processes.join()]);
-  const areReady = async () => (await Promise.all(unknowing.map(({ process }) => process.isReady()))).every(Boolean);
-  await until('the APIs know again how far the feed is', areReady, WAIT_MAX_MS);
-  await Promise.all([...writers.map(leave), ...apis.map(({ process }) => process.close())]);
+  const areReady = async () => (await Promise.all(freshApis.map(({ process }) => process.isReady()))).every(Boolean);
+  await until('the APIs have watermarks again', areReady, WAIT_MAX_MS);
+  await Promise.all([...writers.map(closeSettled), ...apis.map(({ process }) => process.close())]);
   await rig.caughtUp();
   return { 'all restarted without watermarks': 1 };
 };
 
-const takeEngineAway: Fault = async ({ rig, processes }) => {
+const stopClickHouse: Fault = async ({ rig, processes }) => {
   const all = [...processes.writers, ...processes.apis.map(({ process }) => process)];
   const areAll = async (ready: boolean) =>
     (await Promise.all(all.map((each) => each.isReady()))).every((is) => is === ready);
   for (const { clickhouse } of all) clickhouse.down = true;
-  await until('all miss the engine', () => areAll(false), WAIT_MAX_MS);
+  await until('no process is ready', () => areAll(false), WAIT_MAX_MS);
   for (const { clickhouse } of all) clickhouse.down = false;
-  await until('all have the engine', () => areAll(true), WAIT_MAX_MS);
+  await until('all processes are ready', () => areAll(true), WAIT_MAX_MS);
   await rig.caughtUp();
-  return { 'ClickHouse away': 1 };
+  return { 'ClickHouse unavailable': 1 };
 };
 
 const FAULTS: readonly Fault[] = [
-  ...[killWriter, freezeWriter, endWriter],
-  ...[loseWatermarks, killApi, restartAll, takeEngineAway],
+  ...[killWriter, freezeWriter, stopWriter],
+  ...[loseWatermarks, killApi, restartAll, stopClickHouse],
 ];
 export const ALL_KINDS: number = FAULTS.length;
 
-/** Causes faults in sequence, and lets the writers catch up after each. @param onLine called after each */
+/** Causes faults one after another, and lets the writers catch up after each. @param onLine called after each fault */
 export async function tryFaults(
   victims: Omit<Victims, 'drawPoint'>,
   { count, onLine }: { count: number; onLine: (line: string) => void },
@@ -135,13 +135,13 @@ export async function tryFaults(
   const draw = createDeck(victims.random, FAULTS);
   const drawPoint = createDeck(victims.random, KILL_POINTS);
   let reached: Reached = {};
-  // Some faults wait for readers who walk back. Those need a cursor that another reader has left.
+  // Some faults wait for readers who walk back, which need a cursor that another reader has left.
   await until('a reader has walked back', () => victims.served.walksBack > 0, WAIT_MAX_MS);
   for (let done = 1; done <= count; done++) {
     const startMs = performance.now();
-    const one = await draw()({ ...victims, drawPoint });
-    onLine(`${done} of ${count}: ${toText(one)}, over after ${toSeconds(performance.now() - startMs)} s`);
-    reached = addReached(reached, one);
+    const result = await draw()({ ...victims, drawPoint });
+    onLine(`${done} of ${count}: ${toText(result)}, recovered after ${toSeconds(performance.now() - startMs)} s`);
+    reached = addReached(reached, result);
   }
   return reached;
 }

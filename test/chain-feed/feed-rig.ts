@@ -17,8 +17,8 @@ export interface FeedChain extends ShownChain {
 export interface Api {
   readonly url: string;
   readonly process: GatedProcess;
-  /** Pages served under an old watermark: as last read, and as of now. */
-  readonly oldHorizons: { readonly known: number; fetch(): Promise<number> };
+  /** Number of pages served with a stale watermark: as last read, and read now. */
+  readonly stalePages: { readonly known: number; fetch(): Promise<number> };
 }
 
 export interface StoredVersion {
@@ -30,7 +30,7 @@ export interface StoredVersion {
 }
 
 export interface FeedRig {
-  /** Three chains in one partition, two in another, one in a third. */
+  /** Three partitions with three, two and one chain. */
   readonly chains: readonly FeedChain[];
   readonly activities: string;
   readonly brokers: readonly string[];
@@ -43,14 +43,14 @@ export interface FeedRig {
   /** Every row of `activities`, copies included. */
   versions(): Promise<StoredVersion[]>;
   waiting(): Promise<number>;
-  /** Waits until the writers have committed everything that was committed or aborted at the time of the call. */
+  /** Waits until the writers have committed all records that were on the log at the time of the call. */
   caughtUp(): Promise<void>;
   close(): Promise<void>;
 }
 
 const PARTITIONS = 3;
-const CHAINS_IN: readonly number[] = [3, 2, 1];
-/** The shortest time in which heartbeats still arrive on a busy machine. Every kill waits for it. */
+const CHAINS_PER_PARTITION: readonly number[] = [3, 2, 1];
+/** The shortest timeout with which heartbeats arrive in time on a busy machine. Every kill waits this long. */
 export const SESSION_TIMEOUT_MS = 1_500;
 const WRITER = 'services/activity-writer/src/main.ts';
 const API = 'services/chain-api/src/main.ts';
@@ -60,7 +60,7 @@ export async function openFeedRig(stores: Stores): Promise<FeedRig> {
   const own = await openOwnStores({ stores, partitions: PARTITIONS });
   const redis = await openRedisDatabase(stores.redis);
   const [log, watermarks] = [await openLogAccess(stores.kafka), await openWatermarkWatch(redis)];
-  // Merges would remove a doubled row before it is counted.
+  // Merges would remove a duplicate row before it is counted.
   await own.query('SYSTEM STOP MERGES activities');
   const activities = own.prefix + TOPICS.activities.name;
   const group = `${own.prefix}activity-writer`;
@@ -88,7 +88,7 @@ export async function openFeedRig(stores: Stores): Promise<FeedRig> {
     async caughtUp() {
       const ends = await log.reader.bounds(activities);
       await until(
-        'the writers have committed what there was',
+        'the writers have caught up',
         async () => {
           const committed = await log.reader.committed(group, activities);
           return ends.every(({ partition, end }) => end === 0 || (committed.get(partition) ?? 0) >= end);
@@ -107,11 +107,11 @@ export async function openFeedRig(stores: Stores): Promise<FeedRig> {
 
 function chooseChains(): FeedChain[] {
   const chosen: FeedChain[] = [];
-  for (let number = 1; chosen.length < CHAINS_IN.reduce((sum, count) => sum + count); number++) {
+  for (let number = 1; chosen.length < CHAINS_PER_PARTITION.reduce((sum, count) => sum + count); number++) {
     const name = `test-chain-${number}`;
     const partition = toPartition(Buffer.from(name), PARTITIONS);
     const taken = chosen.filter((chain) => chain.partition === partition).length;
-    if (taken < CHAINS_IN[partition]!) chosen.push({ name, id: `eip155:${number}`, partition });
+    if (taken < CHAINS_PER_PARTITION[partition]!) chosen.push({ name, id: `eip155:${number}`, partition });
   }
   return chosen;
 }
@@ -166,16 +166,16 @@ function createProcesses(stores: Stores, { environment, group, chains }: Process
         CHAINS: JSON.stringify(chains.map(({ name, id }) => ({ name, id }))),
         CURSOR_KEYS: cursorKeys,
       });
-      const oldHorizons = {
+      const stalePages = {
         known: 0,
         async fetch() {
           const [, count = '0'] =
             /^playline_chain_api_stale_horizon_pages_total.* (\d+)$/m.exec(await process.metrics()) ?? [];
-          oldHorizons.known = Number(count);
-          return oldHorizons.known;
+          stalePages.known = Number(count);
+          return stalePages.known;
         },
       };
-      return { url: `http://127.0.0.1:${port}`, process, oldHorizons };
+      return { url: `http://127.0.0.1:${port}`, process, stalePages };
     },
     close: async () => void (await Promise.all([...started].map((each) => each.close()))),
   };

@@ -1,5 +1,5 @@
-/** The promises of a run. Each has its own test, and a finding is a broken promise. */
-export const PROMISES = [
+/** The guarantees that a run checks. Each has its own test, and a finding is a violation. */
+export const GUARANTEES = [
   'complete',
   'at the end',
   'in order',
@@ -7,29 +7,29 @@ export const PROMISES = [
   'stable watermarks',
   'backwards',
   'true content',
-  'one row a record',
-  'answers',
+  'one row per record',
+  'responses',
 ] as const;
-export type Promised = (typeof PROMISES)[number];
+export type Guarantee = (typeof GUARANTEES)[number];
 
 const STORED_MAX = 5;
 
 export class Findings {
-  readonly #broken = new Map<Promised, string[]>();
+  readonly #violations = new Map<Guarantee, string[]>();
   readonly #startMs = performance.now();
 
-  add(promise: Promised, text: string): void {
-    const found = this.#broken.get(promise) ?? [];
+  add(guarantee: Guarantee, text: string): void {
+    const found = this.#violations.get(guarantee) ?? [];
     const afterS = ((performance.now() - this.#startMs) / 1_000).toFixed(1);
     if (found.length < STORED_MAX) found.push(`after ${afterS} s: ${text}`);
-    this.#broken.set(promise, found);
+    this.#violations.set(guarantee, found);
   }
 
-  of(promise: Promised): readonly string[] {
-    return this.#broken.get(promise) ?? [];
+  of(guarantee: Guarantee): readonly string[] {
+    return this.#violations.get(guarantee) ?? [];
   }
 
   all(): string[] {
-    return [...this.#broken].flatMap(([promise, found]) => found.map((text) => `${promise}, ${text}`));
+    return [...this.#violations].flatMap(([guarantee, found]) => found.map((text) => `${guarantee}, ${text}`));
   }
 }

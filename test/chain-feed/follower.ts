@@ -5,17 +5,17 @@ import type { Served } from './served.ts';
 import type { Starts } from './starts.ts';
 import type { WatermarkWatch } from './watermark-watch.ts';
 
-/** Share of pages at which a reader dies, and number of pages after which it stores its cursor. */
-const DEATH_SHARE = 0.06;
-const NOTED_SHARE = 0.7;
+/** Share of pages after which a reader crashes, and after which it stores its cursor. */
+const CRASH_SHARE = 0.06;
+const STORED_SHARE = 0.7;
 
 export interface Arrival {
-  /** The watermark of its partition, read before the request of the empty page. Everything up to it has been read. */
+  /** The partition's watermark before the empty page was requested. The reader has read everything up to it. */
   readonly watermark: number;
   readonly count: number;
 }
 
-/** All rows of one reader since it began. Rows that it lost by dying and then read again are listed once. */
+/** All rows that one reader has read. Rows that it lost in a crash and read again are listed once. */
 export interface Walk {
   readonly query: FeedQuery;
   readonly rows: { id: string; us: number }[];
@@ -32,14 +32,14 @@ export interface ReaderParts {
   readonly draw: () => FeedQuery;
 }
 
-/** A replica that follows `next_cursor`, dies at times, and continues from its stored cursor. */
+/** A replica that follows `next_cursor`, crashes at times, and continues from its stored cursor. */
 export class Follower {
   readonly #parts: ReaderParts;
   #walk: Walk;
   #cursor: string | null = null;
-  #noted: { cursor: string | null; count: number; arrivals: number } = { cursor: null, count: 0, arrivals: 0 };
+  #stored: { cursor: string | null; count: number; arrivals: number } = { cursor: null, count: 0, arrivals: 0 };
   readonly walks: Walk[];
-  deaths = 0;
+  crashes = 0;
 
   constructor(parts: ReaderParts, query: FeedQuery = parts.draw()) {
     this.#parts = parts;
@@ -51,24 +51,24 @@ export class Follower {
     this.#walk = { query, rows: [], arrivals: [] };
     this.walks.push(this.#walk);
     this.#cursor = cursor;
-    this.#noted = { cursor, count: 0, arrivals: 0 };
+    this.#stored = { cursor, count: 0, arrivals: 0 };
   }
 
-  /** Reads one page. @returns whether it was the last one */
+  /** Reads one page. @returns whether it was the last page */
   async step(): Promise<boolean> {
     const { random, client, served, watermarks } = this.#parts;
     const { query, rows, arrivals } = this.#walk;
     const [losses, watermark] = [watermarks.losses, await watermarks.read(query.chain.partition)];
     const page = await client.read(query, this.#cursor);
     await served.note(query.chain, page);
-    if (random.chance(DEATH_SHARE)) return this.#die();
+    if (random.chance(CRASH_SHARE)) return this.#crash();
     this.#take(page);
     const isEnd = isLast(page, page.next, this.#cursor);
     if (isEnd && (await page.isFresh()) && watermark !== null && watermarks.losses === losses)
       arrivals.push({ watermark, count: rows.length });
     this.#cursor = page.next;
-    if (random.chance(NOTED_SHARE))
-      this.#noted = { cursor: this.#cursor, count: rows.length, arrivals: arrivals.length };
+    if (random.chance(STORED_SHARE))
+      this.#stored = { cursor: this.#cursor, count: rows.length, arrivals: arrivals.length };
     return isEnd;
   }
 
@@ -77,18 +77,18 @@ export class Follower {
     const before = rows.at(-1);
     const first = page.rows[0];
     if (before !== undefined && first !== undefined && first.us <= before.us)
-      this.#parts.findings.add('in order', `${query.chain.name} ${first.us} is behind ${before.us}`);
+      this.#parts.findings.add('in order', `${query.chain.name} ${first.us} is served after ${before.us}`);
     for (const { id, us } of page.rows) rows.push({ id, us });
     const upTo = first?.us ?? (rows.at(-1)?.us ?? -1) + 1;
     this.#parts.starts.offer({ query, cursor: page.previous, upTo });
   }
 
-  #die(): false {
-    this.deaths++;
+  #crash(): false {
+    this.crashes++;
     const { rows, arrivals } = this.#walk;
-    rows.length = this.#noted.count;
-    arrivals.length = this.#noted.arrivals;
-    this.#cursor = this.#noted.cursor;
+    rows.length = this.#stored.count;
+    arrivals.length = this.#stored.arrivals;
+    this.#cursor = this.#stored.cursor;
     return false;
   }
 

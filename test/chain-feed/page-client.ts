@@ -16,11 +16,11 @@ export interface ServedPage {
   readonly rows: readonly ServedRow[];
   readonly previous: string;
   readonly next: string;
-  /** False when the API may have served an old watermark. */
+  /** False when the API may have used a stale watermark. */
   isFresh(): Promise<boolean>;
 }
 
-/** An empty page with a new cursor is not the end. @param requested the cursor of the request; null: the beginning */
+/** An empty page with a new cursor is not the end. @param requested the requested cursor; null for the beginning */
 export const isLast = ({ rows }: ServedPage, onward: string, requested: string | null): boolean =>
   rows.length === 0 && onward === requested;
 
@@ -32,8 +32,8 @@ export interface FeedQuery {
 const PAGE_MAX = 30;
 const LARGE_SHARE = 0.3;
 const LARGE_MAX = 200;
-const ANSWER_MAX_MS = 10_000;
-const AGAIN_MS = 50;
+const RESPONSE_MAX_MS = 10_000;
+const RETRY_MS = 50;
 
 export interface PageClient {
   read(query: FeedQuery, cursor: string | null): Promise<ServedPage>;
@@ -51,37 +51,37 @@ export function createPageClient({ random, apis, findings }: PageClientOptions):
     const [first, ...others] = apis();
     if (first === undefined) return null;
     const api = random.pick([first, ...others]);
-    const oldBefore = api.oldHorizons.known;
+    const staleBefore = api.stalePages.known;
     const url = new URL(`${api.url}/v1/chains/${query.chain.name}/activity-history`);
     for (const [name, value] of parametersOf(query.filters, random)) url.searchParams.set(name, value);
     const largest = random.chance(LARGE_SHARE) ? LARGE_MAX : PAGE_MAX;
     if (random.chance(0.9)) url.searchParams.set('page_size', String(random.integer(1, largest)));
     if (cursor !== null) url.searchParams.set('page_cursor', cursor);
-    const answer = await fetchPage(url);
-    // The API was killed, is starting or has no store, so another one is tried.
-    if (answer === null || answer.status === 500) {
-      missed = `${url.pathname}${url.search}: ${answer?.text ?? 'no answer'}`;
+    const response = await fetchPage(url);
+    // The API was killed, is starting or cannot reach a store, so another API is tried.
+    if (response === null || response.status === 500) {
+      missed = `${url.pathname}${url.search}: ${response?.text ?? 'no response'}`;
       return null;
     }
-    if (answer.status !== 200) {
-      findings.add('answers', `${answer.status} to ${url.search}: ${answer.text}`);
+    if (response.status !== 200) {
+      findings.add('responses', `${response.status} to ${url.search}: ${response.text}`);
       return null;
     }
-    const { result, page } = JSON.parse(answer.text) as { result: Wire[]; page: Record<string, unknown> };
+    const { result, page } = JSON.parse(response.text) as { result: Wire[]; page: Record<string, unknown> };
     const { previous_cursor: previous, next_cursor: next } = page;
     if (typeof previous !== 'string' || typeof next !== 'string' || previous === '' || next === '')
-      throw new Error(`a page without cursors: ${JSON.stringify(page)}`);
-    const isFresh = async () => (await api.oldHorizons.fetch().catch(() => Number.NaN)) === oldBefore;
+      throw new Error(`page without cursors: ${JSON.stringify(page)}`);
+    const isFresh = async () => (await api.stalePages.fetch().catch(() => Number.NaN)) === staleBefore;
     return { rows: result.map(toRow), previous, next, isFresh };
   };
   return {
     async read(query, cursor) {
-      const endMs = performance.now() + ANSWER_MAX_MS * 6;
+      const endMs = performance.now() + RESPONSE_MAX_MS * 6;
       for (;;) {
         const page = await readOnce(query, cursor);
         if (page !== null) return page;
-        if (performance.now() > endMs) throw new Error(`no API answers; the last to ${missed}`);
-        await delay(AGAIN_MS);
+        if (performance.now() > endMs) throw new Error(`no API responds; last request: ${missed}`);
+        await delay(RETRY_MS);
       }
     },
   };
@@ -96,14 +96,14 @@ const toRow = (wire: Wire): ServedRow => ({
 
 async function fetchPage(url: URL): Promise<{ status: number; text: string } | null> {
   try {
-    const answer = await fetch(url, { signal: AbortSignal.timeout(ANSWER_MAX_MS) });
-    return { status: answer.status, text: await answer.text() };
+    const response = await fetch(url, { signal: AbortSignal.timeout(RESPONSE_MAX_MS) });
+    return { status: response.status, text: await response.text() };
   } catch {
     return null;
   }
 }
 
-/** Each bound of `indexed_at` has two names. */
+/** Each bound on `indexed_at` has two parameter names. */
 function parametersOf({ type, contractAddress, ...bounds }: ActivityFilters, random: Random): [string, string][] {
   const suffix = () => random.pick(['updated_at', 'indexed_at']);
   const { fromIndexedAt: from, toIndexedAt: to } = bounds;

@@ -5,7 +5,7 @@ import type { GatedProcess } from '../faults/writer-process.ts';
 import { type Api, type FeedRig, WAIT_MAX_MS } from './feed-rig.ts';
 
 const BLOCK_ROWS = { min: 6, max: 30 };
-/** Longest delay of an insert, and of its answer, so that readers come between the two. */
+/** Longest delay of an insert and of its response, so that readers read in between. */
 const INSERT_MAX_MS = 40;
 /** Share of longer delays, in which a new reader can read everything between an insert and the watermark. */
 const LONG_SHARE = 0.1;
@@ -16,7 +16,7 @@ export interface RunningProcesses {
   readonly apis: readonly Api[];
   join(): Promise<GatedProcess>;
   serve(): Promise<Api>;
-  /** Starts one more API without waiting, because none is ready before the first watermark. */
+  /** Starts an API without waiting until it is ready, because no API is ready before the first watermark. */
   listen(): Promise<Api>;
   dismiss(member: GatedProcess | Api): void;
 }
@@ -30,7 +30,7 @@ export async function openProcesses(rig: FeedRig, random: Random): Promise<OpenP
   let apis: readonly Api[] = [];
   const whenReady = (what: string, process: GatedProcess) => until(what, () => process.isReady(), WAIT_MAX_MS);
   const isLong = () => random.chance(LONG_SHARE);
-  const slow = () => delay(isLong() ? random.integer(LONG_MS.min, LONG_MS.max) : random.integer(0, INSERT_MAX_MS));
+  const pause = () => delay(isLong() ? random.integer(LONG_MS.min, LONG_MS.max) : random.integer(0, INSERT_MAX_MS));
   const processes: OpenProcesses = {
     get writers() {
       return writers;
@@ -40,7 +40,7 @@ export async function openProcesses(rig: FeedRig, random: Random): Promise<OpenP
     },
     async join() {
       const writer = await rig.startWriter(random.integer(BLOCK_ROWS.min, BLOCK_ROWS.max));
-      writer.clickhouse.watch = { arrived: slow, answered: () => slow().then(() => false) };
+      writer.clickhouse.watch = { arrived: pause, answered: () => pause().then(() => false) };
       await whenReady('a writer is ready', writer);
       writers = [...writers, writer];
       return writer;
@@ -53,7 +53,7 @@ export async function openProcesses(rig: FeedRig, random: Random): Promise<OpenP
     },
     async listen() {
       const api = await rig.startApi();
-      await until('an API answers', async () => (await fetch(api.url)).status === 404, WAIT_MAX_MS);
+      await until('an API responds', async () => (await fetch(api.url)).status === 404, WAIT_MAX_MS);
       apis = [...apis, api];
       return api;
     },

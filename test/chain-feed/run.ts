@@ -18,7 +18,7 @@ import { addTimes, checkJournal, readLog } from './truth.ts';
 
 const FOLLOWERS = 3;
 const NEWCOMERS = 3;
-/** Number of readers who walk back. Every second one turns round at the beginning. */
+/** Number of readers who walk back. Every second reader turns round at the beginning. */
 const WALKERS = 2;
 const READER_PAUSE_MAX_MS = 120;
 const AUDIT_PAUSE_MS = 100;
@@ -33,7 +33,7 @@ export interface FeedRun {
   readonly findings: Findings;
   /** Number of faults by name. 0 means that the fault did not take effect. */
   readonly reached: Reached;
-  /** Numbers of all other events. If one is 0, the run has tested less than it claims. */
+  /** Counts of all other events. If a count is 0, the run has tested less than it claims. */
   readonly counts: Readonly<Record<string, number>>;
 }
 
@@ -44,7 +44,7 @@ interface Recorded {
   readonly audits: Audit[];
 }
 
-/** One run: sources, writers, APIs and readers. At the end everything that readers got is compared with the log. */
+/** Runs sources, writers, APIs and readers. At the end everything that readers received is compared with the log. */
 export async function runFeed(stores: Stores, options: RunOptions): Promise<FeedRun> {
   const { seed } = options;
   const rig = await openFeedRig(stores);
@@ -63,7 +63,7 @@ async function runOn(rig: FeedRig, { seed, faults, onLine }: RunOptions): Promis
   const processes = await openProcesses(rig, createRandom(seed + 0.5e9));
   const traffic = openTraffic(rig, seed);
   const served = new Served(rig.watermarks, findings);
-  const over = { is: false };
+  const state = { isOver: false };
   const parts = (own: Random): ReaderParts => ({
     random: own,
     served,
@@ -76,7 +76,7 @@ async function runOn(rig: FeedRig, { seed, faults, onLine }: RunOptions): Promis
   const starts = new Starts();
   const seen: Recorded = { followers: [], walks: [], backWalks: [], audits: [] };
   const reading = Promise.all(
-    openReaders({ rig, seen, over, parts: (index) => parts(createRandom(seed * 7_919 + index)) }),
+    openReaders({ rig, seen, state, parts: (index) => parts(createRandom(seed * 7_919 + index)) }),
   );
   // If a reader fails, the run fails immediately.
   const reached = await Promise.race([
@@ -85,7 +85,7 @@ async function runOn(rig: FeedRig, { seed, faults, onLine }: RunOptions): Promis
   ]);
   await traffic.stop();
   await rig.caughtUp();
-  over.is = true;
+  state.isOver = true;
   await reading;
   const counts = await check(rig, { findings, traffic, served, seen });
   await processes.close();
@@ -100,17 +100,17 @@ const failureOf = async (work: Promise<unknown>): Promise<never> => {
 interface Reading {
   readonly rig: FeedRig;
   readonly seen: Recorded;
-  readonly over: { readonly is: boolean };
+  readonly state: { readonly isOver: boolean };
   readonly parts: (index: number) => ReaderParts;
 }
 
-function openReaders({ rig, seen, over, parts }: Reading): Promise<void>[] {
+function openReaders({ rig, seen, state, parts }: Reading): Promise<void>[] {
   const rest = (random: Random) => delay(random.integer(0, READER_PAUSE_MAX_MS));
   const follow = async (index: number, isNewcomer: boolean) => {
     const own = parts(index);
     const follower = new Follower(own);
     seen.followers.push(follower);
-    while (!over.is) {
+    while (!state.isOver) {
       const isEnd = await follower.step();
       if (isEnd && isNewcomer) follower.begin();
       if (isEnd) await rest(own.random);
@@ -120,7 +120,7 @@ function openReaders({ rig, seen, over, parts }: Reading): Promise<void>[] {
   const walk = async (index: number) => {
     const own = parts(index);
     for (let isLast = false; !isLast; ) {
-      isLast = over.is;
+      isLast = state.isOver;
       const back = await walkBack(own);
       if (back === null) await rest(own.random);
       else seen.backWalks.push(back);
@@ -128,7 +128,7 @@ function openReaders({ rig, seen, over, parts }: Reading): Promise<void>[] {
     }
   };
   const poll = async () => {
-    while (!over.is) {
+    while (!state.isOver) {
       seen.audits.push(...(await audit(rig)));
       await delay(AUDIT_PAUSE_MS);
     }
@@ -170,7 +170,7 @@ async function check(rig: FeedRig, { findings, traffic, served, seen }: Outcome)
     committed: journal.transactions.committed,
     aborted: journal.transactions.aborted,
     pages: served.pages,
-    deaths: seen.followers.reduce((sum, { deaths }) => sum + deaths, 0),
+    crashes: seen.followers.reduce((sum, { crashes }) => sum + crashes, 0),
     arrivals: walks.reduce((sum, { arrivals }) => sum + arrivals.length, 0),
     'walks back': seen.backWalks.length,
     audits: seen.audits.length,

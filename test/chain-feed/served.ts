@@ -26,7 +26,7 @@ export class Served {
     return this.#versions.values();
   }
 
-  /** The watermark is read after the answer, so it is at least as high as for the page. */
+  /** Reads the watermark after the response, so it is at least as high as the page's watermark. */
   async note({ name: chain, partition }: FeedChain, { rows }: ServedPage): Promise<void> {
     this.pages++;
     for (const row of rows) {
@@ -37,7 +37,8 @@ export class Served {
         this.#findings.add('true content', `${key} was ${before.text} and is ${row.text}`);
     }
     for (const [index, { us }] of rows.entries())
-      if (index > 0 && us <= rows[index - 1]!.us) this.#findings.add('in order', `${us} behind ${rows[index - 1]!.us}`);
+      if (index > 0 && us <= rows[index - 1]!.us)
+        this.#findings.add('in order', `${us} served after ${rows[index - 1]!.us}`);
     const last = rows.at(-1);
     if (last === undefined) return;
     const greatest = await this.#watermarks.greatest(partition);

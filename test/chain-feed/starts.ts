@@ -4,7 +4,7 @@ import type { FeedQuery } from './page-client.ts';
 export interface Start {
   readonly query: FeedQuery;
   readonly cursor: string;
-  /** Epoch microseconds. Everything before this time is before the cursor. */
+  /** In microseconds since the epoch. Everything before this time is before the cursor. */
   readonly upTo: number;
 }
 

@@ -13,21 +13,21 @@ const INDEXED_AT_US = 1_700_000_000_000_000;
 const INDEXED_STEP_US = 1_000_003;
 const BURST_MAX = 25;
 const PAUSE_MAX_MS = 600;
-/** Limit of records that wait for writers, so that no run ends with minutes of them. */
+/** Limit on records that wait for writers, so that a run does not end with minutes of backlog. */
 const WAITING_MAX = 150;
 const POLL_MS = 200;
 const OPEN_MAX_MS = 1_200;
 
-/** Fixed members of activities, by number. Readers filter by them. */
+/** Constant members of activities, by activity number. Readers filter by them. */
 export const typeOf = (number: number): (typeof TYPES)[number] => TYPES[number % TYPES.length]!;
 export const contractOf = (number: number): number => 1 + (number % CONTRACTS);
 export const indexedAtOf = (number: number): number => INDEXED_AT_US + number * INDEXED_STEP_US;
 
-/** What the sources have sent, by number of the version. Every record contains its number. */
+/** What the sources have sent, by version number. Every record contains its version number. */
 export interface Journal {
   readonly acknowledged: Set<number>;
   readonly aborted: Set<number>;
-  /** Versions sent to be refused. One of them is valid if it comes first. */
+  /** Versions that must be refused, except for one that is the first of its activity. */
   readonly wrong: Set<number>;
   readonly transactions: { committed: number; aborted: number };
 }
@@ -47,10 +47,10 @@ export function openTraffic(rig: FeedRig, seed: number): Traffic {
     wrong: new Set(),
     transactions: { committed: 0, aborted: 0 },
   };
-  const desk = new Desk(rig, journal);
+  const records = new RecordFactory(rig, journal);
   let [isOver, isFull] = [false, false];
   const sources = Array.from({ length: SOURCES }, async (_, index) => {
-    const source = new Source(rig, desk, createRandom(seed * 1_000 + index));
+    const source = new Source(rig, records, createRandom(seed * 1_000 + index));
     while (!isOver) {
       while (isFull && !isOver) await delay(POLL_MS);
       await source.step();
@@ -69,7 +69,7 @@ export function openTraffic(rig: FeedRig, seed: number): Traffic {
   return {
     journal,
     get numbers() {
-      return desk.numbers;
+      return records.numbers;
     },
     stop: async () => {
       isOver = true;
@@ -78,7 +78,7 @@ export function openTraffic(rig: FeedRig, seed: number): Traffic {
   };
 }
 
-class Desk {
+class RecordFactory {
   readonly journal: Journal;
   readonly #rig: FeedRig;
   readonly #known = new Map<string, number[]>();
@@ -90,7 +90,7 @@ class Desk {
     this.journal = journal;
   }
 
-  /** A new activity, or an update of one that some source has sent, whether committed or not. */
+  /** Creates a new activity, or an update to an activity that any source has sent, committed or not. */
   record(random: Random, chain: FeedChain): { version: number; outgoing: Outgoing } {
     const known = this.#known.get(chain.name) ?? [];
     this.#known.set(chain.name, known);
@@ -107,7 +107,7 @@ class Desk {
     };
   }
 
-  /** Makes a record that must be refused: it changes a fixed member, or is in the partition of another chain. */
+  /** Creates a record that must be refused: it changes a constant member, or is in another chain's partition. */
   #toWrong(random: Random, number: number, written: WrittenVersion): Outgoing {
     const kind = random.integer(0, 3);
     const record = recordOf(number, written);
@@ -144,18 +144,18 @@ class Aborted extends Error {
   override readonly name = 'Aborted';
 }
 
-/** One producer of activities. It sends in bursts, so records of one millisecond get into different blocks. */
+/** A producer of activities. It sends in bursts, so that records with the same millisecond are in different blocks. */
 class Source {
   readonly #rig: FeedRig;
-  readonly #desk: Desk;
+  readonly #records: RecordFactory;
   readonly #random: Random;
   readonly #name: string;
   #publisher: AtomicPublisher | null = null;
   #beforeCommit = async () => {};
 
-  constructor(rig: FeedRig, desk: Desk, random: Random) {
+  constructor(rig: FeedRig, records: RecordFactory, random: Random) {
     this.#rig = rig;
-    this.#desk = desk;
+    this.#records = records;
     this.#random = random;
     this.#name = `${rig.activities}-${random.hex(12)}`;
   }
@@ -167,23 +167,23 @@ class Source {
       ? random.shuffle(this.#rig.chains).slice(0, random.integer(1, 2))
       : [random.pick(this.#rig.chains)];
     const size = random.chance(0.3) ? random.integer(1, BURST_MAX) : random.integer(1, 4);
-    const burst = Array.from({ length: size }, () => this.#desk.record(random, random.pick(chains)));
+    const burst = Array.from({ length: size }, () => this.#records.record(random, random.pick(chains)));
     if (isAtomic) await this.#publishAtomically(burst);
     else {
       await this.#rig.log.publish(burst.map(({ outgoing }) => outgoing));
-      for (const { version } of burst) this.#desk.journal.acknowledged.add(version);
+      for (const { version } of burst) this.#records.journal.acknowledged.add(version);
     }
     await delay(random.integer(0, PAUSE_MAX_MS));
   }
 
-  /** Publishes in a transaction that stays open; an aborted one is ended by the next producer. */
+  /** Publishes in a transaction that stays open for a while. The next producer ends an aborted transaction. */
   async #publishAtomically(burst: readonly { version: number; outgoing: Outgoing }[]): Promise<void> {
     const [openMs, isKept] = [this.#random.integer(0, OPEN_MAX_MS), this.#random.chance(0.6)];
     this.#beforeCommit = async () => {
       await delay(openMs);
       if (!isKept) throw new Aborted();
     };
-    const { journal } = this.#desk;
+    const { journal } = this.#records;
     this.#publisher ??= await this.#open();
     try {
       await this.#publisher.publish(burst.map(({ outgoing }) => outgoing));

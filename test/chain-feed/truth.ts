@@ -5,7 +5,7 @@ import type { FeedChain, FeedRig } from './feed-rig.ts';
 import type { Findings } from './findings.ts';
 import type { Journal } from './traffic.ts';
 
-/** A record of the log that must become a version of its activity. */
+/** A log record that must become a version of its activity. */
 export interface TrueVersion {
   readonly chain: string;
   readonly id: string;
@@ -14,7 +14,7 @@ export interface TrueVersion {
   readonly indexedAt: number;
   readonly partition: number;
   readonly offset: number;
-  /** What a page must show, except for `updated_at`. */
+  /** The activity that a page must contain, except for `updated_at`. */
   readonly shown: Readonly<Record<string, unknown>>;
 }
 
@@ -22,10 +22,10 @@ export interface TimedVersion extends TrueVersion {
   readonly us: number;
 }
 
-/** What must have become of every record, computed from the committed records of the log alone, in their order. */
+/** The expected outcome of every record, computed only from the committed log records in log order. */
 export interface LogTruth {
   readonly accepted: readonly TrueVersion[];
-  /** `partition offset` of the records that must be dead letters. */
+  /** `partition offset` of each record that must be a dead letter. */
   readonly refused: ReadonlySet<string>;
   readonly numbers: ReadonlySet<number>;
 }
@@ -76,21 +76,20 @@ function toVersion({ partition, offset }: StreamRecord, record: ActivityRecord, 
   return { chain: chain.name, id: shown.id, type, contractAddress, indexedAt, partition, offset, shown };
 }
 
-/** Otherwise the checks would prove nothing. */
+/** Checks that the log itself is as expected; otherwise the other checks would prove nothing. */
 export function checkJournal({ numbers }: LogTruth, journal: Journal): void {
   const lost = [...journal.acknowledged].filter((number) => !numbers.has(number));
   const undone = [...journal.aborted].filter((number) => numbers.has(number));
-  if (lost.length + undone.length > 0)
-    throw new Error(`the log has lost ${lost} and holds ${undone}, which were aborted`);
+  if (lost.length + undone.length > 0) throw new Error(`the log has lost ${lost} and contains the aborted ${undone}`);
 }
 
-/** Finds the row of each version. @returns for each chain its versions, ascending */
+/** Finds the row of each version. @returns the versions per chain, ascending */
 export async function addTimes(
   rig: FeedRig,
   { accepted, refused }: LogTruth,
   findings: Findings,
 ): Promise<Map<string, TimedVersion[]>> {
-  const wrong = (text: string) => findings.add('one row a record', text);
+  const wrong = (text: string) => findings.add('one row per record', text);
   const rows = Map.groupBy(await rig.versions(), ({ partition, offset }) => `${partition} ${offset}`);
   const timed: TimedVersion[] = [];
   const lastUs = new Map<number, number>();
@@ -101,18 +100,19 @@ export async function addTimes(
     if (row === undefined || others.length > 0 || row.id !== version.id || row.chain !== version.chain)
       wrong(`record ${name} (${version.id}) is ${JSON.stringify([row, ...others])}`);
     if (row === undefined) continue;
-    if (row.us <= (lastUs.get(row.partition) ?? 0)) wrong(`record ${name} is at ${row.us}, not above the one before`);
+    if (row.us <= (lastUs.get(row.partition) ?? 0))
+      wrong(`record ${name} is at ${row.us}, not above the record before`);
     lastUs.set(row.partition, row.us);
     timed.push({ ...version, us: row.us });
   }
-  for (const [name, found] of rows) wrong(`a row of ${name}, which must be none: ${JSON.stringify(found)}`);
+  for (const [name, found] of rows) wrong(`unexpected row of ${name}: ${JSON.stringify(found)}`);
   const deadLetters = new Set(
     (await rig.log.read(`${rig.activities}.dead`)).map(
       ({ headers }) => `${headers['original-partition']} ${headers['original-offset']}`,
     ),
   );
-  for (const name of refused) if (!deadLetters.has(name)) wrong(`no dead letter of ${name}`);
-  for (const name of deadLetters) if (!refused.has(name)) wrong(`${name} is a dead letter`);
+  for (const name of refused) if (!deadLetters.has(name)) wrong(`no dead letter for ${name}`);
+  for (const name of deadLetters) if (!refused.has(name)) wrong(`unexpected dead letter for ${name}`);
   return Map.groupBy(
     timed.toSorted((a, b) => a.us - b.us),
     ({ chain }) => chain,

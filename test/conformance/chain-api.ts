@@ -4,18 +4,18 @@ import { CHAIN, type HistoryPage } from '../../services/chain-api/src/test/open-
 import { openProcess } from '../../services/chain-api/src/test/open-process.ts';
 import { type ChainStores, openChainStores } from '../../services/chain-api/src/test/open-stores.ts';
 
-/** A chain API process with separate stores. The `put…` functions write as a writer does. */
+/** A chain API process with separate stores. The `put…` functions write rows like the activity writer. */
 export interface ConformanceChainApi extends ChainStores {
   readonly url: string;
   /** Requests a path below `/v1/chains/demo-chain`. */
   get(path: string, headers?: Record<string, string>): Promise<Response>;
-  /** Requests a page of the history. @throws Error when the answer is not 200 */
+  /** Requests a page of the history. @throws Error when the status is not 200 */
   history(query?: Readonly<Record<string, string>>): Promise<HistoryPage>;
   /** Stops the process and deletes its stores. */
   close(): Promise<void>;
 }
 
-/** Starts a chain API. `settings` are environment variables that override those for tests. */
+/** Starts a chain API. `settings` are environment variables that override the test defaults. */
 export async function startChainApi(settings: Record<string, string> = {}): Promise<ConformanceChainApi> {
   const stores = await openChainStores();
   const api = await openProcess({ ...stores.environment, RATE_LIMIT_CALLS: '1000000', ...settings });
@@ -23,26 +23,26 @@ export async function startChainApi(settings: Record<string, string> = {}): Prom
     await api.close();
     await stores.close();
   };
-  await until('the chain API is ready', async () => (await api.notReady()).length === 0).catch(async (fault) => {
+  await until('the chain API is ready', async () => (await api.notReady()).length === 0).catch(async (error) => {
     await close();
-    throw fault;
+    throw error;
   });
   const get: ConformanceChainApi['get'] = (path, headers) => api.get(`/${CHAIN.name}${path}`, headers);
   const history: ConformanceChainApi['history'] = async (query = {}) => {
-    const answer = await get(`/activity-history?${new URLSearchParams(query)}`);
-    expect(answer.status).toBe(200);
-    return (await answer.json()) as HistoryPage;
+    const response = await get(`/activity-history?${new URLSearchParams(query)}`);
+    expect(response.status).toBe(200);
+    return (await response.json()) as HistoryPage;
   };
   return { ...stores, url: api.url, get, history, close };
 }
 
-/** Expects an answer with the envelope of a code. */
-export async function expectChainFault(answer: Response, status: number, code: string): Promise<void> {
-  expect(answer.status).toBe(status);
-  expect(await answer.json()).toEqual({
+/** Expects a response with the error envelope for a code. */
+export async function expectChainFault(response: Response, status: number, code: string): Promise<void> {
+  expect(response.status).toBe(status);
+  expect(await response.json()).toEqual({
     message: expect.stringMatching(/./),
     link: expect.stringMatching(new RegExp(`^https?://.+/docs/errors/${code}$`)),
-    trace_id: answer.headers.get('x-trace-id'),
+    trace_id: response.headers.get('x-trace-id'),
     code,
     details: status === 400 || status === 403 ? expect.any(Object) : null,
   });

@@ -1,4 +1,5 @@
-// Contract, tables "Token", "Activity", "Page" and "details by type", chain reads, their callers, and the error envelope.
+// Contract, tables "Token", "Activity", "Page" and "details by type", chain reads, their callers, and the error
+// envelope.
 import {
   createRateLimitKey,
   createRateLimitKeyText,
@@ -13,7 +14,7 @@ import { activityRow, addressOf, DETAILS, NOON, NOON_US, tokenRow } from '../../
 import { type ConformanceChainApi, expectChainFault, startChainApi } from './chain-api.ts';
 import { START_MAX_MS } from './gateway.ts';
 
-/** More than all other tests make from the address of this process. */
+/** Call limit per address; higher than the number of calls that all other tests make from this address. */
 const CALLS = 600;
 
 let wire: Wire;
@@ -31,18 +32,18 @@ afterAll(async () => {
 });
 
 let numbers = 1000;
-/** Stores a new token, and returns the `result` of the answer for it. */
-async function answerFor(over: Parameters<typeof tokenRow>[0]): Promise<Record<string, unknown>> {
-  const { contractAddress, ...row } = tokenRow({ contractAddress: addressOf(numbers++), ...over });
+/** Stores a new token, and returns the `result` that the API responds with. */
+async function readNewToken(fields: Parameters<typeof tokenRow>[0]): Promise<Record<string, unknown>> {
+  const { contractAddress, ...row } = tokenRow({ contractAddress: addressOf(numbers++), ...fields });
   await api.putTokens({ ...row, contractAddress });
-  const answer = await api.get(`/tokens/${contractAddress}`);
-  expect(answer.status).toBe(200);
-  return ((await answer.json()) as { result: Record<string, unknown> }).result;
+  const response = await api.get(`/tokens/${contractAddress}`);
+  expect(response.status).toBe(200);
+  return ((await response.json()) as { result: Record<string, unknown> }).result;
 }
 
-it('a token has every field of the contract, and no other', async () => {
+it('a token has exactly the fields of the contract', async () => {
   const contractAddress = addressOf(1);
-  expect(await answerFor({ contractAddress })).toEqual({
+  expect(await readNewToken({ contractAddress })).toEqual({
     chain: CHAIN,
     contract_address: contractAddress,
     root_contract_address: addressOf(3),
@@ -58,35 +59,35 @@ it('a token has every field of the contract, and no other', async () => {
   });
 });
 
-it('what a token may lack is there as null', async () => {
+it('optional fields of a token are null when they have no value', async () => {
   const none = { rootContractAddress: null, symbol: null, decimals: null, imageUrl: null, name: null };
   const nulls = { root_contract_address: null, symbol: null, decimals: null, image_url: null, name: null };
-  const answer = await answerFor({ ...none, rootChainId: null, bridgeUsed: null });
-  expect(answer).toMatchObject({ ...nulls, root_chain_id: null, bridge_used: null });
+  const response = await readNewToken({ ...none, rootChainId: null, bridgeUsed: null });
+  expect(response).toMatchObject({ ...nulls, root_chain_id: null, bridge_used: null });
 });
 
-it('contract_address of a token is compared case-insensitively and returned in lower case', async () => {
+it('a token’s contract_address is compared case-insensitively and returned in lower case', async () => {
   const contractAddress = '0xabcdefabcdef0123456789abcdef0123456789ab';
   await api.putTokens(tokenRow({ contractAddress }));
-  for (const spelling of [contractAddress, `0x${contractAddress.slice(2).toUpperCase()}`]) {
-    const answer = await api.get(`/tokens/${spelling}`);
-    expect(answer.status).toBe(200);
-    expect(await answer.json()).toMatchObject({ result: { contract_address: contractAddress } });
+  for (const form of [contractAddress, `0x${contractAddress.slice(2).toUpperCase()}`]) {
+    const response = await api.get(`/tokens/${form}`);
+    expect(response.status).toBe(200);
+    expect(await response.json()).toMatchObject({ result: { contract_address: contractAddress } });
   }
 });
 
-it('a token that is unknown: 404 RESOURCE_NOT_FOUND', async () => {
+it('an unknown token: 404 RESOURCE_NOT_FOUND', async () => {
   await expectChainFault(await api.get(`/tokens/${addressOf(999)}`), 404, 'RESOURCE_NOT_FOUND');
 });
 
 let contracts = 1000;
-let after = 0;
-/** Stores rows of a new contract, one microsecond apart. Returns them with the filter that finds them. */
+let nextMicros = 0;
+/** Stores rows for a new contract, one microsecond apart. Returns the rows and the filter that selects them. */
 async function put(...rows: Parameters<typeof activityRow>[0][]) {
   const contract = addressOf(contracts++);
-  const made = rows.map((row) => activityRow({ contractAddress: contract, after: after++, ...row }));
-  await api.put(...made);
-  return { rows: made, ids: made.map(({ id }) => id), query: { contract_address: contract } };
+  const created = rows.map((row) => activityRow({ contractAddress: contract, after: nextMicros++, ...row }));
+  await api.put(...created);
+  return { rows: created, ids: created.map(({ id }) => id), query: { contract_address: contract } };
 }
 
 const idsOf = ({ result }: Awaited<ReturnType<typeof api.history>>) => result.map(({ id }) => id);
@@ -102,7 +103,7 @@ const MEMBERS: Record<ActivityType, readonly string[]> = {
   sale: ['order_id', 'to', 'from', 'asset', 'payment'],
 };
 
-it('an activity has every field of the contract, and no other', async () => {
+it('an activity has exactly the fields of the contract', async () => {
   const { rows, query } = await put({});
   const updated = `2026-11-22T12:00:00.${String(rows[0]!.updatedAt - NOON_US).padStart(6, '0')}Z`;
   expect((await api.history(query)).result).toEqual([
@@ -123,20 +124,20 @@ it('an activity has every field of the contract, and no other', async () => {
   ]);
 });
 
-it('blockchain_metadata of an activity is null, or has all four strings, of which log_index may be null', async () => {
+it('an activity’s blockchain_metadata is null or has four members, which are strings except that log_index may be null', async () => {
   const metadata = { transactionHash: `0x${'cd'.repeat(32)}`, blockNumber: '7', transactionIndex: '1' };
   const { query } = await put({ blockchainMetadata: null }, { blockchainMetadata: { ...metadata, logIndex: null } });
-  expect((await api.history(query)).result.map((one) => one.blockchain_metadata)).toEqual([
+  expect((await api.history(query)).result.map((activity) => activity.blockchain_metadata)).toEqual([
     null,
     { transaction_hash: metadata.transactionHash, block_number: '7', transaction_index: '1', log_index: null },
   ]);
 });
 
-it.each(ACTIVITY_TYPES)('the details of a %s have all members of its type', async (type) => {
+it.each(ACTIVITY_TYPES)('the details of a %s have all members of that type', async (type) => {
   const { query } = await put({ type });
-  const [one] = (await api.history(query)).result;
-  expect(one).toMatchObject({ type, details: DETAILS[type] });
-  expect(Object.keys(one?.details ?? {})).toEqual(MEMBERS[type]);
+  const [activity] = (await api.history(query)).result;
+  expect(activity).toMatchObject({ type, details: DETAILS[type] });
+  expect(Object.keys(activity?.details ?? {})).toEqual(MEMBERS[type]);
 });
 
 it.each([
@@ -151,21 +152,21 @@ it.each([
   expect(idsOf(await api.history({ ...query, [to]: NOON }))).toEqual(ids.slice(0, 2));
 });
 
-it('the parameter contract_address is compared case-insensitively, and combines with all others', async () => {
+it('the parameter contract_address is compared case-insensitively, and combines with other filters', async () => {
   const { ids, query } = await put({ type: 'mint' }, { type: 'burn' });
-  const spelled = { contract_address: `0x${query.contract_address.slice(2).toUpperCase()}` };
-  expect(idsOf(await api.history(spelled))).toEqual(ids);
-  expect(idsOf(await api.history({ ...spelled, activity_type: 'burn' }))).toEqual(ids.slice(1));
+  const upperCase = { contract_address: `0x${query.contract_address.slice(2).toUpperCase()}` };
+  expect(idsOf(await api.history(upperCase))).toEqual(ids);
+  expect(idsOf(await api.history({ ...upperCase, activity_type: 'burn' }))).toEqual(ids.slice(1));
 });
 
-it('the parameter page_size is 1 to 200, and 100 when it is not given', async () => {
+it('the parameter page_size is 1 to 200, and defaults to 100', async () => {
   const { ids, query } = await put(...Array.from({ length: 201 }, () => ({})));
   expect(idsOf(await api.history(query))).toEqual(ids.slice(0, 100));
   expect(idsOf(await api.history({ ...query, page_size: '1' }))).toEqual(ids.slice(0, 1));
   expect(idsOf(await api.history({ ...query, page_size: '200' }))).toEqual(ids.slice(0, 200));
 });
 
-it('the pages have both cursors as strings, also an empty, a short and the first one', async () => {
+it('every page has both cursors as strings, including empty, short and first pages', async () => {
   const { query } = await put({});
   const strings = { previous_cursor: expect.any(String), next_cursor: expect.any(String) };
   const first = await api.history(query);
@@ -183,24 +184,24 @@ it.each([
   [400, 'VALIDATION_ERROR', `${HISTORY}?page_size=0`],
   [404, 'RESOURCE_NOT_FOUND', `/tokens/${addressOf(9)}`],
   [404, 'RESOURCE_NOT_FOUND', '/collections'],
-])('an answer is %i for %s, in the envelope: %s', async (status, code, path) => {
+])('the response is %i %s in the error envelope: %s', async (status, code, path) => {
   await expectChainFault(await api.get(path), status, code);
 });
 
 it.each([TOKEN, HISTORY])(
-  'an answer is 500 INTERNAL_SERVER_ERROR while the store is away, and the answer has no internal text: %s',
+  'the response is 500 INTERNAL_SERVER_ERROR while ClickHouse is unavailable, and reveals no internal message: %s',
   async (path) => {
     wire.mode = 'cut';
-    const answer = await api.get(path);
-    const text = await answer.clone().text();
+    const response = await api.get(path);
+    const text = await response.clone().text();
     expect(text).not.toMatch(/clickhouse|127\.0\.0\.1:\d+\/?\?|ECONN/i);
-    await expectChainFault(answer, 500, 'INTERNAL_SERVER_ERROR');
+    await expectChainFault(response, 500, 'INTERNAL_SERVER_ERROR');
     wire.mode = 'open';
     expect((await api.get(path)).status).toBe(200);
   },
 );
 
-it.each([TOKEN, HISTORY])('keys of a project are not needed, and tolerated when sent: %s', async (path) => {
+it.each([TOKEN, HISTORY])('project keys are not required, and are ignored when sent: %s', async (path) => {
   const headers = { 'x-service-api-key': 'hello', 'x-service-publishable-key': 'hello', authorization: 'hello' };
   expect((await api.get(path)).status).toBe(200);
   expect((await api.get(path, headers)).status).toBe(200);
@@ -216,40 +217,40 @@ it('an unknown x-api-key: 403 AUTHENTICATION_ERROR', async () => {
 const plan = { partner: 'Acme', calls: 10_000, windowS: 60, expiresAt: null };
 const statusOf = async (key: string) => (await api.get(TOKEN, { 'x-api-key': key })).status;
 
-it('rate limit keys may make as many calls as their plan allows, from any address: the next one is 429', async () => {
+it('rate limit keys allow as many calls as their plan, from any address: the next call is 429', async () => {
   const { key } = await createRateLimitKey(api.rateLimitKeys, { ...plan, calls: 3 });
   const from = (address: string) =>
     api.get(TOKEN, { 'x-api-key': key, 'x-service-api-key': 'sent together', 'x-forwarded-for': address });
   for (const address of ['192.0.2.1', '192.0.2.2', '192.0.2.3']) expect((await from(address)).status).toBe(200);
-  const answer = await from('192.0.2.4');
-  expect(answer.headers.get('ratelimit-policy')).toBe('"calls";q=3;w=60');
-  await expectChainFault(answer, 429, 'TOO_MANY_REQUESTS_ERROR');
+  const response = await from('192.0.2.4');
+  expect(response.headers.get('ratelimit-policy')).toBe('"calls";q=3;w=60');
+  await expectChainFault(response, 429, 'TOO_MANY_REQUESTS_ERROR');
 });
 
-it('rate limit keys that were refreshed away, revoked or have expired: 403 AUTHENTICATION_ERROR', async () => {
+it('rate limit keys that were replaced, revoked or have expired: 403 AUTHENTICATION_ERROR', async () => {
   const { key, record } = await createRateLimitKey(api.rateLimitKeys, plan);
   expect(await statusOf(key)).toBe(200);
   const next = await refreshRateLimitKey(api.rateLimitKeys, record);
-  await until('the old text has ended', async () => (await statusOf(key)) === 403);
+  await until('the old key is refused', async () => (await statusOf(key)) === 403);
   expect(await statusOf(next.key)).toBe(200);
   await revokeRateLimitKey(api.rateLimitKeys, record.keyId);
-  await until('the key has ended', async () => (await statusOf(next.key)) === 403);
+  await until('the revoked key is refused', async () => (await statusOf(next.key)) === 403);
   const expired = await createRateLimitKey(api.rateLimitKeys, { ...plan, expiresAt: Date.now() });
   await expectChainFault(await api.get(TOKEN, { 'x-api-key': expired.key }), 403, 'AUTHENTICATION_ERROR');
 });
 
-// The default, 1,500 calls, is a test of the settings.
-it('the limit without a key is a number of calls in 5 minutes for a client address: its next one is 429 with Retry-After, and other addresses can still call', async () => {
+// The default of 1,500 calls is tested with the settings.
+it('without a key, each client address has a number of calls per 5 minutes: the next call is 429 with Retry-After, and other addresses can still call', async () => {
   const from = (address: string, path = TOKEN) => api.get(path, { 'x-forwarded-for': address });
   expect((await from('192.0.2.77')).status).toBe(200);
-  // A call with a fault counts too, and needs no store.
-  const answers = await Promise.all(Array.from({ length: CALLS - 1 }, () => from('192.0.2.77', '/tokens/x')));
-  expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([400]));
+  // An invalid call counts too, and needs no store.
+  const responses = await Promise.all(Array.from({ length: CALLS - 1 }, () => from('192.0.2.77', '/tokens/x')));
+  expect(new Set(responses.map(({ status }) => status))).toEqual(new Set([400]));
   for (const path of [TOKEN, HISTORY]) {
-    const answer = await from('192.0.2.77', path);
-    expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(240);
-    expect(answer.headers.get('ratelimit-policy')).toBe(`"calls";q=${CALLS};w=300`);
-    await expectChainFault(answer, 429, 'TOO_MANY_REQUESTS_ERROR');
+    const response = await from('192.0.2.77', path);
+    expect(Number(response.headers.get('retry-after'))).toBeGreaterThan(240);
+    expect(response.headers.get('ratelimit-policy')).toBe(`"calls";q=${CALLS};w=300`);
+    await expectChainFault(response, 429, 'TOO_MANY_REQUESTS_ERROR');
   }
   expect((await from('192.0.2.78')).status).toBe(200);
 });

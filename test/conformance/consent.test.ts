@@ -1,5 +1,5 @@
-// Contract, "Consent", and of "Rules of a batch" what ingest does with a stored consent. The 429: rate-limit.test.ts. Left
-// out: that a change is kept "until the identity is erased", which only an eraser could show.
+// Contract, "Consent", and from "Rules of a batch" how ingest treats a stored consent. 429: rate-limit.test.ts. Not
+// tested here: that a change is kept "until the identity is erased", which needs an eraser.
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type Client, CONSENT_PATH, expectAccepted, expectEnvelope, track } from './client.ts';
@@ -24,7 +24,7 @@ const write = (extra: object = {}, key: string | null = client.publishableKey) =
   return client.request(CONSENT_PATH, { method: 'PUT', headers: headers(key), body: JSON.stringify(consent) });
 };
 
-it('a GET of an unknown anonymousId is 200 with status not_set', async () => {
+it('a GET with an unknown anonymousId is 200 with status not_set', async () => {
   expect(await read(`anon-${randomUUID()}`)).toMatchObject({ status: 200, body: { status: 'not_set' } });
 });
 
@@ -33,11 +33,11 @@ it.each<[string, () => string | null]>([
   ['malformed', () => 'hello'],
   ['unknown', () => client.unknownKey],
   ['secret', () => client.secretKey],
-  ['refreshed away', () => client.endedPublishableKey],
-])('a key that is %s: 400 VALIDATION_ERROR, details.header names the header', async (_, key) => {
-  for (const answer of [await read('a', key()), await write({}, key())]) {
-    expectEnvelope(answer, 400, 'VALIDATION_ERROR');
-    expect(answer.body.details).toMatchObject({ header: HEADER });
+  ['replaced', () => client.endedPublishableKey],
+])('consent requests with a %s key: 400 VALIDATION_ERROR, details.header names the header', async (_, key) => {
+  for (const response of [await read('a', key()), await write({}, key())]) {
+    expectEnvelope(response, 400, 'VALIDATION_ERROR');
+    expect(response.body.details).toMatchObject({ header: HEADER });
   }
 });
 
@@ -48,11 +48,11 @@ it.each([
   { status: null },
   { source: null },
   { source: 'x'.repeat(129) },
-])('a PUT with %j: 400 VALIDATION_ERROR', async (extra) => {
+])('a PUT of a consent with %j: 400 VALIDATION_ERROR', async (extra) => {
   expectEnvelope(await write(extra), 400, 'VALIDATION_ERROR');
 });
 
-it.each([' ', 'x'.repeat(257)])('a GET of the anonymousId %j: 400 VALIDATION_ERROR', async (anonymousId) => {
+it.each([' ', 'x'.repeat(257)])('a GET with the anonymousId %j: 400 VALIDATION_ERROR', async (anonymousId) => {
   expectEnvelope(await read(anonymousId), 400, 'VALIDATION_ERROR');
 });
 
@@ -78,13 +78,13 @@ const change = (extra: Partial<Change> = {}): Change => ({
 const store = async (stored: Change) => expect((await write(stored)).status).toBe(204);
 
 async function statusOf({ anonymousId }: Change): Promise<string> {
-  const answer = await read(anonymousId);
-  expect(answer.status).toBe(200);
-  return answer.body.status;
+  const response = await read(anonymousId);
+  expect(response.status).toBe(200);
+  return response.body.status;
 }
 
 it.each(STATUSES.flatMap((from) => STATUSES.map((to) => [from, to] as const)))(
-  'a consent may change to any other, and a GET after the 204 sees it: %s to %s',
+  'a consent may change to any status, and a GET after the 204 returns the new status: %s to %s',
   async (from, to) => {
     const first = change({ status: from });
     await store(first);
@@ -94,7 +94,7 @@ it.each(STATUSES.flatMap((from) => STATUSES.map((to) => [from, to] as const)))(
   },
 );
 
-it('of consent changes at the same time, the one with the later offset wins', async () => {
+it('among concurrent consent changes, the change with the highest offset wins', async () => {
   const sets = Array.from({ length: 10 }, () => {
     const first = change();
     return { first, all: [...STATUSES, ...STATUSES].map((status) => ({ ...first, status })) };
@@ -108,7 +108,7 @@ it('of consent changes at the same time, the one with the later offset wins', as
   }
 });
 
-it('in the history of consent, every change is kept with its source and time, in the order in which they were made', async () => {
+it('the consent history keeps every change with its source and time, in the order of the requests', async () => {
   const first = change({ status: 'full' });
   const times = [Date.now()];
   for (const status of ['full', 'none', 'full']) {
@@ -119,13 +119,13 @@ it('in the history of consent, every change is kept with its source and time, in
   expect(logged.map(({ status, environmentId }) => [status, environmentId])).toEqual(
     ['full', 'none', 'full'].map((status) => [status, client.environmentId]),
   );
-  for (const [at, { receivedAt }] of logged.entries()) {
-    expect(receivedAt).toBeGreaterThanOrEqual(times[at] ?? 0);
-    expect(receivedAt).toBeLessThanOrEqual(times[at + 1] ?? 0);
+  for (const [index, { receivedAt }] of logged.entries()) {
+    expect(receivedAt).toBeGreaterThanOrEqual(times[index] ?? 0);
+    expect(receivedAt).toBeLessThanOrEqual(times[index + 1] ?? 0);
   }
 });
 
-it.each(STATUSES)('ingest is not refused because of a stored consent of %s', async (status) => {
+it.each(STATUSES)('ingest accepts messages regardless of the stored consent: %s', async (status) => {
   const stored = change({ status });
   await store(stored);
   expectAccepted(await client.send(track({ anonymousId: stored.anonymousId, consentLevel: 'none' })));

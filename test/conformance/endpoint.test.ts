@@ -1,12 +1,12 @@
-// Contract, "Rules of a batch" (key, body, CORS, header fields of limits), "JSON bodies", "Erasure" and "Error envelope".
-// Every fault of a body: packages/http. 500: failures.test.ts. Later states of an erasure: the journeys.
+// Contract, "Rules of a batch" (key, body, CORS, rate limit headers), "JSON bodies", "Erasure" and "Error envelope".
+// Every error in a body: packages/http. 500: failures.test.ts. Later states of an erasure: test/journeys.
 import { randomUUID } from 'node:crypto';
 import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib';
 import { erasureRequestCodec, FRAME_BYTES, TOPICS } from '@playline/contracts';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import {
-  type Answer,
   type Client,
+  type ClientResponse,
   CONSENT_PATH,
   DATA_PATH,
   expectAccepted,
@@ -30,22 +30,22 @@ const batch = () => ({ messages: [track()] });
 const bytes = () => Buffer.from(JSON.stringify(batch()));
 const padded = (size: number) => Buffer.concat([bytes(), Buffer.alloc(size - bytes().length, 32)]);
 
-it('a batch without a key: 400 VALIDATION_ERROR that names the header', async () => {
+it('a batch without a key: 400 VALIDATION_ERROR, which names the header', async () => {
   const headers = { 'content-type': 'application/json' };
-  const answer = await client.request(MESSAGES_PATH, { method: 'POST', headers, body: bytes() });
-  expectEnvelope(answer, 400, 'VALIDATION_ERROR');
-  expect(answer.body.details).toMatchObject({ header: HEADER });
+  const response = await client.request(MESSAGES_PATH, { method: 'POST', headers, body: bytes() });
+  expectEnvelope(response, 400, 'VALIDATION_ERROR');
+  expect(response.body.details).toMatchObject({ header: HEADER });
 });
 
 it.each<[string, () => string]>([
   ['malformed', () => 'hello'],
   ['unknown', () => client.unknownKey],
-  ['refreshed away', () => client.endedPublishableKey],
+  ['replaced', () => client.endedPublishableKey],
   ['secret', () => client.secretKey],
-])('a batch with a key that is %s: 401 UNAUTHORISED_REQUEST, and the answer has no key', async (_, key) => {
-  const answer = await client.post(batch(), { [HEADER]: key() });
-  expectEnvelope(answer, 401, 'UNAUTHORISED_REQUEST');
-  expect(JSON.stringify(answer.body)).not.toContain(key());
+])('a batch with a %s key: 401 UNAUTHORISED_REQUEST, and the response does not contain the key', async (_, key) => {
+  const response = await client.post(batch(), { [HEADER]: key() });
+  expectEnvelope(response, 401, 'UNAUTHORISED_REQUEST');
+  expect(JSON.stringify(response.body)).not.toContain(key());
 });
 
 it.each([
@@ -53,20 +53,23 @@ it.each([
   ['deflate', deflateSync],
   ['br', brotliCompressSync],
   ['zstd', zstdCompressSync],
-])('a body in %s is accepted; broken, or above 1 MiB when it is inflated, it is 400', async (encoding, compress) => {
-  const headers = { 'content-encoding': encoding };
-  expectAccepted(await client.post(compress(bytes()), headers));
-  expectEnvelope(await client.post(bytes(), headers), 400, 'VALIDATION_ERROR');
-  const large = await client.post(compress(Buffer.alloc(64 << 20, 32)), headers);
-  expectEnvelope(large, 400, 'VALIDATION_ERROR');
-  expect(JSON.stringify(large.body.details)).toContain(String(LIMIT));
-});
+])(
+  'a body in %s is accepted; a corrupt body, or one above 1 MiB after decompression, is 400',
+  async (encoding, compress) => {
+    const headers = { 'content-encoding': encoding };
+    expectAccepted(await client.post(compress(bytes()), headers));
+    expectEnvelope(await client.post(bytes(), headers), 400, 'VALIDATION_ERROR');
+    const large = await client.post(compress(Buffer.alloc(64 << 20, 32)), headers);
+    expectEnvelope(large, 400, 'VALIDATION_ERROR');
+    expect(JSON.stringify(large.body.details)).toContain(String(LIMIT));
+  },
+);
 
-it('a body of 1 MiB is accepted, one byte more is 400 VALIDATION_ERROR that names the limit', async () => {
+it('a body of 1 MiB is accepted; one byte more is 400 VALIDATION_ERROR, which names the limit', async () => {
   expectAccepted(await client.post(padded(LIMIT)));
-  const answer = await client.post(padded(LIMIT + 1));
-  expectEnvelope(answer, 400, 'VALIDATION_ERROR');
-  expect(JSON.stringify(answer.body.details)).toContain(String(LIMIT));
+  const response = await client.post(padded(LIMIT + 1));
+  expectEnvelope(response, 400, 'VALIDATION_ERROR');
+  expect(JSON.stringify(response.body.details)).toContain(String(LIMIT));
 });
 
 it.each<[string, number, string, Record<string, string>]>([
@@ -74,19 +77,19 @@ it.each<[string, number, string, Record<string, string>]>([
   ['a wrong key', 401, 'UNAUTHORISED_REQUEST', { [HEADER]: 'hello' }],
   ['a wrong content type', 400, 'VALIDATION_ERROR', { 'content-type': 'text/html' }],
   ['an unknown encoding', 400, 'VALIDATION_ERROR', { 'content-encoding': 'lzma' }],
-])('a client that is still sending 6 MiB gets the refusal of %s: %i', async (_, status, code, headers) => {
+])('a client that is still sending 6 MiB receives the error for %s: %i', async (_, status, code, headers) => {
   expectEnvelope(await client.post(padded(6 << 20), headers), status, code);
 });
 
-it('the details of unreadable JSON have the position of the fault', async () => {
-  const answer = await client.post('{"messages":[{},\n{"properties":{"fps":NaN}}]}');
-  expect(answer).toMatchObject({
+it('for unreadable JSON, the details have the position of the error', async () => {
+  const response = await client.post('{"messages":[{},\n{"properties":{"fps":NaN}}]}');
+  expect(response).toMatchObject({
     status: 400,
     body: { details: { offset: 38, line: 2, column: 22, messageIndex: 1, found: 'NaN' } },
   });
 });
 
-it('invalid UTF-8: 400 VALIDATION_ERROR', async () => {
+it('a batch with invalid UTF-8: 400 VALIDATION_ERROR', async () => {
   const body = Buffer.from(JSON.stringify({ messages: [track({ eventName: 'XX' })] }));
   body[body.indexOf('XX')] = 0xff;
   expectEnvelope(await client.post(body), 400, 'VALIDATION_ERROR');
@@ -103,7 +106,7 @@ it.each([
   ['POST', MESSAGES_PATH],
   ['GET', CONSENT_PATH],
   ['PUT', CONSENT_PATH],
-])('a preflight of %s %s is answered for any origin, without credentials', async (method, path) => {
+])('a preflight for %s %s allows any origin, without credentials', async (method, path) => {
   const sent = { origin, 'access-control-request-method': method };
   const { status, headers } = await client.request(path, { method: 'OPTIONS', headers: sent });
   expect([200, 204]).toContain(status);
@@ -120,7 +123,7 @@ it.each([
   ['a refused key', () => client.post(batch(), { [HEADER]: 'x', origin })],
   ['an unreadable body', () => client.post('{', { origin })],
   ['a refused consent', () => client.request(CONSENT_PATH, { headers: { origin } })],
-])('the answer to %s may be read by any origin, with the exposed headers', async (_, send) => {
+])('the response to %s is readable by any origin, with the exposed headers', async (_, send) => {
   const { headers } = await send();
   expect(headers.get('access-control-allow-origin')).toBe('*');
   const exposed = ['ratelimit', 'ratelimit-policy', 'retry-after', 'x-trace-id'];
@@ -133,10 +136,10 @@ const USER_SUBJECTS = 9;
 const erase = (query: string, headers: Record<string, string> = { 'x-service-api-key': client.secretKey }) =>
   client.request(DATA_PATH + query, { method: 'DELETE', headers });
 
-function expectQueued(answer: Answer): string {
-  expect(answer.status).toBe(202);
-  expect(answer.body).toBeNull();
-  const erasureId = answer.headers.get('x-erasure-id');
+function expectQueued(response: ClientResponse): string {
+  expect(response.status).toBe(202);
+  expect(response.body).toBeNull();
+  const erasureId = response.headers.get('x-erasure-id');
   expect(erasureId).toMatch(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i);
   return String(erasureId).replaceAll('-', '').toLowerCase();
 }
@@ -157,7 +160,7 @@ it.each([
   expectEnvelope(await erase(query), 400, 'VALIDATION_ERROR');
 });
 
-it('an erasure without x-service-api-key: 400 VALIDATION_ERROR, also with the secret key in the other header', async () => {
+it('an erasure without x-service-api-key: 400 VALIDATION_ERROR, even with the secret key in the publishable key header', async () => {
   for (const headers of [{}, { 'x-service-publishable-key': client.secretKey }] as Record<string, string>[])
     expectEnvelope(await erase('?userId=u', headers), 400, 'VALIDATION_ERROR');
 });
@@ -166,32 +169,32 @@ it.each<[string, () => string]>([
   ['malformed', () => 'hello'],
   ['publishable', () => client.publishableKey],
   ['unknown', () => client.unknownKey],
-  ['refreshed away', () => client.endedSecretKey],
-])('an erasure with a key that is %s: 401 UNAUTHORISED_REQUEST', async (_, key) => {
+  ['replaced', () => client.endedSecretKey],
+])('an erasure with a %s key: 401 UNAUTHORISED_REQUEST', async (_, key) => {
   expectEnvelope(await erase('?userId=u', { 'x-service-api-key': key() }), 401, 'UNAUTHORISED_REQUEST');
 });
 
-it('an erasure sends no CORS headers, also on a preflight', async () => {
+it('erasure responses have no CORS headers, including preflights', async () => {
   const origin = 'https://game.example';
   const preflight = { origin, 'access-control-request-method': 'DELETE' };
-  const answers = [
+  const responses = [
     await erase('?userId=u', { 'x-service-api-key': client.secretKey, origin }),
     await erase('', { origin }),
     await client.request(DATA_PATH, { method: 'OPTIONS', headers: preflight }),
   ];
-  for (const { headers } of answers)
+  for (const { headers } of responses)
     expect([...headers.keys()].filter((name) => name.startsWith('access-control-'))).toEqual([]);
 });
 
-it('an erasure of an unknown identity is 202 and the request is on the log', async () => {
-  const answer = await erase(`?anonymousId=${encodeURIComponent('😀'.repeat(256))}`);
-  const request = await findRequest(expectQueued(answer));
+it('an erasure for an unknown identity is 202 and the request is on the log', async () => {
+  const response = await erase(`?anonymousId=${encodeURIComponent('😀'.repeat(256))}`);
+  const request = await findRequest(expectQueued(response));
   expect(request.environmentId).toBe(client.environmentId);
   expect(request.subjectKeys.length).toBeGreaterThan(0);
-  expect(request.traceId).toBe(answer.headers.get('x-trace-id'));
+  expect(request.traceId).toBe(response.headers.get('x-trace-id'));
 });
 
-it('an erasure covers the id in every identity type and without a type, and has an id of its own', async () => {
+it('an erasure covers the id with every identity type and without a type, and has its own erasure id', async () => {
   const query = `?userId=user-${randomUUID()}`;
   const erasureId = expectQueued(await erase(query));
   expect(expectQueued(await erase(query))).not.toBe(erasureId);
@@ -206,15 +209,20 @@ const put = (body: string, headers: Headers) =>
   client.request(CONSENT_PATH, { method: 'PUT', headers: { ...publishable(), ...headers }, body });
 const post = (headers: Headers) => client.post({ messages: [track()] }, headers);
 
-const FAULTS: [string, number, string, (headers: Headers) => Promise<Answer>][] = [
+const ERRORS: [string, number, string, (headers: Headers) => Promise<ClientResponse>][] = [
   ['an unknown route', 404, 'RESOURCE_NOT_FOUND', (headers) => client.request('/v2/audience', { headers })],
   ['a wrong method', 404, 'RESOURCE_NOT_FOUND', (headers) => client.request(MESSAGES_PATH, { method: 'PUT', headers })],
   ['an unreadable batch', 400, 'VALIDATION_ERROR', (headers) => client.post('{', headers)],
   ['an unreadable consent', 400, 'VALIDATION_ERROR', (headers) => put('{', headers)],
-  ['a content type', 400, 'VALIDATION_ERROR', (headers) => post({ ...headers, 'content-type': 'text/html' })],
-  ['an encoding', 400, 'VALIDATION_ERROR', (headers) => post({ ...headers, 'content-encoding': 'lzma' })],
-  ['too large a consent', 400, 'VALIDATION_ERROR', (headers) => put(' '.repeat(2 << 20), headers)],
-  ['a key', 401, 'UNAUTHORISED_REQUEST', (headers) => post({ ...headers, 'x-service-publishable-key': 'x' })],
+  [
+    'an unsupported content type',
+    400,
+    'VALIDATION_ERROR',
+    (headers) => post({ ...headers, 'content-type': 'text/html' }),
+  ],
+  ['an unsupported encoding', 400, 'VALIDATION_ERROR', (headers) => post({ ...headers, 'content-encoding': 'lzma' })],
+  ['a consent that is too large', 400, 'VALIDATION_ERROR', (headers) => put(' '.repeat(2 << 20), headers)],
+  ['a malformed key', 401, 'UNAUTHORISED_REQUEST', (headers) => post({ ...headers, 'x-service-publishable-key': 'x' })],
   [
     'an erasure without a key',
     400,
@@ -223,28 +231,28 @@ const FAULTS: [string, number, string, (headers: Headers) => Promise<Answer>][] 
   ],
 ];
 
-it.each(FAULTS)(
-  'the refusal of %s is %i %s in the envelope, with the trace id of traceparent or a new one',
+it.each(ERRORS)(
+  'the response to %s is %i %s in the error envelope, with the trace id from traceparent or a new trace id',
   async (_, status, code, send) => {
     const traced = await send({ traceparent: `00-${TRACE_ID}-00f067aa0ba902b7-01` });
     expectEnvelope(traced, status, code);
     expect(traced.body.trace_id).toBe(TRACE_ID);
     expect(traced.headers.get('content-type')).toMatch(/^application\/json/);
-    const [one, two] = [await send({}), await send({ traceparent: 'nonsense' })];
-    expectEnvelope(one, status, code);
-    expect(one.body.trace_id).not.toBe(two.body.trace_id);
+    const [untraced, malformed] = [await send({}), await send({ traceparent: 'nonsense' })];
+    expectEnvelope(untraced, status, code);
+    expect(untraced.body.trace_id).not.toBe(malformed.body.trace_id);
   },
 );
 
-it('an answer without an error has x-trace-id too', async () => {
+it('a successful response has x-trace-id too', async () => {
   expect((await post({})).headers.get('x-trace-id')).toMatch(/^[0-9a-f]{32}$/);
 });
 
 const consent = (query: string, headers: Record<string, string>) => client.request(CONSENT_PATH + query, { headers });
-const ANSWERS: [string, number, () => Promise<Answer>][] = [
+const LIMITED_RESPONSES: [string, number, () => Promise<ClientResponse>][] = [
   ['a batch', 200, () => client.send(track())],
-  ['a batch that is all rejected', 400, () => client.send(track({ surface: 'phone' }))],
-  ['a batch that is unreadable', 400, () => client.post('{')],
+  ['a batch with only invalid messages', 400, () => client.send(track({ surface: 'phone' }))],
+  ['an unreadable batch', 400, () => client.post('{')],
   ['a batch with an unknown key', 401, () => client.post('{', { [HEADER]: client.unknownKey })],
   ['a batch in an unknown encoding', 400, () => client.post('{', { 'content-encoding': 'lzma' })],
   ['a consent', 200, () => consent('?anonymousId=a', { [HEADER]: client.publishableKey })],
@@ -253,40 +261,40 @@ const ANSWERS: [string, number, () => Promise<Answer>][] = [
   ['an erasure with a wrong key', 401, () => erase('?userId=u', { 'x-service-api-key': 'hello' })],
 ];
 
-it.each(ANSWERS)('RateLimit and RateLimit-Policy are on the answer to %s: %i', async (_, status, send) => {
-  const answer = await send();
-  expect(answer.status).toBe(status);
-  expectRateLimitFields(answer);
+it.each(LIMITED_RESPONSES)('the response to %s has RateLimit and RateLimit-Policy: %i', async (_, status, send) => {
+  const response = await send();
+  expect(response.status).toBe(status);
+  expectRateLimitFields(response);
 });
 
-it('a burst of 10,000 messages is accepted by default, and the policy states that it refills in two seconds', async () => {
+it('a burst of 10,000 messages is accepted by default, and the policy states that the limit refills in two seconds', async () => {
   const headers = { [HEADER]: client.otherPublishableKey };
   for (let sent = 0; sent < 10_000; sent += 1000) {
     const batches = Array.from({ length: 10 }, () =>
       client.post({ messages: Array.from({ length: 100 }, () => track()) }, headers),
     );
-    for (const answer of await Promise.all(batches)) {
-      expectAccepted(answer, 100);
-      expect(answer.headers.get('ratelimit-policy')).toBe('"messages";q=10000;w=2');
+    for (const response of await Promise.all(batches)) {
+      expectAccepted(response, 100);
+      expect(response.headers.get('ratelimit-policy')).toBe('"messages";q=10000;w=2');
     }
   }
 });
 
-it('link opens a page that the service itself serves, one per code', async () => {
+it('link in the error envelope opens a page of the service, one page per code', async () => {
   const flood = Array.from({ length: 90 }, () =>
     client.request(`${CONSENT_PATH}?anonymousId=a`, { headers: publishable() }),
   );
   const limited = (await Promise.all(flood)).find(({ status }) => status === 429);
   const refused = await post({ 'x-service-publishable-key': 'x' });
-  const answers = [await client.post('{'), refused, await client.request('/nowhere'), limited];
+  const responses = [await client.post('{'), refused, await client.request('/nowhere'), limited];
   const links = new Set<string>();
-  for (const answer of answers) {
-    const link: string = answer?.body.link;
+  for (const response of responses) {
+    const link: string = response?.body.link;
     links.add(link);
     const page = await fetch(link);
     expect(page.status).toBe(200);
     expect(page.headers.get('content-type')).toMatch(/^text\//);
-    expect(await page.text()).toContain(answer?.body.code);
+    expect(await page.text()).toContain(response?.body.code);
   }
-  expect(links.size).toBe(answers.length);
+  expect(links.size).toBe(responses.length);
 });

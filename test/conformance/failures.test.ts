@@ -8,8 +8,8 @@ import { openWire, TEST_PARTITIONS, testStores, until, type Wire } from '@playli
 import { Kafka, logLevel } from 'kafkajs';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import {
-  type Answer,
   type Client,
+  type ClientResponse,
   CONSENT_PATH,
   DATA_PATH,
   expectAccepted,
@@ -21,7 +21,7 @@ import {
 import { type ConformanceGateway, START_MAX_MS, startGateway } from './gateway.ts';
 import { messagesOnLog } from './log.ts';
 
-/** The smallest limit of bytes in flight that the gateway accepts: two of the largest batches. */
+/** The smallest limit for bytes in flight that the gateway accepts: two batches of the maximum size. */
 const IN_FLIGHT_BYTES = 2 << 20;
 const BATCH_BYTES = 1 << 20;
 /** Time for brokers and gateways to restart on a busy machine. */
@@ -46,21 +46,21 @@ afterAll(async () => {
   await wire.close();
 });
 
-/** Texts that an answer would contain if it revealed internal errors. */
-const INSIDE =
+/** Strings that a response would contain if it revealed internal errors. */
+const INTERNAL_DETAILS =
   /redis|kafka|broker|ECONN|EPIPE|socket|127\.0\.0\.1:\d+ |\bat .*:\d+:\d+|node:|\.ts\b|MOVED|topic|stack/i;
 
-function expectNothingLeaks(answer: Answer): void {
-  expectEnvelope(answer, 500, 'INTERNAL_SERVER_ERROR');
-  expect(answer.body.details).toBeNull();
-  expect(answer.body.message).toBe('The service could not complete the request.');
-  expect(answer.body.message).not.toMatch(INSIDE);
-  const written = JSON.stringify([...answer.headers]);
+function expectNoInternalDetails(response: ClientResponse): void {
+  expectEnvelope(response, 500, 'INTERNAL_SERVER_ERROR');
+  expect(response.body.details).toBeNull();
+  expect(response.body.message).toBe('The service could not complete the request.');
+  expect(response.body.message).not.toMatch(INTERNAL_DETAILS);
+  const written = JSON.stringify([...response.headers]);
   expect(written).not.toMatch(/redis|kafka|ECONN/i);
 }
 
 const publishable = () => ({ 'content-type': 'application/json', 'x-service-publishable-key': client.publishableKey });
-const CALLS: [string, () => Promise<Answer>][] = [
+const REQUESTS: [string, () => Promise<ClientResponse>][] = [
   ['reading a consent', () => client.request(`${CONSENT_PATH}?anonymousId=a`, { headers: publishable() })],
   [
     'writing a consent',
@@ -77,25 +77,25 @@ const CALLS: [string, () => Promise<Answer>][] = [
       client.request(`${DATA_PATH}?userId=u`, { method: 'DELETE', headers: { 'x-service-api-key': client.secretKey } }),
   ],
   [
-    'a batch under a key that was never seen',
+    'a batch with an unknown key',
     () => client.post({ messages: [track()] }, { 'x-service-publishable-key': client.unknownKey }),
   ],
 ];
 
-it.each(CALLS)('no internal message leaks from a 5xx of %s while the store is away', async (_, send) => {
+it.each(REQUESTS)('the 5xx for %s reveals no internal message while Redis is unavailable', async (_, send) => {
   expectAccepted(await client.send(track()));
   wire.mode = 'cut';
   try {
-    expectNothingLeaks(
-      await until('the store is missed', async () => {
-        const answer = await send();
-        return answer.status >= 500 ? answer : null;
+    expectNoInternalDetails(
+      await until('the request fails', async () => {
+        const response = await send();
+        return response.status >= 500 ? response : null;
       }),
     );
   } finally {
     wire.mode = 'open';
   }
-  await until('the store is back', async () => (await send()).status < 500);
+  await until('the request succeeds again', async () => (await send()).status < 500);
 });
 
 const linkTopic = () => client.topicPrefix + TOPICS.identityLinks.name;
@@ -109,22 +109,22 @@ async function deleteLinkTopic(): Promise<void> {
 }
 
 it(
-  'a broker that cannot store some of a batch leads to 500 for the whole batch, which leaks nothing and is accepted when it is sent again with the same ids',
+  'when a broker cannot store part of a batch, the whole batch gets 500 without internal details, and is accepted when it is resent with the same ids',
   async () => {
     await deleteLinkTopic();
     const plain = track();
     const linking = message('identify', { anonymousId: 'visitor' });
-    expectNothingLeaks(await client.send(plain, linking));
+    expectNoInternalDetails(await client.send(plain, linking));
     const { kafka, registry } = testStores();
     await applyTopics({ brokers: kafka, registry, prefix: client.topicPrefix, partitions: TEST_PARTITIONS });
-    await until('the batch is taken', async () => (await client.send(plain, linking)).status === 200, WAIT_MAX_MS);
+    await until('the batch is accepted', async () => (await client.send(plain, linking)).status === 200, WAIT_MAX_MS);
     const records = await messagesOnLog(client.topicPrefix, [plain.messageId, linking.messageId]);
     expect(new Set(records.map(({ record }) => record.messageId.toString('hex'))).size).toBe(2);
   },
   START_MAX_MS,
 );
 
-/** Sends the head of a batch and the first bytes of its body, and never the rest. */
+/** Sends the request headers of a batch and the first bytes of the body, and never the rest. */
 async function begin(announced: number, sent: number): Promise<Socket> {
   const socket = connect(Number(new URL(client.base).port), '127.0.0.1');
   socket.on('error', () => {});
@@ -137,26 +137,25 @@ async function begin(announced: number, sent: number): Promise<Socket> {
 }
 
 it(
-  'an overloaded gateway answers 429 with an integer Retry-After, sent before the body is parsed or has arrived',
+  'an overloaded gateway responds with 429 and an integer Retry-After before it parses or receives the body',
   async () => {
     const held: Socket[] = [];
-    /** More unfinished bodies than fit into the limit. */
     const unreadable = '{'.repeat(10_000);
     const refused = await until(
-      'a batch that is no JSON exceeds the capacity',
+      'a batch of invalid JSON exceeds the capacity',
       async () => {
         // A client with an unfinished body is disconnected after a while, so the capacity is filled again until the
         // refusal is seen.
         if (held.length < 200) held.push(await begin(BATCH_BYTES, BATCH_BYTES - 1));
-        const answer = await client.post(unreadable);
-        return answer.status === 429 ? answer : null;
+        const response = await client.post(unreadable);
+        return response.status === 429 ? response : null;
       },
       WAIT_MAX_MS,
     );
     expectEnvelope(refused, 429, 'TOO_MANY_REQUESTS_ERROR');
     expect(refused.headers.get('retry-after')).toMatch(/^[1-9]\d*$/);
     const early = await until(
-      'a head alone is refused',
+      'a request is refused before its body',
       async () => {
         held.push(await begin(BATCH_BYTES, BATCH_BYTES - 1));
         const socket = await begin(BATCH_BYTES, 0);

@@ -9,18 +9,18 @@ import { openRedisPeople } from '@playline/people/redis';
 import { type Stores, TEST_PARTITIONS, testStores, until } from '@playline/testkit';
 import { type Client, createClient } from './client.ts';
 
-/** The key prefix of the gateway under test. Keys of the tests have it too. */
+/** The key prefix that the gateway under test and the test keys share. */
 const KEY_PREFIX = 'svcapik';
 
-/** Time until a gateway is ready on a machine that runs many tests together. */
+/** Maximum time until a gateway is ready on a machine that runs many tests concurrently. */
 const READY_MAX_MS = 90_000;
-/** Time for hooks that start a gateway, including what they do before. */
+/** Timeout of hooks that start a gateway, including their other set-up. */
 export const START_MAX_MS = 150_000;
 
 export interface ConformanceGateway extends ConformanceKeys {
-  /** The environment of `publishableKey` and `secretKey`. */
+  /** The environment that `publishableKey` and `secretKey` belong to. */
   environmentId: string;
-  /** Prefix of every topic name of this gateway. */
+  /** Prefix of the gateway's topic names. */
   topicPrefix: string;
   /** Stops the process and deletes its topics. */
   close(): Promise<void>;
@@ -31,9 +31,9 @@ export interface ConformanceKeys {
   secretKey: string;
   /** A well-formed key that does not exist. */
   unknownKey: string;
-  /** A live publishable key of another environment. */
+  /** A valid publishable key of another environment. */
   otherPublishableKey: string;
-  /** Keys of that other environment that were refreshed before the gateway started, so they are no longer valid. */
+  /** Keys of the other environment that were replaced before the gateway started, so they are invalid. */
   endedPublishableKey: string;
   endedSecretKey: string;
 }
@@ -48,7 +48,7 @@ export async function startGateway(
   const prefix = `test-${tag}.`;
   const topics = { brokers: stores.kafka, registry: stores.registry, prefix, partitions: TEST_PARTITIONS };
   const [keys] = await Promise.all([
-    mintKeys(stores.redis, `test-${tag}`),
+    createKeys(stores.redis, `test-${tag}`),
     initIdentity(stores.redis),
     applyTopics(topics),
   ]);
@@ -59,7 +59,7 @@ export async function startGateway(
     env: {
       ...process.env,
       LOG_LEVEL: 'error',
-      // Brokers may be slow on a busy machine, which is no fault of the gateway.
+      // Brokers may be slow on a busy machine.
       PUBLISH_DEADLINE_MS: '20000',
       KAFKA_BROKERS: stores.kafka.join(),
       SCHEMA_REGISTRY_URL: stores.registry,
@@ -73,10 +73,10 @@ export async function startGateway(
       ...settings,
     },
   });
-  const ended = new Promise<void>((resolve) => gateway.once('exit', () => resolve()));
+  const exited = new Promise<void>((resolve) => gateway.once('exit', () => resolve()));
   const close = async () => {
     gateway.kill('SIGTERM');
-    await ended;
+    await exited;
     await dropTopics(topics);
   };
   const isReady = async () => (await fetch(`http://127.0.0.1:${adminPort}/readyz`)).ok;
@@ -87,7 +87,7 @@ export async function startGateway(
   return { ...createClient(`http://127.0.0.1:${httpPort}`, keys.publishableKey), ...keys, ...names, close };
 }
 
-async function mintKeys(redisUrl: string, projectId: string): Promise<ConformanceKeys> {
+async function createKeys(redisUrl: string, projectId: string): Promise<ConformanceKeys> {
   const view = await openRedisRecords(ACCESS_KEYS, { url: redisUrl });
   const store = createUnloggedStore(view);
   const owner = { projectId, environmentId: `${projectId}-production`, environment: 'production' } as const;
@@ -98,14 +98,14 @@ async function mintKeys(redisUrl: string, projectId: string): Promise<Conformanc
       publishableKey: publishable.key,
       secretKey: secret.key,
       unknownKey: createKeyText(KEY_PREFIX, { kind: 'publishable', environment: 'production' }),
-      ...(await mintOtherKeys({ store, prefix: KEY_PREFIX }, projectId)),
+      ...(await createOtherKeys({ store, prefix: KEY_PREFIX }, projectId)),
     };
   } finally {
     await view.close();
   }
 }
 
-async function mintOtherKeys(context: Parameters<typeof createKey>[0], projectId: string) {
+async function createOtherKeys(context: Parameters<typeof createKey>[0], projectId: string) {
   const owner = { projectId, environmentId: `${projectId}-development`, environment: 'development' } as const;
   const endedPublishable = await createKey(context, { ...owner, kind: 'publishable' });
   const endedSecret = await createKey(context, { ...owner, kind: 'secret' });
@@ -114,7 +114,7 @@ async function mintOtherKeys(context: Parameters<typeof createKey>[0], projectId
   return { otherPublishableKey: other.key, endedPublishableKey: endedPublishable.key, endedSecretKey: endedSecret.key };
 }
 
-/** Consent and erasure need the identity epoch in Redis. An epoch that is there stays. */
+/** Consent and erasure need the identity epoch in Redis. An existing epoch is kept. */
 async function initIdentity(redisUrl: string): Promise<void> {
   const people = await openRedisPeople({ url: redisUrl });
   await until('the graph has its epoch', () => people.rebuild.mintEpoch());

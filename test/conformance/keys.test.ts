@@ -1,5 +1,5 @@
-// Contract, the two prefixes, row "Missing key" of ingest, and keys, for the operations of the audience interface. The
-// bound of one second is tested in services/gateway/src/keys.long.test.ts.
+// Contract, the two prefixes, row "Missing key" of ingest, and keys, for the audience operations. That changes apply
+// within one second is tested in services/gateway/src/keys.long.test.ts.
 import { createHash } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 import {
@@ -54,7 +54,7 @@ const ownerOf = (name: string): Omit<NewKey, 'kind'> => {
 const context = () => ({ store, prefix: 'svcapik' });
 const send = (key: string) => client.post({ messages: [track()] }, { 'x-service-publishable-key': key });
 
-it('a key text is a prefix, 30 base62 characters and their CRC32 in 6: pk_ and sk_, _test for development', () => {
+it('a key is a prefix, 30 base62 characters and their CRC32 in 6 characters: pk_ and sk_, _test for development', () => {
   const keys = [
     [client.publishableKey, 'pk_svcapik-'],
     [client.secretKey, 'sk_svcapik-'],
@@ -69,7 +69,7 @@ it('a key text is a prefix, 30 base62 characters and their CRC32 in 6: pk_ and s
   }
 });
 
-it('a key text with a wrong checksum is refused without any look-up: 401 also while the store is down', async () => {
+it('a key with a wrong checksum is refused without a look-up: 401 even while Redis is unavailable', async () => {
   const { publishableKey: key } = client;
   const wrong = key.slice(0, -1) + (key.endsWith('0') ? '1' : '0');
   wire.mode = 'cut';
@@ -77,7 +77,7 @@ it('a key text with a wrong checksum is refused without any look-up: 401 also wh
   wire.mode = 'open';
 });
 
-it('the secret of a key is stored as SHA-256 with its first and last four characters', async () => {
+it('a key is stored as a SHA-256 hash with its last four characters', async () => {
   const owner = { ...ownerOf('stored'), kind: 'secret' } as const;
   const { key } = await createKey(context(), owner);
   const records = keysOfProject(await store.readAll(), owner.projectId);
@@ -86,34 +86,34 @@ it('the secret of a key is stored as SHA-256 with its first and last four charac
   expect(JSON.stringify(records)).not.toContain(key.slice(0, -4));
 });
 
-it('refresh ends the old key on a running gateway, and its successor is taken', async () => {
+it('after a refresh, a running gateway refuses the old key and accepts the new key', async () => {
   const owner = { ...ownerOf('refreshed'), kind: 'publishable' } as const;
   const { key: old } = await createKey(context(), owner);
-  await until('the key is taken', async () => (await send(old)).status === 200);
+  await until('the key is accepted', async () => (await send(old)).status === 200);
   const { key } = await refreshKey(context(), owner);
-  const refused = await until('the old key has ended', async () => {
-    const answer = await send(old);
-    return answer.status === 200 ? null : answer;
+  const refused = await until('the old key is refused', async () => {
+    const response = await send(old);
+    return response.status === 200 ? null : response;
   });
   expectEnvelope(refused, 401, 'UNAUTHORISED_REQUEST');
   expectAccepted(await send(key));
 });
 
-it('a revoked secret key erases nothing any more: 401', async () => {
+it('an erasure with a revoked secret key: 401', async () => {
   const owner = { ...ownerOf('revoked'), kind: 'secret' } as const;
   const { key } = await createKey(context(), owner);
   const erase = () =>
     client.request(`${DATA_PATH}?userId=u`, { method: 'DELETE', headers: { 'x-service-api-key': key } });
-  await until('the key is taken', async () => (await erase()).status === 202);
+  await until('the key is accepted', async () => (await erase()).status === 202);
   await revokeKey(context(), owner);
-  const refused = await until('the key has ended', async () => {
-    const answer = await erase();
-    return answer.status === 202 ? null : answer;
+  const refused = await until('the key is refused', async () => {
+    const response = await erase();
+    return response.status === 202 ? null : response;
   });
   expectEnvelope(refused, 401, 'UNAUTHORISED_REQUEST');
 });
 
-it('while the key store is down, a cached key stays valid, and one that is not cached gets 500, never 401', async () => {
+it('while Redis is unavailable, a cached key stays valid, and a key that is not cached gets 500, never 401', async () => {
   expectAccepted(await send(client.publishableKey));
   wire.mode = 'cut';
   const fresh = await createKey(context(), { ...ownerOf('fresh'), kind: 'publishable' });
@@ -123,11 +123,11 @@ it('while the key store is down, a cached key stays valid, and one that is not c
   } finally {
     wire.mode = 'open';
   }
-  await until('the new key is taken', async () => (await send(fresh.key)).status === 200);
+  await until('the new key is accepted', async () => (await send(fresh.key)).status === 200);
 });
 
 it(
-  'header names, key prefixes and the bounds of the time window are settings: another prefix is served, and this one is not',
+  'header names, key prefixes and the time window are settings: the configured prefix is accepted, and the default is not',
   async () => {
     const other = await startGateway({
       HTTP_HEADER_PREFIX: 'x-studio',
@@ -146,8 +146,8 @@ it(
           body: JSON.stringify({ messages: [sent] }),
         });
       expectAccepted(await post({ 'x-studio-publishable-key': key }));
-      for (const awayMs of [-90_000, 90_000]) {
-        const sent = track({ eventTimestamp: new Date(Date.now() + awayMs).toISOString() });
+      for (const offsetMs of [-90_000, 90_000]) {
+        const sent = track({ eventTimestamp: new Date(Date.now() + offsetMs).toISOString() });
         expectRejected(await post({ 'x-studio-publishable-key': key }, sent), 'INVALID_VALUE eventTimestamp');
       }
       const missing = await post({ 'x-service-publishable-key': key });

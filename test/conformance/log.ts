@@ -4,7 +4,7 @@ import { testStores, until } from '@playline/testkit';
 
 const bodyOf = (value: Buffer) => value.subarray(FRAME_BYTES);
 
-/** The records of messages with these ids on the log, each with its key. */
+/** The message records on the log with these message ids, each with its record key. */
 export async function messagesOnLog(topicPrefix: string, messageIds: readonly unknown[]) {
   const records = await readTopic({ brokers: testStores().kafka, topic: topicPrefix + TOPICS.messages.name });
   const wanted = new Set(messageIds.map(toHex));
@@ -17,7 +17,7 @@ export async function messagesOnLog(topicPrefix: string, messageIds: readonly un
     .filter(({ record }) => wanted.has(record.messageId.toString('hex')));
 }
 
-/** Link facts of the messages with these ids. */
+/** The link facts on the log with these message ids. */
 export async function linksOnLog(topicPrefix: string, messageIds: readonly unknown[]) {
   const records = await readTopic({ brokers: testStores().kafka, topic: topicPrefix + TOPICS.identityLinks.name });
   const wanted = new Set(messageIds.map(toHex));
@@ -26,7 +26,7 @@ export async function linksOnLog(topicPrefix: string, messageIds: readonly unkno
     .filter(({ messageId }) => wanted.has(messageId.toString('hex')));
 }
 
-/** Consent changes that have this source, in the order of the log. */
+/** The consent changes on the log with this source, in log order. */
 export async function consentsOnLog(topicPrefix: string, source: string) {
   const records = await readTopic({ brokers: testStores().kafka, topic: topicPrefix + TOPICS.consents.name });
   return records

@@ -1,4 +1,4 @@
-// Contract, "Message" to "Rules of a batch", up to the stored records. Every case of every rule:
+// Contract, "Message" to "Rules of a batch", up to the stored records. All cases of each rule:
 // packages/contracts/src/{message,batch}.test.ts.
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, it } from 'vitest';
@@ -18,7 +18,7 @@ import { linksOnLog, messagesOnLog } from './log.ts';
 
 const BATCH_BYTES = 1 << 20;
 const DAY_MS = 86_400_000;
-/** Longer than a request takes, so that the test is certainly on one side of a bound. */
+/** Longer than a request takes, so that a timestamp stays on its side of the bound. */
 const MARGIN_MS = 30_000;
 
 let client: Client & ConformanceGateway;
@@ -28,7 +28,7 @@ beforeAll(async () => {
 afterAll(() => client.close());
 
 const many = (count: number) => Array.from({ length: count }, () => track());
-const at = (offsetMs: number) => track({ eventTimestamp: new Date(Date.now() + offsetMs).toISOString() });
+const trackAt = (offsetMs: number) => track({ eventTimestamp: new Date(Date.now() + offsetMs).toISOString() });
 const sized = (bytes: number) => {
   const empty = track({ properties: { text: '' } });
   return { ...empty, properties: { text: 'x'.repeat(bytes - JSON.stringify(empty).length) } };
@@ -36,7 +36,7 @@ const sized = (bytes: number) => {
 
 const ACCEPTED: [string, () => Sent[]][] = [
   [
-    'what a type requires and nothing more',
+    'messages with only the fields that their type requires',
     () => ['track', 'page', 'screen', 'identify', 'alias'].map((type) => message(type)),
   ],
   [
@@ -54,21 +54,21 @@ const ACCEPTED: [string, () => Sent[]][] = [
     ],
   ],
   [
-    'strings of the longest length, in code points',
+    'strings of the maximum length in code points',
     () => [
       track({ eventName: '😀'.repeat(256) }),
       withContext({ userAgent: 'é'.repeat(512), pageUrl: 'é'.repeat(2048) }),
     ],
   ],
   [
-    'null and blank optional fields, and unknown ones',
+    'null, blank and unknown fields',
     () => [
       track({ anonymousId: ' ', deviceId: null, properties: null, context: null, test: null }),
       withContext({ locale: '', screenDensity: null, plugin: { name: 'x' } }),
       track({ unknown: { deep: [1, 2, 3] } }),
     ],
   ],
-  ['times just inside the window', () => [at(-30 * DAY_MS + MARGIN_MS), at(DAY_MS - MARGIN_MS)]],
+  ['timestamps just inside the time window', () => [trackAt(-30 * DAY_MS + MARGIN_MS), trackAt(DAY_MS - MARGIN_MS)]],
   ['a message of exactly 32 KiB', () => [sized(32 * 1024)]],
   ['a batch of 100', () => many(100)],
 ];
@@ -98,8 +98,8 @@ const REJECTED: [string, () => unknown][] = [
   ['INVALID_FORMAT context.screenDensity', () => withContext({ screenDensity: '2' })],
   ['MISSING_REQUIRED_FIELD eventTimestamp', () => track({ eventTimestamp: null })],
   ['INVALID_FORMAT eventTimestamp', () => track({ eventTimestamp: '2026-02-30T00:00:00Z' })],
-  ['INVALID_VALUE eventTimestamp', () => at(-30 * DAY_MS - MARGIN_MS)],
-  ['INVALID_VALUE eventTimestamp', () => at(DAY_MS + MARGIN_MS)],
+  ['INVALID_VALUE eventTimestamp', () => trackAt(-30 * DAY_MS - MARGIN_MS)],
+  ['INVALID_VALUE eventTimestamp', () => trackAt(DAY_MS + MARGIN_MS)],
   ['INVALID_VALUE message', () => sized(32 * 1024 + 1)],
   ['INVALID_FORMAT message', () => []],
 ];
@@ -108,7 +108,7 @@ it.each(REJECTED)('rejects with %s', async (error, build) => {
   expectRejected(await client.send(build()), error);
 });
 
-it('accepts a lone surrogate in text, but not in an id', async () => {
+it('accepts a lone surrogate in a name, but not in an id', async () => {
   const post = (field: string) =>
     client.post(JSON.stringify({ messages: [track({ [field]: 'LONE' })] }).replace('LONE', 'a\\ud800b'));
   expectAccepted(await post('eventName'));
@@ -116,29 +116,29 @@ it('accepts a lone surrogate in text, but not in an id', async () => {
 });
 
 it('uses the last of duplicate keys in one object', async () => {
-  const good = JSON.stringify(track());
-  expectAccepted(await client.post(`{"messages":[${good.replace('{', '{"type":"nothing",')}]}`));
-  const answer = await client.post(`{"messages":[${good.replace(/}$/, ',"type":"nothing"}')}]}`);
-  expectRejected(answer, 'UNSUPPORTED_TYPE type');
+  const valid = JSON.stringify(track());
+  expectAccepted(await client.post(`{"messages":[${valid.replace('{', '{"type":"nothing",')}]}`));
+  const response = await client.post(`{"messages":[${valid.replace(/}$/, ',"type":"nothing"}')}]}`);
+  expectRejected(response, 'UNSUPPORTED_TYPE type');
 });
 
 it.each([
   ['no messages', { messages: [] }],
   ['101 messages', { messages: many(101) }],
-  ['no array', { messages: 'x' }],
-  ['no object', [track()]],
-])('refuses a batch with %s: 400 VALIDATION_ERROR envelope', async (_, body) => {
+  ['a string instead of the array', { messages: 'x' }],
+  ['an array instead of the object', [track()]],
+])('rejects a batch with %s: 400 VALIDATION_ERROR envelope', async (_, body) => {
   expectEnvelope(await client.post(JSON.stringify(body)), 400, 'VALIDATION_ERROR');
 });
 
-it('accepts the good messages of a batch and lists every error of a bad one', async () => {
-  const bad = track({ eventName: null, surface: 'phone', test: 1, context: { library: 'a' } });
-  const answer = await client.send(...many(50), bad, ...many(49));
-  expect(answer.status).toBe(200);
-  expect(answer.body).toMatchObject({ success: true, accepted: 99, rejected: 1 });
-  expect(answer.body.rejections).toHaveLength(1);
-  expect(answer.body.rejections[0].messageId).toBe(bad.messageId);
-  expect(errorsOf(answer)).toEqual([
+it('accepts the valid messages of a batch and lists every error of an invalid message', async () => {
+  const invalid = track({ eventName: null, surface: 'phone', test: 1, context: { library: 'a' } });
+  const response = await client.send(...many(50), invalid, ...many(49));
+  expect(response.status).toBe(200);
+  expect(response.body).toMatchObject({ success: true, accepted: 99, rejected: 1 });
+  expect(response.body.rejections).toHaveLength(1);
+  expect(response.body.rejections[0].messageId).toBe(invalid.messageId);
+  expect(errorsOf(response)).toEqual([
     'INVALID_ENUM surface',
     'INVALID_FORMAT test',
     'MISSING_REQUIRED_FIELD context.libraryVersion',
@@ -146,21 +146,21 @@ it('accepts the good messages of a batch and lists every error of a bad one', as
   ]);
 });
 
-it('answers 400 with the MessagesResponse if all messages are bad', async () => {
-  const answer = await client.send(track({ test: 'yes' }), track({ surface: 'phone' }));
-  expect(answer.status).toBe(400);
-  expect(answer.body).toMatchObject({ success: false, accepted: 0, rejected: 2 });
-  expect(Object.keys(answer.body).sort()).toEqual(['accepted', 'rejected', 'rejections', 'success']);
+it('responds with 400 and the MessagesResponse if all messages are invalid', async () => {
+  const response = await client.send(track({ test: 'yes' }), track({ surface: 'phone' }));
+  expect(response.status).toBe(400);
+  expect(response.body).toMatchObject({ success: false, accepted: 0, rejected: 2 });
+  expect(Object.keys(response.body).sort()).toEqual(['accepted', 'rejected', 'rejections', 'success']);
 });
 
-it('rejects every copy of a messageId in one batch, in one entry with the first spelling', async () => {
+it('rejects all duplicates of a messageId in a batch, in one entry with the id as first written', async () => {
   const messageId = randomUUID();
-  const copies = [messageId.toUpperCase(), messageId].map((id) => track({ messageId: id }));
-  const answer = await client.send(track(), ...copies, track({ messageId, surface: 'phone' }));
-  expect(answer.body).toMatchObject({ success: true, accepted: 1, rejected: 3 });
-  expect(answer.body.rejections).toHaveLength(1);
-  expect(answer.body.rejections[0].messageId).toBe(messageId.toUpperCase());
-  expect(errorsOf(answer)).toEqual(['DUPLICATE_MESSAGE_ID messageId', 'INVALID_ENUM surface']);
+  const duplicates = [messageId.toUpperCase(), messageId].map((id) => track({ messageId: id }));
+  const response = await client.send(track(), ...duplicates, track({ messageId, surface: 'phone' }));
+  expect(response.body).toMatchObject({ success: true, accepted: 1, rejected: 3 });
+  expect(response.body.rejections).toHaveLength(1);
+  expect(response.body.rejections[0].messageId).toBe(messageId.toUpperCase());
+  expect(errorsOf(response)).toEqual(['DUPLICATE_MESSAGE_ID messageId', 'INVALID_ENUM surface']);
 });
 
 it('accepts a messageId again in a later batch', async () => {
@@ -169,26 +169,26 @@ it('accepts a messageId again in a later batch', async () => {
   expectAccepted(await client.send(sent, message('page')), 2);
 });
 
-it('repeats a messageId in every character, also the longest that a batch can hold', async () => {
+it('returns a messageId unchanged, including special characters and the longest id that fits in a batch', async () => {
   const space = BATCH_BYTES - JSON.stringify({ messages: [track({ messageId: '' })] }).length;
   for (const messageId of ['é😀\u0000\n"\\</script>\u2028\u00a0', 'x'.repeat(space)]) {
-    const answer = await client.send(track({ messageId }));
-    expect(answer.body.rejections[0].messageId).toBe(messageId);
-    expect(Number(answer.headers.get('content-length'))).toBeLessThan(BATCH_BYTES + 1024);
+    const response = await client.send(track({ messageId }));
+    expect(response.body.rejections[0].messageId).toBe(messageId);
+    expect(Number(response.headers.get('content-length'))).toBeLessThan(BATCH_BYTES + 1024);
   }
 });
 
-it('repeats a messageId that is no string as JSON, in at most twice the length of the batch', async () => {
+it('returns a messageId that is not a string as JSON, in at most twice the length of the batch', async () => {
   const space = BATCH_BYTES - JSON.stringify({ messages: [track({ messageId: [''] })] }).length;
-  // Each quotation mark takes an escape.
+  // Each quotation mark is escaped.
   const messageId = Array.from({ length: Math.floor(space / 3) + 1 }, () => '');
-  const answer = await client.send(track({ messageId }));
-  expectRejected(answer, 'INVALID_FORMAT messageId', 'INVALID_VALUE message');
-  expect(answer.body.rejections[0].messageId).toBe(JSON.stringify(messageId));
-  expect(Number(answer.headers.get('content-length'))).toBeLessThan(2 * BATCH_BYTES + 1024);
+  const response = await client.send(track({ messageId }));
+  expectRejected(response, 'INVALID_FORMAT messageId', 'INVALID_VALUE message');
+  expect(response.body.rejections[0].messageId).toBe(JSON.stringify(messageId));
+  expect(Number(response.headers.get('content-length'))).toBeLessThan(2 * BATCH_BYTES + 1024);
 });
 
-async function keep(...sent: Sent[]) {
+async function store(...sent: Sent[]) {
   expectAccepted(await client.send(...sent), sent.length);
   const records = await messagesOnLog(
     client.topicPrefix,
@@ -198,113 +198,116 @@ async function keep(...sent: Sent[]) {
   return records;
 }
 
-it('unknown extra fields are not stored, neither of a message nor of its context', async () => {
+it('unknown fields are not stored, neither in a message nor in its context', async () => {
   const word = `word-${randomUUID()}`;
-  const [kept] = await keep({ ...withContext({ plugin: word }), extra: { deep: [word] } });
-  expect(kept?.record.library).toBe('playline-web');
-  expect(kept?.bytes.includes(word)).toBe(false);
+  const [stored] = await store({ ...withContext({ plugin: word }), extra: { deep: [word] } });
+  expect(stored?.record.library).toBe('playline-web');
+  expect(stored?.bytes.includes(word)).toBe(false);
 });
 
-it('null in an optional field is stored as if the field were absent, also in context', async () => {
+it('null in an optional field is stored as an absent field, including in context', async () => {
   const fields = ['anonymousId', 'deviceId', 'userId', 'identityType', 'surface', 'consentLevel', 'test', 'traits'];
   const [messageId, eventTimestamp] = [randomUUID(), new Date().toISOString()];
   const nulls = Object.fromEntries(fields.map((field) => [field, null]));
   const context = { library: 'a', libraryVersion: '1' };
-  const [one] = await keep(track({ messageId, eventTimestamp, context }));
+  const [absent] = await store(track({ messageId, eventTimestamp, context }));
   expectAccepted(
     await client.send(track({ messageId, eventTimestamp, ...nulls, context: { ...context, locale: null } })),
   );
-  const [, two] = await messagesOnLog(client.topicPrefix, [messageId]);
-  const apart = { receivedAt: 0, traceId: '' };
-  expect({ ...two?.record, ...apart }).toEqual({ ...one?.record, ...apart });
+  const [, withNulls] = await messagesOnLog(client.topicPrefix, [messageId]);
+  const ignored = { receivedAt: 0, traceId: '' };
+  expect({ ...withNulls?.record, ...ignored }).toEqual({ ...absent?.record, ...ignored });
 });
 
-it.each(['', ' ', '\t\n', '\u3000'])('a blank optional id %j is absent: it owns nothing', async (blank) => {
-  const [kept] = await keep(track({ anonymousId: blank, userId: blank, deviceId: blank }));
-  expect(kept?.key).toBeNull();
-  expect(kept?.record).toMatchObject({ anonymousId: '', userId: '' });
-});
+it.each(['', ' ', '\t\n', '\u3000'])(
+  'a blank optional id counts as absent, so it owns no message: %j',
+  async (blank) => {
+    const [stored] = await store(track({ anonymousId: blank, userId: blank, deviceId: blank }));
+    expect(stored?.key).toBeNull();
+    expect(stored?.record).toMatchObject({ anonymousId: '', userId: '' });
+  },
+);
 
 it.each([undefined, null, '', '  '])(
-  'a blank optional id anonymousId %j of an identify is absent: it links nothing',
+  'a blank anonymousId in an identify counts as absent, so it creates no link: %j',
   async (blank) => {
     const sent = message('identify', { anonymousId: blank });
     const linking = message('identify', { anonymousId: `anon-${randomUUID()}` });
-    await keep(sent, linking);
+    await store(sent, linking);
     const links = await linksOnLog(client.topicPrefix, [sent.messageId, linking.messageId]);
     expect(links.map(({ fromId }) => fromId)).toEqual([linking.anonymousId]);
   },
 );
 
-it('a blank optional id beside a valid id leaves that id as the owner', async () => {
-  const [blank] = await keep(track({ anonymousId: 'visitor', userId: ' ' }));
-  const [absent] = await keep(track({ anonymousId: 'visitor' }));
+it('a message with a blank and a valid id is owned by the valid id', async () => {
+  const [blank] = await store(track({ anonymousId: 'visitor', userId: ' ' }));
+  const [absent] = await store(track({ anonymousId: 'visitor' }));
   expect(blank?.key).not.toBeNull();
   expect(blank?.key).toEqual(absent?.key);
 });
 
 it.each(['N/A', ' undefined ', '{"id":null}', 'ffffffff-ffff-ffff-ffff-ffffffffffff'])(
-  'a placeholder as an id %j is stored and owns nothing',
+  'a placeholder id is stored and owns no message: %j',
   async (placeholder) => {
-    const [kept] = await keep(track({ anonymousId: placeholder, userId: placeholder }));
-    expect(kept?.key).toBeNull();
-    expect(kept?.record).toMatchObject({ anonymousId: placeholder, userId: placeholder });
+    const [stored] = await store(track({ anonymousId: placeholder, userId: placeholder }));
+    expect(stored?.key).toBeNull();
+    expect(stored?.record).toMatchObject({ anonymousId: placeholder, userId: placeholder });
   },
 );
 
-it('an alias from the own anonymous id without a type names the anonymous identity, and any other id without a type an untyped one', async () => {
+it('an alias without fromType refers to the anonymous identity if fromId is the message’s anonymousId, otherwise to an untyped identity', async () => {
   const own = `anon-${randomUUID()}`;
   const same = message('alias', { anonymousId: own, fromId: ` ${own}`, fromType: undefined });
   const other = message('alias', { anonymousId: own, fromId: `anon-${randomUUID()}`, fromType: undefined });
-  const [kept] = await keep(same, other);
-  expect(kept?.record.fromKey).toEqual(kept?.record.anonymousKey);
+  const [stored] = await store(same, other);
+  expect(stored?.record.fromKey).toEqual(stored?.record.anonymousKey);
   const links = await linksOnLog(client.topicPrefix, [same.messageId, other.messageId]);
   expect(links.map(({ fromKind }) => fromKind).sort()).toEqual(['anonymous', 'untyped']);
 });
 
-/** JSON text of a track event with spellings that `JSON.stringify` never produces, such as escapes and long numbers. */
-async function keepAs(fields: Record<string, unknown>, texts: Record<string, string>) {
+/** Sends a track event as JSON that `JSON.stringify` never produces, such as escapes and long numbers. */
+async function storeAs(fields: Record<string, unknown>, texts: Record<string, string>) {
   const sent = track(fields);
   let body = JSON.stringify({ messages: [sent] });
   for (const [from, text] of Object.entries(texts)) body = body.replace(from, text);
   expectAccepted(await client.post(body), 1);
-  const [kept] = await messagesOnLog(client.topicPrefix, [sent.messageId]);
-  return kept?.record;
+  const [stored] = await messagesOnLog(client.topicPrefix, [sent.messageId]);
+  return stored?.record;
 }
 
-it('text and free-form objects are stored with a lone surrogate as U+FFFD, in text and in free-form objects', async () => {
+it('a lone surrogate is stored as U+FFFD, in names and in free-form objects', async () => {
   const fields = { eventName: 'NAME', properties: { a: 'TEXT' }, traits: { a: 'PAIR' } };
-  const kept = await keepAs(fields, { NAME: 'a\\ud83c', TEXT: '\\udf00b', PAIR: '\\ud83c\\udf00' });
-  expect(kept).toMatchObject({ eventName: 'a\ufffd', properties: '{"a":"\\ufffdb"}' });
-  expect(kept?.traits).toBe('{"a":"\\ud83c\\udf00"}');
+  const stored = await storeAs(fields, { NAME: 'a\\ud83c', TEXT: '\\udf00b', PAIR: '\\ud83c\\udf00' });
+  expect(stored).toMatchObject({ eventName: 'a\ufffd', properties: '{"a":"\\ufffdb"}' });
+  expect(stored?.traits).toBe('{"a":"\\ud83c\\udf00"}');
 });
 
-it('text and free-form objects are stored with an integer beyond 64 bits and a number beyond a double as strings of the same characters', async () => {
+it('integers beyond 64 bits and numbers beyond a double in free-form objects are stored as strings with the same digits', async () => {
   const fields = { properties: { a: 'BIG' }, traits: { a: 'HUGE' } };
-  const kept = await keepAs(fields, { '"BIG"': '20000000000000000000', '"HUGE"': '[-1e400,18446744073709551615]' });
-  expect(kept).toMatchObject({
+  const stored = await storeAs(fields, { '"BIG"': '20000000000000000000', '"HUGE"': '[-1e400,18446744073709551615]' });
+  expect(stored).toMatchObject({
     properties: '{"a":"20000000000000000000"}',
     traits: '{"a":["-1e400",18446744073709551615]}',
   });
 });
 
 it.each(['track', 'page', 'screen', 'identify', 'alias'])(
-  'test: true of a %s goes unchanged to its record',
+  'the test flag of a %s is stored unchanged in its record',
   async (type) => {
     const flags = [true, false, undefined];
     const sent = flags.map((test) => message(type, { test }));
-    const kept = await keep(...sent);
-    const byId = new Map(kept.map(({ record }) => [record.messageId.toString('hex'), record.test]));
+    const stored = await store(...sent);
+    const byId = new Map(stored.map(({ record }) => [record.messageId.toString('hex'), record.test]));
     const found = sent.map(({ messageId }) => byId.get(String(messageId).replaceAll('-', '')));
     expect(found).toEqual([true, false, false]);
   },
 );
 
-it('a rejected message is not on the log, while the accepted messages of its batch are, each once', async () => {
-  const [good, bad] = [track(), track({ surface: 'phone' })];
-  expect((await client.send(good, bad)).body).toMatchObject({ accepted: 1, rejected: 1 });
-  const kept = await messagesOnLog(client.topicPrefix, [good.messageId, bad.messageId]);
-  expect(kept.map(({ record }) => record.messageId.toString('hex'))).toEqual([
-    String(good.messageId).replaceAll('-', ''),
+it('the accepted messages of a batch are on the log once each, and rejected messages are not', async () => {
+  const [valid, invalid] = [track(), track({ surface: 'phone' })];
+  expect((await client.send(valid, invalid)).body).toMatchObject({ accepted: 1, rejected: 1 });
+  const stored = await messagesOnLog(client.topicPrefix, [valid.messageId, invalid.messageId]);
+  expect(stored.map(({ record }) => record.messageId.toString('hex'))).toEqual([
+    String(valid.messageId).replaceAll('-', ''),
   ]);
 });

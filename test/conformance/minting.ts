@@ -37,14 +37,14 @@ export const SIGNER = `0x${'51'.repeat(20)}`;
 
 /** A chain API and an activity writer as processes, with separate topics, tables and Redis, and without a minter. */
 export interface MintingSystem {
-  /** Links a new collection to the environment of the secret key, which has a signable key. */
-  link(over?: { readonly projectId?: string; readonly environmentId?: string }): Promise<string>;
+  /** Links a new collection to the secret key's environment, which has a signable key. */
+  link(override?: { readonly projectId?: string; readonly environmentId?: string }): Promise<string>;
   readonly keys: { readonly demo: string; readonly other: string; readonly publishable: string };
   /** Sends a request below `/v1/chains/demo-chain/collections`, with the secret key unless headers replace it. */
   call(path: string, request?: { body?: unknown; headers?: Readonly<Record<string, string>> }): Promise<Response>;
   /** The mint requests on the log. */
   requests(): Promise<MintRequestRecord[]>;
-  /** Publishes the result of a request, as the minter does. */
+  /** Publishes the result of a request in place of the minter. */
   publishState(request: MintRequestRecord, change: Partial<MintStateRecord>): Promise<void>;
   /** Rows from ClickHouse. */
   rows<R>(sql: string): Promise<R[]>;
@@ -61,14 +61,14 @@ async function openRecords<R extends Change>(kind: RecordKind<R>, url: string) {
 async function openAccess(url: string) {
   const access = await openRecords(ACCESS_KEYS, url);
   const context = { store: access.store, prefix: PREFIX };
-  const make = async (projectId: string, kind: 'secret' | 'publishable') => {
+  const createKeyFor = async (projectId: string, kind: 'secret' | 'publishable') => {
     const owner = { projectId, environmentId: `${projectId}-development`, environment: 'development' } as const;
     return (await createKey(context, { ...owner, kind })).key;
   };
   const keys = {
-    demo: await make('demo', 'secret'),
-    other: await make('other', 'secret'),
-    publishable: await make('demo', 'publishable'),
+    demo: await createKeyFor('demo', 'secret'),
+    other: await createKeyFor('other', 'secret'),
+    publishable: await createKeyFor('demo', 'publishable'),
   };
   const collections = await openRecords(COLLECTIONS, url);
   const signableKeys = await openRecords(SIGNABLE_KEYS, url);
@@ -83,7 +83,7 @@ async function openAccess(url: string) {
   return { keys, collections: collections.store, close };
 }
 
-/** @param settings environment variables of the chain API that override those for tests */
+/** @param settings environment variables of the chain API that override the test defaults */
 export async function startMinting(settings: Record<string, string> = {}): Promise<MintingSystem> {
   const own = await openOwnStores({ partitions: PARTITIONS });
   const redis = await openRedisDatabase();
@@ -136,9 +136,9 @@ export async function startMinting(settings: Record<string, string> = {}): Promi
 
 function createLink(store: RecordStore<CollectionRecord>): MintingSystem['link'] {
   let linked = 0;
-  return async (over = {}) => {
+  return async (override = {}) => {
     const contractAddress = `0x${(++linked).toString(16).padStart(40, '0')}`;
-    const owner = { projectId: 'demo', environmentId: 'demo-development', ...over };
+    const owner = { projectId: 'demo', environmentId: 'demo-development', ...override };
     await linkCollection({ store }, { chain: 'demo-chain', contractAddress, ...owner, name: 'c' });
     return contractAddress;
   };
@@ -179,17 +179,17 @@ async function publishMintState(
   await producer.sendForOffset({ topic, partition, key: Buffer.from(toMintStateKey(state)), value });
 }
 
-/** An asset with a new id. */
-export const assetOf = (over: object = {}) => ({ reference_id: randomUUID(), owner_address: OWNER, ...over });
+/** An asset with a new reference id. */
+export const assetOf = (fields: object = {}) => ({ reference_id: randomUUID(), owner_address: OWNER, ...fields });
 
-/** The code and message of an error envelope. */
+/** The status, code and details of an error response. */
 export interface ReadFault {
   readonly status: number;
   readonly code: string;
   readonly details: { readonly errors?: readonly { readonly field: string }[]; readonly limitBytes?: number } | null;
 }
 
-export async function readFault(answer: Response): Promise<ReadFault> {
-  const { code, details } = (await answer.json()) as Omit<ReadFault, 'status'>;
-  return { status: answer.status, code, details };
+export async function readFault(response: Response): Promise<ReadFault> {
+  const { code, details } = (await response.json()) as Omit<ReadFault, 'status'>;
+  return { status: response.status, code, details };
 }

@@ -1,5 +1,5 @@
-// Contract, mints and metadata: the six operations, with their statuses, limits and headers, up to the log, the tables and
-// Redis.
+// Contract, mints and metadata: the six operations with their statuses, limits and headers, and what they write to the
+// log, the tables and Redis.
 import { until } from '@playline/testkit';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { expectChainFault } from './chain-api.ts';
@@ -12,20 +12,20 @@ beforeAll(async () => {
 }, START_MAX_MS);
 afterAll(() => system.close());
 
-interface Shown {
+interface MintList {
   readonly result: readonly Readonly<Record<string, unknown>>[];
   readonly page: { readonly previous_cursor: string; readonly next_cursor: string };
 }
 
-async function readShown(path: string): Promise<Shown> {
-  const answer = await system.call(path);
-  expect(answer.status).toBe(200);
-  return (await answer.json()) as Shown;
+async function readList(path: string): Promise<MintList> {
+  const response = await system.call(path);
+  expect(response.status).toBe(200);
+  return (await response.json()) as MintList;
 }
 
 const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/;
 
-it('a mint request is accepted, can be found immediately, is on the log and in the list, and has every member, including the minter’s result', async () => {
+it('an accepted mint request is readable immediately, is on the log and in the list, and has all fields, including the minter’s result', async () => {
   const mints = `/${await system.link()}/nfts/mint-requests`;
   const asset = assetOf({ token_id: '7', amount: '2', metadata: { name: 'Sword' } });
   expect((await system.call(mints, { body: { assets: [asset] } })).status).toBe(202);
@@ -44,9 +44,9 @@ it('a mint request is accepted, can be found immediately, is on the log and in t
     updated_at: expect.stringMatching(TIME),
   };
   const one = `${mints}/${asset.reference_id}`;
-  expect((await readShown(one)).result).toEqual([shown]);
-  await until('it is in the list', async () => (await readShown(mints)).result.length === 1);
-  expect((await readShown(mints)).result).toEqual([shown]);
+  expect((await readList(one)).result).toEqual([shown]);
+  await until('the request is in the list', async () => (await readList(mints)).result.length === 1);
+  expect((await readList(mints)).result).toEqual([shown]);
   const request = (await system.requests()).find(({ referenceId }) => referenceId === asset.reference_id)!;
   const activityId = Buffer.from('018f3a5c7c1e7d2a9b1e3f4a5b6c7d8e', 'hex');
   await system.publishState(request, { revision: 1 });
@@ -64,14 +64,14 @@ it('a mint request is accepted, can be found immediately, is on the log and in t
     activity_id: '018f3a5c-7c1e-7d2a-9b1e-3f4a5b6c7d8e',
     transaction_hash: `0x${'cd'.repeat(32)}`,
   };
-  const isDone = async (path: string) => (await readShown(path)).result[0]?.status === 'succeeded';
-  await until('it shows the result of the minter', () => isDone(one));
-  await until('so does the list', () => isDone(mints));
-  expect((await readShown(one)).result).toEqual([succeeded]);
-  expect((await readShown(mints)).result).toEqual([succeeded]);
+  const isDone = async (path: string) => (await readList(path)).result[0]?.status === 'succeeded';
+  await until('the request has the minter’s result', () => isDone(one));
+  await until('the list has the minter’s result', () => isDone(mints));
+  expect((await readList(one)).result).toEqual([succeeded]);
+  expect((await readList(mints)).result).toEqual([succeeded]);
 });
 
-it('a mint request that failed has the reason, and its reference id may be used again; the request with that id is then the new attempt', async () => {
+it('a failed mint request has the reason, and its reference id may be reused; reading that id then returns the new attempt', async () => {
   const mints = `/${await system.link()}/nfts/mint-requests`;
   const asset = assetOf();
   await system.call(mints, { body: { assets: [asset] } });
@@ -84,12 +84,12 @@ it('a mint request that failed has the reason, and its reference id may be used 
     error: 'token already minted',
   });
   const one = `${mints}/${asset.reference_id}`;
-  await until('it failed', async () => (await readShown(one)).result[0]?.status === 'failed');
-  expect((await readShown(one)).result[0]).toMatchObject({ error: { message: 'token already minted' } });
+  await until('the request has failed', async () => (await readList(one)).result[0]?.status === 'failed');
+  expect((await readList(one)).result[0]).toMatchObject({ error: { message: 'token already minted' } });
   expect((await system.call(mints, { body: { assets: [asset] } })).status).toBe(202);
-  expect((await readShown(one)).result[0]).toMatchObject({ status: 'pending', error: null });
-  await until('the list shows the second alone', async () => {
-    const { result } = await readShown(mints);
+  expect((await readList(one)).result[0]).toMatchObject({ status: 'pending', error: null });
+  await until('the list has only the second attempt', async () => {
+    const { result } = await readList(mints);
     return result.length === 1 && result[0]?.status === 'pending';
   });
   await until('both attempts are kept', async () => {
@@ -102,12 +102,12 @@ it('a mint request that failed has the reason, and its reference id may be used 
 
 const path = '/nfts/mint-requests';
 
-it('mint requests are answered with 400 without a key, 401 for one that is malformed, unknown or publishable', async () => {
+it('mint requests get 400 without a key, and 401 with a malformed, unknown or publishable key', async () => {
   const contract = await system.link();
   const body = { assets: [assetOf()] };
   const codeOf = async (key: string, sent: unknown = body) => {
-    const answer = await system.call(`/${contract}${path}`, { body: sent, headers: { 'x-service-api-key': key } });
-    return [answer.status, ((await answer.json()) as { code: string }).code];
+    const response = await system.call(`/${contract}${path}`, { body: sent, headers: { 'x-service-api-key': key } });
+    return [response.status, ((await response.json()) as { code: string }).code];
   };
   expect(await codeOf('')).toEqual([400, 'VALIDATION_ERROR']);
   const unknown = `sk_svcapik_test-${'a'.repeat(36)}`;
@@ -115,7 +115,7 @@ it('mint requests are answered with 400 without a key, 401 for one that is malfo
     for (const sent of [body, undefined]) expect(await codeOf(key, sent)).toEqual([401, 'UNAUTHORISED_REQUEST']);
 });
 
-it('mint requests are answered with 400 with everything that is wrong, for a body that cannot be read, and for one above its limit', async () => {
+it('mint requests get 400 with all validation errors, and 400 for an unreadable body or one above the limit', async () => {
   const mints = `/${await system.link()}${path}`;
   const wrong = await system.call(mints, { body: { assets: [assetOf({ token_id: 1, owner_address: 'me' })] } });
   expect(wrong.status).toBe(400);
@@ -132,42 +132,42 @@ it('mint requests are answered with 400 with everything that is wrong, for a bod
   expect((await system.call(`/0x12${path}`, { body: {} })).status).toBe(400);
 });
 
-it('the list of mint requests is read in pages of page_size in both directions, in the order of acceptance, each request once', async () => {
+it('the list of mint requests is paged by page_size in both directions, in order of acceptance, with each request once', async () => {
   const mints = `/${await system.link()}/nfts/mint-requests`;
   const assets = Array.from({ length: 25 }, () => assetOf());
-  for (let at = 0; at < 25; at += 5) await system.call(mints, { body: { assets: assets.slice(at, at + 5) } });
-  await until('all are in the list', async () => (await readShown(mints)).result.length === 25);
-  const whole = (await readShown(mints)).result.map(({ reference_id }) => reference_id);
+  for (let start = 0; start < 25; start += 5)
+    await system.call(mints, { body: { assets: assets.slice(start, start + 5) } });
+  await until('all requests are in the list', async () => (await readList(mints)).result.length === 25);
+  const whole = (await readList(mints)).result.map(({ reference_id }) => reference_id);
   expect(whole.toSorted()).toEqual(assets.map(({ reference_id }) => reference_id).toSorted());
   const forwards: unknown[] = [];
-  let page = await readShown(`${mints}?page_size=4`);
+  let page = await readList(`${mints}?page_size=4`);
   while (page.result.length > 0) {
     forwards.push(...page.result.map(({ reference_id }) => reference_id));
-    page = await readShown(`${mints}?page_size=4&page_cursor=${page.page.next_cursor}`);
+    page = await readList(`${mints}?page_size=4&page_cursor=${page.page.next_cursor}`);
   }
   expect(forwards).toEqual(whole);
   const backwards: unknown[] = [];
   for (;;) {
-    page = await readShown(`${mints}?page_size=7&page_cursor=${page.page.previous_cursor}`);
+    page = await readList(`${mints}?page_size=7&page_cursor=${page.page.previous_cursor}`);
     if (page.result.length === 0) break;
     backwards.unshift(...page.result.map(({ reference_id }) => reference_id));
   }
   expect(backwards).toEqual(whole);
 });
 
-it('the list of mint requests can be filtered by status, and always has two cursors, which are valid only for their collection and status', async () => {
+it('the list of mint requests can be filtered by status, and always has two cursors, valid only for the same collection and status', async () => {
   const mints = `/${await system.link()}/nfts/mint-requests`;
   const other = `/${await system.link()}/nfts/mint-requests`;
   const assets = [assetOf(), assetOf()];
   await system.call(mints, { body: { assets } });
   const request = (await system.requests()).find(({ referenceId }) => referenceId === assets[0]!.reference_id)!;
   await system.publishState(request, { revision: 1, status: 'failed', stage: 'settled', error: 'no' });
-  const idsOf = async (query: string) =>
-    (await readShown(mints + query)).result.map(({ reference_id }) => reference_id);
-  await until('one has failed', async () => (await idsOf('?status=failed')).length === 1);
+  const idsOf = async (query: string) => (await readList(mints + query)).result.map(({ reference_id }) => reference_id);
+  await until('one request has failed', async () => (await idsOf('?status=failed')).length === 1);
   expect(await idsOf('?status=failed')).toEqual([assets[0]!.reference_id]);
   expect(await idsOf('?status=pending')).toEqual([assets[1]!.reference_id]);
-  const empty = await readShown(`${mints}?status=succeeded`);
+  const empty = await readList(`${mints}?status=succeeded`);
   expect(empty).toMatchObject({
     result: [],
     page: { next_cursor: expect.any(String), previous_cursor: expect.any(String) },
@@ -179,8 +179,8 @@ it('the list of mint requests can be filtered by status, and always has two curs
 it.each(['page_size=0', 'page_size=201', 'page_size=x', 'page_cursor=x', 'status=done', 'status=failed&status=failed'])(
   'the list of mint requests with %s: 400 VALIDATION_ERROR',
   async (query) => {
-    const answer = await system.call(`/${await system.link()}/nfts/mint-requests?${query}`);
-    expect(await readFault(answer)).toMatchObject({ status: 400, code: 'VALIDATION_ERROR' });
+    const response = await system.call(`/${await system.link()}/nfts/mint-requests?${query}`);
+    expect(await readFault(response)).toMatchObject({ status: 400, code: 'VALIDATION_ERROR' });
   },
 );
 
@@ -205,35 +205,35 @@ const TOKEN = {
 const METADATA_ID = '018f3a5c-7c1e-7d2a-9b1e-3f4a5b6c7d8e';
 const HEADERS = ['imx-refreshes-limit', 'imx-refresh-limit-reset', 'imx-remaining-refreshes'];
 
-it('metadata of a collection: 200 with address, chain and the given metadata; later metadata replaces earlier metadata', async () => {
+it('collection metadata: 200 with address, chain and the metadata sent; later metadata replaces earlier metadata', async () => {
   const contract = await system.link();
   for (const name of ['Axes', 'Swords']) {
     const body = { collection_metadata: { ...COLLECTION, name } };
-    const answer = await system.call(`/${contract.toUpperCase().replace('0X', '0x')}/refresh-metadata`, { body });
-    expect(answer.status).toBe(200);
-    expect(await answer.json()).toEqual({
+    const response = await system.call(`/${contract.toUpperCase().replace('0X', '0x')}/refresh-metadata`, { body });
+    expect(response.status).toBe(200);
+    expect(await response.json()).toEqual({
       contract_address: contract,
       chain: { id: 'eip155:31337', name: 'demo-chain' },
       collection_metadata: { ...COLLECTION, name },
     });
-    for (const header of HEADERS) expect(answer.headers.get(header), header).toMatch(/\d/);
+    for (const header of HEADERS) expect(response.headers.get(header), header).toMatch(/\d/);
   }
   const kept = `SELECT metadata FROM collections FINAL WHERE contract = unhex('${contract.slice(2)}')`;
-  await until('the last is stored', async () =>
+  await until('the last metadata is stored', async () =>
     (await system.rows<{ metadata: string }>(kept))[0]?.metadata.includes('Swords'),
   );
 });
 
-it('metadata of tokens and stacks: 202 with four values, all strings, the same as headers', async () => {
+it('token and stack metadata: 202 with four strings, which are also sent as headers', async () => {
   const contract = await system.link();
   const lists = [
     ['/metadata/refresh-metadata', { metadata: [{ metadata_id: METADATA_ID, ...TOKEN }] }],
     ['/nfts/refresh-metadata', { nft_metadata: [{ token_id: '7', ...TOKEN }] }],
   ] as const;
   for (const [path, body] of lists) {
-    const answer = await system.call(`/${contract}${path}`, { body });
-    expect(answer.status).toBe(202);
-    const values = (await answer.json()) as Record<string, string>;
+    const response = await system.call(`/${contract}${path}`, { body });
+    expect(response.status).toBe(202);
+    const values = (await response.json()) as Record<string, string>;
     expect(values).toEqual({
       imx_refreshes_limit: '260',
       imx_refresh_limit_reset: expect.stringMatching(/^\d{4}-\d\d-\d\dT.*Z$/),
@@ -241,7 +241,7 @@ it('metadata of tokens and stacks: 202 with four values, all strings, the same a
       retry_after: '0',
     });
     for (const [name, value] of Object.entries(values))
-      expect(answer.headers.get(name.replaceAll('_', '-'))).toBe(value);
+      expect(response.headers.get(name.replaceAll('_', '-'))).toBe(value);
   }
   const where = `WHERE contract = unhex('${contract.slice(2)}')`;
   const kept = async () => [
@@ -252,24 +252,24 @@ it('metadata of tokens and stacks: 202 with four values, all strings, the same a
       `SELECT metadata_id AS id, metadata FROM metadata_stacks FINAL ${where}`,
     )),
   ];
-  await until('both are stored', async () => (await kept()).length === 2);
+  await until('token and stack metadata are stored', async () => (await kept()).length === 2);
   expect((await kept()).map(({ id, metadata }) => [id, JSON.parse(metadata)])).toEqual([
     ['7', TOKEN],
     [METADATA_ID, TOKEN],
   ]);
 });
 
-it('metadata of a body above 228 KiB: 400 that names the limit', async () => {
+it('metadata in a body above 228 KiB: 400, which names the limit', async () => {
   const contract = await system.link();
-  const answer = await system.call(`/${contract}/nfts/refresh-metadata`, {
+  const response = await system.call(`/${contract}/nfts/refresh-metadata`, {
     body: { nft_metadata: [{ token_id: '7', ...TOKEN, description: 'a'.repeat(228 * 1024) }] },
   });
-  expect(answer.status).toBe(400);
-  expect(await answer.json()).toMatchObject({ code: 'VALIDATION_ERROR', details: { limitBytes: 228 * 1024 } });
+  expect(response.status).toBe(400);
+  expect(await response.json()).toMatchObject({ code: 'VALIDATION_ERROR', details: { limitBytes: 228 * 1024 } });
 });
 
 it.each(['/refresh-metadata', '/metadata/refresh-metadata', '/nfts/refresh-metadata'])(
-  'metadata at %s: 400 without a key, 401 with a wrong one, 403 for a collection of another project, 404 for one that is not linked',
+  'metadata at %s: 400 without a key, 401 with a wrong key, 403 for another project’s collection, 404 for an unlinked collection',
   async (path) => {
     const contract = await system.link();
     const body = {};
@@ -293,10 +293,10 @@ it.each(['/refresh-metadata', '/metadata/refresh-metadata', '/nfts/refresh-metad
   },
 );
 
-it('metadata beyond the project’s hourly limit: 429 with three headers and Retry-After, in each of the three operations', async () => {
+it('metadata above the project’s hourly limit: 429 with three headers and Retry-After, in all three operations', async () => {
   const contract = await system.link();
-  const nft_metadata = Array.from({ length: 250 }, (_, at) => ({ token_id: String(at), ...TOKEN }));
-  await until('the hour is used up', async () => {
+  const nft_metadata = Array.from({ length: 250 }, (_, index) => ({ token_id: String(index), ...TOKEN }));
+  await until('the hourly limit is reached', async () => {
     const { status } = await system.call(`/${contract}/nfts/refresh-metadata`, { body: { nft_metadata } });
     const rest = await system.call(`/${contract}/refresh-metadata`, { body: { collection_metadata: COLLECTION } });
     return status === 429 && rest.status === 429;
@@ -307,8 +307,8 @@ it('metadata beyond the project’s hourly limit: 429 with three headers and Ret
     ['/metadata/refresh-metadata', { metadata }],
     ['/nfts/refresh-metadata', { nft_metadata }],
   ] as const) {
-    const answer = await system.call(`/${contract}${path}`, { body });
-    for (const header of [...HEADERS, 'retry-after']) expect(answer.headers.get(header), header).toMatch(/\d/);
-    await expectChainFault(answer, 429, 'TOO_MANY_REQUESTS_ERROR');
+    const response = await system.call(`/${contract}${path}`, { body });
+    for (const header of [...HEADERS, 'retry-after']) expect(response.headers.get(header), header).toMatch(/\d/);
+    await expectChainFault(response, 429, 'TOO_MANY_REQUESTS_ERROR');
   }
 });

@@ -1,7 +1,14 @@
-// Contract, "Rules of a batch", rows on the rate limit. Its header fields: endpoint.test.ts.
+// Contract, "Rules of a batch", rate limit rows. Rate limit headers: endpoint.test.ts.
 import { until } from '@playline/testkit';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { type Answer, type Client, CONSENT_PATH, expectEnvelope, expectRateLimitFields, track } from './client.ts';
+import {
+  type Client,
+  type ClientResponse,
+  CONSENT_PATH,
+  expectEnvelope,
+  expectRateLimitFields,
+  track,
+} from './client.ts';
 import { type ConformanceGateway, START_MAX_MS, startGateway } from './gateway.ts';
 
 let client: Client & ConformanceGateway;
@@ -14,30 +21,31 @@ afterAll(() => client.close());
 const HEADER = 'x-service-publishable-key';
 const many = (count: number, extra = {}) => Array.from({ length: count }, () => track(extra));
 
-/** A batch uses the whole burst, which is refilled within five seconds. */
-const refusedFill = (extra = {}) =>
+/** Sends batches of the whole burst, which refills within five seconds, until one is refused. */
+const exceedLimit = (extra = {}) =>
   until('the bucket is empty', async () => {
-    const answer = await client.send(...many(100, extra));
-    return answer.status === 429 ? answer : null;
+    const response = await client.send(...many(100, extra));
+    return response.status === 429 ? response : null;
   });
-const refilled = () => until('the bucket has refilled', async () => (await client.send(track())).status === 200);
+const waitForRefill = () =>
+  until('the bucket has waitForRefill', async () => (await client.send(track())).status === 200);
 
-function expectLimited(answer: Answer): void {
-  expectEnvelope(answer, 429, 'TOO_MANY_REQUESTS_ERROR');
-  expect(answer.headers.get('retry-after')).toMatch(/^[1-9]\d*$/);
-  expectRateLimitFields(answer);
+function expectLimited(response: ClientResponse): void {
+  expectEnvelope(response, 429, 'TOO_MANY_REQUESTS_ERROR');
+  expect(response.headers.get('retry-after')).toMatch(/^[1-9]\d*$/);
+  expectRateLimitFields(response);
 }
 
 it('messages are counted per publishable key: 429 envelope with Retry-After until the bucket refills', async () => {
-  expectLimited(await refusedFill());
+  expectLimited(await exceedLimit());
   const other = await client.post({ messages: [track()] }, { [HEADER]: client.otherPublishableKey });
   expect(other.status).toBe(200);
-  await refilled();
+  await waitForRefill();
 });
 
-it('rejected messages are charged too', async () => {
-  await refilled();
-  expectLimited(await refusedFill({ surface: 'phone' }));
+it('rejected messages count towards the rate limit', async () => {
+  await waitForRefill();
+  expectLimited(await exceedLimit({ surface: 'phone' }));
 });
 
 it('too many consent calls get a 429 envelope with Retry-After', async () => {
@@ -47,5 +55,5 @@ it('too many consent calls get a 429 envelope with Retry-After', async () => {
   );
   const refused = (await Promise.all(calls)).filter(({ status }) => status !== 200);
   expect(refused.length).toBeGreaterThan(0);
-  for (const answer of refused) expectLimited(answer);
+  for (const response of refused) expectLimited(response);
 });

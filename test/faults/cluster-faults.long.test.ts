@@ -10,7 +10,7 @@ import { openTrials } from './trials.ts';
 import { openBrokers } from './world/brokers.ts';
 
 const TRIAL_MAX_MS = 400_000;
-/** Number of seeds to try until the fault takes effect. */
+/** Maximum number of seeds to try until the fault takes effect. */
 const SEEDS_MAX = 3;
 
 describe('a cluster of three brokers', () => {
@@ -28,7 +28,7 @@ describe('a cluster of three brokers', () => {
     expect(row).toMatchObject({ failures: [], lost: 0, doubled: 0, done: 1 });
   });
 
-  it('has three replicas of each new topic, two of them in sync; existing topics are made no less safe, and are reported', async () => {
+  it('topics are created with three replicas and min.insync.replicas 2; existing topics keep safer settings, and deviations are reported', async () => {
     const { kafka, registry } = (await worldOf({ brokers: BROKERS })).stack.file;
     const prefix = `test-${randomBytes(4).toString('hex')}.`;
     const target = { brokers: kafka, registry, prefix, partitions: 1 };
@@ -60,19 +60,19 @@ describe('a cluster of three brokers', () => {
       for (const topic of [consents, deadLetterTopicOf(consents), deadLetterTopicOf(messages)])
         expect(await stateOf(topic), topic).toEqual([3, 2]);
       expect(changed).toContain(rejections);
-      // One of the brokers may answer before it knows what has changed.
-      await until('all of them know', async () => String(await stateOf(rejections)) === '3,2');
+      // A broker may respond before it knows the changes.
+      await until('all brokers know the new settings', async () => String(await stateOf(rejections)) === '3,2');
       expect(await stateOf(messages)).toEqual([1, 1]);
       expect(await stateOf(links)).toEqual([3, 3]);
       expect(notices).toEqual([
         expect.stringMatching(new RegExp(`^${messages}: 1 of 3 replicas; `)),
         expect.stringMatching(new RegExp(`^${links}: min.insync.replicas 3 instead of 2; unchanged`)),
       ]);
-      const again = await until('every broker knows everything', async () => {
-        const applied = await applyTopics(target);
-        return [...applied.created, ...applied.changed].length === 0 ? applied : null;
+      const applied = await until('all brokers know all changes', async () => {
+        const result = await applyTopics(target);
+        return [...result.created, ...result.changed].length === 0 ? result : null;
       });
-      expect(again.notices).toEqual(notices);
+      expect(applied.notices).toEqual(notices);
     } finally {
       await dropTopics(target);
       await Promise.all([admin.close(), brokers.close()]);

@@ -11,9 +11,9 @@ export async function deliver(
   messages: readonly object[],
 ): Promise<string[]> {
   const stamp = () => ({ messageId: ledger.newId(), surface: 'web', eventTimestamp: new Date().toISOString() });
-  const whole = messages.map((message) => ({ ...stamp(), ...message }));
-  const ids = whole.map(({ messageId }) => messageId);
-  const body = JSON.stringify({ messages: whole });
+  const complete = messages.map((message) => ({ ...stamp(), ...message }));
+  const ids = complete.map(({ messageId }) => messageId);
+  const body = JSON.stringify({ messages: complete });
   await waitFor('messages are accepted', async () => {
     const attempt = await post({ url: gateway.url, key, body });
     ledger.note(ids, attempt);
@@ -25,7 +25,7 @@ export async function deliver(
 export type Persons = ReturnType<typeof createPersons>;
 
 /**
- * Persons whose links and events a trial knows, in addition to those of the traffic.
+ * Persons whose links and events a trial knows, in addition to the traffic's persons.
  * @param sender returns gateway and publishable key; called for each message, because the key may have changed
  */
 export function createPersons(
@@ -33,7 +33,7 @@ export function createPersons(
   sender: () => { gateway: ServiceProcess; key: string },
 ) {
   const send = (messages: readonly object[]) => deliver({ ledger, ...sender() }, messages);
-  const event = (of: Record<string, string>) => ({ ...of, type: 'track', eventName: 'probe' });
+  const eventFor = (ids: Record<string, string>) => ({ ...ids, type: 'track', eventName: 'probe' });
   const playerOf = (name: string) => ({ userId: `probe-player-${name}`, identityType: 'passport' });
   const personsOf = async () =>
     await rowsOf(
@@ -43,18 +43,18 @@ export function createPersons(
        FROM events_identified WHERE environment_id = '${environmentId}' AND event_name = 'probe' GROUP BY name`,
     );
   return {
-    /** Links a visitor with a player, with an event of each. */
+    /** Links a visitor to a player, with one event for each. */
     async identify(name: string) {
       const anonymousId = `probe-visitor-${name}`;
       const fact = { ...playerOf(name), anonymousId, type: 'identify' };
-      await send([event({ anonymousId }), event(playerOf(name)), fact]);
+      await send([eventFor({ anonymousId }), eventFor(playerOf(name)), fact]);
     },
-    /** Links a Steam account with a player, with an event of the account. */
+    /** Links a Steam account to a player, with one event for the account. */
     async alias(name: string) {
       const account = `probe-steam-${name}`;
       const { userId: toId, identityType: toType } = playerOf(name);
       const fact = { type: 'alias', fromId: account, fromType: 'steam', toId, toType };
-      await send([event({ userId: account, identityType: 'steam' }), fact]);
+      await send([eventFor({ userId: account, identityType: 'steam' }), fact]);
     },
     /** Waits until all events of each name belong to one person. @throws Error when two names share a person */
     async assertWhole(names: readonly string[], eventsEach: number) {
@@ -64,7 +64,7 @@ export function createPersons(
         const found = (await read()).map((row) => row.slice(0, 3));
         return JSON.stringify(found) === JSON.stringify(expected);
       };
-      await waitFor(`the events of ${names} are one person's each`, isWhole);
+      await waitFor(`the events of each of ${names} belong to one person`, isWhole);
       const keys = new Set((await read()).map((row) => row[3]));
       assert.equal(keys.size, names.length, 'different persons');
     },

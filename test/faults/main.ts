@@ -23,7 +23,7 @@ type Given = Omit<Options, 'isChosen' | 'awayMs'> & { fault?: number | undefined
 
 function toOptions({ fault: wanted, tried: text, awayMinutes, ...given }: Given): Options {
   const isChosen = ({ fault, tried }: Fault) => (wanted === undefined || fault === wanted) && tried.includes(text);
-  if (!FAULTS.some(isChosen)) throw new UsageError('--fault and --tried: no fault of the list is chosen by them');
+  if (!FAULTS.some(isChosen)) throw new UsageError('--fault and --tried select no fault');
   const seed = process.env.FAULT_SEED;
   if (seed !== undefined && !/^\d{1,9}$/.test(seed)) throw new UsageError('FAULT_SEED: expected a whole number');
   const only = seed === undefined ? {} : { firstSeed: Number(seed), seeds: 1 };
@@ -32,16 +32,16 @@ function toOptions({ fault: wanted, tried: text, awayMinutes, ...given }: Given)
 
 const report = (line: string) => console.error(`${new Date().toISOString().slice(11, 19)} ${line}`);
 
-/** Runs one seed of every fault, then the next seed, so that a run that is cut short has tried all faults. */
+// Runs one seed for every fault, then the next seed, so that a run that reaches its time limit has tried all faults.
 async function run({ firstSeed, minutes, ...options }: Options): Promise<Row[]> {
   const { trials, start, close } = openTrials({ ...options, world: { report: (line) => console.error(line) } });
-  // On a signal: the stores are children of this process and must not outlive it.
+  // The stores are child processes and must not outlive this process.
   for (const signal of ['SIGINT', 'SIGTERM'] as const)
     process.once(signal, () => void close().finally(() => process.exit(1)));
   const rows = trials.map(({ row }) => row);
   try {
     await start();
-    // The time counts from when the stores run, because they may have to be installed first.
+    // The time starts when the stores run, because they may have to be installed first.
     const end = Date.now() + minutes * 60_000;
     for (let seed = firstSeed; seed < firstSeed + options.seeds; seed++) {
       for (const { row, trySeed } of trials) {
@@ -62,25 +62,25 @@ async function tryFaults(options: Options): Promise<void> {
   console.log(toTable(rows));
   for (const { fault, tried, notReached } of rows)
     for (const { seed, text } of notReached)
-      console.log(`fault ${fault} (${tried}) did not take effect in seed ${seed}: ${text}`);
+      console.log(`fault ${fault} (${tried}) did not take effect with seed ${seed}: ${text}`);
   if (warning !== null) console.log(warning);
   writeResults(import.meta.url, { warning, rows });
   endWith(rows.some(hasFailed) ? EXIT.failed : EXIT.ok);
 }
 
-const faults = command('faults', 'try every fault of the list with many seeds, on stores and processes of its own')
-  .option('--seeds <number>', 'seeds for each fault', wholeNumberFrom(1, SEED_MAX), 20)
-  .option('--first-seed <number>', 'the first of them', wholeNumberFrom(0, SEED_MAX), 1)
+const faults = command('faults', 'try every fault with many seeds, on separate stores and processes')
+  .option('--seeds <number>', 'seeds per fault', wholeNumberFrom(1, SEED_MAX), 20)
+  .option('--first-seed <number>', 'the first seed', wholeNumberFrom(0, SEED_MAX), 1)
   .option('--fault <number>', 'only this fault', wholeNumberFrom(1, 1_000))
-  .option('--tried <text>', 'only what has this text in its line of the table', '')
-  .option('--minutes <number>', 'begins no further seed after this time', numberFrom(0.01, SEED_MAX), 60)
-  .option('--away-minutes <number>', 'how long ClickHouse is away in fault 5', numberFrom(0, SEED_MAX), 0.1)
-  .option('--without-intents', 'kill writers that name no block (fault 3): a control, which must fail', false)
+  .option('--tried <text>', 'only faults whose line in the table contains this text', '')
+  .option('--minutes <number>', 'start no more seeds after this time', numberFrom(0.01, SEED_MAX), 60)
+  .option('--away-minutes <number>', 'how long ClickHouse is unavailable in fault 5', numberFrom(0, SEED_MAX), 0.1)
+  .option('--without-intents', 'kill writers that log no intents (fault 3): a control, which must fail', false)
   .addHelpText(
     'after',
     `
-FAULT_SEED=n is short for --first-seed n --seeds 1. Ends with 1 when a seed failed, or when a fault took effect in none of
-its seeds.`,
+FAULT_SEED=n is short for --first-seed n --seeds 1. The exit code is 1 when a seed failed, or when a fault took effect with
+none of its seeds.`,
   )
   .action((options) => tryFaults(toOptions(options)));
 

@@ -4,10 +4,13 @@ import { runStorm } from '../../services/minter/src/test/mint-storm.ts';
 import { type Minting, openMinting } from '../../services/minter/src/test/open-minting.ts';
 import { createRow, type FaultTrial, type Row, type SeedEnd, tryAlone } from './world/report.ts';
 
-/** Faults of the minter. `sent` counts requests, `acknowledged` counts states, `rows` counts tokens on the chain. */
+/** Minter faults. `sent` counts requests, `acknowledged` counts final states, `rows` counts tokens on the chain. */
 export const MINT_FAULTS = [
-  { fault: 17, tried: 'mint lanes in memory: killed at any step, doubled, cut off, on a chain that reorganises' },
-  { fault: 18, tried: 'mint processes SIGKILL, SIGSTOP, doubled; node SIGKILL, its blocks replaced' },
+  {
+    fault: 17,
+    tried: 'mint lanes in memory: killed at any step, run twice, disconnected, on a chain with reorganisations',
+  },
+  { fault: 18, tried: 'minter processes SIGKILL, SIGSTOP, run twice; node SIGKILL, chain blocks replaced' },
 ] as const satisfies readonly Pick<Row, 'fault' | 'tried'>[];
 
 async function tryInMemory(seed: number): Promise<SeedEnd> {
@@ -16,13 +19,13 @@ async function tryInMemory(seed: number): Promise<SeedEnd> {
     [...struck].reduce((sum, [what, times]) => (pattern.test(what) ? sum + times : sum), 0);
   const reached = {
     kills: count(/^killed/),
-    'take-overs of the living': count(/^takeover/),
+    'takeovers of running minters': count(/^takeover/),
     reorganisations: count(/^reorg/),
   };
   return { reached, sent: references, acknowledged: succeeded + failed, published: succeeded, rows: tokens };
 }
 
-/** @param stores started when a fault needs them @param options.isChosen which of `MINT_FAULTS` to run */
+/** @param stores started when a fault needs stores @param options.isChosen selects the `MINT_FAULTS` to run */
 export function createMintTrials(
   stores: () => Promise<Stores>,
   { isChosen, seeds }: { readonly isChosen: (fault: Pick<Row, 'fault' | 'tried'>) => boolean; readonly seeds: number },
@@ -39,7 +42,7 @@ export function createMintTrials(
       const { struck: reached, requests, succeeded, failed } = await runStorm(minting, seed);
       return { reached, sent: requests, acknowledged: succeeded + failed, published: succeeded, rows: succeeded };
     } catch (error) {
-      // Leftovers of a failed seed would make the next one fail too.
+      // Leftovers of a failed seed would make the next seed fail too.
       await close();
       throw error;
     }

@@ -16,14 +16,16 @@ export interface Fault extends Pick<Row, 'fault' | 'tried'> {
 
 export interface TrialsOptions extends WriterFaultOptions {
   readonly isChosen: (fault: Fault) => boolean;
-  /** Stores of the faults of writer and minter. Default: those of the world with one broker. */
+  /** Stores for writer and minter faults. Default: the stores of the world with one broker. */
   readonly stores?: () => Promise<Stores>;
-  /** Default: the operator's `verify` runs after each seed, which takes longer than all other checks together. */
+  // Run the operator's `verify` once at the end. By default it runs after each seed, which takes longer than all other
+  // checks.
   readonly verifiesAtEnd?: boolean;
   readonly world?: WorldOptions;
 }
 
-/** The worlds and trials of a run. A world, one for each number of brokers, starts for the first seed that needs it. */
+// Opens a run's worlds and trials. There is one world per number of brokers; it starts for the first seed that needs
+// it.
 export function openTrials({ isChosen, verifiesAtEnd = false, world: worldOptions, ...options }: TrialsOptions) {
   const worlds = new Map<number, Promise<World>>();
   const worldOf = ({ brokers = 1 }: Pick<Scenario, 'brokers'>) => {
@@ -32,7 +34,7 @@ export function openTrials({ isChosen, verifiesAtEnd = false, world: worldOption
     return world;
   };
   const stores = options.stores ?? (async () => (await worldOf({})).stack.file);
-  /** A failed seed may damage the deployment, so the next one gets a new deployment. */
+  /** A failed seed may damage the deployment, so the next seed gets a new deployment. */
   const run = async (scenario: Scenario, seed: number) => {
     const world = await worldOf(scenario);
     let isDamaged = true;
@@ -58,7 +60,7 @@ export function openTrials({ isChosen, verifiesAtEnd = false, world: worldOption
   return {
     trials,
     worldOf,
-    /** Starts the first world that a chosen fault needs. Faults in memory need none. */
+    /** Starts the first world that a chosen fault needs. In-memory faults need no world. */
     start: async () => {
       const chosen: readonly Fault[] = [...SCENARIOS, ...WRITER_FAULTS].filter(isChosen);
       const brokers = chosen.map((fault) => fault.brokers ?? 1);

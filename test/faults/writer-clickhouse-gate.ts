@@ -2,27 +2,27 @@ import { createServer, type IncomingMessage, request, type ServerResponse } from
 import type { Socket } from 'node:net';
 import { closeServer, listen } from './writer-kafka-gate.ts';
 
-/** What the gate does with an insert. A returned promise delays it. */
+/** Callbacks for inserts. A returned promise delays the insert or its response. */
 export interface InsertWatch {
   /** The whole insert has reached the gate but not ClickHouse. `token` names its block. */
   arrived?(token: string): Promise<void> | void;
   /** The gate has passed on the last byte. Return true to break the connection to ClickHouse. */
   sent?(): Promise<boolean> | boolean | undefined;
-  /** ClickHouse has answered with an error code; 0 for success. Return true to break the connection instead. */
+  /** ClickHouse has responded with an error code; 0 for success. Return true to break the connection instead. */
   answered?(code: number): Promise<boolean> | boolean | undefined;
 }
 
-/** A proxy of ClickHouse for one process. It can delay, duplicate and lose inserts. */
+/** A ClickHouse proxy for one process. It can delay, duplicate and lose inserts. */
 export interface ClickHouseGate {
   readonly url: string;
   watch: InsertWatch;
-  /** ClickHouse settings that the gate adds to inserts, such as a limit of memory. */
+  /** ClickHouse settings that the gate adds to inserts, such as a memory limit. */
   insertSettings: Readonly<Record<string, string>>;
-  /** While true, the gate closes connections as soon as they are made. */
+  /** While true, the gate closes connections as soon as they are opened. */
   down: boolean;
-  /** Number of inserts that have reached the gate and are not answered. */
+  /** Number of inserts that have reached the gate and have no response yet. */
   readonly inFlight: number;
-  /** Resolves when ClickHouse has answered everything that reached the gate, or its connection has broken. */
+  /** Resolves when every request that reached the gate has a response or a broken connection. */
   settled(): Promise<void>;
   close(): Promise<void>;
 }
@@ -73,7 +73,7 @@ export async function openClickHouseGate(target: string): Promise<ClickHouseGate
   return gate;
 }
 
-/** The token of an insert's block; null for any other request. */
+/** The block token of an insert; null for any other request. */
 function tokenOf({ url }: IncomingMessage): string | null {
   return new URL(url ?? '/', 'http://gate').searchParams.get('insert_deduplication_token');
 }
@@ -90,13 +90,13 @@ async function forward({ incoming, outgoing }: Exchange, target: string, gate: C
   await watch.arrived?.(token ?? '');
   const settings = new URLSearchParams(token === null ? {} : gate.insertSettings).toString();
   const path = (incoming.url ?? '/') + (settings === '' ? '' : `&${settings}`);
-  const answer = await sendTo(new URL(target), { incoming, path, body, sent: watch.sent });
-  if (await watch.answered?.(Number(answer.headers['x-clickhouse-exception-code'] ?? 0))) {
+  const response = await sendTo(new URL(target), { incoming, path, body, sent: watch.sent });
+  if (await watch.answered?.(Number(response.headers['x-clickhouse-exception-code'] ?? 0))) {
     outgoing.destroy();
     return;
   }
-  outgoing.writeHead(answer.status, answer.headers);
-  outgoing.end(answer.body);
+  outgoing.writeHead(response.status, response.headers);
+  outgoing.end(response.body);
 }
 
 interface ForwardedRequest {
@@ -106,7 +106,7 @@ interface ForwardedRequest {
   sent: InsertWatch['sent'] | undefined;
 }
 
-/** Sends a request to ClickHouse. Reads the whole answer, so that the gate can hold it back as a whole. */
+/** Sends a request to ClickHouse. Reads the whole response before it returns, so that the gate can delay it. */
 function sendTo(target: URL, { incoming, path, body, sent }: ForwardedRequest) {
   const { 'transfer-encoding': _, connection: __, ...kept } = incoming.headers;
   const headers = { ...kept, 'content-length': String(body.length) };
@@ -117,12 +117,12 @@ function sendTo(target: URL, { incoming, path, body, sent }: ForwardedRequest) {
     outgoing.on('response', (response) => {
       const { 'transfer-encoding': _chunked, connection: _kept, ...rest } = response.headers;
       const status = response.statusCode ?? 502;
-      readAll(response).then((answer) => {
-        resolve({ status, headers: rest as Record<string, string>, body: answer });
+      readAll(response).then((responseBody) => {
+        resolve({ status, headers: rest as Record<string, string>, body: responseBody });
       }, reject);
     });
     outgoing.end(body, async () => {
-      if (await sent?.()) outgoing.destroy(new Error('broken off'));
+      if (await sent?.()) outgoing.destroy(new Error('connection broken by the gate'));
     });
   });
 }

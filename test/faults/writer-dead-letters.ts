@@ -15,20 +15,20 @@ const RUN_RECORDS = 10;
 const POISON_SHARE = 0.2;
 const FRAME_BYTES = 5;
 
-/** Bytes that cannot be decoded: no frame, a truncated record, or the frame of an unknown schema. */
+/** Bytes that cannot be decoded: no frame, a truncated record, or a frame with an unknown schema. */
 function toPoison(rig: WriterRig, random: Random): Buffer {
   const { value } = rig.toRecord(messageRecordOf('poison'));
   const noFrame = Buffer.from(`no frame ${random.hex(8)}`);
-  const brokenOff = value.subarray(0, random.integer(FRAME_BYTES + 1, value.length - 1));
+  const truncated = value.subarray(0, random.integer(FRAME_BYTES + 1, value.length - 1));
   const unknown = Buffer.from(value);
   unknown.writeInt32BE(2_000_000_000, 1);
-  return random.pick([noFrame, brokenOff, unknown]);
+  return random.pick([noFrame, truncated, unknown]);
 }
 
-/** The offset from which a dead letter originates. */
+/** The partition and offset from which a dead letter originates. */
 const originOf = ({ headers }: StreamRecord) => `${headers['original-partition']}/${headers['original-offset']}`;
 
-/** Mixes broken records among others and kills the writer. Commits never go back, and the others are stored once. */
+// Mixes unreadable with valid records and kills the writer. Offsets never go back, and valid records are stored once.
 export async function poisonWriter(rig: WriterRig, seed: number): Promise<Reached> {
   const random = createRandom(seed);
   const start = () => rig.startWriter({ BLOCK_ROWS_MAX: String(random.integer(5, 20)) });
@@ -41,14 +41,14 @@ export async function poisonWriter(rig: WriterRig, seed: number): Promise<Reache
   };
   const runsBefore = random.integer(RUNS / 2, RUNS - 1);
   await publish(runsBefore);
-  // In the middle of its work: after its first block and before its last one.
+  // Kills the writer after its first block and before its last block.
   await until('a block is committed', async () => (await rig.lag()) < runsBefore * RUN_RECORDS, WAIT_MAX_MS);
   await first.kill();
   const left = await rig.lag();
   await publish(RUNS - runsBefore);
   const second = await start();
   await rig.caughtUp();
-  assert.deepEqual(await commits.stop(), [], 'commits that went back');
+  assert.deepEqual(await commits.stop(), [], 'committed offsets that went back');
   await assertDeadLetters(rig, poison);
   await assertVerified(rig);
   const stored = await rig.query('SELECT count(), uniqExact(kafka_partition, kafka_offset) FROM events FORMAT TSV');
@@ -61,7 +61,7 @@ export async function poisonWriter(rig: WriterRig, seed: number): Promise<Reache
   return {
     'records unreadable': unreadable,
     'committed before the kill': runsBefore * RUN_RECORDS - left,
-    'left by the killed writer': left,
+    'uncommitted at the kill': left,
   };
 }
 
@@ -78,31 +78,31 @@ function createRun(rig: WriterRig, { random, poison }: { random: Random; poison:
   });
 }
 
-/** Every broken record has a dead letter with its key, its bytes and a reason. A crash may repeat a dead letter. */
+/** Asserts that every unreadable record has a dead letter with its key, bytes and a reason. A crash may repeat it. */
 async function assertDeadLetters(rig: WriterRig, poison: ReadonlySet<string>): Promise<void> {
   const read = await rig.read(deadLetterTopicOf(rig.messages));
   const deadLetters = new Map(read.map((deadLetter) => [originOf(deadLetter), deadLetter]));
   const poisoned = (await rig.read(rig.messages)).filter(({ value }) => poison.has(hexOf(value)));
-  assert.equal(deadLetters.size, poisoned.length, 'dead letters and poisoned records');
+  assert.equal(deadLetters.size, poisoned.length, 'dead letters compared with unreadable records');
   for (const { partition, offset, key, value } of poisoned) {
     const deadLetter = deadLetters.get(`${partition}/${offset}`);
     assert.ok(deadLetter, `${partition}/${offset} has a dead letter`);
-    assert.deepEqual([deadLetter.key, deadLetter.value], [key, value], 'the unchanged record');
-    assert.notEqual(String(deadLetter.headers.reason ?? ''), '', 'a reason');
+    assert.deepEqual([deadLetter.key, deadLetter.value], [key, value], 'the dead letter has the unchanged record');
+    assert.notEqual(String(deadLetter.headers.reason ?? ''), '', 'the dead letter has a reason');
     assert.equal(String(deadLetter.headers['original-topic']), rig.messages);
   }
 }
 
-/** Reads the group's commits repeatedly. `stop` returns those that went back. */
+/** Polls the group's committed offsets. `stop` returns the offsets that went back. */
 function watchCommits({ reader, group, messages }: WriterRig) {
-  const best = new Map<number, number>();
+  const highest = new Map<number, number>();
   const backwards: string[] = [];
   let isOver = false;
   const poll = async () => {
     for (const [partition, offset] of await reader.committed(group, messages)) {
-      const before = best.get(partition) ?? 0;
+      const before = highest.get(partition) ?? 0;
       if (offset < before) backwards.push(`partition ${partition}: from ${before} to ${offset}`);
-      best.set(partition, Math.max(before, offset));
+      highest.set(partition, Math.max(before, offset));
     }
   };
   const watching = (async () => {
@@ -121,7 +121,7 @@ function watchCommits({ reader, group, messages }: WriterRig) {
   };
 }
 
-/** A transaction replays a hundred dead letters. All kills together leave some over. */
+/** A transaction replays a hundred dead letters, so that some remain after all kills. */
 const DEAD_LETTERS = 1_000;
 const KILLS = 3;
 
@@ -130,17 +130,21 @@ const KILLS = 3;
 export async function replayDeadLetters(rig: WriterRig, seed: number): Promise<Reached> {
   const random = createRandom(seed);
   const environmentId = `test-replay-${seed}`;
-  await makeDeadLetters(rig, environmentId);
+  await createDeadLetters(rig, environmentId);
   const writer = await rig.startWriter();
   try {
     for (let kill = 0; kill < KILLS; kill++) await killReplay(rig, random);
     const { code, lines } = await rig.operate('dead-letters', 'replay', '--all');
     assert.equal(code, 0, lines.join('\n'));
     const count = (what: string) => rig.query(`SELECT ${what} FROM events WHERE environment_id = '${environmentId}'`);
-    const all = async () => Number(await count('uniqExact(message_id)')) >= DEAD_LETTERS;
-    await until('every message', all, WAIT_MAX_MS);
+    const areAllStored = async () => Number(await count('uniqExact(message_id)')) >= DEAD_LETTERS;
+    await until('every message is stored', areAllStored, WAIT_MAX_MS);
     assert.equal(await openDeadLetters(rig), 0, 'open dead letters');
-    await until('the writer counts none', async () => (await countedDeadLetters(rig, writer)) === 0, WAIT_MAX_MS);
+    await until(
+      'the writer reports no dead letters',
+      async () => (await countedDeadLetters(rig, writer)) === 0,
+      WAIT_MAX_MS,
+    );
     assert.equal(Number(await count('count()')), DEAD_LETTERS);
     await assertVerified(rig);
     await writer.stop();
@@ -150,14 +154,14 @@ export async function replayDeadLetters(rig: WriterRig, seed: number): Promise<R
   }
 }
 
-async function makeDeadLetters(rig: WriterRig, environmentId: string): Promise<void> {
+async function createDeadLetters(rig: WriterRig, environmentId: string): Promise<void> {
   const registry = createServer((_request, response) => response.writeHead(404).end('{"error_code":40403}'));
   const writer = await rig.startWriter({ SCHEMA_REGISTRY_URL: `http://127.0.0.1:${await listen(registry)}` });
   try {
     await rig.publishMessages(environmentId, DEAD_LETTERS);
     await rig.caughtUp();
     await until(
-      'the writer counts them',
+      'the writer reports the dead letters',
       async () => (await countedDeadLetters(rig, writer)) === DEAD_LETTERS,
       WAIT_MAX_MS,
     );
@@ -169,7 +173,7 @@ async function makeDeadLetters(rig: WriterRig, environmentId: string): Promise<v
   assert.equal(await openDeadLetters(rig), DEAD_LETTERS, 'dead letters');
 }
 
-/** Kills a replay at the end of one of its transactions. What it had sent may still arrive later, or not at all. */
+/** Kills a replay at the end of one of its transactions. Its last request may arrive later, or never. */
 async function killReplay(rig: WriterRig, random: Random): Promise<void> {
   const { stores, environment } = rig;
   const [file, args] = ['services/operator/src/main.ts', ['dead-letters', 'replay', '--all']];
@@ -186,9 +190,9 @@ async function killReplay(rig: WriterRig, random: Random): Promise<void> {
     };
     const arrivesLate = random.chance(0.5);
     command.kafka.watch = { of: 'transactions', ...(random.chance(0.5) ? { arrived: hold } : { answered: hold }) };
-    const ended = until('the command has ended', () => command.gone, WAIT_MAX_MS).then(() => false);
+    const ended = until('the command has exited', () => command.gone, WAIT_MAX_MS).then(() => false);
     const isReached = await Promise.race([reached.promise.then(() => true), ended]);
-    assert.ok(isReached, 'the replay has ended before the transaction at whose end it was to be killed');
+    assert.ok(isReached, 'the replay exited before the transaction in which it should be killed');
     await command.kill();
     if (!arrivesLate) await command.kafka.close();
     released.resolve();
@@ -198,7 +202,7 @@ async function killReplay(rig: WriterRig, random: Random): Promise<void> {
   }
 }
 
-/** The number of dead letters in the writer's metrics. Undefined before the first update, every ten seconds. */
+/** The number of dead letters in the writer's metrics, updated every ten seconds. Undefined before the first update. */
 async function countedDeadLetters(rig: WriterRig, writer: GatedProcess): Promise<number | undefined> {
   const start = `playline_stream_open_dead_letters{topic="${rig.messages}"`;
   const line = (await writer.metrics()).split('\n').find((each) => each.startsWith(start));

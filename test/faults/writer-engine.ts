@@ -7,12 +7,12 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { until } from '@playline/testkit';
 import { createRandom } from '@playline/testkit/random';
 import { sumOf } from './world/metrics.ts';
-import { BrokenPromise, type Reached, toSeconds } from './world/report.ts';
+import { BrokenGuarantee, type Reached, toSeconds } from './world/report.ts';
 import type { OwnEngine } from './writer-own-engine.ts';
 import type { GatedProcess } from './writer-process.ts';
 import type { Difference, WriterRig } from './writer-rig.ts';
 
-/** Long enough for a process on a machine with ten times too much load. */
+/** Long enough for a process on a machine with ten times its capacity in load. */
 export const WAIT_MAX_MS = 120_000;
 
 /** Waits until everything is committed, and asserts that every record is one raw row and that `verify` agrees. */
@@ -22,14 +22,14 @@ export async function assertExact(rig: WriterRig): Promise<void> {
   await assertVerified(rig);
 }
 
-/** @throws BrokenPromise when raw rows and log differ */
+/** @throws BrokenGuarantee when raw rows differ from the log */
 export function assertSame(differences: readonly Difference[]): void {
   const sum = (name: 'lost' | 'doubled') => differences.reduce((total, each) => total + each[name], 0);
   if (differences.length > 0)
-    throw new BrokenPromise(JSON.stringify(differences), { lost: sum('lost'), doubled: sum('doubled') });
+    throw new BrokenGuarantee(JSON.stringify(differences), { lost: sum('lost'), doubled: sum('doubled') });
 }
 
-/** Asserts that the operator's `verify` accounts for every record of the log, and that none was stored twice. */
+/** Asserts that the operator's `verify` accounts for every log record, and that no record was stored twice. */
 export async function assertVerified(rig: WriterRig): Promise<void> {
   const { code, lines } = await rig.operate('verify', '--group', rig.group);
   assert.equal(code, 0, lines.join('\n'));
@@ -53,7 +53,7 @@ export async function withWriter(
     await until('the writer is ready', () => writer.isReady(), WAIT_MAX_MS);
     const reached = await work(writer);
     await assertExact(rig);
-    assert.equal(writer.gone, false, 'the writer lives through it');
+    assert.equal(writer.gone, false, 'the writer survives the fault');
     await until('the writer is ready again', () => writer.isReady(), WAIT_MAX_MS);
     await writer.stop();
     return reached;
@@ -62,8 +62,8 @@ export async function withWriter(
   }
 }
 
-/** ClickHouse is down for a while under traffic. Nothing is dropped, and the writer reports that it is not ready. */
-export async function takeEngineAway(rig: WriterRig, options: { seed: number; forMs: number }): Promise<Reached> {
+// ClickHouse is unavailable for a while under traffic. No record is lost, and the writer reports that it is not ready.
+export async function stopClickHouse(rig: WriterRig, options: { seed: number; forMs: number }): Promise<Reached> {
   const { seed, forMs } = options;
   const random = createRandom(seed);
   const publish = () => rig.publishMessages(`test-engine-${seed}`, MESSAGES);
@@ -72,20 +72,20 @@ export async function takeEngineAway(rig: WriterRig, options: { seed: number; fo
     await delay(random.integer(0, 200));
     const beganAt = performance.now();
     writer.clickhouse.down = true;
-    const back = delay(forMs);
+    const outage = delay(forMs);
     await publish();
-    await until('a block is tried again', async () => (await retriesOf(writer)) > 0, WAIT_MAX_MS);
+    await until('a block is retried', async () => (await retriesOf(writer)) > 0, WAIT_MAX_MS);
     await until('the writer is not ready', async () => !(await writer.isReady()), WAIT_MAX_MS);
-    await back;
-    const repeated = await retriesOf(writer);
+    await outage;
+    const retries = await retriesOf(writer);
     writer.clickhouse.down = false;
-    const awayMs = performance.now() - beganAt;
+    const outageMs = performance.now() - beganAt;
     await publish();
-    return { 'inserts repeated': repeated, 'engine away s': toSeconds(awayMs) };
+    return { 'inserts retried': retries, 'ClickHouse unavailable s': toSeconds(outageMs) };
   });
 }
 
-/** ClickHouse refuses inserts because merges do not keep up. The same blocks are written once they do. */
+/** ClickHouse refuses inserts because merges do not keep up. The same blocks are written when merges have caught up. */
 export async function fillEngineWithParts(rig: WriterRig, seed: number): Promise<Reached> {
   return await withWriter(rig, async (writer) => {
     await rig.publishMessages(`test-parts-${seed}`, MESSAGES);
@@ -100,8 +100,8 @@ export async function fillEngineWithParts(rig: WriterRig, seed: number): Promise
     await rig.query('ALTER TABLE events MODIFY SETTING parts_to_delay_insert = 1, parts_to_throw_insert = 1');
     try {
       await rig.publishMessages(`test-parts-${seed}`, MESSAGES);
-      await until('the engine has refused', () => refused > 2, WAIT_MAX_MS);
-      assert.equal(sumOf(await writer.metrics(), 'playline_stream_stopped_partitions'), 0, 'no partition has stopped');
+      await until('ClickHouse has refused inserts', () => refused > 2, WAIT_MAX_MS);
+      assert.equal(sumOf(await writer.metrics(), 'playline_stream_stopped_partitions'), 0, 'no partition is paused');
     } finally {
       await rig.query('ALTER TABLE events RESET SETTING parts_to_delay_insert, parts_to_throw_insert');
     }
@@ -109,8 +109,8 @@ export async function fillEngineWithParts(rig: WriterRig, seed: number): Promise
   });
 }
 
-/** Connections break instead of answering successful inserts. The writer repeats them with the same token. */
-export async function loseAnswers(rig: WriterRig, seed: number): Promise<Reached> {
+// Connections break after successful inserts, before the response. The writer retries the inserts with the same token.
+export async function loseResponses(rig: WriterRig, seed: number): Promise<Reached> {
   const random = createRandom(seed);
   return await withWriter(rig, async (writer) => {
     let lost = 0;
@@ -121,18 +121,18 @@ export async function loseAnswers(rig: WriterRig, seed: number): Promise<Reached
         return loses;
       },
     };
-    await rig.publishMessages(`test-answers-${seed}`, MESSAGES);
+    await rig.publishMessages(`test-responses-${seed}`, MESSAGES);
     await rig.caughtUp();
-    assert.ok((await retriesOf(writer)) >= lost && lost > 0, `${lost} answers were lost`);
-    return { 'answers lost': lost };
+    assert.ok((await retriesOf(writer)) >= lost && lost > 0, `${lost} responses were lost`);
+    return { 'responses lost': lost };
   });
 }
 
 const MIB = 1024 * 1024;
-/** Number of failed attempts to see, of one block or of several. */
+/** Number of failed attempts to wait for, for one or several blocks. */
 const FAULTS_MIN = 3;
 
-/** Memory limit of a separate ClickHouse. Analysts may use more than that. */
+/** Memory limit of a separate ClickHouse; less than analysts may use. */
 export const ENGINE_MEMORY_BYTES = 400 * MIB;
 
 export interface StarvedRig {
@@ -144,23 +144,23 @@ async function faultsOf(writer: GatedProcess, code: string): Promise<number> {
   return sumOf(await writer.metrics(), 'playline_store_faults_total', `code="${code}"`);
 }
 
-const meets = (writer: GatedProcess, code: string) =>
-  until(`the writer meets ${code}`, async () => (await faultsOf(writer, code)) >= FAULTS_MIN, WAIT_MAX_MS);
+const untilFault = (writer: GatedProcess, code: string) =>
+  until(`the writer gets ${code}`, async () => (await faultsOf(writer, code)) >= FAULTS_MIN, WAIT_MAX_MS);
 
-/** Asserts that no partition is paused. These faults pass, and the writer must know that. */
+/** Asserts that no partition is paused, because these faults are temporary. */
 async function assertNoneStopped(writer: GatedProcess): Promise<void> {
-  assert.equal(sumOf(await writer.metrics(), 'playline_stream_stopped_partitions'), 0, 'no partition has stopped');
+  assert.equal(sumOf(await writer.metrics(), 'playline_stream_stopped_partitions'), 0, 'no partition is paused');
 }
 
-/** Limit of records that wait for the writer, so that it can catch up within two minutes on a busy machine. */
-const BEHIND_MAX = 4_000;
+/** Limit on the writer's lag, so that it can catch up within two minutes on a busy machine. */
+const LAG_MAX = 4_000;
 
 /** Publishes until the returned function is called, and pauses while the writer lags far behind. */
 function openTraffic(rig: WriterRig, environmentId: string): () => Promise<void> {
   let isOver = false;
   const running = (async () => {
     while (!isOver)
-      if ((await rig.lag()) > BEHIND_MAX) await delay(50);
+      if ((await rig.lag()) > LAG_MAX) await delay(50);
       else await rig.publishMessages(environmentId, MESSAGES / 3);
   })();
   return async () => {
@@ -169,11 +169,11 @@ function openTraffic(rig: WriterRig, environmentId: string): () => Promise<void>
   };
 }
 
-/** Merges would fold rows that were written twice. SYSTEM STOP MERGES is lost with the process. */
+/** Prevents merges, which would deduplicate rows that were written twice. SYSTEM STOP MERGES is lost on a restart. */
 const neverMerge = (rig: WriterRig) =>
   rig.query('ALTER TABLE events MODIFY SETTING max_bytes_to_merge_at_max_space_in_pool = 1');
 
-/** Stops ClickHouse gracefully under load, as a deployment does, and starts it again. */
+/** Stops ClickHouse gracefully under load, as in a deployment, and restarts it. */
 export async function stopEngineGracefully({ rig, engine }: StarvedRig, seed: number): Promise<Reached> {
   const random = createRandom(seed);
   await neverMerge(rig);
@@ -181,40 +181,40 @@ export async function stopEngineGracefully({ rig, engine }: StarvedRig, seed: nu
     const endTraffic = openTraffic(rig, `test-stop-${seed}`);
     await delay(random.integer(100, 600));
     await engine.stop();
-    await until('a block is tried again', async () => (await retriesOf(writer)) > 0, WAIT_MAX_MS);
+    await until('a block is retried', async () => (await retriesOf(writer)) > 0, WAIT_MAX_MS);
     await until('the writer is not ready', async () => !(await writer.isReady()), WAIT_MAX_MS);
     await engine.start();
     await endTraffic();
     await assertNoneStopped(writer);
-    return { 'graceful stops': 1, 'inserts repeated': await retriesOf(writer) };
+    return { 'graceful stops': 1, 'inserts retried': await retriesOf(writer) };
   });
 }
 
-/** Number of concurrent queries. Many small ones also take the last MiB, while a few large ones fail first. */
+// Number of concurrent queries. Many small queries use even the last MiB, while a few large queries would fail first.
 const ANALYSTS = 64;
-/** Holds 8 MiB for a second. */
+/** Uses 8 MiB for a second. */
 const GREEDY_QUERY =
   'SELECT length(taken), sleepEachRow(1) FROM (SELECT groupArray(number) AS taken FROM numbers(1000000))';
 
 export async function exhaustMemory({ rig, engine }: StarvedRig, seed: number): Promise<Reached> {
   return await withWriter(rig, async (writer) => {
-    // Without compression, because an answer that breaks off in compressed data ends more than the query.
+    // Without compression, because a truncated compressed response would break more than the query.
     const plain = { 'accept-encoding': 'identity' };
     let isOver = false;
-    // The queries are spread over accounts, because one account may not run that many together.
+    // The queries use several accounts, because one account may not run that many concurrently.
     const run = async (_: unknown, index: number) => {
       const { user = '', password = '' } = engine.analysts[index % engine.analysts.length] ?? {};
       const headers = { ...plain, 'x-clickhouse-user': user, 'x-clickhouse-key': password };
       while (!isOver) {
-        const answer = fetch(engine.address.url, { method: 'POST', headers, body: GREEDY_QUERY });
-        // Without memory ClickHouse may also break connections.
-        await answer.then((given) => given.text()).catch(() => {});
+        const response = fetch(engine.address.url, { method: 'POST', headers, body: GREEDY_QUERY });
+        // When out of memory, ClickHouse may also break connections.
+        await response.then((received) => received.text()).catch(() => {});
       }
     };
     const analysts = Array.from({ length: ANALYSTS }).map(run);
     const endTraffic = openTraffic(rig, `test-memory-${seed}`);
     try {
-      await meets(writer, 'MEMORY_LIMIT_EXCEEDED');
+      await untilFault(writer, 'MEMORY_LIMIT_EXCEEDED');
     } finally {
       isOver = true;
       await Promise.all([...analysts, endTraffic()]);
@@ -227,7 +227,7 @@ export async function exhaustMemory({ rig, engine }: StarvedRig, seed: number): 
 const LARGE_PROPERTIES = JSON.stringify({ text: 'x'.repeat(8_000) });
 const INSERT_MEMORY_BYTES = 20 * MIB;
 
-/** Blocks are larger than an insert may be. The writer halves them until they fit, and stores every row once. */
+/** Blocks exceed an insert's memory limit. The writer halves the blocks until they fit, and stores every row once. */
 export async function refuseLargeBlocks(rig: WriterRig, seed: number): Promise<Reached> {
   const work = async (writer: GatedProcess) => {
     writer.clickhouse.insertSettings = { max_memory_usage: String(INSERT_MEMORY_BYTES) };
@@ -239,12 +239,12 @@ export async function refuseLargeBlocks(rig: WriterRig, seed: number): Promise<R
   return await withWriter(rig, work, { BLOCK_ROWS_MAX: '1000', BLOCK_AGE_MAX_MS: '1000' });
 }
 
-/** Mounts a file system so small that a test can fill it. Needs the right to mount: root, here and in a container. */
+/** Mounts a file system that is small enough to fill. Needs root, also in a container. */
 export function mountSmallDisk(folder: string): () => void {
   try {
     execFileSync('mount', ['-t', 'tmpfs', '-o', `size=96m`, 'tmpfs', folder], { stdio: 'pipe' });
   } catch (error) {
-    throw new Error('a full disk is tried on a small file system, and to mount one takes root', { cause: error });
+    throw new Error('the full disk test mounts a small file system, which needs root', { cause: error });
   }
   return () => void execFileSync('umount', ['--lazy', folder]);
 }
@@ -267,7 +267,7 @@ export async function fillDisk({ rig, engine }: StarvedRig, seed: number): Promi
     try {
       fillUp(engine.dataFolder, ballast);
       await rig.publishMessages(`test-disk-${seed}`, MESSAGES);
-      await meets(writer, 'NOT_ENOUGH_SPACE');
+      await untilFault(writer, 'NOT_ENOUGH_SPACE');
       await assertNoneStopped(writer);
     } finally {
       rmSync(ballast, { force: true });
@@ -277,27 +277,27 @@ export async function fillDisk({ rig, engine }: StarvedRig, seed: number): Promi
   });
 }
 
-/** ClickHouse was killed after it noted the token of an insert and before it stored the part: it has no rows. */
+/** ClickHouse was killed after it recorded an insert's token and before it stored the part, so the rows are missing. */
 export async function losePart({ rig, engine }: StarvedRig, seed: number): Promise<Reached> {
   const random = createRandom(seed);
   await neverMerge(rig);
   return await withWriter(rig, async (writer) => {
     let passages = random.integer(0, 3);
     let lost = 0;
-    // Runs one insert at a time, so that the youngest part belongs to the insert whose answer is lost.
+    // Runs one insert at a time, so that the latest part belongs to the insert whose response is lost.
     let turn = Promise.resolve();
     let endTurn = () => {};
     writer.clickhouse.watch = {
       arrived: async () => {
         const before = turn;
-        const own = Promise.withResolvers<void>();
-        turn = own.promise;
+        const next = Promise.withResolvers<void>();
+        turn = next.promise;
         await before;
-        endTurn = own.resolve;
+        endTurn = next.resolve;
       },
       answered: async (code) => {
         const isLost = code === 0 && lost === 0 && passages-- === 0;
-        if (isLost) await loseYoungestPart({ rig, engine });
+        if (isLost) await loseLatestPart({ rig, engine });
         if (isLost) lost++;
         endTurn();
         return isLost;
@@ -309,7 +309,7 @@ export async function losePart({ rig, engine }: StarvedRig, seed: number): Promi
   });
 }
 
-async function loseYoungestPart({ rig, engine }: StarvedRig): Promise<void> {
+async function loseLatestPart({ rig, engine }: StarvedRig): Promise<void> {
   const path = await rig.query(
     "SELECT path FROM system.parts WHERE database = currentDatabase() AND table = 'events' AND active " +
       'ORDER BY max_block_number DESC LIMIT 1',
@@ -326,7 +326,7 @@ export async function rotatePassword({ rig, engine }: StarvedRig, seed: number):
     await engine.stop();
     await engine.start(createHash('sha256').update(randomBytes(16)).digest('hex'));
     await rig.publishMessages(`test-password-${seed}`, MESSAGES);
-    await meets(writer, 'AUTHENTICATION_FAILED');
+    await untilFault(writer, 'AUTHENTICATION_FAILED');
     await until('the writer is not ready', async () => !(await writer.isReady()), WAIT_MAX_MS);
     await assertNoneStopped(writer);
     await engine.stop();

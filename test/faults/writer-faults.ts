@@ -2,28 +2,28 @@ import type { Stores } from '@playline/testkit';
 import { createRow, type FaultTrial, type Reached, tryAlone } from './world/report.ts';
 import { poisonWriter, replayDeadLetters } from './writer-dead-letters.ts';
 import * as starved from './writer-engine.ts';
-import { assertExact, assertSame, fillEngineWithParts, loseAnswers, takeEngineAway } from './writer-engine.ts';
+import { assertExact, assertSame, fillEngineWithParts, loseResponses, stopClickHouse } from './writer-engine.ts';
 import { overloadPartition } from './writer-hot.ts';
 import { createKillRun, freezeWriter, planKill } from './writer-kill.ts';
 import { type OwnEngine, type OwnEngineOptions, openOwnEngine } from './writer-own-engine.ts';
 import { openWriterRig, WRITER_WITHOUT_INTENTS, type WriterRig } from './writer-rig.ts';
 
-/** A fault of the writer, tested with separate topics and tables. */
+/** A writer fault, tested with separate topics and tables. */
 interface WriterFault {
   readonly fault: number;
-  /** The guarantee, as a sentence. Present: `npm run test:all` tries it. */
+  /** The guarantee, as a sentence. If present, `npm run test:all` tries the fault. */
   readonly title?: string;
   readonly tried: string;
   readonly partitions: number;
-  /** True when each seed needs empty topics, because it counts everything in them. */
-  readonly isAlone?: boolean;
-  /** Present when the fault stops, starves or fills ClickHouse, so that it needs a separate server. */
+  /** True when each seed needs empty topics, because it counts all their records. */
+  readonly needsEmptyTopics?: boolean;
+  /** Present when the fault needs a separate ClickHouse server, which it stops, overloads or fills. */
   readonly engine?: OwnEngineOptions;
-  /** @returns a function that runs one seed and returns what took effect. It throws when a promise is broken */
+  /** @returns a function that runs one seed and returns what took effect. It throws when a guarantee is broken */
   open(rig: WriterRig, options: WriterFaultOptions & { engine: OwnEngine | null }): (seed: number) => Promise<Reached>;
 }
 
-/** Members of a fault of ClickHouse itself, tested on a separate server. */
+/** Common members of faults in ClickHouse itself, tested on a separate server. */
 const onOwnEngine = (
   run: (rig: starved.StarvedRig, seed: number) => Promise<Reached>,
   engine: OwnEngineOptions = {},
@@ -36,13 +36,13 @@ const onOwnEngine = (
 
 export interface WriterFaultOptions {
   readonly seeds: number;
-  /** How long ClickHouse stays down. */
+  /** How long ClickHouse stays unavailable. */
   readonly awayMs: number;
   /** Tests a writer without intents instead. Seeds that kill it between an insert and its commit should fail. */
   readonly withoutIntents: boolean;
 }
 
-/** The shortest time in which heartbeats still arrive on a busy machine. Every kill waits for it. */
+/** The shortest timeout with which heartbeats arrive in time on a busy machine. Every kill waits this long. */
 export const SESSION_TIMEOUT_MS = 1_500;
 
 export const WRITER_FAULTS: readonly WriterFault[] = [
@@ -50,7 +50,7 @@ export const WRITER_FAULTS: readonly WriterFault[] = [
     fault: 3,
     title:
       'every record is one raw row when a writer is killed at a step of a block, and its last request arrives late',
-    tried: 'writer SIGKILL at each step of a block and at any moment; what it held arrives late, or never',
+    tried: 'writer SIGKILL at each step of a block and at any moment; its last request arrives late or never',
     partitions: 2,
     open: (rig, { withoutIntents }) => {
       const run = createKillRun(rig, withoutIntents ? WRITER_WITHOUT_INTENTS : undefined);
@@ -65,77 +65,78 @@ export const WRITER_FAULTS: readonly WriterFault[] = [
   },
   {
     fault: 4,
-    title: 'writers store every record once when one is frozen past its session, replaced and woken',
+    title: 'writers store every record once when a writer is frozen past its session, replaced and resumed',
     tried: 'writer SIGSTOP past its session, replaced, SIGCONT',
     partitions: 4,
     open: (rig) => (seed) => freezeWriter(rig, seed),
   },
   {
     fault: 5,
-    title: 'a writer whose ClickHouse is down waits, reports it, and stores every record once when it is back',
-    tried: 'ClickHouse away under load',
+    title: 'while ClickHouse is unavailable, a writer waits and reports it; afterwards it stores every record once',
+    tried: 'ClickHouse unavailable under load',
     partitions: 2,
-    open: (rig, options) => (seed) => takeEngineAway(rig, { seed, forMs: options.awayMs }),
+    open: (rig, options) => (seed) => stopClickHouse(rig, { seed, forMs: options.awayMs }),
   },
   {
     fault: 5,
-    tried: 'ClickHouse answers TOO_MANY_PARTS',
+    tried: 'ClickHouse responds with TOO_MANY_PARTS',
     partitions: 2,
     open: (rig) => (seed) => fillEngineWithParts(rig, seed),
   },
   {
     fault: 5,
-    tried: 'answers to inserts that succeeded are lost',
+    tried: 'responses to successful inserts are lost',
     partitions: 2,
-    open: (rig) => (seed) => loseAnswers(rig, seed),
+    open: (rig) => (seed) => loseResponses(rig, seed),
   },
   {
     fault: 5,
-    tried: 'blocks too large for the memory that an insert may have',
+    tried: 'blocks too large for an insert’s memory limit',
     partitions: 2,
     open: (rig) => (seed) => starved.refuseLargeBlocks(rig, seed),
   },
   { ...onOwnEngine(starved.stopEngineGracefully), tried: 'ClickHouse stopped gracefully under load, restarted' },
   {
     ...onOwnEngine(starved.exhaustMemory, { memoryMaxBytes: starved.ENGINE_MEMORY_BYTES }),
-    tried: 'analysts take all memory of the server',
+    tried: 'analysts use all memory of the ClickHouse server',
   },
   {
     ...onOwnEngine(starved.fillDisk, { prepareData: starved.mountSmallDisk }),
-    tried: 'the disk of ClickHouse is full',
+    tried: 'ClickHouse’s disk is full',
   },
-  { ...onOwnEngine(starved.rotatePassword), tried: 'the password of the writer changed and changed back' },
+  { ...onOwnEngine(starved.rotatePassword), tried: 'the writer’s ClickHouse password changed and changed back' },
   {
     ...onOwnEngine(starved.losePart),
-    title: 'a writer stores every record once when ClickHouse knows the token of an insert but has lost its rows',
-    tried: 'ClickHouse remembers the token of an insert and has lost its rows',
+    title: 'a writer stores every record once when ClickHouse knows an insert’s token but has lost its rows',
+    tried: 'ClickHouse knows an insert’s token but has lost its rows',
   },
   {
     fault: 8,
     title:
-      'a record that cannot be read becomes an unchanged dead letter and delays no other, also when the writer is killed',
-    tried: 'records that cannot be read, writer SIGKILL among them',
+      'an unreadable record becomes an unchanged dead letter and does not delay other records, even when the writer is killed',
+    tried: 'unreadable records, writer SIGKILL between them',
     partitions: 2,
-    isAlone: true,
+    needsEmptyTopics: true,
     open: (rig) => (seed) => poisonWriter(rig, seed),
   },
   {
     fault: 8,
-    tried: 'replay of dead letters SIGKILL within its transactions',
+    tried: 'dead letter replay SIGKILL within its transactions',
     partitions: 2,
-    isAlone: true,
+    needsEmptyTopics: true,
     open: (rig) => (seed) => replayDeadLetters(rig, seed),
   },
   {
     fault: 10,
-    title: 'a writer keeps up on all other partitions while one identity has half of the traffic and its inserts block',
-    tried: 'one identity half of the traffic, inserts of its partition are blocked',
+    title:
+      'a writer keeps up on all other partitions while one identity has half of the traffic and its inserts are blocked',
+    tried: 'one identity has half of the traffic, inserts for its partition are blocked',
     partitions: 6,
     open: (rig) => (seed) => overloadPartition(rig, seed),
   },
 ];
 
-/** @param isChosen which of `WRITER_FAULTS` to run */
+/** @param isChosen selects the `WRITER_FAULTS` to run */
 export function createWriterTrials(
   stores: () => Promise<Stores>,
   { isChosen, ...options }: WriterFaultOptions & { isChosen: (fault: WriterFault) => boolean },
@@ -153,8 +154,8 @@ async function openRig(fault: WriterFault, stores: Stores, options: WriterFaultO
     }
   };
   try {
-    const own = engine === null ? stores : { ...stores, clickhouse: engine.address };
-    const rig = await openWriterRig(own, { partitions: fault.partitions, sessionTimeoutMs: SESSION_TIMEOUT_MS });
+    const rigStores = engine === null ? stores : { ...stores, clickhouse: engine.address };
+    const rig = await openWriterRig(rigStores, { partitions: fault.partitions, sessionTimeoutMs: SESSION_TIMEOUT_MS });
     const run = fault.open(rig, { ...options, engine });
     return { rig, run, seen: { records: 0, rows: 0 }, close: () => close(rig) };
   } catch (error) {
@@ -174,7 +175,7 @@ function createWriterTrial(fault: WriterFault, stores: () => Promise<Stores>, op
   const run = async (seed: number) => {
     opened ??= await openRig(fault, await stores(), options);
     const { rig, run, seen } = opened;
-    // Leftovers of a failed seed would make the next one fail too.
+    // Leftovers of a failed seed would make the next seed fail too.
     let isUsable = false;
     try {
       const reached = await run(seed);
@@ -182,7 +183,7 @@ function createWriterTrial(fault: WriterFault, stores: () => Promise<Stores>, op
       const sent = records - seen.records;
       const end = { reached, sent, acknowledged: sent, published: sent, rows: rows - seen.rows };
       Object.assign(seen, { records, rows });
-      isUsable = fault.isAlone !== true;
+      isUsable = fault.needsEmptyTopics !== true;
       return end;
     } finally {
       if (!isUsable) await close();

@@ -12,7 +12,7 @@ const CALL_RECORDS = 80;
 const keyOf = (environmentId: string, identity: string) =>
   Buffer.concat([Buffer.from(environmentId), createHash('md5').update(identity).digest()]);
 
-/** Half of the traffic has one identity, and inserts of its partition are blocked. The others are stored nevertheless. */
+/** One identity has half of the traffic, and inserts for its partition are blocked. Other partitions must keep up. */
 export async function overloadPartition(rig: WriterRig, seed: number): Promise<Reached> {
   const random = createRandom(seed);
   const environmentId = `test-hot-${seed}`;
@@ -33,7 +33,7 @@ export async function overloadPartition(rig: WriterRig, seed: number): Promise<R
       await rig.publish(run);
       const haveOthersCaughtUp = async () =>
         [...(await lagsOf(rig))].every(([partition, lag]) => partition === hot || lag === 0);
-      await until('the others keep up', haveOthersCaughtUp, WAIT_MAX_MS);
+      await until('the other partitions keep up', haveOthersCaughtUp, WAIT_MAX_MS);
     }
     const waiting = (await lagsOf(rig)).get(hot) ?? 0;
     assert.ok(waiting > CALL_RECORDS, 'the hot partition is blocked');
@@ -41,7 +41,7 @@ export async function overloadPartition(rig: WriterRig, seed: number): Promise<R
     await assertExact(rig);
     await writer.stop();
     const stored = CALLS * CALL_RECORDS + 1 - waiting;
-    return { 'records waiting on the hot partition': waiting, 'records stored beside it': stored };
+    return { 'records waiting in the hot partition': waiting, 'records stored in other partitions': stored };
   } finally {
     await writer.close();
   }

@@ -4,20 +4,20 @@ import { setTimeout as delay } from 'node:timers/promises';
 
 /** Callbacks for commits. A returned promise delays the commit and everything after it on the connection. */
 export interface CommitWatch {
-  /** Which commits to watch: of transactions, or of offsets when absent. */
+  /** Which commits to watch: transaction commits, or offset commits when absent. */
   readonly of?: 'transactions';
-  /** A commit has reached the gate but not the broker. `text` contains the metadata of the offsets. */
+  /** A commit has reached the gate but not the broker. `text` contains the offset metadata. */
   arrived?(text: string): Promise<void> | void;
-  /** The broker has answered a commit, and the process does not know it yet. */
+  /** The broker has responded to a commit, and the process does not know it yet. */
   answered?(): Promise<void> | void;
 }
 
-/** A proxy of the brokers for one process. It can delay commits of offsets or transactions. */
+/** A broker proxy for one process. It can delay offset and transaction commits. */
 export interface KafkaGate {
-  /** The addresses that the process uses instead of the brokers'. */
+  /** The addresses that the process uses instead of the broker addresses. */
   readonly brokers: string[];
   watch: CommitWatch;
-  /** Resolves when the process has ended and every commit that it sent is answered or can no longer be. */
+  /** Resolves when the process has ended and every commit that it sent has a response or can no longer get one. */
   settled(): Promise<void>;
   close(): Promise<void>;
 }
@@ -31,7 +31,7 @@ const SIZE_BYTES = 4;
 export async function openKafkaGate(brokers: readonly string[]): Promise<KafkaGate> {
   const lanes = brokers.map((broker) => {
     const cut = broker.lastIndexOf(':');
-    return { host: broker.slice(0, cut), port: Number(broker.slice(cut + 1)), own: 0, server: createServer() };
+    return { host: broker.slice(0, cut), port: Number(broker.slice(cut + 1)), gatePort: 0, server: createServer() };
   });
   const sockets = new Set<Socket>();
   const passages = new Set<Promise<void>>();
@@ -45,11 +45,11 @@ export async function openKafkaGate(brokers: readonly string[]): Promise<KafkaGa
     },
   };
   for (const lane of lanes) {
-    lane.own = await listen(lane.server);
-    gate.brokers.push(`127.0.0.1:${lane.own}`);
+    lane.gatePort = await listen(lane.server);
+    gate.brokers.push(`127.0.0.1:${lane.gatePort}`);
   }
   const rewrite = (frame: Buffer) => {
-    for (const { host, port, own } of lanes) replacePort(frame, { host, port, own });
+    for (const { host, port, gatePort } of lanes) replacePort(frame, { host, port, gatePort });
   };
   for (const { server, host, port } of lanes)
     server.on('connection', (client) => {
@@ -74,16 +74,16 @@ interface Connection {
   rewrite(frame: Buffer): void;
 }
 
-/** An answer that takes longer is a fetch that waits for records. */
-const ANSWER_MAX_MS = 2_000;
+/** A response that takes longer is a fetch that waits for records. */
+const RESPONSE_MAX_MS = 2_000;
 
 /** Passes both directions of one connection. A held request is sent when the hold ends, even if the process is dead. */
 async function pass({ client, upstream, rewrite, gate }: Connection): Promise<void> {
   const requested: number[] = [];
-  let onAnswer = () => {};
+  let onResponse = () => {};
   const isCommit = (api: number | undefined) =>
     api === (gate.watch.of === 'transactions' ? END_TRANSACTION : OFFSET_COMMIT);
-  const there = async () => {
+  const forward = async () => {
     for await (const frame of framesOf(client)) {
       const api = frame.readInt16BE(SIZE_BYTES);
       if (isCommit(api)) await gate.watch.arrived?.(frame.toString('latin1'));
@@ -91,29 +91,29 @@ async function pass({ client, upstream, rewrite, gate }: Connection): Promise<vo
       upstream.write(frame);
     }
   };
-  const back = async () => {
+  const backward = async () => {
     for await (const frame of framesOf(upstream)) {
       const api = requested[0];
       if (isCommit(api)) await gate.watch.answered?.();
       if (api === METADATA || api === FIND_COORDINATOR) rewrite(frame);
       requested.shift();
-      onAnswer();
+      onResponse();
       if (!client.destroyed) client.write(frame);
     }
   };
-  const thereDone = there().catch(() => {});
-  const backDone = back()
+  const forwardDone = forward().catch(() => {});
+  const backwardDone = backward()
     .catch(() => {})
     .finally(() => client.destroy());
-  await thereDone;
-  // If a broker sees the end of the connection first, it may leave the request unread.
+  await forwardDone;
+  // If the connection ends first, the broker may not read the request.
   const answered = new Promise<void>((resolve) => {
-    onAnswer = () => (requested.some(isCommit) ? undefined : resolve());
-    onAnswer();
+    onResponse = () => (requested.some(isCommit) ? undefined : resolve());
+    onResponse();
   });
-  await Promise.race([answered, backDone, delay(ANSWER_MAX_MS)]);
+  await Promise.race([answered, backwardDone, delay(RESPONSE_MAX_MS)]);
   upstream.destroy();
-  await backDone;
+  await backwardDone;
 }
 
 async function* framesOf(socket: Socket): AsyncGenerator<Buffer> {
@@ -129,12 +129,12 @@ async function* framesOf(socket: Socket): AsyncGenerator<Buffer> {
   }
 }
 
-/** A broker states its address as a host followed by a port of four bytes. This replaces the port by the gate's. */
-function replacePort(frame: Buffer, { host, port, own }: { host: string; port: number; own: number }): void {
+/** A broker sends its address as a host followed by a 4-byte port. Replaces the port with the gate's port. */
+function replacePort(frame: Buffer, { host, port, gatePort }: { host: string; port: number; gatePort: number }): void {
   const name = Buffer.from(host);
   for (let at = frame.indexOf(name); at >= 0; at = frame.indexOf(name, at + 1)) {
     const end = at + name.length;
-    if (end + 4 <= frame.length && frame.readInt32BE(end) === port) frame.writeInt32BE(own, end);
+    if (end + 4 <= frame.length && frame.readInt32BE(end) === port) frame.writeInt32BE(gatePort, end);
   }
 }
 

@@ -16,10 +16,10 @@ interface Watches {
   readonly clickhouse?: InsertWatch;
 }
 
-/** A commit of an intent: its metadata has `e`, the end of a block. */
+/** Whether a commit has an intent: its metadata has `e`, the end of a block. */
 const isIntent = (metadata: string) => metadata.includes('"e":');
 
-/** Watches commits only after an insert was answered. Those commits complete a block. */
+/** Watches only commits after an insert's response. These commits complete a block. */
 function afterInsert(create: (isOver: () => boolean) => CommitWatch): Watches {
   let isOver = false;
   const answered = () => {
@@ -33,23 +33,23 @@ const POINTS = {
   'before the intent': (hold: Hold): Watches => ({
     kafka: { arrived: (metadata) => (isIntent(metadata) ? hold() : undefined) },
   }),
-  'after the intent, which the writer does not know': (hold: Hold): Watches => {
-    let isNamed = false;
+  'after the intent, before its response': (hold: Hold): Watches => {
+    let hasIntent = false;
     const arrived = (metadata: string) => {
-      isNamed ||= isIntent(metadata);
+      hasIntent ||= isIntent(metadata);
     };
-    return { kafka: { arrived, answered: () => (isNamed ? hold() : undefined) } };
+    return { kafka: { arrived, answered: () => (hasIntent ? hold() : undefined) } };
   },
   'after the intent, before the insert': (hold: Hold): Watches => ({ clickhouse: { arrived: hold } }),
   'after the insert was sent': (hold: Hold, breaksOff: boolean): Watches => ({
     clickhouse: { sent: () => hold().then(() => breaksOff) },
   }),
-  'after the insert was stored, which the writer does not know': (hold: Hold): Watches => ({
+  'after the insert was stored, before its response': (hold: Hold): Watches => ({
     clickhouse: { answered: () => hold().then(() => false) },
   }),
   'after the insert was acknowledged, before the commit': (hold: Hold): Watches =>
     afterInsert((isOver) => ({ arrived: () => (isOver() ? hold() : undefined) })),
-  'after the commit, which the writer does not know': (hold: Hold): Watches =>
+  'after the commit, before its response': (hold: Hold): Watches =>
     afterInsert((isOver) => ({ answered: () => (isOver() ? hold() : undefined) })),
   'at any moment': (): Watches => ({}),
 };
@@ -60,8 +60,8 @@ export const KILL_POINTS = Object.keys(POINTS) as KillPoint[];
 type Trap = ReturnType<typeof setTrap>;
 
 /**
- * Stops a writer at a point, where its request, or the answer to it, waits at a gate.
- * @param options.passages how often the writer passes the point before
+ * Stops a writer at a kill point, where its request or the response waits at a gate.
+ * @param options.passages how often the writer passes the point before it is stopped
  * @param options.breaksOff whether the connection to ClickHouse breaks on release
  */
 export function setTrap(victim: GatedProcess, options: { point: KillPoint; passages: number; breaksOff: boolean }) {
@@ -82,7 +82,7 @@ export function setTrap(victim: GatedProcess, options: { point: KillPoint; passa
 
 type KillPlan = ReturnType<typeof planKill>;
 
-/** Points come in turn. Everything else depends on the seed. */
+/** Kill points alternate with the seed. Everything else is random with the seed. */
 export function planKill(seed: number, point: KillPoint = KILL_POINTS[seed % KILL_POINTS.length]!) {
   const random = createRandom(seed);
   // Many small blocks, so that the writer passes every point several times.
@@ -90,44 +90,44 @@ export function planKill(seed: number, point: KillPoint = KILL_POINTS[seed % KIL
   return {
     seed,
     point,
-    /** How often the writer passes the point before it is killed there. */
+    /** How often the writer passes the kill point before it is killed there. */
     passages: random.integer(0, 2),
     /** True when the killed writer's last request reaches its store only after the successor has finished. */
     arrivesLate: random.chance(0.5),
     /** True when the connection to ClickHouse breaks with the writer. Otherwise ClickHouse reads the whole insert. */
     breaksOff: random.chance(0.5),
-    /** True when the successor is a member of the group already. Otherwise it starts after the kill. */
+    /** True when the successor is already a member of the group. Otherwise it starts after the kill. */
     isOnStandby: random.chance(0.3),
     messages: random.integer(10, 20) * 20,
-    /** Of the writer and its successor. With equal sizes even a writer without intents would store every row once. */
+    /** For the writer and its successor. With equal sizes even a writer without intents would store every row once. */
     blockRowsMax: [rows(), rows()] as const,
     momentMs: random.integer(0, 400),
   };
 }
 
-/** @returns a function that kills a writer by a plan. The successor is the next to be killed */
+/** @returns a function that kills a writer according to a plan. The successor is killed next */
 export function createKillRun(rig: WriterRig, file = EVENT_WRITER) {
   let writer: GatedProcess | null = null;
   const start = async (rowsMax: number) => rig.startWriter({ BLOCK_ROWS_MAX: String(rowsMax) }, file);
   const whenReady = (what: string, process: GatedProcess) => until(what, () => process.isReady(), WAIT_MAX_MS);
   return async (plan: KillPlan) => {
-    const [rowsMax, heirRowsMax] = plan.blockRowsMax;
+    const [rowsMax, successorRowsMax] = plan.blockRowsMax;
     const victim = writer ?? (await start(rowsMax));
     await whenReady('the writer is ready', victim);
-    let heir = plan.isOnStandby ? await start(heirRowsMax) : null;
-    if (heir !== null) await whenReady('the heir is ready', heir);
+    let successor = plan.isOnStandby ? await start(successorRowsMax) : null;
+    if (successor !== null) await whenReady('the successor is ready', successor);
     const trap = setTrap(victim, plan);
     const publish = () => rig.publishMessages(`test-kill-${plan.seed}`, plan.messages);
     const kill = plan.point === 'at any moment' ? killAtMoment : killAtPoint;
     const reached = await kill(rig, { victim, publish, trap, momentMs: plan.momentMs });
     if (!plan.arrivesLate) trap.release();
-    heir ??= await start(heirRowsMax);
-    writer = heir;
+    successor ??= await start(successorRowsMax);
+    writer = successor;
     await rig.caughtUp();
     trap.release();
     await Promise.all([victim.kafka.settled(), victim.clickhouse.settled()]);
     await victim.close();
-    // If the group had accepted a late commit, its position would have moved back.
+    // If the group had accepted a late commit, its offset would have moved back.
     await rig.caughtUp();
     return { differences: await rig.differences(), reached };
   };
@@ -140,9 +140,12 @@ interface Killing {
   publish(): Promise<void>;
 }
 
-/** Publishes messages until the kill, so that the writer is in the middle of a block. @returns whether work was left */
+/**
+ * Publishes messages until the kill, so that the writer is in the middle of a block.
+ * @returns whether records were left
+ */
 async function killAtMoment(rig: WriterRig, { victim, publish, momentMs }: Killing) {
-  // Checked twice: at first there may be nothing to do yet, and later a waiting successor may have done everything.
+  // Checked twice: at first there may be no records yet, and later a standby successor may have written everything.
   const leftImmediately = delay(momentMs)
     .then(() => victim.kill())
     .then(() => rig.lag());
@@ -152,7 +155,7 @@ async function killAtMoment(rig: WriterRig, { victim, publish, momentMs }: Killi
   return (await leftImmediately) + leftBehind > 0;
 }
 
-/** @returns false when a waiting successor took over the partition with the point, and finished first */
+/** @returns false when a standby successor took over the partition with the kill point and finished first */
 async function killAtPoint(rig: WriterRig, { victim, publish, trap }: Killing) {
   await publish();
   const caughtUp = rig.caughtUp().then(
@@ -167,36 +170,36 @@ async function killAtPoint(rig: WriterRig, { victim, publish, trap }: Killing) {
 const MESSAGES = 200;
 
 /**
- * Freezes a writer for longer than its session. Another one takes over; then the first continues beside it.
- * @returns 0 for the point when the writer was frozen before it reached the point
+ * Freezes a writer for longer than its session. Another writer takes over; then the first writer resumes.
+ * @returns 0 for the kill point when the writer was frozen before it reached the point
  */
 export async function freezeWriter(rig: WriterRig, seed: number): Promise<Reached> {
   const random = createRandom(seed);
   const point = KILL_POINTS[seed % KILL_POINTS.length]!;
   const rows = () => ({ BLOCK_ROWS_MAX: String(random.integer(10, 40)) });
   const publish = () => rig.publishMessages(`test-freeze-${seed}`, MESSAGES);
-  const [one, other] = [await rig.startWriter(rows()), await rig.startWriter(rows())];
-  await until('both are ready', async () => (await one.isReady()) && (await other.isReady()), WAIT_MAX_MS);
-  const trap = setTrap(one, { point, passages: random.integer(0, 2), breaksOff: false });
+  const [frozen, standby] = [await rig.startWriter(rows()), await rig.startWriter(rows())];
+  await until('both writers are ready', async () => (await frozen.isReady()) && (await standby.isReady()), WAIT_MAX_MS);
+  const trap = setTrap(frozen, { point, passages: random.integer(0, 2), breaksOff: false });
   await publish();
   const isMoment = point === 'at any moment';
-  // A writer that does not reach its point in five seconds is frozen wherever it is.
+  // A writer that does not reach its kill point within five seconds is frozen anyway.
   const late = delay(isMoment ? random.integer(0, 300) : 5_000, isMoment);
   const isAtPoint = await Promise.race([trap.reached.then(() => true), late]);
-  one.signal('SIGSTOP');
+  frozen.signal('SIGSTOP');
   await publish();
   // Only a takeover can commit everything, because the frozen writer still owns its partitions until then.
   await rig.caughtUp();
   trap.release();
-  one.signal('SIGCONT');
+  frozen.signal('SIGCONT');
   await publish();
   await rig.caughtUp();
-  // The woken writer is a member again. If it writes its old block now, that is a fault.
-  await until('the first is back', () => one.isReady(), WAIT_MAX_MS);
+  // The resumed writer is a member again and must not write its old block now.
+  await until('the first writer is ready again', () => frozen.isReady(), WAIT_MAX_MS);
   await publish();
-  await one.clickhouse.settled();
+  await frozen.clickhouse.settled();
   await assertExact(rig);
-  await Promise.all([one.stop(), other.stop()]);
-  await Promise.all([one.close(), other.close()]);
+  await Promise.all([frozen.stop(), standby.stop()]);
+  await Promise.all([frozen.close(), standby.close()]);
   return { [`frozen ${point}`]: Number(isAtPoint) };
 }

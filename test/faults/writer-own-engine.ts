@@ -9,13 +9,13 @@ import { loadSecrets } from '../../infra/local/secrets.ts';
 export type OwnEngine = Awaited<ReturnType<typeof openOwnEngine>>;
 
 export interface OwnEngineOptions {
-  /** Of the whole server; production's when absent. */
+  /** Memory limit of the server; default: the production limit. */
   readonly memoryMaxBytes?: number;
-  /** Prepares the folder for its tables, such as a small disk. @returns a function that undoes it */
+  /** Prepares the data folder, such as a small disk. @returns a function that reverts it */
   readonly prepareData?: (folder: string) => () => void;
 }
 
-/** Opens a separate ClickHouse with production's accounts. The test may stop, starve and fill it. */
+/** Opens a separate ClickHouse with the production accounts. The test may stop, overload and fill it. */
 export async function openOwnEngine({ memoryMaxBytes, prepareData }: OwnEngineOptions = {}) {
   const parent = join(stackPathsOf().state, 'test');
   mkdirSync(parent, { recursive: true });
@@ -30,14 +30,14 @@ export async function openOwnEngine({ memoryMaxBytes, prepareData }: OwnEngineOp
   mkdirSync(dataFolder, { recursive: true });
   const undo = prepareData?.(dataFolder);
   let keeper: Keeper | null = null;
-  /** Starts it again in the same folder. @param operatorPassword a new one, as after a rotation */
+  /** Starts ClickHouse in the same folder. @param operatorPassword a new password, as after a rotation */
   const start = async (operatorPassword?: string) => {
     const started = specOf(operatorPassword);
     if (memoryMaxBytes !== undefined) limitMemory(join(folder, 'etc', 'clickhouse', 'config.xml'), memoryMaxBytes);
     keeper = keepRunning(started, { onPid: () => {}, onDeath: () => {}, onRecovery: () => {} });
     await keeper.whenReady();
   };
-  /** Sends SIGTERM, as a deployment does. Resolves when it has ended. */
+  /** Sends SIGTERM, as in a deployment. Resolves when ClickHouse has exited. */
   const stop = async () => void (await keeper?.stop());
   const close = async () => {
     await stop();
@@ -61,6 +61,6 @@ export async function openOwnEngine({ memoryMaxBytes, prepareData }: OwnEngineOp
 function limitMemory(file: string, bytes: number): void {
   const text = readFileSync(file, 'utf8');
   const limited = text.replace(/(?<=<max_server_memory_usage>)\d+/, String(bytes));
-  if (limited === text) throw new Error(`${file} names no limit of memory`);
+  if (limited === text) throw new Error(`${file} has no memory limit`);
   writeFileSync(file, limited);
 }

@@ -17,10 +17,10 @@ export interface GatedProcessOptions {
 }
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
-/** Bound of one request, because a frozen process does not answer. */
+/** Request timeout, because a frozen process does not respond. */
 const REQUEST_MAX_MS = 2_000;
 
-/** Starts a service that reaches Kafka and ClickHouse through its own gates. */
+/** Starts a service process that reaches Kafka and ClickHouse through its own gates. */
 export async function startGatedProcess(options: GatedProcessOptions) {
   const [kafka, clickhouse, [adminPort]] = await Promise.all([
     openKafkaGate(options.brokers),
@@ -60,9 +60,9 @@ export async function startGatedProcess(options: GatedProcessOptions) {
     isReady: async () => (await get('readyz').catch(() => null))?.ok ?? false,
     metrics: async () => await (await get('metrics')).text(),
     signal: (signal: NodeJS.Signals) => void child.kill(signal),
-    /** Kills it immediately. Its gates stay open, with everything that they hold. */
+    /** Kills the process immediately. Its gates stay open, with all requests that they hold. */
     kill: async () => void (await end('SIGKILL')),
-    /** @returns its exit code */
+    /** @returns the exit code */
     stop: () => end('SIGTERM'),
     close: async () => {
       await end('SIGKILL');

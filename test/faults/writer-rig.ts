@@ -20,7 +20,7 @@ export interface Difference {
 
 export const EVENT_WRITER = 'services/event-writer/src/main.ts';
 export const WRITER_WITHOUT_INTENTS = 'test/faults/writer-without-intents.ts';
-/** Number of records in a call of the producer. Without keys, a call goes to one partition, and partitions take turns. */
+// Records per producer call. Records without keys in one call go to one partition, and calls rotate over partitions.
 const RUN_RECORDS = 20;
 const CAUGHT_UP_MAX_MS = 120_000;
 
@@ -35,7 +35,7 @@ export async function openWriterRig(stores: Stores, options: WriterRigOptions) {
   const own = await openOwnStores({ stores, partitions: options.partitions });
   const { prefix, query } = own;
   const log = await openLogAccess(brokers);
-  // Merges would remove a doubled row before it is counted.
+  // Merges would remove a duplicate row before it is counted.
   await query('SYSTEM STOP MERGES events');
   const messages = prefix + TOPICS.messages.name;
   const schemaId = own.schemaIdOf(messages);
@@ -66,7 +66,7 @@ export async function openWriterRig(stores: Stores, options: WriterRigOptions) {
     messages,
     environment,
     lag,
-    /** Publishes `count` messages of an environment, spread over all partitions. */
+    /** Publishes `count` messages for an environment, spread over all partitions. */
     async publishMessages(environmentId: string, count: number, changes: Partial<MessageRecord> = {}) {
       for (let done = 0; done < count; done += RUN_RECORDS) {
         const size = Math.min(RUN_RECORDS, count - done);
@@ -81,9 +81,9 @@ export async function openWriterRig(stores: Stores, options: WriterRigOptions) {
       return started;
     },
     async caughtUp() {
-      await until('the writers have all of the topic', async () => (await lag()) === 0, CAUGHT_UP_MAX_MS);
+      await until('the writers have caught up', async () => (await lag()) === 0, CAUGHT_UP_MAX_MS);
     },
-    /** Empty when every record is one row. */
+    /** Empty when every record is exactly one row. */
     differences: () => differencesOf({ reader, messages, query }),
     totals: async () => ({
       records: (await reader.bounds(messages)).reduce((sum, { end }) => sum + end, 0),
@@ -98,7 +98,7 @@ export async function openWriterRig(stores: Stores, options: WriterRigOptions) {
   };
 }
 
-/** Compares stored with published offsets: each (partition, offset) must be stored exactly once. */
+/** Compares stored offsets with published offsets: each (partition, offset) must be stored exactly once. */
 async function differencesOf(rig: {
   reader: LogReader;
   messages: string;

@@ -21,10 +21,10 @@ const STACK = {
 };
 
 interface Setup {
-  /** Chain interface of the local stack; null when the environment configures another deployment. */
+  /** Chain API of the local stack; null when the environment configures another deployment. */
   readonly chainApi?: ChainApiAddress | null;
   readonly stack?: object;
-  /** Typed at the terminal; without it there is no terminal. */
+  /** Input at the terminal; undefined without a terminal. */
   readonly typed?: string;
 }
 
@@ -76,8 +76,8 @@ it.each([
   [['--chain', '--assets', '50'], '--assets: not with --chain'],
   [['--chain', '--mint'], '--mint: not with --chain'],
   [['--chain', 'other'], 'serves demo-chain, not other'],
-  [['--chain', 'Démo'], '--chain: expected the name of a chain'],
-  [['--chain', '--url', 'over there'], '--url: expected'],
+  [['--chain', 'Démo'], '--chain: expected a chain name'],
+  [['--chain', '--url', 'not a url'], '--url: expected'],
   [['--chain', '--activities', '200001'], 'Expected a number from 1 to 200000.'],
   [['--chain', 'demo-chain', 'now'], 'too many arguments'],
   [['--mint', '--messages', '5'], '--messages: not with --mint; use --assets'],
@@ -86,7 +86,7 @@ it.each([
   [['--mint', '--rate', '1001'], '--rate: expected a number from 0 to 1000'],
   [['--mint', '--minutes', '1440'], '--minutes: expected a number from 0.01 to 60'],
   [['--environment', 'staging'], '--environment: expected production or development'],
-])('the command simulate refuses %j with exit code 2 before it opens a store', async (args, message) => {
+])('simulate %j ends with exit code 2 before it opens a store', async (args, message) => {
   const { code, results, progress } = await run(args, { stack: STACK });
   expect({ code, results }).toEqual({ code: EXIT.usage, results: [] });
   expect(progress).toContain(message);
@@ -96,42 +96,42 @@ const silent = 'http://127.0.0.1:1';
 const game = ['--gateway', silent, '--key', 'pk_test-key', '--clickhouse-url', silent];
 const production = [...game, '--environment', 'production'];
 
-it('the command simulate explains how to start a stack when none runs, with exit code 3', async () => {
+it('simulate without a running stack explains how to start it, with exit code 3', async () => {
   const { code, progress } = await run([]);
   expect([code, progress]).toEqual([EXIT.unreachable, expect.stringContaining('npm run up')]);
 });
 
-it('the command simulate writes to production only after a confirmation', async () => {
+it('simulate writes to production only after a confirmation', async () => {
   const unconfirmed = await run(production);
   expect(unconfirmed).toMatchObject({ code: EXIT.usage, progress: expect.stringContaining('demo-production') });
   expect(unconfirmed.progress).toContain('use --yes');
   const refused = await run(production, { typed: 'no' });
   expect(refused).toMatchObject({ code: EXIT.failed, progress: 'nothing was sent' });
   expect(refused.prompts).toHaveLength(1);
-  // After a confirmation it reaches the gateway, which does not answer.
+  // After a confirmation the command requests the gateway, which does not respond.
   expect(await run(production, { typed: 'yes' })).toMatchObject({ code: EXIT.unreachable });
   expect(await run([...production, '--yes'])).toMatchObject({ code: EXIT.unreachable });
 });
 
-it('the command simulate writes to development without a confirmation, and reports a gateway that does not answer', async () => {
+it('simulate writes to development without a confirmation, and reports a gateway that does not respond', async () => {
   const { code, progress, prompts } = await run(game, { typed: 'no' });
   expect({ code, prompts }).toEqual({ code: EXIT.unreachable, prompts: [] });
-  expect(progress).toContain(`the gateway at ${silent} does not answer`);
+  expect(progress).toContain(`the gateway at ${silent} does not respond`);
 });
 
 it.each([[['--rate', '0', '--chain']], [['--chain', '--rate', '0']], [['--chain', 'demo-chain']]])(
-  'the command simulate uses the only chain of the stack for %j',
+  'simulate %j uses the only chain of the stack',
   async (args) => expect(await run(args)).toMatchObject(OPENED),
 );
 
-it('the command simulate needs a name when the stack has several chains', async () => {
+it('simulate --chain requires a name when the stack has several chains', async () => {
   const chainApi = { ...API, chains: [DEMO, { name: 'other', id: 'eip155:1' }] };
   const { code, progress } = await run(['--chain'], { chainApi });
   expect([code, progress]).toEqual([EXIT.usage, expect.stringContaining('one of demo-chain, other')]);
   expect(await run(['--chain', 'other'], { chainApi })).toMatchObject(OPENED);
 });
 
-it('the command simulate writes to the chain of another deployment only after a confirmation', async () => {
+it('simulate writes to a chain in another deployment only after a confirmation', async () => {
   const args = ['--chain', 'some-chain', '--url', 'http://127.0.0.1:1'];
   const { code, progress } = await run(args, { chainApi: null });
   expect(code).toBe(EXIT.usage);
@@ -141,13 +141,16 @@ it('the command simulate writes to the chain of another deployment only after a 
   expect(await run(['--chain', 'some-chain'], { chainApi: null })).toMatchObject({ code: EXIT.usage });
 });
 
-it('the command simulate mints on the local stack only, because it revokes a role of the signer', async () => {
+it('simulate --mint runs on the local stack only, because it revokes a signer’s role', async () => {
   const { code, progress } = await run(['--mint'], { chainApi: null, stack: STACK });
   expect([code, progress]).toEqual([EXIT.usage, expect.stringContaining('the stores of another deployment')]);
 });
 
-it('the command simulate reports a stack without a chain when it shall mint', async () => {
+it('simulate --mint reports a stack without a chain', async () => {
   const { code, progress } = await run(['--mint']);
-  expect([code, progress]).toEqual([EXIT.unreachable, expect.stringContaining('no stack with a chain runs here')]);
+  expect([code, progress]).toEqual([
+    EXIT.unreachable,
+    expect.stringContaining('no local stack with a chain is running'),
+  ]);
   expect(await run(['--mint'], { stack: STACK })).toMatchObject(OPENED);
 });

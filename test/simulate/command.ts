@@ -34,18 +34,18 @@ export interface SimulateContext {
   readonly chainApi: Addresses['chainApi'];
   readonly indexedChains: Addresses['indexedChains'];
   readonly clickhouse: Addresses['clickhouse'];
-  /** Whether the environment names a ClickHouse, which then replaces that of the stack file. */
+  /** Whether the environment configures ClickHouse, which then overrides the stack file. */
   readonly hasOwnClickHouse: boolean;
   readonly imports: ImportSources;
   readonly createNode: (node: { name: string; url: string }) => ChainNode;
   readonly createCallNode: (node: { url: string }) => CallNode;
-  /** Aborted when the user interrupts the command: what was sent is still compared. */
+  /** Aborted when the user interrupts the command; sent traffic is still compared. */
   readonly stop: AbortSignal;
 }
 
 const MINUTE_MS = 60_000;
-// A mistyped number cannot run for a week. Sequence numbers count to four billion; the quota of a project is 200 mints
-// a minute after the first 2,000.
+// Limits, so that a mistyped number cannot run for a week. Sequence numbers go up to four billion; a project's quota is
+// 2,000 mints, refilled by 200 per minute.
 const BOUNDS = {
   game: { players: 1_000_000, minutes: 24 * 60, messages: 100_000_000, rate: 100_000 },
   chain: { activities: 200_000, rate: 100_000 },
@@ -57,50 +57,63 @@ const REACH_MAX_MS = 5_000;
 const CLICKHOUSE_OPTIONS = ['clickhouse-url', 'clickhouse-user', 'clickhouse-password', 'clickhouse-database'] as const;
 
 const ABOUT = `
-A game: posts traffic over HTTP, and compares what was acknowledged with ClickHouse.
+Without --chain or --mint: posts game traffic over HTTP, and compares acknowledged messages with ClickHouse.
 
-With --chain: publishes the history of a chain as an import does, follows it over HTTP, and compares what is served with
-a model: forwards, backwards, under filters, and the tokens.
+With --chain: imports a generated chain history, follows it over HTTP, and compares it with a model: forwards,
+backwards, with filters, and the tokens.
 
-With --mint: the demo project mints on the chain of the local stack, for a while without MINTER_ROLE. Requests, rows,
-chain and history are compared with a model.
+With --mint: the demo project mints on the local stack's chain, for a while without MINTER_ROLE. Requests, rows, chain
+and history are compared with a model.
 
-A game in production and a chain of another deployment need a confirmation or --yes.
+Writing to production or to a chain in another deployment needs a confirmation or --yes.
 
-Exit code: 0 all as expected, 1 a difference, 2 wrong options, 3 the stack does not answer.`;
+Exit code: 0 no differences, 1 differences found, 2 invalid options, 3 the stack does not respond.`;
 
 function createOptions() {
   const { game, chain, mint } = BOUNDS;
-  return command('simulate', 'simulate a game, a chain, or a game that mints, and verify the result')
-    .option('--chain [name]', 'simulate a chain; the name is optional if the stack has one chain')
-    .option('--mint', 'simulate a game that mints')
+  return command('simulate', 'simulate game traffic, a chain history or mint requests, and verify the result')
+    .option('--chain [name]', 'simulate a chain history; the name is optional if the stack has one chain')
+    .option('--mint', 'simulate mint requests')
     .option(
       '--rate <number>',
-      'messages or lines per second, 500 by default; assets, 10 by default; 0 is unlimited',
+      'messages or lines per second (default 500), or assets per second (default 10); 0 is unlimited',
       numberFrom(0, game.rate),
     )
-    .option('--broken <share>', 'invalid share, 0 to 0.9; 0.03 by default, 0.15 of assets', numberFrom(0, 0.9))
-    .option('--seed <number>', 'repeats the traffic of another run', wholeNumberFrom(0, SEED_MAX))
-    .option('--settle-seconds <number>', 'longest wait for a store in which nothing changes', numberFrom(1, 3600), 60)
-    .option('--yes', 'without confirmation')
+    .option('--broken <share>', 'share of invalid items, 0 to 0.9; default 0.03, for assets 0.15', numberFrom(0, 0.9))
+    .option('--seed <number>', 'seed of the traffic, to repeat an earlier run', wholeNumberFrom(0, SEED_MAX))
+    .option(
+      '--settle-seconds <number>',
+      'stop waiting for results after this time without changes',
+      numberFrom(1, 3600),
+      60,
+    )
+    .option('--yes', 'skip the confirmation')
     .option('--json', 'print the result as one line of JSON')
-    .option('--players <number>', 'players of a game, at least; 200 by default', wholeNumberFrom(1, game.players))
-    .option('--minutes <number>', 'end of a game or of mints; 5 by default', numberFrom(0.01, game.minutes))
-    .option('--messages <number>', 'end of a game, instead of --minutes', wholeNumberFrom(1, game.messages))
-    .option('--environment <name>', 'production or development; development by default')
-    .option('--project <id>', 'project of a game; demo by default')
-    .option('--gateway <url>', 'gateway of another deployment')
-    .option('--key <key>', 'its publishable key')
-    .option('--secret-key <key>', 'its secret key')
-    .option('--clickhouse-url <text>', 'instead of the setting of this name')
-    .option('--clickhouse-user <text>', 'instead of the setting of this name')
-    .option('--clickhouse-password <text>', 'instead of the setting of this name')
-    .option('--clickhouse-database <text>', 'instead of the setting of this name')
-    .option('--activities <number>', 'end of a chain; 10,000 by default', wholeNumberFrom(1, chain.activities))
-    .option('--url <url>', 'chain API of another deployment, without /v1')
+    .option('--players <number>', 'minimum number of players; default 200', wholeNumberFrom(1, game.players))
+    .option('--minutes <number>', 'duration of the game or of the mints; default 5', numberFrom(0.01, game.minutes))
+    .option(
+      '--messages <number>',
+      'number of messages in the game, instead of --minutes',
+      wholeNumberFrom(1, game.messages),
+    )
+    .option('--environment <name>', 'production or development; default development')
+    .option('--project <id>', 'project of the game; default demo')
+    .option('--gateway <url>', 'gateway address of another deployment')
+    .option('--key <key>', 'publishable key for that gateway')
+    .option('--secret-key <key>', 'secret key for that gateway')
+    .option('--clickhouse-url <text>', 'overrides CLICKHOUSE_URL')
+    .option('--clickhouse-user <text>', 'overrides CLICKHOUSE_USER')
+    .option('--clickhouse-password <text>', 'overrides CLICKHOUSE_PASSWORD')
+    .option('--clickhouse-database <text>', 'overrides CLICKHOUSE_DATABASE')
+    .option(
+      '--activities <number>',
+      'number of activities in the chain history; default 10,000',
+      wholeNumberFrom(1, chain.activities),
+    )
+    .option('--url <url>', 'chain API address of another deployment, without /v1')
     .option(
       '--assets <number>',
-      'end of mints, 10 to 2,000; 120 by default',
+      'number of assets to mint, 10 to 2,000; default 120',
       wholeNumberFrom(mint.assetsMin, mint.assets),
     )
     .addHelpText('after', ABOUT);
@@ -124,13 +137,13 @@ export const createSimulateCommand =
 
 function run(options: Options, context: SimulateContext, terminal: Terminal): Promise<ExitCode> {
   const kind = options.chain !== undefined ? 'chain' : options.mint === true ? 'mint' : 'game';
-  refuseOtherOptions(options, kind);
+  refuseForeignOptions(options, kind);
   if (kind === 'chain') return runChain(options, context, terminal);
   return kind === 'mint' ? runMint(options, context, terminal) : runGame(options, context, terminal);
 }
 
-/** @throws UsageError for an option of another simulation, which would be ignored without notice */
-function refuseOtherOptions(options: Options, kind: keyof typeof FLAGS_OF): void {
+/** @throws UsageError for an option of another simulation, which would otherwise be ignored silently */
+function refuseForeignOptions(options: Options, kind: keyof typeof FLAGS_OF): void {
   if (options.chain !== undefined && options.mint === true) throw new UsageError('--mint: not with --chain');
   const given = Object.entries(options).flatMap(([name, value]) =>
     value === undefined ? [] : [name.replaceAll(/[A-Z]/g, (capital) => `-${capital.toLowerCase()}`)],
@@ -160,11 +173,11 @@ async function runGame(given: Options, context: SimulateContext, terminal: Termi
     ...toCommonOptions(given, { rateMax: BOUNDS.game.rate, rate: 500, broken: 0.03 }),
     durationMaxMs: MINUTE_MS * (given.minutes ?? (given.messages === undefined ? 5 : Number.POSITIVE_INFINITY)),
     messagesMax,
-    // Last, so that errors in the options are reported before a stack that does not run.
+    // Last, so that invalid options are reported before a missing stack.
     ...toAddresses(given, context, environment),
   };
   if (environment === 'production') {
-    const effect = `This posts generated players into ${options.environmentId}, where they look like real ones.`;
+    const effect = `This posts generated players into ${options.environmentId}, where they look like real players.`;
     if (!(await isConfirmed(effect, given, terminal))) {
       terminal.progress('nothing was sent');
       return EXIT.failed;
@@ -181,7 +194,7 @@ function toAddresses(given: Options, context: SimulateContext, environment: 'pro
   const keys = stack.keys?.[environment];
   const need = (value: string | undefined, what: string): string => {
     if (value !== undefined) return value;
-    throw new UnreachableError(`no ${what}: start the stack (npm run up), or name it by its option`);
+    throw new UnreachableError(`no ${what}: start the stack (npm run up), or pass it as an option`);
   };
   const known: Partial<ClickHouseAccount> = context.hasOwnClickHouse ? context.clickhouse() : (stack.clickhouse ?? {});
   return {
@@ -198,13 +211,13 @@ function toAddresses(given: Options, context: SimulateContext, environment: 'pro
   };
 }
 
-/** @throws UnreachableError without any answer */
+/** @throws UnreachableError without a response */
 async function assertReachable(name: string, address: string, request: StoreFetch): Promise<void> {
   try {
     await request(address, { signal: AbortSignal.timeout(REACH_MAX_MS) });
   } catch {
     throw new UnreachableError(
-      `the ${name} at ${address} does not answer: start the stack (npm run up), or run npm run doctor`,
+      `the ${name} at ${address} does not respond: start the stack (npm run up), or run npm run doctor`,
     );
   }
 }
@@ -213,7 +226,7 @@ async function runChain(given: Options, context: SimulateContext, terminal: Term
   const options = {
     activitiesMax: given.activities ?? 10_000,
     ...toCommonOptions(given, { rateMax: BOUNDS.chain.rate, rate: 500, broken: 0.03 }),
-    // Last, so that errors in other options are reported before a stack that does not run.
+    // Last, so that invalid options are reported before a missing stack.
     ...toChain(given, context.chainApi),
     stop: context.stop,
     onProgress: createProgress(terminal),
@@ -245,11 +258,11 @@ function toChain(given: Options, chainApi: Addresses['chainApi']) {
   const name = typeof given.chain === 'string' ? given.chain : names.length === 1 ? names[0] : undefined;
   if (name === undefined)
     throw new UsageError(
-      `--chain: expected a name, ${names.length === 0 ? 'since no local stack is running' : `one of ${names.join(', ')}`}`,
+      `--chain: expected a name, ${names.length === 0 ? 'because no local stack is running' : `one of ${names.join(', ')}`}`,
     );
-  if (!isChainName(name)) throw new UsageError('--chain: expected the name of a chain');
+  if (!isChainName(name)) throw new UsageError('--chain: expected a chain name');
   const url = findChainUrl(given.url, name, chainApi);
-  // The id of a chain is known only for the stack's interface.
+  // The chain id is known only for the local stack's chain API.
   const id = given.url === undefined ? (chains.find((chain) => chain.name === name)?.id ?? null) : null;
   return { url, chain: { name, id } };
 }
@@ -262,7 +275,7 @@ async function runMint(given: Options, context: SimulateContext, terminal: Termi
     assetsMax: given.assets ?? 120,
     ...toCommonOptions(given, { rateMax, rate: 10, broken: 0.15 }),
     durationMaxMs: MINUTE_MS * minutes,
-    // Last, so that errors in the options are reported before a stack that does not run.
+    // Last, so that invalid options are reported before a missing stack.
     ...toMintStack(context),
     stop: context.stop,
     onProgress: createProgress(terminal),
@@ -271,16 +284,18 @@ async function runMint(given: Options, context: SimulateContext, terminal: Termi
   return printReport(toMintReport(result), given, terminal);
 }
 
-/** The chain of the stack and the demo project's contracts on it, the only ones where roles are granted and revoked. */
+/** The local stack's chain and demo contracts, the only contracts on which roles are granted and revoked. */
 function toMintStack({ chainApi, indexedChains, createNode, createCallNode, ...context }: SimulateContext) {
   const api = chainApi();
   if (api === null)
-    throw new UsageError('--mint: needs the local stack, and the environment names the stores of another deployment');
+    throw new UsageError(
+      '--mint: needs the local stack, but the environment configures the stores of another deployment',
+    );
   const { chain: demo, keys } = readStack(context.folder);
   const [chain]: readonly IndexedChain[] = indexedChains();
   const { contracts, signer, rpc } = demo ?? {};
   if (contracts === undefined || signer === undefined || rpc === undefined || chain === undefined || keys === undefined)
-    throw new UnreachableError('no stack with a chain runs here: start it (npm run up, without --no-chain)');
+    throw new UnreachableError('no local stack with a chain is running: start it (npm run up, without --no-chain)');
   const { erc721, erc1155 } = contracts;
   return {
     url: api.url,

@@ -4,10 +4,10 @@ import fc from 'fast-check';
 import { expect, it, onTestFinished } from 'vitest';
 import { createDelivery, createLanes, openHttpClient } from './delivery.ts';
 
-type Answer = (response: ServerResponse, request: IncomingMessage) => void;
+type Handler = (response: ServerResponse, request: IncomingMessage) => void;
 
-/** A service that answers the n-th request by the n-th of `answers`, and later ones by the last. */
-async function serve(...answers: Answer[]) {
+/** A service that handles the n-th request with the n-th handler, and later requests with the last handler. */
+async function serve(...handlers: Handler[]) {
   const bodies: string[] = [];
   const server = createServer((request, response) => {
     let body = '';
@@ -16,7 +16,7 @@ async function serve(...answers: Answer[]) {
     });
     request.on('end', () => {
       bodies.push(body);
-      answers[Math.min(bodies.length, answers.length) - 1]!(response, request);
+      handlers[Math.min(bodies.length, handlers.length) - 1]!(response, request);
     });
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -28,68 +28,68 @@ async function serve(...answers: Answer[]) {
   return { bodies, client };
 }
 
-const answer =
-  (status: number, headers: Record<string, string> = {}): Answer =>
+const respond =
+  (status: number, headers: Record<string, string> = {}): Handler =>
   (response) =>
     void response.writeHead(status, headers).end('{}');
 const request = { method: 'POST', path: '/', headers: {}, body: Buffer.from('batch') } as const;
-const fast = { pauseFirstMs: 1, pauseMaxMs: 2, answerMaxMs: 200 };
+const fast = { pauseFirstMs: 1, pauseMaxMs: 2, responseMaxMs: 200 };
 
-it('a delivery resends the same bytes after a 5xx, a reset connection and a timeout, and marks them as doubtful', async () => {
-  const faults: Answer[] = [answer(500), answer(503), (response) => void response.destroy(), () => {}];
-  const { bodies, client } = await serve(...faults, answer(200));
+it('a delivery resends the same bytes after a 5xx, a reset connection and a timeout, and reports that they may have been stored', async () => {
+  const faults: Handler[] = [respond(500), respond(503), (response) => void response.destroy(), () => {}];
+  const { bodies, client } = await serve(...faults, respond(200));
   const delivered = await createDelivery({ client, ...fast })(request);
-  expect(delivered).toMatchObject({ kind: 'answered', tries: 5, doubtful: true, answer: { status: 200 } });
+  expect(delivered).toMatchObject({ kind: 'complete', tries: 5, doubtful: true, response: { status: 200 } });
   expect(bodies).toEqual(Array.from({ length: 5 }, () => 'batch'));
 });
 
 it.each([200, 400, 401, 404, 413])('a delivery treats %i as final', async (status) => {
-  const { bodies, client } = await serve(answer(status), answer(200));
+  const { bodies, client } = await serve(respond(status), respond(200));
   const delivered = await createDelivery({ client, ...fast })(request);
-  expect(delivered).toMatchObject({ kind: 'answered', tries: 1, doubtful: false, answer: { status } });
+  expect(delivered).toMatchObject({ kind: 'complete', tries: 1, doubtful: false, response: { status } });
   expect(bodies).toHaveLength(1);
 });
 
-it('a delivery waits for the Retry-After of a 429, which stores nothing', async () => {
-  const { client } = await serve(answer(429, { 'retry-after': '7' }), answer(200));
+it('a delivery waits for Retry-After after a 429, which stores nothing', async () => {
+  const { client } = await serve(respond(429, { 'retry-after': '7' }), respond(200));
   const pauses: number[] = [];
   const pause = async (ms: number) => void pauses.push(ms);
   const delivered = await createDelivery({ client, ...fast, pause })(request);
   expect(pauses).toEqual([7000]);
-  expect(delivered).toMatchObject({ kind: 'answered', tries: 2, doubtful: false });
+  expect(delivered).toMatchObject({ kind: 'complete', tries: 2, doubtful: false });
 });
 
-it('a delivery gives up after a bounded time with the reason', async () => {
-  const { client } = await serve(answer(500));
+it('a delivery gives up after a limited time and reports the reason', async () => {
+  const { client } = await serve(respond(500));
   const reasons: string[] = [];
   const deliver = createDelivery({ client, ...fast, totalMaxMs: 50, onRetry: (reason) => reasons.push(reason) });
   expect(await deliver(request)).toMatchObject({ kind: 'given up', reason: 'status 500', doubtful: true });
   expect(reasons.length).toBeGreaterThan(1);
 });
 
-it('lanes run the tasks of a lane in order, and never more in parallel than allowed', async () => {
+it('lanes run their tasks in order, and never more tasks in parallel than allowed', async () => {
   const plans = fc.array(fc.nat(4), { maxLength: 60 });
   await fc.assert(
     fc.asyncProperty(plans, fc.integer({ min: 1, max: 5 }), async (plan, tasksMax) => {
       const lanes = createLanes(tasksMax);
       const ended: number[][] = [[], [], [], [], []];
-      let most = 0;
+      let peak = 0;
       for (const [index, lane] of plan.entries())
         await lanes.start(lane, async () => {
-          most = Math.max(most, lanes.running);
-          // With different numbers of turns, lanes overtake each other.
-          for (let turn = 0; turn < index % 4; turn++) await Promise.resolve();
+          peak = Math.max(peak, lanes.running);
+          // With different numbers of ticks, lanes overtake each other.
+          for (let tick = 0; tick < index % 4; tick++) await Promise.resolve();
           ended[lane]!.push(index);
         });
       await lanes.drained();
-      expect(most).toBeLessThanOrEqual(tasksMax);
+      expect(peak).toBeLessThanOrEqual(tasksMax);
       for (const [lane, tasks] of ended.entries())
         expect(tasks).toEqual([...plan.keys()].filter((index) => plan[index] === lane));
     }),
   );
 });
 
-it('lanes report the fault of a task at the end, and run the others', async () => {
+it('lanes report a task’s error at the end, and run all other tasks', async () => {
   const lanes = createLanes(2);
   let ran = 0;
   await lanes.start(0, () => Promise.reject(new Error('broken')));

@@ -7,28 +7,28 @@ export interface HttpRequest {
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Buffer;
-  /** Cuts the connection after this time, with or without an answer. */
+  /** Closes the connection after this time, with or without a response. */
   readonly cutAfterMs: number;
 }
 
-export interface HttpAnswer {
+export interface HttpResponse {
   readonly status: number;
   readonly headers: http.IncomingHttpHeaders;
   readonly text: string;
 }
 
 /**
- * Sends one request with Node's own client, which needs little CPU compared with the stack.
+ * Sends one request with Node's HTTP client, which needs little CPU compared with the stack.
  * @param origin `http://host:port` or `https://host:port` of the service
- * @throws Error without a complete answer: refused, reset, cut or timed out
+ * @throws Error without a complete response: refused, reset, closed or timed out
  */
-export function sendRequest(origin: string, request: HttpRequest, agent?: http.Agent): Promise<HttpAnswer> {
+export function sendRequest(origin: string, request: HttpRequest, agent?: http.Agent): Promise<HttpResponse> {
   const { protocol, hostname, port } = new URL(origin);
   const { method, path, body, cutAfterMs } = request;
   const headers = { ...request.headers, 'content-length': String(body.length) };
   return new Promise((resolve, reject) => {
     const sent = (protocol === 'https:' ? https : http).request({ agent, hostname, port, method, path, headers });
-    const timer = setTimeout(() => sent.destroy(new Error(`no answer within ${cutAfterMs} ms`)), cutAfterMs);
+    const timer = setTimeout(() => sent.destroy(new Error(`no response within ${cutAfterMs} ms`)), cutAfterMs);
     const fail = (error: Error) => {
       clearTimeout(timer);
       reject(error);
@@ -56,17 +56,17 @@ export function openHttpClient(origin: string) {
   return { send: (request: HttpRequest) => sendRequest(origin, request, agent), close: () => agent.destroy() };
 }
 
-/** `doubtful`: an attempt may have been stored although it was not acknowledged. */
+/** `doubtful`: an attempt may have been stored without being acknowledged. */
 export type Delivered = { readonly tries: number; readonly doubtful: boolean } & (
-  | { readonly kind: 'answered'; readonly answer: HttpAnswer }
+  | { readonly kind: 'complete'; readonly response: HttpResponse }
   | { readonly kind: 'given up'; readonly reason: string }
 );
 
 export interface DeliveryOptions {
   readonly client: HttpClient;
-  /** Longer than the service's publish deadline of some seconds, so that its 500 arrives. */
-  readonly answerMaxMs?: number;
-  /** Must survive a broker that stops for 20 s, or restarts twice. */
+  /** Longer than the service's publish deadline, so that its 500 arrives. */
+  readonly responseMaxMs?: number;
+  /** Long enough for a broker that stops for 20 s, or restarts twice. */
   readonly totalMaxMs?: number | undefined;
   readonly pauseFirstMs?: number;
   readonly pauseMaxMs?: number;
@@ -74,12 +74,12 @@ export interface DeliveryOptions {
   onRetry?(reason: string): void;
 }
 
-// Delivers by the rules for client libraries (contract, "Brokers"): the same bytes are resent after a 5xx, a 429, a
-// timeout or a network fault; every other answer is final.
+// Delivers according to the rules for client libraries (contract, "Brokers"): the same bytes are resent after a 5xx, a
+// 429, a timeout or a network error; every other response is final.
 export function createDelivery(
   options: DeliveryOptions,
 ): (request: Omit<HttpRequest, 'cutAfterMs'>) => Promise<Delivered> {
-  const { client, answerMaxMs = 10_000, totalMaxMs = 240_000, pause = delay } = options;
+  const { client, responseMaxMs = 10_000, totalMaxMs = 240_000, pause = delay } = options;
   const { pauseFirstMs = 100, pauseMaxMs = 3_000 } = options;
   return async (request) => {
     const endMs = performance.now() + totalMaxMs;
@@ -88,10 +88,10 @@ export function createDelivery(
       let reason: string;
       let pauseMs = jitter(Math.min(pauseMaxMs, pauseFirstMs * 2 ** (tries - 1)));
       try {
-        const answer = await client.send({ ...request, cutAfterMs: answerMaxMs });
-        if (answer.status < 500 && answer.status !== 429) return { kind: 'answered', answer, tries, doubtful };
-        reason = `status ${answer.status}`;
-        if (answer.status === 429) pauseMs = retryAfterMsOf(answer) ?? pauseMs;
+        const response = await client.send({ ...request, cutAfterMs: responseMaxMs });
+        if (response.status < 500 && response.status !== 429) return { kind: 'complete', response, tries, doubtful };
+        reason = `status ${response.status}`;
+        if (response.status === 429) pauseMs = retryAfterMsOf(response) ?? pauseMs;
         else doubtful = true;
       } catch (error) {
         doubtful = true;
@@ -113,41 +113,41 @@ export function parseJson(text: string): unknown {
   }
 }
 
-/** Jitter over the upper half, so that batches refused together are not resent together. */
+/** Jitter over the upper half, so that batches refused at the same time are not resent at the same time. */
 const jitter = (ms: number): number => ms / 2 + (Math.random() * ms) / 2;
 
-function retryAfterMsOf(answer: HttpAnswer): number | null {
-  const seconds = answer.headers['retry-after'];
+function retryAfterMsOf(response: HttpResponse): number | null {
+  const seconds = response.headers['retry-after'];
   return seconds !== undefined && /^\d{1,4}$/.test(seconds) ? Number(seconds) * 1000 : null;
 }
 
-/** An even rate from the first call on; a late sender catches up. @param rate messages per second; 0: no limit */
+/** Paces sending at a constant rate; a late sender catches up. @param rate messages per second; 0: no limit */
 export function createPace(rate: number) {
   let startMs: number | null = null;
-  let promised = 0;
+  let scheduled = 0;
   return {
-    /** Resolves when `messages` more messages are due, however slow earlier answers are. */
+    /** Resolves when `messages` more messages are due, however slow earlier responses are. */
     due: async (messages: number): Promise<void> => {
       if (rate === 0) return;
       startMs ??= performance.now();
-      const waitMs = startMs + (promised / rate) * 1000 - performance.now();
-      promised += messages;
-      // Timers have a resolution of a millisecond; shorter waits are added to the next.
+      const waitMs = startMs + (scheduled / rate) * 1000 - performance.now();
+      scheduled += messages;
+      // Timers have millisecond resolution; shorter waits are added to the next wait.
       if (waitMs >= 1) await delay(waitMs);
     },
   };
 }
 
 /**
- * Runs tasks of one lane in sequence and lanes in parallel.
- * @param tasksMax started and unfinished tasks of all lanes: limits memory when the service is slow
+ * Runs the tasks in a lane in sequence and lanes in parallel.
+ * @param tasksMax unfinished tasks across all lanes, which limits memory when the service is slow
  */
 export function createLanes(tasksMax: number) {
   const tails = new Map<number, Promise<void>>();
   const waiting: (() => void)[] = [];
   let running = 0;
-  let fault: unknown = null;
-  const leave = () => {
+  let firstError: unknown = null;
+  const release = () => {
     running--;
     waiting.shift()?.();
   };
@@ -155,19 +155,19 @@ export function createLanes(tasksMax: number) {
     get running() {
       return running;
     },
-    /** Queues the task as soon as fewer than the maximum are started; `drained` reports its faults. */
+    /** Queues the task as soon as fewer than `tasksMax` are unfinished; `drained` reports its error. */
     start: async (lane: number, task: () => Promise<void>): Promise<void> => {
       while (running >= tasksMax) await new Promise<void>((resolve) => waiting.push(resolve));
       running++;
       const tail = (tails.get(lane) ?? Promise.resolve()).then(task).catch((error: unknown) => {
-        fault ??= error;
+        firstError ??= error;
       });
-      tails.set(lane, tail.then(leave));
+      tails.set(lane, tail.then(release));
     },
-    /** Resolves when every task has ended; rejects with the first fault. */
+    /** Resolves when all tasks have ended; rejects with the first error. */
     drained: async (): Promise<void> => {
       await Promise.all(tails.values());
-      if (fault !== null) throw fault;
+      if (firstError !== null) throw firstError;
     },
   };
 }

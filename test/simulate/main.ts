@@ -11,17 +11,17 @@ import { createSimulateCommand } from './command.ts';
 
 const terminal = createTerminal(process);
 
-// Kafka clients are loaded when they are used, because a game needs none.
+// Kafka clients are loaded when they are used, because a game simulation does not need them.
 const kafkaClients = () => import('@playline/stream/kafka');
 
 async function main(): Promise<number> {
   const settings = configSchema.extend({ HTTP_HEADER_PREFIX: deploymentSettings.HTTP_HEADER_PREFIX });
   const [config, folder] = [parseConfig(settings, process.env), process.cwd()];
-  const faults = createConnectionFaults({ warn: (_, sentence) => terminal.progress(sentence) });
+  const faults = createConnectionFaults({ warn: (_, message) => terminal.progress(message) });
   const { kafka, registry, clickhouse, chainApi, indexedChains } = createAddresses(config, folder, faults);
   const client = () => ({ ...kafka(), clientId: 'operator' });
   const stop = new AbortController();
-  // The first signal stops the sending and compares; the second ends the process.
+  // The first signal stops sending and starts the comparison; the second signal ends the process.
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort());
   const command = createSimulateCommand({
     headerPrefix: config.HTTP_HEADER_PREFIX,

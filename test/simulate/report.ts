@@ -1,7 +1,7 @@
 import { EXIT, type ExitCode, type Terminal } from '../../services/operator/src/command.ts';
 import type { Run } from './run.ts';
 
-/** Counts differences, and keeps the first texts of each kind. */
+/** Counts differences, and keeps the first descriptions per kind. */
 export interface Differences<K extends string> {
   add(kind: K, text: string): void;
   readonly total: number;
@@ -14,7 +14,7 @@ export interface KindOfDifference<K extends string> {
   readonly first: readonly string[];
 }
 
-const KEPT_MAX = 20;
+const FIRST_MAX = 20;
 
 export function createDifferences<K extends string>(): Differences<K> {
   const kinds = new Map<K, { count: number; first: string[] }>();
@@ -25,7 +25,7 @@ export function createDifferences<K extends string>(): Differences<K> {
     add: (kind, text) => {
       const entry = kinds.get(kind) ?? { count: 0, first: [] };
       entry.count++;
-      if (entry.first.length < KEPT_MAX) entry.first.push(text);
+      if (entry.first.length < FIRST_MAX) entry.first.push(text);
       kinds.set(kind, entry);
     },
     byKind: () => [...kinds].map(([kind, entry]) => ({ kind, ...entry })),
@@ -35,7 +35,7 @@ export function createDifferences<K extends string>(): Differences<K> {
 const isObject = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null;
 const show = (value: unknown) => (value === undefined ? 'nothing' : JSON.stringify(value));
 
-/** Differences between two JSON values by member: `details.amount: "5" instead of "6"`. */
+/** Describes the differences between two JSON values per member: `details.amount: "5" instead of "6"`. */
 export function describeDifferences(expected: unknown, shown: unknown, path = ''): string[] {
   const isPair = isObject(expected) && isObject(shown) && Array.isArray(expected) === Array.isArray(shown);
   if (!isPair) return Object.is(expected, shown) ? [] : [`${path}: ${show(shown)} instead of ${show(expected)}`];
@@ -52,11 +52,11 @@ export function count(counts: Map<string, number>, name: string): void {
 /** Times from request to acknowledgement, in constant memory. */
 export interface Latency {
   add(ms: number): void;
-  /** Upper bound of the bucket of this quantile; 0 without times. */
-  quantileMs(share: number): number;
+  /** Upper bound of the bucket with this quantile; 0 without times. */
+  quantileMs(quantile: number): number;
 }
 
-/** Each bucket is 2^(1/8) times the one before: a quantile is off by at most 9 %; 200 of them reach nine hours. */
+/** Each bucket is 2^(1/8) times the previous bucket: a quantile is off by at most 9 %; 200 buckets cover nine hours. */
 const BUCKETS = 200;
 const BUCKETS_PER_DOUBLING = 8;
 
@@ -69,11 +69,11 @@ export function createLatency(): Latency {
       buckets[Math.min(BUCKETS - 1, bucket)]!++;
       total++;
     },
-    quantileMs: (share) => {
+    quantileMs: (quantile) => {
       let seen = 0;
       for (let bucket = 0; bucket < BUCKETS; bucket++) {
         seen += buckets[bucket]!;
-        if (total > 0 && seen >= share * total) return 2 ** (bucket / BUCKETS_PER_DOUBLING);
+        if (total > 0 && seen >= quantile * total) return 2 ** (bucket / BUCKETS_PER_DOUBLING);
       }
       return 0;
     },
@@ -106,7 +106,7 @@ function describeFact(value: unknown): string {
   return members.join(', ') || 'none';
 }
 
-/** The report for people: one fact per line, then the differences, then the result. */
+/** The readable report: one fact per line, then the differences, then the result. */
 export function toLines({ run, chain, facts, clean, differences }: RunReport): string[] {
   const head = { run: run.tag, seed: run.seed, ...(chain === undefined ? {} : { chain }) };
   const lines = Object.entries({ ...head, ...facts }).map(
@@ -124,7 +124,7 @@ export function toJson({ run, chain, facts, differences }: RunReport): Record<st
   return { ok: differences.length === 0, run: run.tag, seed: run.seed, ...name, ...facts, differences };
 }
 
-/** Prints the report, with `--json` as one line. @returns the exit code of the run */
+/** Prints the report, with `--json` as one line of JSON. @returns the run's exit code */
 export function printReport(
   report: RunReport,
   { json }: { readonly json?: boolean | undefined },

@@ -16,7 +16,7 @@ it('the ledger keeps the last outcome of every message', () => {
   );
 });
 
-it('the ledger keeps its contents when it grows, and refuses a sequence number that was never taken', () => {
+it('the ledger keeps its contents when it grows, and refuses an unknown sequence number', () => {
   const ledger = createLedger();
   ledger.set(ledger.take(), 'accepted');
   while (ledger.taken < 200_000) ledger.take();
@@ -25,7 +25,7 @@ it('the ledger keeps its contents when it grows, and refuses a sequence number t
   expect(() => ledger.set(200_000, 'accepted')).toThrow(RangeError);
 });
 
-it('every message of a run gets its own UUID with the prefix of the run', () => {
+it('every message in a run gets its own UUID with the run’s prefix', () => {
   const run = createRun(1, 0);
   const ids = new Set(Array.from({ length: 10_000 }, (_, sequence) => toMessageId(run, sequence)));
   expect(ids.size).toBe(10_000);

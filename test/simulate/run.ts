@@ -2,19 +2,19 @@ import { randomBytes } from 'node:crypto';
 
 export interface Run {
   readonly seed: number;
-  /** 12 lower-case hex digits, at the start of every message id and part of every identity of the run. */
+  /** 12 lower-case hex digits, which start every message id and are part of every identity in the run. */
   readonly tag: string;
   readonly startedAtMs: number;
 }
 
 export interface RunOptions {
   readonly seed: number;
-  /** Messages, lines or assets per second; 0: as fast as answers arrive. */
+  /** Messages, lines or assets per second; 0: as fast as responses arrive. */
   readonly rate: number;
   readonly brokenShare: number;
-  /** Longest wait for a store in which nothing changes. */
+  /** Maximum wait for a store without changes. */
   readonly settleIdleMaxMs: number;
-  /** Ends the sending early; what was sent is still compared. */
+  /** Ends sending early; sent traffic is still compared. */
   readonly stop: AbortSignal;
   onProgress(line: string): void;
 }
@@ -30,10 +30,10 @@ export function messageIdPrefix(run: Run): string {
   return `${run.tag.slice(0, 8)}-${run.tag.slice(8)}-8`;
 }
 
-/** A UUID of version 8 (RFC 9562, free layout) that contains tag and sequence. */
+/** Creates a version 8 UUID (RFC 9562, custom layout) that contains tag and sequence number. */
 export function toMessageId(run: Run, sequence: number): string {
   const digits = sequence.toString(16).padStart(SEQUENCE_DIGITS, '0');
-  // Varies from id to id, as in real clients; stores would compress equal bytes too well.
+  // Varies between ids, as in real clients; stores would compress equal bytes too well.
   const filler = (Math.imul(sequence + 1, 0x9e3779b1) >>> 0).toString(16).padStart(8, '0');
   return `${messageIdPrefix(run)}${filler.slice(0, 3)}-8${filler.slice(3, 6)}-${filler.slice(6)}00${digits}`;
 }
@@ -47,7 +47,7 @@ export type Ledger = ReturnType<typeof createLedger>;
 
 const CAPACITY_FIRST = 65_536;
 
-/** Outcomes by sequence number, in one byte per message. */
+/** Stores outcomes by sequence number, with one byte per message. */
 export function createLedger() {
   let outcomes = new Uint8Array(CAPACITY_FIRST);
   let taken = 0;
@@ -57,14 +57,14 @@ export function createLedger() {
     },
     take: (): number => {
       if (taken === outcomes.length) {
-        const wider = new Uint8Array(outcomes.length * 2);
-        wider.set(outcomes);
-        outcomes = wider;
+        const larger = new Uint8Array(outcomes.length * 2);
+        larger.set(outcomes);
+        outcomes = larger;
       }
       return taken++;
     },
     set: (sequence: number, outcome: Outcome): void => {
-      if (sequence >= taken) throw new RangeError(`sequence ${sequence} was never taken`);
+      if (sequence >= taken) throw new RangeError(`sequence ${sequence} was never created`);
       outcomes[sequence] = OUTCOMES.indexOf(outcome);
     },
     outcomeOf: (sequence: number): Outcome => OUTCOMES[outcomes[sequence] ?? 0]!,

@@ -17,12 +17,12 @@ async function fetchCanned(_url: unknown, init?: { body?: unknown }): Promise<Re
     const numbers = Array.from({ length: to - from + 1 }, (_, index) => from + index);
     return `[${numbers.map((number) => createCannedBlock(number, LOGS_PER_BLOCK).logs).join(',')}]`;
   };
-  const toAnswer = ({ id, params }: RpcCall) => `{"jsonrpc":"2.0","id":${id},"result":${resultOf(params[0])}}`;
+  const toResponse = ({ id, params }: RpcCall) => `{"jsonrpc":"2.0","id":${id},"result":${resultOf(params[0])}}`;
   const body = JSON.parse(String(init?.body)) as RpcCall | RpcCall[];
-  return new Response(Array.isArray(body) ? `[${body.map(toAnswer).join(',')}]` : toAnswer(body));
+  return new Response(Array.isArray(body) ? `[${body.map(toResponse).join(',')}]` : toResponse(body));
 }
 
-it('the generated chain passes every check of the indexer, and each of its logs yields one activity', async () => {
+it('the generated chain passes all indexer checks, and each of its logs yields one activity', async () => {
   const node = createRpcNode({ name: 'canned', url: 'http://127.0.0.1', fetch: fetchCanned as typeof fetch });
   const after = { number: 9, hash: blockHashOf(9) };
   const read = await readRange(node, { from: 10, to: 29, after, holds: [], hasBlooms: true });

@@ -7,7 +7,7 @@ const CONTRACTS = 500;
 const OWNERS = 20_000;
 /** One transfer in ten is a mint, which comes from the zero address. */
 const MINT_EVERY = 10;
-const LOGS_A_TRANSACTION = 2;
+const LOGS_PER_TRANSACTION = 2;
 const FIRST_BLOCK_S = 1_600_000_000;
 const BLOCK_S = 2;
 const BLOOM_BYTES = 256;
@@ -26,8 +26,8 @@ const toTopic = (address: string) => `0x${'0'.repeat(24)}${address.slice(2)}`;
 
 export const blockHashOf = (number: number): string => hashOf(`block ${number}`);
 
-const contracts = Array.from({ length: CONTRACTS }, (_, at) => addressOf(`contract ${at}`));
-const owners = Array.from({ length: OWNERS }, (_, at) => toTopic(addressOf(`owner ${at}`)));
+const contracts = Array.from({ length: CONTRACTS }, (_, index) => addressOf(`contract ${index}`));
+const owners = Array.from({ length: OWNERS }, (_, index) => toTopic(addressOf(`owner ${index}`)));
 
 function mix(number: number, salt: number): number {
   let bits = (Math.imul(number, 0x9e3779b1) ^ Math.imul(salt + 1, 0x85ebca6b)) >>> 0;
@@ -75,7 +75,7 @@ function logOf(number: number): CannedLog {
 
 const REST = `"difficulty":"0x0","extraData":"0x","gasLimit":"0x1c9c380","gasUsed":"0xe4e1c0","baseFeePerGas":"0x7","miner":"0x${'0'.repeat(40)}","mixHash":"${NO_ADDRESS}","nonce":"0x0000000000000000","receiptsRoot":"${hashOf('receipts')}","sha3Uncles":"${hashOf('uncles')}","size":"0x220","stateRoot":"${hashOf('state')}","transactionsRoot":"${hashOf('transactions')}","uncles":[]`;
 
-// A block of a generated chain, always the same for a number. It names the block before as its parent, its bloom filter
+// Creates the generated chain's block for a number, always the same. Its parent is the previous block, its bloom filter
 // matches its logs, and each log yields one activity.
 export function createCannedBlock(number: number, logsPerBlock: number) {
   const [blockHash, blockNumber] = [blockHashOf(number), toQuantity(number)];
@@ -83,7 +83,7 @@ export function createCannedBlock(number: number, logsPerBlock: number) {
   const transactions: string[] = [];
   const logs: string[] = [];
   for (let index = 0; index < logsPerBlock; index++) {
-    const transaction = Math.floor(index / LOGS_A_TRANSACTION);
+    const transaction = Math.floor(index / LOGS_PER_TRANSACTION);
     transactions[transaction] ??= hashOf(`transaction ${number} ${transaction}`);
     const { address, topics, data } = logOf(number * logsPerBlock + index);
     for (const text of [address, ...topics.slice(0, 3)]) put(bloom, bitsOfKnown(text));

@@ -1,17 +1,17 @@
-// Floor of accepting mint requests: reads the body, publishes `?records=` records of the same size with the product's
-// producer, and sends the same answer once all in-sync replicas have them. It looks up, parses and claims nothing.
+// Floor for accepting mint requests: reads the body, publishes `?records=` records of the same size with the product's
+// producer, and sends the same response when all in-sync replicas have them. It reads no key, parses nothing and makes no claim.
 import { createServer, type ServerResponse } from 'node:http';
 import { openProducer } from '@playline/stream/kafka';
 
-const { KAFKA_BROKERS = '', BENCH_TOPIC: topic = '', RECORD = '', RECORD_KEY = '', ANSWER = '' } = process.env;
+const { KAFKA_BROKERS = '', BENCH_TOPIC: topic = '', RECORD = '', RECORD_KEY = '', RESPONSE = '' } = process.env;
 const producer = await openProducer({ brokers: KAFKA_BROKERS.split(','), clientId: 'floor', topics: [topic] });
 const record = { topic, key: Buffer.from(RECORD_KEY), value: Buffer.from(RECORD, 'base64') };
 const lists = new Map([1, 100].map((count) => [count, Array.from({ length: count }, () => record)]));
 
 function publish(count: number, response: ServerResponse): void {
-  const headers = { 'content-type': 'application/json', 'content-length': Buffer.byteLength(ANSWER) };
+  const headers = { 'content-type': 'application/json', 'content-length': Buffer.byteLength(RESPONSE) };
   producer.send(lists.get(count) ?? [], (fault) => {
-    if (fault === null) response.writeHead(202, headers).end(ANSWER);
+    if (fault === null) response.writeHead(202, headers).end(RESPONSE);
     else response.writeHead(500, { 'content-length': 0 }).end();
   });
 }

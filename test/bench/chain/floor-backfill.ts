@@ -1,4 +1,4 @@
-/** Floor of the backfill: sends the requests of an indexer and reads the answers, with PARSE also as JSON. */
+// Floor for the backfill: sends an indexer's requests and reads the responses; with PARSE it also parses their JSON.
 import { startMeter } from '../floors/meter.ts';
 
 const { NODE_URL = '', PARSE } = process.env;
@@ -14,18 +14,18 @@ const toBlockCall = (number: number) => toCall('eth_getBlockByNumber', [toHex(nu
 
 async function send(body: unknown): Promise<void> {
   const headers = { 'content-type': 'application/json' };
-  const answer = await fetch(NODE_URL, { method: 'POST', headers, body: JSON.stringify(body) });
-  const text = await answer.text();
+  const response = await fetch(NODE_URL, { method: 'POST', headers, body: JSON.stringify(body) });
+  const text = await response.text();
   bytes += text.length;
   if (PARSE !== undefined) JSON.parse(text);
 }
 
 async function readRange(first: number, last: number): Promise<void> {
-  for (let at = first; at <= last; at += BATCH_MAX) {
-    const count = Math.min(BATCH_MAX, last - at + 1);
-    await send(Array.from({ length: count }, (_, index) => toBlockCall(at + index)));
+  for (let start = first; start <= last; start += BATCH_MAX) {
+    const count = Math.min(BATCH_MAX, last - start + 1);
+    await send(Array.from({ length: count }, (_, index) => toBlockCall(start + index)));
   }
-  // The end of the range and the final block, which must be on one chain.
+  // The end of the range and the final block, which must be on the same chain.
   await send([last, to].map(toBlockCall));
   await send(toCall('eth_getLogs', [{ fromBlock: toHex(first), toBlock: toHex(last) }]));
   for (const number of [first, last]) await send(toBlockCall(number));

@@ -1,5 +1,5 @@
-// Floor of minting: viem with its own key mints BATCHES times ASSETS tokens by the same function of the same contract,
-// with at most OPEN transactions that are not final. A reorganisation would lose or double tokens.
+// Floor for minting: viem with its own key mints BATCHES times ASSETS tokens with the same contract function, and at
+// most OPEN transactions that are not final. A reorganisation would lose or duplicate tokens.
 import { setTimeout as delay } from 'node:timers/promises';
 import { admitSigner, type DemoAddresses, deployDemo } from '@playline/infra/chain';
 import { CONTRACT_ABIS } from '@playline/testkit/chain';
@@ -30,8 +30,8 @@ await admitSigner(NODE_URL, account.address, contracts);
 
 let nonce = 0;
 function send(): Promise<Hash> {
-  const owner = (at: number) => `0x${(nonce * assets + at + 1).toString(16).padStart(40, '0')}` as const;
-  const mints = Array.from({ length: assets }, (_, at) => ({ to: owner(at), quantity: 1n }));
+  const owner = (index: number) => `0x${(nonce * assets + index + 1).toString(16).padStart(40, '0')}` as const;
+  const mints = Array.from({ length: assets }, (_, index) => ({ to: owner(index), quantity: 1n }));
   return wallet.writeContract({
     address: contracts.erc721,
     abi: CONTRACT_ABIS['demo-erc721'],
@@ -43,7 +43,7 @@ function send(): Promise<Hash> {
 
 async function isFinal(hash: Hash, horizon: bigint): Promise<boolean> {
   const receipt = await reader.getTransactionReceipt({ hash }).catch(() => null);
-  if (receipt?.status === 'reverted') throw new Error(`${hash} was reverted`);
+  if (receipt?.status === 'reverted') throw new Error(`${hash} reverted`);
   return receipt !== null && receipt.blockNumber <= horizon;
 }
 

@@ -33,13 +33,13 @@ async function openReplayer(
 }
 
 interface MeasuredIndexer extends Server {
-  /** Number of activities that it has published since it started and that brokers have acknowledged. */
+  /** Number of published activities that brokers have acknowledged since the indexer started. */
   countPublished(): Promise<number>;
 }
 
 const COUNT = /^playline_chain_indexer_activities_total\{[^}]*\} (\d+)/gm;
 
-/** @param chain `name`: the chain's own name in the topics of the bench */
+/** @param chain `name`: a chain name that no other measurement uses */
 async function startIndexer(
   bench: Bench,
   node: Replayer,
@@ -58,14 +58,14 @@ async function startIndexer(
 const BLOCKS = 100_000;
 const BLOCKS_MIN = 1_000;
 const LOGS_PER_BLOCK = 10;
-/** After the warm-up, the code is compiled and the name of every token has been read. */
+/** After the warm-up, the code is compiled and all token names have been read. */
 const WARM_UP_SHARE = 0.05;
 const RANGE_BLOCKS = 1_000;
 /** Short, so that the wait for the first poll does not count. */
 const POLL_MS = 50;
 const INDEXED_MAX_MS = 1_800_000;
 
-/** Blocks and logs that the indexer publishes from a long chain. The floor only sends the same requests. */
+/** Measures how fast the indexer publishes blocks and logs of a long chain. The floor only sends the same requests. */
 export const measureBackfill = (bench: Bench): Promise<Row[]> =>
   withOpened(async (keep) => {
     const blocks = scaled(bench, BLOCKS, BLOCKS_MIN);
@@ -120,7 +120,7 @@ async function index(node: Replayer, indexer: MeasuredIndexer, blocks: number): 
   const isPublished = async () => (await indexer.countPublished()) >= logs;
   await waitFor(`${blocks} blocks are published`, isPublished, { measured: indexer, maxMs: INDEXED_MAX_MS });
   const count = await indexer.countPublished();
-  if (count !== logs) throw new Error(`${count} activities of ${logs} logs`);
+  if (count !== logs) throw new Error(`${count} activities instead of ${logs}`);
 }
 
 const LAG_LOGS_PER_BLOCK = 100;
@@ -130,14 +130,14 @@ const LAG_BLOCKS_MIN = 10;
 const FIRST_BLOCKS = 20;
 const WARM_UP_BLOCKS = 10;
 const LAG_POLL_MS = 1_000;
-/** Interval of polls of the history: the precision of every measured moment. */
+/** Poll interval for the history, which is the precision of all measured times. */
 const HISTORY_POLL_MS = 20;
 const SEEN_MAX_MS = 60_000;
 
-/** Name, in the topics of a bench, of the chain whose blocks become final at a steady rate. */
+/** Name of the chain whose blocks become final at a constant rate. */
 export const lagChainOf = ({ environmentId }: Bench): string => `${environmentId}-pace`;
 
-/** Time from when a block is final at the node until the history has its activities, with one block a second. */
+// Measures the time from a block's finality at the node until the history has its activities, at one block per second.
 export const measureLag = (bench: Bench, api: Server): Promise<Row[]> =>
   withOpened(async (keep) => {
     const blocks = scaled(bench, LAG_BLOCKS, LAG_BLOCKS_MIN);
@@ -155,7 +155,7 @@ export const measureLag = (bench: Bench, api: Server): Promise<Row[]> =>
       });
     const first = FIRST_BLOCKS + WARM_UP_BLOCKS;
     await waitUntilSeen(FIRST_BLOCKS - 1);
-    const finalAtMs = await makeFinal(node, FIRST_BLOCKS, first + blocks);
+    const finalAtMs = await finalizeBlocks(node, FIRST_BLOCKS, first + blocks);
     await waitUntilSeen(first + blocks - 1);
     const lagsOf = (seenAtMs: ReadonlyMap<number, number>) =>
       Array.from({ length: blocks }, (_, index) => seenAtMs.get(first + index)! - finalAtMs.get(first + index)!);
@@ -172,7 +172,7 @@ export const measureLag = (bench: Bench, api: Server): Promise<Row[]> =>
     );
   });
 
-async function makeFinal(node: Replayer, from: number, to: number): Promise<ReadonlyMap<number, number>> {
+async function finalizeBlocks(node: Replayer, from: number, to: number): Promise<ReadonlyMap<number, number>> {
   const finalAtMs = new Map<number, number>();
   const startMs = performance.now();
   for (let number = from; number < to; number++) {
@@ -189,15 +189,15 @@ interface HistoryPage {
   readonly page: { readonly next_cursor: string };
 }
 
-/** Follows the history as a replica does. `seenAtMs`: when all activities of a block were visible, by block. */
+/** Follows the history like a replica. `seenAtMs`: when all activities in a block were visible, by block number. */
 function watchHistory(api: Server, chain: string) {
   const [counts, seenAtMs] = [new Map<number, number>(), new Map<number, number>()];
   let cursor: string | null = null;
   const readPage = async () => {
     const query = new URLSearchParams({ page_size: '200', ...(cursor !== null && { page_cursor: cursor }) });
-    const answer = await fetch(`http://127.0.0.1:${api.port}/v1/chains/${chain}/activity-history?${query}`);
-    if (!answer.ok) throw new Error(`a page was answered with ${answer.status}: ${await answer.text()}`);
-    const { result, page } = (await answer.json()) as HistoryPage;
+    const response = await fetch(`http://127.0.0.1:${api.port}/v1/chains/${chain}/activity-history?${query}`);
+    if (!response.ok) throw new Error(`a page request got status ${response.status}: ${await response.text()}`);
+    const { result, page } = (await response.json()) as HistoryPage;
     cursor = page.next_cursor;
     for (const { blockchain_metadata: metadata } of result) {
       const block = Number(metadata.block_number);
@@ -218,7 +218,7 @@ interface NodeBlock {
   readonly hash: string;
 }
 
-/** Floor: polls the node as often as the indexer does, and reads the logs of new final blocks. */
+/** Floor: polls the node as often as the indexer, and reads the logs in new final blocks. */
 function watchNode({ url }: Replayer) {
   const seenAtMs = new Map<number, number>();
   let next: number | null = null;

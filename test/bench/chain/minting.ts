@@ -54,7 +54,7 @@ export async function openMintScene(bench: Bench, keep: Keep) {
   };
 }
 
-/** Stores the records where services read them. Their log is in the memory of this process. @returns the contract */
+/** Stores access records where services read them; their log is in memory. @returns the contract address */
 async function createRecords(bench: Bench, chain: TestChain, signerKeys: string): Promise<`0x${string}`> {
   const owner = { projectId: 'test-bench', environmentId: bench.environmentId };
   const signerKey = parseSignerKeys(signerKeys)[0]!.publicKey;
@@ -105,26 +105,26 @@ const mintHeadersOf = ({ secretKey }: Bench): Record<string, string> => ({
   'x-service-api-key': secretKey,
 });
 
-/** @returns the body of the answer @throws Error unless the order is accepted */
+/** @returns the response body @throws Error unless the order is accepted */
 async function postOrder(bench: Bench, { api, scene }: MintServers, assets: readonly object[]): Promise<string> {
-  const answer = await fetch(`http://127.0.0.1:${api.port}${scene.path}`, {
+  const response = await fetch(`http://127.0.0.1:${api.port}${scene.path}`, {
     method: 'POST',
     headers: mintHeadersOf(bench),
     body: JSON.stringify({ assets }),
   });
-  const text = await answer.text();
-  if (answer.status !== 202) throw new Error(`an order was answered with ${answer.status}: ${text}`);
+  const text = await response.text();
+  if (response.status !== 202) throw new Error(`an order got status ${response.status}: ${text}`);
   return text;
 }
 
-/** Orders new assets. @returns the reference id of the last one, which is minted last */
+/** Orders new assets. @returns the reference id of the last asset, which is minted last */
 async function sendOrder(bench: Bench, servers: MintServers, assets: number): Promise<string> {
   const bodies = Array.from({ length: assets }, (_, index) => createAssetBody(index));
   await postOrder(bench, servers, bodies);
   return String(bodies.at(-1)!.reference_id);
 }
 
-/** Orders one asset until it is accepted: the chain API accepts nothing until the writer has stored the log. */
+// Orders one asset until it is accepted, because the chain API accepts no orders until the writer has stored the log.
 async function sendFirstOrder(bench: Bench, servers: MintServers): Promise<string> {
   let referenceId = '';
   const isAccepted = async () => {
@@ -135,7 +135,7 @@ async function sendFirstOrder(bench: Bench, servers: MintServers): Promise<strin
   return referenceId;
 }
 
-interface MintAnswer {
+interface MintResponse {
   readonly result?: readonly { readonly status: string; readonly error: { readonly message: string } | null }[];
 }
 
@@ -145,10 +145,10 @@ async function waitUntilMinted(bench: Bench, { api, scene }: MintServers, refere
   const url = `http://127.0.0.1:${api.port}${scene.path}/${referenceId}`;
   const endMs = performance.now() + MINTED_MAX_MS;
   for (;;) {
-    const answer = await fetch(url, { headers: mintHeadersOf(bench) });
-    const [request] = ((await answer.json()) as MintAnswer).result ?? [];
+    const response = await fetch(url, { headers: mintHeadersOf(bench) });
+    const [request] = ((await response.json()) as MintResponse).result ?? [];
     if (request?.status === 'succeeded') return;
-    if (request?.status === 'failed') throw new Error(`a mint has failed: ${request.error?.message}`);
+    if (request?.status === 'failed') throw new Error(`a mint failed: ${request.error?.message}`);
     if (performance.now() > endMs) throw new Error(`${referenceId} was not minted in time`);
     await delay(pollMs);
   }
@@ -172,8 +172,8 @@ interface Target {
   readonly path: string;
 }
 
-// Assets that the chain API accepts per CPU-second. An accepted asset is validated, claimed, on the log with acks=all,
-// and can be found by its id.
+// Measures assets that the chain API accepts per CPU-second. An accepted asset is validated, claimed, on the log with
+// acks=all, and readable by its id.
 export const measureAccepted = (bench: Bench, servers: MintServers): Promise<Row[]> =>
   withOpened(async (keep) => {
     const floor = keep(await startFloor(bench, servers));
@@ -222,18 +222,18 @@ async function postOrders(bench: Bench, { server, path }: Target, { requests, as
   return { perCpuSecond: count / own, perSecond: count / seconds, redisCpuSeconds: (redis * 1_000) / count };
 }
 
-/** The floor publishes to a topic with as many partitions, which no service reads. */
+/** The floor publishes to a topic with the same number of partitions that no service reads. */
 async function startFloor(bench: Bench, servers: MintServers): Promise<Server> {
   const topic = `${bench.topicPrefix}${TOPICS.mintRequests.name}`;
   const record = createRecord(bench, servers.scene.contract);
   const value = frameRecord(await readSchemaId(bench, topic, mintRequestCodec.schema), mintRequestCodec.encode(record));
-  const answer = await postOrder(bench, servers, [createAssetBody(0)]);
+  const response = await postOrder(bench, servers, [createAssetBody(0)]);
   return startPeer(bench, 'chain/floor-accept', {
     environment: {
       BENCH_TOPIC: `${topic}.dead`,
       RECORD: value.toString('base64'),
       RECORD_KEY: toSignerKey(record),
-      ANSWER: answer,
+      RESPONSE: response,
     },
   });
 }
@@ -261,29 +261,29 @@ function createRecord(bench: Bench, contract: string): MintRequestRecord {
 const ASSETS_PER_ORDER = 100;
 const ORDERS = 50;
 const SINGLES = 5;
-/** Shifts each request, so that requests arrive at different moments relative to blocks and polls. */
+/** Delays each request, so that requests arrive at different times relative to blocks and polls. */
 const SINGLE_SHIFT_MS = 230;
 const SINGLE_POLL_MS = 25;
-/** The minter's limit of open nonces: its default, and the highest value that the setting allows. */
-const [USUAL_OPEN, MOST_OPEN] = [8, 64];
+/** The minter's limit on open nonces: the default, and the maximum that the setting allows. */
+const [DEFAULT_OPEN, MAX_OPEN] = [8, 64];
 const TOKENS_MAX_MS = 60_000;
 
 interface MintParts extends MintServers {
   readonly writer: Measured;
 }
 
-/** Time and rate of mints from POST to `succeeded`, for many and for single ones. The floor is viem on the same chain. */
+/** Measures time and rate of mints from POST to `succeeded`, for bulk orders and single mints. The floor is viem. */
 export async function measureMints(bench: Bench, parts: MintParts): Promise<Row[]> {
   const orders = scaled(bench, ORDERS, 5);
   const first = await sendFirstOrder(bench, parts);
   const rows: Row[] = [];
-  for (const open of [USUAL_OPEN, MOST_OPEN])
+  for (const open of [DEFAULT_OPEN, MAX_OPEN])
     await withOpened(async (keep) => {
       const minter = keep(await parts.scene.startMinter(open));
       await waitUntilMinted(bench, parts, first);
       await mintOrders(bench, parts, 1);
       rows.push(...(await measureOrders(bench, { ...parts, minter }, { orders, open })));
-      if (open === USUAL_OPEN) rows.push(await measureSingles(bench, parts));
+      if (open === DEFAULT_OPEN) rows.push(await measureSingles(bench, parts));
     });
   return rows;
 }

@@ -1,4 +1,4 @@
-/** A node of a generated chain: answers what an indexer requests. `bench_setHead` sets the latest block. */
+/** A node for a generated chain, with the methods that an indexer calls. `bench_setHead` sets the latest block. */
 import { createServer } from 'node:http';
 import { type CannedBlock, createCannedBlock } from './canned-chain.ts';
 
@@ -13,23 +13,23 @@ const logsPerBlock = Number(process.env.LOGS_PER_BLOCK);
 const chainId = `0x${Number(process.env.CHAIN_NUMBER).toString(16)}`;
 let head = Number(process.env.HEAD);
 
-/** An indexer first requests a block and then its logs, so blocks are cached. */
-const KEPT_BLOCKS = 2_500;
-const kept = new Map<number, CannedBlock>();
+/** Number of cached blocks. An indexer requests a block and then its logs. */
+const CACHED_BLOCKS = 2_500;
+const cache = new Map<number, CannedBlock>();
 const numbers = new Map<string, number>();
 
 function blockAt(number: number): CannedBlock {
-  const known = kept.get(number);
+  const known = cache.get(number);
   if (known !== undefined) return known;
-  const made = createCannedBlock(number, logsPerBlock);
-  kept.set(number, made);
-  numbers.set(made.hash, number);
-  if (kept.size > KEPT_BLOCKS) {
-    const [first] = kept.keys();
-    numbers.delete(kept.get(first!)!.hash);
-    kept.delete(first!);
+  const created = createCannedBlock(number, logsPerBlock);
+  cache.set(number, created);
+  numbers.set(created.hash, number);
+  if (cache.size > CACHED_BLOCKS) {
+    const [first] = cache.keys();
+    numbers.delete(cache.get(first!)!.hash);
+    cache.delete(first!);
   }
-  return made;
+  return created;
 }
 
 function readBlock(tag: string): string {
@@ -48,10 +48,10 @@ function readLogs({ blockHash, fromBlock, toBlock }: Record<string, string>): st
   return `[${logs.join(',')}]`;
 }
 
-/** Every contract returns the same 32 bytes of text for every call. Early contracts return their name that way. */
+/** All contract calls return the same 32 bytes. Some early contracts return their name as 32 bytes. */
 const WORD = `"0x${Buffer.from('CANNED').toString('hex').padEnd(64, '0')}"`;
 
-function answer({ method, params }: RpcCall): string {
+function resultOf({ method, params }: RpcCall): string {
   if (method === 'eth_getBlockByNumber') return readBlock(params[0] as string);
   if (method === 'eth_getLogs') return readLogs(params[0] as Record<string, string>);
   if (method === 'eth_call') return WORD;
@@ -59,7 +59,7 @@ function answer({ method, params }: RpcCall): string {
   return `"${chainId}"`;
 }
 
-const toAnswer = (call: RpcCall) => `{"jsonrpc":"2.0","id":${call.id},"result":${answer(call)}}`;
+const toResponse = (call: RpcCall) => `{"jsonrpc":"2.0","id":${call.id},"result":${resultOf(call)}}`;
 
 createServer((request, response) => {
   const chunks: Buffer[] = [];
@@ -67,7 +67,7 @@ createServer((request, response) => {
   request.on('end', () => {
     if (request.method === 'GET') return response.end();
     const body = JSON.parse(Buffer.concat(chunks).toString('utf8')) as RpcCall | RpcCall[];
-    const text = Array.isArray(body) ? `[${body.map(toAnswer).join(',')}]` : toAnswer(body);
+    const text = Array.isArray(body) ? `[${body.map(toResponse).join(',')}]` : toResponse(body);
     response.writeHead(200, { 'content-type': 'application/json' }).end(text);
   });
 }).listen(Number(process.env.HTTP_PORT), '127.0.0.1');

@@ -30,8 +30,8 @@ const CONNECTIONS = 32;
 const RECEIPTS_MAX_MS = 600_000;
 
 /**
- * Requests the erasure of people, all together, and waits for their receipts.
- * @throws Error when a query finds anything of them afterwards, or when the receipts have another number of rows
+ * Requests the erasure of several people together, and waits for the receipts.
+ * @throws Error when a query finds their rows afterwards, or when the receipts have a wrong number of rows
  */
 export async function eraseRange({ bench, server, records, people }: Scene, range: Range) {
   const engine = createEngine(bench);
@@ -46,7 +46,7 @@ export async function eraseRange({ bench, server, records, people }: Scene, rang
   const ids = new Set([...erasureIds].map((id) => id.replaceAll('-', '')));
   const receipts = (await records.readOpenReceipts()).filter(({ erasureId }) => ids.has(erasureId.toString('hex')));
   const deleted = receipts.reduce((sum, receipt) => sum + (receipt.deleted['clickhouse.events'] ?? 0), 0);
-  if (deleted !== events) throw new Error(`the receipts report ${deleted} events, there were ${events}`);
+  if (deleted !== events) throw new Error(`the receipts report ${deleted} eventsinstead of ${events}`);
   const cost = { cpuMs: after.cpuMs - before.cpuMs, readBytes: after.readBytes - before.readBytes };
   return { receipts, events, acceptedMs, ...cost };
 }
@@ -62,9 +62,9 @@ async function requestErasures(
   const send = async () => {
     while (next < first + count) {
       const target = `http://127.0.0.1:${port}/v1/audience/data?anonymousId=${people.anonymousIdOf(next++)}`;
-      const answer = await fetch(target, { method: 'DELETE', headers: { 'x-service-api-key': secretKey } });
-      if (answer.status !== 202) throw new Error(`an erasure was answered with ${answer.status}`);
-      erasureIds.add(answer.headers.get('x-erasure-id') ?? '');
+      const response = await fetch(target, { method: 'DELETE', headers: { 'x-service-api-key': secretKey } });
+      if (response.status !== 202) throw new Error(`an erasure got status ${response.status}`);
+      erasureIds.add(response.headers.get('x-erasure-id') ?? '');
     }
   };
   await Promise.all(Array.from({ length: Math.min(CONNECTIONS, count) }, send));
@@ -76,25 +76,25 @@ async function waitForReceipts(engine: Engine, erasureIds: ReadonlySet<string>):
   const count = (sql: string) => engine.queryNumber(`${sql} SETTINGS log_queries = 0`);
   const receipts = `SELECT uniqExact(erasure_id) FROM erasure_receipts WHERE erasure_id IN (
     SELECT arrayJoin(JSONExtract('${JSON.stringify([...erasureIds])}', 'Array(UUID)')))`;
-  const areThere = async () => (await count(receipts)) === erasureIds.size;
-  await waitFor(`${erasureIds.size} receipts`, areThere, { maxMs: RECEIPTS_MAX_MS });
+  const areStored = async () => (await count(receipts)) === erasureIds.size;
+  await waitFor(`${erasureIds.size} receipts`, areStored, { maxMs: RECEIPTS_MAX_MS });
   const isOver = async () => (await count('SELECT count() FROM erasure_progress')) === 0;
   await waitFor('no batch is in progress', isOver, { maxMs: RECEIPTS_MAX_MS });
 }
 
-/** Statements of an eraser. Reads of fences do not count, because writers read them too. */
-const OF_ERASERS = `match(query, 'erasure_|system\\\\.mutations|system\\\\.processes')
+/** Selects the eraser's statements, except for reads of fences, which writers do too. */
+const IS_ERASER_STATEMENT = `match(query, 'erasure_|system\\\\.mutations|system\\\\.processes')
   AND NOT (query_kind = 'Select' AND position(query, 'erasure_fences') > 0)`;
 
-// Cost of erasures so far: their statements and their mutations. Bytes are decompressed, because ClickHouse counts
-// every seek in a compact part as a whole buffer of file reads.
+// Reads the cost of erasures so far, from statements and mutations. Bytes are counted after decompression, because
+// ClickHouse counts every seek in a compact part as a whole buffer of file reads.
 async function readCost(engine: Engine): Promise<{ cpuMs: number; readBytes: number }> {
   await engine.query('SYSTEM FLUSH LOGS query_log, part_log');
   const sums = `sum(ProfileEvents['OSCPUVirtualTimeMicroseconds']) AS cpu, sum(ProfileEvents['CompressedReadBufferBytes']) AS bytes`;
   const [cpu = Number.NaN, readBytes = Number.NaN] = await engine.queryNumbers(
     `SELECT sum(cpu), sum(bytes) FROM (
        SELECT ${sums} FROM system.query_log
-       WHERE type != 'QueryStart' AND current_database = currentDatabase() AND ${OF_ERASERS}
+       WHERE type != 'QueryStart' AND current_database = currentDatabase() AND ${IS_ERASER_STATEMENT}
        UNION ALL SELECT ${sums} FROM system.part_log WHERE database = currentDatabase() AND event_type = 'MutatePart')
      FORMAT TSV SETTINGS log_queries = 0`,
   );
@@ -116,19 +116,19 @@ export function phasesOf({ acceptedAt, fencedAt, visiblyErasedAt, logExpiresAt }
 export const INGEST = { batchSize: 20, requestsPerSecond: 50, connections: 25 };
 const QUIET_MS = 30_000;
 const BUSY_MAX_MS = 3_600_000;
-/** Often enough for a p99 within half a minute, and below what ClickHouse can answer. */
+/** Often enough for a p99 within half a minute, and less often than ClickHouse can handle. */
 const QUERY_EVERY_MS = 100;
 
 interface Quantiles {
   readonly p50: number;
   readonly p99: number;
-  readonly answers: number;
+  readonly responses: number;
 }
 
-/** Response times in milliseconds: of batches for clients, and of a query for an analyst. */
+/** Response times in milliseconds: for clients' batches, and for an analyst's query. */
 export type Waits = Readonly<Record<'gateway' | 'analyst', Quantiles>>;
 
-/** Response times during half a minute just before the work, and during the work. */
+/** Response times in the half minute before the work, and during the work. */
 export interface Bystanders {
   readonly quiet: Waits;
   readonly busy: Waits;
@@ -158,8 +158,8 @@ async function watchWaits(
   const load = await loadOn(server, bench, { ...INGEST, ...window }).finally(() => analyst.close());
   const [p50, p99] = [quantileOf(latenciesMs, 0.5), quantileOf(latenciesMs, 0.99)];
   return {
-    gateway: { p50: load.p50Ms, p99: load.p99Ms, answers: load.requests },
-    analyst: { p50, p99, answers: latenciesMs.length },
+    gateway: { p50: load.p50Ms, p99: load.p99Ms, responses: load.requests },
+    analyst: { p50, p99, responses: latenciesMs.length },
   };
 }
 
@@ -171,8 +171,8 @@ const analystQuery = (environmentId: string) =>
 
 const POLL_MS = 1_000;
 
-// Makes ClickHouse clean up often: it keeps replaced files for eight minutes, and up to five more until its next
-// cleanup. Each table applies this only after its next cleanup, so call it early.
+// Makes ClickHouse clean up often. By default it keeps replaced files for eight minutes, and up to five more until the
+// next cleanup. A table applies the settings only after its next cleanup, so call this early.
 export const shortenCleanups = (engine: Engine): Promise<void> =>
   changeTables(engine, 'cleanup_delay_period = 1, max_cleanup_delay_period = 1, cleanup_delay_period_random_add = 0');
 
@@ -197,8 +197,9 @@ export async function measureRemoval(bench: Bench, stores: Stores, receipts: num
   const { removal, ...first } = await runRemoval(stores);
   const cpuSeconds = cpu();
   const { marked, foundOnDisk } = removal;
-  if (foundOnDisk.length > 0) throw new Error(`rows in files: ${JSON.stringify(foundOnDisk)}`);
-  if (marked !== receipts) throw new Error(`${marked} of ${receipts} receipts confirm that no file has a row`);
+  if (foundOnDisk.length > 0) throw new Error(`rows found in files: ${JSON.stringify(foundOnDisk)}`);
+  if (marked !== receipts)
+    throw new Error(`${marked} of ${receipts} receipts confirm that no file contains a deleted row`);
   return { ...first, cpuSeconds, idleMs: (await runRemoval(stores)).ms };
 }
 

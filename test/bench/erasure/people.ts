@@ -7,16 +7,16 @@ import { publish } from '../prepared-records.ts';
 import { waitFor } from '../processes.ts';
 
 const ROWS = 10_000_000;
-const ROWS_OF_A_PERSON = 100;
+const ROWS_PER_PERSON = 100;
 export const NAMES = 40;
 export const DAYS = 270;
 const DAY_MS = 86_400_000;
-/** Rows of one insert: few parts to merge, and about a gigabyte of ClickHouse's memory. */
+/** Rows per insert: few parts to merge, and about a gigabyte of ClickHouse memory. */
 const CHUNK_ROWS = 1_000_000;
-/** Greater than any partition of the topic, so that rows of the writer differ from these. */
+/** Greater than any partition in the topic, so that these rows differ from the writer's rows. */
 const FIRST_PARTITION = 100;
-/** A typed identify makes two links: the visitor with the user, and the user with the same id without a type. */
-const LINKS_OF_A_PERSON = 2;
+/** A typed identify creates two links: visitor to user, and user to the same id without a type. */
+const LINKS_PER_PERSON = 2;
 const LINKED_MAX_MS = 300_000;
 const FILLED_MAX_MS = 600_000;
 
@@ -29,12 +29,12 @@ function anonymousIdOf(person: number): string {
   return digits.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
 }
 
-// Fills `events` directly, because the log would be slow. Each person has a hundred rows, spread evenly over event
-// names and days, with the keys that the gateway would compute. The table `bench_people` maps people to keys.
+// Fills `events` directly, because publishing to the log would be slow. Each person has a hundred rows, spread evenly
+// over event names and days, with the keys that the gateway would compute. `bench_people` maps people to keys.
 export async function fillEvents(bench: Bench) {
   const engine = createEngine(bench);
   const rows = scaled(bench, ROWS);
-  const count = Math.round(rows / ROWS_OF_A_PERSON);
+  const count = Math.round(rows / ROWS_PER_PERSON);
   await engine.query(
     'CREATE TABLE bench_people (person UInt32, user_key FixedString(16), anonymous_key FixedString(16), anonymous_id String) ENGINE = Memory',
   );
@@ -84,14 +84,14 @@ function fillStatement(
     min_insert_block_size_rows = ${CHUNK_ROWS}, min_insert_block_size_bytes = 0, max_block_size = 1000000`;
 }
 
-/** Links each person's anonymous id with their user id through the log, and waits until everything is stored. */
+/** Links each person's anonymous id to their user id through the log, and waits until all decisions are stored. */
 export async function linkPeople(bench: Bench, people: People): Promise<void> {
   const engine = createEngine(bench);
   const pairs = Array.from({ length: people.count }, (_, person) => {
     return { link: 'identify', from: anonymousIdOf(person), to: userIdOf(person) } as const;
   });
   await publish(bench, await prepareLinks(bench, pairs));
-  const wanted = LINKS_OF_A_PERSON * people.count;
+  const wanted = LINKS_PER_PERSON * people.count;
   const areStored = async () => (await engine.queryNumber('SELECT count() FROM identity_links')) >= wanted;
   await waitFor(`${wanted} decisions are stored`, areStored, { maxMs: LINKED_MAX_MS });
 }

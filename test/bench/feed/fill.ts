@@ -6,34 +6,34 @@ import { createEngine, type Engine, waitForMerges, waitForRows } from '../clickh
 import { type Bench, type Range, scaled } from '../figure.ts';
 import { waitFor } from '../processes.ts';
 
-/** The chain with nearly all activities, and a few others in the same table. */
+/** The chain with nearly all activities. Three other chains in the same table have few. */
 export const BUSY = 'busy-chain';
 const CHAINS = [BUSY, 'quiet-one', 'quiet-two', 'quiet-three'] as const;
 export const FEED_CHAINS: readonly { name: string; id: string }[] = CHAINS.map((name, index) => ({
   name,
   id: `eip155:${index + 1}`,
 }));
-/** Share of all activities that each other chain has, in percent. */
+/** Share of activities per other chain, in percent. */
 const OTHERS_PERCENT = 1;
 
 const ROWS = 10_000_000;
 const YEAR_US = 365 * 86_400_000_000;
-/** Rows of one insert: few parts to merge, and about a gigabyte of ClickHouse's memory. */
+/** Rows per insert: few parts to merge, and about a gigabyte of ClickHouse memory. */
 const CHUNK_ROWS = 500_000;
-/** Number of small inserts at the end, whose parts are not merged yet. */
+/** Number of small inserts at the end, whose parts are not merged. */
 const SMALL_PARTS = 20;
 const SMALL_PART_ROWS = 1_000;
-/** One row in this many is tried as an update. Updates of updates do not count, which leaves one in twenty. */
-const UPDATES_OF = 19;
-/** Half of the updates concern one of this many latest activities. The others concern any earlier one. */
+/** One row in this many is a candidate for an update. Updates of updates are excluded, which leaves one in twenty. */
+const ROWS_PER_UPDATE = 19;
+/** Half of the updates are to one of this many latest activities; the other half are to any earlier activity. */
 const NEAR_ROWS = 2_000;
 const MERGES_MAX_MS = 1_800_000;
 
-// Contracts by number: one has a tenth of all activities, a hundred have half a percent each, many have some hundred
+// Contracts by number: one has a tenth of all activities, a hundred have half a percent each, many have about a hundred
 // rows, and one has two rows.
 const [PAIR, BIG, FIRST_MIDDLE, FIRST_SMALL] = [0, 1, 2, 1_000];
 const MIDDLES = 100;
-const ROWS_OF_A_SMALL = 100;
+const ROWS_PER_SMALL = 100;
 const addressOf = (contract: number) => `0x${createHash('sha1').update(`contract ${contract}`).digest('hex')}`;
 
 export type Feed = Awaited<ReturnType<typeof fillFeed>>;
@@ -42,8 +42,8 @@ const FILLED = ['activities', 'activity_ids', 'activity_feeds'];
 
 const numberOf = (salt: number, of = 'number') => `cityHash64(${of}, ${salt})`;
 
-// Fills the tables of activities directly with those of a year, and raises the watermarks. Merges of the last inserts
-// are stopped until `mergeAgain`, because a feed that is being written always ends in small parts.
+// Fills the activity tables directly with a year of activities, and raises the watermarks. Merges of the last inserts
+// are stopped until `resumeMerges`, because a feed that is being written always ends in small parts.
 export async function fillFeed(bench: Bench) {
   const engine = createEngine(bench);
   const rows = scaled(bench, ROWS, 50_000);
@@ -72,7 +72,7 @@ export async function fillFeed(bench: Bench) {
   };
 }
 
-export async function mergeAgain(bench: Bench): Promise<void> {
+export async function resumeMerges(bench: Bench): Promise<void> {
   const engine = createEngine(bench);
   for (const table of FILLED) await engine.query(`SYSTEM START MERGES ${table}`);
 }
@@ -153,7 +153,7 @@ const hexOf = (bytes: string) => `lower(hex(${bytes}))`;
 const address = (salt: number) => `'"0x', ${hexOf(`sipHash128(base, ${salt})`)}, '${String(salt).padStart(8, '0')}"'`;
 const amount = (salt: number) => `'"', toString(${numberOf(salt, 'base')}), '"'`;
 
-/** JSON with its members in the same order as the import writes them. */
+/** JSON with the same member order as the import. */
 const NFT = `'{"contract_type":"ERC721","contract_address":"0x', ${hexOf('contract')}, '","token_id":', ${amount(20)}, ',"amount":"1"}'`;
 const DETAILS: Readonly<Record<string, string>> = {
   mint: `'{"to":', ${address(31)}, ',"amount":"1","asset":', ${NFT}, '}'`,
@@ -167,19 +167,19 @@ const detailsOf = Object.entries(DETAILS)
   .map(([type, parts]) => `type = '${type}', concat(${parts})`)
   .join(', ');
 
-// Rows by number, in order of time. `base` is the row with the activity's first version, from which everything that an
-// update cannot change is computed.
+// Selects rows by number, in order of time. `base` is the row with the activity's first version, from which all
+// constant members are computed.
 function rowsOf({ rows, startUs, stepUs }: Shape, { first, count }: Range): string {
   const pairIn = (of: string) => `${of} IN (${Math.floor(rows * 0.3)}, ${Math.floor(rows * 0.8)})`;
   const pair = pairIn('base');
-  const isTried = (of: string) => `${numberOf(1, of)} % ${UPDATES_OF} = 0`;
+  const isCandidate = (of: string) => `${numberOf(1, of)} % ${ROWS_PER_UPDATE} = 0`;
   const back = `if(${numberOf(2)} % 2 = 0, ${numberOf(3)} % least(number, ${NEAR_ROWS}), ${numberOf(3)} % number)`;
   const timeOf = (of: string) => `toInt64(${startUs} + ${of} * ${stepUs} + ${numberOf(4, of)} % ${stepUs})`;
   const others = CHAINS.slice(1).map(
-    (chain, at) => `${numberOf(5, 'base')} % 100 < ${(at + 1) * OTHERS_PERCENT}, '${chain}'`,
+    (chain, index) => `${numberOf(5, 'base')} % 100 < ${(index + 1) * OTHERS_PERCENT}, '${chain}'`,
   );
   const partition = CHAINS.map((chain) => `chain = '${chain}', ${partitionOf(chain)}`).join(', ');
-  const smalls = Math.max(1, Math.round((rows * 0.4) / ROWS_OF_A_SMALL));
+  const smalls = Math.max(1, Math.round((rows * 0.4) / ROWS_PER_SMALL));
   const share = `${numberOf(6, 'base')} % 1000`;
   const type = `${numberOf(7, 'base')} % 10000`;
   return `
@@ -200,7 +200,7 @@ function rowsOf({ rows, startUs, stepUs }: Shape, { first, count }: Range): stri
     multiIf(${partition}, 0) AS kafka_partition,
     number AS kafka_offset
   FROM (
-    SELECT number, if(number > 1000 AND NOT ${pairIn('number')} AND ${isTried('number')} AND NOT ${isTried('before')}, before, number) AS base,
+    SELECT number, if(number > 1000 AND NOT ${pairIn('number')} AND ${isCandidate('number')} AND NOT ${isCandidate('before')}, before, number) AS base,
       ${timeOf('number')} AS updated_us,
       ${timeOf('base')} - ${numberOf(12, 'base')} % 30000000 AS indexed_us
     FROM (SELECT number, toUInt64(if(number = 0, 0, number - 1 - ${back})) AS before FROM numbers(${first}, ${count})))`;

@@ -16,18 +16,21 @@ export interface ReadCase {
 }
 
 export function casesOf({ contracts, startUs, endUs }: Feed): readonly ReadCase[] {
-  const at = (share: number) => startUs + Math.floor((endUs - startUs) * share);
-  const make = (name: string, filters: Partial<ActivityFilters>) => ({ name, filters: { ...NO_FILTERS, ...filters } });
+  const timeOf = (share: number) => startUs + Math.floor((endUs - startUs) * share);
+  const readCase = (name: string, filters: Partial<ActivityFilters>) => ({
+    name,
+    filters: { ...NO_FILTERS, ...filters },
+  });
   return [
-    make('everything', {}),
-    make('a contract of 10 %', { contractAddress: contracts.big }),
-    make('a contract of 0.5 %', { contractAddress: contracts.middle }),
-    make('a contract of 0.001 %', { contractAddress: contracts.small }),
-    make('a contract of two rows', { contractAddress: contracts.ofTwoRows }),
-    make('a type of 1 %', { type: 'burn' }),
-    make('a type of 0.01 %', { type: 'withdrawal' }),
-    make('a type of 1 % of a contract of 10 %', { type: 'burn', contractAddress: contracts.big }),
-    make('indexed in a tenth of the year', { fromIndexedAt: at(0.6), toIndexedAt: at(0.7) }),
+    readCase('everything', {}),
+    readCase('a contract of 10 %', { contractAddress: contracts.big }),
+    readCase('a contract of 0.5 %', { contractAddress: contracts.middle }),
+    readCase('a contract of 0.001 %', { contractAddress: contracts.small }),
+    readCase('a contract of two rows', { contractAddress: contracts.ofTwoRows }),
+    readCase('a type of 1 %', { type: 'burn' }),
+    readCase('a type of 0.01 %', { type: 'withdrawal' }),
+    readCase('a type of 1 % of a contract of 10 %', { type: 'burn', contractAddress: contracts.big }),
+    readCase('indexed in a tenth of the year', { fromIndexedAt: timeOf(0.6), toIndexedAt: timeOf(0.7) }),
   ];
 }
 
@@ -53,20 +56,20 @@ function withCursor(path: string, cursor: string): string {
 
 const SIZES = [100, 200];
 const DIRECTIONS: readonly Direction[] = ['next', 'previous'];
-/** Where readers begin, as shares of the feed's time. The last is the present, where parts are small. */
+// Ranges in which readers start, as shares of the feed's time range. The last range is the present, with small parts.
 const STARTS: readonly (readonly [number, number])[] = [
   [0, 0.05],
   [0.4, 0.6],
   [0.9, 0.995],
   [0.998, 1],
 ];
-const BEGINNINGS = 5;
+const STARTS_PER_RANGE = 5;
 const CONSECUTIVE_PAGES = 3;
 
 export interface ReadPage {
   readonly rows: number;
   readonly ms: number;
-  /** Epoch microseconds. The queries of the page were sent between these. */
+  /** In microseconds since the epoch. The page's queries were sent between these times. */
   readonly fromUs: number;
   readonly toUs: number;
 }
@@ -80,27 +83,26 @@ const nowUs = () => Math.floor((performance.timeOrigin + performance.now()) * 1_
 
 function get(agent: Agent, port: number, path: string): Promise<{ status: number; text: string }> {
   return new Promise((resolve, reject) => {
-    const sent = request({ agent, port, path, host: '127.0.0.1' }, (answer) => {
+    const sent = request({ agent, port, path, host: '127.0.0.1' }, (response) => {
       const chunks: Buffer[] = [];
-      answer.on('data', (chunk: Buffer) => chunks.push(chunk));
-      answer.on('end', () => resolve({ status: answer.statusCode ?? 0, text: Buffer.concat(chunks).toString() }));
-      answer.on('error', reject);
+      response.on('data', (chunk: Buffer) => chunks.push(chunk));
+      response.on('end', () => resolve({ status: response.statusCode ?? 0, text: Buffer.concat(chunks).toString() }));
+      response.on('error', reject);
     });
     sent.on('error', reject).end();
   });
 }
 
-// Reads pages of a case in every size, direction and start over one connection, each from a position that was not read
-// just before.
+// Reads pages for a case in every size, direction and start range over one connection, each from a new random position.
 export async function readPages({ port }: Pick<Server, 'port'>, feed: Feed, readCase: ReadCase): Promise<ReadPage[]> {
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
-  const beginnings = scaled(feed, BEGINNINGS);
+  const beginnings = scaled(feed, STARTS_PER_RANGE);
   const pages: ReadPage[] = [];
   const readPage = async (path: string) => {
     const [fromUs, startMs] = [nowUs(), performance.now()];
     const { status, text } = await get(agent, port, path);
     const [ms, toUs] = [performance.now() - startMs, nowUs()];
-    if (status !== 200) throw new Error(`a page was answered with ${status}: ${text.slice(0, 200)}`);
+    if (status !== 200) throw new Error(`a page request got status ${status}: ${text.slice(0, 200)}`);
     const { result, page } = JSON.parse(text) as HistoryPage;
     pages.push({ rows: result.length, ms, fromUs, toUs });
     return page;
@@ -131,8 +133,8 @@ function pick({ startUs, endUs }: Feed, [from, to]: readonly [number, number], d
 
 export type PageCost = Awaited<ReturnType<typeof readCosts>>[number];
 
-// What ClickHouse read for each page, from its query log: a query belongs to the page that was requested at that
-// moment. Nothing else may query this database in the meantime.
+// Reads the cost of each page from ClickHouse's query log: a query belongs to the page that was requested at that time.
+// Nothing else may query this database during the measurement.
 export async function readCosts(engine: Engine, pages: readonly ReadPage[]) {
   const [first, last] = [pages[0], pages.at(-1)];
   if (first === undefined || last === undefined) return [];
@@ -161,7 +163,7 @@ interface PlainPage {
 
 export type PlainPages = Awaited<ReturnType<typeof measurePlainPages>>;
 
-/** The same pages by a comparison of tuples and by OFFSET, which ignore later versions and rows written twice. */
+/** Reads the same pages by tuple comparison and by OFFSET, which ignore later versions and duplicate rows. */
 export async function measurePlainPages(engine: Engine, feed: Feed, { filters }: ReadCase) {
   const { fromIndexedAt, toIndexedAt, contractAddress, type } = filters;
   const time = (us: number) => `fromUnixTimestamp64Micro(${us}, 'UTC')`;
@@ -186,9 +188,9 @@ export async function measurePlainPages(engine: Engine, feed: Feed, { filters }:
 }
 
 async function measure(engine: Engine, sql: string) {
-  const taken: PlainPage[] = [];
-  for (let time = 0; time < TIMES; time++) taken.push(await engine.measure(`${sql} FORMAT JSONEachRow`));
-  return mediansOf(taken.map(({ ms, readRows }) => ({ ms, readRows })));
+  const results: PlainPage[] = [];
+  for (let time = 0; time < TIMES; time++) results.push(await engine.measure(`${sql} FORMAT JSONEachRow`));
+  return mediansOf(results.map(({ ms, readRows }) => ({ ms, readRows })));
 }
 
 const READERS = 8;
@@ -205,11 +207,11 @@ export interface PageCpu {
 
 interface PageCpuOptions {
   readonly enginePort: number | null;
-  /** The path of a page that begins at a time in epoch microseconds. Default: that of the chain API. */
+  /** The path of a page that starts at a time in epoch microseconds. Default: a chain API path. */
   readonly pathOf?: (updatedAt: number) => string;
 }
 
-/** Reads unfiltered pages from all over the feed with several concurrent readers. */
+/** Reads unfiltered pages across the whole feed with several concurrent readers. */
 export async function measurePageCpu(
   server: Pick<Server, 'port' | 'pid'>,
   feed: Feed,
@@ -245,7 +247,7 @@ function pathAt(updatedAt: number): string {
   return toPath({ name: 'everything', filters: NO_FILTERS }, PAGE_SIZE, position);
 }
 
-/** A bare `node:http` server that always answers with the bytes of one page. */
+/** Measures a bare `node:http` server that always responds with the bytes of one page. */
 export const measureBareCpu = (bench: Bench, { port }: Pick<Server, 'port'>, feed: Feed): Promise<PageCpu> =>
   withOpened(async (keep) => {
     const page = await fetch(`http://127.0.0.1:${port}${pathAt(timeAt(feed, 0.5))}`);
@@ -253,8 +255,8 @@ export const measureBareCpu = (bench: Bench, { port }: Pick<Server, 'port'>, fee
     return measurePageCpu(bare, feed, { enginePort: null });
   });
 
-// A bare proxy in front of ClickHouse. Each page is the text of as many rows from the same positions, so the process
-// waits for ClickHouse and wakes up as often.
+// Measures a bare proxy in front of ClickHouse. Each page has the same number of rows from the same positions, so that
+// the process waits for ClickHouse and wakes up as often.
 export const measureProxyCpu = (bench: Bench, engine: Engine, feed: Feed): Promise<PageCpu> =>
   withOpened(async (keep) => {
     const { url, user, password } = bench.stores.clickhouse;

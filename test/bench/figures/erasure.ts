@@ -21,12 +21,12 @@ import { withOpened } from '../opened.ts';
 import { medianOf, quantileOf } from '../quantile.ts';
 import { groupOf, startGateway, startService, startWriter } from '../services.ts';
 
-const ONES = 5;
+const SINGLE_REQUESTS = 5;
 const REQUESTS = 1_000;
 const BATCH_WINDOW_MS = 2_000;
 
-// Erases people through the whole stack while messages arrive and an analyst sends queries: first one person after the
-// other, then a thousand together. Each has three identities and a hundred rows.
+// Erases people through the whole stack while messages arrive and an analyst sends queries: first one person after
+// another, then a thousand together. Each person has three identities and a hundred rows.
 export const erasure: Figure = {
   name: 'erasure',
   optional: true,
@@ -56,12 +56,15 @@ async function measureErasures(scene: Scene, tableBytes: number): Promise<Row[]>
   const single = await withEraser(bench, () =>
     watchBystanders(scene, async () => {
       const erased: Erased[] = [];
-      for (let person = 0; person < ONES; person++) erased.push(await eraseRange(scene, { first: person, count: 1 }));
+      for (let person = 0; person < SINGLE_REQUESTS; person++)
+        erased.push(await eraseRange(scene, { first: person, count: 1 }));
       return erased;
     }),
   );
-  const many = await withEraser(bench, () => watchBystanders(scene, () => eraseRange(scene, { first: ONES, count })));
-  const removal = await measureRemoval(bench, scene, ONES + count);
+  const many = await withEraser(bench, () =>
+    watchBystanders(scene, () => eraseRange(scene, { first: SINGLE_REQUESTS, count })),
+  );
+  const removal = await measureRemoval(bench, scene, SINGLE_REQUESTS + count);
   const queued = `${many.result.receipts.length} requests together`;
   const named = { ...many.result, name: queued };
   return [
@@ -73,7 +76,8 @@ async function measureErasures(scene: Scene, tableBytes: number): Promise<Row[]>
   ];
 }
 
-/** Five minutes after its start an eraser would rewrite files, which is measured separately. So each part has its own. */
+// Each measurement has its own eraser, because an eraser rewrites files after five minutes, which is measured
+// separately.
 const withEraser = <T>(bench: Bench, work: () => Promise<T>): Promise<T> =>
   withOpened(async (keep) => {
     const groups = { LINKER_GROUP: groupOf(bench, 'identity-linker'), WRITER_GROUP: groupOf(bench, 'event-writer') };
@@ -86,15 +90,15 @@ const megabytes = (bytes: number) => `${Math.round(bytes / 1e6)} MB`;
 
 type Named = Erased & { readonly name: string };
 
-function timeRows(ones: readonly Erased[], many: Named): Row[] {
+function timeRows(singles: readonly Erased[], many: Named): Row[] {
   const unit = 'ms from accepted to visibly erased';
-  const [alone, queued] = [ones.flatMap(({ receipts }) => receipts.map(phasesOf)), many.receipts.map(phasesOf)];
+  const [alone, queued] = [singles.flatMap(({ receipts }) => receipts.map(phasesOf)), many.receipts.map(phasesOf)];
   const totals = queued.map(({ all }) => all);
   const aloneMs = medianOf(alone.map(({ all }) => all));
   const of = { case: many.name, peer: 'one request', peerValue: aloneMs };
   return [
     toRow({
-      case: `one request, median of ${ONES}`,
+      case: `one request, median of ${SINGLE_REQUESTS}`,
       unit,
       value: aloneMs,
       peer: 'floor: its waits, for other requests and for fences',
@@ -118,8 +122,8 @@ function describe(phases: readonly Phases[]): string {
   return `fenced after ${part('fenced')}, log stored ${part('stored')} later, then swept in ${part('swept')}`;
 }
 
-function costRows(ones: readonly Erased[], many: Named, table: { rows: number; tableBytes: number }): Row[] {
-  const median = (of: 'readBytes' | 'cpuMs' | 'events') => medianOf(ones.map((each) => each[of]));
+function costRows(singles: readonly Erased[], many: Named, table: { rows: number; tableBytes: number }): Row[] {
+  const median = (of: 'readBytes' | 'cpuMs' | 'events') => medianOf(singles.map((each) => each[of]));
   return [
     toRow({
       case: `one person of ${median('events')} rows, evenly over ${NAMES} names and ${DAYS} days, in ${table.rows / 1e6} million`,
@@ -128,7 +132,7 @@ function costRows(ones: readonly Erased[], many: Named, table: { rows: number; t
       peer: 'the whole table',
       peerValue: table.tableBytes,
       bars: [atMost('ratio', 0.1)],
-      notes: `${ones.map((each) => megabytes(each.readBytes)).join(', ')} of ${megabytes(table.tableBytes)}; ${many.name}: ${megabytes(many.readBytes)}`,
+      notes: `${singles.map((each) => megabytes(each.readBytes)).join(', ')} of ${megabytes(table.tableBytes)}; ${many.name}: ${megabytes(many.readBytes)}`,
     }),
     toRow({
       case: many.name,
@@ -136,7 +140,7 @@ function costRows(ones: readonly Erased[], many: Named, table: { rows: number; t
       value: many.cpuMs / many.receipts.length,
       peer: 'one request',
       peerValue: median('cpuMs'),
-      notes: `${many.events} rows of events, ${seconds(many.cpuMs)} of CPU together`,
+      notes: `${many.events} rows of events, ${seconds(many.cpuMs)} of CPU in total`,
     }),
   ];
 }
@@ -153,7 +157,7 @@ function bystanderRows(what: string, { quiet, busy }: Bystanders): Row[] {
       value: busy[who].p99,
       peer: 'the same without erasures, just before',
       peerValue: quiet[who].p99,
-      notes: `p50 ${busy[who].p50.toFixed(1)} and ${quiet[who].p50.toFixed(1)}; ${busy[who].answers} and ${quiet[who].answers} answers`,
+      notes: `p50 ${busy[who].p50.toFixed(1)} and ${quiet[who].p50.toFixed(1)}; ${busy[who].responses} and ${quiet[who].responses} responses`,
     }),
   );
 }

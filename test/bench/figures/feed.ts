@@ -2,7 +2,7 @@ import { createHash, randomUUID } from 'node:crypto';
 import { Producer } from '@platformatic/kafka';
 import { activityCodec, frameRecord, TOPICS } from '@playline/contracts';
 import { createEngine } from '../clickhouse.ts';
-import { BUSY, FEED_CHAINS, type Feed, fillFeed, mergeAgain, partitionOf } from '../feed/fill.ts';
+import { BUSY, FEED_CHAINS, type Feed, fillFeed, partitionOf, resumeMerges } from '../feed/fill.ts';
 import {
   casesOf,
   measureBareCpu,
@@ -29,7 +29,7 @@ const SEND_EVERY_MS = 100;
 
 const bytesOf = (text: string, length: number) => createHash('sha256').update(text).digest().subarray(0, length);
 
-/** Publishes new activities of the busy chain at a steady rate until closed. `close` returns their number. */
+/** Publishes new activities for the busy chain at a constant rate until closed. `close` returns their number. */
 async function openStream(bench: Bench): Promise<{ close(): Promise<number> }> {
   const topic = `${bench.topicPrefix}${TOPICS.activities.name}`;
   const schemaId = await readSchemaId(bench, topic, activityCodec.schema);
@@ -96,7 +96,7 @@ export const feed: Figure = {
       console.error(`filled with ${filled.rows} versions`);
       const server = keep(await startChainApi(bench, FEED_CHAINS));
       const cases = casesOf(filled);
-      // Compiled code and ClickHouse's caches are part of a running service.
+      // Warms up compiled code and ClickHouse's caches, as in a running service.
       for (const each of cases) await readPages(server, filled, each);
       const idle = new Map<string, IdlePages>();
       for (const each of cases) {
@@ -123,14 +123,14 @@ interface IdlePages {
 
 const measureBusy = (bench: Bench, { server, filled }: { server: Server; filled: Feed }) =>
   withOpened(async (keep) => {
-    await mergeAgain(bench);
+    await resumeMerges(bench);
     keep(await startService(bench, 'activity-writer'));
     const stream = await openStream(bench);
     const busy = new Map<ReadCase['name'], readonly ReadPage[]>();
     try {
       for (const each of casesOf(filled)) busy.set(each.name, await readPages(server, filled, each));
     } finally {
-      console.error(`${await stream.close()} activities were published in the meantime`);
+      console.error(`${await stream.close()} activities were published during the reads`);
     }
     return busy;
   });

@@ -6,7 +6,7 @@ import { withOpened } from '../opened.ts';
 import { memoryPeakMibOf } from '../processes.ts';
 import { peerEnvironment, type Server, startGateway, startPeer } from '../services.ts';
 
-/** A batch size, the connections that keep one core busy with it, and the bar of the ratio to the reference. */
+/** A batch size, the number of connections that keeps one core busy, and the bar for the ratio to the reference. */
 interface Size {
   batchSize: number;
   connections: number;
@@ -17,9 +17,9 @@ const SIZES: readonly Size[] = [
   { batchSize: 20, connections: 32, bar: atLeast('ratio', 4, 6) },
   { batchSize: 100, connections: 16, bar: atLeast('ratio', 3, 4.5) },
 ];
-/** Share of the usual rate, for batches with one bad message and for ids that no cache has seen. */
+/** Required share of the usual rate, for batches with one invalid message and for ids that are not cached. */
 const TRAFFIC_MUST: Partial<Record<Traffic, number>> = { 'one bad a batch': 0.8, 'every id new': 0.85 };
-/** Windows of each server and traffic. They alternate, so that other load on the machine affects all of them alike. */
+/** Windows per server and traffic. They alternate, so that other load on the machine affects all servers equally. */
 const ROUNDS = 3;
 const SHAPE = { warmUpMs: 1_000, windowMs: 3_000 };
 
@@ -28,7 +28,7 @@ type Peer = (typeof PEERS)[number];
 type Servers = Record<Peer | 'bare', Server>;
 type Medians = Readonly<Record<Traffic, Readonly<Record<Peer, LoadFigure>>>>;
 
-/** Events per CPU-second, with full validation and an answer after all in-sync replicas have every message. */
+/** Events per CPU-second, with full validation and a response after all in-sync replicas have every message. */
 export const gateway: Figure = {
   name: 'gateway',
   measure: (bench) =>
@@ -61,7 +61,7 @@ const namesOf = ({ batchSize }: Size, traffic: Traffic = 'usual') => ({
 
 const rateOf = ({ events, cpuSeconds }: { events: number; cpuSeconds: number }) => events / cpuSeconds;
 
-/** TLS to the brokers does not change how messages are read, so with TLS only the usual traffic is measured. */
+/** TLS to the brokers does not change how messages are parsed, so with TLS only the usual traffic is measured. */
 function trafficsOf({ stores }: Bench, { batchSize }: Size): readonly Traffic[] {
   if (stores.secured !== undefined) return ['usual'];
   return TRAFFICS.filter((traffic) => batchSize > 1 || traffic !== 'one bad a batch');
@@ -72,7 +72,9 @@ async function measureSize(bench: Bench, servers: Servers, size: Size & { produc
   const traffics = trafficsOf(bench, size);
   const { batchSize, connections } = size;
   const shape = { batchSize, connections, ...SHAPE };
-  const medians = await measureInTurn(traffics, (peer, traffic) => loadOn(servers[peer], bench, { ...shape, traffic }));
+  const medians = await measureAlternately(traffics, (peer, traffic) =>
+    loadOn(servers[peer], bench, { ...shape, traffic }),
+  );
   const bare = await loadOn(servers.bare, bench, shape);
   const parsed = await runFloor('floors/parse', { BATCH_SIZE: String(batchSize) });
   const row = { ...namesOf(size), value: rateOf(medians.usual.gateway) };
@@ -85,7 +87,7 @@ async function measureSize(bench: Bench, servers: Servers, size: Size & { produc
   ];
 }
 
-async function measureInTurn(
+async function measureAlternately(
   traffics: readonly Traffic[],
   load: (peer: Peer, traffic: Traffic) => Promise<LoadFigure>,
 ): Promise<Medians> {
@@ -93,7 +95,7 @@ async function measureInTurn(
   for (let round = 0; round < ROUNDS; round += 1)
     for (const traffic of traffics)
       for (const peer of PEERS) {
-        // No bar concerns peers under other traffics, so one window of each is enough.
+        // No bar applies to peers with other traffic, so one window per peer is enough.
         if (peer !== 'gateway' && traffic !== 'usual' && round > 0) continue;
         const name = `${traffic} ${peer}`;
         windows.set(name, [...(windows.get(name) ?? []), await load(peer, traffic)]);
@@ -113,11 +115,11 @@ function toPeerRows(size: Size, usual: Medians['usual'], servers: Servers): Row[
       bars,
       notes: `${describe(usual.gateway, servers.gateway)}; ${peer}: ${describe(usual[peer], servers[peer])}`,
     });
-  // With one message a request a plain server has the least to do, and most clients begin that way.
+  // With one message per request a plain server has the least work, and most clients start that way.
   return [toPeer('reference', [size.bar]), toPeer('plain', size.batchSize === 1 ? [atLeast('ratio', 3.5)] : [])];
 }
 
-/** Rows of another traffic, next to the usual one of the same run and to both references. */
+/** Rows for another traffic, compared with the usual traffic in the same run and with both references. */
 function toTrafficRows(size: Size, traffic: Traffic, medians: Medians): Row[] {
   const { gateway, reference, plain } = medians[traffic];
   const row = { ...namesOf(size, traffic), value: rateOf(gateway) };
@@ -141,13 +143,13 @@ function describe({ p50Ms, p99Ms, events, seconds }: LoadFigure, { pid }: Server
   return `${Math.round(events / seconds)}/s with p50 ${p50Ms} and p99 ${p99Ms} ms, peak ${memoryPeakMibOf(pid)} MiB`;
 }
 
-/** Loads that the reference can serve on one core, so that neither server builds a queue. */
+/** Loads that the reference can handle on one core, so that neither server builds a queue. */
 const LOADS = [
   { batchSize: 1, requestsPerSecond: 500 },
   { batchSize: 20, requestsPerSecond: 300, bars: { p50: atMost('value', 3, 2), p99: atMost('value', 30, 13) } },
   { batchSize: 100, requestsPerSecond: 40 },
 ];
-/** Enough that a due request rarely waits for a free connection. */
+/** Enough connections that a due request rarely waits for one. */
 const CONNECTIONS = 128;
 
 export const gatewayLatency: Figure = {

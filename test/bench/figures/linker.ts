@@ -12,11 +12,11 @@ import { publish } from '../prepared-records.ts';
 import { type Measured, memoryPeakMibOf, pidListeningOn, waitFor, watchCpu } from '../processes.ts';
 import { groupOf, startService } from '../services.ts';
 
-/** Number of queued erasures, and of identities of each. Real people have far fewer identities. */
+/** Number of queued erasures, and of identities per erasure. Real people have far fewer identities. */
 const HOLDS = 1_000;
-const KEYS_OF_A_HOLD = 300;
+const KEYS_PER_HOLD = 300;
 
-/** In microseconds: every entry of the slow log costs Redis a little. */
+/** Slow log threshold in microseconds. It is not 0, because every slow log entry costs Redis a little. */
 const SLOWLOG_FROM_US = 300;
 const SLOWLOG_ENTRIES_MAX = 20_000;
 
@@ -28,10 +28,10 @@ async function addHolds(bench: Bench): Promise<{ bytesPerIdentity: number; relea
   const names = Array.from({ length: HOLDS }, () => ({ environmentId, erasureId: randomBytes(16) }));
   const before = await memory();
   for (const name of names) {
-    const keys = Array.from({ length: KEYS_OF_A_HOLD }, () => randomBytes(IDENTITY_KEY_BYTES));
+    const keys = Array.from({ length: KEYS_PER_HOLD }, () => randomBytes(IDENTITY_KEY_BYTES));
     await people.guards.putHold({ ...name, keys, cutoffMs: Date.now(), lapsesAtMs: null });
   }
-  const bytesPerIdentity = ((await memory()) - before) / (HOLDS * KEYS_OF_A_HOLD);
+  const bytesPerIdentity = ((await memory()) - before) / (HOLDS * KEYS_PER_HOLD);
   const release = async () => {
     for (const name of names) await people.guards.releaseHold(name);
     redis.disconnect();
@@ -52,18 +52,18 @@ async function watchScripts(bench: Bench): Promise<() => Promise<number>> {
   await redis.slowlog('RESET');
   return async () => {
     const entries = (await redis.slowlog('GET', SLOWLOG_ENTRIES_MAX)) as [number, number, number, string[]][];
-    for (const [at, name] of names.entries()) await redis.config('SET', name, previous[at] ?? '');
+    for (const [index, name] of names.entries()) await redis.config('SET', name, previous[index] ?? '');
     redis.disconnect();
     const scripts = entries.filter(([, , , [command = '']]) => command.toUpperCase().startsWith('EVAL'));
     return Math.max(SLOWLOG_FROM_US, ...scripts.map(([, , microseconds]) => microseconds)) / 1_000;
   };
 }
 
-/** About a second of work for one linker, so that the first and last batch hardly matter. */
+/** About a second of work for one linker, so that the first and last batches hardly matter. */
 const LINKS = 30_000;
-/** A typed identify makes two links: the visitor with the user, and the user with the same id without a type. */
-const LINKS_OF_A_STRANGER = 2;
-/** Interval of reading the committed offset: a hundredth of the measured time. */
+/** A typed identify creates two links: visitor to user, and user to the same id without a type. */
+const LINKS_PER_STRANGER = 2;
+/** Poll interval for the committed offset: a hundredth of the measured time. */
 const POLL_MS = 20;
 const LINKED_MAX_MS = 180_000;
 /** Longer than the linker is paused while its facts are published. */
@@ -78,16 +78,16 @@ export const linker: Figure = {
       const linked = keep(await startService(bench, 'identity-linker', { SESSION_TIMEOUT_MS }));
       const measure = (pairs: readonly Pair[], linksEach = 1) => measureLinks(bench, linked, { pairs, linksEach });
       const grow = (tag: string, order: 'up' | 'down') => pairGrowing(bench, tag, { count: LINKS, order });
-      // Compiled code and open connections are part of a running service.
+      // Warms up compiled code and connections, as in a running service.
       await measure(pairStrangers('warm', LINKS));
-      const strangers = await measure(pairStrangers('s', LINKS), LINKS_OF_A_STRANGER);
+      const strangers = await measure(pairStrangers('s', LINKS), LINKS_PER_STRANGER);
       const random = await measure(pairRandom('r', LINKS));
       const up = await measure(grow('up', 'up'));
       const down = await measure(grow('down', 'down'));
-      // The holds concern none of these people, but every call must check that.
+      // The holds apply to none of these people, but every call must check that.
       const { bytesPerIdentity, release } = await addHolds(bench);
       keep({ close: release });
-      const heldStrangers = await measure(pairStrangers('h', LINKS), LINKS_OF_A_STRANGER);
+      const heldStrangers = await measure(pairStrangers('h', LINKS), LINKS_PER_STRANGER);
       const heldGrowing = await measure(grow('held', 'up'));
       const floor = await measureFloor(bench);
       const notes = `peak ${memoryPeakMibOf(linked.pid)} MiB`;
@@ -103,7 +103,7 @@ export const linker: Figure = {
     }),
 };
 
-/** Pauses the linker while its facts are published, so that only its own work is timed. */
+/** Pauses the linker while facts are published, so that only the linker's work is timed. */
 async function measureLinks(
   bench: Bench,
   linked: Measured,
@@ -141,7 +141,7 @@ const waitUntilCommitted = (bench: Bench, measured: Measured): Promise<void> =>
 
 const watchRedis = (bench: Bench) => watchCpu(pidListeningOn(Number(new URL(bench.stores.redis).port)));
 
-/** Floor: bare clients read the same facts, send one pipelined command to Redis for each, and commit. */
+/** Floor: bare clients read the same facts, send one pipelined Redis command per fact, and commit. */
 async function measureFloor(bench: Bench): Promise<LinkFigure> {
   const redis = watchRedis(bench);
   const { events, cpuSeconds, seconds } = await runFloor('floors/link', {
@@ -175,7 +175,7 @@ function toRows(name: string, { own, floor, notes }: { own: LinkFigure; floor: L
 
 /** With holds a link may cost at most twice as much, and must not block Redis for longer than a slow link does. */
 function toHeldRows(name: string, { own, free, notes }: { own: LinkFigure; free: LinkFigure; notes: string }): Row[] {
-  const what = `${LINKS} ${name}, ${HOLDS} holds of ${KEYS_OF_A_HOLD} identities`;
+  const what = `${LINKS} ${name}, ${HOLDS} holds of ${KEYS_PER_HOLD} identities`;
   const names = { case: what, peer: 'the same without holds' };
   const of = (key: keyof LinkFigure) => ({ ...names, value: own[key], peerValue: free[key] });
   const bars = [atLeast('ratio', 0.5)];

@@ -24,12 +24,12 @@ import {
 import { measureWriteCost } from '../queries/write-cost.ts';
 
 const ROWS = 20_000_000;
-/** The share of history that exists when a day is first queried. The day is in the middle of that share. */
+/** Share of the history that exists when a day is first queried. The day is in the middle of that share. */
 const FIRST_SHARE = 1 / 5;
 const OLD_DAY = Math.floor((DAYS * FIRST_SHARE) / 2);
 
-// Queries of analysts: time, rows, bytes and memory over the views, next to raw rows and to another product's schema in
-// the same ClickHouse.
+// Analyst queries: time, rows, bytes and memory with the views, compared with raw rows and with another product's
+// schema in the same ClickHouse.
 export const queries: Figure = {
   name: 'queries',
   optional: true,
@@ -37,7 +37,7 @@ export const queries: Figure = {
     const engine = createEngine(bench);
     const written = await measureWriteCost(bench);
     const game = createGame(bench.environmentId, bench.rows ?? scaled(bench, ROWS));
-    const { before, after } = await fillInTwo(engine, bench.database, game);
+    const { before, after } = await fillInTwoSteps(engine, bench.database, game);
     const results: QueryResults[] = [];
     for (const query of await queriesOf(engine, game)) results.push(await run(engine, query));
     return [...results.flatMap(toQueryRows), toMemoryRow(results), ...toGrowthRows(before, after), written];
@@ -49,8 +49,9 @@ async function queriesOf(engine: Engine, game: Game, day?: number): Promise<Anal
   return [...basicQueries(scene), ...cookbookQueries(scene)];
 }
 
-/** Fills a fifth, queries a day, fills the rest and queries it again. Some people are joined just before each round. */
-async function fillInTwo(
+// Fills a fifth, queries a day, fills the rest and queries that day again. Some people are joined just before each
+// query.
+async function fillInTwoSteps(
   engine: Engine,
   database: string,
   game: Game,
@@ -72,7 +73,7 @@ async function fillInTwo(
   return { before, after: await read() };
 }
 
-/** @throws Error when the count of people differs from the peer's */
+/** @throws Error when the result differs from the peer's result, where both must agree */
 async function run(engine: Engine, query: AnalystQuery): Promise<QueryResults> {
   const [raw, identified, peer] = [
     await runColdAndWarm(engine, query.raw),
@@ -81,7 +82,7 @@ async function run(engine: Engine, query: AnalystQuery): Promise<QueryResults> {
   ];
   if (query.agrees && identified.warm.text !== peer.warm.text)
     throw new Error(
-      `${query.name}: ${identified.warm.text.slice(0, 200)}\nbut the peer has ${peer.warm.text.slice(0, 200)}`,
+      `${query.name}: ${identified.warm.text.slice(0, 200)}\nbut the peer returns ${peer.warm.text.slice(0, 200)}`,
     );
   const exact = query.exact === undefined ? undefined : await runColdAndWarm(engine, query.exact);
   return { query, raw, exact, identified, peer };

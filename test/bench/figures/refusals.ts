@@ -23,7 +23,8 @@ export const refusals: Figure = {
   measure: (bench) =>
     withOpened(async (keep) => {
       const limits = { RATE_LIMIT_MESSAGES_PER_S: String(ALLOWED_PER_S), RATE_LIMIT_BURST: String(ALLOWED_PER_S) };
-      // The gateway limits guesses of keys per address, and here all come from one address. Only the 401 is of interest.
+      // The gateway limits failed keys per address, and here all requests come from one address. Only the 401 is
+      // measured.
       const gateway = keep(await startGateway(bench, { ...limits, RATE_LIMIT_FAILED_KEYS_PER_MINUTE: '1000000' }));
       await flood(gateway, bench, WARM_UP_MS);
       const known = await flood(gateway, bench, WINDOW_MS);
@@ -34,13 +35,14 @@ export const refusals: Figure = {
 
 type Latencies = Map<number, number[]>;
 
-/** While Redis reports that it has lost its keys, an unknown key may still be valid: the gateway answers 500, not 401. */
+// While Redis reports that it has lost its keys, an unknown key may still be valid: the gateway responds with 500, not
+// 401.
 async function withoutKeys<T>(bench: Bench, run: () => Promise<T>): Promise<T> {
   const redis = new Redis(bench.environment.REDIS_URL ?? '');
   const offset = await redis.hget('access:keys:places', '0');
   const complete = await redis.get('access:keys:complete');
   try {
-    // An offset behind the end of the log keeps the gateway from restoring the keys.
+    // An offset beyond the end of the log keeps the gateway from restoring the keys.
     await redis.hset('access:keys:places', '0', Number.MAX_SAFE_INTEGER);
     await redis.del('access:keys:complete');
     return await run();
@@ -70,7 +72,7 @@ function batchOf(key: string, count: number): Buffer {
   return toRequest(MESSAGES_PATH, { 'x-service-publishable-key': key }, body);
 }
 
-/** Sends at a rate, whether answers arrive or not. A latency counts from when its request was due. */
+/** Sends at a rate, whether or not responses arrive. Latency counts from when a request was due. */
 async function offerLoad(
   { port }: Server,
   { perSecond, windowMs, latencies }: { perSecond: number; windowMs: number; latencies: Latencies },
@@ -104,6 +106,6 @@ function toRefusal(status: number, refused: Latencies, accepted: Latencies): Row
     value: quantileOf(own, 0.99),
     peerValue: quantileOf(peer, 0.99),
     bars: [atMost('value', 20)],
-    notes: `${own.length} answers, p50 ${quantileOf(own, 0.5).toFixed(1)} ms; 200: ${peer.length}`,
+    notes: `${own.length} responses, p50 ${quantileOf(own, 0.5).toFixed(1)} ms; 200: ${peer.length}`,
   });
 }

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { createEngine, type Engine } from '../clickhouse.ts';
-import { BUSY, FEED_CHAINS, fillFeed, mergeAgain } from '../feed/fill.ts';
+import { BUSY, FEED_CHAINS, fillFeed, resumeMerges } from '../feed/fill.ts';
 import { type Bench, type Figure, toRow } from '../figure.ts';
 import { type Measured, openProcess, waitFor } from '../processes.ts';
 import { startChainApi } from '../services.ts';
@@ -12,8 +12,8 @@ const CHUNK_LINES = 50_000;
 
 /**
  * Compares a copy of the busy chain with the last version of each activity in the table: id, times, type, details and
- * position on the chain, each as text.
- * @returns the number of activities, of lines (an updated activity may have several), and of activities that differ
+ * position on the chain, all as strings.
+ * @returns the numbers of activities, lines (an updated activity may have several) and differing activities
  */
 async function compareCopy(engine: Engine, file: string, endUs: number) {
   await engine.query('CREATE TABLE bench_copy (line String CODEC(ZSTD)) ENGINE = MergeTree ORDER BY tuple()');
@@ -34,7 +34,7 @@ async function compareCopy(engine: Engine, file: string, endUs: number) {
   const table = `SELECT toString(id) AS name, argMax(cityHash64(${[...stored, ...storedPositions].join(', ')},
     toString(chain)), activities.updated_at) AS hash FROM activities
     WHERE chain = '${BUSY}' AND updated_at <= fromUnixTimestamp64Micro(${endUs}, 'UTC') GROUP BY name`;
-  // Aggregates on disk when memory cannot hold ten million ids.
+  // Aggregates on disk, because ten million ids may not fit in memory.
   const settings = 'SETTINGS max_bytes_before_external_group_by = 2000000000, max_threads = 2';
   const [activities = 0, differences = Number.NaN] = await engine.queryNumbers(
     `SELECT count(), countIf(sides != 2 OR hashes != 1) FROM (
@@ -66,25 +66,25 @@ const COPY_MAX_MS = 86_400_000;
 
 interface KilledCopy {
   readonly url: string;
-  /** Output file of the copy. Its state is stored next to it. */
+  /** Output file of the copy. The state file is next to it. */
   readonly file: string;
   readonly kills: number;
   readonly activities: number;
 }
 
-/** Kills `operator replicate` this many times at random moments, and then runs it to its end. @returns seconds */
+/** Kills `operator replicate` `kills` times at random moments, and then runs it to its end. @returns seconds */
 async function copyKilled(bench: Bench, copy: KilledCopy): Promise<number> {
   const startMs = performance.now();
   for (let kill = 1; kill <= copy.kills; kill++) {
     const share = (kill - Math.random()) / (copy.kills + 1);
     const job = startCopy(bench, copy);
     const isDue = async () => job.exitCode() !== null || sizeOf(copy.file) >= share * copy.activities * LINE_BYTES;
-    await waitFor(`${Math.round(100 * share)} % are copied`, isDue, { maxMs: COPY_MAX_MS });
+    await waitFor(`${Math.round(100 * share)} % is copied`, isDue, { maxMs: COPY_MAX_MS });
     if (job.exitCode() !== null) throw new Error(`the copy ended before it was killed: ${job.output()}`);
     await job.close('SIGKILL');
   }
   const job = startCopy(bench, copy);
-  await waitFor('the copy ends', async () => job.exitCode() !== null, { maxMs: COPY_MAX_MS });
+  await waitFor('the copy has ended', async () => job.exitCode() !== null, { maxMs: COPY_MAX_MS });
   if (job.exitCode() !== 0) throw new Error(`the copy ended with ${job.exitCode()}: ${job.output()}`);
   return (performance.now() - startMs) / 1_000;
 }
@@ -100,14 +100,14 @@ function startCopy({ environment }: Bench, { url, file }: KilledCopy): Measured 
 const KILLS = 3;
 const YEAR_S = 365 * 86_400;
 
-// Copies a year of history into a file with `operator replicate`, which is killed at random and run again. Every member
-// of every activity in the file is compared with its last version in the table.
+// Copies a year of history into a file with `operator replicate`, which is killed at random and run again. All members
+// of all activities in the file are compared with their last version in the table.
 export const replicate: Figure = {
   name: 'replicate',
   optional: true,
   async measure(bench) {
     const feed = await fillFeed(bench);
-    await mergeAgain(bench);
+    await resumeMerges(bench);
     const server = await startChainApi(bench, FEED_CHAINS);
     const folder = mkdtempSync(join(tmpdir(), 'playline-bench-copy-'));
     const file = join(folder, 'copy.ndjson');
@@ -124,7 +124,7 @@ export const replicate: Figure = {
           value: activities / seconds,
           peer: 'the average rate of the year',
           peerValue: activities / YEAR_S,
-          notes: `${(seconds / 60).toFixed(1)} minutes in ${Math.ceil(lines / 200)} pages; no activity differs`,
+          notes: `${(seconds / 60).toFixed(1)} minutes in ${Math.ceil(lines / 200)} pages; no differences`,
         }),
       ];
     } finally {

@@ -8,10 +8,11 @@ import { atMost, type Bar, type Figure, type Row, toRow } from '../figure.ts';
 import { withOpened } from '../opened.ts';
 import { cpuSecondsOf, findProcesses, memoryMibOf, ROOT } from '../processes.ts';
 
-/** Downloads of a start and what is built from them, so that the measurement does not depend on the network. */
+/** Downloads that a start needs, and files built from them, so that the measurement does not depend on the network. */
 const DOWNLOADS = ['node', 'npm-cache', 'kafka', 'registry', 'java'];
 
-/** Makes a fresh clone of the last commit with the downloads of this checkout. `close` stops its stack and deletes it. */
+// Creates a clone of the last commit with this checkout's downloads. `close` stops the clone's stack and deletes the
+// clone.
 export async function openClone() {
   const parent = mkdtempSync(join(tmpdir(), 'playline-bench-clone-'));
   const folder = join(parent, 'clone');
@@ -22,21 +23,21 @@ export async function openClone() {
     const from = join(ROOT, '.playline', name);
     if (existsSync(from)) cpSync(from, join(folder, '.playline', name), { recursive: true });
   }
-  /** Runs a command of the local stack in the clone, as `npm run` does. @throws Error when it fails */
+  /** Runs a local stack command in the clone, like `npm run`. @throws Error when the command fails */
   const command = (name: string): Promise<void> =>
     run(process.execPath, [join('infra', 'local', 'bootstrap.mjs'), name], folder);
   const close = () => command('down').finally(() => rmSync(parent, { recursive: true, force: true }));
   return { folder, seconds, command, close };
 }
 
-/** Settings of this process must not reach the clone, which has its own ports and addresses. */
+/** Runs a program without this process's settings, because the clone has its own ports and addresses. */
 async function run(program: string, args: string[], folder: string): Promise<void> {
   const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('PLAYLINE_')));
   env.PATH = `${dirname(process.execPath)}:${env.PATH}`;
   await promisify(execFile)(program, args, { cwd: folder, env });
 }
 
-// Time from clone to first stored event, with this checkout's downloads. `up` returns when one event was read back from
+// Time from clone to first stored event, with this checkout's downloads. `up` returns when an event was read from
 // ClickHouse. The second start needs no installation.
 export const start: Figure = {
   name: 'start',
@@ -64,7 +65,7 @@ export const start: Figure = {
     }),
 };
 
-/** Minutes after a start at which a minute is measured. In the first few, V8 still compiles. */
+/** Minutes after the start at which a minute is measured. In the first minutes, V8 still compiles. */
 const AGES_MIN = [2, 10];
 const WINDOW_MS = 60_000;
 const STORES = new Set(['kafka', 'registry', 'redis', 'clickhouse', 'chain']);
@@ -75,7 +76,7 @@ interface Part {
   readonly mib: number;
 }
 
-/** Cost of the whole local stack without requests: CPU during two minutes, and memory, of all processes together. */
+/** Cost of the idle local stack: CPU in two windows of a minute, and memory, across all processes. */
 export const idle: Figure = {
   name: 'idle',
   optional: true,
@@ -98,16 +99,16 @@ async function watch(folder: string): Promise<Part[]> {
     processes: Record<string, number>;
   };
   const names = new Map(Object.entries(processes).map(([name, pid]) => [pid, name]));
-  // By folder or arguments, so that leftovers of a start count too.
+  // Finds processes by folder or arguments, so that leftovers of a start are included.
   const pids = findProcesses(
     (proc) =>
       readFileSync(`${proc}/cmdline`, 'utf8').includes(folder) || readlinkSync(`${proc}/cwd`).startsWith(folder),
   );
-  const begun = pids.map((pid) => ({ pid, cpuS: cpuSecondsOf(pid) }));
+  const measured = pids.map((pid) => ({ pid, cpuS: cpuSecondsOf(pid) }));
   const startMs = performance.now();
   await delay(WINDOW_MS);
   const seconds = (performance.now() - startMs) / 1000;
-  return begun.map(({ pid, cpuS }) => ({
+  return measured.map(({ pid, cpuS }) => ({
     name: names.get(pid) ?? 'supervisor',
     percent: (100 * (cpuSecondsOf(pid) - cpuS)) / seconds,
     mib: memoryMibOf(pid),

@@ -9,14 +9,14 @@ const TABLES = {
   synced_with_folder: 'fsync_after_insert = 1, fsync_part_directory = 1',
 } as const;
 
-/** Cost of having an insert on disk, not only in the page cache, before it is acknowledged. */
+/** Cost of syncing an insert to disk, instead of only the page cache, before it is acknowledged. */
 export const insertSync: Figure = {
   name: 'insert-sync',
   optional: true,
   async measure(bench) {
     const engine = createEngine(bench);
     const block = await prepare(engine);
-    // Inserts alternate, so that other load on the machine affects all ways alike.
+    // Inserts alternate, so that other load on the machine affects all tables equally.
     for (let round = 0; round < INSERTS; round++)
       for (const name of Object.keys(TABLES))
         await engine.insert(`INSERT INTO ${name} SETTINGS log_comment = '${name}' FORMAT RowBinary`, block);
@@ -41,7 +41,7 @@ export const insertSync: Figure = {
   },
 };
 
-/** Creates the tables. @returns a block that compresses about as well as events */
+/** Creates the tables. @returns a block that compresses about as well as real events */
 async function prepare(engine: Engine): Promise<Buffer> {
   for (const [name, settings] of Object.entries(TABLES)) {
     await engine.query(`CREATE TABLE ${name} AS events`);
@@ -72,12 +72,12 @@ const DAYS = 32;
 const PARTITIONS = 6;
 const DAY_MS = 86_400_000;
 const MS_PER_ROW = (DAYS * DAY_MS) / ROWS;
-/** Rows of one insert: few parts to merge, and about a gigabyte of ClickHouse's memory. */
+/** Rows per insert: few parts to merge, and about a gigabyte of ClickHouse memory. */
 const CHUNK_ROWS = 2_000_000;
 const MERGES_MAX_MS = 1_800_000;
 
-// Rows that ClickHouse reads to find which offsets of a block are stored, which a writer queries after each failed
-// attempt. The peer is the same query without the keys of the rows.
+// Rows that ClickHouse reads to find the stored offsets of a block, which a writer queries after each failed attempt.
+// The peer is the same query without the row keys.
 export const storedOffsets: Figure = {
   name: 'stored-offsets',
   optional: true,
@@ -90,7 +90,7 @@ export const storedOffsets: Figure = {
   },
 };
 
-/** Most messages are received within a minute, one in twenty some hours late, one in a hundred some days late. */
+/** Most messages are received within a minute, one in twenty hours late, one in a hundred days late. */
 function fillStatement(first: number, endMs: number): string {
   return `INSERT INTO events (environment_id, event_name, event_time, received_at, message_id, identity_key,
     kafka_partition, kafka_offset)
@@ -110,7 +110,7 @@ function fillStatement(first: number, endMs: number): string {
     min_insert_block_size_rows = ${CHUNK_ROWS}, min_insert_block_size_bytes = 0, max_block_size = 1000000`;
 }
 
-/** @param late whether the block also has messages that arrived hours and days late */
+/** @param late whether the block includes messages that arrived hours or days late */
 async function compare(engine: Engine, late: boolean): Promise<Row> {
   const [partition, start] = [1, Math.floor((ROWS * 0.97) / PARTITIONS)];
   const end = start + BLOCK_ROWS;
@@ -120,7 +120,7 @@ async function compare(engine: Engine, late: boolean): Promise<Row> {
     `SELECT hex(formatRow('RowBinary', environment_id, '', event_name, event_time, received_at, message_id, identity_key)) FROM events
     WHERE ${where} ${punctual} FORMAT TSV`,
   );
-  // The first columns of a row, as the writer has it. The query needs no others.
+  // The first columns of a row in the writer's format. The query needs no other columns.
   const rows = lines.map(([hex = '']) => Buffer.from(hex, 'hex'));
   const bounded = await engine.measure(storedOffsetsQuery('events', { partition, start, end, rows }));
   const unbounded = await engine.measure(`SELECT DISTINCT toString(kafka_offset) FROM events WHERE ${where}`);

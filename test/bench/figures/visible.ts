@@ -11,16 +11,16 @@ import { peerTopicOf, type Server, startGateway, startPeer, startWriter } from '
 
 const BATCH_SIZE = 20;
 const LOADS = [100, 1_000, 5_000];
-/** The load to which the bars apply. The peer gets it too. */
+/** The load for which the bars apply and the peer is measured. */
 const PEER_LOAD = 1_000;
 const WARM_UP_S = 2;
 const WINDOW_S = 12;
 /** The writer's setting BLOCK_AGE_MAX_MS, which is most of the measured time. */
 const BLOCK_AGE_MS = 1_000;
-/** Interval of polls: the precision of a moment. Each poll costs ClickHouse some milliseconds. */
+/** Poll interval, which is the precision of measured times. Each poll costs ClickHouse a few milliseconds. */
 const POLL_MS = 50;
 
-/** Time from when a message was due to be posted until a reader saw its row, with 6 partitions and batches of 20. */
+/** Time from when a message was due until a reader saw its row, with 6 partitions and batches of 20. */
 export const visible: Figure = {
   name: 'visible',
   async measure(bench) {
@@ -55,7 +55,7 @@ async function measureLoad(
     const messages = load * (WARM_UP_S + WINDOW_S);
     const { startMs } = await postMessages(server, bench, { messages, batchSize: BATCH_SIZE, messagesPerSecond: load });
     await waitForRows(engine, { table, rows: await readEnd(bench, topic) });
-    // One more poll, so that the last rows are seen too.
+    // One more poll, so that the last rows are included.
     await watch.poll();
     const fromMs = Math.ceil(startMs) + WARM_UP_S * 1_000;
     const span = { table, fromMs, toMs: fromMs + WINDOW_S * 1_000 };
@@ -67,7 +67,7 @@ async function measureLoad(
   }
 }
 
-/** Watches when rows of a table become visible. Rows of a partition become visible in the order of their offsets. */
+/** Watches when rows in a table become visible. Rows in a partition become visible in offset order. */
 function watchRows(engine: Engine, table: string) {
   const partitions = new Map<number, { offset: number; atMs: number }[]>();
   const poll = async () => {
@@ -84,7 +84,7 @@ function watchRows(engine: Engine, table: string) {
   return {
     ...repeatEvery(POLL_MS, poll),
     poll,
-    /** When a poll first saw the row, by the wall clock; NaN when none did. */
+    /** Wall-clock time at which a poll first saw the row; NaN when no poll did. */
     seenAtMs: (partition: number, offset: number) =>
       partitions.get(partition)?.find((seen) => seen.offset >= offset)?.atMs ?? Number.NaN,
   };
@@ -96,7 +96,8 @@ interface Span {
   toMs: number;
 }
 
-/** Delays in milliseconds of every message that was due within the span. Its own time is when it was due. */
+// Delays in milliseconds of all messages that were due within the span. `event_time` is the time when a message was
+// due.
 async function readDelays(
   engine: Engine,
   seenAtMs: (partition: number, offset: number) => number,
@@ -114,7 +115,7 @@ async function readDelays(
   return delays;
 }
 
-/** Counts parts that inserts have made, not those of merges. */
+/** Counts parts created by inserts, not by merges. */
 async function countParts(engine: Engine, { table, fromMs, toMs }: Span): Promise<number> {
   await engine.query('SYSTEM FLUSH LOGS');
   const time = 'toUnixTimestamp64Milli(toDateTime64(event_time_microseconds, 3))';

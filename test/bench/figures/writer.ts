@@ -15,7 +15,7 @@ import { type Measured, memoryPeakMibOf, pidListeningOn, watchCpu } from '../pro
 import { peerTopicOf, startWriter } from '../services.ts';
 
 const ROWS = 300_000;
-/** Compiled code and open connections are part of a running service. */
+/** Warms up compiled code and connections, as in a running service. */
 const WARM_UP_ROWS = 20_000;
 
 interface Spent {
@@ -24,7 +24,7 @@ interface Spent {
   seconds: number;
 }
 
-/** Rows per CPU-second of the writer, and CPU-seconds of ClickHouse: from Kafka to visible rows, exactly-once. */
+/** Rows per CPU-second in the writer, and CPU-seconds in ClickHouse: from Kafka to visible rows, exactly once. */
 export const writer: Figure = {
   name: 'writer',
   async measure(bench) {

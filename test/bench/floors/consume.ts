@@ -1,4 +1,4 @@
-/** Floor: only the consumer's client. Counts `EVENTS` records of a topic from its beginning. */
+/** Floor: only the consumer client. Counts `EVENTS` records in a topic from its beginning. */
 import { openFloorConsumer } from './consumer.ts';
 import { startMeter } from './meter.ts';
 

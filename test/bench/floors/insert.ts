@@ -1,4 +1,4 @@
-/** Floor: only inserts of prepared blocks, which are the rows of `events` read back as RowBinary. */
+/** Floor: only inserts of prepared blocks, which are rows from `events` in RowBinary. */
 import { createEngine, readBlocks, readColumns } from '../clickhouse.ts';
 import { startMeter } from './meter.ts';
 

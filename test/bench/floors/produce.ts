@@ -1,9 +1,9 @@
-/** Floor: only the producer's client, with values of the right size and one full request in flight. */
+/** Floor: only the producer client, with values of the right size and one full request in flight. */
 import { Producer } from '@platformatic/kafka';
 import { createMessage } from '../messages.ts';
 import { startMeter } from './meter.ts';
 
-/** A request of about 1 MB. Larger ones are not faster. */
+/** A request of about 1 MB. Larger requests are not faster. */
 const MESSAGES_PER_REQUEST = 1_000;
 const { BENCH_TOPIC: topic = '', KAFKA_BROKERS = '' } = process.env;
 const bootstrapBrokers = KAFKA_BROKERS.split(',');

@@ -11,7 +11,7 @@ const FLOOR_MAX_MS = 120_000;
 
 /**
  * Runs a floor in a separate process, so that it shares no heap or compiled code.
- * @param file below the folder of the bench @param onBegin called when the floor begins to measure
+ * @param file path relative to the bench folder @param onBegin called when the floor starts to measure
  */
 export const runFloor = (
   file: string,

@@ -54,33 +54,33 @@ function auditStatement(at: { environmentId: string; projectId: string }, entrie
 const ACTIVITIES = 3_000_000;
 const MINTS = 100_000;
 const ERASURES = 500;
-/** Activities of one insert, four rows with text each: half a gigabyte of ClickHouse's memory. */
+/** Activities per insert, with four rows each: half a gigabyte of ClickHouse memory. */
 const CHAIN_CHUNK_ROWS = 125_000;
 const DAY_MS = 86_400_000;
 const YEAR_MS = 365 * DAY_MS;
-const US_OF_MS = 1_000;
+const US_PER_MS = 1_000;
 const BACKFILL = { agoMs: DAY_MS, lengthMs: 600_000 };
-/** One version in so many has a later one. */
-const UPDATED_OF = 20;
+/** One version in this many has a later version. */
+const VERSIONS_PER_UPDATE = 20;
 const CHAIN_SETTINGS = 'CHAIN_SETTINGS max_insert_threads = 1, max_threads = 2, max_insert_block_size = 500000';
 
 export const CHAIN = 'bench-chain';
-/** Contracts by number: two have a tenth of all activities each, a hundred half a percent, the others some hundred rows. */
+// Contracts by number: two have a tenth of all activities each, a hundred half a percent each, the rest about 100 rows.
 const [BIG, BACKFILLED, FIRST_MIDDLE, FIRST_SMALL] = [0, 1, 2, 1_000];
 const MIDDLES = 100;
-const ROWS_OF_A_SMALL = 100;
+const ROWS_PER_SMALL = 100;
 const addressOf = (contract: number) => `0x${createHash('sha1').update(`contract ${contract}`).digest('hex')}`;
 
 export const CONTRACTS = {
   big: addressOf(BIG),
   backfilled: addressOf(BACKFILLED),
-  middles: [0, 1, 2, 3, 4, 5].map((at) => addressOf(FIRST_MIDDLE + at)),
-  smalls: [0, 1].map((at) => addressOf(FIRST_SMALL + at)),
+  middles: [0, 1, 2, 3, 4, 5].map((index) => addressOf(FIRST_MIDDLE + index)),
+  smalls: [0, 1].map((index) => addressOf(FIRST_SMALL + index)),
 } as const;
 
 export const ERASURE_ID = '00000000-0000-4000-8000-000000000007';
 
-/** Fills the history of a chain, with the environment's contracts in it, its mints, and its erasures. */
+/** Fills a chain history that includes the environment's contracts, and the environment's mints and erasures. */
 export async function fillChain(engine: Engine, bench: Bench, projectId: string): Promise<void> {
   const activities = scaled(bench, ACTIVITIES, 100_000);
   const shape = shapeOf(activities);
@@ -99,19 +99,19 @@ type Shape = ReturnType<typeof shapeOf>;
 function shapeOf(activities: number) {
   const nowMs = Date.now();
   return {
-    startUs: (nowMs - YEAR_MS) * US_OF_MS,
-    stepUs: Math.floor((YEAR_MS * US_OF_MS) / activities),
-    backfillUs: (nowMs - BACKFILL.agoMs) * US_OF_MS,
-    backfillStepUs: Math.floor((BACKFILL.lengthMs * US_OF_MS) / activities),
-    smalls: Math.max(1, Math.round((activities * 0.3) / ROWS_OF_A_SMALL)),
+    startUs: (nowMs - YEAR_MS) * US_PER_MS,
+    stepUs: Math.floor((YEAR_MS * US_PER_MS) / activities),
+    backfillUs: (nowMs - BACKFILL.agoMs) * US_PER_MS,
+    backfillStepUs: Math.floor((BACKFILL.lengthMs * US_PER_MS) / activities),
+    smalls: Math.max(1, Math.round((activities * 0.3) / ROWS_PER_SMALL)),
   };
 }
 
 const numberOf = (salt: number) => `cityHash64(base, ${salt})`;
 const addressText = (of: string) => `concat('0x', lower(hex(substring(SHA1(${of}), 1, 20))))`;
-const UPDATED = `number % ${UPDATED_OF} = 0`;
+const UPDATED = `number % ${VERSIONS_PER_UPDATE} = 0`;
 
-/** Versions by their number, in the order of time. What never changes of an activity follows from `base`. */
+/** Selects versions by number, in order of time. An activity's constant members are computed from `base`. */
 function versionRowsOf(shape: Shape, { first, count }: Range): string {
   const { startUs, stepUs, backfillUs, backfillStepUs, smalls } = shape;
   const timeOf = (number: string) =>
@@ -124,7 +124,7 @@ function versionRowsOf(shape: Shape, { first, count }: Range): string {
     ['mint', 'transfer', 'transfer', 'sale'][1 + ${numberOf(3)} % 4] AS type, ${addressText("concat('contract ', toString(contract))")} AS address,
     arrayMap(of -> concat('${CHAIN} ', of), ['* *', concat('* ', type), concat(address, ' *'), concat(address, ' ', type)]) AS feeds
   FROM (
-    SELECT number, if(number % ${UPDATED_OF} = 1, number - 1, number) AS base,
+    SELECT number, if(number % ${VERSIONS_PER_UPDATE} = 1, number - 1, number) AS base,
       multiIf(${share} < 100, ${BIG}, ${share} < 200, ${BACKFILLED}, ${share} < 700, ${FIRST_MIDDLE} + ${numberOf(2)} % ${MIDDLES},
         ${FIRST_SMALL} + ${numberOf(2)} % ${smalls}) AS contract
     FROM numbers(${first}, ${count}))`;
@@ -157,7 +157,7 @@ function tokensStatement(): string {
   FROM numbers(50000)`;
 }
 
-/** One in a hundred is pending, one in fifty has failed, and one in ten has two unmerged revisions. */
+/** One mint in a hundred is pending, one in fifty has failed, and one in ten has two unmerged revisions. */
 function mintsStatement({ environmentId, projectId }: Bench & { projectId: string }, mints: number): string {
   const status = `multiIf(number % 100 = 0, 'pending', number % 50 = 1, 'failed', 'succeeded')`;
   return `INSERT INTO mint_requests (chain, contract, requested_at, attempt_id, reference_id, revision, project_id, environment_id,

@@ -1,9 +1,9 @@
-/** Floor of the live messages: reads every new record of the topic and discards it, without decoding. */
+/** Floor for live messages: reads every new record in the topic and discards it without decoding. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { openLogReader } from '@playline/stream/kafka';
 
 const { KAFKA_BROKERS = '', TOPIC = '' } = process.env;
-/** The portal's interval of polls. */
+/** The portal's poll interval. */
 const POLL_MS = 500;
 
 const reader = openLogReader({ brokers: KAFKA_BROKERS.split(','), clientId: 'floor', onFault: () => {} });

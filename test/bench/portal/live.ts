@@ -14,26 +14,26 @@ import type { Scene } from './scene.ts';
 
 interface Viewer {
   readonly events: number;
-  /** Called with each new event and the moment at which it was received. */
+  /** Called with each new event and the time at which it was received. */
   onEvent: (event: { readonly kind: string; readonly messageId?: string }, atMs: number) => void;
   close(): void;
 }
 
-/** Opens a stream, and waits until it reports that it watches. @throws Error for an answer other than 200 */
+/** Opens a stream, and waits until it reports that it is watching. @throws Error for a status other than 200 */
 async function openViewer(
   { origin, projectId, environment }: Scene,
   browser: Pick<TestBrowser, 'cookie'>,
 ): Promise<Viewer> {
   const url = `${origin}/projects/${projectId}/environments/${environment}/live/events`;
-  const answer = await new Promise<IncomingMessage>((resolve, reject) => {
+  const response = await new Promise<IncomingMessage>((resolve, reject) => {
     get(url, { agent: false, headers: { cookie: browser.cookie } }, resolve).once('error', reject);
   });
-  if (answer.statusCode !== 200) throw new Error(`the stream was answered with ${answer.statusCode}`);
-  const viewer = { events: 0, onEvent: () => {}, close: () => void answer.destroy() } as Viewer & { events: number };
-  answer.on('error', () => {});
+  if (response.statusCode !== 200) throw new Error(`the stream got status ${response.statusCode}`);
+  const viewer = { events: 0, onEvent: () => {}, close: () => void response.destroy() } as Viewer & { events: number };
+  response.on('error', () => {});
   await new Promise<void>((resolve) => {
     let rest = '';
-    answer.setEncoding('utf8').on('data', (chunk: string) => {
+    response.setEncoding('utf8').on('data', (chunk: string) => {
       const atMs = performance.now();
       const parts = (rest + chunk).split('\n\n');
       rest = parts.pop() ?? '';
@@ -50,14 +50,14 @@ async function openViewer(
 
 async function openViewers(scene: Scene, count: number): Promise<Viewer[]> {
   const viewers: Viewer[] = [];
-  for (let at = 0; at < count; at++)
-    viewers.push(await openViewer(scene, scene.viewers[at % scene.viewers.length] ?? scene.browser));
+  for (let index = 0; index < count; index++)
+    viewers.push(await openViewer(scene, scene.viewers[index % scene.viewers.length] ?? scene.browser));
   return viewers;
 }
 
 const VIEWERS = 50;
 const MESSAGES = 200_000;
-/** After the warm-up, code is compiled and the cost of a message is stable. */
+/** After the warm-up, code is compiled and the cost per message is stable. */
 const WARM_UP_MESSAGES = 400_000;
 const MESSAGES_MIN = 20_000;
 const MESSAGES_PER_SECOND = 4_000;
@@ -67,14 +67,14 @@ const EVENT_WAIT_MAX_MS = 30_000;
 
 const countEvents = (bench: Bench) => createEngine(bench).queryNumber('SELECT count() FROM events');
 
-/** Time from the answer to a message until a viewer gets it, one message after the other. */
+/** Measures the time from the response to a message until a viewer receives it, one message after another. */
 async function measureFirstEvents(bench: Bench, scene: Scene): Promise<number[]> {
   const before = await countEvents(bench);
   const viewer = await openViewer(scene, scene.browser);
   const ms: number[] = [];
   for (let event = 0; event < FIRST_EVENTS; event++) ms.push(await measureFirstEvent(bench, scene, viewer));
   viewer.close();
-  // Later measurements count rows from here on.
+  // Later measurements count rows from this number on.
   const rows = before + FIRST_EVENTS;
   await waitForRows(createEngine(bench), { table: 'events', rows, measured: scene.writer });
   return ms;
@@ -88,30 +88,30 @@ async function measureFirstEvent(bench: Bench, { gateway }: Scene, viewer: Viewe
   };
   const time = { eventTimestamp: new Date().toISOString() };
   const message = { type: 'track', messageId, ...time, eventName: 'first', anonymousId: 'bench' };
-  const answer = await fetch(`http://127.0.0.1:${gateway.port}${MESSAGES_PATH}`, {
+  const response = await fetch(`http://127.0.0.1:${gateway.port}${MESSAGES_PATH}`, {
     method: 'POST',
     headers: { 'content-type': 'application/json', 'x-service-publishable-key': bench.publishableKey },
     body: JSON.stringify({ messages: [message] }),
   });
-  const answeredMs = performance.now();
-  if (answer.status !== 200) throw new Error(`a message was answered with ${answer.status}`);
+  const responseMs = performance.now();
+  if (response.status !== 200) throw new Error(`a message got status ${response.status}`);
   await waitFor('the message is shown', async () => shownMs !== null, { maxMs: EVENT_WAIT_MAX_MS });
-  return (shownMs ?? 0) - answeredMs;
+  return (shownMs ?? 0) - responseMs;
 }
 
 const PARTS = ['gateway', 'broker', 'writer', 'reader'] as const;
-/** CPU-seconds of each process per million messages. */
+/** CPU-seconds per process and million messages. */
 type Cost = Record<(typeof PARTS)[number], number>;
 
 const sumOf = ({ gateway, broker, writer }: Cost) => gateway + broker + writer;
 
-/** Posts messages at a steady rate until all are rows. @param readerPid a process that reads at the same time */
+/** Posts messages at a constant rate until all are rows. @param readerPid a process that reads at the same time */
 async function measureCost(
   bench: Bench,
   scene: Scene,
-  { readerPid, all = MESSAGES }: { readerPid: number | null; all?: number },
+  { readerPid, total = MESSAGES }: { readerPid: number | null; total?: number },
 ): Promise<Cost> {
-  const messages = scaled(bench, all, MESSAGES_MIN);
+  const messages = scaled(bench, total, MESSAGES_MIN);
   const before = await countEvents(bench);
   const broker = pidListeningOn(Number(bench.stores.kafka[0]?.split(':').at(-1)));
   const watches = [scene.gateway.pid, broker, scene.writer.pid, readerPid].map(watchCpu);
@@ -131,10 +131,10 @@ const measureFloor = (bench: Bench, scene: Scene): Promise<Cost> =>
     return measureCost(bench, scene, { readerPid: floor.pid });
   });
 
-/** How soon a message is shown, what viewers cost the gateway and the writer, and the memory that they take. */
+/** Measures how soon a message is shown, and how much CPU and memory viewers cost. */
 export async function measureLive(bench: Bench, scene: Scene): Promise<Row[]> {
   const { pid } = scene.portal;
-  await measureCost(bench, scene, { readerPid: null, all: WARM_UP_MESSAGES });
+  await measureCost(bench, scene, { readerPid: null, total: WARM_UP_MESSAGES });
   const first = await measureFirstEvents(bench, scene);
   const floor = await measureFloor(bench, scene);
   const before = await measureCost(bench, scene, { readerPid: pid });
@@ -146,7 +146,7 @@ export async function measureLive(bench: Bench, scene: Scene): Promise<Row[]> {
   const events = viewers.reduce((sum, viewer) => sum + viewer.events, 0);
   const memory = memoryPeakMibOf(pid);
   for (const viewer of viewers) viewer.close();
-  // Measured before and after, because the cost of a message still falls during the measurement.
+  // Measured before and after, because the cost per message still falls during the measurement.
   const after = await measureCost(bench, scene, { readerPid: pid });
   const alone = Object.fromEntries(PARTS.map((part) => [part, (before[part] + after[part]) / 2])) as Cost;
   const describe = (cost: Cost) => PARTS.map((part) => `${part} ${cost[part].toFixed(1)}`).join(', ');
@@ -167,7 +167,7 @@ export async function measureLive(bench: Bench, scene: Scene): Promise<Row[]> {
       peer: 'peak before the first viewer, hashing of a password included',
       peerValue: memoryBefore,
       bars: [atMost('value', 200)],
-      notes: `${events} messages shown to all of them`,
+      notes: `${events} messages shown to all viewers`,
     }),
     toRow({
       case: `gateway, broker and writer, ${VIEWERS} viewers`,

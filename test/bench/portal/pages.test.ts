@@ -4,10 +4,10 @@ import { createPortalApp } from '../../../services/portal/src/app.ts';
 import { openPortal } from '../../../services/portal/src/test/open-portal.ts';
 import { pathsOf, UNMEASURED } from './pages.ts';
 
-/** Routes that are no pages. */
-const NO_PAGE = /^\/assets\/|\{\*unknown\}/;
+/** Routes that are not pages. */
+const NOT_A_PAGE = /^\/assets\/|\{\*unknown\}/;
 
-it('the bench measures every page of the portal, or lists why it does not', async () => {
+it('the bench measures every portal page, or lists why a page is not measured', async () => {
   const portal = await openPortal();
   const routes = createPortalApp({ ...portal.parts, metrics: createMetrics('portal') }).routes;
   await portal.close();
@@ -17,6 +17,6 @@ it('the bench measures every page of the portal, or lists why it does not', asyn
     const pattern = new RegExp(`^${page.replace(/:\w+/g, '[^/?]+')}(\\?.*)?$`);
     return measured.some((path) => pattern.test(path));
   };
-  const left = [...pages].filter((page) => !NO_PAGE.test(page) && !isMeasured(page));
-  expect(left.toSorted()).toEqual(Object.keys(UNMEASURED).toSorted());
+  const unmeasured = [...pages].filter((page) => !NOT_A_PAGE.test(page) && !isMeasured(page));
+  expect(unmeasured.toSorted()).toEqual(Object.keys(UNMEASURED).toSorted());
 });

@@ -27,7 +27,8 @@ export function pathsOf(scene: Pick<Scene, 'projectId' | 'environment' | 'invita
   ];
 }
 
-/** All contracts, one of a tenth of all activities, and one whose tenth was indexed within ten minutes. */
+// Paths for all contracts, a contract with a tenth of all activities, and one whose tenth was indexed within ten
+// minutes.
 function activityPathsOf(base: string): string[] {
   const of = (contract: string) => `collection=${encodeURIComponent(`${CHAIN}:${contract}`)}`;
   const [big, backfilled] = [of(CONTRACTS.big), of(CONTRACTS.backfilled)];
@@ -37,16 +38,16 @@ function activityPathsOf(base: string): string[] {
   return [...all, ...files].map((query) => `${base}/activities${query === '' ? '' : `?${query}`}`);
 }
 
-/** Pages whose first byte is not measured here, and why. */
+/** Pages whose time to first byte is not measured, with the reason. */
 export const UNMEASURED: Readonly<Record<string, string>> = {
-  '/projects/:project/environments/:environment/live/events': 'a stream: its events are measured',
-  '/sign-in/passkey': 'for the script of the sign-in page',
-  '/settings/passkey': 'for the script of the settings page',
+  '/projects/:project/environments/:environment/live/events': 'a stream whose events are measured',
+  '/sign-in/passkey': 'used by the script of the sign-in page',
+  '/settings/passkey': 'used by the script of the settings page',
   '/first-sign-in': 'same page as an invitation',
-  '/first-sign-in/passkey': 'for the script of a link',
-  '/invitation/passkey': 'for the script of a link',
+  '/first-sign-in/passkey': 'used by the script of an invitation page',
+  '/invitation/passkey': 'used by the script of an invitation page',
   '/reset': 'same page as an invitation',
-  '/reset/passkey': 'for the script of a link',
+  '/reset/passkey': 'used by the script of an invitation page',
 };
 
 interface Visited {
@@ -56,15 +57,15 @@ interface Visited {
 
 const isLong = (url: string) => /\/(live|mints|activities)\?.*as=csv/.test(url);
 
-/** Visits a page repeatedly, one visit after the other. @throws Error for an answer other than 200 */
+/** Visits a page repeatedly, one visit after another. @throws Error for a status other than 200 */
 async function visit(url: string, visits: number, cookie = ''): Promise<Visited> {
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
   const ms: number[] = [];
   let body: Buffer = Buffer.alloc(0);
   for (let index = 0; index < WARM_UP_VISITS + visits; index++) {
-    const one = await visitOnce(url, { agent, headers: { cookie } });
-    if (index >= WARM_UP_VISITS) ms.push(one.ms);
-    body = one.body;
+    const visited = await visitOnce(url, { agent, headers: { cookie } });
+    if (index >= WARM_UP_VISITS) ms.push(visited.ms);
+    body = visited.body;
   }
   agent.destroy();
   return { ms, body };
@@ -76,7 +77,7 @@ function visitOnce(url: string, options: { agent: Agent; headers: { cookie: stri
     const request = get(url, options, (answer) => {
       const ms = performance.now() - startMs;
       const chunks: Buffer[] = [];
-      if (answer.statusCode !== 200) return reject(new Error(`${url} was answered with ${answer.statusCode}`));
+      if (answer.statusCode !== 200) return reject(new Error(`${url} got status ${answer.statusCode}`));
       answer.on('data', (chunk: Buffer) => chunks.push(chunk) === 1 && isLong(url) && answer.destroy());
       answer.once('close', () => resolve({ ms, body: Buffer.concat(chunks) }));
     });

@@ -29,12 +29,12 @@ async function createProject(bench: Bench): Promise<{ projectId: string; environ
   return { projectId, environment };
 }
 
-/** Path of the link that an accounts command prints, once the link works. */
+/** Waits until the link that an accounts command prints works. @returns the link's path */
 async function linkPath(bench: Bench, origin: string, args: readonly string[]): Promise<string> {
   const { link } = JSON.parse(await operate(bench, ['accounts', ...args, '--json', '--origin', origin]));
   const browser = createBrowser(origin);
   const { pathname, search } = new URL(link);
-  // The portal reads the command's change a moment later.
+  // The portal reads the command's change with a short delay.
   const isKnown = async () => (await browser.get(pathname + search)).status === 200;
   await waitFor('the link works', isKnown, { maxMs: LINK_WAIT_MAX_MS });
   return pathname + search;
@@ -45,7 +45,7 @@ async function signIn(bench: Bench, origin: string, { name, args }: { name: stri
   const browser = createBrowser(origin);
   const account = { login: `${name}@example.com`, name, password: PASSWORD, repeated: PASSWORD };
   const { status, text } = await browser.submit(path, 'accept', account);
-  if (status !== 303) throw new Error(`${name} was answered with ${status}: ${text.slice(0, 500)}`);
+  if (status !== 303) throw new Error(`${name} got status ${status}: ${text.slice(0, 500)}`);
   return browser;
 }
 

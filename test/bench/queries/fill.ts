@@ -1,14 +1,14 @@
 import { type Engine, waitForMerges } from '../clickhouse.ts';
 import type { Range } from '../figure.ts';
 
-/** Share of people who play all the time. The others start one by one and play less from week to week. */
+/** Share of people who play all the time. Other people start over time and play less from week to week. */
 const REGULARS_SHARE = 0.3;
-const ROWS_OF_A_PERSON = 100;
+const ROWS_PER_PERSON = 100;
 const BLOCK_ROWS = 20;
-/** A resent message is at most this many rows after the first copy. */
+/** A resent message is at most this many rows after the original. */
 const RESENT_AFTER_MAX = 1_000;
-const LOGGED_IN_OF = 10;
-/** Greater than any partition of the topic, so that rows of a writer differ from these. */
+const SESSIONS_PER_LOGIN = 10;
+/** Greater than any partition in the topic, so that these rows differ from a writer's rows. */
 export const FIRST_PARTITION = 100;
 export const DAYS = 60;
 export const DAY_MS = 86_400_000;
@@ -17,11 +17,11 @@ export type Game = ReturnType<typeof createGame>;
 
 export function createGame(environmentId: string, rows: number) {
   const endMs = Date.now() - (Date.now() % DAY_MS);
-  const people = Math.round(rows / ROWS_OF_A_PERSON);
+  const people = Math.round(rows / ROWS_PER_PERSON);
   return { environmentId, rows, people, startMs: endMs - DAYS * DAY_MS, endMs };
 }
 
-/** Event names and their shares per thousand. Pages have none. */
+/** Event names and their shares per thousand. Pages have no event name. */
 const NAMES = {
   '': 300,
   level_started: 180,
@@ -51,7 +51,7 @@ function eventName(): string {
   return `multiIf(${cases.join(', ')}, '')`;
 }
 
-/** Ids and keys of a person: `person` is the name of a column or a number. */
+/** A person's ids and keys. `person` is a column name or a number. */
 export const idsOf = (person: string | number) => ({
   anonymousKey: `sipHash128('anonymous', toUInt32(${person}))`,
   userKey: `sipHash128('user', toUInt32(${person}))`,
@@ -59,7 +59,7 @@ export const idsOf = (person: string | number) => ({
   userId: `concat('user-', toString(toUInt32(${person})))`,
 });
 
-/** A resent copy has the content of an earlier row, from which all but its receive time is computed. */
+/** A resent message has the content of an earlier row, from which all columns but the receive time are computed. */
 const BASE = `if(number > ${RESENT_AFTER_MAX} AND ${numberOf('number', 1)} % 100 = 0,
   number - 1 - ${numberOf('number', 2)} % ${RESENT_AFTER_MAX}, number)`;
 
@@ -70,7 +70,7 @@ const PROPERTIES = `concat('{"level":', toString(${numberOf('base', 14)} % 100),
   '","map":"', ${oneOf('base', 16, ['forest', 'desert', 'harbour', 'castle', 'ruins'])}, '","score":', toString(${numberOf('base', 17)} % 100000),
   ',"seconds":', toString(${numberOf('base', 18)} % 1000), '}')`;
 
-/** Rows of the log by number, in order of time, with the columns that all tables share. */
+/** Selects log rows by number, in order of time, with the columns that all tables share. */
 export function rowsOf({ rows, people, startMs, endMs }: Game, { first, count }: Range): string {
   const regulars = Math.round(people * REGULARS_SHARE);
   const blocks = Math.ceil(rows / BLOCK_ROWS);
@@ -92,7 +92,7 @@ export function rowsOf({ rows, people, startMs, endMs }: Game, { first, count }:
     ${PROPERTIES} AS properties
   FROM (
     SELECT *, toUInt32(if(${numberOf('session', 4)} % 2 = 0, ${numberOf('session', 5)} % ${regulars}, ${newcomer})) AS person,
-      ${numberOf('session', 7)} % ${LOGGED_IN_OF} = 0 AS logged_in,
+      ${numberOf('session', 7)} % ${SESSIONS_PER_LOGIN} = 0 AS logged_in,
       toInt64(${startMs} + block * ${(endMs - startMs) / blocks} + step * 40000 + ${numberOf('base', 8)} % 30000) AS happened_ms
     FROM (
       SELECT number, ${BASE} AS base, intDiv(base, ${BLOCK_ROWS}) AS block, 1 + ${numberOf('block', 9)} % ${BLOCK_ROWS - 1} AS cut,
@@ -100,8 +100,8 @@ export function rowsOf({ rows, people, startMs, endMs }: Game, { first, count }:
       FROM numbers(${first}, ${count})))`;
 }
 
-// The schema of the best-known open-source product analytics on ClickHouse. A row has the person as known when the
-// event arrived; later merges of persons are in a table of overrides. Copies fold only during merges.
+// The schema of the best-known open-source product analytics on ClickHouse. A row has the person known when the event
+// arrived; later merges of persons are in an override table. Duplicates are removed only during merges.
 const EVENTS = `CREATE TABLE bench_peer_events
 (
     uuid UUID, event LowCardinality(String), properties String CODEC(ZSTD(3)), timestamp DateTime64(6, 'UTC'), team_id Int64,
@@ -141,13 +141,13 @@ async function fillPeerEvents(engine: Engine, rows: string, settings: string): P
   FROM (${rows}) ${settings}`);
 }
 
-/** @param rows members of persons. Only members that belong to another person get an override */
+/** @param rows members of persons; only members with another person key get an override */
 async function fillPeerOverrides(engine: Engine, rows: string): Promise<void> {
   await engine.query(`INSERT INTO bench_peer_overrides (team_id, distinct_id, person_id, version)
     SELECT ${TEAM}, id, reinterpretAsUUID(person_key), version FROM (${rows}) WHERE identity_key != person_key`);
 }
 
-/** Rows of the peer with the column names of `events`. @param people joins the person */
+/** Selects the peer's rows with the column names of `events`. @param people whether to join the person */
 export function peerRows({ where, people }: { where: string; people: boolean }): string {
   const columns = `event.uuid AS message_id, event.event AS event_name, event.timestamp AS event_time, event.session_id AS session_id,
     event.pathname AS page_path, event.current_url AS page_url, event.properties AS properties, event.distinct_id AS distinct_id`;
@@ -160,13 +160,13 @@ export function peerRows({ where, people }: { where: string; people: boolean }):
     ) AS override ON event.distinct_id = override.distinct_id ${filter})`;
 }
 
-/** Rows of one insert: few parts to merge, and about a gigabyte of ClickHouse's memory. */
+/** Rows per insert: few parts to merge, and about a gigabyte of ClickHouse memory. */
 const CHUNK_ROWS = 1_000_000;
 const SETTINGS = `SETTINGS max_insert_threads = 2, max_threads = 2, max_partitions_per_insert_block = 100,
   max_insert_block_size = ${CHUNK_ROWS}, min_insert_block_size_rows = ${CHUNK_ROWS}, min_insert_block_size_bytes = 0`;
 const FRESH_PAIRS = 250;
 
-/** Fills `events` and the peer's table directly, because the log would be slow. */
+/** Fills `events` and the peer's table directly, because publishing to the log would be slow. */
 export async function fillRows(engine: Engine, game: Game, { first, count }: Range): Promise<void> {
   for (let from = first; from < first + count; from += CHUNK_ROWS) {
     const rows = rowsOf(game, { first: from, count: Math.min(CHUNK_ROWS, first + count - from) });
@@ -186,7 +186,7 @@ export function eventsStatement({ environmentId }: Game, rows: string): string {
   FROM (${rows})`;
 }
 
-/** Links the visitor and the user of some people. The smaller key becomes the root, the other identity gets an override. */
+// Links people's visitor and user identities. The smaller key becomes the root, the other identity gets an override.
 export async function linkPeople(engine: Engine, game: Game, { first, count }: Range): Promise<void> {
   await insertOverrides(engine, game, {
     groups: `SELECT number, [${membersOf('number').join(', ')}] AS members FROM numbers(${first}, ${count})`,
@@ -195,13 +195,13 @@ export async function linkPeople(engine: Engine, game: Game, { first, count }: R
   });
 }
 
-/** Two ranges of people who are joined last: for the first part of history, and for its whole. */
+/** Two ranges of people who are joined last: for the first part of the history, and for the whole history. */
 export const pairsOf = ({ people }: Game): { readonly early: Range; readonly late: Range } => {
   const first = Math.floor(people * 0.45);
   return { early: { first: first + 2 * FRESH_PAIRS, count: FRESH_PAIRS }, late: { first, count: FRESH_PAIRS } };
 };
 
-/** Joins pairs of people, by decisions later than everything that the dictionary has loaded. */
+/** Joins pairs of people with decisions that are later than all decisions in the dictionary. */
 export async function linkPairs(engine: Engine, game: Game, { first, count }: Range): Promise<void> {
   const members = [...membersOf('one'), ...membersOf('one + 1')];
   await insertOverrides(engine, game, {
@@ -216,7 +216,7 @@ function membersOf(person: string): string[] {
   return [`(${anonymousKey}, 'anonymous', ${anonymousId})`, `(${userKey}, 'steam', ${userId})`];
 }
 
-/** @param groups a query with one row for each person and all its members */
+/** @param groups a query with one row per person with all members */
 async function insertOverrides(
   engine: Engine,
   { environmentId }: Game,

@@ -3,7 +3,7 @@ import { atMost, type Bar } from '../figure.ts';
 import { DAY_MS, DAYS, type EventName, type Game, idsOf, pairsOf, peerRows } from './fill.ts';
 
 interface Filter {
-  /** From the first moment to just before the second, as text for ClickHouse; absent: all time. */
+  /** From `since` (inclusive) to `until` (exclusive), in ClickHouse format; absent: all time. */
   readonly span?: Span;
   readonly names?: readonly EventName[];
 }
@@ -13,7 +13,7 @@ interface Span {
   readonly until: string;
 }
 
-/** A table or view, so that one query can be sent to several. Columns have the names of `events`. */
+/** A table or view with the column names of `events`, so that a query can be sent to several sources. */
 type Source = ReturnType<typeof createSource>;
 
 const timeOf = (text: string) => `toDateTime64('${text}', 3, 'UTC')`;
@@ -25,7 +25,7 @@ function conditionsOf({ span, names }: Filter, columns: { time: string; name: st
   return [...(times ?? []), ...(isNamed === undefined ? [] : [isNamed])];
 }
 
-/** @param name `events`, or a view with its columns */
+/** @param name `events`, or a view with the same columns */
 function createSource(name: string, environmentId: string, person: string) {
   const rows = (filter: Filter) =>
     `${name} WHERE ${[`environment_id = '${environmentId}'`, ...conditionsOf(filter, { time: 'event_time', name: 'event_name' })].join(' AND ')}`;
@@ -52,7 +52,7 @@ type Scene = Awaited<ReturnType<typeof createScene>>;
 const MONTH_DAYS = 30;
 const FIRST_WEEK_DAY = 13;
 
-/** @param day day of the game, from 0, that the queries are about */
+/** @param day the day of the game to query, from 0 */
 function spansOf({ startMs, endMs }: Game, day = DAYS - 1) {
   const startOf = (ms: number) => new Date(ms).toISOString().slice(0, 10);
   const span = (since: number, until: number): Span => ({ since: startOf(since), until: startOf(until) });
@@ -62,7 +62,7 @@ function spansOf({ startMs, endMs }: Game, day = DAYS - 1) {
     day: span(dayMs, dayMs + DAY_MS),
     week: span(startMs + FIRST_WEEK_DAY * DAY_MS, startMs + (FIRST_WEEK_DAY + 7) * DAY_MS),
     month: span(endMs - MONTH_DAYS * DAY_MS, endMs),
-    /** Whole weeks, beginning with the first Monday. */
+    /** Whole weeks, starting with the first Monday. */
     weeks: span(monday, endMs),
   };
 }
@@ -76,11 +76,11 @@ export async function createScene(engine: Engine, game: Game, day?: number) {
     analysis: createSource('analysis_events_raw', environmentId, 'person_key'),
     peer: PEER,
     spans: spansOf(game, day),
-    who: await findWho(engine, game),
+    who: await findPerson(engine, game),
   };
 }
 
-async function findWho(engine: Engine, game: Game) {
+async function findPerson(engine: Engine, game: Game) {
   const { first } = pairsOf(game).late;
   const [one, other] = [idsOf(first), idsOf(first + 1)];
   const keys = [one.anonymousKey, one.userKey, other.anonymousKey, other.userKey].join(', ');
@@ -94,16 +94,16 @@ async function findWho(engine: Engine, game: Game) {
   return { person, identity, userId, ids: rest.slice(0, 4), messageId };
 }
 
-/** A query of an analyst for each source, written as an analyst who knows the tables would. */
+/** An analyst query for each source, written as by an analyst who knows the tables. */
 export interface AnalystQuery {
   readonly name: string;
   readonly isOfDay?: true;
   readonly raw: string;
-  /** With copies folded; absent where no one would query it that way. */
+  /** With deduplicated rows; absent where no analyst would query it that way. */
   readonly exact?: string;
   readonly identified: string;
   readonly peer: string;
-  /** The peer's result must equal that of `identified`, because copies do not change it. */
+  /** The peer's result must equal the result of `identified`, because duplicates do not change it. */
   readonly agrees?: true;
   readonly bars?: readonly Bar[];
   readonly readRowsBar?: Bar;
@@ -118,7 +118,7 @@ const ofAll = ({ raw, exact, analysis, peer }: Scene, write: Write) => ({
   peer: write(peer),
 });
 
-/** The most frequent queries of analysts, from a day's count to one message. */
+/** The most frequent analyst queries, from a day's count to one message. */
 export function basicQueries(scene: Scene): AnalystQuery[] {
   const { day, month } = scene.spans;
   return [
@@ -185,7 +185,7 @@ function timeline(scene: Scene, span?: Span): Pick<AnalystQuery, 'raw' | 'exact'
     raw: ofIdentity(scene.raw),
     exact: ofIdentity(scene.exact),
     identified: `SELECT ${columns} FROM person_timeline(environment = '${environmentId}', person = '${who.person}') ${times} ORDER BY event_time`,
-    // The peer needs another query first, which finds the ids of the person.
+    // The peer needs a separate query first, which finds the person's ids.
     peer: `SELECT ${columns} FROM ${scene.peer.rows(filter)} WHERE distinct_id IN (${ids}) ORDER BY event_time`,
   };
 }
@@ -201,12 +201,12 @@ function oneMessage({ environmentId, who, peer }: Scene): Pick<AnalystQuery, 'ra
   };
 }
 
-/** Queries that the team of a game runs each week. */
+/** Queries that a game team runs each week. */
 export function cookbookQueries(scene: Scene): AnalystQuery[] {
   return [
     retention(scene),
     stickiness(scene),
-    sessionsADay(scene),
+    sessionsPerDay(scene),
     firstTouch(scene),
     topPaths(scene),
     oneUser(scene),
@@ -226,7 +226,7 @@ const activeOf = (source: Source, span: Scene['spans']['day']): Active => ({
   day: 'toDate(event_time)',
 });
 
-/** Writes a query about whole days, from rows of events or from the view of active days. */
+/** Writes a query over whole days, from event rows or from the view of active days. */
 function ofActive(scene: Scene, span: Scene['spans']['day'], write: (active: Active) => string) {
   return {
     raw: write(activeOf(scene.raw, span)),
@@ -236,7 +236,7 @@ function ofActive(scene: Scene, span: Scene['spans']['day'], write: (active: Act
   };
 }
 
-/** For each week, how many of its new people returned in each later week. */
+/** How many of each week's new people returned in each later week. */
 const retention = (scene: Scene): AnalystQuery => ({
   name: 'retention of 8 weeks',
   agrees: true,
@@ -250,7 +250,7 @@ const retention = (scene: Scene): AnalystQuery => ({
   ),
 });
 
-/** Average of active people per day, as a share of the active people of 30 days. */
+/** Average number of active people per day, as a share of the people active in 30 days. */
 const stickiness = (scene: Scene): AnalystQuery => ({
   name: 'stickiness of 30 days',
   agrees: true,
@@ -263,7 +263,7 @@ const stickiness = (scene: Scene): AnalystQuery => ({
   ),
 });
 
-function sessionsADay(scene: Scene): AnalystQuery {
+function sessionsPerDay(scene: Scene): AnalystQuery {
   const { month } = scene.spans;
   const daily = `count(), avg(dateDiff('second', started_at, ended_at))`;
   const ofEvents = (source: Source) => `
@@ -294,7 +294,7 @@ function firstTouch(scene: Scene): AnalystQuery {
   };
 }
 
-/** The first three pages of each session, most frequent first. */
+/** The first three pages per session, most frequent paths first. */
 function topPaths(scene: Scene): AnalystQuery {
   const of = (source: Source, route: string) => `
     SELECT arrayStringConcat(arraySlice(arrayMap(page -> page.2, arraySort(groupArray((event_time, ${route})))), 1, 3), ' > ') AS path

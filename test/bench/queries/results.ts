@@ -4,16 +4,16 @@ import type { AnalystQuery } from './queries.ts';
 
 type ColdAndWarm = Awaited<ReturnType<typeof runColdAndWarm>>;
 
-const WARM_TURNS = 3;
+const WARM_RUNS = 3;
 const CACHES = ['MARK CACHE', 'UNCOMPRESSED CACHE', 'PRIMARY INDEX CACHE', 'QUERY CONDITION CACHE'];
-/** A repeated query would measure the cache of granules that match a condition. */
+/** Without this setting, a repeated query would measure the query condition cache. */
 const UNCACHED = 'SETTINGS use_query_condition_cache = 0';
 
 export async function runColdAndWarm(engine: Engine, sql: string) {
   for (const cache of CACHES) await engine.query(`SYSTEM DROP ${cache}`);
   const cold = await runOnce(engine, sql);
   const results: QueryResult[] = [];
-  for (let turn = 0; turn < WARM_TURNS; turn++) results.push(await runOnce(engine, sql));
+  for (let run = 0; run < WARM_RUNS; run++) results.push(await runOnce(engine, sql));
   const warm = results.reduce((best, result) => (result.ms < best.ms ? result : best));
   const memoryBytes = Math.max(cold.memoryBytes, ...results.map((result) => result.memoryBytes));
   return { coldMs: cold.ms, warm, memoryBytes, cpuMs: await readCpuMs(engine, results) };
@@ -28,7 +28,7 @@ async function readCpuMs(engine: Engine, results: readonly QueryResult[]): Promi
   );
 }
 
-/** @throws Error with the query when ClickHouse refuses it */
+/** @throws Error with the query when ClickHouse rejects it */
 async function runOnce(engine: Engine, sql: string): Promise<QueryResult> {
   return engine.measure(`${sql} ${UNCACHED}`).catch((error: Error) => {
     throw new Error(`${error.message}\nquery: ${sql}`);
@@ -112,7 +112,7 @@ export async function readOfDay(engine: Engine, queries: readonly AnalystQuery[]
   return read;
 }
 
-/** Rows that compare the same queries about the same day, before and after history has grown five times. */
+/** Compares the same queries over the same day before and after the history has grown fivefold. */
 export function toGrowthRows(before: ReadOfDay, after: ReadOfDay): Row[] {
   return [...after].map(([name, { rows, ms }]) => {
     const then = before.get(name) ?? { rows: Number.NaN, ms: Number.NaN };

@@ -8,9 +8,9 @@ import { startWriter } from '../services.ts';
 
 const ROWS = 300_000;
 const WARM_UP_ROWS = 20_000;
-const TURNS = 3;
+const ROUNDS = 3;
 const PLAIN = 'bench_events_plain';
-/** `events` with an order for few queries, and without views. */
+/** `events` with a simpler sorting key, and without views. */
 const CREATE_PLAIN = `CREATE TABLE ${PLAIN} AS events
   ENGINE = ReplacingMergeTree(version)
   PARTITION BY toYYYYMM(event_time)
@@ -23,7 +23,8 @@ interface Spent {
   readonly merges: number;
 }
 
-/** CPU-seconds of writer and ClickHouse per million rows, for `events` with all its views, next to a table without. */
+// CPU-seconds in writer and ClickHouse per million rows, for `events` with all views, compared with a table without
+// views.
 export async function measureWriteCost(bench: Bench): Promise<Row> {
   const engine = createEngine(bench);
   const writer = await measureWriter(bench, engine);
@@ -34,17 +35,17 @@ export async function measureWriteCost(bench: Bench): Promise<Row> {
   const insertInto = (table: string) =>
     `INSERT INTO ${table} (${names}) SETTINGS optimize_on_insert = 0, insert_deduplicate = 0, max_insert_threads = 1
      SELECT ${names} FROM input('${structure}') FORMAT RowBinary`;
-  const turns: { full: Spent; plain: Spent }[] = [];
-  for (let turn = 0; turn < TURNS; turn++) {
+  const rounds: { full: Spent; plain: Spent }[] = [];
+  for (let round = 0; round < ROUNDS; round++) {
     await emptyTables(engine);
     const fromUs = await engine.query('SELECT toUnixTimestamp64Micro(now64(6))');
     for (const block of blocks) for (const table of ['events', PLAIN]) await engine.insert(insertInto(table), block);
     await waitForMerges(engine, bench.database);
-    turns.push({ full: await readSpent(engine, fromUs, false), plain: await readSpent(engine, fromUs, true) });
+    rounds.push({ full: await readSpent(engine, fromUs, false), plain: await readSpent(engine, fromUs, true) });
   }
   await emptyTables(engine);
   const medianFor = (table: 'full' | 'plain', of: (spent: Spent) => number) =>
-    medianOf(turns.map((turn) => of(turn[table])));
+    medianOf(rounds.map((round) => of(round[table])));
   const engineOf = (table: 'full' | 'plain') => medianFor(table, ({ inserts, merges }) => inserts + merges);
   const describe = (table: 'full' | 'plain') =>
     `inserts ${medianFor(table, ({ inserts }) => inserts).toFixed(1)}, merges ${medianFor(table, ({ merges }) => merges).toFixed(1)}`;
@@ -72,7 +73,7 @@ const measureWriter = (bench: Bench, engine: Engine): Promise<number> =>
     return (spent() / ROWS) * 1e6;
   });
 
-/** Reads the cost from ClickHouse's own logs. That of an insert includes its views. */
+/** Reads the cost from ClickHouse's logs. The cost of an insert includes its views. */
 async function readSpent(engine: Engine, fromUs: string, isPlain: boolean): Promise<Spent> {
   await engine.query('SYSTEM FLUSH LOGS query_log, part_log');
   const cpu = `sum(ProfileEvents['OSCPUVirtualTimeMicroseconds']) / 1e6 / ${ROWS / 1e6}`;
@@ -87,7 +88,7 @@ async function readSpent(engine: Engine, fromUs: string, isPlain: boolean): Prom
   return { inserts, merges };
 }
 
-/** Empties `events` and every table that a view of this database fills from it. */
+/** Empties `events` and all tables that views in this database fill from it. */
 async function emptyTables(engine: Engine): Promise<void> {
   const filled = await engine.queryRows(
     `SELECT DISTINCT extract(create_table_query, ' TO [^ ]*?\\\\.?\`?([a-z_]+)\`? ') FROM system.tables

@@ -1,4 +1,4 @@
-/** Floor: a bare node:http server that passes on rows of ClickHouse as text, from the time in its query string. */
+/** Floor: a bare node:http server that forwards ClickHouse rows as text, from the time in the query string. */
 import { Agent, createServer, request as sendRequest } from 'node:http';
 
 const { ENGINE_URL, ENGINE_USER, ENGINE_PASSWORD, STATEMENT = '', HTTP_PORT } = process.env;
@@ -7,12 +7,12 @@ const headers = { 'x-clickhouse-user': ENGINE_USER, 'x-clickhouse-key': ENGINE_P
 
 createServer((request, response) => {
   const at = new URL(request.url ?? '', 'http://127.0.0.1').searchParams.get('at') ?? '';
-  const sent = sendRequest(ENGINE_URL ?? '', { agent, method: 'POST', headers }, (answer) => {
+  const sent = sendRequest(ENGINE_URL ?? '', { agent, method: 'POST', headers }, (upstream) => {
     const chunks: Buffer[] = [];
-    answer.on('data', (chunk: Buffer) => chunks.push(chunk));
-    answer.on('end', () => {
+    upstream.on('data', (chunk: Buffer) => chunks.push(chunk));
+    upstream.on('end', () => {
       const body = Buffer.concat(chunks);
-      response.writeHead(answer.statusCode ?? 500, { 'content-length': body.length }).end(body);
+      response.writeHead(upstream.statusCode ?? 500, { 'content-length': body.length }).end(body);
     });
   });
   sent.on('error', () => response.writeHead(500).end());

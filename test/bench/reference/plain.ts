@@ -1,5 +1,5 @@
-// The plain reference: what a team writes on its first day, as the guides of express and kafkajs recommend, without
-// validation, identity keys and link facts.
+// The plain reference: a server that a team writes on its first day, as the guides of express and kafkajs recommend,
+// without validation, identity keys and link facts.
 import express from 'express';
 import { Kafka } from 'kafkajs';
 

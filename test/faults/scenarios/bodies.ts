@@ -5,7 +5,7 @@ import { type Attempt, KEY_HEADER, post } from '../world/post.ts';
 import { type Reached, tally } from '../world/report.ts';
 import type { Scenario, Trial } from '../world/trial.ts';
 
-/** A hostile request and its expected outcome: a status, and the messages that are stored. */
+/** A hostile request with the expected status and the messages that must be stored. */
 interface HostileBody {
   readonly name: string;
   readonly body: string | Buffer;
@@ -15,7 +15,7 @@ interface HostileBody {
   readonly path?: string;
   readonly status: number;
   readonly stored: readonly string[];
-  /** Expected number of rejected messages and of entries in the answer; absent for a body that is no batch. */
+  /** Expected number of rejected messages and of entries in the response; absent for a body that is not a batch. */
   readonly batch?: readonly [rejected: number, entries: number];
 }
 
@@ -33,7 +33,7 @@ function refusedBodies({ ledger, key }: Trial): HostileBody[] {
   return [
     ...probes.map(({ toBody, ...probe }) => ({ ...probe, body: toBody(), stored: [] })),
     rejected('fields in a prototype', text.replace('[{', '[{"__proto__":{').replace(/}]}$/, '}}]}')),
-    rejected('properties a level too deep', bodyOf([smallMessage('track', { properties: nested(65) })])),
+    rejected('properties nested one level too deep', bodyOf([smallMessage('track', { properties: nested(65) })])),
     rejected('a lone surrogate in an id', bodyOf([smallMessage('track', { userId: '\ud800' })])),
   ];
 }
@@ -46,11 +46,11 @@ function storedBodies({ ledger }: Trial): HostileBody[] {
     return { name, body, status: 200, stored: [messageId], batch: [0, 0] };
   };
   return [
-    withProperties('properties as deep as they may be', `{"a":${'['.repeat(63)}${']'.repeat(63)}}`),
+    withProperties('properties nested to the limit', `{"a":${'['.repeat(63)}${']'.repeat(63)}}`),
     withProperties('duplicate keys', '{"k":1,"k":2}'),
     withProperties('__proto__', '{"__proto__":{"polluted":true},"constructor":1}'),
     withProperties('escaped NUL and lone surrogate', '{"nul":"\\u0000","lone":"\\ud800"}'),
-    withProperties('numbers beyond what is stored as such', '{"wei":20000000000000000000,"huge":1e400}'),
+    withProperties('numbers out of range', '{"wei":20000000000000000000,"huge":1e400}'),
   ];
 }
 
@@ -64,13 +64,29 @@ function hugeBody(trial: Trial): HostileBody {
 }
 
 function createMixedBodies(trial: Trial): HostileBody[] {
-  const twin = smallMessage('track');
-  const ninetyNine = valid(trial, 99);
-  const bad = trial.random.integer(0, ninetyNine.length);
-  const mixed = [...ninetyNine.slice(0, bad), smallMessage('nonsense'), ...ninetyNine.slice(bad)];
+  const duplicate = smallMessage('track');
+  const validMessages = valid(trial, 99);
+  const invalidIndex = trial.random.integer(0, validMessages.length);
+  const mixed = [
+    ...validMessages.slice(0, invalidIndex),
+    smallMessage('nonsense'),
+    ...validMessages.slice(invalidIndex),
+  ];
   return [
-    { name: 'two messages with one id', body: bodyOf([twin, twin]), status: 400, stored: [], batch: [2, 1] },
-    { name: 'one bad among 100', body: bodyOf(mixed), status: 200, stored: ids(ninetyNine), batch: [1, 1] },
+    {
+      name: 'two messages with the same id',
+      body: bodyOf([duplicate, duplicate]),
+      status: 400,
+      stored: [],
+      batch: [2, 1],
+    },
+    {
+      name: 'one invalid message among 100',
+      body: bodyOf(mixed),
+      status: 200,
+      stored: ids(validMessages),
+      batch: [1, 1],
+    },
   ];
 }
 
@@ -78,19 +94,19 @@ function createHostileBodies(trial: Trial): HostileBody[] {
   return trial.random.shuffle([...refusedBodies(trial), ...storedBodies(trial), hugeBody(trial)]);
 }
 
-/** Asserts that a body that is no batch gets the error envelope, and that a batch is answered message by message. */
-function checkAnswer({ name, status, stored, batch }: HostileBody, attempt: Attempt): void {
+/** Asserts that a body that is not a batch gets the error envelope, and that a batch gets an outcome per message. */
+function checkResponse({ name, status, stored, batch }: HostileBody, attempt: Attempt): void {
   assert.equal(attempt.status, status, `${name}: ${attempt.text}`);
-  const answer = JSON.parse(attempt.text) as Record<string, unknown> & { rejections?: unknown[] };
-  const kinds = ['code', 'message', 'link', 'trace_id'].map((field) => typeof answer[field]);
-  const found = batch === undefined ? kinds : [answer.accepted, answer.rejected, answer.rejections?.length];
+  const response = JSON.parse(attempt.text) as Record<string, unknown> & { rejections?: unknown[] };
+  const kinds = ['code', 'message', 'link', 'trace_id'].map((field) => typeof response[field]);
+  const found = batch === undefined ? kinds : [response.accepted, response.rejected, response.rejections?.length];
   const expected = batch === undefined ? Array(4).fill('string') : [stored.length, ...batch];
   assert.deepEqual(found, expected, `${name}: ${attempt.text}`);
 }
 
 async function send({ ledger, key }: Trial, url: string, hostile: HostileBody): Promise<void> {
   const attempt = await post({ ...hostile, url, key });
-  checkAnswer(hostile, attempt);
+  checkResponse(hostile, attempt);
   if (hostile.stored.length > 0) ledger.note(hostile.stored, attempt);
 }
 
@@ -103,20 +119,20 @@ async function sendAll(trial: Trial, bodies: readonly HostileBody[]): Promise<Re
   await traffic.flows(5);
   await traffic.close();
   assert.ok(gateway.isAlive, 'the gateway must not exit');
-  assert.ok(await gateway.isReady(), 'the gateway is ready all the same');
-  return tally(bodies.map(({ status }) => `bodies answered ${status}`));
+  assert.ok(await gateway.isReady(), 'the gateway stays ready');
+  return tally(bodies.map(({ status }) => `bodies with status ${status}`));
 }
 
 export const hostileBodies: Scenario = {
   fault: 13,
   title: 'hostile bodies get the error envelope, and valid batches sent at the same time are stored',
-  tried: 'hostile bodies among good traffic',
+  tried: 'hostile bodies among valid traffic',
   run: (trial) => sendAll(trial, createHostileBodies(trial)),
 };
 
-export const oneBadAmongMany: Scenario = {
+export const oneInvalidAmongMany: Scenario = {
   fault: 14,
-  title: '99 of a hundred messages are stored when one is invalid, and none of two messages with the same id',
-  tried: 'one bad message among 100, two with one id, among good traffic',
+  title: '99 of 100 messages are stored when one is invalid, and two messages with the same id are both rejected',
+  tried: 'one invalid message among 100, two messages with the same id, among valid traffic',
   run: (trial) => sendAll(trial, createMixedBodies(trial)),
 };

@@ -7,82 +7,85 @@ import { isStopped, type ServiceProcess } from '../world/service-process.ts';
 import type { Ledger, Scenario, Trial } from '../world/trial.ts';
 import { waitFor } from '../world/wait.ts';
 
-/** The gateway promises its first refusal within this time after the brokers are down. */
+/** The gateway guarantees its first refusal within this time after the brokers fail. */
 const FIRST_REFUSAL_MAX_MS = 3_000;
 const POLL_EVERY_MS = 100;
 
-/** Watches how late this machine is: the worst delay of an idle request and a timer. */
-function watchLateness({ adminUrl }: ServiceProcess) {
+/** Measures this machine's own delay: the maximum for a request to an idle endpoint plus a timer. */
+function watchDelay({ adminUrl }: ServiceProcess) {
   let over = false;
-  const faults: unknown[] = [];
-  let worstMs = 0;
+  const errors: unknown[] = [];
+  let delayMaxMs = 0;
   let roundBeganAt = performance.now();
   const lateMs = () => performance.now() - roundBeganAt - POLL_EVERY_MS;
   const watch = async () => {
     while (!over) {
       roundBeganAt = performance.now();
-      // A new connection each time. A kept one may be closed by the other side while this process is paused.
-      const answer = await fetch(`${adminUrl}/livez`, { headers: { connection: 'close' } });
-      await answer.arrayBuffer();
+      // A new connection each time: the server may close a kept-alive connection while this process is paused.
+      const response = await fetch(`${adminUrl}/livez`, { headers: { connection: 'close' } });
+      await response.arrayBuffer();
       await delay(POLL_EVERY_MS);
-      worstMs = Math.max(worstMs, lateMs());
+      delayMaxMs = Math.max(delayMaxMs, lateMs());
     }
   };
-  void watch().catch((error: unknown) => void faults.push(error));
+  void watch().catch((error: unknown) => void errors.push(error));
   return {
-    worstMs: () => Math.max(worstMs, lateMs()),
+    delayMaxMs: () => Math.max(delayMaxMs, lateMs()),
     end: () => {
       over = true;
-      if (faults.length > 0) throw new Error(`the gateway did not answer /livez (${faults})`);
+      if (errors.length > 0) throw new Error(`the gateway did not respond to /livez (${errors})`);
     },
   };
 }
 
 /**
- * Watches requests that begin from now on. No broker can have acknowledged any of them.
- * @param ledger the ledger that the traffic writes
+ * Watches requests that start from now on, which no broker can acknowledge.
+ * @param ledger the ledger that the traffic records its requests in
  */
 function watchOutage(gateway: ServiceProcess, ledger: Ledger) {
   const beganAt = performance.now();
-  const late = watchLateness(gateway);
+  const late = watchDelay(gateway);
   const refusals = () => ledger.attempts.filter(({ endedAt, status }) => endedAt > beganAt && status !== 200);
   return {
     refused: async () => void (await waitFor('a request is refused', () => refusals().length > 0)),
-    /** Call it before the broker may answer again. @throws AssertionError when the gateway broke a promise */
+    /** Must be called before the broker may respond again. @throws AssertionError when the gateway broke a guarantee */
     check: (): Reached => {
-      const lateMs = late.worstMs();
+      const lateMs = late.delayMaxMs();
       assert.ok(gateway.isAlive, 'the gateway must not exit');
       late.end();
       const attempts = ledger.attempts.filter((attempt) => attempt.beganAt > beganAt);
       const statuses = [...new Set(attempts.map(({ status }) => status))].sort();
       const areKnown = statuses.every((status) => status === 500 || status === 429);
-      assert.ok(areKnown, `while no broker could acknowledge, requests were answered ${statuses}`);
+      assert.ok(areKnown, `while no broker could acknowledge, requests got the statuses ${statuses}`);
       const firstMs = Math.round(Math.min(...refusals().map(({ endedAt }) => endedAt)) - beganAt);
       const allowedMs = Math.round(FIRST_REFUSAL_MAX_MS + lateMs);
       assert.ok(firstMs <= allowedMs, `the first refusal arrived after ${firstMs} ms; ${allowedMs} are allowed here`);
-      const awayS = toSeconds(performance.now() - beganAt);
-      return { 'requests refused': refusals().length, 'first refusal ms': firstMs, 'broker away s': awayS };
+      const outageS = toSeconds(performance.now() - beganAt);
+      return { 'requests refused': refusals().length, 'first refusal ms': firstMs, 'broker unavailable s': outageS };
     },
   };
 }
 
-/** An outage lasts up to this long after the first refusal. */
+/** Maximum time for which an outage continues after the first refusal. */
 const FURTHER_MAX_MS = 3_000;
 
 async function expectRecovery(gateway: ServiceProcess): Promise<void> {
   await waitFor('the gateway is ready again', () => gateway.isReady());
-  assert.ok(gateway.isAlive, 'the gateway recovers without being started again');
+  assert.ok(gateway.isAlive, 'the gateway recovers without a restart');
 }
 
 export const brokerAbsent: Scenario = {
   fault: 1,
-  tried: 'no broker from the start of the gateway',
+  tried: 'gateway started without a broker',
   run: async (trial) => {
     const { world, random, ledger } = trial;
     await world.wires.kafka.set(random.pick(['refuse', 'freeze'] as const));
     const gateway = await trial.launch('gateway');
-    await waitFor('the gateway lives', async () => (await fetch(`${gateway.adminUrl}/livez`)).ok);
-    await waitFor('it answers', async () => (await post({ url: gateway.url, key: trial.key, body: '' })).status > 0);
+    await waitFor('the gateway is alive', async () => (await fetch(`${gateway.adminUrl}/livez`)).ok);
+    await waitFor(
+      'the gateway responds',
+      async () => (await post({ url: gateway.url, key: trial.key, body: '' })).status > 0,
+    );
     assert.equal(await gateway.isReady(), false, 'a gateway without a broker is not ready');
     const outage = watchOutage(gateway, ledger);
     const traffic = trial.openTraffic([gateway]);
@@ -98,20 +101,20 @@ export const brokerAbsent: Scenario = {
   },
 };
 
-async function tryOutage(trial: Trial, away: () => Promise<void>, comeBack: () => Promise<void>): Promise<Reached> {
+async function tryOutage(trial: Trial, stop: () => Promise<void>, restore: () => Promise<void>): Promise<Reached> {
   const { random, ledger } = trial;
   const gateway = await trial.start('gateway');
   const traffic = trial.openTraffic([gateway]);
   await traffic.flows(random.integer(5, 30));
   let reached: Reached;
   try {
-    await away();
+    await stop();
     const outage = watchOutage(gateway, ledger);
     await outage.refused();
     await delay(random.integer(0, FURTHER_MAX_MS));
     reached = outage.check();
   } finally {
-    await comeBack();
+    await restore();
   }
   await traffic.flows(10);
   await expectRecovery(gateway);
@@ -134,8 +137,8 @@ export const brokerStopped: Scenario = {
 
 export const brokerKilled: Scenario = {
   fault: 1,
-  title: 'nothing acknowledged is lost when a broker is killed during batches and comes back',
-  tried: 'broker SIGKILL under load, started again',
+  title: 'no acknowledged message is lost when a broker is killed during batches and restarts',
+  tried: 'broker SIGKILL under load, restarted',
   run: async (trial) => {
     const { stack, wires } = trial.world;
     const broker = await trial.world.storePid('kafka');
@@ -150,57 +153,57 @@ export const brokerKilled: Scenario = {
 };
 
 const MIB = 1024 * 1024;
-/** The gateway's default bound on bytes of unacknowledged batches. */
+/** The gateway's default limit on the bytes of unacknowledged batches. */
 const BYTES_IN_FLIGHT_MAX = 16 * MIB;
-/** Bodies that were read or refused are garbage, which V8 collects after this much memory outside of its heap. */
+/** Garbage from bodies that were read or refused. V8 collects it after this much memory outside of its heap. */
 const UNCOLLECTED_MAX = 64 * MIB;
-/** A collection runs concurrently. Until it has ended, a quarter more may arrive. */
+/** Garbage collection is concurrent. Until it ends, a quarter more may accumulate. */
 const WHILE_COLLECTING_MAX = UNCOLLECTED_MAX / 4;
-/** Without the heap, which keeps its size from the load before until after the outage. */
+/** Excludes the heap, which keeps the size that it reached under load before the outage. */
 const GROWTH_MAX_BYTES = BYTES_IN_FLIGHT_MAX + UNCOLLECTED_MAX + WHILE_COLLECTING_MAX;
 const BATCH = { batchMax: 100, fillMax: 10_500, restMaxMs: 20 };
-/** Number of clients whose batches together are twice the bound. */
+/** Number of clients whose batches add up to twice the limit. */
 const CLIENTS = 96;
 const OUTAGE_MS = 20_000;
 
 async function watchMemory(gateway: ServiceProcess, forMs: number): Promise<{ resident: number; held: number }> {
-  const most = { resident: 0, held: 0 };
+  const peak = { resident: 0, held: 0 };
   for (const end = Date.now() + forMs; Date.now() < end; await delay(250)) {
-    most.resident = Math.max(most.resident, gateway.residentBytes());
-    most.held = Math.max(most.held, sumOf(await metricsOf(gateway), 'playline_gateway_in_flight_bytes'));
+    peak.resident = Math.max(peak.resident, gateway.residentBytes());
+    peak.held = Math.max(peak.held, sumOf(await metricsOf(gateway), 'playline_gateway_in_flight_bytes'));
   }
-  return most;
+  return peak;
 }
 
 const toMib = (bytes: number) => Math.round(bytes / MIB);
 
 export const memoryBounded: Scenario = {
   fault: 1,
-  tried: 'broker frozen for 20 s under heavy load, memory watched',
+  tried: 'broker frozen for 20 s under heavy load, memory measured',
   run: async (trial) => {
     const { world, ledger } = trial;
     const gateway = await trial.start('gateway', { BYTES_IN_FLIGHT_MAX: String(BYTES_IN_FLIGHT_MAX) });
-    // Compiles the gateway's code, and gives its heap the size for such batches.
+    // Warms up the gateway, so that its code is compiled and its heap has the size for such batches.
     const warm = trial.openTraffic([gateway], { ...BATCH, clients: 3 });
     await warm.flows(100);
     const before = gateway.residentBytes();
     await world.wires.kafka.set('freeze');
     const outage = watchOutage(gateway, ledger);
     const traffic = trial.openTraffic([gateway], { ...BATCH, clients: CLIENTS });
-    const most = await watchMemory(gateway, OUTAGE_MS);
+    const peak = await watchMemory(gateway, OUTAGE_MS);
     const reached = outage.check();
     await world.wires.kafka.set('open');
     await traffic.flows(20);
     await Promise.all([warm.close(), traffic.close()]);
-    const grown = most.resident - before;
+    const grown = peak.resident - before;
     assert.ok(grown <= GROWTH_MAX_BYTES, `the gateway grew by ${toMib(grown)} MiB, from ${toMib(before)}`);
     return {
       ...reached,
-      // Without refusals the bound was never reached, and only the number of clients limited memory.
-      'for lack of memory': ledger.attempts.filter(({ status }) => status === 429).length,
-      'held MiB': toMib(most.held),
-      'grown MiB': toMib(grown),
-      'resident MiB': toMib(most.resident),
+      // Without refusals the limit was never reached, and only the number of clients limited memory.
+      'requests refused at the memory limit': ledger.attempts.filter(({ status }) => status === 429).length,
+      'bytes in flight MiB': toMib(peak.held),
+      'memory growth MiB': toMib(grown),
+      'resident MiB': toMib(peak.resident),
     };
   },
 };

@@ -18,7 +18,7 @@ const PATIENT = { PUBLISH_DEADLINE_MS: '20000' };
 /** Number of batches that a gateway has read and passed to the broker since it started. */
 const countRead = async (gateway: ServiceProcess) => sumOf(await metricsOf(gateway), 'playline_gateway_batches_total');
 
-/** Sends batches that the gateway has accepted and the broker has not acknowledged. Waits until each is in flight. */
+/** Sends batches that the broker does not acknowledge. Waits until the gateway has all of them in flight. */
 async function holdBatches({ random, ledger, key }: Trial, gateway: ServiceProcess): Promise<Promise<Attempt>[]> {
   const agent = new Agent({ keepAlive: true });
   const before = await countRead(gateway);
@@ -31,13 +31,13 @@ async function holdBatches({ random, ledger, key }: Trial, gateway: ServiceProce
     ledger.note(ids, attempt);
     return attempt;
   });
-  await waitFor('the gateway holds the batches', async () => (await countRead(gateway)) === before + batches.length);
+  await waitFor('the batches are in flight', async () => (await countRead(gateway)) === before + batches.length);
   return open;
 }
 
-export const drainWithHeldAnswers: Scenario = {
+export const drainWithHeldResponses: Scenario = {
   fault: 12,
-  title: 'a gateway that gets SIGTERM closes idle connections, answers requests in flight, and exits with 0',
+  title: 'after SIGTERM, a gateway closes idle connections, responds to requests in flight, and exits with 0',
   tried: 'gateway SIGTERM with batches in flight',
   run: async (trial) => {
     const { world, random } = trial;
@@ -45,7 +45,7 @@ export const drainWithHeldAnswers: Scenario = {
     const traffic = trial.openTraffic([gateway]);
     await traffic.flows(random.integer(1, 10));
     await traffic.close();
-    await world.wires.kafka.set('hold-answers');
+    await world.wires.kafka.set('hold-responses');
     const idle = connect(Number(new URL(gateway.url).port), '127.0.0.1');
     idle.on('error', () => {}).resume();
     await once(idle, 'connect');
@@ -62,7 +62,7 @@ export const drainWithHeldAnswers: Scenario = {
     await world.wires.kafka.set('open');
     for (const { status, connection } of await Promise.all(open))
       assert.deepEqual({ status, connection }, { status: 200, connection: 'close' });
-    assert.equal(await gateway.exited, 0, 'exit code of the gateway');
+    assert.equal(await gateway.exited, 0, 'the gateway’s exit code');
     return { 'batches in flight at SIGTERM': open.length };
   },
 };
@@ -73,30 +73,31 @@ export const drainUnderLoad: Scenario = {
   run: async (trial) => {
     const { world, random, ledger } = trial;
     const before = await countRecords(world);
-    const stays = await trial.start('gateway', PATIENT);
-    const goes = await trial.start('gateway', PATIENT);
-    // Enough clients that one of them always has a batch in flight at the gateway that stops.
-    const traffic = trial.openTraffic([stays, goes], { clients: 12, restMaxMs: 5 });
+    const remaining = await trial.start('gateway', PATIENT);
+    const draining = await trial.start('gateway', PATIENT);
+    // Enough clients that one always has a batch in flight at the draining gateway.
+    const traffic = trial.openTraffic([remaining, draining], { clients: 12, restMaxMs: 5 });
     await traffic.flows(random.integer(10, 60));
     await delay(random.integer(0, 50));
-    goes.signal('SIGTERM');
-    assert.equal(await goes.exited, 0, 'exit code of the gateway');
+    draining.signal('SIGTERM');
+    assert.equal(await draining.exited, 0, 'the gateway’s exit code');
     await traffic.flows(5);
     await traffic.close();
     const refused = ledger.attempts.filter(({ status }) => status !== 200 && status !== 0);
-    assert.deepEqual(refused, [], 'a gateway that drains refuses by its port, never by a status');
-    // A copy would mean that a batch was published but not answered.
-    assert.equal((await countRecords(world)) - before, ledger.sent, 'records, and messages that were sent');
-    // Only a draining gateway closes a connection after an answer.
-    const drained = ledger.attempts.filter(({ status, connection }) => status === 200 && connection === 'close');
-    return { 'answers of the draining gateway': drained.length };
+    assert.deepEqual(refused, [], 'a draining gateway refuses connections, and never responds with an error status');
+    // A duplicate would mean that a batch was published but got no response.
+    assert.equal((await countRecords(world)) - before, ledger.sent, 'records compared with sent messages');
+    // Only a draining gateway closes a connection after a response.
+    const responses = ledger.attempts.filter(({ status, connection }) => status === 200 && connection === 'close');
+    return { 'responses from the draining gateway': responses.length };
   },
 };
 
-export const gatewayKilledBeforeAnswer: Scenario = {
+export const gatewayKilledBeforeResponse: Scenario = {
   fault: 2,
-  title: 'every message is one row when its gateway is killed before the broker’s answer, and the client resends',
-  tried: 'gateway SIGKILL between acknowledgement and answer',
+  title:
+    'every message is one row when its gateway is killed before the broker’s response arrives, and the client resends',
+  tried: 'gateway SIGKILL between acknowledgement and response',
   run: async (trial) => {
     const { world, random, ledger } = trial;
     const gateway = await trial.start('gateway');
@@ -105,22 +106,22 @@ export const gatewayKilledBeforeAnswer: Scenario = {
     await before.close();
 
     const [recordsBefore, acknowledged, sent] = [await countRecords(world), ledger.acknowledged, ledger.sent];
-    // From now on the broker's answers are lost: the batches are stored, but the gateway does not know.
-    await world.wires.kafka.set('hold-answers');
+    // From now on the broker's responses are lost: batches are stored, but the gateway does not know.
+    await world.wires.kafka.set('hold-responses');
     const successor = await trial.launch('gateway');
     const traffic = trial.openTraffic([gateway], { clients: random.integer(1, 12) });
     await waitFor('the broker has stored a batch', async () => (await countRecords(world)) > recordsBefore);
     await delay(random.integer(0, 300));
     gateway.signal('SIGKILL');
     await gateway.exited;
-    assert.equal(ledger.acknowledged, acknowledged, 'nothing was answered before the gateway was killed');
+    assert.equal(ledger.acknowledged, acknowledged, 'no batch was acknowledged before the gateway was killed');
     traffic.redirect([successor]);
     await world.wires.kafka.set('open');
     await traffic.flows(5);
     await traffic.close();
-    const copies = (await countRecords(world)) - recordsBefore - (ledger.sent - sent);
-    assert.ok(copies > 0, 'clients sent again what the broker had stored, else nothing was tried');
-    return { kills: 1, 'records stored and not answered': copies };
+    const duplicates = (await countRecords(world)) - recordsBefore - (ledger.sent - sent);
+    assert.ok(duplicates > 0, 'clients resent batches that the broker had stored; otherwise the fault had no effect');
+    return { kills: 1, 'records stored without a response': duplicates };
   },
 };
 
@@ -143,65 +144,72 @@ export const gatewayKilledUnderLoad: Scenario = {
     }
     await traffic.flows(10);
     await traffic.close();
-    // After a kill the port refuses connections, so those requests reached no gateway.
-    const isCutOff = ({ status, text }: Attempt) => status === 0 && !text.includes('ECONNREFUSED');
-    return { kills, 'requests cut off': ledger.attempts.filter(isCutOff).length };
+    // After a kill the port refuses connections, so refused requests reached no gateway.
+    const isInterrupted = ({ status, text }: Attempt) => status === 0 && !text.includes('ECONNREFUSED');
+    return { kills, 'requests interrupted': ledger.attempts.filter(isInterrupted).length };
   },
 };
 
 /** A gateway reads from the registry only when it starts, so a gateway started now must wait. */
-async function provesRegistryAway(trial: Trial): Promise<void> {
-  const newcomer = await trial.launch('gateway');
-  await waitFor('a newcomer has the broker and waits for the registry', async () => {
-    const answer = await fetch(`${newcomer.adminUrl}/readyz`, { headers: { connection: 'close' } });
-    const { notReady = [] } = (await answer.json()) as { notReady?: string[] };
+async function proveRegistryUnavailable(trial: Trial): Promise<void> {
+  const newGateway = await trial.launch('gateway');
+  await waitFor('a new gateway is connected to the broker and waits for the registry', async () => {
+    const response = await fetch(`${newGateway.adminUrl}/readyz`, { headers: { connection: 'close' } });
+    const { notReady = [] } = (await response.json()) as { notReady?: string[] };
     return notReady.includes('schemas') && !notReady.includes('broker');
   });
 }
 
 /** The gateway's metrics show whether it can share its limits through Redis. */
-async function provesRedisAway(_trial: Trial, gateway: ServiceProcess): Promise<void> {
-  const isAlone = async () => sumOf(await metricsOf(gateway), 'playline_gateway_rate_limit_shared') === 0;
-  await waitFor('the gateway keeps its limits alone', isAlone);
+async function proveRedisUnavailable(_trial: Trial, gateway: ServiceProcess): Promise<void> {
+  const isLocal = async () => sumOf(await metricsOf(gateway), 'playline_gateway_rate_limit_shared') === 0;
+  await waitFor('the gateway applies local limits', isLocal);
 }
 
-/** Wait for an effect that has no other cause than a store that is down. */
-const PROOFS = { registry: provesRegistryAway, redis: provesRedisAway };
+/** Each waits for an effect that only an unavailable store can cause. */
+const PROOFS = { registry: proveRegistryUnavailable, redis: proveRedisUnavailable };
 
-/** Takes stores away from a running gateway, proves that they are down, and asserts that clients do not notice. */
+/** Makes stores unavailable to a running gateway, proves it, and asserts that clients see no errors. */
 async function expectIngestContinues(trial: Trial, stores: readonly (keyof typeof PROOFS)[]): Promise<Reached> {
   const { world, random, ledger } = trial;
   const gateway = await trial.start('gateway');
   const traffic = trial.openTraffic([gateway]);
   await traffic.flows(random.integer(5, 20));
-  const ways: WireMode[] = ['refuse', 'freeze', 'hold-answers'];
+  const modes: WireMode[] = ['refuse', 'freeze', 'hold-responses'];
   let reached: Reached = {};
-  for (const mode of random.shuffle(ways).slice(0, random.integer(1, 2))) {
+  for (const mode of random.shuffle(modes).slice(0, random.integer(1, 2))) {
     const beganAt = performance.now();
     await Promise.all(stores.map((store) => world.wires[store].set(mode)));
     await delay(random.integer(1_000, 3_000));
     await Promise.all(stores.map((store) => PROOFS[store](trial, gateway)));
     await traffic.flows(10);
-    const taken = ledger.attempts.filter(({ beganAt: at, status }) => at > beganAt && status === 200).length;
-    const awayS = toSeconds(performance.now() - beganAt);
-    reached = addReached(reached, { [`times ${mode}`]: 1, 'batches accepted during it': taken, 'away s': awayS });
+    const accepted = ledger.attempts.filter(({ beganAt: at, status }) => at > beganAt && status === 200).length;
+    const outageS = toSeconds(performance.now() - beganAt);
+    reached = addReached(reached, {
+      [`times ${mode}`]: 1,
+      'batches accepted during the outage': accepted,
+      'unavailable s': outageS,
+    });
     await Promise.all(stores.map((store) => world.wires[store].set('open')));
     await delay(random.integer(0, 500));
   }
   await traffic.close();
   const refused = ledger.attempts.filter(({ status }) => status !== 200);
-  assert.deepEqual(refused, [], `answers other than 200 while ${stores.join(' and ')} were away`);
+  assert.deepEqual(refused, [], `responses other than 200 while ${stores.join(' and ')} were unavailable`);
   assert.ok(gateway.isAlive, 'the gateway must not exit');
   return reached;
 }
 
-const awayScenario = (tried: string, ...stores: (keyof typeof PROOFS)[]): Scenario => {
+const outageScenario = (tried: string, ...stores: (keyof typeof PROOFS)[]): Scenario => {
   return { fault: 7, tried, run: (trial) => expectIngestContinues(trial, stores) };
 };
 
-export const registryAway = awayScenario('registry refused, frozen or mute under load', 'registry');
-export const limitStoreAway = awayScenario('Redis refused, frozen or mute under load', 'redis');
-export const registryAndLimitStoreAway: Scenario = {
-  ...awayScenario('registry and Redis away together', 'registry', 'redis'),
-  title: 'no message is refused while the registry and the store of rate limits are down at the same time',
+export const registryUnavailable = outageScenario(
+  'registry refuses, freezes or does not respond under load',
+  'registry',
+);
+export const limitStoreUnavailable = outageScenario('Redis refuses, freezes or does not respond under load', 'redis');
+export const registryAndLimitStoreUnavailable: Scenario = {
+  ...outageScenario('registry and Redis unavailable together', 'registry', 'redis'),
+  title: 'no message is refused while the registry and the rate limit store are both unavailable',
 };

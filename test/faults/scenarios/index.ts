@@ -1,26 +1,26 @@
 import type { Scenario } from '../world/trial.ts';
-import { hostileBodies, oneBadAmongMany } from './bodies.ts';
+import { hostileBodies, oneInvalidAmongMany } from './bodies.ts';
 import { brokerAbsent, brokerKilled, brokerStopped, memoryBounded } from './broker.ts';
-import { engineKilled, partitionsMove } from './crew.ts';
 import {
   drainUnderLoad,
-  drainWithHeldAnswers,
-  gatewayKilledBeforeAnswer,
+  drainWithHeldResponses,
+  gatewayKilledBeforeResponse,
   gatewayKilledUnderLoad,
-  limitStoreAway,
-  registryAndLimitStoreAway,
-  registryAway,
+  limitStoreUnavailable,
+  registryAndLimitStoreUnavailable,
+  registryUnavailable,
 } from './gateway.ts';
 import { leaderReplacedWhileWaiting, leadersMove } from './leaders.ts';
-import { logShortenedUnseen, logShortenedWhileRead, oldEventKept } from './log.ts';
-import { redisAwayFromLinker, redisLosesLastWrites, redisWiped, refusedConsentArrivesLate } from './redis.ts';
-import { redisGoesBack } from './redis-goes-back.ts';
+import { logTruncatedUnseen, logTruncatedWhileRead, oldEventKept } from './log.ts';
+import { redisLosesLastWrites, redisUnavailableToLinker, redisWiped, refusedConsentArrivesLate } from './redis.ts';
+import { redisRestoredFromCopy } from './redis-restored.ts';
+import { engineKilled, partitionsMove } from './services.ts';
 
 export const SCENARIOS: readonly Scenario[] = [
-  ...[brokerAbsent, brokerStopped, brokerKilled, memoryBounded, gatewayKilledBeforeAnswer, gatewayKilledUnderLoad],
-  ...[engineKilled, redisAwayFromLinker, redisWiped, redisLosesLastWrites],
-  ...[registryAway, limitStoreAway, registryAndLimitStoreAway, oldEventKept, partitionsMove],
-  ...[drainWithHeldAnswers, drainUnderLoad, hostileBodies, oneBadAmongMany],
-  ...[leaderReplacedWhileWaiting, leadersMove, logShortenedWhileRead, logShortenedUnseen],
-  ...[refusedConsentArrivesLate, redisGoesBack],
+  ...[brokerAbsent, brokerStopped, brokerKilled, memoryBounded, gatewayKilledBeforeResponse, gatewayKilledUnderLoad],
+  ...[engineKilled, redisUnavailableToLinker, redisWiped, redisLosesLastWrites],
+  ...[registryUnavailable, limitStoreUnavailable, registryAndLimitStoreUnavailable, oldEventKept, partitionsMove],
+  ...[drainWithHeldResponses, drainUnderLoad, hostileBodies, oneInvalidAmongMany],
+  ...[leaderReplacedWhileWaiting, leadersMove, logTruncatedWhileRead, logTruncatedUnseen],
+  ...[refusedConsentArrivesLate, redisRestoredFromCopy],
 ];

@@ -14,14 +14,14 @@ export const BROKERS = 3;
 const IDS = [1, 2, 3];
 type Cluster = Awaited<ReturnType<typeof openCluster>>;
 
-async function whole({ partitions }: Cluster): Promise<void> {
+async function awaitReplicas({ partitions }: Cluster): Promise<void> {
   await waitFor('every replica is in sync', async () => {
     const states = await partitions();
     return states.length > 0 && states.every(({ leader, inSync }) => leader > 0 && inSync.length === BROKERS);
   });
 }
 
-async function stopped<T>(pids: readonly number[], during: () => Promise<T>): Promise<T> {
+async function whileStopped<T>(pids: readonly number[], during: () => Promise<T>): Promise<T> {
   for (const pid of pids) process.kill(pid, 'SIGSTOP');
   try {
     for (const pid of pids) await waitFor('the broker is stopped', () => isStopped(pid));
@@ -31,10 +31,10 @@ async function stopped<T>(pids: readonly number[], during: () => Promise<T>): Pr
   }
 }
 
-/** Gives leadership to other running brokers. The old leader answers requests that wait for their replicas. */
+/** Moves leadership to other running brokers. The old leader responds to requests that wait for replicas. */
 async function electOthers({ trial: { random }, brokers, topic, partitions }: Cluster): Promise<Reached> {
   let moved = 0;
-  // In quick succession, so that some elections meet requests in flight.
+  // In quick succession, so that some elections happen with requests in flight.
   for (let left = random.integer(4, 10); left > 0; left--) {
     const before = await partitions();
     const leaders = new Map(before.map(({ partition }) => [partition, random.pick(IDS)]));
@@ -47,19 +47,19 @@ async function electOthers({ trial: { random }, brokers, topic, partitions }: Cl
   return { 'leaders elected': moved };
 }
 
-/** Freezes a broker. It wakes up with requests for partitions that it still believes to lead. */
+/** Freezes a broker, which then resumes with requests for partitions that it still believes to lead. */
 async function stopOne(cluster: Cluster): Promise<Reached> {
   const { trial, traffic, partitions, pidOf } = cluster;
   // Not the controller, because without it there is no election.
   const victim = trial.random.pick([2, 3]);
   const led = (await partitions()).filter(({ leader }) => leader === victim).length;
-  await stopped([await pidOf(victim)], async () => {
+  await whileStopped([await pidOf(victim)], async () => {
     const isReplaced = ({ leader }: PartitionState) => leader > 0 && leader !== victim;
-    await waitFor('others lead', async () => (await partitions(1)).every(isReplaced));
+    await waitFor('other brokers lead', async () => (await partitions(1)).every(isReplaced));
     await traffic.flows(trial.random.integer(1, 10));
   });
-  await whole(cluster);
-  return { 'leaders taken from a broker that was stopped': led };
+  await awaitReplicas(cluster);
+  return { 'partitions led by the stopped broker': led };
 }
 
 async function killOne(cluster: Cluster): Promise<Reached> {
@@ -70,28 +70,28 @@ async function killOne(cluster: Cluster): Promise<Reached> {
     ({ leader }) => leader === victim,
   ).length;
   process.kill(pid, 'SIGKILL');
-  await waitFor('the broker is started again', async () => (await pidOf(victim)) !== pid);
+  await waitFor('the broker is restarted', async () => (await pidOf(victim)) !== pid);
   await traffic.flows(trial.random.integer(1, 10));
-  await whole(cluster);
-  return { 'leaders taken from a broker that was killed': led };
+  await awaitReplicas(cluster);
+  return { 'partitions led by the killed broker': led };
 }
 
-async function starve(cluster: Cluster): Promise<Reached> {
+async function stopFollowers(cluster: Cluster): Promise<Reached> {
   const { trial, partitions, pidOf } = cluster;
   const { attempts } = trial.ledger;
-  const refused = await stopped([await pidOf(2), await pidOf(3)], async () => {
+  const refused = await whileStopped([await pidOf(2), await pidOf(3)], async () => {
     const isAlone = ({ leader, inSync }: PartitionState) => leader === 1 && inSync.length === 1;
     await waitFor('one replica is in sync', async () => (await partitions(1)).every(isAlone));
     const from = performance.now();
-    const behind = () => attempts.filter(({ beganAt, endedAt }) => beganAt > from && endedAt > 0);
-    await waitFor('a request is refused', () => behind().some(({ status }) => status !== 200));
+    const completed = () => attempts.filter(({ beganAt, endedAt }) => beganAt > from && endedAt > 0);
+    await waitFor('a request is refused', () => completed().some(({ status }) => status !== 200));
     await delay(1_500);
-    const taken = behind().filter(({ status }) => status === 200).length;
-    assert.equal(taken, 0, 'requests were answered 200 while one replica was in sync');
-    return behind().length;
+    const accepted = completed().filter(({ status }) => status === 200).length;
+    assert.equal(accepted, 0, 'requests got 200 while one replica was in sync');
+    return completed().length;
   });
-  await whole(cluster);
-  return { 'requests refused for want of replicas': refused };
+  await awaitReplicas(cluster);
+  return { 'requests refused for too few replicas': refused };
 }
 
 async function openCluster(trial: Trial) {
@@ -106,19 +106,19 @@ async function openCluster(trial: Trial) {
 export const leadersMove: Scenario = {
   fault: 15,
   brokers: BROKERS,
-  tried: 'three brokers: leaders elected elsewhere; one SIGSTOP or SIGKILL, or two are frozen; elected again',
+  tried: 'three brokers: other leaders elected; one broker SIGSTOP or SIGKILL, or two frozen; leaders elected again',
   run: async (trial) => {
     const cluster = await openCluster(trial);
     try {
       const { traffic } = cluster;
       await traffic.flows(trial.random.integer(5, 30));
       const first = await electOthers(cluster);
-      const cut = await trial.random.pick([stopOne, killOne, starve])(cluster);
+      const cut = await trial.random.pick([stopOne, killOne, stopFollowers])(cluster);
       await traffic.flows(5);
       const second = await electOthers(cluster);
       await traffic.flows(10);
       await traffic.close();
-      await whole(cluster);
+      await awaitReplicas(cluster);
       return { ...cut, 'leaders elected': first['leaders elected']! + second['leaders elected']! };
     } finally {
       await cluster.brokers.close();
@@ -126,10 +126,10 @@ export const leadersMove: Scenario = {
   },
 };
 
-/** The producer gives the first record up before brokers drop a stopped follower, while the leader still waits. */
+/** The producer gives up the first record while the leader waits, before brokers drop the stopped follower. */
 const DELIVERY_TIMEOUT_MS = 1_000;
 
-/** Creates a topic of one partition. `leader` leads it, `heir` is in sync, and the leader will wait for `straggler`. */
+/** Creates a topic with one partition. `leader` leads it, `heir` is in sync, and `leader` will wait for `straggler`. */
 async function createTopic({ world, seed, random }: Trial) {
   // Not the controller, because without it there is no election.
   const straggler = random.pick([2, 3]);
@@ -149,7 +149,7 @@ async function createTopic({ world, seed, random }: Trial) {
 }
 
 // The leader has appended a record and waits for a stopped follower. The producer gives up, and another replica, which
-// has the record, becomes the leader. The next record must not be confused with that one.
+// has the record, becomes the leader. The next record must not be confused with that record.
 async function replaceLeader(trial: Trial) {
   const { topic, leader, heir, straggler } = await createTopic(trial);
   const brokers = openBrokers(trial.world.stack.file.kafka);
@@ -175,9 +175,9 @@ async function replaceLeader(trial: Trial) {
     const sent = await waitFor('the next record is acknowledged', () => send('after'));
     const records = await readTopic({ brokers: trial.world.stack.file.kafka, topic });
     const values = records.map(({ value }) => String(value));
-    assert.equal(values[sent.offset], 'after', `acknowledged at offset ${sent.offset}, the log holds ${values}`);
-    // The fault takes effect when the new leader has a record for which the old one returned an error.
-    return { 'records refused behind their append': values.filter((value) => value === 'given up').length };
+    assert.equal(values[sent.offset], 'after', `acknowledged at offset ${sent.offset}, the log has ${values}`);
+    // The fault takes effect when the new leader has a record for which the old leader returned an error.
+    return { 'records given up after their append': values.filter((value) => value === 'given up').length };
   } finally {
     await producer.close();
     await brokers.close();
@@ -187,7 +187,7 @@ async function replaceLeader(trial: Trial) {
 export const leaderReplacedWhileWaiting: Scenario = {
   fault: 15,
   brokers: BROKERS,
-  title: 'a record that was given up but appended by a replaced leader is never confused with the next record',
-  tried: 'three brokers: a leader is replaced while a record waits for a replica, and no client for the record',
+  title: 'a record that the producer gave up but a replaced leader appended is never confused with the next record',
+  tried: 'three brokers: a leader is replaced while a record waits for a replica and its producer has given up',
   run: replaceLeader,
 };

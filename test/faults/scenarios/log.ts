@@ -12,14 +12,14 @@ import type { Scenario, Trial } from '../world/trial.ts';
 import { waitFor } from '../world/wait.ts';
 import type { World } from '../world/world.ts';
 
-/** Offsets that a partition must have before it is cut, so that each half has several batches. */
+/** Offsets that a partition must have before it is truncated, so that each half has several batches. */
 const OFFSETS_MIN = 10;
-/** The first segment. It is cut in the middle, so something of the log stays. */
+/** The first segment. It is truncated in the middle, so that part of the log remains. */
 const SEGMENT = '00000000000000000000.log';
 
-// Cuts off the end of logs, like a power loss before the broker's writes reached the disk. The stack restarts the
-// broker, which finds the cut files.
-async function cutLogs({ world, random }: Trial): Promise<{ partition: number }[]> {
+// Truncates logs, like a power loss before the broker's writes reached the disk. The stack restarts the broker, which
+// finds the truncated files.
+async function truncateLogs({ world, random }: Trial): Promise<{ partition: number }[]> {
   const topic = world.deployment.topicPrefix + TOPICS.messages.name;
   const bounds = await world.log.bounds(topic);
   const cuts = bounds.filter(({ start, end }) => end - start >= OFFSETS_MIN).slice(0, random.integer(1, bounds.length));
@@ -28,7 +28,7 @@ async function cutLogs({ world, random }: Trial): Promise<{ partition: number }[
   for (const { partition } of cuts) {
     const file = join(world.stack.paths.state, 'data', 'kafka', 'data', `${topic}-${partition}`, SEGMENT);
     const { size } = statSync(file);
-    // The cut may be within a batch. The broker drops the incomplete batch.
+    // The file may end within a batch, which the broker then drops.
     truncateSync(file, random.integer(Math.ceil(size / 5), Math.floor((size * 3) / 4)));
   }
   process.kill(broker, 'SIGKILL');
@@ -40,7 +40,7 @@ interface Listed {
   partitions: { topic: string; partition: number; obstacle: string | null; finding: { kind: string } }[];
 }
 
-/** Accepts the shortened log for every paused partition. @returns the number of partitions by reason */
+/** Accepts the truncated log for every paused partition. @returns the number of partitions by reason */
 async function acceptAll(world: World, cuts: readonly { partition: number }[]): Promise<Reached> {
   const group = ['--group', world.groupOf('event-writer')];
   const listed = await operate(world, ['offsets', 'list', ...group, '--json']);
@@ -49,7 +49,7 @@ async function acceptAll(world: World, cuts: readonly { partition: number }[]): 
   assert.deepEqual(
     paused.map(({ partition }) => partition).sort((one, other) => one - other),
     cuts.map(({ partition }) => partition),
-    `the paused partitions are those that were cut: ${JSON.stringify(all)}`,
+    `the paused partitions are the truncated ones: ${JSON.stringify(all)}`,
   );
   for (const { topic, partition } of paused) {
     const at = ['--topic', topic, '--partition', String(partition)];
@@ -57,17 +57,17 @@ async function acceptAll(world: World, cuts: readonly { partition: number }[]): 
     assert.equal(code, 0, `${stdout}${stderr}`);
   }
   const count = (kind: string) => paused.filter(({ finding }) => finding.kind === kind).length;
-  const [shortened, grown] = [count('shortened'), count('exchanged')];
-  // One of these is enough. The traffic decides which one occurs.
+  const [truncated, grown] = [count('shortened'), count('exchanged')];
+  // One of the two findings is enough. The traffic decides which one occurs.
   return {
-    'logs cut': cuts.length,
-    ...(shortened > 0 ? { 'found shorter': shortened } : {}),
-    ...(grown > 0 ? { 'found grown past the commit': grown } : {}),
+    'logs truncated': cuts.length,
+    ...(truncated > 0 ? { 'partitions found truncated': truncated } : {}),
+    ...(grown > 0 ? { 'partitions found grown past the commit': grown } : {}),
   };
 }
 
-/** All traffic is stored. Then the logs lose their ends, and a restarted gateway sends other traffic. */
-async function run(trial: Trial, { isAway, batches }: { isAway: boolean; batches: number }): Promise<Reached> {
+/** Stores all traffic, truncates the logs, and sends other traffic through a restarted gateway. */
+async function run(trial: Trial, { isStopped, batches }: { isStopped: boolean; batches: number }): Promise<Reached> {
   const { world, random } = trial;
   const first = await trial.start('gateway');
   const before = trial.openTraffic([first]);
@@ -75,15 +75,15 @@ async function run(trial: Trial, { isAway, batches }: { isAway: boolean; batches
   await before.close();
   await settle(world);
   await first.close();
-  if (isAway) await world.setCrew({ linkers: 1, writers: 0 });
-  const cuts = await cutLogs(trial);
-  await waitFor('the broker is back', async () => (await world.log.bounds('')).length === 0);
+  if (isStopped) await world.setServices({ linkers: 1, writers: 0 });
+  const cuts = await truncateLogs(trial);
+  await waitFor('the broker is running again', async () => (await world.log.bounds('')).length === 0);
   const second = await trial.start('gateway');
   const after = trial.openTraffic([second]);
   await after.flows(batches);
   await after.close();
-  const running = trial.crew.find(({ service }) => service === 'event-writer')!;
-  const writer = isAway ? await trial.launch('event-writer') : running;
+  const running = trial.services.find(({ service }) => service === 'event-writer')!;
+  const writer = isStopped ? await trial.launch('event-writer') : running;
   if (cuts.length > 0) {
     const countPaused = async () => sumOf(await metricsOf(writer), 'playline_stream_stopped_partitions', 'messages');
     await waitFor('the writer reports paused partitions', async () => (await countPaused()) === cuts.length);
@@ -94,43 +94,44 @@ async function run(trial: Trial, { isAway, batches }: { isAway: boolean; batches
   return reached;
 }
 
-export const logShortenedWhileRead: Scenario = {
+export const logTruncatedWhileRead: Scenario = {
   fault: 16,
-  title: 'a log that loses its end while it is read is read again only after an operator decides, and then completely',
-  tried: 'broker killed, ends of its logs cut off, writer running',
+  title:
+    'a log that is truncated while it is read is consumed again only after an operator accepts it, and then completely',
+  tried: 'broker killed, its logs truncated, writer running',
   replacesLog: true,
-  run: (trial) => run(trial, { isAway: false, batches: trial.random.integer(1, 60) }),
+  run: (trial) => run(trial, { isStopped: false, batches: trial.random.integer(1, 60) }),
 };
 
-export const logShortenedUnseen: Scenario = {
+export const logTruncatedUnseen: Scenario = {
   fault: 16,
-  tried: 'broker killed, ends of its logs cut off, they grow again, writer away during it',
+  tried: 'broker killed, its logs truncated and grown again while the writer is stopped',
   replacesLog: true,
-  run: (trial) => run(trial, { isAway: true, batches: trial.random.integer(1, 120) }),
+  run: (trial) => run(trial, { isStopped: true, batches: trial.random.integer(1, 120) }),
 };
 
 const DAY_MS = 24 * 60 * 60 * 1000;
-/** A day less than the oldest event that the contract accepts. The log keeps records for a tenth of that time. */
+/** A day less than the maximum event age in the contract. The log keeps records for a tenth of that time. */
 const AGE_MS = 29 * DAY_MS;
 
 export const oldEventKept: Scenario = {
   fault: 9,
-  title: 'an event of 29 days ago stays in the log as long as any other, and is stored with its own time',
-  tried: 'events 29 days old, writer away while they come in',
-  crew: { linkers: 1, writers: 0 },
+  title: 'an event from 29 days ago stays in the log as long as other events, and is stored with its own time',
+  tried: 'events 29 days old arrive while the writer is stopped',
+  services: { linkers: 1, writers: 0 },
   run: async ({ world, start, key, ledger, environmentId }) => {
-    assert.ok(TOPICS.messages.retentionMs < AGE_MS, 'older than the log keeps records');
+    assert.ok(TOPICS.messages.retentionMs < AGE_MS, 'the event is older than the log’s retention');
     const gateway = await start('gateway');
     const beganAtMs = Date.now();
     const eventTimestamp = new Date(beganAtMs - AGE_MS).toISOString();
     const message = { type: 'track', eventName: 'old', anonymousId: 'a', eventTimestamp };
     const [messageId] = await deliver({ ledger, gateway, key }, [message]);
-    // Retention uses the time of the record, and deletes a segment when its youngest record is too old.
+    // Retention uses the record timestamp, and deletes a segment when its latest record is too old.
     const topic = world.deployment.topicPrefix + TOPICS.messages.name;
     for (const { partition, start: from, end } of await world.log.bounds(topic))
       for await (const record of world.log.read({ topic, partition, start: from, end }))
         assert.ok(record.timestampMs >= beganAtMs - DAY_MS, `record time ${record.timestampMs}`);
-    await world.setCrew({ linkers: 1, writers: 1 });
+    await world.setServices({ linkers: 1, writers: 1 });
     await settle(world);
     const stored = await rowsOf(
       world.deployment.engine,
@@ -138,6 +139,6 @@ export const oldEventKept: Scenario = {
        WHERE environment_id = '${environmentId}' AND message_id = '${messageId}'`,
     );
     assert.deepEqual(stored, [[String(Date.parse(eventTimestamp))]]);
-    return { 'events older than the log keeps records': stored.length };
+    return { 'events older than the log’s retention': stored.length };
   },
 };

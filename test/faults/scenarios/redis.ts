@@ -26,11 +26,11 @@ async function committedFacts(world: World): Promise<number> {
 const loggedFacts = (world: World) => countRecords(world, TOPICS.identityLinks.name);
 const loggedDecisions = (world: World) => countRecords(world, TOPICS.identityDecisions.name);
 
-const linkerOf = ({ crew }: Trial) => crew.find(({ service }) => service === 'identity-linker')!;
+const linkerOf = ({ services }: Trial) => services.find(({ service }) => service === 'identity-linker')!;
 
-export const redisAwayFromLinker: Scenario = {
+export const redisUnavailableToLinker: Scenario = {
   fault: 6,
-  tried: 'Redis refused or frozen while link facts come in',
+  tried: 'Redis refuses or freezes while link facts arrive',
   run: async (trial) => {
     const { world, random, key } = trial;
     const gateway = await trial.start('gateway');
@@ -46,19 +46,25 @@ export const redisAwayFromLinker: Scenario = {
     await traffic.flows(10);
     await persons.identify('during');
     await persons.alias('before');
-    const waiting = await waitFor('links wait', async () =>
+    const waitingFacts = await waitFor('links wait', async () =>
       Math.max(0, (await loggedFacts(world)) - (await committedFacts(world))),
     );
-    const repeated = await waitFor('the linker has tried', async () => Math.max(0, (await retriesOf(linker)) - before));
+    const retries = await waitFor('the linker has retried', async () =>
+      Math.max(0, (await retriesOf(linker)) - before),
+    );
     await delay(random.integer(0, 2_000));
-    const awayMs = performance.now() - beganAt;
+    const outageMs = performance.now() - beganAt;
     await world.wires.redis.set('open');
     await waitFor('the linker is ready again', () => linker.isReady());
     await traffic.flows(5);
     await traffic.close();
     await persons.assertWhole(['before'], 3);
     await persons.assertWhole(['during'], 2);
-    return { 'link facts waited': waiting, 'attempts repeated': repeated, 'Redis away s': toSeconds(awayMs) };
+    return {
+      'link facts waiting': waitingFacts,
+      'attempts retried': retries,
+      'Redis unavailable s': toSeconds(outageMs),
+    };
   },
 };
 
@@ -69,19 +75,19 @@ async function rebuild(world: World): Promise<void> {
   if (code !== 0) throw new Error(`identity rebuild ended with ${code}:\n${stdout}${stderr}`);
 }
 
-/** Asserts that no link fact is decided while the graph is empty. @returns how often the linker refused them */
+/** Asserts that no link fact is decided while the graph is empty. @returns how often the linker refused link facts */
 async function expectRefusal(trial: Trial, persons: Persons, names: readonly string[]): Promise<number> {
   const { world } = trial;
   const linker = linkerOf(trial);
   await waitFor('the linker is not ready', async () => !(await linker.isReady()));
   const [committed, decisions] = [await committedFacts(world), await loggedDecisions(world)];
-  // The linker also repeats attempts of earlier trials, so only additional ones count.
+  // The metric includes retries from earlier trials, so only additional retries count.
   const retried = await retriesOf(linker);
   for (const name of names) await persons.alias(name);
   await persons.identify('empty');
-  const refused = await waitFor('the linker has tried', async () => Math.max(0, (await retriesOf(linker)) - retried));
+  const refused = await waitFor('the linker has retried', async () => Math.max(0, (await retriesOf(linker)) - retried));
   assert.equal(await committedFacts(world), committed, 'facts committed while the graph was empty');
-  assert.equal(await loggedDecisions(world), decisions, 'decisions made while the graph was empty');
+  assert.equal(await loggedDecisions(world), decisions, 'decisions logged while the graph was empty');
   assert.equal(await linker.isReady(), false, 'a linker without a graph is not ready');
   return refused;
 }
@@ -92,7 +98,7 @@ async function retriesOf(linker: ServiceProcess): Promise<number> {
 
 export const redisWiped: Scenario = {
   fault: 6,
-  title: 'linkers refuse a Redis that has lost all data; a rebuild restores it, and every person keeps all ids',
+  title: 'linkers refuse an emptied Redis; a rebuild restores it, and every person keeps all ids',
   tried: 'Redis FLUSHALL, link facts at the same time, identity rebuild',
   run: async (trial) => {
     const { world, random, environmentId } = trial;
@@ -109,31 +115,31 @@ export const redisWiped: Scenario = {
     const redis = new Redis(world.stack.file.redis);
     await redis.flushall();
     redis.disconnect();
-    // The access keys were in the same Redis, and are rebuilt by another command.
+    // The access keys were in the same Redis, and another command rebuilds them.
     key = await world.deployment.addEnvironment(environmentId);
     const refused = await expectRefusal(trial, persons, names);
     await rebuild(world);
     await waitFor('the linker resumes', () => linkerOf(trial).isReady());
-    // A linker on an emptied graph would join the account with the player but not with the visitor.
+    // A linker with an empty graph would join the account with the player but not with the visitor.
     await persons.assertWhole(names, 3);
     await persons.assertWhole(['empty'], 2);
     return { wipes: 1, 'attempts refused': refused, 'persons restored': names.length };
   },
 };
 
-/** Keeps all of Redis. @returns a function that restores it while no service is connected, as after a crash */
-async function keepRedis({ world }: Trial): Promise<() => Promise<void>> {
+/** Copies all Redis keys. @returns a function that restores the copy while no service is connected, as after a crash */
+async function copyRedis({ world }: Trial): Promise<() => Promise<void>> {
   const redis = new Redis(world.stack.file.redis);
-  const kept = new Map<Buffer, Buffer>();
+  const copied = new Map<Buffer, Buffer>();
   for await (const names of redis.scanBufferStream({ count: 1_000 }))
     for (const name of names as Buffer[]) {
       const dump = await redis.dumpBuffer(name);
-      if (dump !== null) kept.set(name, dump);
+      if (dump !== null) copied.set(name, dump);
     }
   return async () => {
     await world.wires.redis.set('refuse');
     const restoring = redis.multi().flushall();
-    for (const [name, dump] of kept) restoring.restore(name, 0, dump);
+    for (const [name, dump] of copied) restoring.restore(name, 0, dump);
     await restoring.exec();
     redis.disconnect();
     await world.wires.redis.set('open');
@@ -142,7 +148,7 @@ async function keepRedis({ world }: Trial): Promise<() => Promise<void>> {
 
 type Accounts = Awaited<ReturnType<typeof openAccounts>>;
 
-/** Accounts of a trial, linked by alias messages. `roots` returns their person keys in Redis. */
+/** Opens the accounts that a trial links by alias messages. `roots` returns their person keys in Redis. */
 async function openAccounts({ world, environmentId, ledger, key }: Trial, gateway: ServiceProcess) {
   const keyOf = createIdentityKeyer(Buffer.from(environmentOf('identity-linker', world).IDENTITY_PEPPER!, 'hex'));
   const people = await openRedisPeople({ url: world.stack.file.redis });
@@ -163,7 +169,7 @@ async function openAccounts({ world, environmentId, ledger, key }: Trial, gatewa
   };
 }
 
-const linkersOf = ({ crew }: Trial) => crew.filter(({ service }) => service === 'identity-linker');
+const linkersOf = ({ services }: Trial) => services.filter(({ service }) => service === 'identity-linker');
 
 async function rewindsOf(trial: Trial): Promise<number> {
   const counts = await Promise.all(
@@ -172,28 +178,29 @@ async function rewindsOf(trial: Trial): Promise<number> {
   return counts.reduce((sum, count) => sum + count, 0);
 }
 
-/** Waits for the linkers, and asserts that each is ready only when the persons are the same as before the loss. */
+/** Waits for the linkers, and asserts that they are ready only when the persons are the same as before the loss. */
 async function awaitLinks(trial: Trial, accounts: Accounts, before: readonly string[]): Promise<void> {
-  await waitFor('the links are in Redis again', async () => {
+  await waitFor('the links are restored in Redis', async () => {
     const ready = await Promise.all(linkersOf(trial).map((linker) => linker.isReady()));
     const roots = await accounts.roots();
-    const isBack = roots.join() === before.join();
-    assert.ok(isBack || !ready.every(Boolean), 'a linker is ready although links are missing');
-    return isBack && ready.every(Boolean);
+    const isRestored = roots.join() === before.join();
+    assert.ok(isRestored || !ready.every(Boolean), 'a linker is ready although links are missing');
+    return isRestored && ready.every(Boolean);
   });
 }
 
-async function loseRelease(trial: Trial, accounts: Accounts): Promise<Reached> {
+async function loseHoldRelease(trial: Trial, accounts: Accounts): Promise<Reached> {
   const { world, random, environmentId } = trial;
   const { guards } = accounts.people;
-  const groups = Array.from({ length: random.integer(4, 8) }, (_, at) => `g${at}`);
+  const groups = Array.from({ length: random.integer(4, 8) }, (_, index) => `g${index}`);
   const erasure = { environmentId, erasureId: randomBytes(16) };
   const keys = groups.map((group) => accounts.keyOf(`${group}a`));
   const before = await rewindsOf(trial);
   await guards.putHold({ ...erasure, keys, cutoffMs: Date.now() - 60_000, lapsesAtMs: null });
-  const lose = await keepRedis(trial);
+  const lose = await copyRedis(trial);
   await guards.releaseHold(erasure);
-  // Decided again under the hold, the first link of a group would come last, and the larger side would be another one.
+  // If decided again under the hold, a group's first link would be applied last, and another side would be the larger
+  // one.
   for (const group of groups)
     for (const [from, to] of ['ab', 'cd', 'bd']) await accounts.alias(`${group}${from}`, `${group}${to}`);
   await settle(world);
@@ -206,12 +213,12 @@ async function loseRelease(trial: Trial, accounts: Accounts): Promise<Reached> {
   return { rewinds: (await rewindsOf(trial)) - before, 'links lost': 3 * groups.length };
 }
 
-async function loseQuietLinks(trial: Trial, accounts: Accounts): Promise<Reached> {
+async function loseIdleLinks(trial: Trial, accounts: Accounts): Promise<Reached> {
   const { world, random } = trial;
   const before = await rewindsOf(trial);
-  const lose = await keepRedis(trial);
+  const lose = await copyRedis(trial);
   const links = random.integer(3, 12);
-  for (let at = 0; at < links; at++) await accounts.alias(`x${at}`, `y${random.integer(0, 2)}`);
+  for (let index = 0; index < links; index++) await accounts.alias(`x${index}`, `y${random.integer(0, 2)}`);
   await settle(world);
   const roots = await accounts.roots();
   const factsBefore = await endsOf(world, TOPICS.identityLinks.name);
@@ -219,7 +226,7 @@ async function loseQuietLinks(trial: Trial, accounts: Accounts): Promise<Reached
   await lose();
   await awaitLinks(trial, accounts, roots);
   assert.deepEqual(await endsOf(world, TOPICS.identityLinks.name), factsBefore, 'no further link arrived');
-  return { 'quiet rewinds': (await rewindsOf(trial)) - before, 'quiet links lost': links };
+  return { 'rewinds of idle partitions': (await rewindsOf(trial)) - before, 'links lost in idle partitions': links };
 }
 
 export const redisLosesLastWrites: Scenario = {
@@ -229,7 +236,7 @@ export const redisLosesLastWrites: Scenario = {
   run: async (trial) => {
     const accounts = await openAccounts(trial, await trial.start('gateway'));
     try {
-      return { ...(await loseRelease(trial, accounts)), ...(await loseQuietLinks(trial, accounts)) };
+      return { ...(await loseHoldRelease(trial, accounts)), ...(await loseIdleLinks(trial, accounts)) };
     } finally {
       await accounts.people.close();
     }
@@ -237,7 +244,7 @@ export const redisLosesLastWrites: Scenario = {
 };
 
 const CONSENT_PATH = '/v1/audience/tracking-consent';
-/** Longer than the 20 s after which a producer gives up a change. */
+/** Longer than the 20 s after which a producer gives up on a change. */
 const IN_DOUBT_MS = 22_000;
 
 async function putConsent({ url }: ServiceProcess, key: string, change: Readonly<Record<string, string>>) {
@@ -247,13 +254,13 @@ async function putConsent({ url }: ServiceProcess, key: string, change: Readonly
 
 async function getConsent(gateway: ServiceProcess, key: string, anonymousId: string): Promise<string> {
   const headers = { [KEY_HEADER]: key, connection: 'close' };
-  const answer = await fetch(`${gateway.url}${CONSENT_PATH}?anonymousId=${anonymousId}`, { headers });
-  return answer.ok ? ((await answer.json()) as { status: string }).status : `answer ${answer.status}`;
+  const response = await fetch(`${gateway.url}${CONSENT_PATH}?anonymousId=${anonymousId}`, { headers });
+  return response.ok ? ((await response.json()) as { status: string }).status : `status ${response.status}`;
 }
 
 export const refusedConsentArrivesLate: Scenario = {
   fault: 19,
-  tried: 'a gateway answers a consent 500 and publishes it after another gateway accepted a later one',
+  tried: 'a gateway responds to a consent with 500 and publishes it after another gateway accepted a later consent',
   run: async (trial) => {
     const { world, random, key, environmentId } = trial;
     const [slow, quick] = await Promise.all([trial.start('gateway'), trial.start('gateway')]);
@@ -262,7 +269,7 @@ export const refusedConsentArrivesLate: Scenario = {
     const [earlier, later] = random.shuffle(['none', 'anonymous', 'full'] as const);
     await world.wires.kafka.set(random.pick(['refuse', 'freeze'] as const));
     assert.equal(await putConsent(slow!, key, change(earlier!)), 500, 'a consent without a broker');
-    // Stopped, so that it publishes what it still holds after the later change.
+    // Stopped, so that it publishes the pending consent after the later change.
     slow!.signal('SIGSTOP');
     await world.wires.kafka.set('open');
     await waitFor('the later consent is accepted', async () => (await putConsent(quick!, key, change(later!))) === 204);
@@ -280,6 +287,6 @@ export const refusedConsentArrivesLate: Scenario = {
       `SELECT status FROM consents_current WHERE environment_id = '${environmentId}'`,
     );
     assert.deepEqual(rows, [[later]], 'the consent in ClickHouse');
-    return { 'answered 500': 1, 'reads afterwards': reads };
+    return { 'responses with 500': 1, 'reads afterwards': reads };
   },
 };

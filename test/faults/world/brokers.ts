@@ -16,10 +16,10 @@ export interface PartitionState {
 
 export type Brokers = ReturnType<typeof openBrokers>;
 
-/** A running broker answers in milliseconds. A request that times out is repeated. */
+/** A running broker responds in milliseconds. A request that times out is retried. */
 const REQUEST_TIMEOUT_MS = 2_000;
 const [ELECT_LEADERS, ELECT_LEADERS_VERSION, PREFERRED] = [43, 2, 0];
-/** Id of the controller, which gets all changes. */
+/** Id of the controller, which receives all changes. */
 const CONTROLLER = 1;
 
 type Metadata = ReturnType<typeof metadataV12.parseResponse>;
@@ -39,7 +39,7 @@ function toConnect(addresses: readonly string[]) {
   return { connect, close: async () => void (await Promise.allSettled(clients.map((client) => client.close()))) };
 }
 
-/** The client throws when some partition has no leader. The answer is then part of the error. */
+/** The client throws when a partition has no leader. The response is then part of the error. */
 async function fetchMetadata(connection: Connection, topic: string): Promise<Metadata> {
   try {
     return await metadataV12.api.async(connection, [topic], false, false);
@@ -52,7 +52,7 @@ async function fetchMetadata(connection: Connection, topic: string): Promise<Met
 
 /**
  * Sends ElectLeaders: election_type [topic [partitions] TAGS] timeout_ms TAGS.
- * @returns the error of the whole request
+ * @returns the error code of the request
  */
 function electPreferred(connection: Connection, topic: string, partitions: readonly number[]): Promise<number> {
   const request = () =>
@@ -82,8 +82,8 @@ function electPreferred(connection: Connection, topic: string, partitions: reado
 }
 
 /**
- * Sends requests to single brokers of a cluster, because others may be stopped. Ids count from 1.
- * @param addresses of all brokers, the controller's first
+ * Sends requests to individual brokers of a cluster, because other brokers may be stopped. Ids count from 1.
+ * @param addresses addresses of all brokers, the controller first
  */
 export function openBrokers(addresses: readonly string[]) {
   const { connect, close } = toConnect(addresses);
@@ -99,7 +99,7 @@ export function openBrokers(addresses: readonly string[]) {
   return {
     partitionsOf,
     close,
-    /** Makes this replica of each partition the preferred leader. Elects no leader. */
+    /** Makes a replica of each partition the preferred leader, without an election. */
     async prefer(topic: string, leaders: ReadonlyMap<number, number>) {
       const states = await partitionsOf(topic, CONTROLLER);
       const partitions = states.flatMap(({ partition, replicas }) => {

@@ -1,4 +1,4 @@
-/** ClickHouse without a wire in between. Queries of the tests must be answered whatever faults the services see. */
+/** ClickHouse without a wire in between. Test queries must work whatever faults the services see. */
 export interface Engine {
   url: string;
   user: string;
@@ -6,13 +6,13 @@ export interface Engine {
   database: string;
 }
 
-const ANSWER_MAX_MS = 30_000;
+const RESPONSE_MAX_MS = 30_000;
 
 export async function query(engine: Engine, sql: string): Promise<string> {
   const url = new URL(engine.url);
   url.searchParams.set('database', engine.database);
   const headers = { 'x-clickhouse-user': engine.user, 'x-clickhouse-key': engine.password, connection: 'close' };
-  const signal = AbortSignal.timeout(ANSWER_MAX_MS);
+  const signal = AbortSignal.timeout(RESPONSE_MAX_MS);
   const response = await fetch(url, { method: 'POST', headers, body: sql, signal });
   const text = await response.text();
   if (!response.ok) throw new Error(text.trim());

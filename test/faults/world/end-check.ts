@@ -5,7 +5,7 @@ import type { GameDifferenceKind } from '../../simulate/game/sender.ts';
 import { compareMessages, createEventReader } from '../../simulate/game/simulation.ts';
 import { createDifferences } from '../../simulate/report.ts';
 import { rowsOf } from './clickhouse.ts';
-import { BrokenPromise, type SeedEnd } from './report.ts';
+import { BrokenGuarantee, type SeedEnd } from './report.ts';
 import type { Ledger } from './trial.ts';
 import { waitFor } from './wait.ts';
 import type { World } from './world.ts';
@@ -24,7 +24,7 @@ export async function endsOf(world: World, topic: string): Promise<Ends> {
   return new Map(bounds.map(({ partition, end }) => [partition, end]));
 }
 
-/** Number of records that a topic has ever received. Queries the broker directly, not through the wire. */
+/** Number of records that a topic has received. Queries the broker directly, not through the wire. */
 export async function countRecords(world: World, topic: string = TOPICS.messages.name): Promise<number> {
   return [...(await endsOf(world, topic)).values()].reduce((sum, end) => sum + end, 0);
 }
@@ -53,8 +53,8 @@ interface EndCheck {
   readonly scenario: { readonly replacesLog?: true };
 }
 
-// Asserts what must hold after every fault: every acknowledged message is in the exact view, the view has no message
-// twice and none that was not sent, and each record published since `from` is one row or was folded as a copy.
+// Asserts what must hold after every fault: the exact view has every acknowledged message, no message twice and no
+// message that was not sent, and each record published since `from` is one row or was deduplicated.
 export async function checkEnd(
   world: World,
   { ledger, environmentId, from, scenario }: EndCheck,
@@ -70,18 +70,18 @@ export async function checkEnd(
     const kinds = differences.byKind();
     const countOf = (kind: GameDifferenceKind) => kinds.find((each) => each.kind === kind)?.count ?? 0;
     const texts = kinds.map(({ kind, count, first }) => `${count} ${kind}: ${first.join(' ')}`);
-    throw new BrokenPromise(texts.join('; '), { lost: countOf('missing'), doubled: countOf('doubled') });
+    throw new BrokenGuarantee(texts.join('; '), { lost: countOf('missing'), doubled: countOf('doubled') });
   }
   const all = `SELECT count() FROM events_exact WHERE environment_id = '${environmentId}'`;
   const [[stored = ''] = []] = await rowsOf(engine, all);
-  assert.equal(Number(stored), exact, 'rows of the environment, and rows of messages of this trial');
+  assert.equal(Number(stored), exact, 'rows in the environment compared with rows of this trial’s messages');
   const { published, rows } = scenario.replacesLog
     ? await checkLogged(world, { from, rowsBySequence })
     : await checkRows(world, { from, exact });
   return { sent: ledger.sent, acknowledged: ledger.acknowledged, published, rows };
 }
 
-/** Checks rows by their offsets in the log: none twice, none after the end, and one for each record that is no copy. */
+/** Checks rows by log offset: no offset twice or beyond the end, and one row per record that is not a duplicate. */
 async function checkRows(world: World, { from, exact }: { from: Ends; exact: number }) {
   const ends = await endsOf(world, TOPICS.messages.name);
   const ranges = [...ends].map(([partition, end]) => ({ partition, start: from.get(partition) ?? 0, end }));
@@ -93,19 +93,22 @@ async function checkRows(world: World, { from, exact }: { from: Ends; exact: num
        countIf(kafka_offset >= transform(kafka_partition, [${[...ends.keys()]}], [${[...ends.values()]}], 0))
      FROM events WHERE ${where.join(' OR ')}`,
   );
-  assert.equal(rows, offsets, 'rows of messages, and different offsets that they name');
-  assert.equal(beyond, '0', 'rows behind the end of the log');
-  const copies = published - exact;
-  // Copies of a message within one block are folded by the insert. All other copies stay, because merges are stopped.
-  assert.ok(Number(rows) <= published && Number(rows) >= exact, `${rows} rows of ${published} records`);
-  assert.ok(published - Number(rows) <= copies, `${rows} rows and ${copies} copies make ${published} records`);
+  assert.equal(rows, offsets, 'rows compared with distinct offsets');
+  assert.equal(beyond, '0', 'rows beyond the end of the log');
+  const duplicates = published - exact;
+  // The insert deduplicates messages within one block. All other duplicates stay, because merges are stopped.
+  assert.ok(Number(rows) <= published && Number(rows) >= exact, `${rows} rows for ${published} records`);
+  assert.ok(
+    published - Number(rows) <= duplicates,
+    `${rows} rows and ${duplicates} duplicates for ${published} records`,
+  );
   return { published, rows: Number(rows) };
 }
 
 /** Offset of the sequence number in the bytes of a message id. */
-const SEQUENCE_AT = 12;
+const SEQUENCE_OFFSET = 12;
 
-/** Asserts that every record on the log is a row of the exact view, and that the view has no message twice. */
+/** Asserts that every log record is one row in the exact view, and that the view has no message twice. */
 async function checkLogged(world: World, { from, rowsBySequence }: { from: Ends; rowsBySequence: Uint8Array }) {
   const topic = world.deployment.topicPrefix + TOPICS.messages.name;
   const { decode } = messageRecordCodec;
@@ -115,10 +118,10 @@ async function checkLogged(world: World, { from, rowsBySequence }: { from: Ends;
     for await (const { value } of world.log.read({ topic, partition, start: from.get(partition) ?? 0, end })) {
       published++;
       const { messageId } = decode(value!.subarray(FRAME_BYTES));
-      if (rowsBySequence[messageId.readUInt32BE(SEQUENCE_AT)] !== 1) missing.push(messageId.toString('hex'));
+      if (rowsBySequence[messageId.readUInt32BE(SEQUENCE_OFFSET)] !== 1) missing.push(messageId.toString('hex'));
     }
   const text = `${missing.length} in the log and not in the exact view: ${missing.slice(0, 10).join(' ')}`;
-  if (missing.length > 0) throw new BrokenPromise(text, { lost: missing.length, doubled: 0 });
+  if (missing.length > 0) throw new BrokenGuarantee(text, { lost: missing.length, doubled: 0 });
   const [[rows = ''] = []] = await rowsOf(world.deployment.engine, 'SELECT count() FROM events');
   return { published, rows: Number(rows) };
 }

@@ -6,24 +6,24 @@ import type { World } from './world.ts';
 
 export interface OperateOptions {
   readonly settings?: Readonly<Record<string, string>>;
-  /** The command is ended after this time in milliseconds; 0: never. */
+  /** The command is killed after this time in milliseconds; 0: never. */
   readonly maxMs?: number;
 }
 
 const RUN_MAX_MS = 60_000;
 
-export interface Operated {
+export interface OperateResult {
   readonly code: number | string;
   readonly stdout: string;
   readonly stderr: string;
 }
 
-/** Runs a command of the operator directly against the stores, not through the wires. */
+/** Runs an operator command directly against the stores, not through the wires. */
 export function operate(
   world: World,
   args: readonly string[],
   { settings = {}, maxMs = RUN_MAX_MS }: OperateOptions = {},
-): Promise<Operated> {
+): Promise<OperateResult> {
   const { stack, deployment } = world;
   const { engine } = deployment;
   const env = {

@@ -7,7 +7,7 @@ export interface Attempt {
   readonly endedAt: number;
   /** HTTP status; 0 when no complete response arrived. */
   readonly status: number;
-  /** Text of the answer, or of the error when there was none. */
+  /** The response body, or the error message when there was no response. */
   readonly text: string;
   readonly connection: string | undefined;
 }
@@ -24,10 +24,10 @@ export interface Post {
 }
 
 export const KEY_HEADER = 'x-service-publishable-key';
-/** As long as clients of the contract wait, and much longer than the gateway's deadline. */
-const ANSWER_MAX_MS = 30_000;
+/** The client timeout in the contract, which is much longer than the gateway's deadline. */
+const RESPONSE_MAX_MS = 30_000;
 
-/** Posts a body, by default to the route of messages; never throws. */
+/** Sends a body, by default as a POST to the messages route; never throws. */
 export async function post({ url, key, agent, path = MESSAGES_PATH, ...given }: Post): Promise<Attempt> {
   const all = { 'content-type': 'application/json', [KEY_HEADER]: key, ...given.headers };
   const headers = Object.fromEntries(Object.entries(all).filter((pair): pair is [string, string] => pair[1] !== null));
@@ -37,8 +37,8 @@ export async function post({ url, key, agent, path = MESSAGES_PATH, ...given }: 
     return { beganAt, endedAt: performance.now(), status, text, connection };
   };
   try {
-    const answer = await sendRequest(url, { ...request, cutAfterMs: ANSWER_MAX_MS }, agent);
-    return end(answer.status, answer.text, answer.headers.connection);
+    const response = await sendRequest(url, { ...request, cutAfterMs: RESPONSE_MAX_MS }, agent);
+    return end(response.status, response.text, response.headers.connection);
   } catch (error) {
     return end(0, error instanceof Error ? error.message : String(error));
   }

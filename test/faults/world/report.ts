@@ -1,13 +1,13 @@
 import { toTable as formatTable } from '../../measure.ts';
 
-// The results of a seed by name, such as `{ kills: 2, 'away s': 6.1 }`. Of names with a unit (` ms`, ` s`, ` MiB`) the
-// greatest is reported. All others are counts and added up; 0 means that this part of the fault did not take effect.
+// A seed's results by name, such as `{ kills: 2, 'outage s': 6.1 }`. For names with a unit (` ms`, ` s`, ` MiB`) the
+// maximum is reported. All others are counts and added up; 0 means that this part of the fault did not take effect.
 export type Reached = Readonly<Record<string, number>>;
 
 const MEASURE = /^(?<what>.+) (?<unit>ms|s|MiB)$/;
 
 /** False when the fault, or a part, did not take effect. Such a seed has tested nothing. */
-export function hasStruck(reached: Reached): boolean {
+export function tookEffect(reached: Reached): boolean {
   const counts = Object.entries(reached).filter(([name]) => !MEASURE.test(name));
   return counts.length > 0 && counts.every(([, count]) => count > 0);
 }
@@ -35,7 +35,7 @@ export function toText(reached: Reached): string {
   return texts.join('; ');
 }
 
-interface Exception {
+interface SeedNote {
   readonly seed: number;
   readonly text: string;
 }
@@ -44,7 +44,7 @@ export interface Row {
   readonly fault: number;
   readonly tried: string;
   readonly requested: number;
-  /** Number of seeds in which the fault took effect and all promises held. The next five are about these seeds. */
+  /** Number of seeds in which the fault took effect and all guarantees held. The next five fields cover these seeds. */
   done: number;
   reached: Reached;
   sent: number;
@@ -53,14 +53,14 @@ export interface Row {
   rows: number;
   lost: number;
   doubled: number;
-  /** Seeds in which all promises held but the fault did not take effect. They prove nothing. */
-  readonly notReached: Exception[];
-  readonly failures: Exception[];
+  /** Seeds in which all guarantees held but the fault did not take effect. They prove nothing. */
+  readonly notReached: SeedNote[];
+  readonly failures: SeedNote[];
 }
 
 export interface FaultTrial {
   readonly row: Row;
-  /** The guarantee, as a sentence. Present: `npm run test:all` tries it. */
+  /** The guarantee, as a sentence. If present, `npm run test:all` tries the fault. */
   readonly title?: string | undefined;
   trySeed(seed: number): Promise<string>;
   close(): Promise<void>;
@@ -69,8 +69,8 @@ export interface FaultTrial {
 export type SeedEnd = Pick<Row, 'reached' | 'sent' | 'acknowledged' | 'published' | 'rows'>;
 
 /** Thrown when an acknowledged message is missing, or something is stored twice. */
-export class BrokenPromise extends Error {
-  override readonly name = 'BrokenPromise';
+export class BrokenGuarantee extends Error {
+  override readonly name = 'BrokenGuarantee';
   readonly counts: { lost: number; doubled: number };
   constructor(text: string, counts: { lost: number; doubled: number }) {
     super(text);
@@ -83,10 +83,10 @@ export function createRow({ fault, tried }: Pick<Row, 'fault' | 'tried'>, reques
   return { fault, tried, requested, done: 0, reached: {}, ...counts, notReached: [], failures: [] };
 }
 
-/** Notes a seed in which all promises held: as done when the fault took effect, else as not reached. */
+/** Records a seed in which all guarantees held: as done when the fault took effect, otherwise as not reached. */
 export function addSeed(row: Row, seed: number, end: SeedEnd): string {
   const text = toText(end.reached);
-  if (!hasStruck(end.reached)) {
+  if (!tookEffect(end.reached)) {
     row.notReached.push({ seed, text });
     return `not reached: ${text}`;
   }
@@ -98,44 +98,44 @@ export function addSeed(row: Row, seed: number, end: SeedEnd): string {
 
 export function addFailure(row: Row, seed: number, error: unknown): void {
   row.failures.push({ seed, text: error instanceof Error ? error.message : String(error) });
-  const broken = error instanceof Error && error.cause instanceof BrokenPromise ? error.cause : error;
-  if (!(broken instanceof BrokenPromise)) return;
+  const broken = error instanceof Error && error.cause instanceof BrokenGuarantee ? error.cause : error;
+  if (!(broken instanceof BrokenGuarantee)) return;
   row.lost += broken.counts.lost;
   row.doubled += broken.counts.doubled;
 }
 
-/** Tries a seed of a fault. @param run returns what took effect, and throws when a promise is broken */
+/** Tries a fault with one seed. @param run returns what took effect, and throws when a guarantee is broken */
 export async function tryAlone(row: Row, seed: number, run: () => Promise<SeedEnd>): Promise<string> {
   try {
     return addSeed(row, seed, await run());
   } catch (error) {
     addFailure(row, seed, error);
     const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
-    // The error of a trial names the fault and the seed itself.
+    // A trial's error message already has the fault and the seed.
     if (error instanceof Error && error.message.startsWith('fault ')) return error.message;
     return `fault ${row.fault}, FAULT_SEED=${seed} (${row.tried}): ${text}`;
   }
 }
 
-const begunOf = ({ done, notReached, failures }: Row) => done + notReached.length + failures.length;
+const startedSeedsOf = ({ done, notReached, failures }: Row) => done + notReached.length + failures.length;
 
 /** True when a seed failed, or when the fault took effect in no seed. */
 export function hasFailed(row: Row): boolean {
-  return row.failures.length > 0 || (row.done === 0 && begunOf(row) > 0);
+  return row.failures.length > 0 || (row.done === 0 && startedSeedsOf(row) > 0);
 }
 
-/** A warning when some seeds were never started; null when all were. */
+/** A warning when some seeds were never started; null when all seeds were started. */
 export function toWarning(rows: readonly Row[], minutes: number): string | null {
   const sum = (read: (row: Row) => number) => rows.reduce((total, row) => total + read(row), 0);
-  const [begun, requested] = [sum(begunOf), sum((row) => row.requested)];
-  if (begun === requested) return null;
-  const never = rows.filter((row) => begunOf(row) === 0).length;
-  const text = never === 0 ? '' : `; ${never} of ${rows.length} lines of the table were not tried at all`;
-  return `WARNING: --minutes ${minutes} cut this run short: ${begun} of ${requested} seeds were begun${text}`;
+  const [started, requested] = [sum(startedSeedsOf), sum((row) => row.requested)];
+  if (started === requested) return null;
+  const never = rows.filter((row) => startedSeedsOf(row) === 0).length;
+  const text = never === 0 ? '' : `; ${never} of ${rows.length} faults were not tried at all`;
+  return `WARNING: --minutes ${minutes} cut this run short: ${started} of ${requested} seeds were started${text}`;
 }
 
-const named = (exceptions: readonly Exception[]) =>
-  exceptions.length === 0 ? '0' : `${exceptions.length} (seeds ${exceptions.map(({ seed }) => seed).join(' ')})`;
+const named = (notes: readonly SeedNote[]) =>
+  notes.length === 0 ? '0' : `${notes.length} (seeds ${notes.map(({ seed }) => seed).join(' ')})`;
 
 const COLUMNS: Readonly<Record<string, (row: Row) => string | number>> = {
   fault: ({ fault }) => fault,

@@ -8,22 +8,22 @@ import { waitFor } from './wait.ts';
 
 export type ServiceName = 'gateway' | 'identity-linker' | 'event-writer' | 'eraser';
 
-/** One process of a service, controlled by signals. */
+/** A service process, controlled by signals. */
 export type ServiceProcess = Awaited<ReturnType<typeof openServiceProcess>>;
 
 export interface ServiceStart {
   service: ServiceName;
   name: string;
-  /** Its whole environment, except for PATH and its ports. */
+  /** The complete environment, except for PATH and the ports. */
   environment: Record<string, string>;
   logFile: string;
   ports: { http: number; admin: number };
 }
 
-/** A service allows itself 25 s to drain. */
+/** Longer than the 25 s in which a service drains. */
 const CLOSE_MAX_MS = 28_000;
 const READY_MAX_MS = 90_000;
-/** Children to kill when this process ends for any reason. */
+/** Child processes to kill when this process ends for any reason. */
 const running = new Set<ChildProcess>();
 process.on('exit', () => {
   for (const child of running) child.kill('SIGKILL');
@@ -32,7 +32,7 @@ process.on('exit', () => {
 function spawnLogged({ service, environment, logFile }: ServiceStart, ports: Record<string, string>): ChildProcess {
   mkdirSync(dirname(logFile), { recursive: true });
   const log = openSync(logFile, 'a');
-  // With the same options of Node and of the allocator as in a stack, so that the same process is tested.
+  // The Node and allocator options are the same as in the local stack, so that the same process is tested.
   const entry: ServiceEntry = serviceOf(service);
   const own = { ...bareEnvironment(), ADMIN_HOST: '127.0.0.1', HTTP_HOST: '127.0.0.1' };
   const env = { ...own, ...entry.environment, ...environment, ...ports };
@@ -43,7 +43,7 @@ function spawnLogged({ service, environment, logFile }: ServiceStart, ports: Rec
   return child;
 }
 
-/** Starts a process. It exists immediately, and is ready when `whenReady` resolves. */
+/** Starts a service process. It is ready when `whenReady` resolves. */
 export async function openServiceProcess(start: ServiceStart) {
   const { service, name, logFile, ports } = start;
   const { http, admin } = ports;
@@ -79,20 +79,20 @@ export async function openServiceProcess(start: ServiceStart) {
     signal: (signal: NodeJS.Signals) => void child.kill(signal),
     residentBytes: () => Number(/^VmRSS:\s+(\d+) kB$/m.exec(statusOf(child.pid!))?.[1]) * 1024,
     isReady,
-    /** @throws Error with the end of its log when it exits or takes too long */
+    /** @throws Error with the end of the log when the process exits or takes too long */
     whenReady: async () => {
       await waitFor(`${name} is ready`, async () => (await isReady()) || !running.has(child), READY_MAX_MS);
       if (!running.has(child))
-        throw new Error(`${name} ended (${await exited}):\n${readFileSync(logFile, 'utf8').slice(-2_000)}`);
+        throw new Error(`${name} exited (${await exited}):\n${readFileSync(logFile, 'utf8').slice(-2_000)}`);
     },
-    /** Sends SIGTERM, and SIGKILL when that has no effect. Resolves when it has ended. */
+    /** Sends SIGTERM, then SIGKILL after a timeout. Resolves when the process has exited. */
     close: async () => {
       if (!running.has(child)) return;
       child.kill('SIGTERM');
       child.kill('SIGCONT');
-      const patience = setTimeout(() => child.kill('SIGKILL'), CLOSE_MAX_MS);
+      const timer = setTimeout(() => child.kill('SIGKILL'), CLOSE_MAX_MS);
       await exited;
-      clearTimeout(patience);
+      clearTimeout(timer);
     },
   };
 }

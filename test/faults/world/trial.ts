@@ -10,9 +10,9 @@ import { type Attempt, post } from './post.ts';
 import type { Reached, SeedEnd } from './report.ts';
 import type { ServiceName, ServiceProcess } from './service-process.ts';
 import { waitFor } from './wait.ts';
-import type { Crew, World } from './world.ts';
+import type { ServiceCounts, World } from './world.ts';
 
-/** What clients know of the messages of a trial: their outcomes, and every request. */
+/** What a trial's clients know about their messages: outcomes, and every request. */
 export type Ledger = ReturnType<typeof createLedger>;
 
 function createLedger(seed: number) {
@@ -28,7 +28,7 @@ function createLedger(seed: number) {
     get acknowledged() {
       return outcomes.count('accepted');
     },
-    /** Takes the id of a message that will be sent. It may be stored even if no answer arrives. */
+    /** Creates the id for a message that will be sent. The message may be stored even if no response arrives. */
     newId: () => {
       const sequence = outcomes.take();
       outcomes.set(sequence, 'unknown');
@@ -48,24 +48,24 @@ interface TrafficOptions {
   seed: number;
   ledger: Ledger;
   key: string;
-  /** Gateways to send to. Some may be down, because a client cannot know. */
+  /** Gateways to send to. Some may be down, which a client cannot know. */
   gateways: readonly Pick<ServiceProcess, 'url'>[];
   clients?: number;
   batchMax?: number;
-  /** Length of the longest filler of an event; by default it has none. */
+  /** Maximum length of an event's filler; default: no filler. */
   fillMax?: number;
   restMaxMs?: number;
 }
 
-/** Few, so that the same identities recur on all partitions. */
+/** Few players, so that the same identities recur on all partitions. */
 const PLAYERS = 40;
-/** A killed broker takes up to fifteen seconds to come back, and longer on a busy machine. */
+/** A killed broker takes up to fifteen seconds to restart, and longer on a busy machine. */
 const CLOSE_MAX_MS = 90_000;
 
-/** Statuses after which clients resend the same ids. 0 means no answer. */
+/** Statuses after which clients resend the same ids. 0 means no response. */
 const isResent = (status: number) => status === 0 || status === 429 || status >= 500;
 
-/** Clients that send batches until they are stopped. Each batch is resent until a 2xx. */
+/** Clients that send batches until they are stopped. Each batch is resent until it gets a 2xx. */
 class Traffic {
   readonly #options: TrafficOptions;
   readonly #agent = new Agent({ keepAlive: true });
@@ -81,7 +81,7 @@ class Traffic {
     this.#gateways = options.gateways;
     const { clients = 6, seed } = options;
     this.#clients = Array.from({ length: clients }, (_, index) =>
-      // A seed for each client, so that its messages do not depend on the speed of other clients.
+      // One seed per client, so that its messages do not depend on the speed of other clients.
       this.#run(seed * 1_000 + index).catch((error) => {
         this.#fault ??= error as Error;
       }),
@@ -109,7 +109,7 @@ class Traffic {
       ledger.note(ids, attempt);
       if (this.#aborted) return;
       if (!isResent(attempt.status)) {
-        if (attempt.status !== 200) throw new Error(`a valid batch was answered ${attempt.status}: ${attempt.text}`);
+        if (attempt.status !== 200) throw new Error(`a valid batch got status ${attempt.status}: ${attempt.text}`);
         this.#acknowledged += 1;
         return;
       }
@@ -129,14 +129,17 @@ class Traffic {
     this.#gateways = gateways;
   }
 
-  /** Stops immediately, also with batches in flight. For a trial that has failed. */
+  /** Stops immediately, even with batches in flight. For a trial that has failed. */
   abort(): void {
     this.#stopping = true;
     this.#aborted = true;
     this.#agent.destroy();
   }
 
-  /** Sends no further batch. Resolves when every batch in flight is acknowledged. @throws Error when one is not */
+  /**
+   * Stops sending. Resolves when every batch in flight is acknowledged.
+   * @throws Error when a batch is not acknowledged
+   */
   async close(): Promise<void> {
     this.#stopping = true;
     const late = delay(CLOSE_MAX_MS, 'late', { ref: false });
@@ -151,34 +154,34 @@ export type Trial = Awaited<ReturnType<typeof openTrial>>;
 
 export interface Scenario {
   readonly fault: number;
-  /** The guarantee, as a sentence. Present: `npm run test:all` tries it. */
+  /** The guarantee, as a sentence. If present, `npm run test:all` tries the fault. */
   readonly title?: string;
   readonly tried: string;
   readonly brokers?: number;
-  /** Number of processes of the consuming services; default: one each. */
-  readonly crew?: Crew;
+  /** Number of processes per consuming service; default: one each. */
+  readonly services?: ServiceCounts;
   /** True when the log is replaced, so that offsets of rows cannot be compared with the log. */
   readonly replacesLog?: true;
-  /** Causes the fault, repairs what it broke and ends its traffic. @returns what took effect; a 0: it did not */
+  /** Causes the fault, repairs its damage and ends the traffic. @returns counts of what took effect */
   run(trial: Trial): Promise<Reached>;
 }
 
-const CREW: Crew = { linkers: 1, writers: 1 };
-/** Distance between the seeds of several traffics in a trial, so that they differ from those of the next seeds. */
+const ONE_EACH: ServiceCounts = { linkers: 1, writers: 1 };
+/** Distance between the traffic seeds in a trial, so that they differ from the next trial's seeds. */
 const SEED_STEP = 1_000_003;
 let trials = 0;
 
-/** Runs a scenario and checks the end state. @throws Error naming the seed; the deployment may then be damaged */
+/** Runs a scenario and checks the end state. @throws Error with the seed; the deployment may then be damaged */
 export async function runTrial(world: World, scenario: Scenario, seed: number): Promise<SeedEnd> {
   const opened: Opened = { processes: [], traffics: [] };
   try {
-    const trial = await openTrial(world, seed, { crew: scenario.crew ?? CREW, opened });
+    const trial = await openTrial(world, seed, { services: scenario.services ?? ONE_EACH, opened });
     const from = await endsOf(world, TOPICS.messages.name);
-    // Without merges, raw rows can be compared with the log, because copies stay.
+    // Without merges, duplicate rows stay, so that raw rows can be compared with the log.
     await query(world.deployment.engine, 'SYSTEM STOP MERGES events');
     const reached = await scenario.run(trial);
     await world.wires.openAll();
-    await world.setCrew(CREW);
+    await world.setServices(ONE_EACH);
     const end = await checkEnd(world, { ledger: trial.ledger, environmentId: trial.environmentId, from, scenario });
     await query(world.deployment.engine, 'SYSTEM START MERGES events');
     return { ...end, reached };
@@ -197,9 +200,13 @@ interface Opened {
   readonly traffics: Traffic[];
 }
 
-/** Opens a run of one scenario with one seed. @param opened what the caller closes */
-async function openTrial(world: World, seed: number, { crew: wanted, opened }: { crew: Crew; opened: Opened }) {
-  const crew = await world.setCrew(wanted);
+/** Opens a trial with one seed. @param opened collects what the caller must close */
+async function openTrial(
+  world: World,
+  seed: number,
+  { services: wanted, opened }: { services: ServiceCounts; opened: Opened },
+) {
+  const services = await world.setServices(wanted);
   const environmentId = `test-faults-${++trials}`;
   const key = await world.deployment.addEnvironment(environmentId);
   const ledger = createLedger(seed);
@@ -211,23 +218,23 @@ async function openTrial(world: World, seed: number, { crew: wanted, opened }: {
   return {
     world,
     seed,
-    /** Chooses the moments of faults. The traffic has separate generators with the same seed. */
+    /** Chooses when faults happen. The traffic has separate generators with the same seed. */
     random: createRandom(seed),
     ledger,
     environmentId,
     key,
-    crew,
+    services,
     launch,
-    /** Starts a further process, waits until it is ready, and ends it with the trial. */
+    /** Starts another process and waits until it is ready. It is stopped when the trial ends. */
     start: async (service: ServiceName, settings?: Record<string, string>) => {
       const child = await launch(service, settings);
       await child.whenReady();
       return child;
     },
-    /** Opens traffic to these gateways from the trial's seed. A second call sends other messages. */
+    /** Opens traffic to the gateways with a seed derived from the trial's seed. Each call sends other messages. */
     openTraffic: (gateways: readonly ServiceProcess[], options: Partial<TrafficOptions> = {}) => {
-      const own = seed + SEED_STEP * opened.traffics.length;
-      const traffic = new Traffic({ seed: own, ledger, key, gateways, ...options });
+      const trafficSeed = seed + SEED_STEP * opened.traffics.length;
+      const traffic = new Traffic({ seed: trafficSeed, ledger, key, gateways, ...options });
       opened.traffics.push(traffic);
       return traffic;
     },

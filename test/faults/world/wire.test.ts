@@ -6,13 +6,13 @@ import { expect, it, onTestFinished } from 'vitest';
 import { waitFor } from './wait.ts';
 import { openWire } from './wire.ts';
 
-/** A server that counts requests, a wire before it, and a client of the wire. */
-async function openCounted() {
+/** Opens a server that records requests, a wire before the server, and a client that connects to the wire. */
+async function openRecordingServer() {
   const done: string[] = [];
-  const server = createServer((incoming, answer) => {
+  const server = createServer((incoming, response) => {
     done.push(incoming.url ?? '');
-    answer.write('a');
-    setImmediate(() => answer.end('b'));
+    response.write('a');
+    setImmediate(() => response.end('b'));
   }).listen(0, '127.0.0.1');
   await once(server, 'listening');
   const [port = 0] = await freePorts(1);
@@ -25,20 +25,20 @@ async function openCounted() {
   });
   const get = (path: string) =>
     new Promise<string>((resolve) => {
-      const sent = request({ port, path, host: '127.0.0.1', method: 'POST', agent }, (answer) => {
+      const sent = request({ port, path, host: '127.0.0.1', method: 'POST', agent }, (response) => {
         let text = '';
-        answer.setEncoding('utf8').on('data', (chunk) => {
+        response.setEncoding('utf8').on('data', (chunk) => {
           text += chunk;
         });
-        answer.on('end', () => resolve(text)).on('error', ({ message }) => resolve(message));
+        response.on('end', () => resolve(text)).on('error', ({ message }) => resolve(message));
       });
       sent.on('error', (error: NodeJS.ErrnoException) => resolve(error.code ?? error.message)).end();
     });
   return { wire, done, get };
 }
 
-it('passes everything while it is open, and reports when a matching request has passed', async () => {
-  const { wire, done, get } = await openCounted();
+it('an open wire passes everything, and reports when a matching request has passed', async () => {
+  const { wire, done, get } = await openRecordingServer();
   const seen = wire.sees(/\/two parts/);
   expect(await get('/one')).toBe('ab');
   expect(await get('/two%20parts')).toBe('ab');
@@ -46,8 +46,8 @@ it('passes everything while it is open, and reports when a matching request has 
   expect(done).toEqual(['/one', '/two%20parts']);
 });
 
-it('drops the answer of the matching request only: the work is done, but the client gets no answer', async () => {
-  const { wire, done, get } = await openCounted();
+it('a wire drops only the response to the matching request: the server handles it, but the client gets no response', async () => {
+  const { wire, done, get } = await openRecordingServer();
   const lost = wire.loseAnswer(/\/lost/);
   expect(await get('/kept')).toBe('ab');
   expect(await get('/lost')).toBe('ECONNRESET');
@@ -56,31 +56,31 @@ it('drops the answer of the matching request only: the work is done, but the cli
   expect(done).toEqual(['/kept', '/lost', '/lost']);
 });
 
-it('holds every byte while it is frozen, and passes all of them on when it is open again', async () => {
-  const { wire, done, get } = await openCounted();
+it('a frozen wire holds every byte, and passes all bytes on when it is open again', async () => {
+  const { wire, done, get } = await openRecordingServer();
   await get('/before');
   await wire.set('freeze');
-  const answers = [get('/one'), get('/two')];
+  const responses = [get('/one'), get('/two')];
   await wire.set('open');
-  expect(await Promise.all(answers)).toEqual(['ab', 'ab']);
+  expect(await Promise.all(responses)).toEqual(['ab', 'ab']);
   expect(done).toHaveLength(3);
 });
 
-it('passes requests on and holds the answers', async () => {
-  const { wire, done, get } = await openCounted();
-  await wire.set('hold-answers');
-  let answered = false;
-  const answer = get('/held').finally(() => {
-    answered = true;
+it('a wire with held responses passes requests on', async () => {
+  const { wire, done, get } = await openRecordingServer();
+  await wire.set('hold-responses');
+  let isComplete = false;
+  const response = get('/held').finally(() => {
+    isComplete = true;
   });
-  await waitFor('the server has done it', () => done.length === 1);
-  expect(answered).toBe(false);
+  await waitFor('the server has received the request', () => done.length === 1);
+  expect(isComplete).toBe(false);
   await wire.set('open');
-  expect(await answer).toBe('ab');
+  expect(await response).toBe('ab');
 });
 
-it('refuses connections on its port, and listens there again', async () => {
-  const { wire, get } = await openCounted();
+it('a refusing wire refuses connections, and listens on the same port when it is open again', async () => {
+  const { wire, get } = await openRecordingServer();
   await get('/before');
   await wire.set('refuse');
   // The first request may still go out on the connection that was just reset.

@@ -6,11 +6,11 @@ import type { PortPool } from './world.ts';
  * - open: everything passes
  * - refuse: nothing listens; existing connections are reset
  * - freeze: connections are accepted, but no byte passes in either direction until another mode is set
- * - hold-answers: requests reach the store, but no answer passes until another mode is set
+ * - hold-responses: requests reach the store, but no response passes until another mode is set
  */
-export type WireMode = 'open' | 'refuse' | 'freeze' | 'hold-answers';
+export type WireMode = 'open' | 'refuse' | 'freeze' | 'hold-responses';
 
-/** One direction of one connection. */
+/** One direction of a connection. */
 interface Pipe {
   held: boolean;
   full: boolean;
@@ -23,16 +23,16 @@ interface Pair {
   /** Towards the store. */
   up: Pipe;
   down: Pipe;
-  /** Present while the answer is dropped: what was dropped until now. */
+  /** Present while the response is dropped: the bytes dropped so far. */
   lost?: string;
   onLost(): void;
 }
 
-/** Long enough for the longest statement of the services with its settings. */
+/** Longer than any statement that the services send, including its settings. */
 const HEAD_BYTES_MAX = 64 * 1024;
 const CHUNKED_END = '0\r\n\r\n';
 
-/** A chunk as text to match. The first line of an HTTP request has the statement, percent-encoded. */
+/** Converts a chunk to a string to match. The first line of an HTTP request has the statement, percent-encoded. */
 function textOf(chunk: Buffer): string {
   const text = chunk.subarray(0, HEAD_BYTES_MAX).toString('latin1');
   if (!text.startsWith('POST ') && !text.startsWith('GET ')) return text;
@@ -44,8 +44,8 @@ function textOf(chunk: Buffer): string {
   }
 }
 
-/** Whether an HTTP/1.1 answer is complete. */
-function isWholeAnswer(text: string): boolean {
+/** Whether an HTTP/1.1 response is complete. */
+function isCompleteResponse(text: string): boolean {
   const split = text.indexOf('\r\n\r\n');
   if (split < 0) return false;
   const body = text.slice(split + 4);
@@ -70,7 +70,7 @@ function pump(pipe: Pipe, to: Socket, passes: (chunk: Buffer) => boolean): void 
   pipe.from.on('end', () => to.end());
 }
 
-/** A TCP proxy between the services and one store. Loopback only. */
+/** A TCP proxy between the services and a store. Loopback only. */
 class Wire {
   readonly port: number;
   readonly #targetPort: () => number;
@@ -112,10 +112,10 @@ class Wire {
     });
     pump(pair.down, near, (chunk) => {
       if (pair.lost === undefined) return true;
-      const wasWhole = isWholeAnswer(pair.lost);
+      const wasComplete = isCompleteResponse(pair.lost);
       pair.lost += chunk.toString('latin1');
-      if (isWholeAnswer(pair.lost)) near.resetAndDestroy();
-      if (isWholeAnswer(pair.lost) && !wasWhole) pair.onLost();
+      if (isCompleteResponse(pair.lost)) near.resetAndDestroy();
+      if (isCompleteResponse(pair.lost) && !wasComplete) pair.onLost();
       return false;
     });
     this.#hold(pair);
@@ -159,13 +159,13 @@ class Wire {
     return new Promise((seen) => void this.#watches.add({ match, seen, loses }));
   }
 
-  /** Resolves when matching bytes have been passed to the store. They are matched as latin1, percent-decoded. */
+  /** Resolves when matching bytes have been passed to the store. Bytes are matched as latin1, percent-decoded. */
   sees(match: RegExp): Promise<void> {
     return this.#watch(match, false);
   }
 
-  // Passes the next matching HTTP request on, drops the whole answer and resets the connection: the work is done, but
-  // the client gets no answer. Resolves when that has happened.
+  // Passes the next matching HTTP request on, drops the whole response and resets the connection: the store handles the
+  // request, but the client gets no response. Resolves when the response was dropped.
   loseAnswer(match: RegExp): Promise<void> {
     return this.#watch(match, true);
   }
@@ -176,7 +176,7 @@ class Wire {
 }
 
 /**
- * @param port a free port to listen on. It stays reserved while nothing listens
+ * @param port a reserved port to listen on
  * @param targetPort returns the store's port on loopback; called for each connection
  */
 export async function openWire(port: number, targetPort: () => number): Promise<Wire> {
@@ -188,7 +188,7 @@ export async function openWire(port: number, targetPort: () => number): Promise<
 const STORES = ['kafka', 'redis', 'clickhouse', 'registry'] as const;
 export type Store = (typeof STORES)[number];
 
-/** A wire before each store. */
+/** A wire in front of each store. */
 export interface Wires extends Readonly<Record<Store, Wire>> {
   /** Sets every wire to `open`. */
   openAll(): Promise<void>;

@@ -16,12 +16,13 @@ import { openServiceProcess, type ServiceName, type ServiceProcess } from './ser
 import { waitFor } from './wait.ts';
 import { openWires, type Store, type Wires } from './wire.ts';
 
-/** Ports that no other process takes even while nothing listens on them. */
+/** Reserved ports that no other process uses, even while nothing listens on them. */
 export type PortPool = Awaited<ReturnType<typeof openPortPool>>;
 
 const PORTS = 36;
 
-/** Reserves ports below the ephemeral ports, because an ephemeral port could be taken while a store is down. */
+// Reserves ports below the ephemeral range, because an ephemeral port could be assigned elsewhere while a store is
+// down.
 async function openPortPool(folder: string) {
   const names = Array.from({ length: PORTS }, (_, index) => `faults-${index}`);
   const { ports, guard } = await claimPorts(names, { paths: stackPathsOf(join(folder, 'ports')), environment: {} });
@@ -29,18 +30,18 @@ async function openPortPool(folder: string) {
   return {
     take: () => {
       const port = free.shift();
-      if (port === undefined) throw new Error(`all ${PORTS} ports of the world are taken`);
+      if (port === undefined) throw new Error(`all ${PORTS} reserved ports are in use`);
       return port;
     },
-    giveBack: (port: number) => void free.push(port),
+    release: (port: number) => void free.push(port),
     close: () => guard.close(),
   };
 }
 
-/** The same in every process of a world, because identity keys must agree. */
+/** Shared by all processes of a world, because identity keys must agree. */
 const PEPPER = randomBytes(32).toString('hex');
 
-/** Settings of a service. It reaches every store through a wire, except in a cluster of several brokers. */
+/** A service's settings. It reaches every store through a wire, except Kafka in a cluster with several brokers. */
 export function environmentOf(
   service: ServiceName,
   { stack, wires, deployment }: { stack: Stack; wires: Wires; deployment: Deployment },
@@ -59,13 +60,13 @@ export function environmentOf(
     IDENTITY_PEPPER: PEPPER,
     TOPIC_PREFIX: topicPrefix,
     CONSUMER_GROUP: groupOf(service, deployment),
-    // A killed or frozen member is replaced soon, but heartbeats arrive in time on a busy machine.
+    // Short, so that a killed or frozen member is replaced soon, but long enough for heartbeats on a busy machine.
     SESSION_TIMEOUT_MS: '2000',
     // Many small blocks, so that a fault often hits between intent, insert and commit.
     BLOCK_AGE_MAX_MS: '100',
     ...SMALL_BLOCKS,
     KAFKAJS_NO_PARTITIONER_WARNING: '1',
-    // Rate limits have their own tests. Here they would only hide the effect of store faults.
+    // Rate limits have their own tests. Here they would hide the effect of store faults.
     RATE_LIMIT_MESSAGES_PER_S: '200000',
     RATE_LIMIT_BURST: '10000000',
   };
@@ -73,10 +74,10 @@ export function environmentOf(
 
 const groupOf = (service: ServiceName, deployment: Deployment): string => `${deployment.topicPrefix}${service}`;
 
-/** Topics, tables and environments with keys. Seeds share a deployment until one of them fails. */
+/** Topics, tables and environments with keys. Seeds share a deployment until a seed fails. */
 type Deployment = Awaited<ReturnType<typeof openDeployment>>;
 
-/** One for each member of a group and each broker of a cluster. */
+/** One partition per group member and per broker in a cluster. */
 const PARTITIONS = 3;
 
 type MakeTables = (engine: Engine) => Promise<unknown>;
@@ -98,18 +99,18 @@ async function openDeployment(stack: Stack, makeTables: MakeTables = applySql) {
   return {
     topicPrefix: topics.prefix,
     engine,
-    /** @returns a key of a new or known environment */
+    /** @returns a key for a new or known environment */
     addEnvironment: async (environmentId: string, kind: 'publishable' | 'secret' = 'publishable') => {
       const project = { projectId: 'test-faults', environment: 'production' } as const;
       const owner = { ...project, environmentId, kind };
       return (await createKey({ store: createUnloggedStore(keys), prefix: 'svcapik' }, owner)).key;
     },
-    /** Closes connections, for stores that end too. */
-    leave: () => keys.close(),
+    /** Closes connections only, because the stores are stopped too. */
+    disconnect: () => keys.close(),
     /** Deletes the topics and the tables. */
     close: async () => {
       await keys.close();
-      // The next deployment has other topics and tables, and would find persons in Redis that it never linked.
+      // The next deployment has new topics and tables, and must not find persons in Redis that it never linked.
       const client = new Redis(redis);
       await client.flushall();
       client.disconnect();
@@ -119,7 +120,7 @@ async function openDeployment(stack: Stack, makeTables: MakeTables = applySql) {
   };
 }
 
-export interface Crew {
+export interface ServiceCounts {
   linkers: number;
   writers: number;
 }
@@ -141,18 +142,18 @@ interface Parts {
   readonly makeTables: MakeTables | undefined;
 }
 
-/** Separate real stores, each behind a wire, and processes of services. */
+/** Separate real stores, each behind a wire, and service processes. */
 export class World {
   readonly stack: Stack;
   readonly wires: Wires;
   readonly folder: string;
   /** Reads the log directly from the broker, not through the wire. */
   readonly log;
-  /** The current one; `renew` creates another. */
+  /** The current deployment; `renew` replaces it. */
   deployment: Deployment;
   readonly #parts: Parts;
   readonly #processes = new Set<ServiceProcess>();
-  #crew: ServiceProcess[] = [];
+  #services: ServiceProcess[] = [];
   #started = 0;
 
   constructor(parts: Parts) {
@@ -164,7 +165,7 @@ export class World {
     this.log = openLogReader({ brokers: parts.stack.file.kafka, clientId: 'faults' });
   }
 
-  /** Starts a process of a service. The caller closes it; at the latest the world does. */
+  /** Starts a service process. It is closed by the caller, or with the world. */
   async start(service: ServiceName, settings: Record<string, string> = {}): Promise<ServiceProcess> {
     const name = `${service}-${++this.#started}`;
     const environment = { ...environmentOf(service, this), ...settings };
@@ -175,22 +176,22 @@ export class World {
     this.#processes.add(child);
     void child.exited.then(() => {
       this.#processes.delete(child);
-      for (const port of Object.values(ports)) pool.giveBack(port);
+      for (const port of Object.values(ports)) pool.release(port);
     });
     return child;
   }
 
-  /** Starts missing or dead processes of the crew and ends surplus ones. Resolves when all are ready. */
-  async setCrew({ linkers, writers }: Crew): Promise<readonly ServiceProcess[]> {
+  /** Starts missing or dead service processes and stops surplus ones. Resolves when all are ready. */
+  async setServices({ linkers, writers }: ServiceCounts): Promise<readonly ServiceProcess[]> {
     const kept: ServiceProcess[] = [];
     const ended: ServiceProcess[] = [];
     for (const [service, count] of [['identity-linker', linkers] as const, ['event-writer', writers] as const]) {
-      const alive = this.#crew.filter((child) => child.service === service && child.isAlive);
+      const alive = this.#services.filter((child) => child.service === service && child.isAlive);
       kept.push(...alive.slice(0, count));
       ended.push(...alive.slice(count));
       for (let missing = count - alive.length; missing > 0; missing--) kept.push(await this.start(service));
     }
-    this.#crew = kept;
+    this.#services = kept;
     await Promise.all([...kept.map((child) => child.whenReady()), ...ended.map((child) => child.close())]);
     return kept;
   }
@@ -199,7 +200,7 @@ export class World {
     return groupOf(service, this.deployment);
   }
 
-  /** Process id of a store. Waits for it while the stack restarts it. */
+  /** Process id of a store. Waits while the stack restarts the store. */
   storePid(name: Store | `kafka-${number}`): Promise<number> {
     return waitFor(`${name} has a process`, () => this.stack.file.processes[name] ?? null);
   }
@@ -211,10 +212,10 @@ export class World {
   async #closeProcesses(): Promise<void> {
     await this.wires.openAll();
     await Promise.all([...this.#processes].map((child) => child.close()));
-    this.#crew = [];
+    this.#services = [];
   }
 
-  /** Creates new topics, tables and groups, after a failed seed. Ends the crew. */
+  /** Creates new topics, tables and groups after a failed seed. Stops all service processes. */
   async renew(): Promise<void> {
     await this.#closeProcesses();
     await this.deployment.close();
@@ -224,7 +225,7 @@ export class World {
   async close(): Promise<void> {
     await this.#closeProcesses();
     await this.log.close();
-    await this.deployment.leave();
+    await this.deployment.disconnect();
     await this.wires.close();
     await this.stack.stop();
     this.#parts.ports.close();
@@ -234,9 +235,9 @@ export class World {
 
 export interface WorldOptions {
   report?: (line: string) => void;
-  /** Number of brokers; default: one. Several brokers have no wire. */
+  /** Number of brokers; default: one. With several brokers there is no Kafka wire. */
   brokers?: number;
-  /** Default: the SQL files, one after the other. */
+  /** Default: applies the SQL files one after another. */
   makeTables?: MakeTables;
 }
 

@@ -5,13 +5,13 @@ import type { Random } from '@playline/testkit/random';
 import { UnreachableError } from '../../../services/operator/src/command.ts';
 import type { Imported, Importer } from '../../../services/operator/src/import/importer.ts';
 import { type Line, readLines } from '../../../services/operator/src/import/lines.ts';
-import { createDelivery, type HttpAnswer, openHttpClient } from '../delivery.ts';
+import { createDelivery, type HttpResponse, openHttpClient } from '../delivery.ts';
 import { describeDifferences } from '../report.ts';
-import type { Contract } from './maker.ts';
+import type { Contract } from './generator.ts';
 import type { ChainDifferences, Ledger } from './replica.ts';
 import type { TrafficLine } from './traffic.ts';
 
-/** Texts as lines that the import reads from a file. */
+/** Converts strings to lines as the import reads them from a file. */
 function toLines(texts: readonly string[]): { bytes: number; read: () => AsyncGenerator<Line> } {
   const file = Buffer.from(texts.map((text) => `${text}\n`).join(''));
   const chunks = async function* () {
@@ -40,10 +40,11 @@ interface PublishOptions {
 }
 
 const RETRY_MS = 1_000;
-/** Empty: no one else uses these ids, and a later version always differs. */
+/** Empty, because no other run uses these ids and a later version always differs. */
 const NO_TAIL: ReadonlyMap<string, never[]> = new Map();
 
-/** Creates the function that imports lines and notes the results. @returns whether the brokers have confirmed them */
+// Creates a function that imports lines and records the results. It returns whether the brokers have confirmed the
+// lines.
 export function createPublish(options: PublishOptions): (lines: readonly TrafficLine[]) => Promise<boolean> {
   const { ledger, sent } = options;
   return async (lines) => {
@@ -97,18 +98,18 @@ async function importWithRetries(
         onProgress: () => {},
         lines: read,
         onRefused: (number, faults) => void refusals.set(number, faults),
-        // Never aborted: sent lines are checked, so an import is always completed.
+        // Never aborted, because all sent lines are checked.
         stop: new AbortController().signal,
       });
       return { result, refusals, bytes };
-    } catch (fault) {
+    } catch (error) {
       onRetry();
       const isOver = performance.now() >= endAt;
-      // What was confirmed before is still reconciled.
+      // Lines that were confirmed before are still reconciled.
       if (isOver && ledger.acknowledged > 0) return null;
-      if (isOver) throw fault;
+      if (isOver) throw error;
       sent.retries++;
-      onProgress(`${fault instanceof Error ? fault.message : fault}; importing these lines again`);
+      onProgress(`${error instanceof Error ? error.message : error}; retrying this import`);
       await delay(RETRY_MS);
     }
   }
@@ -122,7 +123,7 @@ function checkImport(
     const reasons = refusals.get(index + 1) ?? [];
     const isAsExpected =
       reasons.length === line.refusal.length &&
-      line.refusal.every((start, at) => reasons[at]?.startsWith(start) === true);
+      line.refusal.every((start, position) => reasons[position]?.startsWith(start) === true);
     if (!isAsExpected)
       differences.add(
         'import',
@@ -141,14 +142,14 @@ function checkImport(
       differences.add('import', `${name}: ${result[name as keyof typeof counts]} lines instead of ${count}`);
 }
 
-export interface MadeToken {
+export interface GeneratedToken {
   readonly chain: string;
   readonly contract_address: string;
   readonly name: string | null;
   readonly verification_status: string;
 }
 
-export function makeTokens(random: Random, chain: string, contracts: readonly Contract[]): MadeToken[] {
+export function generateTokens(random: Random, chain: string, contracts: readonly Contract[]): GeneratedToken[] {
   return contracts.flatMap(({ kind, address }, rank) => {
     if (kind !== 'ERC20') return [];
     const isBridged = random.chance(0.4);
@@ -171,16 +172,16 @@ export function makeTokens(random: Random, chain: string, contracts: readonly Co
   });
 }
 
-export function correctTokens(tokens: readonly MadeToken[]): MadeToken[] {
+export function correctTokens(tokens: readonly GeneratedToken[]): GeneratedToken[] {
   return tokens.filter((_, index) => index % 2 === 0).map((token) => ({ ...token, verification_status: 'verified' }));
 }
 
 const BROKEN_ADDRESS = `0x${'f'.repeat(40)}`;
 
-/** Imports new or changed tokens, together with a line that must be refused. */
+/** Imports new or changed tokens together with an invalid line, which must be refused. */
 export async function publishTokens(
   importer: Pick<Importer<TokenRecord, TokenRow>, 'import'>,
-  tokens: readonly MadeToken[],
+  tokens: readonly GeneratedToken[],
   differences: ChainDifferences,
 ): Promise<void> {
   const broken = { ...tokens[0], contract_address: BROKEN_ADDRESS, decimals: 256 };
@@ -207,12 +208,12 @@ interface TokenOptions {
   readonly onCall: () => void;
 }
 
-type Get = (address: string, etag?: string) => Promise<HttpAnswer>;
+type Get = (address: string, etag?: string) => Promise<HttpResponse>;
 
 const POLL_MS = 500;
 
-/** Requests each token until it equals the model, and those that must not exist. */
-export async function checkTokens(tokens: readonly MadeToken[], options: TokenOptions): Promise<void> {
+/** Requests each token until it equals the model, and checks that the refused token does not exist. */
+export async function checkTokens(tokens: readonly GeneratedToken[], options: TokenOptions): Promise<void> {
   const { url, chain, differences, retryMaxMs, onCall } = options;
   const client = openHttpClient(url);
   const deliver = createDelivery({ client, totalMaxMs: retryMaxMs, onRetry: onCall });
@@ -221,8 +222,8 @@ export async function checkTokens(tokens: readonly MadeToken[], options: TokenOp
     const path = `/v1/chains/${chain.name}/tokens/${address}`;
     onCall();
     const delivered = await deliver({ method: 'GET', path, headers, body: Buffer.alloc(0) });
-    if (delivered.kind === 'answered') return delivered.answer;
-    throw new UnreachableError(`no token of ${chain.name}: ${delivered.reason}`);
+    if (delivered.kind === 'complete') return delivered.response;
+    throw new UnreachableError(`cannot read tokens of ${chain.name}: ${delivered.reason}`);
   };
   try {
     const endAt = performance.now() + retryMaxMs;
@@ -232,27 +233,27 @@ export async function checkTokens(tokens: readonly MadeToken[], options: TokenOp
       for (const text of await checkEtag(address, get)) differences.add('token', `${address} ${text}`);
     }
     const { status } = await get(BROKEN_ADDRESS);
-    if (status !== 404) differences.add('token', `${BROKEN_ADDRESS} was refused, and is answered ${status}`);
+    if (status !== 404) differences.add('token', `${BROKEN_ADDRESS} was refused, but its status is ${status}`);
   } finally {
     client.close();
   }
 }
 
-/** @returns the remaining difference when the time is over */
+/** @returns the differences that remain after the timeout */
 async function awaitToken(
-  token: MadeToken,
+  token: GeneratedToken,
   get: Get,
   { chain, endAt }: Pick<TokenOptions, 'chain'> & { endAt: number },
 ): Promise<string[]> {
   for (;;) {
     const { status, text } = await get(token.contract_address);
-    const wrong = status === 200 ? differencesOf(token, chain, JSON.parse(text)) : [`is answered ${status}`];
+    const wrong = status === 200 ? differencesOf(token, chain, JSON.parse(text)) : [`has status ${status}`];
     if (wrong.length === 0 || performance.now() >= endAt) return wrong;
     await delay(POLL_MS);
   }
 }
 
-function differencesOf(token: MadeToken, chain: TokenOptions['chain'], body: unknown): string[] {
+function differencesOf(token: GeneratedToken, chain: TokenOptions['chain'], body: unknown): string[] {
   const { result } = body as { result?: { updated_at?: unknown; chain?: { id?: unknown } } };
   const { id = chain.id } = result?.chain ?? {};
   const expected = { ...token, chain: { id: chain.id ?? id, name: chain.name }, updated_at: result?.updated_at };
@@ -266,8 +267,8 @@ async function checkEtag(address: string, get: Get): Promise<string[]> {
   const same = await get(address, etag);
   const other = await get(address, '"another"');
   const wrong = [];
-  if (same.status !== 304 || same.text !== '') wrong.push(`with its ETag is answered ${same.status} and not 304`);
+  if (same.status !== 304 || same.text !== '') wrong.push(`with its ETag returns ${same.status} instead of 304`);
   if (other.status !== 200 || other.headers.etag !== etag)
-    wrong.push(`with another ETag is answered ${other.status} and not 200 with its own`);
+    wrong.push(`with another ETag returns ${other.status} instead of 200 with the current ETag`);
   return wrong;
 }

@@ -7,8 +7,8 @@ import { expect, it, onTestFinished } from 'vitest';
 import type { ReadHistory } from '../../../services/operator/src/replicate/history.ts';
 import { createDifferences, describeDifferences } from '../report.ts';
 import { createRun, toMessageId } from '../run.ts';
-import { checkTokens, createPublish, createSent, type MadeToken } from './import.ts';
-import type { MadeActivity } from './maker.ts';
+import type { GeneratedActivity } from './generator.ts';
+import { checkTokens, createPublish, createSent, type GeneratedToken } from './import.ts';
 import {
   type ChainDifferenceKind,
   checkServed,
@@ -18,11 +18,11 @@ import {
   walkFiltered,
 } from './replica.ts';
 
-const CHAIN = { name: 'made-up-chain', id: 'eip155:31337' };
+const CHAIN = { name: 'test-chain', id: 'eip155:31337' };
 const run = createRun(1, 0);
 const idOf = (sequence: number) => toMessageId(run, sequence);
 
-function madeOf(sequence: number, amount: number): MadeActivity {
+function activityOf(sequence: number, amount: number): GeneratedActivity {
   return {
     id: idOf(sequence),
     chain: CHAIN.name,
@@ -33,7 +33,7 @@ function madeOf(sequence: number, amount: number): MadeActivity {
   };
 }
 const shownOf = (sequence: number, amount: number, step: number) => ({
-  ...madeOf(sequence, amount),
+  ...activityOf(sequence, amount),
   chain: CHAIN,
   updated_at: toTimestamp(1_000_000 + step),
 });
@@ -46,12 +46,12 @@ function openReplica() {
     [1, 1],
     [1, 2],
   ] as const)
-    ledger.acknowledge(sequence, ledger.publish(sequence, madeOf(sequence, amount)), 10);
+    ledger.acknowledge(sequence, ledger.publish(sequence, activityOf(sequence, amount)), 10);
   const replica = createReplica({ run, chain: CHAIN, ledger, differences, onServed: (ms) => void served.push(ms) });
   return { ledger, replica, served, differences, found: () => differences.byKind() };
 }
 
-it('a replica of a simulated chain accepts every version, or only the last one, in order', () => {
+it('the replica of a simulated chain accepts all versions, or only the last version, in order', () => {
   for (const shown of [
     [shownOf(0, 1, 1), shownOf(1, 1, 2), shownOf(1, 2, 3)],
     [shownOf(1, 2, 3), shownOf(0, 1, 4)],
@@ -65,7 +65,7 @@ it('a replica of a simulated chain accepts every version, or only the last one, 
   }
 });
 
-it('a replica of a simulated chain waits for the last acknowledged version', () => {
+it('the replica of a simulated chain waits for the last acknowledged version', () => {
   const { replica, ledger } = openReplica();
   replica.apply(shownOf(0, 1, 1), 15);
   replica.apply(shownOf(1, 1, 2), 15);
@@ -75,12 +75,12 @@ it('a replica of a simulated chain waits for the last acknowledged version', () 
 it.each<[string, ReturnType<typeof shownOf>[], ChainDifferenceKind, string]>([
   ['a member that differs', [shownOf(0, 7, 1)], 'member', `${idOf(0)} details.amount: "7" instead of "1"`],
   ['an id that was never sent', [shownOf(5, 1, 1)], 'uninvited', idOf(5)],
-  ['a position that is served twice', [shownOf(0, 1, 1), shownOf(0, 1, 1)], 'doubled', idOf(0)],
-  ['a version that is served again at another position', [shownOf(0, 1, 1), shownOf(0, 1, 2)], 'doubled', 'version 1'],
+  ['a position served twice', [shownOf(0, 1, 1), shownOf(0, 1, 1)], 'doubled', idOf(0)],
+  ['a version served again at another position', [shownOf(0, 1, 1), shownOf(0, 1, 2)], 'doubled', 'version 1'],
   ['a position after a later one', [shownOf(0, 1, 2), shownOf(1, 2, 1)], 'order', idOf(1)],
   ['an earlier version after a later one', [shownOf(1, 2, 1), shownOf(1, 1, 2)], 'order', 'version 1'],
   ['an invalid time', [shownOf(0, 1, 1), { ...shownOf(1, 2, 2), updated_at: 'now' }], 'order', idOf(1)],
-])('a replica of a simulated chain reports %s', (_what, shown, kind, text) => {
+])('the replica of a simulated chain reports %s', (_what, shown, kind, text) => {
   const { replica, found } = openReplica();
   for (const activity of shown) replica.apply(activity, 15);
   expect(found()).toHaveLength(1);
@@ -88,7 +88,7 @@ it.each<[string, ReturnType<typeof shownOf>[], ChainDifferenceKind, string]>([
   expect(found()[0]!.first[0]).toContain(text);
 });
 
-it('the simulation of a chain reports an activity that is never served, and one whose later version is never served', () => {
+it('the chain simulation reports an activity that is never served, and an activity whose later version is never served', () => {
   const { replica, ledger, differences, found } = openReplica();
   replica.apply(shownOf(1, 1, 2), 15);
   checkServed(ledger, differences);
@@ -96,25 +96,27 @@ it('the simulation of a chain reports an activity that is never served, and one 
   expect(found()).toEqual([{ kind: 'missing', count: 2, first }]);
 });
 
-/** A history of two activities per page. A cursor is the number of activities before it. */
+/** A history with two activities per page. A cursor is the number of activities before it. */
 function readOf(shown: readonly ReturnType<typeof shownOf>[], isBackwards: boolean): ReadHistory {
   return async (cursor) => {
-    const at = Number(cursor ?? 0);
-    const [from, to] = isBackwards ? [Math.max(0, at - 2), at] : [at, Math.min(shown.length, at + 2)];
+    const position = Number(cursor ?? 0);
+    const [from, to] = isBackwards
+      ? [Math.max(0, position - 2), position]
+      : [position, Math.min(shown.length, position + 2)];
     return { activities: shown.slice(from, to), previousCursor: String(from), nextCursor: String(to) };
   };
 }
 
 it.each<[string, number[], ChainDifferenceKind | null, string]>([
-  ['nothing when the readings agree', [0, 1], null, ''],
-  ['an activity that is missing', [1], 'filter', `${idOf(0)} is missing`],
-  ['an activity that does not match', [0, 1, 2], 'filter', `${idOf(2)} does not belong there`],
+  ['nothing when the reads agree', [0, 1], null, ''],
+  ['a missing activity', [1], 'filter', `${idOf(0)} is missing`],
+  ['an activity that does not match the filter', [0, 1, 2], 'filter', `${idOf(2)} is unexpected`],
   ['an activity at another position', [0, 3], 'filter', `${idOf(1)} is at`],
-  ['nothing when the readings agree', [0, 1, 2], null, ''],
-  ['an activity that is missing backwards', [0, 2], 'backwards', `${idOf(1)} is missing`],
-])('a reading of a simulated chain reports %s: %j', async (_what, indexes, kind, text) => {
+  ['nothing when the reads agree', [0, 1, 2], null, ''],
+  ['an activity missing in a backward read', [0, 2], 'backwards', `${idOf(1)} is missing`],
+])('a read of a simulated chain reports %s: %j', async (_what, indexes, kind, text) => {
   const { ledger, replica, differences, found } = openReplica();
-  ledger.acknowledge(2, ledger.publish(2, { ...madeOf(2, 1), type: 'burn' }), 10);
+  ledger.acknowledge(2, ledger.publish(2, { ...activityOf(2, 1), type: 'burn' }), 10);
   const all = [shownOf(0, 1, 1), shownOf(1, 2, 2), { ...shownOf(2, 1, 3), type: 'burn' as const }, shownOf(1, 2, 4)];
   for (const activity of all.slice(0, 3)) replica.apply(activity, 15);
   const [model, stop] = [{ run, ledger, differences }, new AbortController().signal];
@@ -122,14 +124,14 @@ it.each<[string, number[], ChainDifferenceKind | null, string]>([
   if (kind === 'backwards' || (indexes.length === 3 && kind === null))
     await walkBackwards({ readHistory: readOf(shown, true), from: String(shown.length), until: null, stop }, model);
   else {
-    const filter = { name: 'mints', filters: {}, passes: ({ type }: MadeActivity) => type === 'mint' };
+    const filter = { name: 'mints', filters: {}, passes: ({ type }: GeneratedActivity) => type === 'mint' };
     await walkFiltered(filter, { readHistory: readOf(shown, false), stop }, model);
   }
   expect(found().map((difference) => difference.kind)).toEqual(kind === null ? [] : [kind]);
   if (kind !== null) expect(found()[0]!.first.join()).toContain(text);
 });
 
-it('the simulation of a chain reports an import with a wrong count, and a refusal for another reason', async () => {
+it('the chain simulation reports an import with a wrong count, and a refusal for an unexpected reason', async () => {
   const { ledger, differences, found } = openReplica();
   const publish = createPublish({
     importer: {
@@ -145,13 +147,13 @@ it('the simulation of a chain reports an import with a wrong count, and a refusa
     onProgress: () => {},
   });
   const broken = { text: '[]', sequence: 4, activity: null, refusal: ['message'] };
-  await publish([{ text: '{}', sequence: 3, activity: madeOf(3, 1), refusal: [] }, broken]);
+  await publish([{ text: '{}', sequence: 3, activity: activityOf(3, 1), refusal: [] }, broken]);
   const first = ['expected [message], got [type]: []', 'published: 0 lines instead of 1'];
   expect(found()).toEqual([{ kind: 'import', count: 2, first }]);
 });
 
-it('the simulation of a chain reports a wrong token and an ignored ETag', async () => {
-  const token: MadeToken = {
+it('the chain simulation reports a wrong token and an ignored ETag', async () => {
+  const token: GeneratedToken = {
     chain: CHAIN.name,
     contract_address: '0x1',
     name: 'Gold',
@@ -167,11 +169,11 @@ it('the simulation of a chain reports a wrong token and an ignored ETag', async 
   const { differences, found } = openReplica();
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   await checkTokens([token], { url, chain: CHAIN, differences, retryMaxMs: 100, onCall: () => {} });
-  const first = ['0x1 result.name: "Silver" instead of "Gold"', '0x1 with its ETag is answered 200 and not 304'];
+  const first = ['0x1 result.name: "Silver" instead of "Gold"', '0x1 with its ETag returns 200 instead of 304'];
   expect(found()).toEqual([{ kind: 'token', count: 2, first }]);
 });
 
-it('a replica of a simulated chain accepts a version twice after an unknown result', () => {
+it('the replica of a simulated chain accepts a duplicate version after an import with an unknown result', () => {
   const { replica, ledger, found } = openReplica();
   ledger.repeat(0);
   replica.apply(shownOf(0, 1, 1), 15);
@@ -179,14 +181,14 @@ it('a replica of a simulated chain accepts a version twice after an unknown resu
   expect(found()).toEqual([]);
 });
 
-it('a replica of a simulated chain counts activities of other sources and ignores them', () => {
+it('the replica of a simulated chain counts and ignores activities from other sources', () => {
   const { replica, found } = openReplica();
   replica.apply({ ...shownOf(0, 9, 1), id: '00000000-0000-4000-8000-000000000001' }, 15);
   expect(replica.strangers).toBe(1);
   expect(found()).toEqual([]);
 });
 
-it('the differences between two values are empty for the same value, and only for that', () => {
+it('the differences between two values are empty if and only if the values are equal', () => {
   fc.assert(
     fc.property(fc.jsonValue(), (value) => {
       expect(describeDifferences(value, structuredClone(value))).toEqual([]);
@@ -202,7 +204,7 @@ it('the differences between two values are empty for the same value, and only fo
   );
 });
 
-it('the differences between two values have the path of the member, even when it is missing or unexpected', () => {
+it('the differences between two values contain the path of the member, even when it is missing or unexpected', () => {
   expect(describeDifferences({ a: { b: [1, 2] }, c: null }, { a: { b: [1, 3] }, d: 1 })).toEqual([
     'a.b.1: 3 instead of 2',
     'c: nothing instead of null',

@@ -4,16 +4,16 @@ import { pauseOrThrow } from '@playline/stores';
 import type { Activity, ReadHistory } from '../../../services/operator/src/replicate/history.ts';
 import { type Differences, describeDifferences } from '../report.ts';
 import { messageIdPrefix, type Run, sequenceOfId, toMessageId } from '../run.ts';
-import { type Contract, contractAddressOf, type MadeActivity } from './maker.ts';
+import { type Contract, contractAddressOf, type GeneratedActivity } from './generator.ts';
 
-/** Kinds of differences that a run about a chain can find; each makes the run fail. */
+/** Kinds of differences that a chain simulation can find; each makes the run fail. */
 export type ChainDifferenceKind =
-  | 'import' // the numbers of accepted, left out or refused lines are not as expected
+  | 'import' // unexpected numbers of published, superseded or refused lines
   | 'missing' // the last acknowledged version of an activity is not served
   | 'doubled' // a version is served at two positions, or a position twice
-  | 'uninvited' // a line that was refused, replaced before publishing, or never sent is served
+  | 'uninvited' // a line is served that was refused, superseded before publishing, or never sent
   | 'member' // a member of an activity differs from the model
-  | 'order' // a position is not after the one before, or an earlier version after a later one
+  | 'order' // a position is not after the previous position, or an earlier version follows a later version
   | 'backwards' // reading backwards differs from reading forwards
   | 'filter' // a filtered history differs from the model
   | 'token'; // a token differs from the model, or its ETag is wrong
@@ -21,10 +21,10 @@ export type ChainDifferenceKind =
 export type ChainDifferences = Differences<ChainDifferenceKind>;
 
 export interface Entry {
-  /** Versions that were published, or may have been, oldest first, as JSON of what is served without the chain's id. */
+  /** Versions that were or may have been published, oldest first, as served JSON without the chain's id. */
   readonly versions: { readonly text: string; acknowledgedAtMs: number | null }[];
-  readonly activity: MadeActivity;
-  /** Published again after an unknown result: it may be served again without a new version. */
+  readonly activity: GeneratedActivity;
+  /** True after an import with an unknown result was retried: the same version may be served again. */
   mayRepeat: boolean;
   served: number;
   position: Position | null;
@@ -47,21 +47,21 @@ export function checkServed(ledger: Ledger, differences: ChainDifferences): void
   }
 }
 
-/** A model of the history: what must be served, by activity number. */
+/** Creates a model of the history: the versions that must be served, by sequence number. */
 export function createLedger() {
   const entries = new Map<number, Entry>();
   let [pending, acknowledged, published] = [0, 0, 0];
-  /** Changes an entry, and updates the number of pending ones. */
+  /** Changes an entry, and updates the number of pending entries. */
   const change = (sequence: number, apply: (entry: Entry) => unknown) => {
     const entry = entries.get(sequence);
-    if (entry === undefined) throw new RangeError('no such activity was made');
-    const was = isPending(entry);
+    if (entry === undefined) throw new RangeError('unknown sequence number');
+    const wasPending = isPending(entry);
     apply(entry);
-    pending += Number(isPending(entry)) - Number(was);
+    pending += Number(isPending(entry)) - Number(wasPending);
   };
   return {
-    /** Notes a version before it is published. @returns its index */
-    publish: (sequence: number, activity: MadeActivity): number => {
+    /** Records a version before it is published. @returns its index */
+    publish: (sequence: number, activity: GeneratedActivity): number => {
       published++;
       const version = { text: JSON.stringify(activity), acknowledgedAtMs: null };
       const entry = entries.get(sequence);
@@ -69,13 +69,16 @@ export function createLedger() {
       entries.set(sequence, { versions: [version], activity, mayRepeat: false, served: -1, position: null });
       return 0;
     },
-    /** Notes that the version may be in the log twice. */
+    /** Records that the version may be in the log twice. */
     repeat: (sequence: number): void => change(sequence, (entry) => Object.assign(entry, { mayRepeat: true })),
     acknowledge: (sequence: number, version: number, atMs: number): void => {
       acknowledged++;
       change(sequence, ({ versions }) => Object.assign(versions[version]!, { acknowledgedAtMs: atMs }));
     },
-    /** Notes that a version was served. @returns when it was acknowledged; null when not yet, or when served before */
+    /**
+     * Records that a version was served.
+     * @returns the time of its acknowledgement; null when unacknowledged or served before
+     */
     serve: (sequence: number, version: number, position: Position): number | null => {
       const before = entries.get(sequence)?.served;
       change(sequence, (entry) => Object.assign(entry, { served: version, position }));
@@ -83,14 +86,14 @@ export function createLedger() {
     },
     find: (sequence: number): Entry | null => entries.get(sequence) ?? null,
     entries: () => entries.entries(),
-    /** Activities whose last acknowledged version, or a later one, was not served yet. */
+    /** Number of activities whose last acknowledged version was not served yet. */
     get pending() {
       return pending;
     },
     get acknowledged() {
       return acknowledged;
     },
-    /** Versions with an unknown result. */
+    /** Number of versions with an unknown result. */
     get unknown() {
       return published - acknowledged;
     },
@@ -101,15 +104,15 @@ function toPosition({ id, updated_at }: Activity): Position {
   return { id, updatedAt: parseTimestampMicros(updated_at) };
 }
 
-/** The number of an activity of this run; null for one of another source. */
+/** The sequence number of an activity in this run; null for an activity from another source. */
 function sequenceOf(run: Run, id: string): number | null {
   if (!isUuidText(id) || !id.startsWith(messageIdPrefix(run))) return null;
   const sequence = sequenceOfId(id);
   return toMessageId(run, sequence) === id ? sequence : null;
 }
 
-// Creates the function that checks the positions of a reading, in the order in which they are served. It returns
-// whether a position is after the one before, in the direction of reading.
+// Creates a function that checks the positions of a read in the order in which they are served. It returns whether a
+// position is after the previous position, in the direction of the read.
 function createOrderCheck(
   name: string,
   { differences, isBackwards = false }: { differences: ChainDifferences; isBackwards?: boolean },
@@ -121,7 +124,7 @@ function createOrderCheck(
     if (order === 0) differences.add('doubled', `${name}: ${describePosition(position)} is served twice`);
     if (Number.isNaN(order) || order < 0)
       differences.add('order', `${name}: ${describePosition(position)} is served after ${describePosition(before!)}`);
-    // A position that is too early must not make all later ones seem too late.
+    // A position that is too early must not make all later positions seem out of order.
     if (order > 0) before = position;
     return order > 0;
   };
@@ -138,7 +141,7 @@ interface ReplicaOptions {
 
 type Replica = ReturnType<typeof createReplica>;
 
-/** Follows the history, and compares each activity with the model. */
+/** Creates a replica that compares each served activity with the model. */
 export function createReplica({ run, chain, ledger, differences, onServed }: ReplicaOptions) {
   const checkOrder = createOrderCheck('forwards', { differences });
   let strangers = 0;
@@ -154,11 +157,11 @@ export function createReplica({ run, chain, ledger, differences, onServed }: Rep
       differences.add('order', `${id}: version ${version + 1} is served after version ${served + 1}`);
     else if (version === served && !entry.mayRepeat)
       differences.add('doubled', `${id}: version ${version + 1} is served again, at ${activity.updated_at}`);
-    // An activity that is served with wrong contents is not also reported as missing.
+    // An activity that is served with wrong members is not also reported as missing.
     return version === -1 ? versions.length - 1 : Math.max(version, served);
   };
   const toShown = ({ versions }: Entry, index: number, { updated_at, chain: shown }: Activity): object => {
-    // If the chain's id is not known, any shown id is accepted.
+    // If the chain's id is unknown, any served id is accepted.
     const id = chain.id ?? (shown as { id?: unknown } | null)?.id;
     return { ...(JSON.parse(versions[index]!.text) as object), updated_at, chain: { id, name: chain.name } };
   };
@@ -170,7 +173,7 @@ export function createReplica({ run, chain, ledger, differences, onServed }: Rep
       if (sequence === null) return void strangers++;
       const entry = ledger.find(sequence);
       if (entry === null)
-        return void differences.add('uninvited', `${activity.id} was refused, or never sent, and is served`);
+        return void differences.add('uninvited', `${activity.id} is served, but was refused or never sent`);
       if (!isInOrder) return;
       const acknowledgedAtMs = ledger.serve(sequence, findVersion(entry, activity), position);
       if (acknowledgedAtMs !== null) onServed(Math.max(0, atMs - acknowledgedAtMs));
@@ -184,7 +187,7 @@ export function createReplica({ run, chain, ledger, differences, onServed }: Rep
 export interface FilteredWalk {
   readonly name: string;
   readonly filters: Readonly<Record<string, string>>;
-  readonly passes: (activity: MadeActivity) => boolean;
+  readonly passes: (activity: GeneratedActivity) => boolean;
 }
 
 interface WalkModel {
@@ -193,11 +196,11 @@ interface WalkModel {
   readonly differences: ChainDifferences;
 }
 
-/** Ranks of contracts to filter by: the two most active, a middle one, and the least active. */
+/** Ranks of the contracts to filter by: the two most active, the median, and the least active contract. */
 const ranksOf = (count: number) => [...new Set([0, 1, Math.floor(count / 2), count - 1])];
 
-// Filters to try: each type, contracts of any activity, an unknown contract, and the middle of the times. All start at
-// the run's first activity, so that a long history before it costs no calls.
+// Plans reads with filters: each type, contracts by rank, an unknown contract, and the middle half of the time range.
+// All start at the run's first activity, so that a long earlier history costs no calls.
 export function planWalks(ledger: Ledger, contracts: readonly Contract[]): FilteredWalk[] {
   const times = [...ledger.entries()]
     .map(([, { activity }]) => parseTimestampMicros(activity.indexed_at))
@@ -206,7 +209,7 @@ export function planWalks(ledger: Ledger, contracts: readonly Contract[]): Filte
   if (first === undefined || last === undefined) return [];
   const from_indexed_at = toTimestamp(first);
   const bounds = [first + Math.floor((last - first) / 4), first + Math.floor(((last - first) * 3) / 4)] as const;
-  const isWithin = ({ indexed_at }: MadeActivity) => {
+  const isWithin = ({ indexed_at }: GeneratedActivity) => {
     const us = parseTimestampMicros(indexed_at);
     return us >= bounds[0] && us <= bounds[1];
   };
@@ -219,12 +222,14 @@ export function planWalks(ledger: Ledger, contracts: readonly Contract[]): Filte
     ...ACTIVITY_TYPES.map((type) => ({
       name: `type ${type}`,
       filters: { from_indexed_at, activity_type: type },
-      passes: (activity: MadeActivity) => activity.type === type,
+      passes: (activity: GeneratedActivity) => activity.type === type,
     })),
-    ...ranksOf(contracts.length).map((rank) => ofContract(`contract ${rank + 1} by heat`, contracts[rank]!.address)),
+    ...ranksOf(contracts.length).map((rank) =>
+      ofContract(`contract ${rank + 1} by activity`, contracts[rank]!.address),
+    ),
     ofContract('a contract without activities', `0x${'0'.repeat(39)}1`),
     {
-      name: 'times of the middle',
+      name: 'middle half of the time range',
       filters: { from_indexed_at: toTimestamp(bounds[0]), to_indexed_at: toTimestamp(bounds[1]) },
       passes: isWithin,
     },
@@ -242,7 +247,7 @@ export async function* readForwards(readHistory: ReadHistory, from: string | nul
   }
 }
 
-/** Compares what one reading shows of the run with what the replica has seen last. */
+/** Compares the run's activities in a read with the versions that the replica has seen last. */
 function createWalkCheck(
   name: string,
   kind: Extract<ChainDifferenceKind, 'filter' | 'backwards'>,
@@ -256,12 +261,11 @@ function createWalkCheck(
       const sequence = sequenceOf(run, activity.id);
       if (!checkOrder(position) || sequence === null) return;
       const entry = ledger.find(sequence);
-      if (entry === null || !passes(entry.activity))
-        differences.add(kind, `${name}: ${activity.id} does not belong there`);
+      if (entry === null || !passes(entry.activity)) differences.add(kind, `${name}: ${activity.id} is unexpected`);
       else if (entry.position === null || comparePositions(entry.position, position) !== 0)
         differences.add(
           kind,
-          `${name}: ${activity.id} is at ${describePosition(position)}, and forwards at ${describePosition(entry.position)}`,
+          `${name}: ${activity.id} is at ${describePosition(position)}, but in a forward read at ${describePosition(entry.position)}`,
         );
       seen.add(sequence);
     },
@@ -280,7 +284,7 @@ function createWalkCheck(
 const describePosition = (position: Position | null) =>
   position === null ? 'nowhere' : toTimestamp(position.updatedAt);
 
-/** Reads a filtered history to its end. @returns how many activities the model has for the filter */
+/** Reads a filtered history to its end. @returns the number of matching activities in the model */
 export async function walkFiltered(
   { name, passes }: FilteredWalk,
   { readHistory, stop }: { readHistory: ReadHistory; stop: AbortSignal },
@@ -292,7 +296,7 @@ export async function walkFiltered(
   return check.end(passes);
 }
 
-/** Reads back from the end to the position before the run. @returns how many activities the model has */
+/** Reads backwards from the end to the position before the run. @returns the number of activities in the model */
 export async function walkBackwards(
   walk: { readHistory: ReadHistory; from: string; until: Position | null; stop: AbortSignal },
   model: WalkModel,
@@ -310,7 +314,7 @@ export async function walkBackwards(
   return check.end(() => true);
 }
 
-/** The end of the history before anything of the run was published. */
+/** The end of the history before the run published anything. */
 export type Beginning = Awaited<ReturnType<typeof findBeginning>>;
 
 export async function findBeginning(readHistory: ReadHistory, stop: AbortSignal, onProgress: (line: string) => void) {
@@ -335,27 +339,27 @@ interface FollowOptions {
   readonly stop: AbortSignal;
 }
 
-/** Twice a second: 600 of the 1,500 calls that a client address may make in five minutes. */
+/** Two calls per second: 600 of the 1,500 calls that a client address may make per five minutes. */
 const POLL_MS = 500;
 
 /**
- * Follows the history until everything acknowledged is served, or until nothing new was served for `idleMaxMs`.
- * @returns `previous_cursor` of the end
+ * Follows the history until all acknowledged versions are served, or nothing new was served for `idleMaxMs`.
+ * @returns `previous_cursor` of the last page
  */
 export async function follow(from: string, options: FollowOptions): Promise<string> {
   const { readHistory, replica, ledger, isSending, idleMaxMs, onProgress, stop } = options;
   let cursor = from;
   let changedAt = performance.now();
-  for (let quietEnds = 0; ; ) {
+  for (let completeEnds = 0; ; ) {
     const isLast = !isSending();
     const page = await readHistory(cursor, stop);
     const now = performance.now();
     for (const activity of page.activities) replica.apply(activity, now);
     const isEnd = page.activities.length === 0 && page.nextCursor === cursor;
     if (!isEnd || !isLast) changedAt = now;
-    quietEnds = isEnd && isLast && ledger.pending === 0 ? quietEnds + 1 : 0;
-    // Reads the end twice, since duplicates would arrive later.
-    if (quietEnds > 1 || now - changedAt > idleMaxMs) return page.previousCursor;
+    completeEnds = isEnd && isLast && ledger.pending === 0 ? completeEnds + 1 : 0;
+    // Reads the end twice, because duplicates would arrive later.
+    if (completeEnds > 1 || now - changedAt > idleMaxMs) return page.previousCursor;
     cursor = page.nextCursor;
     if (!isEnd) continue;
     if (isLast) onProgress(`${ledger.pending} activities are not served yet`);

@@ -44,7 +44,7 @@ function runSimulation(environment: Readonly<Record<string, string>>, args: read
 }
 
 it(
-  'the simulation of a chain reads its history unchanged from log, writer, stores and interface, in two runs on one chain',
+  'the chain simulation finds its history complete and unchanged in the API, in two runs on the same chain',
   async () => {
     const { environment, url } = await openChain();
     const args = ['--chain', 'demo-chain', '--url', url, '--yes', '--rate', '0', '--json'];
@@ -57,7 +57,8 @@ it(
     expect(result.sent.refused).toBeGreaterThan(20);
     expect(result.calls.made).toBeLessThan(200);
     expect(first.code).toBe(EXIT.ok);
-    // The same traffic in the same history: with other ids and contracts the runs do not affect each other.
+    // The same traffic in the same history: the runs have different ids and contracts, so they do not affect each
+    // other.
     const second = await runSimulation(environment, [...args, '--activities', '40', '--seed', '1']);
     expect(JSON.parse(second.out)).toMatchObject({
       ok: true,

@@ -6,7 +6,7 @@ import { createReadHistory, type ReadHistory } from '../../../services/operator/
 import { createPace } from '../delivery.ts';
 import { createDifferences, createLatency, quantilesOf, type RunReport, round } from '../report.ts';
 import { createRun, type RunOptions } from '../run.ts';
-import { checkTokens, correctTokens, createPublish, createSent, makeTokens, publishTokens } from './import.ts';
+import { checkTokens, correctTokens, createPublish, createSent, generateTokens, publishTokens } from './import.ts';
 import {
   type Beginning,
   type ChainDifferenceKind,
@@ -23,7 +23,7 @@ import { createTraffic, type Traffic, type TrafficLine } from './traffic.ts';
 
 export interface ChainSimulationOptions extends RunOptions {
   readonly url: string;
-  readonly chain: { readonly name: string /** Null: whatever is shown. */; readonly id: string | null };
+  readonly chain: { readonly name: string /** Null accepts any id. */; readonly id: string | null };
   readonly activities: Pick<Importer<ActivityRecord, ActivityRow>, 'import'>;
   readonly tokens: Pick<Importer<TokenRecord, TokenRow>, 'import'>;
   readonly activitiesMax: number;
@@ -31,7 +31,7 @@ export interface ChainSimulationOptions extends RunOptions {
 
 export type ChainSimulationResult = Awaited<ReturnType<typeof simulateChain>>;
 
-/** Lines of one import: as many as it compares in one query, fewer at a low rate. */
+/** Lines per import: as many as an import compares in one query, fewer at a low rate. */
 const PORTION_LINES_MAX = 500;
 const PORTION_LINES_MIN = 20;
 const PAGE_SIZE = 200;
@@ -53,13 +53,13 @@ function createState(options: ChainSimulationOptions) {
 }
 type State = ReturnType<typeof createState>;
 
-/** Publishes a history, follows it as a replica until it is served, and compares it with the model. */
+/** Publishes a history, follows it as a replica until it is fully served, and compares it with the model. */
 export async function simulateChain(options: ChainSimulationOptions) {
   const state = createState(options);
   const { run, ledger, differences, latency, calls, sent, traffic } = state;
   const before = await findBeginning(createReader(state), options.stop, options.onProgress);
   options.onProgress(`run ${run.tag}, seed ${run.seed}: ${options.activitiesMax} activities of ${options.chain.name}`);
-  const tokens = makeTokens(createRandom(run.seed), options.chain.name, traffic.contracts);
+  const tokens = generateTokens(createRandom(run.seed), options.chain.name, traffic.contracts);
   await publishTokens(options.tokens, tokens, differences);
 
   const played = await play(state, before);
@@ -85,7 +85,7 @@ export async function simulateChain(options: ChainSimulationOptions) {
     checkedMs: performance.now() - startedAt,
     unknown: ledger.unknown,
     served: [...ledger.entries()].filter(([, { position }]) => position !== null).length,
-    /** Versions in the history before the run, and activities of other sources since. */
+    /** Versions in the history before the run, and activities from other sources since then. */
     before: before.versions,
     strangers: played.strangers,
     differences: differences.byKind(),
@@ -145,9 +145,9 @@ async function play(state: State, before: Beginning) {
     isSending: () => sentMs === null,
     idleMaxMs: settleIdleMaxMs,
   });
-  const giveUp = (fault: unknown) => {
+  const giveUp = (error: unknown) => {
     faulty.abort();
-    throw fault;
+    throw error;
   };
   const [end] = await Promise.all([followed.catch(giveUp), send().catch(giveUp)]);
   checkServed(ledger, differences);
@@ -155,7 +155,7 @@ async function play(state: State, before: Beginning) {
   return { end, strangers: replica.strangers, sentMs: sendingMs, settledMs: performance.now() - startedAt - sendingMs };
 }
 
-/** Lines of the traffic, as many as are due. */
+/** Yields traffic lines at the given rate. */
 async function* paced(traffic: Traffic, rate: number, stop: AbortSignal): AsyncGenerator<TrafficLine[]> {
   const pace = createPace(rate);
   const size = rate === 0 ? PORTION_LINES_MAX : Math.min(PORTION_LINES_MAX, Math.max(PORTION_LINES_MIN, rate / 2));
@@ -196,7 +196,7 @@ async function checkReadings(state: State, before: Beginning, end: string) {
   return readings;
 }
 
-const CLEAN = 'All acknowledged activities are served once, in their last version, in order, and under every filter.';
+const CLEAN = 'All acknowledged activities are served once, in their last version, in order, and with every filter.';
 
 export function toReport(result: ChainSimulationResult): RunReport {
   const { run, chain, sent, latency, differences } = result;

@@ -5,13 +5,13 @@ import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { parseJson } from '../delivery.ts';
 import { createRun } from '../run.ts';
-import type { MadeActivity } from './maker.ts';
+import type { GeneratedActivity } from './generator.ts';
 import { createTraffic, type TrafficLine } from './traffic.ts';
 
-const CHAIN = 'made-up-chain';
+const CHAIN = 'test-chain';
 const NOON_MS = Date.UTC(2026, 10, 21, 12);
 
-function makeGroups(seed: number, activities = 600): TrafficLine[][] {
+function generateGroups(seed: number, activities = 600): TrafficLine[][] {
   const options = { run: createRun(seed, NOON_MS), chain: CHAIN, activitiesMax: activities, brokenShare: 0.1 };
   const traffic = createTraffic(options);
   const groups: TrafficLine[][] = [];
@@ -22,53 +22,53 @@ function makeGroups(seed: number, activities = 600): TrafficLine[][] {
 
 const parse = createParseActivity({ chain: CHAIN, traceId: 'ab'.repeat(16) });
 const seeds = fc.integer({ min: 0, max: 2 ** 31 - 1 });
-const rightOf = (lines: readonly TrafficLine[]) =>
+const validActivitiesOf = (lines: readonly TrafficLine[]) =>
   lines.flatMap(({ activity }) => (activity === null ? [] : [activity]));
-/** The last version of each activity in the order of blocks, which is the order of their numbers. */
+/** The last version of each activity in block order, which is the order of sequence numbers. */
 const finalOf = (lines: readonly TrafficLine[]) =>
   [...new Map(lines.flatMap((line) => (line.activity === null ? [] : [[line.sequence, line.activity] as const])))]
     .toSorted(([one], [other]) => one - other)
     .map(([, activity]) => activity);
 
-/** What an activity moves: asset, giver or null, taker or null, amount. */
-function movesOf({ type, details }: MadeActivity) {
-  const giver = type === 'mint' || type === 'deposit' ? null : details.from!;
-  const taker = type === 'burn' || type === 'withdrawal' ? null : details.to!;
+/** The transfers in an activity: asset, sender or null, receiver or null, amount. */
+function movesOf({ type, details }: GeneratedActivity) {
+  const sender = type === 'mint' || type === 'deposit' ? null : details.from!;
+  const receiver = type === 'burn' || type === 'withdrawal' ? null : details.to!;
   const assets = Array.isArray(details.asset) ? details.asset : [details.asset];
   return assets.map((asset) => ({
     asset: `${asset.contract_address} ${'token_id' in asset ? asset.token_id : ''}`,
     isUnique: asset.contract_type === 'ERC721',
-    giver,
-    taker,
+    sender,
+    receiver,
     amount: BigInt('amount' in asset ? asset.amount : details.amount!),
   }));
 }
 
-it('a generated history is possible: every giver has what is given, and a unique asset has one holder', () => {
+it('a generated history is consistent: every sender holds what is sent, and a unique asset has one holder', () => {
   fc.assert(
     fc.property(seeds, (seed) => {
       const held = new Map<string, bigint>();
-      const handOf = new Map<string, string | null>();
-      for (const activity of finalOf(makeGroups(seed).flat()))
-        for (const { asset, isUnique, giver, taker, amount } of movesOf(activity)) {
+      const holderOf = new Map<string, string | null>();
+      for (const activity of finalOf(generateGroups(seed).flat()))
+        for (const { asset, isUnique, sender, receiver, amount } of movesOf(activity)) {
           expect(amount).toBeGreaterThan(0n);
-          if (isUnique) expect([amount, handOf.get(asset) ?? null]).toEqual([1n, giver]);
-          handOf.set(asset, taker);
-          const left = (held.get(`${asset} ${giver}`) ?? 0n) - amount;
-          if (giver !== null) expect(left).toBeGreaterThanOrEqual(0n);
-          if (giver !== null) held.set(`${asset} ${giver}`, left);
-          if (taker !== null) held.set(`${asset} ${taker}`, (held.get(`${asset} ${taker}`) ?? 0n) + amount);
+          if (isUnique) expect([amount, holderOf.get(asset) ?? null]).toEqual([1n, sender]);
+          holderOf.set(asset, receiver);
+          const left = (held.get(`${asset} ${sender}`) ?? 0n) - amount;
+          if (sender !== null) expect(left).toBeGreaterThanOrEqual(0n);
+          if (sender !== null) held.set(`${asset} ${sender}`, left);
+          if (receiver !== null) held.set(`${asset} ${receiver}`, (held.get(`${asset} ${receiver}`) ?? 0n) + amount);
         }
     }),
     { numRuns: runsOf({ quick: 3, all: 15 }) },
   );
 });
 
-it('a generated history has lines that the import accepts as intended, and broken ones that it refuses for the intended fault', () => {
+it('a generated history has lines that the import accepts unchanged, and invalid lines that it refuses with the intended error', () => {
   fc.assert(
     fc.property(seeds, (seed) => {
-      for (const { text, activity, refusal } of makeGroups(seed).flat()) {
-        // This fault is between two lines: the import reports it, not the parser.
+      for (const { text, activity, refusal } of generateGroups(seed).flat()) {
+        // This error needs two lines, so the import reports it, not the parser.
         if (refusal[0]?.endsWith('would be changed')) continue;
         const parsed = parse(parseJson(text));
         const fields = parsed.ok ? [] : parsed.errors.map(({ field }) => field);
@@ -83,8 +83,8 @@ it('a generated history has lines that the import accepts as intended, and broke
   );
 });
 
-it('a generated history has later versions that differ from all earlier ones, but never in constant members', () => {
-  const versionsOf = Map.groupBy(rightOf(makeGroups(7, 3_000).flat()), ({ id }) => id);
+it('a generated history has later versions that differ from all earlier versions, but never in constant members', () => {
+  const versionsOf = Map.groupBy(validActivitiesOf(generateGroups(7, 3_000).flat()), ({ id }) => id);
   const severalTimes = [...versionsOf.values()].filter(({ length }) => length > 1);
   expect(severalTimes.length).toBeGreaterThan(100);
   for (const versions of severalTimes) {
@@ -94,8 +94,8 @@ it('a generated history has later versions that differ from all earlier ones, bu
   }
 });
 
-it('a generated history has all types, all kinds of contracts, sales in coin and token, and off-chain moves', () => {
-  const activities = finalOf(makeGroups(11, 2_000).flat());
+it('a generated history has all activity types, all contract kinds, sales in native coin and tokens, and off-chain transfers', () => {
+  const activities = finalOf(generateGroups(11, 2_000).flat());
   expect(activities).toHaveLength(2_000);
   expect(new Set(activities.map(({ type }) => type))).toEqual(new Set(ACTIVITY_TYPES));
   const tokens = new Set(activities.flatMap(({ details }) => details.payment?.token.contract_type ?? []));
@@ -108,16 +108,16 @@ it('a generated history has all types, all kinds of contracts, sales in coin and
   expect(new Set(offChain.map(({ type }) => type))).toEqual(new Set(['deposit', 'withdrawal']));
 });
 
-it('a generated history is the same for the same seed except for ids, addresses and times, and differs for another seed', () => {
+it('a generated history depends only on the seed, except for ids, addresses and times', () => {
   const outlineOf = (seed: number) =>
-    makeGroups(seed).map((group) =>
+    generateGroups(seed).map((group) =>
       group.map(({ activity, refusal, sequence }) => [sequence, refusal, activity?.type, activity?.details.amount]),
     );
   expect(outlineOf(9)).toEqual(outlineOf(9));
   expect(outlineOf(9)).not.toEqual(outlineOf(10));
 });
 
-function constantsOf(activity: MadeActivity) {
+function constantsOf(activity: GeneratedActivity) {
   const parsed = parse(activity);
   if (!parsed.ok) throw new Error(JSON.stringify(parsed.errors));
   return toActivityRow(parsed.record, { updatedAt: 0, partition: 0, offset: 0, loggedAtMs: 0 });

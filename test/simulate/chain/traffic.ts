@@ -1,26 +1,27 @@
 import { createDeck } from '@playline/testkit/random';
 import type { Run } from '../run.ts';
-import { createMaker, type Made, type MadeActivity, type Maker } from './maker.ts';
+import { createGenerator, type GeneratedActivity, type Generator, type SequencedActivity } from './generator.ts';
 
 interface BrokenLine {
   readonly text: string;
   readonly refusal: readonly string[];
 }
 
-type Damage = (activity: MadeActivity) => BrokenLine;
+type Damage = (activity: GeneratedActivity) => BrokenLine;
 
-function damaged(activity: MadeActivity, change: object, ...refusal: string[]): BrokenLine {
+function damaged(activity: GeneratedActivity, change: object, ...refusal: string[]): BrokenLine {
   return { text: JSON.stringify({ ...activity, ...change }), refusal };
 }
 
-const personOf = ({ details }: MadeActivity) => (details.to === undefined ? 'from' : 'to');
-/** Changes a sale of one asset: with assets of two contracts there would be one more fault. */
-const withAsset = ({ details }: MadeActivity, change: object) => {
+const personOf = ({ details }: GeneratedActivity) => (details.to === undefined ? 'from' : 'to');
+/** Changes a single asset: assets of two contracts in one sale would cause an additional error. */
+const withAsset = ({ details }: GeneratedActivity, change: object) => {
   const { asset } = details;
   const changed = Array.isArray(asset) ? [{ ...asset[0], ...change }] : { ...asset, ...change };
   return { details: { ...details, asset: changed } };
 };
-const assetPath = ({ details }: MadeActivity) => (Array.isArray(details.asset) ? 'details.asset.0' : 'details.asset');
+const assetPath = ({ details }: GeneratedActivity) =>
+  Array.isArray(details.asset) ? 'details.asset.0' : 'details.asset';
 const POSITION = {
   transaction_hash: `0x${'5'.repeat(64)}`,
   block_number: '1',
@@ -58,11 +59,11 @@ const DAMAGES: readonly Damage[] = [
 
 export interface TrafficLine {
   readonly text: string;
-  /** Number of the activity in the run, part of its id. A broken line has its own, which must never be served. */
+  /** Sequence number of the activity, part of its id. A broken line has its own number, which must never be served. */
   readonly sequence: number;
-  /** The served activity; null: the line must be refused. */
-  readonly activity: MadeActivity | null;
-  /** How each text of the refusal begins; empty when the line is valid. */
+  /** The activity that must be served; null when the line must be refused. */
+  readonly activity: GeneratedActivity | null;
+  /** Prefixes of the expected refusal messages; empty when the line is valid. */
   readonly refusal: readonly string[];
 }
 
@@ -77,25 +78,25 @@ export interface TrafficOptions {
 }
 
 const CORRECTED_SHARE = 0.08;
-/** Share of activities with a later version in the same import, which then publishes only that one. */
+/** Share of activities with a later version in the same import, which then publishes only the later version. */
 const CORRECTED_TOGETHER_SHARE = 0.01;
 const FORBIDDEN_SHARE = 0.1;
-/** Shares of activities that are indexed long after their block, and that are sent with addresses in upper case. */
+/** Shares of activities that are indexed long after their block, and of lines with addresses in upper case. */
 const LATE_SHARE = 0.02;
 const UPPER_CASE_SHARE = 0.2;
 const LATE_LINES_MAX = 1_500;
-/** Number of latest activities that may get a later version. */
+/** Number of activities that are remembered, so that they may get a later version. */
 const REMEMBERED_MAX = 2_000;
 
-// The history of a chain as lines of an import. The same seed gives the same history, except for ids, addresses and
+// Generates a chain's history as import lines. The same seed gives the same history, except for ids, addresses and
 // times.
 export function createTraffic({ run, chain, activitiesMax, brokenShare }: TrafficOptions) {
-  const maker = createMaker(run, chain);
-  const { random, contracts } = maker;
-  const memory = createMemory(maker);
-  const flow = createFlow(maker, activitiesMax);
+  const generator = createGenerator(run, chain);
+  const { random, contracts } = generator;
+  const memory = createMemory(generator);
+  const flow = createFlow(generator, activitiesMax);
   const drawDamage = createDeck(random, DAMAGES);
-  const toLine = ({ sequence, activity }: Made): TrafficLine => {
+  const toLine = ({ sequence, activity }: SequencedActivity): TrafficLine => {
     const text = JSON.stringify(activity);
     return { text: random.chance(UPPER_CASE_SHARE) ? inUpperCase(text) : text, sequence, activity, refusal: [] };
   };
@@ -104,13 +105,13 @@ export function createTraffic({ run, chain, activitiesMax, brokenShare }: Traffi
       const line = toLine(memory.correct(memory.draw()));
       return [line, toForbidden(line)];
     }
-    const { sequence, activity } = maker.toStranger(memory.at(memory.draw()));
+    const { sequence, activity } = generator.toUnpublished(memory.at(memory.draw()));
     return [{ ...drawDamage()(activity), sequence, activity: null }];
   };
   const sendNew = (nowMs: number): TrafficLine[] => {
     const next = flow.next();
     if (next === null) return [];
-    const indexed = maker.index(next, nowMs);
+    const indexed = generator.index(next, nowMs);
     const index = memory.add(indexed);
     const line = toLine(indexed);
     return random.chance(CORRECTED_TOGETHER_SHARE) ? [line, toLine(memory.correct(index))] : [line];
@@ -126,45 +127,45 @@ export function createTraffic({ run, chain, activitiesMax, brokenShare }: Traffi
   };
 }
 
-/** Activities in the order in which they are indexed: that of their blocks, except for late ones. */
-function createFlow({ make, random }: Maker, activitiesMax: number) {
-  const late: { readonly dueAt: number; readonly made: Made }[] = [];
+/** Yields activities in the order of indexing: block order, except for late activities. */
+function createFlow({ generate, random }: Generator, activitiesMax: number) {
+  const late: { readonly dueAt: number; readonly generated: SequencedActivity }[] = [];
   let count = 0;
   return {
     get isOver() {
       return count === activitiesMax && late.length === 0;
     },
-    /** Null when the next one is late. */
-    next: (): Made | null => {
-      if (late.length > 0 && (count === activitiesMax || late[0]!.dueAt <= count)) return late.shift()!.made;
+    /** Null when the next activity is late. */
+    next: (): SequencedActivity | null => {
+      if (late.length > 0 && (count === activitiesMax || late[0]!.dueAt <= count)) return late.shift()!.generated;
       count++;
-      const made = make();
-      if (!random.chance(LATE_SHARE)) return made;
-      late.push({ dueAt: count + random.integer(20, LATE_LINES_MAX), made });
+      const generated = generate();
+      if (!random.chance(LATE_SHARE)) return generated;
+      late.push({ dueAt: count + random.integer(20, LATE_LINES_MAX), generated });
       late.sort((one, other) => one.dueAt - other.dueAt);
       return null;
     },
   };
 }
 
-function createMemory({ correct, random }: Maker) {
-  const remembered: Made[] = [];
+function createMemory({ correct, random }: Generator) {
+  const remembered: SequencedActivity[] = [];
   return {
     get isEmpty() {
       return remembered.length === 0;
     },
-    add: (made: Made): number => {
-      if (remembered.length < REMEMBERED_MAX) return remembered.push(made) - 1;
+    add: (generated: SequencedActivity): number => {
+      if (remembered.length < REMEMBERED_MAX) return remembered.push(generated) - 1;
       const index = random.integer(0, REMEMBERED_MAX - 1);
-      remembered[index] = made;
+      remembered[index] = generated;
       return index;
     },
     draw: () => random.integer(0, remembered.length - 1),
-    at: (index: number): Made => remembered[index]!,
-    correct: (index: number): Made => {
-      const made = correct(remembered[index]!);
-      remembered[index] = made;
-      return made;
+    at: (index: number): SequencedActivity => remembered[index]!,
+    correct: (index: number): SequencedActivity => {
+      const generated = correct(remembered[index]!);
+      remembered[index] = generated;
+      return generated;
     },
   };
 }
@@ -174,6 +175,6 @@ function toForbidden({ activity, sequence }: TrafficLine): TrafficLine {
   return { text, sequence, activity: null, refusal: ['indexed_at would be changed'] };
 }
 
-/** Addresses and hashes as some exporters write them. */
+/** Converts addresses and hashes to upper case, as some exporters write them. */
 const inUpperCase = (text: string) =>
   text.replace(/"0x[0-9a-f]{40,64}"/g, (quoted) => quoted.toUpperCase().replace('0X', '0x'));

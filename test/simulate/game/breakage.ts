@@ -10,14 +10,14 @@ import {
 } from '@playline/contracts';
 import type { Message } from './players.ts';
 
-/** One way to break a message, and the exact errors of the answer (contract, "Rules of a message"). */
+/** A way to make a message invalid, and the exact errors in the response (contract, "Rules of a message"). */
 export interface Breakage {
   readonly name: string;
   readonly type: 'track' | 'identify' | 'alias';
   readonly errors: readonly (readonly [field: string, code: RejectionCode])[];
-  /** Elements of the batch as JSON text. Several have the same id. */
+  /** Batch elements as JSON. If there are several, they have the same id. */
   toElements(message: Message, nowMs: number): string[];
-  /** `messageId` of the rejection; by default the message's own. */
+  /** `messageId` in the rejection; default: the message's id. */
   echo?(message: Message): string;
 }
 
@@ -53,7 +53,7 @@ const shiftTime = (how: string, shiftMs: number): Breakage => ({
 
 const tooLong = (codePoints: number) => 'é'.repeat(codePoints + 1);
 const MARGIN_MS = 60 * 60 * 1000;
-/** Half of a surrogate pair: JSON can contain it as an escape, UTF-8 cannot. */
+/** Half of a surrogate pair: valid as a JSON escape, but not in UTF-8. */
 const LONE_SURROGATE = 'lone \ud83c';
 
 type Fields = readonly (readonly [string, Type])[];
@@ -100,7 +100,7 @@ const lengths: readonly Breakage[] = [
 const shapes: readonly Breakage[] = [
   ...IDS.map(([field, type]) => changeField(field, type, 'a number', [7, 'INVALID_FORMAT'])),
   ...IDS.filter(([field]) => isPersonId(field)).map(([field, type]) =>
-    changeField(field, type, 'with half a surrogate pair', [LONE_SURROGATE, 'INVALID_FORMAT']),
+    changeField(field, type, 'with a lone surrogate', [LONE_SURROGATE, 'INVALID_FORMAT']),
   ),
   ...ENUMERATIONS.map(([field, type]) => changeField(field, type, 'unknown', ['toaster', 'INVALID_ENUM'])),
   ...ENUMERATIONS.map(([field, type]) => changeField(field, type, 'a number', [1, 'INVALID_FORMAT'])),
@@ -125,8 +125,8 @@ const times: readonly Breakage[] = [
     ['with a space for T', '2026-03-01 10:00:00Z'],
     ['on 30 February', '2026-02-30T10:00:00Z'],
     ['with second 60', '2026-03-01T10:00:60Z'],
-    ['with ten digits of a second', '2026-03-01T10:00:00.1234567890Z'],
-    ['in prose', 'yesterday evening'],
+    ['with ten fractional digits', '2026-03-01T10:00:00.1234567890Z'],
+    ['as free text', 'yesterday evening'],
     ['a date', '2026-03-01'],
     ['epoch milliseconds', 1_772_359_200_000],
   ].map(([how, value]) => changeField('eventTimestamp', 'track', String(how), [value, 'INVALID_FORMAT'])),
@@ -154,23 +154,23 @@ const ids: readonly Breakage[] = [
   changeId('a UUID in braces', BRACED_ID, ['INVALID_FORMAT', BRACED_ID]),
 ];
 
-/** The same id several times. @param changes members of each copy */
+/** Repeats a message with the same id. @param changes members to change in each copy */
 const copies = (how: string, changes: readonly ((message: Message) => Message)[], errors: Errors = []): Breakage => ({
   name: `messageId ${how}`,
   type: 'track',
   errors: [['messageId', 'DUPLICATE_MESSAGE_ID'], ...errors],
   toElements: (message) => changes.map((changed) => JSON.stringify({ ...message, ...changed(message) })),
 });
-const same = () => ({});
+const unchanged = () => ({});
 
 const duplicates: readonly Breakage[] = [
-  copies('twice', [same, same]),
-  copies('three times', [same, same, same]),
-  copies('twice in another case', [same, ({ messageId }) => ({ messageId: String(messageId).toUpperCase() })]),
-  copies('twice, one copy broken', [same, () => ({ eventName: '' })], [['eventName', 'MISSING_REQUIRED_FIELD']]),
+  copies('twice', [unchanged, unchanged]),
+  copies('three times', [unchanged, unchanged, unchanged]),
+  copies('twice in another case', [unchanged, ({ messageId }) => ({ messageId: String(messageId).toUpperCase() })]),
+  copies('twice, one copy invalid', [unchanged, () => ({ eventName: '' })], [['eventName', 'MISSING_REQUIRED_FIELD']]),
 ];
 
-const others: readonly Breakage[] = [
+const otherBreakages: readonly Breakage[] = [
   {
     name: 'alias to itself',
     type: 'alias',
@@ -178,7 +178,7 @@ const others: readonly Breakage[] = [
     toElements: (message) => [JSON.stringify({ ...message, toId: ` ${message.fromId} ` })],
   },
   change('message too large', { properties: { blob: 'x'.repeat(MESSAGE_BYTES_MAX) } }, [['message', 'INVALID_VALUE']]),
-  change('several mistakes', { eventName: null, surface: 'toaster', sessionId: tooLong(ID_CODE_POINTS_MAX), test: 1 }, [
+  change('several errors', { eventName: null, surface: 'toaster', sessionId: tooLong(ID_CODE_POINTS_MAX), test: 1 }, [
     ['eventName', 'MISSING_REQUIRED_FIELD'],
     ['surface', 'INVALID_ENUM'],
     ['sessionId', 'INVALID_VALUE'],
@@ -196,5 +196,5 @@ export const BREAKAGES: readonly Breakage[] = [
   ...times,
   ...ids,
   ...duplicates,
-  ...others,
+  ...otherBreakages,
 ];

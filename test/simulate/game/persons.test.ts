@@ -24,7 +24,7 @@ const facts = fc.array(
   { maxLength: 40 },
 );
 
-/** Applies the same facts with the rules and the graph of the service itself. */
+/** Applies the same facts with the linker's own rules and graph. */
 async function groupsOfService(given: readonly LinkFact[]): Promise<(identity: Identity) => Promise<string>> {
   const keyOf = (_environmentId: string, kind: string, id: string) => Buffer.from(`${kind} ${id}`.padEnd(16));
   const { graph, rebuild } = openMemoryPeople();
@@ -52,7 +52,7 @@ async function groupsOfService(given: readonly LinkFact[]): Promise<(identity: I
     ((await graph.rootOf('test', keyOf('test', kind, id))) ?? keyOf('test', kind, id)).toString();
 }
 
-it('the model of persons groups identities as the service does, for facts in any order', async () => {
+it('the persons model groups identities like the identity linker, for facts in any order', async () => {
   await fc.assert(
     fc.asyncProperty(facts, async (given) => {
       const model = createPersonsModel();
@@ -70,7 +70,7 @@ it('the model of persons groups identities as the service does, for facts in any
   );
 });
 
-it('the model of persons does not change when acknowledged facts are published again', () => {
+it('the persons model does not change when acknowledged facts are published again', () => {
   fc.assert(
     fc.property(facts, fc.array(fc.nat()), (given, again) => {
       const [model, repeated] = [createPersonsModel(), createPersonsModel()];

@@ -14,7 +14,7 @@ interface TimeStyle {
   readonly offsetMinutes: number | 'Z';
 }
 
-/** Formats a time by RFC 3339; digits beyond milliseconds are random, as from a finer clock. */
+/** Formats a time according to RFC 3339; digits beyond milliseconds are random, as from a more precise clock. */
 function formatTimestamp(timeMs: number, style: TimeStyle, random: Random): string {
   const shift = style.offsetMinutes === 'Z' ? 0 : style.offsetMinutes;
   const iso = new Date(timeMs + shift * 60_000).toISOString();
@@ -33,11 +33,11 @@ function formatOffset(offset: TimeStyle['offsetMinutes']): string {
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 const HOUR_MS = 60 * 60 * 1000;
-/** A day less than accepted, so that a batch resent for minutes is still accepted. */
+/** A day less than the maximum age, so that a batch resent for minutes is still accepted. */
 const LATE_MAX_MS = 29 * DAY_MS;
 const AHEAD_MAX_MS = 23 * HOUR_MS;
 
-/** How long before now (negative: after) the events of a batch happened. Some clients were offline for weeks. */
+/** How long ago a batch's events happened (negative: in the future). Some clients were offline for weeks. */
 export function pickDelayMs(random: Random): number {
   const draw = random.next();
   if (draw < 0.88) return random.integer(0, 30_000);
@@ -94,7 +94,7 @@ function createContext(surface: Surface, random: Random): { context: Context; ti
   return { context, timeStyle: pickTimeStyle(surface, region.offsetMinutes, random) };
 }
 
-/** Browsers write `toISOString`; .NET's round-trip format has 7 digits and may carry the local offset. */
+/** Browsers use `toISOString`; .NET's round-trip format has 7 digits and may have the local offset. */
 function pickTimeStyle(surface: Surface, offsetMinutes: number, random: Random): TimeStyle {
   if (surface === 'unity') return { digits: 7, offsetMinutes: random.chance(0.5) ? 'Z' : offsetMinutes };
   if (surface === 'unreal')
@@ -122,7 +122,7 @@ function pickPage(random: Random): Context {
   };
 }
 
-/** How a client names its user in messages other than identify: not at all, typed or untyped. */
+/** How a client identifies its user in messages other than identify: not at all, typed or untyped. */
 type UserStyle = 'none' | 'typed' | 'untyped';
 
 export interface Device {
@@ -136,7 +136,7 @@ export interface Device {
   user: Identity | null;
 }
 
-/** One step of a household's story; each gives at most one link fact. */
+/** A step in a household's story; each creates at most one link fact. */
 export type Scene =
   | { readonly act: 'login'; readonly device: number; readonly user: number }
   | { readonly act: 'identify'; readonly device: number; readonly user: Identity }
@@ -144,8 +144,8 @@ export type Scene =
   | { readonly act: 'reinstall'; readonly device: number }
   | { readonly act: 'alias'; readonly from: Identity; readonly to: Identity };
 
-// People and devices whose identities may be linked; no identity of one household occurs in another. Its batches are
-// sent one after the other, so that its link facts are published in the order of its story.
+// People and devices whose identities may be linked. Households share no identities. A household's batches are sent one
+// after another, so that link facts are published in the order of its story.
 export interface Household {
   readonly index: number;
   readonly recipe: string;
@@ -157,7 +157,7 @@ export interface Household {
 interface Recipe {
   readonly name: string;
   readonly surfaces: readonly (Surface | 'any')[];
-  readonly users: readonly (IdentityType | 'untyped' | 'any' | 'same text')[];
+  readonly users: readonly (IdentityType | 'untyped' | 'any' | 'same id')[];
   readonly players: number;
   story(users: readonly Identity[], random: Random): Scene[];
 }
@@ -201,7 +201,7 @@ const RECIPES: readonly Recipe[] = [
   ofTwo('alias of two known users', ['any', 'any'], ['passport', 'passport'], ([one, two]) => {
     return [login(0, 0), login(1, 1), alias(one!, two!), login(0, 0)];
   }),
-  ofTwo('one text under two types', ['any', 'any'], ['passport', 'same text'], () => [login(0, 0), login(1, 1)]),
+  ofTwo('same id with two types', ['any', 'any'], ['passport', 'same id'], () => [login(0, 0), login(1, 1)]),
   ofOne('sends a blocked user id', ['any'], ['google'], ([user], random) => [
     { act: 'identify', device: 0, user: { kind: 'untyped', id: random.pick(BLOCKED_IDS) } },
     login(0, 0),
@@ -248,18 +248,18 @@ function createDevice(surface: Surface, run: Run, random: Random): Device {
   };
 }
 
-/** Households with at least `players` players in total; every recipe comes once before any repeats. */
+/** Creates households with at least `players` players in total; every recipe is used once before any repeats. */
 export function createHouseholds(players: number, run: Run, random: Random): Household[] {
   const draw = createDeck(random, RECIPES);
   const households: Household[] = [];
   let userNumber = 0;
-  for (let living = 0; living < players; ) {
+  for (let count = 0; count < players; ) {
     const recipe = draw();
-    living += recipe.players;
+    count += recipe.players;
     const users: Identity[] = [];
     for (const wanted of recipe.users) {
-      const kind = wanted === 'any' ? random.pick(USER_KINDS) : wanted === 'same text' ? 'custom' : wanted;
-      users.push({ kind, id: wanted === 'same text' ? users[0]!.id : toUserId(kind, run, userNumber++) });
+      const kind = wanted === 'any' ? random.pick(USER_KINDS) : wanted === 'same id' ? 'custom' : wanted;
+      users.push({ kind, id: wanted === 'same id' ? users[0]!.id : toUserId(kind, run, userNumber++) });
     }
     const devices = recipe.surfaces.map((surface) =>
       createDevice(surface === 'any' ? random.pick(SURFACE_CHOICES) : surface, run, random),
@@ -373,7 +373,7 @@ function addUser(message: Message, device: Device): Identity | null {
   return ownerOf(isUntyped ? { kind: 'untyped', id: user.id } : user, device.anonymousId);
 }
 
-/** A track, page or screen message: never a link, even with both ids. */
+/** Creates a track, page or screen message, which never creates a link, even with both ids. */
 export function createPlay(base: Base): BuiltMessage {
   const { device, random } = base;
   const browser = device.surface === 'web' || device.surface === 'pixel';
@@ -404,7 +404,7 @@ export function createIdentify(base: Base, user: Identity): BuiltMessage {
   };
 }
 
-/** An alias. Some clients send it without an anonymous id: it has no owner. */
+/** Creates an alias. Some clients send it without an anonymous id; it then has no owner. */
 export function createAlias(base: Base, from: Identity, to: Identity): BuiltMessage {
   const message = createBase('alias', base);
   message.fromId = from.id;
@@ -417,10 +417,10 @@ export function createAlias(base: Base, from: Identity, to: Identity): BuiltMess
   return { message, owner: null, fact };
 }
 
-/** An odd message that must be accepted (contract, "Rules of a message"). */
+/** An unusual variation of a message that must be accepted (contract, "Rules of a message"). */
 interface Oddity {
   readonly name: string;
-  /** Changes the message, but neither its owner nor its link. */
+  /** Changes the message, but neither its owner nor its link fact. */
   change(message: Message, random: Random): void;
 }
 
@@ -433,7 +433,7 @@ const setContext = (name: string, members: Message): Oddity => ({
   change: ({ context }) => void Object.assign(context as Message, members),
 });
 
-/** An emoji is one code point and two UTF-16 units; a limit must count code points. */
+/** An emoji is one code point and two UTF-16 code units; limits must count code points. */
 const emoji = (codePoints: number) => '🎮'.repeat(codePoints);
 
 export const ODDITIES: readonly Oddity[] = [
@@ -448,12 +448,12 @@ export const ODDITIES: readonly Oddity[] = [
   setContext('longest user agent', { userAgent: emoji(CONTEXT_CODE_POINTS_MAX.userAgent) }),
   setContext('longest page address', { pageUrl: 'https://a.example/'.padEnd(CONTEXT_CODE_POINTS_MAX.pageUrl, 'é') }),
   set('lower-case t and z', ({ eventTimestamp }) => ({ eventTimestamp: String(eventTimestamp).toLowerCase() })),
-  set('nine digits of a second', ({ eventTimestamp }) => ({
+  set('nine fractional digits', ({ eventTimestamp }) => ({
     eventTimestamp: String(eventTimestamp).replace(/(\.\d+)?(Z|[+-]\d\d:\d\d)$/, '.123456789$2'),
   })),
   set('consent not set', () => ({ consentLevel: 'not_set' })),
   { name: 'no surface', change: (message) => void delete message.surface },
-  set('awkward text', () => ({
+  set('special characters', () => ({
     properties: { text: '\u0000\u2028"\\\t</script> ﷽ \ud83c\udfae', __proto_: 1, 'a.b': '' },
   })),
 ];

@@ -10,7 +10,7 @@ const [ada, ben]: Identity[] = [
 ];
 const ownerOf = ({ kind, id }: Identity, ...persons: string[]): StoredOwner => ({ kind, id, persons });
 
-/** A store with these rows of the exact view, by sequence number, and these owners. */
+/** A store whose exact view has rows with these sequence numbers, and these owners. */
 const createStore = (rows: readonly number[], owners: readonly StoredOwner[]): EventReader => ({
   counts: async () => ({ raw: rows.length + 1, distinct: new Set(rows).size }),
   eachSequence: async (each) => {
@@ -23,7 +23,7 @@ const OUTCOMES: readonly Outcome[] = ['accepted', 'accepted', 'rejected', 'unkno
 const ROWS = [0, 1];
 const OWNERS = [ownerOf(ada!, 'aa'), ownerOf(ben!, 'bb')];
 
-/** Compares a store with two accepted messages of two people, a rejected and an unknown one. */
+/** Compares a store with two accepted messages from two people, a rejected and an unacknowledged message. */
 async function compare({ rows = ROWS, owners = OWNERS, isDoubtful = false } = {}) {
   const [ledger, cast] = [createLedger(), createCast()];
   for (const outcome of OUTCOMES) ledger.set(ledger.take(), outcome);
@@ -42,7 +42,7 @@ it('the comparison finds no differences in a correct store', async () => {
   expect(result).toEqual({ raw: 3, exact: 2, unknownStored: 0, persons: { model: 2, stored: 2 } });
 });
 
-it('the comparison accepts a stored message that was never acknowledged, and ignores persons of its household', async () => {
+it('the comparison accepts a stored message that was never acknowledged, and ignores the persons in its household', async () => {
   const owners = [OWNERS[0]!, ownerOf(ben!, 'aa')];
   const { result, kinds } = await compare({ rows: [...ROWS, 3], owners, isDoubtful: true });
   expect([kinds, result.unknownStored]).toEqual([[], 1]);
@@ -51,9 +51,9 @@ it('the comparison accepts a stored message that was never acknowledged, and ign
 it.each<[string, { rows?: number[]; owners?: StoredOwner[] }, GameDifferenceKind]>([
   ['a lost message', { rows: [0] }, 'missing'],
   ['a message with two rows', { rows: [0, 1, 1] }, 'doubled'],
-  ['a rejected message that is stored', { rows: [0, 1, 2] }, 'uninvited'],
-  ['a message that was never sent', { rows: [0, 1, 9] }, 'uninvited'],
-  ['two people that are one person', { owners: [OWNERS[0]!, ownerOf(ben!, 'aa')] }, 'person'],
+  ['a stored message that was rejected', { rows: [0, 1, 2] }, 'uninvited'],
+  ['a stored message that was never sent', { rows: [0, 1, 9] }, 'uninvited'],
+  ['two people stored as one person', { owners: [OWNERS[0]!, ownerOf(ben!, 'aa')] }, 'person'],
   ['an owner with two persons', { owners: [OWNERS[0]!, ownerOf(ben!, 'bb', 'cc')] }, 'person'],
   ['an owner that was never accepted', { owners: [...OWNERS, ownerOf({ kind: 'steam', id: '7' }, 'dd')] }, 'person'],
   ['an owner without events', { owners: [OWNERS[0]!] }, 'person'],
@@ -61,7 +61,7 @@ it.each<[string, { rows?: number[]; owners?: StoredOwner[] }, GameDifferenceKind
   expect((await compare(store)).kinds).toEqual([kind]);
 });
 
-it('the comparison reports one person that is stored as two', async () => {
+it('the comparison reports one person stored as two persons', async () => {
   const [ledger, cast] = [createLedger(), createCast()];
   const fact = { link: 'identify', from: ada!, to: { kind: 'passport', id: 'x' } } as const;
   cast.accept(0, { owner: ada!, fact });

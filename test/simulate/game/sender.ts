@@ -4,16 +4,16 @@ import { createDelivery, type Delivered, type DeliveryOptions, parseJson } from 
 import { count, createLatency, type Differences } from '../report.ts';
 import { type Ledger, type Run, toMessageId } from '../run.ts';
 import type { Cast } from './persons.ts';
-import { type Batch, type BatchAnswer, differencesOf, type Encoding, parseAnswer } from './traffic.ts';
+import { type Batch, type BatchResponse, differencesOf, type Encoding, parseBatchResponse } from './traffic.ts';
 
-/** Kinds of differences that a run of a game can find; each makes the run fail. */
+/** Kinds of differences that a game simulation can find; each makes the run fail. */
 export type GameDifferenceKind =
-  | 'answer' // a batch did not get the expected answer
-  | 'probe' // an invalid request did not get the expected answer
+  | 'answer' // a batch did not get the expected response
+  | 'probe' // an invalid request did not get the expected response
   | 'missing' // an accepted message is not in the exact view
   | 'doubled' // an accepted message is in the exact view more than once
-  | 'uninvited' // a message that was rejected, or never sent, is stored
-  | 'person'; // the store's persons differ from the model's
+  | 'uninvited' // a message is stored that was rejected or never sent
+  | 'person'; // the stored persons differ from the model
 
 export type GameDifferences = Differences<GameDifferenceKind>;
 
@@ -34,14 +34,14 @@ export const createTally = () => ({
   latency: createLatency(),
 });
 
-/** An invalid request, and the error envelope that it must get. */
+/** An invalid request, and the expected error. */
 export interface Probe {
   readonly name: string;
   readonly status: number;
   readonly code: string;
   readonly method: 'GET' | 'POST';
   readonly path: string;
-  /** Changes to the headers of an ordinary batch; null removes one. */
+  /** Changes to the headers of a valid batch; null removes a header. */
   readonly headers: Readonly<Record<string, string | null>>;
   toBody(): Buffer;
 }
@@ -51,16 +51,16 @@ export interface ProbeOptions {
   readonly ledger: Ledger;
   readonly keyHeader: string;
   readonly publishableKey: string;
-  /** Secret key of the same environment; without it the probe that needs it is left out. */
+  /** Secret key of the same environment; null omits the probe that needs it. */
   readonly secretKey: string | null;
 }
 
 export const MESSAGES_PATH = '/v1/audience/messages';
-/** Deeper than a recursive reader of JSON has stack for. */
+/** Deeper than the call stack of a recursive JSON parser. */
 const DEPTH = 200_000;
 const BOMB_BYTES = 64 * BATCH_BYTES_MAX;
 
-function createSoundBatch({ run, ledger }: ProbeOptions, count: number, properties: object = {}): Buffer {
+function createValidBatch({ run, ledger }: ProbeOptions, count: number, properties: object = {}): Buffer {
   const messages = Array.from({ length: count }, () => {
     const sequence = ledger.take();
     ledger.set(sequence, 'rejected');
@@ -78,12 +78,12 @@ function createProbe(name: string, toBody: () => Buffer, rest: Partial<Probe> = 
 const text = (body: string) => () => Buffer.from(body);
 
 function createBodyProbes(options: ProbeOptions): Probe[] {
-  const one = () => createSoundBatch(options, 1);
+  const one = () => createValidBatch(options, 1);
   const broken = Buffer.concat([text('{"messages":[{"a":"')(), Buffer.from([0xff, 0xfe]), text('"}]}')()]);
   const gzip = { headers: { 'content-encoding': 'gzip' } };
   return [
     createProbe('empty batch', text('{"messages":[]}')),
-    createProbe('101 messages', () => createSoundBatch(options, BATCH_MESSAGES_MAX + 1)),
+    createProbe('101 messages', () => createValidBatch(options, BATCH_MESSAGES_MAX + 1)),
     createProbe('no messages member', text('{}')),
     createProbe('messages an object', text('{"messages":{}}')),
     createProbe('body an array', text('[]')),
@@ -95,15 +95,15 @@ function createBodyProbes(options: ProbeOptions): Probe[] {
     createProbe('wrong content type', one, { headers: { 'content-type': 'text/plain' } }),
     createProbe('unknown encoding', one, { headers: { 'content-encoding': 'x-unknown' } }),
     createProbe('broken gzip', one, gzip),
-    createProbe('body over a mebibyte', () => createSoundBatch(options, 50, { blob: 'x'.repeat(24 * 1024) })),
+    createProbe('body over a mebibyte', () => createValidBatch(options, 50, { blob: 'x'.repeat(24 * 1024) })),
     createProbe('gzip bomb', () => gzipSync(Buffer.alloc(BOMB_BYTES, ' ')), gzip),
   ];
 }
 
-/** Every way to break a request as a whole. Its messages are valid, but must not be stored. */
+/** Creates all kinds of invalid requests. Their messages are valid, but must not be stored. */
 export function createProbes(options: ProbeOptions): Probe[] {
   const { keyHeader, publishableKey, secretKey } = options;
-  const one = () => createSoundBatch(options, 1);
+  const one = () => createValidBatch(options, 1);
   const unknown = { status: 404, code: 'RESOURCE_NOT_FOUND' };
   const refused = (name: string, key: string) =>
     createProbe(name, one, { headers: { [keyHeader]: key }, status: 401, code: 'UNAUTHORISED_REQUEST' });
@@ -149,14 +149,14 @@ export function createSendBatch(options: SenderOptions): (batch: Batch) => Promi
     const startMs = performance.now();
     const first = await deliver(request);
     tally.latency.add(performance.now() - startMs);
-    const answer = compareAnswer(options, batch, first);
+    const response = compareResponse(options, batch, first);
     if (batch.resent) {
       tally.resentBatches++;
-      // A resent batch must get the same answer as before.
-      compareAnswer(options, batch, await deliver(request), 'resent ');
+      // A resent batch must get the same response as before.
+      compareResponse(options, batch, await deliver(request), 'resent ');
     }
-    if (answer !== null) return noteAnswer(options, batch, answer);
-    if (first.kind === 'answered' && !first.doubtful && !batch.answerLost) {
+    if (response !== null) return recordResponse(options, batch, response);
+    if (first.kind === 'complete' && !first.doubtful && !batch.answerLost) {
       for (const { sequence } of batch.sound) ledger.set(sequence, 'rejected');
       return;
     }
@@ -170,32 +170,32 @@ function toRequest(options: SenderOptions, { body, encoding }: Batch) {
   return { method: 'POST', path: MESSAGES_PATH, headers, body: encodeBody(body, encoding) } as const;
 }
 
-/** Compares an answer with the expected one. @returns null without an answer, or for one of another kind */
-function compareAnswer(
+/** Compares a response with the expectation. @returns null without a response, or for another kind of response */
+function compareResponse(
   { run, differences }: SenderOptions,
   batch: Batch,
   delivered: Delivered,
   which = '',
-): BatchAnswer | null {
-  // A missing answer is no fault of the gateway: it is then unknown whether the batch was stored.
+): BatchResponse | null {
+  // Without a response, which is not a difference, it is unknown whether the batch was stored.
   if (delivered.kind === 'given up') return null;
-  const { status, text } = delivered.answer;
-  const answer = parseAnswer(text);
+  const { status, text } = delivered.response;
+  const response = parseBatchResponse(text);
   const found =
-    answer === null
-      ? [`answered ${status}: ${text.slice(0, SHOWN_CHARACTERS_MAX)}`]
-      : differencesOf(batch.expectation, status, answer);
+    response === null
+      ? [`status ${status}: ${text.slice(0, SHOWN_CHARACTERS_MAX)}`]
+      : differencesOf(batch.expectation, status, response);
   const first = toMessageId(run, batch.sound[0]?.sequence ?? batch.broken[0] ?? 0);
-  for (const difference of found) differences.add('answer', `${which}batch of ${first}: ${difference}`);
-  return answer;
+  for (const difference of found) differences.add('answer', `${which}batch with message ${first}: ${difference}`);
+  return response;
 }
 
-/** Notes an acknowledged batch by its actual answer, since that is what a client relies on. */
-function noteAnswer({ run, ledger, cast, tally }: SenderOptions, batch: Batch, answer: BatchAnswer): void {
-  const refused = new Set(answer.rejections.map(({ messageId }) => messageId.toLowerCase()));
-  tally.accepted += answer.accepted;
-  tally.rejected += answer.rejected;
-  for (const { errors } of answer.rejections) for (const { code } of errors) count(tally.rejectedByCode, code);
+/** Records an acknowledged batch according to its actual response, which is what a client relies on. */
+function recordResponse({ run, ledger, cast, tally }: SenderOptions, batch: Batch, response: BatchResponse): void {
+  const refused = new Set(response.rejections.map(({ messageId }) => messageId.toLowerCase()));
+  tally.accepted += response.accepted;
+  tally.rejected += response.rejected;
+  for (const { errors } of response.rejections) for (const { code } of errors) count(tally.rejectedByCode, code);
   for (const message of batch.sound) {
     const isRefused = refused.has(toMessageId(run, message.sequence));
     ledger.set(message.sequence, isRefused ? 'rejected' : 'accepted');
@@ -219,21 +219,21 @@ export function createSendProbe(options: SenderOptions): (probe: Probe) => Promi
     );
     const delivered = await deliver({ method: probe.method, path: probe.path, headers, body: probe.toBody() });
     if (delivered.kind === 'given up') {
-      differences.add('probe', `${probe.name}: never answered, ${delivered.reason}`);
+      differences.add('probe', `${probe.name}: no response, ${delivered.reason}`);
       return;
     }
-    const { status, text } = delivered.answer;
+    const { status, text } = delivered.response;
     const code = codeOf(text);
     if (status === probe.status && code === probe.code) return;
-    const was = `${status} ${code}: ${text.slice(0, SHOWN_CHARACTERS_MAX)}`;
-    differences.add('probe', `${probe.name}: expected ${probe.status} ${probe.code}, was ${was}`);
+    const actual = `${status} ${code}: ${text.slice(0, SHOWN_CHARACTERS_MAX)}`;
+    differences.add('probe', `${probe.name}: expected ${probe.status} ${probe.code}, got ${actual}`);
   };
 }
 
-/** `code` of a complete error envelope (contract, "Error envelope"); otherwise what is wrong with it. */
+/** `code` in a complete error envelope (contract, "Error envelope"); otherwise what is missing. */
 function codeOf(text: string): string {
   const body = parseJson(text);
-  if (typeof body !== 'object' || body === null) return 'no JSON object';
+  if (typeof body !== 'object' || body === null) return 'not a JSON object';
   const absent = ['message', 'link', 'trace_id', 'code', 'details'].filter((member) => !(member in body));
   return absent.length === 0 ? String((body as { code: unknown }).code) : `an envelope without ${absent.join(', ')}`;
 }

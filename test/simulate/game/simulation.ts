@@ -39,7 +39,7 @@ interface SimulationOptions extends RunOptions {
 
 type SimulationResult = Awaited<ReturnType<typeof simulate>>;
 
-/** Enough open requests to use two cores of a stack, few enough to need only some megabytes for bodies. */
+/** Enough concurrent requests to use two cores, few enough that bodies need only a few megabytes. */
 const OPEN_BATCHES_MAX = { asFastAsPossible: 16, openLoop: 128 };
 const BATCHES_PER_PROBE = 40;
 const POLL_MS = 1000;
@@ -87,7 +87,7 @@ const createState = (run: Run) => ({
 });
 type State = ReturnType<typeof createState>;
 
-/** Sends until time, messages or an interruption end it. @returns names of what was broken */
+/** Sends until the time or message limit or an interruption. @returns names of the breakages and oddities sent */
 async function sendTraffic(state: State, options: SimulationOptions): Promise<Set<string>> {
   const { run, tally } = state;
   const { keyHeader, publishableKey, secretKey, deliveryMaxMs: totalMaxMs, onProgress } = options;
@@ -96,7 +96,7 @@ async function sendTraffic(state: State, options: SimulationOptions): Promise<Se
   const sendBatch = createSendBatch(senderOptions);
   const traffic = createTraffic({ ...state, players: options.players, brokenShare: options.brokenShare });
   const lanes = createLanes(options.rate === 0 ? OPEN_BATCHES_MAX.asFastAsPossible : OPEN_BATCHES_MAX.openLoop);
-  // Probes share one lane, after those of all households.
+  // Probes share one lane, numbered after the household lanes.
   const sendProbe = createSendProbe(senderOptions);
   const probes = createRounds(
     createRandom(run.seed),
@@ -128,17 +128,17 @@ async function sendTraffic(state: State, options: SimulationOptions): Promise<Se
   return ways;
 }
 
-function createRounds<T>(random: Random, items: readonly T[], give: (item: T) => Promise<void>) {
+function createRounds<T>(random: Random, items: readonly T[], use: (item: T) => Promise<void>) {
   const draw = createDeck(random, items);
   const rest = new Set(items);
-  const giveOne = (item: T) => {
+  const useItem = (item: T) => {
     rest.delete(item);
-    return give(item);
+    return use(item);
   };
   return {
-    next: () => giveOne(draw()),
+    next: () => useItem(draw()),
     finish: async () => {
-      for (const item of [...rest]) await giveOne(item);
+      for (const item of [...rest]) await useItem(item);
     },
   };
 }
@@ -152,7 +152,7 @@ function sendingLine(tally: Tally, open: number, startMs: number): string {
   );
 }
 
-const CLEAN = 'All accepted messages are stored once, every rejection and every person is as expected.';
+const CLEAN = 'All accepted messages are stored once, and all rejections and persons are as expected.';
 
 export function toReport(result: SimulationResult): RunReport {
   const { run, tally, reconciliation: rows, unknownMessages, differences } = result;
@@ -186,7 +186,7 @@ export interface StoredOwner {
 export interface EventReader {
   counts(): Promise<{ raw: number; distinct: number }>;
   eachSequence(each: (sequence: number) => void): Promise<void>;
-  /** All owners of events; `kind` is '' for events without an owner. */
+  /** All event owners; `kind` is '' for events without an owner. */
   owners(): Promise<StoredOwner[]>;
 }
 
@@ -227,7 +227,7 @@ export function createEventReader(address: ClickHouseAccount, environmentId: str
   };
 }
 
-/** Cuts a byte stream into rows of 16 bytes, wherever its chunks end. */
+/** Splits a byte stream into rows of 16 bytes, independent of chunk boundaries. */
 async function* readRows(response: Response): AsyncGenerator<Buffer> {
   let rest: Buffer = Buffer.alloc(0);
   for await (const chunk of response.body ?? []) {
@@ -236,7 +236,7 @@ async function* readRows(response: Response): AsyncGenerator<Buffer> {
     for (; start + UUID_BYTES <= bytes.length; start += UUID_BYTES) yield bytes.subarray(start, start + UUID_BYTES);
     rest = bytes.subarray(start);
   }
-  if (rest.length > 0) throw new Error('ClickHouse ended its answer within a row');
+  if (rest.length > 0) throw new Error('the ClickHouse response ended within a row');
 }
 
 interface Compared {
@@ -252,7 +252,7 @@ async function reconcile(compared: Compared, differences: GameDifferences) {
   return { ...rows, persons };
 }
 
-/** Compares rows and ledger message by message. @returns `unknownStored` and rows by sequence number */
+/** Compares rows with the ledger message by message. @returns counts, and the number of rows by sequence number */
 export async function compareMessages({ reader, run, ledger }: Omit<Compared, 'cast'>, differences: GameDifferences) {
   const { raw } = await reader.counts();
   const rowsOf = new Uint8Array(ledger.taken);
@@ -262,7 +262,7 @@ export async function compareMessages({ reader, run, ledger }: Omit<Compared, 'c
     if (sequence >= ledger.taken) differences.add('uninvited', `${toMessageId(run, sequence)} was never sent`);
     else if (rowsOf[sequence]! < 255) rowsOf[sequence]!++;
   });
-  // Stored but never acknowledged, which is allowed.
+  // Messages that are stored but were never acknowledged, which is allowed.
   let unknownStored = 0;
   for (let sequence = 0; sequence < ledger.taken; sequence++) {
     const [outcome, rows] = [ledger.outcomeOf(sequence), rowsOf[sequence]!];
@@ -275,9 +275,9 @@ export async function compareMessages({ reader, run, ledger }: Omit<Compared, 'c
   return { raw, exact, unknownStored, rowsOf };
 }
 
-/** Compares the grouping of owners, not the keys, which depend on a secret. */
+/** Compares the grouping of owners, not the person keys, which depend on a secret. */
 async function comparePersons({ reader, cast }: Compared, differences: GameDifferences) {
-  // By stored person and by person of the model: the other side's person and its first owner.
+  // Maps each stored person to a model person and vice versa, with the first owner.
   const modelOf = new Map<string, { model: string; name: string }>();
   const storedOf = new Map<string, { stored: string; name: string }>();
   const seen = new Set<string>();
@@ -297,12 +297,13 @@ async function comparePersons({ reader, cast }: Compared, differences: GameDiffe
     seen.add(identityKeyOf(owner));
     if (persons.length !== 1) differences.add('person', `${name} is ${persons.length} persons`);
     const [stored, model] = [persons[0]!, cast.model.personOf(owner)];
-    const namesake = storedOf.get(model) ?? { stored, name };
-    if (namesake.stored !== stored) differences.add('person', `${name} should be one person with ${namesake.name}`);
-    const other = modelOf.get(stored) ?? { model, name };
-    if (other.model !== model) differences.add('person', `${name} should not be one person with ${other.name}`);
-    storedOf.set(model, namesake);
-    modelOf.set(stored, other);
+    const known = storedOf.get(model) ?? { stored, name };
+    if (known.stored !== stored) differences.add('person', `${name} should be one person with ${known.name}`);
+    const knownModel = modelOf.get(stored) ?? { model, name };
+    if (knownModel.model !== model)
+      differences.add('person', `${name} should not be one person with ${knownModel.name}`);
+    storedOf.set(model, known);
+    modelOf.set(stored, knownModel);
   }
   for (const [key, { identity }] of cast.owners) {
     if (!seen.has(key) && !cast.isDoubtful(identity)) differences.add('person', `${key} owns no event in the store`);
@@ -310,8 +311,8 @@ async function comparePersons({ reader, cast }: Compared, differences: GameDiffe
   return { model: cast.persons(), stored: modelOf.size };
 }
 
-// Compares until every accepted message is stored, nothing differs and the rows no longer change, or until nothing
-// changed for `idleMaxMs`.
+// Compares until all accepted messages are stored, there are no differences and the rows no longer change, or until
+// nothing has changed for `idleMaxMs`.
 export async function settle(
   compared: Compared,
   options: {
@@ -327,12 +328,12 @@ export async function settle(
     const rows = await compared.reader.counts();
     options.onProgress?.(rows);
     const differences = createDifferences<GameDifferenceKind>();
-    // A comparison reads every row, so it waits until the counts allow success.
+    // A comparison reads all rows, so it starts only when the counts allow success.
     const result = rows.distinct >= options.accepted ? await reconcile(compared, differences) : null;
     const state = JSON.stringify([rows, result, differences.total]);
-    const still = state === last;
-    if (still && result !== null && differences.total === 0) return { result, differences };
-    if (!still) changedAt = performance.now();
+    const isUnchanged = state === last;
+    if (isUnchanged && result !== null && differences.total === 0) return { result, differences };
+    if (!isUnchanged) changedAt = performance.now();
     last = state;
     if (performance.now() - changedAt > options.idleMaxMs) {
       return { result: result ?? (await reconcile(compared, differences)), differences };

@@ -5,12 +5,12 @@ import { createLedger } from '../run.ts';
 import { BREAKAGES } from './breakage.ts';
 import { ODDITIES } from './players.ts';
 import {
-  type BatchAnswer,
+  type BatchResponse,
   createExpectation,
   createTraffic,
   differencesOf,
   expectRejection,
-  parseAnswer,
+  parseBatchResponse,
 } from './traffic.ts';
 
 function example() {
@@ -18,7 +18,7 @@ function example() {
   expectation.accepted = 3;
   expectRejection(expectation, { echo: 'a', errors: [['toId', 'INVALID_VALUE']], messages: 1 });
   expectRejection(expectation, { echo: 'b', errors: [['messageId', 'DUPLICATE_MESSAGE_ID']], messages: 2 });
-  const answer: BatchAnswer = {
+  const response: BatchResponse = {
     success: true,
     accepted: 3,
     rejected: 3,
@@ -27,37 +27,37 @@ function example() {
       { messageId: 'a', errors: [{ field: 'toId', code: 'INVALID_VALUE' }] },
     ],
   };
-  return { expectation, answer };
+  return { expectation, response };
 }
 
-it('an answer equals the expectation whatever the order of its entries', () => {
-  const { expectation, answer } = example();
-  expect(differencesOf(expectation, 200, answer)).toEqual([]);
+it('a response equals the expectation regardless of the order of its entries', () => {
+  const { expectation, response } = example();
+  expect(differencesOf(expectation, 200, response)).toEqual([]);
 });
 
-const [ofB, ofA] = example().answer.rejections as [
-  BatchAnswer['rejections'][number],
-  BatchAnswer['rejections'][number],
+const [ofB, ofA] = example().response.rejections as [
+  BatchResponse['rejections'][number],
+  BatchResponse['rejections'][number],
 ];
 
-it.each<[string, number, Partial<BatchAnswer>]>([
+it.each<[string, number, Partial<BatchResponse>]>([
   ['another status', 400, {}],
   ['another number of accepted messages', 200, { accepted: 4 }],
   ['another number of rejected messages', 200, { rejected: 2 }],
   ['a wrong success', 200, { success: false }],
   ['a missing rejection', 200, { rejections: [ofA] }],
   ['an unexpected rejection', 200, { rejections: [ofB, ofA, { messageId: 'c', errors: [] }] }],
-  ['two entries of one id', 200, { rejections: [ofB, ofA, ofB] }],
+  ['two entries for one id', 200, { rejections: [ofB, ofA, ofB] }],
   ['another code', 200, { rejections: [ofB, { ...ofA, errors: [{ field: 'toId', code: 'INVALID_FORMAT' }] }] }],
-])('an answer with %s is a difference', (_name, status, change) => {
-  const { expectation, answer } = example();
-  expect(differencesOf(expectation, status, { ...answer, ...change })).toHaveLength(1);
+])('a response with %s is a difference', (_name, status, change) => {
+  const { expectation, response } = example();
+  expect(differencesOf(expectation, status, { ...response, ...change })).toHaveLength(1);
 });
 
-it('an answer other than a MessagesResponse is not parsed', () => {
-  expect(parseAnswer(JSON.stringify(example().answer))).toEqual(example().answer);
+it('a response other than a MessagesResponse is not parsed', () => {
+  expect(parseBatchResponse(JSON.stringify(example().response))).toEqual(example().response);
   for (const text of ['', 'null', '{}', '[]', '{"code":"VALIDATION_ERROR"}'])
-    expect(parseAnswer(text), text).toBeNull();
+    expect(parseBatchResponse(text), text).toBeNull();
 });
 
 const NOW_MS = Date.parse('2026-06-01T12:00:00Z');
@@ -77,7 +77,7 @@ function take(seed: number, messages: number, { players = 60, brokenShare = 0.05
   return { batches, traffic };
 }
 
-it('the expected answer of a batch equals that of the contract, for every breakage and oddity', () => {
+it('the expected response to a batch equals the contract’s response, for every breakage and oddity', () => {
   const seen = new Set<string>();
   for (const { body, expectation, ways } of take(11, 5_000, { players: 40, brokenShare: 0.3 }).batches) {
     const document = JSON.parse(body);
@@ -96,7 +96,7 @@ it('the expected answer of a batch equals that of the contract, for every breaka
   expect(new Set(BREAKAGES.map(({ name }) => name)).size).toBe(BREAKAGES.length);
 });
 
-it('the same seed makes the same batches, and another seed makes others', () => {
+it('the same seed creates the same batches, and another seed creates other batches', () => {
   const [first, again, other] = [take(7, 1000), take(7, 1000), take(8, 100)];
   expect(again.batches).toEqual(first.batches);
   expect(other.batches[0]).not.toEqual(first.batches[0]);
@@ -108,7 +108,7 @@ it('batches have 1 to 100 messages of about 900 bytes and at most one link fact'
     expect(JSON.parse(batch.body).messages).toHaveLength(batch.messages);
     expect(batch.expectation.accepted + batch.expectation.rejected).toBe(batch.messages);
     expect(Buffer.byteLength(batch.body)).toBeLessThan(1024 * 1024);
-    // So acknowledgements have the order of facts.
+    // With at most one fact per batch, facts are acknowledged in order.
     expect(batch.sound.filter(({ fact }) => fact !== null).length).toBeLessThanOrEqual(1);
   }
   const sizes = batches.map(({ messages }) => messages);
@@ -119,7 +119,7 @@ it('batches have 1 to 100 messages of about 900 bytes and at most one link fact'
   expect(bytes / messages).toBeLessThan(1100);
 });
 
-it('batches and fillers have at most the given sizes', () => {
+it('batches and fillers do not exceed the given sizes', () => {
   const run = { seed: 6, tag: '0a1b2c3d4e5f', startedAtMs: NOW_MS };
   const options = { run, players: 40, brokenShare: 0, ledger: createLedger(), batchMax: 12, fillMax: 5000 };
   const traffic = createTraffic(options);

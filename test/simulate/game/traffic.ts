@@ -22,13 +22,13 @@ import {
 export interface Expectation {
   accepted: number;
   rejected: number;
-  /** `messageId` as in the answer -> set of `field CODE`. */
+  /** `messageId` in the response -> set of `field CODE`. */
   rejections: Map<string, Set<string>>;
 }
 
 export const createExpectation = (): Expectation => ({ accepted: 0, rejected: 0, rejections: new Map() });
 
-/** Adds messages that must be rejected; errors of one id are merged, as the answer has one entry for each id. */
+/** Adds messages that must be rejected; errors for one id are merged, because the response has one entry per id. */
 export function expectRejection(
   expectation: Expectation,
   rejected: { echo: string; errors: readonly (readonly [string, string])[]; messages: number },
@@ -39,43 +39,43 @@ export function expectRejection(
   expectation.rejected += rejected.messages;
 }
 
-/** The service's answer, parsed leniently: a difference does not end the run. */
-export interface BatchAnswer {
+/** The service's response, parsed leniently, because a difference must not end the run. */
+export interface BatchResponse {
   readonly success: boolean;
   readonly accepted: number;
   readonly rejected: number;
   readonly rejections: readonly { messageId: string; errors: readonly { field: string; code: string }[] }[];
 }
 
-export function parseAnswer(text: string): BatchAnswer | null {
-  const candidate = parseJson(text) as Partial<BatchAnswer> | null | undefined;
-  const shaped =
+export function parseBatchResponse(text: string): BatchResponse | null {
+  const candidate = parseJson(text) as Partial<BatchResponse> | null | undefined;
+  const isBatchResponse =
     typeof candidate?.success === 'boolean' &&
     Number.isInteger(candidate.accepted) &&
     Number.isInteger(candidate.rejected) &&
     Array.isArray(candidate.rejections);
-  return shaped ? (candidate as BatchAnswer) : null;
+  return isBatchResponse ? (candidate as BatchResponse) : null;
 }
 
-export function differencesOf(expected: Expectation, status: number, answer: BatchAnswer): string[] {
+export function differencesOf(expected: Expectation, status: number, response: BatchResponse): string[] {
   const differences: string[] = [];
   const compare = (what: string, wanted: unknown, given: unknown) => {
-    if (wanted !== given) differences.push(`${what}: expected ${wanted}, was ${given}`);
+    if (wanted !== given) differences.push(`${what}: expected ${wanted}, got ${given}`);
   };
   compare('status', expected.accepted > 0 ? 200 : 400, status);
-  compare('success', expected.accepted > 0, answer.success);
-  compare('accepted', expected.accepted, answer.accepted);
-  compare('rejected', expected.rejected, answer.rejected);
+  compare('success', expected.accepted > 0, response.success);
+  compare('accepted', expected.accepted, response.accepted);
+  compare('rejected', expected.rejected, response.rejected);
   const given = new Map<string, string>();
-  for (const { messageId, errors } of answer.rejections) {
+  for (const { messageId, errors } of response.rejections) {
     if (given.has(messageId)) differences.push(`two entries for message id ${JSON.stringify(messageId)}`);
     given.set(messageId, toText(new Set(errors.map(({ field, code }) => `${field} ${code}`))));
   }
   for (const [messageId, errors] of expected.rejections) {
-    compare(`rejection of ${JSON.stringify(messageId)}`, toText(errors), given.get(messageId) ?? 'none');
+    compare(`rejection for ${JSON.stringify(messageId)}`, toText(errors), given.get(messageId) ?? 'none');
     given.delete(messageId);
   }
-  for (const [messageId, errors] of given) compare(`rejection of ${JSON.stringify(messageId)}`, 'none', errors);
+  for (const [messageId, errors] of given) compare(`rejection for ${JSON.stringify(messageId)}`, 'none', errors);
   return differences;
 }
 
@@ -98,9 +98,9 @@ export interface Batch {
   readonly broken: readonly number[];
   readonly expectation: Expectation;
   readonly encoding: Encoding;
-  /** Send once more after the answer, like a client that has lost its state. */
+  /** Send again after the response, like a client that has lost its state. */
   readonly resent: boolean;
-  /** Cut the connection before the answer, then send again. */
+  /** Close the connection before the response, then send again. */
   readonly answerLost: boolean;
   readonly ways: readonly string[];
 }
@@ -125,7 +125,7 @@ export interface TrafficOptions {
   readonly ledger: Ledger;
   readonly players: number;
   readonly brokenShare: number;
-  /** Batches have 1 to this many messages, each size equally often; by default as many as clients send. */
+  /** Batches have 1 to `batchMax` messages, uniformly distributed; by default sizes are those of real clients. */
   readonly batchMax?: number;
   readonly fillMax?: number;
 }
@@ -209,7 +209,7 @@ type DraftOptions = Pick<TrafficOptions, 'run' | 'ledger'> & {
 class Draft {
   size = 0;
   readonly #options: DraftOptions;
-  /** Elements with the same id stay together, since the answer repeats the first one's spelling. */
+  /** Elements with the same id stay together, because the response repeats the id as in the first element. */
   readonly #groups: string[][] = [];
   readonly #sound: SoundMessage[] = [];
   readonly #broken: number[] = [];
@@ -225,7 +225,7 @@ class Draft {
   #next(): { sequence: number; base: Base } {
     const { run, ledger, random, device } = this.#options;
     const sequence = ledger.take();
-    // Events of a batch are up to a second apart.
+    // Consecutive events in a batch are up to a second apart.
     this.#timeMs -= random.integer(0, 1000);
     return { sequence, base: { device, messageId: toMessageId(run, sequence), timeMs: this.#timeMs, random } };
   }
@@ -250,9 +250,9 @@ class Draft {
     this.#expectation.accepted++;
   }
 
-  /** Adds a broken message; nothing if the batch has one of this kind, a valid one when it does not fit. */
+  /** Adds an invalid message; nothing if the batch already has this kind, a valid message if it does not fit. */
   addBroken(breakage: Breakage): void {
-    // Two of the same kind may have the same id in the answer, which would be a duplicate.
+    // Two messages of the same kind may have the same id in the response, which would be a duplicate.
     if (this.#ways.includes(breakage.name)) return;
     const { sequence, base } = this.#next();
     const { message } = createOfType(breakage.type, base, this.#options.run);
@@ -286,7 +286,7 @@ class Draft {
   }
 }
 
-/** A valid message of a type, to be broken. Its users occur nowhere else, since it must not be stored. */
+/** Creates a valid message to make invalid. Its users are not used elsewhere, because it must not be stored. */
 function createOfType(type: Breakage['type'], base: Base, run: Run): BuiltMessage {
   const user = (number: number): Identity => ({ kind: 'custom', id: `broken-${toUserId('custom', run, number)}` });
   if (type === 'identify') return createIdentify(base, user(1));

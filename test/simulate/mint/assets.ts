@@ -6,13 +6,13 @@ export type CollectionKind = 'erc721' | 'erc1155';
 export type Expected =
   | { readonly kind: 'token' }
   | { readonly kind: 'failure'; readonly message: string }
-  /** One of several requests for one unminted token id: one gets it, the others fail with this message. */
+  /** One of several requests for the same unminted token id: one succeeds, the others fail with this message. */
   | { readonly kind: 'rival'; readonly message: string };
 
 export interface RequestedAsset {
   readonly referenceId: string;
   readonly collection: CollectionKind;
-  /** As sent, in upper or lower case. */
+  /** The address as sent, in upper or lower case. */
   readonly owner: string;
   readonly tokenId: string | null;
   readonly amount: string | null;
@@ -22,7 +22,7 @@ export interface RequestedAsset {
 
 export interface BookEntry {
   readonly asset: RequestedAsset;
-  /** How often it was accepted: confirmed by answers, and at most. */
+  /** Minimum (confirmed by responses) and maximum number of times that the asset was accepted. */
   readonly attemptsMin: number;
   readonly attemptsMax: number;
 }
@@ -61,103 +61,113 @@ export const isAccepted = ({ attemptsMin }: BookEntry): boolean => attemptsMin >
 
 export type DemoContracts = Readonly<Record<CollectionKind | 'erc20', string>>;
 
-export type AssetMaker = ReturnType<typeof createAssetMaker>;
+export type AssetFactory = ReturnType<typeof createAssetFactory>;
 
 const OWNERS = 6;
 const ZERO_ADDRESS = `0x${'0'.repeat(40)}`;
-/** From this id on the demo contract assigns ids itself. */
+/** The demo contract assigns token ids from this value on. */
 export const THRESHOLD: bigint = 2n ** 128n;
 const STACKS = 5;
 const SEQUENCE_BITS = 32n;
 const TOKEN: Expected = { kind: 'token' };
 const REFERENCE_CHARACTERS_MAX = 256;
-const ODD_ENDS = [' ä/ö', '?a=b&c#d', '%2F%', '.', '+ ⚔', `"'\\<b>`];
+const SPECIAL_SUFFIXES = [' ä/ö', '?a=b&c#d', '%2F%', '.', '+ ⚔', `"'\\<b>`];
 
 export const referencePrefix = ({ tag }: Run): string => `sim-${tag}-`;
 
 export const takenMessage = (tokenId: string): string => `TokenAlreadyMinted(${tokenId})`;
 
-/** Each asset of a run has its own reference id, except for corrected ones. */
-export function createAssetMaker(run: Run, random: Random, contracts: DemoContracts) {
+/** Creates assets. Each has its own reference id, except for corrected assets. */
+export function createAssetFactory(run: Run, random: Random, contracts: DemoContracts) {
   const prefix = `0x${run.tag}`;
   const owners = Array.from({ length: OWNERS }, () => `${prefix}${random.hex(40 - run.tag.length)}`);
   let sequence = 0;
-  const newReference = () => `${referencePrefix(run)}${++sequence}${random.chance(0.2) ? oddEnd(random) : ''}`;
-  // Starts with the tag, so that no two runs share a token id.
+  const newReference = () => `${referencePrefix(run)}${++sequence}${random.chance(0.2) ? specialSuffix(random) : ''}`;
+  // Starts with the run's tag, so that runs share no token ids.
   const newTokenId = () => String((BigInt(prefix) << SEQUENCE_BITS) + BigInt(++sequence));
   const stackIds = Array.from({ length: STACKS }, newTokenId);
-  const drawOwner = () => inAnyCase(random, random.pick(owners));
-  const make: Make = (given) => ({
+  const drawOwner = () => inRandomCase(random, random.pick(owners));
+  const createAsset: CreateAsset = (given) => ({
     referenceId: newReference(),
     owner: drawOwner(),
     tokenId: null,
     amount: null,
     expected: TOKEN,
-    metadata: random.chance(0.3) ? makeMetadata(random) : null,
+    metadata: random.chance(0.3) ? createMetadata(random) : null,
     ...given,
   });
-  const good = (collection: CollectionKind = random.chance(0.3) ? 'erc1155' : 'erc721') => {
+  const mintable = (collection: CollectionKind = random.chance(0.3) ? 'erc1155' : 'erc721') => {
     if (collection === 'erc721') {
       const amount = random.chance(0.2) ? '1' : null;
-      return make({ collection, tokenId: random.chance(0.5) ? newTokenId() : null, amount });
+      return createAsset({ collection, tokenId: random.chance(0.5) ? newTokenId() : null, amount });
     }
     const amount = random.chance(0.3) ? null : String(random.integer(1, 5));
-    return make({ collection, tokenId: random.pick(stackIds), amount });
+    return createAsset({ collection, tokenId: random.pick(stackIds), amount });
   };
-  const bad = createDeck(random, listBad(make, newTokenId, contracts, stackIds[0]!));
+  const failing = createDeck(random, listFailing(createAsset, newTokenId, contracts, stackIds[0]!));
   return {
-    good,
-    bad: (): RequestedAsset => bad()(),
+    mintable,
+    failing: (): RequestedAsset => failing()(),
     rivals: (): readonly [RequestedAsset, RequestedAsset] => {
       const tokenId = newTokenId();
       const expected = { kind: 'rival', message: takenMessage(tokenId) } as const;
-      const one = () => make({ collection: 'erc721', tokenId, expected });
+      const one = () => createAsset({ collection: 'erc721', tokenId, expected });
       return [one(), one()];
     },
     taken: ({ tokenId }: RequestedAsset): RequestedAsset => {
-      if (tokenId === null) throw new Error('the contract assigned its token id');
-      return make({ collection: 'erc721', tokenId, expected: { kind: 'failure', message: takenMessage(tokenId) } });
+      if (tokenId === null) throw new Error('the contract assigned the token id');
+      return createAsset({
+        collection: 'erc721',
+        tokenId,
+        expected: { kind: 'failure', message: takenMessage(tokenId) },
+      });
     },
-    /** A good asset with the reference id of a failed one. */
-    corrected: ({ referenceId, collection }: RequestedAsset): RequestedAsset => ({ ...good(collection), referenceId }),
+    /** A mintable asset with a failed asset's reference id. */
+    corrected: ({ referenceId, collection }: RequestedAsset): RequestedAsset => ({
+      ...mintable(collection),
+      referenceId,
+    }),
     newReference,
     isOwner: (address: string): boolean => address.toLowerCase().startsWith(prefix),
   };
 }
 
-type Make = (given: Partial<RequestedAsset> & Pick<RequestedAsset, 'collection'>) => RequestedAsset;
+type CreateAsset = (given: Partial<RequestedAsset> & Pick<RequestedAsset, 'collection'>) => RequestedAsset;
 
-/** @param stackId the id of an ERC-1155 token */
-function listBad(make: Make, newTokenId: () => string, contracts: DemoContracts, stackId: string) {
-  const failing = (collection: CollectionKind, message: string, given: Partial<RequestedAsset> = {}) =>
-    make({ collection, ...given, expected: { kind: 'failure', message } });
+/** @param stackId an ERC-1155 token id */
+function listFailing(createAsset: CreateAsset, newTokenId: () => string, contracts: DemoContracts, stackId: string) {
+  const failingAsset = (collection: CollectionKind, message: string, given: Partial<RequestedAsset> = {}) =>
+    createAsset({ collection, ...given, expected: { kind: 'failure', message } });
   const toReceiver = (owner: string) => ({ owner, tokenId: stackId });
   const invalid721 = `ERC721InvalidReceiver(${ZERO_ADDRESS})`;
   return [
-    () => failing('erc721', invalid721, { owner: ZERO_ADDRESS, tokenId: newTokenId() }),
-    () => failing('erc721', invalid721, { owner: ZERO_ADDRESS }),
+    () => failingAsset('erc721', invalid721, { owner: ZERO_ADDRESS, tokenId: newTokenId() }),
+    () => failingAsset('erc721', invalid721, { owner: ZERO_ADDRESS }),
     () =>
-      failing('erc721', 'A token of an ERC-721 collection has an amount of 1.', { tokenId: newTokenId(), amount: '2' }),
+      failingAsset('erc721', 'A token of an ERC-721 collection has an amount of 1.', {
+        tokenId: newTokenId(),
+        amount: '2',
+      }),
     () => {
       const tokenId = String(THRESHOLD + BigInt(newTokenId()));
-      return failing('erc721', `TokenIdNotBelowThreshold(${tokenId}, ${THRESHOLD})`, { tokenId });
+      return failingAsset('erc721', `TokenIdNotBelowThreshold(${tokenId}, ${THRESHOLD})`, { tokenId });
     },
-    () => failing('erc1155', 'A token of an ERC-1155 collection needs a token_id.'),
-    () => failing('erc1155', `ERC1155InvalidReceiver(${ZERO_ADDRESS})`, toReceiver(ZERO_ADDRESS)),
+    () => failingAsset('erc1155', 'A token of an ERC-1155 collection needs a token_id.'),
+    () => failingAsset('erc1155', `ERC1155InvalidReceiver(${ZERO_ADDRESS})`, toReceiver(ZERO_ADDRESS)),
     // The owner is a contract that does not accept tokens.
-    () => failing('erc1155', `ERC1155InvalidReceiver(${contracts.erc20})`, toReceiver(contracts.erc20)),
+    () => failingAsset('erc1155', `ERC1155InvalidReceiver(${contracts.erc20})`, toReceiver(contracts.erc20)),
   ];
 }
 
-function oddEnd(random: Random): string {
+function specialSuffix(random: Random): string {
   if (random.chance(0.1)) return '⚔'.repeat(REFERENCE_CHARACTERS_MAX - 'sim-0123456789ab-123456789'.length);
-  return random.pick(ODD_ENDS);
+  return random.pick(SPECIAL_SUFFIXES);
 }
 
-const inAnyCase = (random: Random, address: string) =>
+const inRandomCase = (random: Random, address: string) =>
   random.chance(0.2) ? `0x${address.slice(2).toUpperCase()}` : address;
 
-export function makeMetadata(random: Random): Record<string, unknown> {
+export function createMetadata(random: Random): Record<string, unknown> {
   const number = random.integer(1, 99);
   return {
     name: `Sword of dawn ${number} “Ü”`,

@@ -32,7 +32,7 @@ export async function readHead({ options }: Pick<MintStage, 'options'>) {
 export async function readChainTokens(stage: MintStage, from: ChainPosition): Promise<readonly ChainToken[]> {
   const { options, assets } = stage;
   const { chain, nodes, contracts } = options;
-  const of = new Set<string>([contracts.erc721, contracts.erc1155]);
+  const contractSet = new Set<string>([contracts.erc721, contracts.erc1155]);
   const { block: to } = await readHead(stage);
   const tokens: ChainToken[] = [];
   const range = { chain, nodes, from: from.block, to, holds: [], stop: NEVER };
@@ -40,7 +40,7 @@ export async function readChainTokens(stage: MintStage, from: ChainPosition): Pr
     for (const { type, id, contractAddress, blockchainMetadata, details: text } of records) {
       const details = JSON.parse(text) as { to: string; amount: string; asset: { token_id?: string } };
       const contract = `0x${contractAddress?.toString('hex')}`;
-      if (type !== 'mint' || !of.has(contract) || !assets.isOwner(details.to)) continue;
+      if (type !== 'mint' || !contractSet.has(contract) || !assets.isOwner(details.to)) continue;
       tokens.push({
         activityId: toUuidText(id),
         contract,
@@ -53,7 +53,7 @@ export async function readChainTokens(stage: MintStage, from: ChainPosition): Pr
   return tokens;
 }
 
-/** Compares chain and API: each minted request has exactly one log, and each log one request. */
+/** Compares the chain with the API: each minted request has exactly one log, and each log one request. */
 export async function checkChain(stage: MintStage, shown: ShownMints, tokens: readonly ChainToken[]): Promise<void> {
   const { differences } = stage;
   const left = new Map(tokens.map((token) => [token.activityId, token]));
@@ -62,7 +62,10 @@ export async function checkChain(stage: MintStage, shown: ShownMints, tokens: re
     const token = left.get(activity_id ?? '');
     left.delete(activity_id ?? '');
     if (token === undefined)
-      differences.add('chain', `${reference_id} is shown as minted by ${activity_id}: no such log`);
+      differences.add(
+        'chain',
+        `${reference_id} is minted by activity ${activity_id} according to the API, but the chain has no such log`,
+      );
     else
       for (const text of describeDifferences(toToken(request), token))
         differences.add('chain', `${reference_id} ${text}`);
@@ -70,7 +73,7 @@ export async function checkChain(stage: MintStage, shown: ShownMints, tokens: re
   for (const { contract, tokenId, owner, transactionHash } of left.values())
     differences.add(
       'uninvited',
-      `token ${tokenId} of ${contract} was minted for ${owner} in ${transactionHash}, and no request shows it`,
+      `token ${tokenId} of ${contract} was minted for ${owner} in ${transactionHash}, but no request has this token`,
     );
   await checkOwners(stage, shown);
 }
@@ -89,18 +92,21 @@ export const toToken = (request: ShownMint): ChainToken => ({
 
 const toWord = (value: bigint) => value.toString(16).padStart(WORD_DIGITS, '0');
 
-/** Queries the contracts for the owners, which does not depend on logs. */
+/** Queries the owners from the contracts, which does not depend on logs. */
 async function checkOwners(stage: MintStage, shown: ShownMints): Promise<void> {
   const { options, differences } = stage;
   const holdings = listHoldings(stage, shown);
   if (holdings.length === 0) return;
   const calls = holdings.map(({ call }) => call);
-  const answers = (await requestFromNodes(options.nodes, (node) => node.calls(calls))) ?? [];
-  for (const [at, { name, expected }] of holdings.entries()) {
-    const answer = answers[at] ?? null;
-    const found = typeof answer !== 'string' || answer === '0x' ? null : BigInt(answer);
+  const results = (await requestFromNodes(options.nodes, (node) => node.calls(calls))) ?? [];
+  for (const [index, { name, expected }] of holdings.entries()) {
+    const result = results[index] ?? null;
+    const found = typeof result !== 'string' || result === '0x' ? null : BigInt(result);
     if (found !== expected)
-      differences.add('chain', `${name}: the contract returns ${found?.toString(16)} and not ${expected.toString(16)}`);
+      differences.add(
+        'chain',
+        `${name}: the contract returns ${found?.toString(16)} instead of ${expected.toString(16)}`,
+      );
   }
 }
 
@@ -130,9 +136,9 @@ const PAGE_SIZE = 200;
 const POLL_MS = 2_000;
 
 /**
- * Compares the activity history with the chain: each token of the run is one mint. The history is some seconds behind,
- * so it is read until it is complete or has not changed for the time allowed.
- * @returns the number of mints of the run
+ * Compares the activity history with the chain: each token of the run is one mint. The history lags by a few seconds,
+ * so it is read until it is complete or has not changed for `settleIdleMaxMs`.
+ * @returns the number of mints in the run
  */
 export async function checkHistory(stage: MintStage, from: ChainPosition, tokens: readonly ChainToken[]) {
   const { differences } = stage;
@@ -140,14 +146,14 @@ export async function checkHistory(stage: MintStage, from: ChainPosition, tokens
   for (const token of tokens) {
     const found = activities.get(token.activityId) ?? [];
     if (found.length === 0)
-      differences.add('history', `${token.activityId} of token ${token.tokenId} is not in the history`);
+      differences.add('history', `${token.activityId} for token ${token.tokenId} is not in the history`);
     if (found.length > 1) differences.add('history', `${token.activityId} is ${found.length} times in the history`);
     for (const activity of found)
       for (const text of describeActivity(token, activity)) differences.add('history', `${token.activityId} ${text}`);
   }
   const known = new Set(tokens.map(({ activityId }) => activityId));
   for (const [id] of activities)
-    if (!known.has(id)) differences.add('history', `${id} is in the history, and the chain has no such log`);
+    if (!known.has(id)) differences.add('history', `${id} is in the history, but the chain has no such log`);
   return activities.size;
 }
 
@@ -158,7 +164,7 @@ async function awaitHistory(stage: MintStage, from: ChainPosition, tokens: reado
   for (;;) {
     const found = await readMints(stage, from);
     const missing = tokens.filter(({ activityId }) => !found.has(activityId)).length;
-    stage.options.onProgress(`${found.size} mints of the run are in the history, ${missing} are missing`);
+    stage.options.onProgress(`${found.size} of the run's mints are in the history, ${missing} are missing`);
     if (missing === 0) return found;
     if (found.size !== count) [count, changedAt] = [found.size, performance.now()];
     if (performance.now() - changedAt > stage.options.settleIdleMaxMs) return found;

@@ -6,7 +6,7 @@ import { COLLECTIONS, type MintStage } from './stage.ts';
 
 export interface MintAttemptRow {
   readonly referenceId: string;
-  /** `0x` and 40 lower-case digits, like the owner. */
+  /** `0x` and 40 lower-case hex digits, like the owner. */
   readonly contract: string;
   readonly status: string;
   readonly tokenId: string | null;
@@ -20,7 +20,7 @@ export interface MintAttemptRow {
 export interface StoredMetadata {
   readonly kind: 'collection' | 'token' | 'stack';
   readonly contract: string;
-  /** Id of a token, UUID of a stack, or '' for a collection. */
+  /** A token id, the UUID of a stack, or '' for a collection. */
   readonly subject: string;
   readonly metadata: string;
 }
@@ -29,18 +29,18 @@ export type MintRows = ReturnType<typeof createMintRows>;
 
 const QUERY_MAX_MS = 60_000;
 const toHex = (column: string) => `concat('0x', lower(hex(${column})))`;
-/** Values of the largest revision; a tuple, so that a NULL in it is kept. */
+/** Values in the highest revision; a tuple, so that NULL values are kept. */
 const LAST = `argMax(tuple(status, token_id, amount, ${toHex('owner')}, if(isNull(transaction_hash), NULL, ${toHex('transaction_hash')}), toString(activity_id), error), revision)`;
 
 /**
  * Reads the tables with queries that share no code with the API.
- * @param prefix of the reference ids of the run: letters, digits and hyphens
+ * @param prefix prefix of the run's reference ids: letters, digits and hyphens
  */
 export function createMintRows(account: ClickHouseAccount, prefix: string) {
   const query = createQueryRows(account, { deadlineMs: QUERY_MAX_MS });
   const ofRun = `startsWith(reference_id, '${prefix}')`;
   return {
-    /** Attempts of the run; those of a reference id in the order of their requests. */
+    /** The run's attempts; attempts with the same reference id are in the order of their requests. */
     attempts: async (): Promise<readonly MintAttemptRow[]> => {
       const rows = await readRows(
         query(
@@ -62,13 +62,13 @@ export function createMintRows(account: ClickHouseAccount, prefix: string) {
       return Number(row?.[0] ?? 0);
     },
     metadata: async (contracts: readonly string[]): Promise<readonly StoredMetadata[]> => {
-      const of = (kind: string, table: string, subject: string) =>
+      const selectFrom = (kind: string, table: string, subject: string) =>
         `SELECT '${kind}' AS kind, ${toHex('contract')} AS address, ${subject} AS subject, metadata FROM ${table} FINAL ` +
         `WHERE address IN (${contracts.map((contract) => `'${contract}'`).join(', ')})`;
       const all = [
-        of('collection', 'collections', "''"),
-        of('token', 'nft_metadata', 'token_id'),
-        of('stack', 'metadata_stacks', 'metadata_id'),
+        selectFrom('collection', 'collections', "''"),
+        selectFrom('token', 'nft_metadata', 'token_id'),
+        selectFrom('stack', 'metadata_stacks', 'metadata_id'),
       ].join(' UNION ALL ');
       const rows = await readRows(query(all));
       return rows.map(([kind, contract, subject, metadata]) => {
@@ -82,22 +82,23 @@ const SINGLE_MAX = 100;
 const PAGE_SIZE = 200;
 const PAGES_MAX = 25;
 
-/** Compares the API with the book: each reference id has one token or one clear failure. */
+/** Compares the API with the recorded requests: each reference id has one token or one clear failure. */
 export function checkOutcomes(stage: MintStage, shown: ShownMints): void {
   const { book, differences } = stage;
   for (const entry of book.entries()) {
     const { referenceId } = entry.asset;
     const request = shown.get(referenceId);
     if (request === undefined) {
-      if (isAccepted(entry)) differences.add('missing', `${referenceId} was accepted and is not in the list`);
+      if (isAccepted(entry)) differences.add('missing', `${referenceId} was accepted, but is not in the list`);
       continue;
     }
     for (const text of describeMembers(stage, entry, request)) differences.add('member', `${referenceId} ${text}`);
-    const fault = describeOutcome(entry, request);
-    if (fault !== null) differences.add(request.status === 'pending' ? 'open' : 'outcome', `${referenceId} ${fault}`);
+    const text = describeOutcome(entry, request);
+    if (text !== null) differences.add(request.status === 'pending' ? 'open' : 'outcome', `${referenceId} ${text}`);
   }
   for (const [referenceId] of shown)
-    if (book.find(referenceId) === null) differences.add('uninvited', `${referenceId} is shown and was never accepted`);
+    if (book.find(referenceId) === null)
+      differences.add('uninvited', `${referenceId} is in the list, but was never accepted`);
   checkRivals(stage, shown);
 }
 
@@ -122,32 +123,32 @@ function describeOutcome({ asset }: BookEntry, request: ShownMint): string | nul
   const { expected } = asset;
   if (status === 'pending') return 'is still pending';
   if (status === 'succeeded') {
-    if (expected.kind === 'failure') return `was minted, and must fail: ${expected.message}`;
+    if (expected.kind === 'failure') return `was minted, but must fail: ${expected.message}`;
     if (token_id === null || activity_id === null || transaction_hash === null) return 'was minted without a token';
-    if (error !== null) return `was minted and reports a failure: ${error.message}`;
+    if (error !== null) return `was minted, but has an error: ${error.message}`;
     const isOfContract = asset.tokenId === null && BigInt(token_id) < THRESHOLD;
-    return isOfContract ? `has the token id ${token_id}, which the contract does not choose` : null;
+    return isOfContract ? `has the token id ${token_id}, which the contract does not assign` : null;
   }
-  if (expected.kind === 'token') return `failed, and must not: ${error?.message}`;
-  if (activity_id !== null) return 'failed and has an activity';
+  if (expected.kind === 'token') return `failed, but must be minted: ${error?.message}`;
+  if (activity_id !== null) return 'failed, but has an activity';
   const isExpected = error?.message.toLowerCase() === expected.message.toLowerCase();
-  return isExpected ? null : `failed as "${error?.message}" and not as "${expected.message}"`;
+  return isExpected ? null : `failed as "${error?.message}" instead of "${expected.message}"`;
 }
 
 function checkRivals({ book, differences }: MintStage, shown: ShownMints): void {
   const rivals = book.entries().filter(({ asset }) => asset.expected.kind === 'rival');
   for (const [tokenId, entries] of Map.groupBy(rivals, ({ asset }) => asset.tokenId)) {
     const requests = entries.flatMap(({ asset }) => shown.get(asset.referenceId) ?? []);
-    // Open and missing ones are reported elsewhere.
+    // Pending and missing requests are reported elsewhere.
     if (requests.length < entries.length || requests.some(({ status }) => status === 'pending')) continue;
     const winners = requests.filter(({ status }) => status === 'succeeded').length;
     const ids = requests.map(({ reference_id }) => reference_id).join(', ');
     if (winners !== 1)
-      differences.add('outcome', `${ids} requested the token ${tokenId}, and ${winners} of them have it`);
+      differences.add('outcome', `${ids} requested token ${tokenId}, which ${winners} of them received`);
   }
 }
 
-/** Reads by status, backwards and one by one: each must return the same as the list. */
+/** Reads requests by status, in small pages, backwards and individually: all must equal the list. */
 export async function checkReadings(stage: MintStage, shown: ShownMints, from: FirstCursors): Promise<void> {
   for (const collection of COLLECTIONS) {
     const own = [...shown.values()].filter(
@@ -182,7 +183,7 @@ function compareWalks(
         differences.add('list', `${name}: ${request.reference_id} ${text}`);
     byId.delete(request.reference_id);
   }
-  for (const [referenceId] of byId) differences.add('list', `${name}: ${referenceId} does not belong there`);
+  for (const [referenceId] of byId) differences.add('list', `${name}: ${referenceId} is unexpected`);
 }
 
 async function checkSingles(stage: MintStage, shown: ShownMints): Promise<void> {
@@ -193,11 +194,11 @@ async function checkSingles(stage: MintStage, shown: ShownMints): Promise<void> 
     const found = (await readMint(stage, entry.asset.collection, request.reference_id))?.result ?? [];
     if (found.length !== 1) continue;
     for (const text of describeDifferences(request, found[0]))
-      differences.add('list', `GET of ${request.reference_id}: ${text}`);
+      differences.add('list', `GET ${request.reference_id}: ${text}`);
   }
 }
 
-/** Compares the rows of `mint_requests` with the API. @returns the number of attempts */
+/** Compares the rows in `mint_requests` with the API. @returns the number of attempts */
 export async function checkRows(stage: MintStage, shown: ShownMints): Promise<number> {
   const { book, rows, differences } = stage;
   const attempts = await rows.attempts();
@@ -207,7 +208,7 @@ export async function checkRows(stage: MintStage, shown: ShownMints): Promise<nu
     const own = byReference.get(referenceId) ?? [];
     byReference.delete(referenceId);
     if (own.length < entry.attemptsMin || own.length > entry.attemptsMax)
-      differences.add('row', `${referenceId} has ${own.length} attempts, and was accepted ${entry.attemptsMin} times`);
+      differences.add('row', `${referenceId} has ${own.length} attempts, but was accepted ${entry.attemptsMin} times`);
     const tokens = own.filter(({ status }) => status === 'succeeded').length;
     if (tokens > 1) differences.add('row', `${referenceId} has succeeded ${tokens} times`);
     if (own.slice(0, -1).some(({ status }) => status !== 'failed'))
@@ -215,11 +216,11 @@ export async function checkRows(stage: MintStage, shown: ShownMints): Promise<nu
     const [last, request] = [own.at(-1), shown.get(referenceId)];
     if (last === undefined) {
       if (isAccepted(entry)) differences.add('row', `${referenceId} has no row`);
-    } else if (request === undefined) differences.add('missing', `${referenceId} has a row and is not shown`);
+    } else if (request === undefined) differences.add('missing', `${referenceId} has a row, but is not in the list`);
     else for (const text of describeDifferences(toRow(request), last)) differences.add('row', `${referenceId} ${text}`);
   }
   for (const [referenceId] of byReference)
-    differences.add('uninvited', `${referenceId} has a row and was never accepted`);
+    differences.add('uninvited', `${referenceId} has a row, but was never accepted`);
   return attempts.length;
 }
 

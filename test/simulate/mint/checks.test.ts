@@ -10,17 +10,17 @@ const toWord = (value: bigint) => value.toString(16).padStart(64, '0');
 
 function openWorld() {
   const stage = createTestStage(3);
-  const good = Array.from({ length: 6 }, () => stage.assets.good());
-  const bad = stage.assets.bad();
+  const mintable = Array.from({ length: 6 }, () => stage.assets.mintable());
+  const failing = stage.assets.failing();
   const [winner, loser] = stage.assets.rivals();
-  stage.book.accept([...good, bad, winner, loser]);
+  stage.book.accept([...mintable, failing, winner, loser]);
   const shown = new Map<string, ShownMint>();
-  for (const [at, asset] of [...good, winner].entries()) shown.set(asset.referenceId, toMinted(asset, at));
-  for (const asset of [bad, loser]) shown.set(asset.referenceId, toFailed(asset, messageOf(asset)));
+  for (const [index, asset] of [...mintable, winner].entries()) shown.set(asset.referenceId, toMinted(asset, index));
+  for (const asset of [failing, loser]) shown.set(asset.referenceId, toFailed(asset, messageOf(asset)));
   stage.stored.push(...[...shown.values()].map(toRow));
   putHoldings(stage, shown);
   const minted = () => [...shown.values()].filter(({ status }) => status === 'succeeded');
-  return { stage, shown, good, bad, winner, loser, tokens: minted().map(toToken) };
+  return { stage, shown, mintable, failing, winner, loser, tokens: minted().map(toToken) };
 }
 
 function putHoldings({ holdings, options }: TestStage, shown: ReadonlyMap<string, ShownMint>): void {
@@ -47,8 +47,8 @@ async function check(spoil: (world: World) => unknown = () => {}) {
   return stage.differences.byKind().map(({ kind }): string => kind);
 }
 
-const change = ({ shown }: World, { referenceId }: RequestedAsset, over: Partial<ShownMint>) =>
-  void shown.set(referenceId, { ...shown.get(referenceId)!, ...over });
+const change = ({ shown }: World, { referenceId }: RequestedAsset, fields: Partial<ShownMint>) =>
+  void shown.set(referenceId, { ...shown.get(referenceId)!, ...fields });
 
 const OTHER_OWNER = `0x${'99'.repeat(20)}`;
 
@@ -57,47 +57,51 @@ it('the checks of a mint simulation find no differences when requests, rows and 
 });
 
 it.each<[string, (world: World) => unknown, string[]]>([
-  ['an accepted asset that is not shown', ({ shown, bad }) => shown.delete(bad.referenceId), ['missing']],
-  ['a pending asset', (world) => change(world, world.bad, { status: 'pending', error: null }), ['open', 'row']],
+  ['an accepted asset that is not in the list', ({ shown, failing }) => shown.delete(failing.referenceId), ['missing']],
+  ['a pending asset', (world) => change(world, world.failing, { status: 'pending', error: null }), ['open', 'row']],
   [
-    'a bad asset that was minted',
-    ({ shown, bad }) => shown.set(bad.referenceId, toMinted(bad, 90)),
+    'a minted asset that must fail',
+    ({ shown, failing }) => shown.set(failing.referenceId, toMinted(failing, 90)),
     ['outcome', 'row', 'chain'],
   ],
-  ['another failure', (world) => change(world, world.bad, { error: { message: 'no' } }), ['outcome', 'row']],
+  ['another failure', (world) => change(world, world.failing, { error: { message: 'no' } }), ['outcome', 'row']],
   [
-    'rivals that both have the token',
+    'two rivals that both receive the token',
     ({ shown, loser }) => shown.set(loser.referenceId, toMinted(loser, 91)),
     ['outcome', 'row', 'chain'],
   ],
   [
-    'rivals of which none has the token',
+    'two rivals that do not receive the token',
     ({ shown, winner }) => shown.set(winner.referenceId, toFailed(winner, messageOf(winner))),
     ['outcome', 'row', 'uninvited'],
   ],
   [
     'another owner',
-    (world) => change(world, world.good[0]!, { owner_address: OTHER_OWNER }),
+    (world) => change(world, world.mintable[0]!, { owner_address: OTHER_OWNER }),
     ['member', 'row', 'chain'],
   ],
-  ['a row that is not shown', ({ stage: { stored } }) => Object.assign(stored[0]!, { error: 'late' }), ['row']],
+  [
+    'a row that differs from the list',
+    ({ stage: { stored } }) => Object.assign(stored[0]!, { error: 'late' }),
+    ['row'],
+  ],
   ['an attempt that was never requested', ({ stage: { stored } }) => stored.push(stored[0]!), ['row']],
   [
-    'a row of a refused reference id',
+    'a row for a refused reference id',
     ({ stage: { stored } }) => stored.push({ ...stored[0]!, referenceId: 'refused' }),
     ['uninvited'],
   ],
   [
-    'a refused request that is shown',
+    'a refused request in the list',
     ({ shown, stage }) => {
-      const asset = stage.assets.good('erc721');
+      const asset = stage.assets.mintable('erc721');
       shown.set(asset.referenceId, toFailed(asset, 'no'));
     },
     ['uninvited'],
   ],
-  ['a token that the chain lacks', ({ tokens }) => tokens.splice(0, 1), ['chain']],
+  ['a token that is not on the chain', ({ tokens }) => tokens.splice(0, 1), ['chain']],
   [
-    'a token that the chain has twice',
+    'a token that is on the chain twice',
     ({ tokens }) => tokens.push({ ...tokens[0]!, activityId: 'another' }),
     ['uninvited'],
   ],

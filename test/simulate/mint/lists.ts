@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { z } from 'zod';
 import { type CollectionKind, isAccepted, referencePrefix } from './assets.ts';
-import { COLLECTIONS, describeAnswer, type MintStage, mintsOf, type ShownEnvelope } from './stage.ts';
+import { COLLECTIONS, describeResponse, type MintStage, mintsOf, type ShownEnvelope } from './stage.ts';
 
 const requestSchema = z.strictObject({
   chain: z.strictObject({ id: z.string(), name: z.string() }),
@@ -33,7 +33,7 @@ export interface ListWalk {
   readonly pageSize: number;
   readonly from: string | null;
   readonly isBackwards?: boolean;
-  /** A failed request may be accepted again during the walk, and is then listed again as another attempt. */
+  /** Whether failed requests may be repeated during the walk; they are then listed again as a new attempt. */
   readonly mayRepeat?: boolean;
 }
 
@@ -43,11 +43,11 @@ export async function readMintPage(
   query: Readonly<Record<string, string>>,
 ): Promise<MintListPage | null> {
   const path = `${mintsOf(stage, collection)}?${new URLSearchParams(query)}`;
-  const answer = await stage.api.call({ path });
-  const parsed = answer.status === 200 ? pageSchema.safeParse(answer.json) : null;
+  const response = await stage.api.call({ path });
+  const parsed = response.status === 200 ? pageSchema.safeParse(response.json) : null;
   if (parsed?.success === true) return parsed.data;
-  const why = parsed === null ? describeAnswer(answer) : `is no page: ${z.prettifyError(parsed.error)}`;
-  stage.differences.add('answer', `a page of ${collection} ${JSON.stringify(query)} ${why}`);
+  const why = parsed === null ? describeResponse(response) : `is not a page: ${z.prettifyError(parsed.error)}`;
+  stage.differences.add('answer', `the ${collection} page ${JSON.stringify(query)} ${why}`);
   return null;
 }
 
@@ -56,16 +56,16 @@ export async function readMint(
   collection: CollectionKind,
   referenceId: string,
 ): Promise<MintListPage | null> {
-  const answer = await stage.api.call({ path: `${mintsOf(stage, collection)}/${encodeURIComponent(referenceId)}` });
-  const parsed = answer.status === 200 ? pageSchema.safeParse(answer.json) : null;
+  const response = await stage.api.call({ path: `${mintsOf(stage, collection)}/${encodeURIComponent(referenceId)}` });
+  const parsed = response.status === 200 ? pageSchema.safeParse(response.json) : null;
   if (parsed?.success === true && parsed.data.result[0]?.reference_id === referenceId) return parsed.data;
-  stage.differences.add('answer', `GET of ${referenceId} ${describeAnswer(answer)}`);
+  stage.differences.add('answer', `GET ${referenceId} ${describeResponse(response)}`);
   return null;
 }
 
 /**
- * Reads pages to the end and checks their order: each reference id once, by the time of acceptance.
- * @returns the requests of the run, in order
+ * Reads pages to the end and checks their order: each reference id once, by acceptance time.
+ * @returns the run's requests, in order
  */
 export async function walkList(stage: MintStage, walk: ListWalk) {
   const { collection, status, pageSize, from, isBackwards = false } = walk;
@@ -89,7 +89,7 @@ export async function walkList(stage: MintStage, walk: ListWalk) {
     }
     stage.counts.listed += result.length;
     const next = isBackwards ? page.page.previous_cursor : page.page.next_cursor;
-    // A page may be empty in the middle: attempts that were replaced by later ones are skipped.
+    // A page in the middle may be empty, because attempts that were replaced by later attempts are skipped.
     emptyPages = result.length === 0 ? emptyPages + 1 : 0;
     if (result.length === 0 && (next === cursor || emptyPages > 1)) return { own, end: page.page.previous_cursor };
     cursor = next;
@@ -107,14 +107,15 @@ function createOrderCheck({ differences }: MintStage, walk: ListWalk): (request:
     if (walk.status !== undefined && status !== walk.status)
       differences.add('list', `${name}: ${reference_id} is ${status}`);
     const isInOrder = before === null || (walk.isBackwards ? created_at <= before : created_at >= before);
-    if (!isInOrder) differences.add('list', `${name}: ${reference_id} of ${created_at} is listed after ${before}`);
+    if (!isInOrder)
+      differences.add('list', `${name}: ${reference_id}, created at ${created_at}, is listed after ${before}`);
     before = created_at;
   };
 }
 
 export type ShownMints = ReadonlyMap<string, ShownMint>;
 
-/** Cursors before the run's first request of each collection; null: from the beginning. */
+/** Cursors before the run's first request in each collection; null: from the beginning. */
 export type FirstCursors = Readonly<Record<(typeof COLLECTIONS)[number], string | null>>;
 
 const PAGE_SIZE = 200;
@@ -130,8 +131,8 @@ export async function readShown(stage: MintStage, from: FirstCursors): Promise<S
   return shown;
 }
 
-// Waits until everything accepted has a result, or nothing has changed for the time allowed. A failed request that was
-// accepted again counts as open until it is shown as accepted.
+// Waits until all accepted requests have a result, or nothing has changed for `settleIdleMaxMs`. A failed request that
+// was accepted again counts as open until the list has its new attempt.
 export async function awaitEnd(stage: MintStage, from: FirstCursors, again: ReadonlySet<string>): Promise<ShownMints> {
   const { book, options } = stage;
   let [before, changedAt] = ['', performance.now()];
@@ -140,7 +141,7 @@ export async function awaitEnd(stage: MintStage, from: FirstCursors, again: Read
     const open = book.entries().filter((entry) => {
       const request = shown.get(entry.asset.referenceId);
       if (request === undefined) return isAccepted(entry);
-      // The tables are some seconds behind, so the result shown may be that of the earlier attempt.
+      // The tables lag by a few seconds, so the listed result may be from the earlier attempt.
       return request.status === 'pending' || (request.status === 'failed' && again.has(request.reference_id));
     });
     options.onProgress(toProgress(shown, open.length));
@@ -155,10 +156,10 @@ export async function awaitEnd(stage: MintStage, from: FirstCursors, again: Read
 function toProgress(shown: ShownMints, open: number): string {
   const counts = Map.groupBy(shown.values(), ({ status }) => status);
   const countOf = (status: ShownMint['status']) => counts.get(status)?.length ?? 0;
-  return `${countOf('succeeded')} are minted, ${countOf('failed')} have failed, ${open} are open`;
+  return `${countOf('succeeded')} minted, ${countOf('failed')} failed, ${open} open`;
 }
 
-/** Small, so that the requests of a run fill many pages. */
+/** Small, so that a run's requests fill many pages. */
 const PAGE_SIZES = [3, 7, 50];
 const STATUS_PAGE_SIZE = 200;
 const PAGES_MAX = 25;
@@ -170,7 +171,7 @@ export async function findFirstCursor(stage: MintStage, collection: CollectionKi
   return found?.page.previous_cursor ?? null;
 }
 
-/** Reads lists while they grow: all of the run in small pages, and those of one status. */
+/** Reads lists while they grow: all of the run's requests in small pages, and the requests with one status. */
 export async function playLists(stage: MintStage, collection: CollectionKind, from: string | null): Promise<void> {
   const { random, book, differences } = stage;
   if (from === null) return;
@@ -178,12 +179,12 @@ export async function playLists(stage: MintStage, collection: CollectionKind, fr
   const { own } = await walkList(stage, { collection, pageSize, from });
   for (const { reference_id } of own)
     if (book.find(reference_id) === null)
-      differences.add('uninvited', `${reference_id} is in the list of ${collection}`);
+      differences.add('uninvited', `${reference_id} is in the ${collection} list, but was never requested`);
   const status = random.pick(STATUSES);
   await walkList(stage, { collection, status, pageSize: STATUS_PAGE_SIZE, from: null });
 }
 
-/** A cursor is valid for one collection and one status; elsewhere it must be refused. */
+/** Uses cursors for another collection or status, which must be refused. */
 export async function playForeignCursors(stage: MintStage): Promise<void> {
   const page = await readMintPage(stage, 'erc721', { status: 'pending', page_size: '1' });
   if (page === null) return;
@@ -194,12 +195,12 @@ export async function playForeignCursors(stage: MintStage): Promise<void> {
     ['erc1155', { status: 'pending', page_cursor }],
   ] as const) {
     stage.counts.probes++;
-    const answer = await stage.api.call({ path: `${mintsOf(stage, collection)}?${new URLSearchParams(query)}` });
-    const fields = ((answer.json ?? {}) as ShownEnvelope).details?.errors?.map(({ field }) => field);
-    if (answer.status !== 400 || fields?.join() !== 'page_cursor')
+    const response = await stage.api.call({ path: `${mintsOf(stage, collection)}?${new URLSearchParams(query)}` });
+    const fields = ((response.json ?? {}) as ShownEnvelope).details?.errors?.map(({ field }) => field);
+    if (response.status !== 400 || fields?.join() !== 'page_cursor')
       stage.differences.add(
         'answer',
-        `a cursor of another list: expected 400 about page_cursor, ${describeAnswer(answer)}`,
+        `a cursor from another list: expected 400 for page_cursor, ${describeResponse(response)}`,
       );
   }
 }

@@ -2,12 +2,12 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { createDeck } from '@playline/testkit/random';
 import { describeDifferences } from '../report.ts';
-import { type CollectionKind, makeMetadata, type RequestedAsset, THRESHOLD, toBody } from './assets.ts';
+import { type CollectionKind, createMetadata, type RequestedAsset, THRESHOLD, toBody } from './assets.ts';
 import {
-  type ApiAnswer,
   type ApiCall,
-  describeAnswer,
+  type ApiResponse,
   describeQuota,
+  describeResponse,
   type MintStage,
   mintsOf,
   pathOf,
@@ -18,9 +18,9 @@ import {
 const toOrder = (assets: readonly RequestedAsset[]) => ({ assets: assets.map(toBody) });
 
 /**
- * Requests assets of one collection that must be accepted. After a lost answer, 409 names those that the attempt has
- * stored; the others are requested again.
- * @param assets not empty, all of one collection
+ * Requests assets that must be accepted. After a lost response, a 409 lists the assets that the attempt has stored; the
+ * other assets are requested again.
+ * @param assets not empty, all in one collection
  */
 export async function sendOrder(stage: MintStage, assets: readonly RequestedAsset[]): Promise<void> {
   const { api, book, differences, counts } = stage;
@@ -28,19 +28,19 @@ export async function sendOrder(stage: MintStage, assets: readonly RequestedAsse
   const path = mintsOf(stage, assets[0]!.collection);
   let rest = assets;
   while (rest.length > 0) {
-    const answer = await api.call({ method: 'POST', path, body: toOrder(rest) });
-    if (answer.status === 202) {
-      const fault = describeQuota('mint', answer);
-      if (fault !== null) differences.add('answer', `an order: ${fault}`);
+    const response = await api.call({ method: 'POST', path, body: toOrder(rest) });
+    if (response.status === 202) {
+      const text = describeQuota('mint', response);
+      if (text !== null) differences.add('answer', `an order: ${text}`);
       return book.accept(rest);
     }
-    const taken = answer.status === 409 && answer.isDoubtful ? findTaken(rest, answer.json) : [];
+    const taken = response.status === 409 && response.isDoubtful ? findTaken(rest, response.json) : [];
     book.accept(taken);
     rest = rest.filter((asset) => !taken.includes(asset));
     if (taken.length > 0) continue;
-    if (answer.status === null && answer.isDoubtful) return book.doubt(rest);
-    const name = `an order of ${rest[0]!.referenceId} and ${rest.length - 1} more`;
-    return differences.add('answer', `${name} ${describeAnswer(answer)}`);
+    if (response.status === null && response.isDoubtful) return book.doubt(rest);
+    const name = `an order with ${rest[0]!.referenceId} and ${rest.length - 1} more`;
+    return differences.add('answer', `${name} ${describeResponse(response)}`);
   }
 }
 
@@ -52,35 +52,35 @@ function findTaken(assets: readonly RequestedAsset[], json: unknown): readonly R
 
 interface ConflictingOrder {
   readonly name: string;
-  /** All of one collection. */
+  /** All in one collection. */
   readonly assets: readonly RequestedAsset[];
-  /** Reference ids that the answer must name, in order. */
+  /** Reference ids that the response must list, in order. */
   readonly taken: readonly string[];
   /** Reference ids that must stay unknown. */
   readonly fresh: readonly string[];
 }
 
-/** Requests assets of which some are taken: none may be accepted, and the answer must name all taken ones. */
+/** Requests assets with some taken reference ids: none may be accepted, and the response must list all taken ids. */
 export async function sendConflict(stage: MintStage, order: ConflictingOrder): Promise<void> {
   const { api, differences, counts } = stage;
   const { name, assets, taken, fresh } = order;
   counts.conflicts++;
   const { collection } = assets[0]!;
-  const answer = await api.call({ method: 'POST', path: mintsOf(stage, collection), body: toOrder(assets) });
-  const { code, details } = (answer.json ?? {}) as ShownEnvelope;
+  const response = await api.call({ method: 'POST', path: mintsOf(stage, collection), body: toOrder(assets) });
+  const { code, details } = (response.json ?? {}) as ShownEnvelope;
   const values = JSON.stringify(details?.values);
-  if (answer.status !== 409 || code !== 'CONFLICT_ERROR')
-    differences.add('answer', `${name}: expected 409, ${describeAnswer(answer)}`);
+  if (response.status !== 409 || code !== 'CONFLICT_ERROR')
+    differences.add('answer', `${name}: expected 409, ${describeResponse(response)}`);
   else if (values !== JSON.stringify(taken))
-    differences.add('answer', `${name}: expected the taken ids ${JSON.stringify(taken)}, was ${values}`);
+    differences.add('answer', `${name}: expected the taken ids ${JSON.stringify(taken)}, got ${values}`);
   for (const referenceId of fresh) await expectAbsent(stage, name, collection, referenceId);
 }
 
 async function expectAbsent(stage: MintStage, name: string, collection: CollectionKind, referenceId: string) {
-  const answer = await stage.api.call({ path: `${mintsOf(stage, collection)}/${encodeURIComponent(referenceId)}` });
-  if (answer.status === 404) return;
-  const kind = answer.status === 200 ? 'uninvited' : 'answer';
-  stage.differences.add(kind, `${name}: ${referenceId} must not be known, and ${describeAnswer(answer)}`);
+  const response = await stage.api.call({ path: `${mintsOf(stage, collection)}/${encodeURIComponent(referenceId)}` });
+  if (response.status === 404) return;
+  const kind = response.status === 200 ? 'uninvited' : 'answer';
+  stage.differences.add(kind, `${name}: ${referenceId} must be unknown, but ${describeResponse(response)}`);
 }
 
 interface MintProbe {
@@ -105,38 +105,38 @@ export function createProbe(stage: MintStage): () => Promise<void> {
   return async () => {
     const probe = draw()();
     stage.counts.probes++;
-    const answer = await stage.api.call(probe.call);
-    const { code, details } = (answer.json ?? {}) as ShownEnvelope;
+    const response = await stage.api.call(probe.call);
+    const { code, details } = (response.json ?? {}) as ShownEnvelope;
     const fields = details?.errors?.map(({ field }) => field);
-    const isExpected = answer.status === probe.status && code === probe.code;
+    const isExpected = response.status === probe.status && code === probe.code;
     const report = (text: string) => stage.differences.add('answer', `${probe.name}: ${text}`);
-    if (!isExpected) report(`expected ${probe.status} ${probe.code}, ${describeAnswer(answer)}`);
+    if (!isExpected) report(`expected ${probe.status} ${probe.code}, ${describeResponse(response)}`);
     else if (probe.fields !== undefined && JSON.stringify(fields) !== JSON.stringify(probe.fields))
-      report(`expected errors of ${probe.fields}, got ${fields}`);
+      report(`expected errors for ${probe.fields}, got ${fields}`);
     if (probe.fresh !== undefined) await expectAbsent(stage, probe.name, 'erc721', probe.fresh);
   };
 }
 
-type MakeProbe = () => MintProbe;
+type CreateProbe = () => MintProbe;
 
-function listBodies(stage: MintStage): readonly MakeProbe[] {
+function listBodies(stage: MintStage): readonly CreateProbe[] {
   const post = (body: unknown): ApiCall => ({ method: 'POST', path: mintsOf(stage, 'erc721'), body });
-  const refused = (name: string, body: unknown, ...fields: string[]): MakeProbe => {
+  const refused = (name: string, body: unknown, ...fields: string[]): CreateProbe => {
     return () => ({ ...INVALID, name, call: post(body), ...(fields.length === 0 ? {} : { fields }) });
   };
-  const wrong = (name: string, member: Readonly<Record<string, unknown>>, field: string): MakeProbe => {
+  const wrong = (name: string, member: Readonly<Record<string, unknown>>, field: string): CreateProbe => {
     return () => {
-      const good = stage.assets.good('erc721');
-      const other = { ...toBody(stage.assets.good('erc721')), ...member };
-      const call = post({ assets: [toBody(good), other] });
-      return { ...INVALID, name, call, fields: [`assets[1].${field}`], fresh: good.referenceId };
+      const mintable = stage.assets.mintable('erc721');
+      const other = { ...toBody(stage.assets.mintable('erc721')), ...member };
+      const call = post({ assets: [toBody(mintable), other] });
+      return { ...INVALID, name, call, fields: [`assets[1].${field}`], fresh: mintable.referenceId };
     };
   };
   return [
-    refused('a body that is cut short', '{"assets":[{"reference_id":'),
-    refused('an order of no asset', { assets: [] }, 'assets'),
+    refused('a truncated body', '{"assets":[{"reference_id":'),
+    refused('an order without assets', { assets: [] }, 'assets'),
     () => {
-      const assets = Array.from({ length: ASSETS_MAX + 1 }, () => stage.assets.good('erc721'));
+      const assets = Array.from({ length: ASSETS_MAX + 1 }, () => stage.assets.mintable('erc721'));
       const fresh = assets[0]!.referenceId;
       return { ...INVALID, name: '101 assets', call: post({ assets: assets.map(toBody) }), fields: ['assets'], fresh };
     },
@@ -154,23 +154,27 @@ function listBodies(stage: MintStage): readonly MakeProbe[] {
   ];
 }
 
-function listAccess(stage: MintStage): readonly MakeProbe[] {
+function listAccess(stage: MintStage): readonly CreateProbe[] {
   const { options, run, random, assets } = stage;
   const { keyHeader, publishableKey, chain } = options;
-  const order = (name: string, over: Partial<ApiCall>, expected: Pick<MintProbe, 'status' | 'code'>): MakeProbe => {
+  const order = (
+    name: string,
+    changes: Partial<ApiCall>,
+    expected: Pick<MintProbe, 'status' | 'code'>,
+  ): CreateProbe => {
     return () => {
-      const good = assets.good('erc721');
+      const mintable = assets.mintable('erc721');
       const call: ApiCall = {
         method: 'POST',
         path: mintsOf(stage, 'erc721'),
-        body: { assets: [toBody(good)] },
-        ...over,
+        body: { assets: [toBody(mintable)] },
+        ...changes,
       };
-      return { ...expected, name, call, fresh: good.referenceId };
+      return { ...expected, name, call, fresh: mintable.referenceId };
     };
   };
   const refused = { status: 401, code: 'UNAUTHORISED_REQUEST' } as const;
-  const of = (name: string, contract: string) => ({
+  const collectionOn = (name: string, contract: string) => ({
     path: `/v1/chains/${name}/collections/${contract}/nfts/mint-requests`,
   });
   const unlinked = `0x${run.tag}${random.hex(40 - run.tag.length)}`;
@@ -178,41 +182,41 @@ function listAccess(stage: MintStage): readonly MakeProbe[] {
     order('an order without a key', { headers: { [keyHeader]: null } }, INVALID),
     order('an order with an invalid key', { headers: { [keyHeader]: 'hello' } }, refused),
     order('an order with a publishable key', { headers: { [keyHeader]: publishableKey } }, refused),
-    order('an order on another chain', of('no-such-chain', options.contracts.erc721), ABSENT),
-    order('an order of a collection that no project has linked', of(chain.name, unlinked), ABSENT),
+    order('an order on an unknown chain', collectionOn('no-such-chain', options.contracts.erc721), ABSENT),
+    order('an order for an unlinked collection', collectionOn(chain.name, unlinked), ABSENT),
   ];
 }
 
-function listQueries(stage: MintStage): readonly MakeProbe[] {
-  const get = (name: string, query: string, field: string): MakeProbe => {
+function listQueries(stage: MintStage): readonly CreateProbe[] {
+  const get = (name: string, query: string, field: string): CreateProbe => {
     return () => ({ ...INVALID, name, call: { path: `${mintsOf(stage, 'erc1155')}?${query}` }, fields: [field] });
   };
-  const refresh = (name: string, path: string, body: unknown, field: string): MakeProbe => {
+  const refresh = (name: string, path: string, body: unknown, field: string): CreateProbe => {
     const call: ApiCall = { method: 'POST', path: `${pathOf(stage, 'erc721')}${path}`, body };
     return () => ({ ...INVALID, name, call, fields: [field] });
   };
-  const { name: _, ...nameless } = makeMetadata(stage.random);
+  const { name: _, ...nameless } = createMetadata(stage.random);
   const unnamed = { token_id: '1', ...nameless };
-  const stack = () => ({ metadata_id: randomUUID(), ...makeMetadata(stage.random) });
+  const stack = () => ({ metadata_id: randomUUID(), ...createMetadata(stage.random) });
   const withoutId = { ...stack(), metadata_id: '7' };
   const [stacks, tokens] = ['/metadata/refresh-metadata', '/nfts/refresh-metadata'];
   return [
-    get('a list of an unknown status', 'status=done', 'status'),
-    get('a page that is too long', 'page_size=201', 'page_size'),
+    get('a list with an unknown status', 'status=done', 'status'),
+    get('a page size above the limit', 'page_size=201', 'page_size'),
     get('an invalid cursor', 'page_cursor=abc', 'page_cursor'),
     () => {
       const path = `${mintsOf(stage, 'erc721')}/${encodeURIComponent(stage.assets.newReference())}`;
-      return { ...ABSENT, name: 'a reference id that no request has used', call: { path } };
+      return { ...ABSENT, name: 'an unknown reference id', call: { path } };
     },
-    refresh('an empty refresh of a collection', '/refresh-metadata', {}, 'collection_metadata'),
-    refresh('metadata of a token without its name', tokens, { nft_metadata: [unnamed] }, 'nft_metadata[0].name'),
+    refresh('an empty collection refresh', '/refresh-metadata', {}, 'collection_metadata'),
+    refresh('token metadata without a name', tokens, { nft_metadata: [unnamed] }, 'nft_metadata[0].name'),
     refresh(
-      'metadata of eleven stacks',
+      'metadata for eleven stacks',
       stacks,
       { metadata: Array.from({ length: STACKS_MAX + 1 }, stack) },
       'metadata',
     ),
-    refresh('metadata of a stack without an id', stacks, { metadata: [withoutId] }, 'metadata[0].metadata_id'),
+    refresh('stack metadata with an invalid id', stacks, { metadata: [withoutId] }, 'metadata[0].metadata_id'),
   ];
 }
 
@@ -240,38 +244,38 @@ export function createRefreshes(stage: MintStage) {
     if (counts.refreshed + subjects.length > UNITS_MAX || subjects.length > remaining * SHARE_MAX) return;
     counts.refreshes++;
     counts.refreshed += subjects.length;
-    const answer = await stage.api.call(toCall(stage, collection, subjects));
-    const fault = describeFault(stage, { collection, subjects, answer });
-    if (fault !== null) differences.add('answer', `metadata of ${subjects.length} ${subjects[0]?.kind}: ${fault}`);
-    remaining = remainingRefreshesOf(answer) ?? remaining;
+    const response = await stage.api.call(toCall(stage, collection, subjects));
+    const error = describeError(stage, { collection, subjects, response });
+    if (error !== null) differences.add('answer', `metadata for ${subjects.length} ${subjects[0]?.kind}: ${error}`);
+    remaining = remainingRefreshesOf(response) ?? remaining;
     for (const { kind, subject, metadata } of subjects) {
       const key = keyOfMetadata(options.contracts[collection], kind, subject);
-      if (fault === null) given.set(key, metadata);
-      else if (answer.status === null) given.set(key, null);
+      if (error === null) given.set(key, metadata);
+      else if (response.status === null) given.set(key, null);
     }
   };
   return {
-    /** By `contract kind subject`; null when an answer is missing, so that the stored value is unknown. */
+    /** By `contract kind subject`; null without a response, when the stored value is unknown. */
     given,
     play: async (): Promise<void> => {
       const collection = random.chance(0.5) ? 'erc721' : 'erc1155';
       const kind = random.pick(['collection', 'token', 'token', 'stack'] as const);
       const count = random.integer(1, kind === 'token' ? TOKENS_MAX : STACKS_MAX);
       if (kind === 'collection')
-        return send(collection, [{ kind, subject: '', metadata: makeCollectionMetadata(stage) }]);
+        return send(collection, [{ kind, subject: '', metadata: createCollectionMetadata(stage) }]);
       const ofBook = book.entries().filter(({ asset }) => asset.collection === collection && asset.tokenId !== null);
       const subjects = kind === 'stack' ? stacks : [...new Set(ofBook.map(({ asset }) => asset.tokenId!))];
       const drawn = random.shuffle(subjects).slice(0, count);
       if (drawn.length === 0) return;
       return send(
         collection,
-        drawn.map((subject) => ({ kind, subject, metadata: makeMetadata(random) })),
+        drawn.map((subject) => ({ kind, subject, metadata: createMetadata(random) })),
       );
     },
   };
 }
 
-function makeCollectionMetadata({ random, run }: MintStage): Record<string, string | null> {
+function createCollectionMetadata({ random, run }: MintStage): Record<string, string | null> {
   return {
     name: `Demo of ${run.tag}`,
     symbol: 'DEMO',
@@ -296,21 +300,21 @@ function toCall(stage: MintStage, collection: CollectionKind, subjects: readonly
   return { method: 'POST', path: `${path}/metadata/refresh-metadata`, body: { metadata: list } };
 }
 
-function describeFault(
+function describeError(
   { options }: MintStage,
-  given: { collection: CollectionKind; subjects: readonly GivenMetadata[]; answer: ApiAnswer },
+  given: { collection: CollectionKind; subjects: readonly GivenMetadata[]; response: ApiResponse },
 ): string | null {
-  const { collection, subjects, answer } = given;
+  const { collection, subjects, response } = given;
   const isOfCollection = subjects[0]?.kind === 'collection';
-  if (answer.status !== (isOfCollection ? 200 : 202)) return describeAnswer(answer);
+  if (response.status !== (isOfCollection ? 200 : 202)) return describeResponse(response);
   if (isOfCollection) {
     const { id, name } = options.chain;
     const contract_address = options.contracts[collection];
     const expected = { contract_address, chain: { id, name }, collection_metadata: subjects[0]?.metadata };
-    const wrong = describeDifferences(expected, answer.json);
+    const wrong = describeDifferences(expected, response.json);
     if (wrong.length > 0) return wrong.join('; ');
   }
-  return describeQuota('refresh', answer);
+  return describeQuota('refresh', response);
 }
 
 const POLL_MS = 1_000;

@@ -5,7 +5,7 @@ import { createRandom } from '@playline/testkit/random';
 import { createPace } from '../delivery.ts';
 import { createDifferences, createLatency, type Latency, quantilesOf, type RunReport, round } from '../report.ts';
 import { createRun } from '../run.ts';
-import { createAssetMaker, createMintBook, type RequestedAsset, referencePrefix, THRESHOLD } from './assets.ts';
+import { createAssetFactory, createMintBook, type RequestedAsset, referencePrefix, THRESHOLD } from './assets.ts';
 import { checkChain, checkHistory, readChainTokens, readHead, succeededOf } from './check-chain.ts';
 import { checkOutcomes, checkReadings, checkRows, createMintRows } from './check-requests.ts';
 import {
@@ -37,7 +37,7 @@ const SELECTOR_DIGITS = 10;
 const POLL_MS = 250;
 const BLOCK_MAX_MS = 60_000;
 
-/** The local stack's node signs for the administrator of the demo contracts, its first account. */
+/** The local stack's node signs for the demo contracts' administrator, which is its first account. */
 export function createMinterRole(call: CallNode, signer: string, contracts: readonly string[]) {
   const callsOf = () =>
     contracts
@@ -53,17 +53,17 @@ export function createMinterRole(call: CallNode, signer: string, contracts: read
     for (const hash of hashes) await awaitReceipt(call, hash);
   };
   return {
-    /** @returns contracts on which the signer lacks it */
+    /** @returns contracts on which the signer has no MINTER_ROLE */
     missing: async (): Promise<readonly string[]> => {
       const missing: string[] = [];
       for (const { to, data } of callsOf()) {
         const query = { to, data: withSelector(data, HAS_ROLE) };
-        const answer = await call({ method: 'eth_call', params: [query, 'latest'] });
-        if (BigInt(String(answer)) === 0n) missing.push(to);
+        const result = await call({ method: 'eth_call', params: [query, 'latest'] });
+        if (BigInt(String(result)) === 0n) missing.push(to);
       }
       return missing;
     },
-    /** Resolves when it is in a block. @throws Error when a transaction fails or is not mined */
+    /** Resolves when the grant is in a block. @throws Error when a transaction fails or is not mined */
     grant: () => sendAll(null),
     revoke: () => sendAll(REVOKE_ROLE),
   };
@@ -76,24 +76,24 @@ async function awaitReceipt(call: CallNode, hash: unknown): Promise<void> {
   for (;;) {
     const receipt = (await call({ method: 'eth_getTransactionReceipt', params: [hash] })) as { status?: string } | null;
     if (receipt?.status === '0x1') return;
-    if (receipt !== null) throw new Error('the administrator of the demo contracts may not grant or revoke roles');
-    if (performance.now() > endMs) throw new Error('a transaction of the administrator was not mined');
+    if (receipt !== null) throw new Error('the demo contracts’ administrator may not grant or revoke roles');
+    if (performance.now() > endMs) throw new Error('the administrator’s transaction was not mined');
     await delay(POLL_MS);
   }
 }
 
-/** Shares of all assets that are requested without the role, and after the first ones have ended. */
+/** Shares of assets that are requested without the role, and after the first assets have a result. */
 const SHARES = { withoutRole: 0.1, afterwards: 0.15 };
 const ROUND_ASSETS = 20;
 const ORDER_ASSETS_MAX = 12;
 const RIVALS_SHARE = 0.3;
-const PROBES_A_ROUND = 3;
+const PROBES_PER_ROUND = 3;
 const WAIT_POLL_MS = 500;
 
 async function playMints(stage: MintStage) {
   const { options, book } = stage;
   const { assetsMax, log } = options;
-  const game = await begin(stage);
+  const game = await openGame(stage);
   const { from, refreshes } = game;
   const withoutRole = Math.max(1, Math.round(assetsMax * SHARES.withoutRole));
   const first = assetsMax - withoutRole - Math.round(assetsMax * SHARES.afterwards);
@@ -101,25 +101,25 @@ async function playMints(stage: MintStage) {
   if (!isOver(stage)) await playWithoutRole(game, withoutRole);
   await playRounds(game, first + withoutRole);
   if (!isOver(stage)) await playForeignCursors(stage);
-  log(`${book.accepted} assets are accepted; waiting until each is a token or has failed`);
+  log(`${book.accepted} assets are accepted; waiting until each is minted or has failed`);
   const shown = await awaitEnd(stage, from, new Set());
   if (isOver(stage)) return { shown, from, refreshes };
   const again = await playAfterwards(game, shown);
-  log('waiting for the repeated and the late requests');
+  log('waiting for the repeated requests');
   return { shown: await awaitEnd(stage, from, again), from, refreshes };
 }
 
-/** Requests one asset of each collection alone, so that it is the run's first. */
-async function begin(stage: MintStage) {
+/** Requests one asset per collection first, so that it is the run's first request there. */
+async function openGame(stage: MintStage) {
   const from: { -readonly [K in keyof FirstCursors]: FirstCursors[K] } = { erc721: null, erc1155: null };
   for (const collection of COLLECTIONS) {
-    await sendOrder(stage, [stage.assets.good(collection)]);
+    await sendOrder(stage, [stage.assets.mintable(collection)]);
     from[collection] = await findFirstCursor(stage, collection);
   }
   const pace = createPace(stage.options.rate);
   return { stage, pace, probe: createProbe(stage), refreshes: createRefreshes(stage), from };
 }
-type MintGame = Awaited<ReturnType<typeof begin>>;
+type MintGame = Awaited<ReturnType<typeof openGame>>;
 
 async function playRounds(game: MintGame, acceptedMax: number): Promise<void> {
   const { stage, pace } = game;
@@ -137,29 +137,29 @@ async function playRounds(game: MintGame, acceptedMax: number): Promise<void> {
 async function playRound({ stage, probe, refreshes, from }: MintGame, count: number): Promise<void> {
   const { random, assets } = stage;
   const requested = await burst(stage, drawAssets(stage, count));
-  const sure = requested.filter(({ expected }) => expected.kind === 'token');
-  const known = sure.filter(({ referenceId }) => (stage.book.find(referenceId)?.attemptsMin ?? 0) > 0);
+  const expectedTokens = requested.filter(({ expected }) => expected.kind === 'token');
+  const known = expectedTokens.filter(({ referenceId }) => (stage.book.find(referenceId)?.attemptsMin ?? 0) > 0);
   if (known.length > 0) await playConflicts(stage, random.pick(known));
-  for (let probes = 0; probes < PROBES_A_ROUND; probes++) await probe();
+  for (let probes = 0; probes < PROBES_PER_ROUND; probes++) await probe();
   await refreshes.play();
   const collection = random.pick(COLLECTIONS);
   await playLists(stage, collection, from[collection]);
-  const twice = assets.good();
+  const twice = assets.mintable();
   const { referenceId } = twice;
-  const order = { assets: [twice, { ...assets.good(twice.collection), referenceId }], taken: [referenceId] };
-  await sendConflict(stage, { ...order, name: 'a reference id twice in an order', fresh: [referenceId] });
+  const order = { assets: [twice, { ...assets.mintable(twice.collection), referenceId }], taken: [referenceId] };
+  await sendConflict(stage, { ...order, name: 'an order with the same reference id twice', fresh: [referenceId] });
 }
 
-/** Repeats the reference id of a pending or minted asset: unchanged, with another asset, and beside a new one. */
+/** Repeats a pending or minted asset's reference id: unchanged, with another asset, and together with a new id. */
 async function playConflicts(stage: MintStage, asset: RequestedAsset): Promise<void> {
   const { referenceId, collection } = asset;
   const taken = [referenceId];
-  const other = { ...stage.assets.good(collection), referenceId };
+  const other = { ...stage.assets.mintable(collection), referenceId };
   await sendConflict(stage, { name: 'the same asset again', assets: [asset], taken, fresh: [] });
-  await sendConflict(stage, { name: 'another asset under its id', assets: [other], taken, fresh: [] });
-  const fresh = stage.assets.good(collection);
+  await sendConflict(stage, { name: 'another asset with the same reference id', assets: [other], taken, fresh: [] });
+  const fresh = stage.assets.mintable(collection);
   await sendConflict(stage, {
-    name: 'a taken one beside a fresh one',
+    name: 'a taken and a new reference id',
     assets: [fresh, asset],
     taken,
     fresh: [fresh.referenceId],
@@ -168,7 +168,7 @@ async function playConflicts(stage: MintStage, asset: RequestedAsset): Promise<v
 
 function drawAssets({ assets, random, options }: MintStage, count: number): readonly RequestedAsset[] {
   const drawn: RequestedAsset[] = count > 2 && random.chance(RIVALS_SHARE) ? [...assets.rivals()] : [];
-  while (drawn.length < count) drawn.push(random.chance(options.brokenShare) ? assets.bad() : assets.good());
+  while (drawn.length < count) drawn.push(random.chance(options.brokenShare) ? assets.failing() : assets.mintable());
   return random.shuffle(drawn);
 }
 
@@ -182,7 +182,7 @@ async function burst(stage: MintStage, assets: readonly RequestedAsset[]): Promi
   return assets;
 }
 
-/** Without MINTER_ROLE all requests must wait and none may fail; afterwards they must continue on their own. */
+/** Without MINTER_ROLE all requests must wait and none may fail; after it is granted they must continue. */
 async function playWithoutRole(game: MintGame, count: number): Promise<void> {
   const { stage } = game;
   const { options, counts, differences } = stage;
@@ -192,8 +192,7 @@ async function playWithoutRole(game: MintGame, count: number): Promise<void> {
     const requested = await burst(stage, drawAssets(stage, count));
     counts.withoutRole += requested.length;
     counts.waitedForRole = await awaitWaiting(stage);
-    if (counts.waitedForRole === 0)
-      differences.add('role', 'the minter reported of no asset that it waits for MINTER_ROLE');
+    if (counts.waitedForRole === 0) differences.add('role', 'the minter reported no asset that waits for MINTER_ROLE');
     for (const { referenceId, collection } of requested) {
       if (stage.book.find(referenceId)?.attemptsMin !== 1) continue;
       const status = (await readMint(stage, collection, referenceId))?.result[0]?.status;
@@ -202,7 +201,7 @@ async function playWithoutRole(game: MintGame, count: number): Promise<void> {
     }
   } finally {
     await options.role.grant();
-    options.log(`MINTER_ROLE is granted again; ${counts.waitedForRole} assets have waited for it`);
+    options.log(`MINTER_ROLE is granted again; ${counts.waitedForRole} assets were waiting for it`);
   }
 }
 
@@ -216,8 +215,8 @@ async function awaitWaiting({ rows, options }: MintStage): Promise<number> {
 }
 
 /**
- * Requests again after the first results: minted assets, their token ids, and failed ones.
- * @returns the reference ids
+ * After the first results, repeats minted assets, requests their token ids again, and repeats failed assets.
+ * @returns the repeated reference ids
  */
 async function playAfterwards({ stage, probe }: MintGame, shown: ShownMints): Promise<ReadonlySet<string>> {
   const { assets, book, random, options, counts } = stage;
@@ -225,7 +224,7 @@ async function playAfterwards({ stage, probe }: MintGame, shown: ShownMints): Pr
     random.shuffle(book.entries().filter(({ asset }) => shown.get(asset.referenceId)?.status === status));
   const [minted, failed] = [ofStatus('succeeded'), ofStatus('failed')];
   const count = Math.max(2, options.assetsMax - book.accepted);
-  options.log(`requesting again: ${minted.length} are minted, ${failed.length} have failed`);
+  options.log(`repeating requests: ${minted.length} are minted, ${failed.length} have failed`);
   for (const { asset } of minted.slice(0, 3)) await playConflicts(stage, asset);
   const ids = minted.flatMap(({ asset: { referenceId, collection } }) => {
     const { token_id: tokenId } = shown.get(referenceId)!;
@@ -249,7 +248,7 @@ export async function simulateMints(options: MintSimulationOptions) {
   try {
     const missing = await options.role.missing();
     if (missing.length > 0) {
-      options.log('the signer has no MINTER_ROLE, as after a killed run: granting it');
+      options.log('the signer has no MINTER_ROLE, probably after an interrupted run; granting it');
       await options.role.grant();
     }
     const from = await readHead(stage);
@@ -287,7 +286,7 @@ function createStage(options: MintSimulationOptions): MintStage {
     random,
     book: createMintBook(),
     counts: createCounts(),
-    assets: createAssetMaker(run, random, options.contracts),
+    assets: createAssetFactory(run, random, options.contracts),
     api: openMintApi(options.url, headers, options.onProgress),
     rows: createMintRows(options.clickhouse, referencePrefix(run)),
     differences: createDifferences<MintDifferenceKind>(),
@@ -324,7 +323,7 @@ function latencyOf(shown: ShownMints): Latency {
   return latency;
 }
 
-const CLEAN = 'Each reference id has one token or one clear failure; chain, rows, interface and history agree.';
+const CLEAN = 'Each reference id has one token or one clear failure; chain, rows, API and history agree.';
 
 export function toReport(result: MintSimulationResult): RunReport {
   const { run, chain, calls, differences, succeeded, failed } = result;

@@ -4,36 +4,37 @@ import type { Random } from '@playline/testkit/random';
 import { createDelivery, openHttpClient, parseJson } from '../delivery.ts';
 import { count, createLatency, type Differences } from '../report.ts';
 import type { Run, RunOptions } from '../run.ts';
-import type { AssetMaker, CollectionKind, DemoContracts, MintBook } from './assets.ts';
+import type { AssetFactory, CollectionKind, DemoContracts, MintBook } from './assets.ts';
 import type { MintRows } from './check-requests.ts';
 import type { MinterRole } from './simulation.ts';
 
 export interface ApiCall {
   readonly method?: 'GET' | 'POST';
   readonly path: string;
-  /** JSON; a string is sent unchanged. */
+  /** Sent as JSON; a string is sent unchanged. */
   readonly body?: unknown;
-  /** Headers in addition to, or instead of, those of every call; null leaves one out. */
+  /** Headers that extend or replace the common headers; null removes a header. */
   readonly headers?: Readonly<Record<string, string | null>>;
 }
 
-export interface ApiAnswer {
+export interface ApiResponse {
   readonly status: number | null;
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
   /** Null for invalid JSON. */
   readonly json: unknown;
   readonly text: string;
-  /** Whether an earlier attempt may have been accepted without an answer. A 429 does not count: it accepts nothing. */
+  // Whether an earlier attempt may have been accepted without a response. A 429 does not count, because it accepts
+  // nothing.
   readonly isDoubtful: boolean;
 }
 
 type MintApi = ReturnType<typeof openMintApi>;
 
-/** Longer than the limit's window of five minutes. */
+/** Longer than the rate limit's window of five minutes. */
 const TOTAL_MAX_MS = 330_000;
 const REFUSED = 'status 429';
 
-/** `refused`: number of answers 429, each of which was waited for as long as it demands. */
+/** `refused`: number of 429 responses, after each of which the client waits for Retry-After. */
 export const createTally = () => ({
   calls: 0,
   refused: 0,
@@ -42,14 +43,14 @@ export const createTally = () => ({
   latency: createLatency(),
 });
 
-/** Opens the API as a game's server uses it: a call is repeated only after a 5xx, a 429 or no answer. */
+/** Opens an API client like a game server's: a call is repeated only after a 5xx, a 429 or no response. */
 export function openMintApi(url: string, common: Readonly<Record<string, string>>, onWait: (why: string) => void) {
   const client = openHttpClient(url);
   const tally = createTally();
   return {
     tally,
     close: client.close,
-    call: async ({ method = 'GET', path, body, headers = {} }: ApiCall): Promise<ApiAnswer> => {
+    call: async ({ method = 'GET', path, body, headers = {} }: ApiCall): Promise<ApiResponse> => {
       let refusedAt = Number.NaN;
       const deliver = createDelivery({
         client,
@@ -58,7 +59,7 @@ export function openMintApi(url: string, common: Readonly<Record<string, string>
           count(tally.again, reason);
           if (reason === REFUSED) tally.refused++;
           if (reason === REFUSED && Number.isNaN(refusedAt)) refusedAt = performance.now();
-          onWait(reason === REFUSED ? 'a limit is reached (429): waiting for Retry-After' : reason);
+          onWait(reason === REFUSED ? 'rate limit reached (429), waiting for Retry-After' : reason);
         },
       });
       const startedAt = performance.now();
@@ -68,7 +69,7 @@ export function openMintApi(url: string, common: Readonly<Record<string, string>
       if (delivered.kind === 'given up')
         return { status: null, headers: {}, json: null, text: delivered.reason, isDoubtful: delivered.doubtful };
       if (delivered.tries === 1) tally.latency.add(performance.now() - startedAt);
-      const { status, text, headers: shown } = delivered.answer;
+      const { status, text, headers: shown } = delivered.response;
       return { status, headers: shown, json: parseJson(text) ?? null, text, isDoubtful: delivered.doubtful };
     },
   };
@@ -90,8 +91,8 @@ function toBytes(body: unknown): Buffer {
 
 const SHOWN_CHARACTERS_MAX = 300;
 
-export const describeAnswer = ({ status, text }: ApiAnswer): string =>
-  status === null ? `was not answered (${text})` : `was answered ${status}: ${text.slice(0, SHOWN_CHARACTERS_MAX)}`;
+export const describeResponse = ({ status, text }: ApiResponse): string =>
+  status === null ? `got no response (${text})` : `got ${status}: ${text.slice(0, SHOWN_CHARACTERS_MAX)}`;
 
 export interface ShownEnvelope {
   readonly code?: unknown;
@@ -108,37 +109,37 @@ const NAMES = {
   refresh: ['imx-refreshes-limit', 'imx-refresh-limit-reset', 'imx-remaining-refreshes', 'retry-after'],
 } as const;
 
-/** The fault of the quota in an answer: all headers must be there, and the body of a 202 must agree with them. */
-export function describeQuota(kind: keyof typeof NAMES, { status, headers, json }: ApiAnswer): string | null {
+/** What is wrong with the quota in a response: all headers must be present, and the body of a 202 must agree. */
+export function describeQuota(kind: keyof typeof NAMES, { status, headers, json }: ApiResponse): string | null {
   for (const name of NAMES[kind]) {
     const [header, member] = [headers[name], (json as Record<string, unknown> | null)?.[name.replaceAll('-', '_')]];
     if (typeof header !== 'string' || header === '') return `the header ${name} is missing`;
     if (status === 202 && member !== header) return `${name} is ${header} as a header and ${member} in the body`;
   }
   const [limit, , remaining] = NAMES[kind].map((name) => Number(headers[name]));
-  return remaining! >= 0 && remaining! <= limit! ? null : `${remaining} of ${limit} are left`;
+  return remaining! >= 0 && remaining! <= limit! ? null : `${remaining} of ${limit} remain`;
 }
 
-/** Remaining units of the refresh quota according to an answer; null when the answer has none. */
-export function remainingRefreshesOf({ headers }: ApiAnswer): number | null {
+/** Remaining refresh quota according to a response; null when the response has none. */
+export function remainingRefreshesOf({ headers }: ApiResponse): number | null {
   const text = headers[NAMES.refresh[2]];
   return typeof text === 'string' && /^\d+$/.test(text) ? Number(text) : null;
 }
 
-/** Kinds of differences that a run about mints can find; each makes the run fail. */
+/** Kinds of differences that a mint simulation can find; each makes the run fail. */
 export type MintDifferenceKind =
-  | 'answer' // a call did not get the expected answer
-  | 'list' // pages are out of order, have duplicates, or requests that do not belong there
-  | 'missing' // an accepted request is not shown
+  | 'answer' // a call did not get the expected response
+  | 'list' // pages are out of order, or have duplicate or unexpected requests
+  | 'missing' // an accepted request is not in the list
   | 'open' // neither a token nor a failure at the end of the wait
   | 'outcome' // a token instead of a failure, a failure instead of a token, or another error
-  | 'member' // a member of a mint request is not shown as requested
-  | 'uninvited' // a refused asset, or one that was never requested, is shown, stored or minted
-  | 'role' // a request ended while the signer had no MINTER_ROLE, or the minter did not report that it waits
-  | 'chain' // the chain lacks the token of a mint request, has it differently, or has it twice
-  | 'row' // the rows of mint_requests differ from the interface
+  | 'member' // a member of a mint request is not as requested
+  | 'uninvited' // an asset that was refused or never requested is listed, stored or minted
+  | 'role' // a request ended while the signer had no MINTER_ROLE, or the minter did not report the wait
+  | 'chain' // a mint request's token is missing on the chain, differs, or is there twice
+  | 'row' // the rows in mint_requests differ from the API
   | 'history' // the activity history differs from the chain
-  | 'metadata'; // the stored metadata is not what was sent last
+  | 'metadata'; // the stored metadata differs from the metadata sent last
 
 type MintDifferences = Differences<MintDifferenceKind>;
 
@@ -149,7 +150,7 @@ export interface MintSimulationOptions extends RunOptions {
   readonly contracts: DemoContracts;
   readonly role: MinterRole;
   readonly clickhouse: ClickHouseAccount;
-  /** Name of the header of secret keys, and the demo project's secret key. */
+  /** Header name for secret keys, and the demo project's secret key. */
   readonly keyHeader: string;
   readonly secretKey: string;
   readonly publishableKey: string;
@@ -165,12 +166,12 @@ export const createCounts = () => ({
   lists: 0,
   listed: 0,
   refreshes: 0,
-  /** Collections, tokens and stacks that were refreshed. */
+  /** Number of collections, tokens and stacks that were refreshed. */
   refreshed: 0,
-  /** Assets requested without MINTER_ROLE, and those of them that the minter reported as waiting for it. */
+  // Number of assets requested without MINTER_ROLE, and how many of them the minter reported as waiting for the role.
   withoutRole: 0,
   waitedForRole: 0,
-  /** Failed reference ids that were accepted again. */
+  /** Number of failed reference ids that were accepted again. */
   again: 0,
 });
 
@@ -178,7 +179,7 @@ export interface MintStage {
   readonly options: MintSimulationOptions;
   readonly run: Run;
   readonly random: Random;
-  readonly assets: AssetMaker;
+  readonly assets: AssetFactory;
   readonly book: MintBook;
   readonly api: MintApi;
   readonly rows: MintRows;

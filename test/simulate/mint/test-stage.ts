@@ -2,12 +2,12 @@ import { createHash } from 'node:crypto';
 import { createRandom } from '@playline/testkit/random';
 import { createDifferences } from '../report.ts';
 import { createRun } from '../run.ts';
-import { createAssetMaker, createMintBook, type RequestedAsset, THRESHOLD } from './assets.ts';
+import { createAssetFactory, createMintBook, type RequestedAsset, THRESHOLD } from './assets.ts';
 import type { MintAttemptRow } from './check-requests.ts';
 import type { ShownMint } from './lists.ts';
 import {
-  type ApiAnswer,
   type ApiCall,
+  type ApiResponse,
   createCounts,
   createTally,
   type MintDifferenceKind,
@@ -20,13 +20,13 @@ export const CONTRACTS = {
   erc1155: `0x${'55'.repeat(20)}`,
   erc20: `0x${'20'.repeat(20)}`,
 };
-const NO_ANSWER: ApiAnswer = { status: null, headers: {}, json: null, text: 'no answer', isDoubtful: false };
+const NO_RESPONSE: ApiResponse = { status: null, headers: {}, json: null, text: 'no response', isDoubtful: false };
 
-/** A run in memory: the test sets the answers to calls, the rows and the contracts. */
+/** An in-memory run: the test sets the responses to calls, the rows and the contracts. */
 export interface TestStage extends MintStage {
   readonly called: ApiCall[];
-  /** The next answers to calls; without any, calls get no answer. */
-  readonly answers: ApiAnswer[];
+  /** The responses to the next calls; when empty, calls get no response. */
+  readonly responses: ApiResponse[];
   readonly stored: MintAttemptRow[];
   readonly holdings: Map<string, string>;
 }
@@ -34,7 +34,7 @@ export interface TestStage extends MintStage {
 export function createTestStage(seed = 1): TestStage {
   const run = createRun(seed, 0);
   const random = createRandom(seed);
-  const [called, answers, stored]: [ApiCall[], ApiAnswer[], MintAttemptRow[]] = [[], [], []];
+  const [called, responses, stored]: [ApiCall[], ApiResponse[], MintAttemptRow[]] = [[], [], []];
   const holdings = new Map<string, string>();
   const node = {
     name: 'memory',
@@ -44,7 +44,7 @@ export function createTestStage(seed = 1): TestStage {
     run,
     random,
     called,
-    answers,
+    responses,
     stored,
     holdings,
     options: {
@@ -53,14 +53,14 @@ export function createTestStage(seed = 1): TestStage {
       nodes: [node],
       settleIdleMaxMs: 0,
     } as unknown as MintStage['options'],
-    assets: createAssetMaker(run, random, CONTRACTS),
+    assets: createAssetFactory(run, random, CONTRACTS),
     book: createMintBook(),
     api: {
       tally: createTally(),
       close: () => {},
       call: async (call) => {
         called.push(call);
-        return answers.shift() ?? NO_ANSWER;
+        return responses.shift() ?? NO_RESPONSE;
       },
     },
     rows: { attempts: async () => stored, waitingForRole: async () => 0, metadata: async () => [] },
@@ -70,16 +70,16 @@ export function createTestStage(seed = 1): TestStage {
   };
 }
 
-export const answerOf = (status: number, json: unknown, over: Partial<ApiAnswer> = {}): ApiAnswer => ({
+export const responseOf = (status: number, json: unknown, fields: Partial<ApiResponse> = {}): ApiResponse => ({
   status,
   headers: {},
   json,
   text: JSON.stringify(json),
   isDoubtful: false,
-  ...over,
+  ...fields,
 });
 
-export function quotaAnswer(over: Partial<ApiAnswer> = {}): ApiAnswer {
+export function quotaResponse(fields: Partial<ApiResponse> = {}): ApiResponse {
   const headers = {
     'imx-mint-requests-limit': '2000',
     'imx-mint-requests-limit-reset': '2026-11-24T12:00:00.000Z',
@@ -87,7 +87,7 @@ export function quotaAnswer(over: Partial<ApiAnswer> = {}): ApiAnswer {
     'imx-mint-requests-retry-after': '0',
   };
   const json = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.replaceAll('-', '_'), value]));
-  return answerOf(202, json, { headers, ...over });
+  return responseOf(202, json, { headers, ...fields });
 }
 
 const hashOf = (text: string) => createHash('sha256').update(text).digest('hex');

@@ -33,8 +33,8 @@ interface Metadata {
   log_index: string | null;
 }
 
-/** An activity as a line of the import, with addresses in lower case. */
-export interface MadeActivity {
+/** An activity as an import line, with addresses in lower case. */
+export interface GeneratedActivity {
   id: string;
   chain: string;
   type: ActivityType;
@@ -43,7 +43,7 @@ export interface MadeActivity {
   details: Details;
 }
 
-export function contractAddressOf({ details: { asset } }: Pick<MadeActivity, 'details'>): string {
+export function contractAddressOf({ details: { asset } }: Pick<GeneratedActivity, 'details'>): string {
   return (Array.isArray(asset) ? asset[0]! : asset).contract_address;
 }
 
@@ -54,25 +54,25 @@ export interface Contract {
 
 type Contracts = ReturnType<typeof createContracts>;
 
-/** By activity, as on a game's chain: first a collection that everyone trades, its currency, its consumables. */
+/** In order of activity, as on a game's chain: a widely traded collection first, then its currency and consumables. */
 const KINDS: readonly Contract['kind'][] = [
   ...(['ERC721', 'ERC20', 'ERC1155', 'ERC721', 'ERC721', 'ERC1155'] as const),
   ...(['ERC20', 'ERC721', 'ERC721', 'ERC20', 'ERC1155', 'ERC721'] as const),
   ...(['ERC721', 'ERC20', 'ERC721', 'ERC1155', 'ERC20', 'ERC721'] as const),
 ];
-/** Zipf's law: the second contract gets half of the first one's activities, the tenth a thirteenth. */
+/** Zipf's law: the second contract gets half as many activities as the first contract, the tenth a thirteenth. */
 const ZIPF_EXPONENT = 1.1;
 
-/** The contracts of a run, the most active first. */
+/** A run's contracts, the most active contract first. */
 function createContracts(random: Random, addressOf: () => string) {
   const all = KINDS.map((kind): Contract => ({ kind, address: addressOf() }));
-  const heatOf = all.map((_, rank) => 1 / (rank + 1) ** ZIPF_EXPONENT);
-  /** Draws a contract of some kinds, active ones far more often. */
+  const weightOf = all.map((_, rank) => 1 / (rank + 1) ** ZIPF_EXPONENT);
+  /** Draws a contract of the given kinds; active contracts are drawn far more often. */
   const draw = (kinds: readonly Contract['kind'][]): Contract => {
     const ranks = all.flatMap(({ kind }, rank) => (kinds.includes(kind) ? [rank] : []));
-    let left = random.next() * ranks.reduce((sum, rank) => sum + heatOf[rank]!, 0);
+    let left = random.next() * ranks.reduce((sum, rank) => sum + weightOf[rank]!, 0);
     for (const rank of ranks) {
-      left -= heatOf[rank]!;
+      left -= weightOf[rank]!;
       if (left <= 0) return all[rank]!;
     }
     return all[ranks[0]!]!;
@@ -80,7 +80,7 @@ function createContracts(random: Random, addressOf: () => string) {
   return { all, draw };
 }
 
-/** Shares of the activities that start a new transaction, and a new block. */
+/** Shares of activities that start a new transaction or a new block. */
 const TRANSACTION_SHARE = 0.5;
 const BLOCK_SHARE = 0.12;
 
@@ -109,7 +109,7 @@ function createBlocks(random: Random) {
 
 interface Lot {
   readonly contract: Contract;
-  /** Null for an ERC-20. */
+  /** Null for ERC-20. */
   readonly tokenId: string | null;
   readonly holder: string;
   readonly amount: bigint;
@@ -119,7 +119,7 @@ type Holdings = ReturnType<typeof createHoldings>;
 
 const SEARCHED_MAX = 200;
 
-/** Who has what, so that every transfer is possible. */
+/** Tracks who holds which assets, so that every transfer is possible. */
 function createHoldings(random: Random) {
   const listOf = new Map<Contract, Lot[]>();
   const indexes = new Map<string, number>();
@@ -143,12 +143,12 @@ function createHoldings(random: Random) {
       if (index !== undefined) lots[index] = { ...lot, amount: lots[index]!.amount + lot.amount };
       else indexes.set(keyOf(lot), lots.push(lot) - 1);
     },
-    /** @throws RangeError when the holder does not have that much */
+    /** @throws RangeError when the holder's balance is too low */
     take: (lot: Lot): void => {
       const lots = lotsOf(lot.contract);
       const index = indexes.get(keyOf(lot));
       const held = index === undefined ? 0n : lots[index]!.amount;
-      if (index === undefined || held < lot.amount) throw new RangeError('the holder does not have that much');
+      if (index === undefined || held < lot.amount) throw new RangeError('the holder’s balance is too low');
       if (held === lot.amount) remove(lots, index);
       else lots[index] = { ...lot, amount: held - lot.amount };
     },
@@ -156,7 +156,7 @@ function createHoldings(random: Random) {
       const lots = lotsOf(contract);
       return lots.length === 0 ? null : random.pick(lots);
     },
-    /** Lots of one holder among those of a contract, at most `max`, in no order. */
+    /** A holder's lots in a contract, at most `max`, in no particular order. */
     ofHolder: (contract: Contract, holder: string, max: number): Lot[] =>
       lotsOf(contract)
         .slice(-SEARCHED_MAX)
@@ -166,10 +166,10 @@ function createHoldings(random: Random) {
 }
 
 const NATIVE_SHARE = 0.6;
-/** Royalties of a sale, in percent of the price. */
+/** Royalties per sale, in percent of the price. */
 const ROYALTIES = [[], [5], [5], [2, 5]] as const;
 
-/** Prices with royalties, in the chain's coin or in a token. The buyer's balance is not modelled. */
+/** Generates prices with royalties, in the native coin or in a token. The buyer's balance is not modelled. */
 function createPayments(random: Random, contracts: Contracts, drawPerson: () => string): () => Payment {
   return () => {
     const price = BigInt(random.integer(1, 1_000_000)) * 10n ** 12n;
@@ -195,7 +195,7 @@ function correctPayment(payment: Payment, more: bigint): Payment {
   };
 }
 
-type Action = Pick<MadeActivity, 'type' | 'details'>;
+type Action = Pick<GeneratedActivity, 'type' | 'details'>;
 
 interface World {
   readonly random: Random;
@@ -208,7 +208,7 @@ interface World {
 const NFTS = ['ERC721', 'ERC1155'] as const;
 const ALL = ['ERC20', ...NFTS] as const;
 
-/** As on chains of games: many mints and transfers, a fifth are sales, few burns. */
+/** As on game chains: many mints and transfers, a fifth sales, few burns. */
 const SHARES: readonly (readonly [ActivityType, number])[] = [
   ['mint', 0.26],
   ['transfer', 0.3],
@@ -219,21 +219,21 @@ const SHARES: readonly (readonly [ActivityType, number])[] = [
 ];
 const HOLDERS = 400;
 const STACKS = 12;
-/** Share of ERC-721 tokens with the longest id that a contract can store. */
+/** Share of ERC-721 tokens whose id has the maximum length. */
 const LONG_ID_SHARE = 0.02;
 const BUNDLE_SHARE = 0.15;
 const BUNDLE_MAX = 3;
 
-// Creates the function that makes the next action and moves its assets between holders, who give only what they have.
-// Withdrawals leave the chain; deposits bring new assets.
+// Creates a function that generates the next action and moves its assets between holders, who send only what they hold.
+// Withdrawals remove assets from the chain; deposits add new assets.
 function createActions({ random, contracts, holdings, newAddress }: World): () => Action {
   const people = Array.from({ length: HOLDERS }, newAddress);
-  // Few people are involved in most actions.
+  // A few people take part in most actions.
   const drawPerson = () => people[Math.floor(HOLDERS * random.next() ** 2)]!;
   const paymentOf = createPayments(random, contracts, drawPerson);
-  const makeLot = createMakeLot(random, drawPerson);
+  const generateLot = createGenerateLot(random, drawPerson);
   const receive = (type: 'mint' | 'deposit'): Action => {
-    const lot = makeLot(contracts.draw(ALL));
+    const lot = generateLot(contracts.draw(ALL));
     holdings.add(lot);
     return { type, details: { to: lot.holder, ...amountOf(lot) } };
   };
@@ -272,8 +272,8 @@ function createActions({ random, contracts, holdings, newAddress }: World): () =
   };
 }
 
-/** Creates the function that makes a new asset with a holder. */
-function createMakeLot(random: Random, drawPerson: () => string): (contract: Contract) => Lot {
+/** Creates a function that generates a new asset with a holder. */
+function createGenerateLot(random: Random, drawPerson: () => string): (contract: Contract) => Lot {
   const numbers = new Map<Contract, number>();
   return (contract) => {
     const holder = drawPerson();
@@ -311,9 +311,9 @@ function amountOf(lot: Lot): Pick<Details, 'amount' | 'asset'> {
   return { amount: String(amount), asset };
 }
 
-// Makes a later version of an activity that differs from every earlier one: prices and amounts only rise, a position in
-// a block is added or increases. Chain, type, contract and `indexed_at` are constant.
-function correct(activity: MadeActivity, world: World): MadeActivity {
+// Generates a later version of an activity that differs from all earlier versions: prices and amounts only rise, a
+// position in a block is added or increases. Chain, type, contract and `indexed_at` are constant.
+function correct(activity: GeneratedActivity, world: World): GeneratedActivity {
   const { random, blocks } = world;
   const { blockchain_metadata: position, details } = activity;
   if (position === null) return { ...activity, blockchain_metadata: blocks.next() };
@@ -327,8 +327,8 @@ function correct(activity: MadeActivity, world: World): MadeActivity {
   return { ...activity, blockchain_metadata: { ...position, log_index: log } };
 }
 
-/** Raises the amount of a mint; the extra tokens go to its holder. */
-function raiseAmount(activity: MadeActivity, { random, contracts, holdings }: World): MadeActivity | null {
+/** Raises the amount of a mint; its holder receives the extra tokens. */
+function raiseAmount(activity: GeneratedActivity, { random, contracts, holdings }: World): GeneratedActivity | null {
   const { type, details } = activity;
   const { asset, to, amount } = details;
   if (type !== 'mint' || Array.isArray(asset) || asset.contract_type !== 'ERC20') return null;
@@ -339,20 +339,23 @@ function raiseAmount(activity: MadeActivity, { random, contracts, holdings }: Wo
   return { ...activity, details: { ...details, amount: String(BigInt(amount) + more) } };
 }
 
-/** An activity and its number in the run, which is part of its id. */
-export interface Made {
+/** An activity and its sequence number in the run, which is part of its id. */
+export interface SequencedActivity {
   readonly sequence: number;
-  readonly activity: MadeActivity;
+  readonly activity: GeneratedActivity;
 }
 
-export type Maker = ReturnType<typeof createMaker>;
+export type Generator = ReturnType<typeof createGenerator>;
 
-/** Share of deposits and withdrawals by an exchange, which have no position in a block. */
+/** Share of deposits and withdrawals through an exchange, which have no position in a block. */
 const OFF_CHAIN_SHARE = 0.3;
 const ADDRESS_DIGITS = 40;
 
-/** Depends only on the seed, except for ids, addresses and times. @param chain its name */
-export function createMaker(run: Run, chain: string) {
+/**
+ * Generates activities that depend only on the seed, except for ids, addresses and times.
+ * @param chain name of the chain
+ */
+export function createGenerator(run: Run, chain: string) {
   const random = createRandom(run.seed);
   // Contains the run's tag, so that runs with the same seed share no contract.
   const newAddress = () => `0x${run.tag}${random.hex(ADDRESS_DIGITS - run.tag.length)}`;
@@ -364,7 +367,7 @@ export function createMaker(run: Run, chain: string) {
   return {
     contracts: contracts.all,
     random,
-    make: (): Made => {
+    generate: (): SequencedActivity => {
       const { type, details } = nextAction();
       const position = world.blocks.next();
       const isOffChain = (type === 'deposit' || type === 'withdrawal') && random.chance(OFF_CHAIN_SHARE);
@@ -373,14 +376,17 @@ export function createMaker(run: Run, chain: string) {
       const id = toMessageId(run, sequence);
       return { sequence, activity: { id, chain, type, indexed_at: '', blockchain_metadata, details } };
     },
-    /** The activity as indexed now: in microseconds close to the clock, each later than the one before. */
-    index: ({ sequence, activity }: Made, nowMs: number): Made => {
+    /** Sets `indexed_at` to about now in microseconds, each later than the previous activity. */
+    index: ({ sequence, activity }: SequencedActivity, nowMs: number): SequencedActivity => {
       lastUs = Math.max(lastUs + 1, nowMs * 1_000 + random.integer(0, 999));
       return { sequence, activity: { ...activity, indexed_at: toTimestamp(lastUs) } };
     },
-    correct: ({ sequence, activity }: Made): Made => ({ sequence, activity: correct(activity, world) }),
-    /** The same with another number and id, for an activity that never happened. */
-    toStranger: ({ activity }: Made): Made => {
+    correct: ({ sequence, activity }: SequencedActivity): SequencedActivity => ({
+      sequence,
+      activity: correct(activity, world),
+    }),
+    /** A copy with a new sequence number and id, for an activity that is never published. */
+    toUnpublished: ({ activity }: SequencedActivity): SequencedActivity => {
       const sequence = taken++;
       return { sequence, activity: { ...activity, id: toMessageId(run, sequence) } };
     },

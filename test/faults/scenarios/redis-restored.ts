@@ -22,16 +22,16 @@ type Access = { readonly gateway: ServiceProcess; readonly secret: string };
 
 const folderOf = (world: World) => join(world.stack.paths.state, 'data', 'redis', 'appendonlydir');
 
-/** Replaces the files of Redis while it is stopped, and kills it. The stack starts it again. */
-async function goBack(world: World, replaceFiles: () => void): Promise<void> {
+/** Replaces Redis's files while it is stopped, and kills it. The stack restarts it. */
+async function restore(world: World, replaceFiles: () => void): Promise<void> {
   const pid = await world.storePid('redis');
   process.kill(pid, 'SIGSTOP');
   replaceFiles();
   process.kill(pid, 'SIGKILL');
-  await waitFor('Redis was started again', () => (world.stack.file.processes.redis ?? pid) !== pid);
+  await waitFor('Redis was restarted', () => (world.stack.file.processes.redis ?? pid) !== pid);
 }
 
-function openSizes(world: World) {
+function watchFileSizes(world: World) {
   const sizes: { atMs: number; file: string; bytes: number }[] = [];
   const sample = () => {
     for (const name of readdirSync(folderOf(world)).filter((name) => name.endsWith('.incr.aof'))) {
@@ -42,8 +42,8 @@ function openSizes(world: World) {
   const timer = setInterval(sample, 25);
   return {
     close: () => clearInterval(timer),
-    /** Cuts off what was appended in the milliseconds before the last write. @returns the number of bytes */
-    cut(lostMs: number): number {
+    /** Truncates what was appended in the milliseconds before the last write. @returns the number of bytes */
+    truncate(lostMs: number): number {
       sample();
       const { file, bytes } = sizes.at(-1)!;
       const written = sizes.find((size) => size.file === file && size.bytes === bytes)!;
@@ -55,8 +55,8 @@ function openSizes(world: World) {
   };
 }
 
-/** A person with links, events and a consent, to be erased. Its messages are in no ledger, because they will be gone. */
-async function createErased({ world, key }: Trial, { gateway, secret }: Access) {
+// Creates a person to erase, with links, events and a consent. Its messages are in no ledger, because they are deleted.
+async function createPersonToErase({ world, key }: Trial, { gateway, secret }: Access) {
   const anonymousId = `erased-${randomUUID()}`;
   const call = (path: string, init: RequestInit = {}) => {
     const headers = { 'content-type': 'application/json', [KEY_HEADER]: key, ...init.headers };
@@ -71,21 +71,24 @@ async function createErased({ world, key }: Trial, { gateway, secret }: Access) 
   ];
   const consent = JSON.stringify({ anonymousId, status: 'full', source: 'faults' });
   const body = JSON.stringify({ messages });
-  await waitFor('messages are taken', async () => (await call(MESSAGES_PATH, { method: 'POST', body })).status === 200);
-  await waitFor('the consent is taken', async () => (await call(CONSENT_PATH, { method: 'PUT', body: consent })).ok);
-  /** @returns null when the gateway does not answer a consent */
+  await waitFor(
+    'messages are accepted',
+    async () => (await call(MESSAGES_PATH, { method: 'POST', body })).status === 200,
+  );
+  await waitFor('the consent is accepted', async () => (await call(CONSENT_PATH, { method: 'PUT', body: consent })).ok);
+  /** @returns null when the gateway does not respond with a consent */
   const readConsent = async (): Promise<string | null> => {
-    const answer = await call(`${CONSENT_PATH}?anonymousId=${anonymousId}`).catch(() => null);
-    return answer?.status === 200 ? ((await answer.json()) as { status: string }).status : null;
+    const response = await call(`${CONSENT_PATH}?anonymousId=${anonymousId}`).catch(() => null);
+    return response?.status === 200 ? ((await response.json()) as { status: string }).status : null;
   };
   return {
     readConsent,
-    awaitConsent: () => waitFor('consents are answered', readConsent),
+    awaitConsent: () => waitFor('the gateway responds with a consent', readConsent),
     async erase(): Promise<string> {
       const path = `/v1/audience/data?anonymousId=${anonymousId}`;
       const id = await waitFor('the erasure is accepted', async () => {
-        const answer = await call(path, { method: 'DELETE', headers: { [SECRET_HEADER]: secret } });
-        return answer.headers.get('x-erasure-id');
+        const response = await call(path, { method: 'DELETE', headers: { [SECRET_HEADER]: secret } });
+        return response.headers.get('x-erasure-id');
       });
       const receipts = `SELECT count() FROM erasure_receipts WHERE erasure_id = '${id}'`;
       const isStored = async () => (await rowsOf(world.deployment.engine, receipts))[0]?.[0] === '1';
@@ -95,16 +98,16 @@ async function createErased({ world, key }: Trial, { gateway, secret }: Access) 
   };
 }
 
-function backToCopy({ world, random }: Trial) {
+function restoreCopy({ world, random }: Trial) {
   const copy = join(world.folder, 'redis-copy');
   return {
     remember() {
       rmSync(copy, { recursive: true, force: true });
       cpSync(folderOf(world), copy, { recursive: true });
     },
-    async goBack() {
+    async restore() {
       await delay(random.integer(0, 2_000));
-      await goBack(world, () => {
+      await restore(world, () => {
         rmSync(folderOf(world), { recursive: true });
         cpSync(copy, folderOf(world), { recursive: true });
       });
@@ -113,48 +116,48 @@ function backToCopy({ world, random }: Trial) {
   };
 }
 
-/** The end of the append-only file is cut off, as when a machine dies before it was on the disk. */
-function withoutEnd({ world, random }: Trial, sizes: ReturnType<typeof openSizes>) {
+/** Truncates the append-only file, as after a power loss before writes reached the disk. */
+function truncateFile({ world, random }: Trial, sizes: ReturnType<typeof watchFileSizes>) {
   return {
     remember: () => {},
-    async goBack() {
+    async restore() {
       await delay(random.integer(0, 300));
       const lostMs = random.integer(500, 2_000);
       let bytes = 0;
-      await goBack(world, () => {
-        bytes = sizes.cut(lostMs);
+      await restore(world, () => {
+        bytes = sizes.truncate(lostMs);
       });
       return { 'bytes lost': bytes };
     },
   };
 }
 
-/** Erases a person, takes Redis back, and watches what is answered about the person. */
-async function tryLoss(trial: Trial, access: Access, back: { remember(): void; goBack(): Promise<Reached> }) {
-  const erased = await createErased(trial, access);
+/** Erases a person, restores Redis to an older state, and watches the person's consent. */
+async function tryLoss(trial: Trial, access: Access, loss: { remember(): void; restore(): Promise<Reached> }) {
+  const erased = await createPersonToErase(trial, access);
   await settle(trial.world);
   assert.equal(await erased.awaitConsent(), 'full');
   // Longer than Redis takes to write its log to the file.
   await delay(1_500);
-  back.remember();
+  loss.remember();
   const erasureId = await erased.erase();
-  const reached = await back.goBack();
-  const answers = new Set([await erased.awaitConsent()]);
-  // The gateway answers one address up to 100 times a second.
+  const reached = await loss.restore();
+  const statuses = new Set([await erased.awaitConsent()]);
+  // The gateway accepts up to 100 requests per second from one address.
   for (const endMs = performance.now() + 3_000; performance.now() < endMs; await delay(20))
-    answers.add((await erased.readConsent()) ?? 'not_set');
-  assert.deepEqual([...answers], ['not_set'], 'consents of an erased person');
+    statuses.add((await erased.readConsent()) ?? 'not_set');
+  assert.deepEqual([...statuses], ['not_set'], 'the erased person’s consent');
   return { erased, erasureId, reached };
 }
 
-export const redisGoesBack: Scenario = {
+export const redisRestoredFromCopy: Scenario = {
   fault: 20,
   title: 'erased people stay erased when Redis restarts from an older copy, or without its last two seconds',
   tried:
-    'Redis SIGKILL, started from an older copy of its files, then without the last 0.5 to 2 s of its append-only file',
+    'Redis SIGKILL, restarted from an older copy of its files, then without the last 0.5 to 2 s of its append-only file',
   run: async (trial) => {
     const { world, key } = trial;
-    // The trial has stopped merges, and with them the deletes of an erasure.
+    // The trial has stopped merges, which an erasure's deletes need.
     await query(world.deployment.engine, 'SYSTEM START MERGES events');
     const groups = { LINKER_GROUP: world.groupOf('identity-linker'), WRITER_GROUP: world.groupOf('event-writer') };
     const [gateway, eraser] = await Promise.all([
@@ -165,12 +168,12 @@ export const redisGoesBack: Scenario = {
     await persons.identify('kept');
     const restoresOf = async () => sumOf(await metricsOf(eraser), 'playline_eraser_fence_restores_total', '');
     const access = { gateway, secret: await world.deployment.addEnvironment(trial.environmentId, 'secret') };
-    const first = await tryLoss(trial, access, backToCopy(trial));
+    const first = await tryLoss(trial, access, restoreCopy(trial));
     const before = await restoresOf();
-    const sizes = openSizes(world);
+    const sizes = watchFileSizes(world);
     try {
-      const second = await tryLoss(trial, access, withoutEnd(trial, sizes));
-      assert.equal(await first.erased.awaitConsent(), 'not_set', 'the consent of who was erased first');
+      const second = await tryLoss(trial, access, truncateFile(trial, sizes));
+      assert.equal(await first.erased.awaitConsent(), 'not_set', 'the consent of the person erased first');
       await persons.alias('kept');
       await persons.assertWhole(['kept'], 3);
       const settings = { REDIS_URL: world.stack.file.redis };
@@ -178,7 +181,10 @@ export const redisGoesBack: Scenario = {
         const verified = await operate(world, ['erasures', 'verify', erasureId], { settings });
         assert.equal(verified.code, 0, verified.stdout + verified.stderr);
       }
-      const restored = { 'fences set again from a copy': before, 'fences set again': (await restoresOf()) - before };
+      const restored = {
+        'fences restored after the copy': before,
+        'fences restored after the truncation': (await restoresOf()) - before,
+      };
       return { ...first.reached, ...second.reached, ...restored };
     } finally {
       sizes.close();

@@ -8,29 +8,29 @@ import { waitFor } from '../world/wait.ts';
 
 export const partitionsMove: Scenario = {
   fault: 11,
-  title: 'every record is one row when linkers and writers come and go under load, with two gateways',
+  title: 'every record is one row when linkers and writers join and leave under load, with two gateways',
   tried: 'writers and linkers join, leave by SIGTERM and by SIGKILL',
-  crew: { linkers: 2, writers: 2 },
+  services: { linkers: 2, writers: 2 },
   run: async (trial) => {
     const { random } = trial;
     const gateways = [await trial.start('gateway'), await trial.start('gateway')];
-    const running = [...trial.crew];
+    const running = [...trial.services];
     const traffic = trial.openTraffic(gateways, { restMaxMs: 15 });
     const moves: string[] = [];
-    const leave = async (leaving: ServiceProcess) => {
-      running.splice(running.indexOf(leaving), 1);
+    const leave = async (child: ServiceProcess) => {
+      running.splice(running.indexOf(child), 1);
       const signal = random.pick(['SIGTERM', 'SIGKILL'] as const);
       moves.push(signal);
-      leaving.signal(signal);
-      // The leaving process may still drain while the next one starts, as in a deployment.
-      if (random.chance(0.5)) await leaving.exited;
+      child.signal(signal);
+      // The process may still drain while the next process starts, as in a deployment.
+      if (random.chance(0.5)) await child.exited;
     };
     for (let move = random.integer(3, 5); move > 0; move--) {
       await traffic.flows(random.integer(5, 25));
       await delay(random.integer(0, 400));
       const service: ServiceName = random.pick(['identity-linker', 'event-writer']);
       const own = running.filter((child) => child.service === service);
-      // One of each service must stay, so that work continues while partitions move.
+      // At least one process per service must stay, so that work continues while partitions move.
       const joins = own.length <= 1 || (own.length < 3 && random.chance(0.5));
       if (!joins) await leave(random.pick(own));
       else {
@@ -46,24 +46,24 @@ export const partitionsMove: Scenario = {
   },
 };
 
-/** Number of inserts that the writers of the crew have repeated since they started. */
-async function countRepeated({ crew }: Trial): Promise<number> {
-  const writers = crew.filter(({ service }) => service === 'event-writer');
+/** Number of inserts that the trial's writers have retried since they started. */
+async function countRetries({ services }: Trial): Promise<number> {
+  const writers = services.filter(({ service }) => service === 'event-writer');
   const texts = await Promise.all(writers.map(metricsOf));
   return texts.reduce((sum, text) => sum + sumOf(text, 'playline_stream_retries_total', 'step="write"'), 0);
 }
 
 export const engineKilled: Scenario = {
   fault: 5,
-  tried: 'ClickHouse SIGKILL under load, started again',
-  crew: { linkers: 1, writers: 2 },
+  tried: 'ClickHouse SIGKILL under load, restarted',
+  services: { linkers: 1, writers: 2 },
   run: async (trial) => {
     const { world, random } = trial;
     const { engine } = world.deployment;
-    // Merges would fold rows that were written twice. SYSTEM STOP MERGES is lost with the process.
+    // Merges would deduplicate rows that were written twice. SYSTEM STOP MERGES is lost when the process ends.
     await query(engine, 'ALTER TABLE events MODIFY SETTING max_bytes_to_merge_at_max_space_in_pool = 1');
     const traffic = trial.openTraffic([await trial.start('gateway')], { restMaxMs: 10 });
-    const before = await countRepeated(trial);
+    const before = await countRetries(trial);
     const kills = random.integer(1, 2);
     for (let kill = 0; kill < kills; kill++) {
       await traffic.flows(random.integer(10, 30));
@@ -73,12 +73,12 @@ export const engineKilled: Scenario = {
       await traffic.flows(random.integer(5, 10));
       const isBack = async () =>
         (await world.storePid('clickhouse')) !== pid && (await query(engine, 'SELECT 1')) !== '';
-      await waitFor('the engine is back', isBack);
+      await waitFor('ClickHouse is running again', isBack);
     }
     await traffic.flows(10);
     await traffic.close();
     await query(engine, 'ALTER TABLE events RESET SETTING max_bytes_to_merge_at_max_space_in_pool');
     await query(engine, 'SYSTEM STOP MERGES events');
-    return { kills, 'inserts repeated': (await countRepeated(trial)) - before };
+    return { kills, 'inserts retried': (await countRetries(trial)) - before };
   },
 };
