@@ -82,7 +82,7 @@ export const FAULTS: readonly PlantedFault[] = [
     replace: '',
   },
   {
-    what: 'An erasure deletes a person whom an operator has unlinked from the subject.',
+    what: 'An erasure deletes a person whom an operator has unlinked from the erased person.',
     file: 'services/eraser/src/steps/persons.ts',
     find: 'cutoffAt < (edge.unlinkedAtMs ?? NEVER_MS) &&',
     replace: '',
@@ -114,7 +114,7 @@ export const FAULTS: readonly PlantedFault[] = [
     test: 'services/activity-writer/src/steps/assign-times.test.ts',
   },
   {
-    what: 'A mint request takes no claim on its reference id, so a repeated request is accepted twice.',
+    what: 'A mint request does not claim its reference id, so a repeated request is accepted twice.',
     file: 'packages/mints/src/redis/scripts.ts',
     find: "  redis.call('SET', KEYS[i], lines[i], 'PX', ARGV[2])\n",
     replace: '',
