@@ -26,7 +26,7 @@ export const FAULTS: readonly PlantedFault[] = [
     test: 'packages/stream/src/kafka/producer/open-producer.test.ts',
   },
   {
-    what: 'Anyone with a game's publishable key can erase its players, because erasures also accept that key.',
+    what: "Anyone with a game's publishable key can erase its players, because erasures also accept that key.",
     file: 'services/gateway/src/main.ts',
     find: "verifySecret: createKeyVerifier({ keys, prefix, kind: 'secret' })",
     replace: `verifySecret: async (key: string) =>
@@ -35,7 +35,7 @@ export const FAULTS: readonly PlantedFault[] = [
     test: 'test/conformance/endpoint.test.ts',
   },
   {
-    what: 'ClickHouse drops the block of one partition as a copy of another partition's block.',
+    what: "ClickHouse drops the block of one partition as a copy of another partition's block.",
     file: 'packages/stream/src/partitions/block.ts',
     find: 'const { topic, partition, firstTimestampMs = 0, transformVersion, logDecidedAtMs } = block;',
     replace: 'const { topic, firstTimestampMs = 0, transformVersion, logDecidedAtMs } = block;\n  const partition = 0;',
