@@ -22,7 +22,7 @@ describe('the pages of the repository', () => {
     expect(faults).toEqual([]);
   });
 
-  it.each(NEWCOMER_PATHS)('lead a reader who wants to know "$wants" to the answer', ({ path, answer }) => {
+  it.each(NEWCOMER_PATHS)('lead from the root README to the answer of "$wants"', ({ path, answer }) => {
     expect(missingSteps(path, tree)).toEqual([]);
     expect(textAt(path.at(-1)?.split('#')[0] ?? '', tree)).toMatch(answer);
   });
@@ -47,13 +47,13 @@ describe('the check of pages', () => {
     ],
   ]);
 
-  it('finds a missing page and a missing heading, and nothing else', () => {
+  it('reports a missing page and a missing heading, and no other link', () => {
     const faultsOf = (page: string) => linksOf(page, small).flatMap((link) => faultOf(link, small) ?? []);
     expect(faultsOf('README.md')).toEqual(['there is no a/c.md', 'a/b.md has no heading #other']);
     expect(faultsOf('a/b.md')).toEqual([]);
   });
 
-  it('finds a step that is no link', () => {
+  it('reports a step without a link', () => {
     expect(missingSteps(['README.md', 'a/b.md#what-it-is', 'README.md'], small)).toEqual([]);
     expect(missingSteps(['README.md', 'a/b.md#else', 'a/d.md'], small)).toEqual(['a/b.md#else', 'a/d.md']);
   });

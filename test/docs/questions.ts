@@ -1,7 +1,7 @@
-/** What a newcomer wants to know, the pages that lead there from the README at the top, and the answer on the last. */
+/** A newcomer's question, the pages that lead from the root README to the answer, and a pattern of the answer. */
 export interface NewcomerPath {
   readonly wants: string;
-  /** Each has a link to the next, with the heading if one is given. */
+  /** Each page links to the next page, at the given heading if there is one. */
   readonly path: readonly string[];
   readonly answer: RegExp;
 }
@@ -19,7 +19,7 @@ export const NEWCOMER_PATHS: readonly NewcomerPath[] = [
     /`npm run up`, `npm run down`/,
   ),
   from(
-    'Which rules must a message keep, and how many may I send at once?',
+    'Which rules must a message follow, and how many may I send in one batch?',
     'packages/contracts/README.md',
     /\| messages in a batch \| 100, and at least 1 \|/,
   ),
@@ -29,7 +29,7 @@ export const NEWCOMER_PATHS: readonly NewcomerPath[] = [
     /CREATE TABLE IF NOT EXISTS events\b/,
   ),
   from(
-    'What happens to players while Redis is away, and to what they send?',
+    'What happens to players and their messages while Redis is unavailable?',
     'services/gateway/README.md#how-it-fails',
     /\| Redis lost its keys /,
   ),
@@ -39,17 +39,17 @@ export const NEWCOMER_PATHS: readonly NewcomerPath[] = [
     /That one command does everything/,
   ),
   from(
-    'Why is no message stored twice when a writer is killed in the middle?',
+    'Why is no message stored twice when a writer is killed during a write?',
     'services/event-writer/README.md#a-block-that-was-tried-before',
     /reads which offsets are stored/,
   ),
   from(
-    'Two players were taken for one person. How do I part them?',
+    'Two players were merged by mistake. How do I split them?',
     'services/operator/src/identity/README.md#unlink-split-a-wrong-merge',
     /together they become one person/,
   ),
   from(
-    'A player wants to be forgotten. What goes, and how can I show it?',
+    'A player requests erasure. What is deleted, and how can I prove it?',
     'services/eraser/README.md#what-is-promised services/eraser/receipt-by-hand.md',
     /The fences exist/,
   ),
@@ -58,19 +58,19 @@ export const NEWCOMER_PATHS: readonly NewcomerPath[] = [
     'infra/README.md#connections-to-the-stores',
     /`KAFKA_SASL_MECHANISM`/,
   ),
-  from('Something does not serve in the night. What do I look at first?', 'infra/RUNBOOK.md', /npm run status/),
+  from('A process is down at night. What do I check first?', 'infra/RUNBOOK.md', /npm run status/),
   from(
-    'I add a table. What else must know of it?',
+    'I add a table. Where else must I register it?',
     'infra/clickhouse/README.md#a-new-table-or-column',
     /packages\/erasure\/src\/stores/,
   ),
   from(
-    'What do you call a hold, a fence, a block?',
+    'What are a hold, a fence and a block?',
     'GLOSSARY.md',
     /\| hold \| from acceptance until the end of an erasure/,
   ),
   from(
-    'Why does the project have a producer for Kafka of its own?',
+    'Why does the project have its own Kafka producer?',
     'infra/decisions/README.md infra/decisions/0003-topics-schemas-and-releases.md',
     /its own producer/,
   ),

@@ -12,21 +12,21 @@ export interface PlantedFault {
 
 export const FAULTS: readonly PlantedFault[] = [
   {
-    what: 'The gateway answers 200 before the brokers have acknowledged the messages, so an outage loses events.',
+    what: 'The gateway responds with 200 before the brokers have acknowledged the messages, so an outage loses events.',
     file: 'services/gateway/src/routes/messages/handler.ts',
     find: 'await parts.publish(outgoing, reservation);',
     replace: 'void parts.publish(outgoing, reservation).catch(() => {});',
     test: 'services/gateway/src/routes/messages/500.test.ts',
   },
   {
-    what: 'The gateway answers 200 when only the leader has the messages, so the loss of one broker loses them.',
+    what: 'The gateway responds with 200 when only the leader has the messages, so the loss of one broker loses them.',
     file: 'packages/stream/src/kafka/producer/open-producer.ts',
     find: 'const ACKS_ALL = -1;',
     replace: 'const ACKS_ALL = 1;',
     test: 'packages/stream/src/kafka/producer/open-producer.test.ts',
   },
   {
-    what: 'Anyone with the publishable key of a game can erase its players, because erasures also accept that key.',
+    what: "Anyone with a game's publishable key can erase its players, because erasures also accept that key.",
     file: 'services/gateway/src/main.ts',
     find: "verifySecret: createKeyVerifier({ keys, prefix, kind: 'secret' })",
     replace: `verifySecret: async (key: string) =>
@@ -35,7 +35,7 @@ export const FAULTS: readonly PlantedFault[] = [
     test: 'test/conformance/endpoint.test.ts',
   },
   {
-    what: 'ClickHouse drops the block of one partition as a copy of the block of another one.',
+    what: "ClickHouse drops the block of one partition as a copy of another partition's block.",
     file: 'packages/stream/src/partitions/block.ts',
     find: 'const { topic, partition, firstTimestampMs = 0, transformVersion, logDecidedAtMs } = block;',
     replace: 'const { topic, firstTimestampMs = 0, transformVersion, logDecidedAtMs } = block;\n  const partition = 0;',
@@ -55,14 +55,14 @@ export const FAULTS: readonly PlantedFault[] = [
     test: 'services/event-writer/src/pipeline.test.ts',
   },
   {
-    what: 'The smaller side of a link keeps its person key, so persons with many identities change their key all the time.',
+    what: 'The smaller side of a link keeps its person key, so persons with many identities keep changing their key.',
     file: 'packages/people/src/redis/lua/facts.lua',
     find: 'if b.size > a.size or',
     replace: 'if b.size < a.size or',
     test: 'packages/people/src/graph.integration.test.ts',
   },
   {
-    what: 'A link at the very cut-off of an erasure brings the erased person back.',
+    what: 'A link exactly at the cut-off of an erasure brings the erased person back.',
     file: 'packages/people/src/redis/lua/components.lua',
     find: 'fact.received_at <= cutoff or fact.event_time <= cutoff',
     replace: 'fact.received_at < cutoff or fact.event_time < cutoff',
@@ -76,32 +76,32 @@ export const FAULTS: readonly PlantedFault[] = [
     test: 'services/identity-linker/src/pipeline.test.ts',
   },
   {
-    what: 'An erasure does not wait until writers know its fence, so events on their way are stored after the delete.',
+    what: 'An erasure does not wait until writers have loaded its fence, so events in flight are stored later.',
     file: 'services/eraser/src/steps/erase-batch.ts',
     find: 'await pause(FENCES_KNOWN_WITHIN_MS, signal);',
     replace: '',
   },
   {
-    what: 'An erasure deletes a person whom an operator has unlinked from the subject.',
+    what: 'An erasure deletes a person whom an operator has unlinked from the erased person.',
     file: 'services/eraser/src/steps/persons.ts',
     find: 'cutoffAt < (edge.unlinkedAtMs ?? NEVER_MS) &&',
     replace: '',
   },
   {
-    what: 'A receipt claims that a person is erased while rows of that person are left.',
+    what: 'A receipt claims that a person is erased while rows of that person remain.',
     file: 'services/eraser/src/steps/erase-batch.ts',
     find: 'if (left.length === 0) return;',
     replace: 'if (left.length >= 0) return;',
   },
   {
-    what: 'The rest of a block that was published in part is skipped after a restart, so transfers are missing.',
+    what: 'The rest of a partly published block is skipped after a restart, so transfers are missing.',
     file: 'services/chain-indexer/src/lane.ts',
     find: 'isPartial ? progress.block : progress.block + 1',
     replace: 'progress.block + 1',
     test: 'services/chain-indexer/src/lane.test.ts',
   },
   {
-    what: 'A cursor is accepted with other filters than its own, so pages skip activities.',
+    what: 'A cursor is accepted with filters other than its own, so pages skip activities.',
     file: 'packages/chain/src/cursor.ts',
     find: 'return [chain, fromIndexedAt, toIndexedAt, contractAddress, type];',
     replace: 'return [chain];',
@@ -114,21 +114,21 @@ export const FAULTS: readonly PlantedFault[] = [
     test: 'services/activity-writer/src/steps/assign-times.test.ts',
   },
   {
-    what: 'A mint request takes no claim on its reference id, so a repeated request is accepted twice.',
+    what: 'A mint request does not claim its reference id, so a repeated request is accepted twice.',
     file: 'packages/mints/src/redis/scripts.ts',
     find: "  redis.call('SET', KEYS[i], lines[i], 'PX', ARGV[2])\n",
     replace: '',
     test: 'packages/mints/src/claims.integration.test.ts',
   },
   {
-    what: 'A signed transaction is sent before the log has it, so a crash mints the asset a second time.',
+    what: 'A signed transaction is sent before it is on the log, so a crash mints the asset a second time.',
     file: 'services/minter/src/lane/mint-lane.ts',
     test: 'services/minter/src/lane/mint-lane.test.ts',
     find: 'await this.#writer.append(piece);',
     replace: 'void this.#writer.append(piece).catch(() => {});',
   },
   {
-    what: 'The checksum of keys is not verified, so every mistyped key costs a look-up in the key store.',
+    what: 'Key checksums are not verified, so every mistyped key costs a lookup in the key store.',
     file: 'packages/access-keys/src/keys/key-text.ts',
     find: 'return checksumOf(key.slice(0, checksumAt)) === key.slice(checksumAt);',
     replace: 'return checksumAt > 0;',
@@ -140,7 +140,7 @@ export const FAULTS: readonly PlantedFault[] = [
     replace: 'return key;',
   },
   {
-    what: 'Another site can send forms of the portal in the name of a member, because their tokens are not verified.',
+    what: 'Another site can submit portal forms on behalf of a member, because their tokens are not verified.',
     file: 'services/portal/src/frame/form-tokens.ts',
     find: 'return isSigned && lifetimeS > 0',
     replace: 'return lifetimeS > 0',
