@@ -75,7 +75,7 @@ it.each([
     asset({ metadata: { attributes: [{ trait_type: 't', value: [] }] } }),
     false,
   ],
-])('a mint request with %s is accepted: %s', (_what, given, isTaken) => {
+])('a mint request with %s is accepted: %s', (_what, given, isAccepted) => {
   expect(fieldsOf(() => mint(given)).length === 0).toBe(isAccepted);
 });
 

@@ -173,7 +173,7 @@ async function* readAll(connection: ClickHouse, batchSize: number): AsyncGenerat
       `SELECT ${COLUMNS} FROM mint_requests FINAL WHERE (chain, contract, requested_at, attempt_id) > ({chain: String}, ` +
         "toFixedString(unhex({contract: String}), 20), fromUnixTimestamp64Milli({at: Int64}, 'UTC'), " +
         'toFixedString(unhex({attempt: String}), 16)) ' +
-        'ORDER BY chain, contract, requested_at, attempt_id LIMIT {piece: UInt32}',
+        'ORDER BY chain, contract, requested_at, attempt_id LIMIT {batchSize: UInt32}',
       { chain, contract, at, attempt, batchSize },
     );
     const states = rows.map(toState);

@@ -6,12 +6,12 @@ import {
   ERC1155_INTERFACE,
   encodeMint,
   MINT_ABI,
-  mistakeOf,
+  validationErrorOf,
   type TokenStandard,
   toFunctionKey,
 } from '../chain/mint-calls.ts';
 import { changeAll, type LaneTurn } from '../lane/lane-context.ts';
-import type { CallAnswer, ContractCall, Fees } from '../ports.ts';
+import type { CallOutcome, ContractCall, Fees } from '../ports.ts';
 import { TRIES_MAX } from './settle-nonces.ts';
 import { chooseFees } from './sign-variant.ts';
 
@@ -51,9 +51,9 @@ export async function planMint(turn: LaneTurn, assets: readonly MintStateRecord[
   const standard = await findStandard(turn, contract);
   if (standard === null) return waits('The contract is neither ERC-721 nor ERC-1155.');
   if (!(await hasRole(turn, contract))) return waits(`${toHexText(lane.signer)} has no MINTER_ROLE of the contract.`);
-  const mistaken = assets.filter((asset) => mistakeOf(asset, standard) !== null);
+  const mistaken = assets.filter((asset) => validationErrorOf(asset, standard) !== null);
   if (mistaken.length > 0) {
-    const states = mistaken.flatMap((asset) => fail(turn, [asset], mistakeOf(asset, standard)!));
+    const states = mistaken.flatMap((asset) => fail(turn, [asset], validationErrorOf(asset, standard)!));
     return { plan: null, states };
   }
   const together = chooseTogether(turn, assets, standard);
@@ -156,7 +156,7 @@ type Fitting =
 async function fitGas(
   turn: LaneTurn,
   assets: readonly MintStateRecord[],
-  estimate: (assets: readonly MintStateRecord[]) => Promise<CallAnswer<number>>,
+  estimate: (assets: readonly MintStateRecord[]) => Promise<CallOutcome<number>>,
 ): Promise<Fitting> {
   const { gasMax } = turn.rules;
   for (let some = assets; ; some = some.slice(0, Math.ceil(some.length / 2))) {
@@ -191,14 +191,14 @@ async function hasRole({ node, lane }: LaneTurn, to: string): Promise<boolean> {
   return answer.kind !== 'done' || answer.value === '0x' || isYes(answer, 'hasRole');
 }
 
-function isYes(answer: CallAnswer<string>, functionName: 'supportsInterface' | 'hasRole'): boolean {
+function isYes(answer: CallOutcome<string>, functionName: 'supportsInterface' | 'hasRole'): boolean {
   if (answer.kind !== 'done' || answer.value.length < 66) return false;
   return decodeFunctionResult({ abi: MINT_ABI, functionName, data: answer.value as `0x${string}` });
 }
 
 interface Refusal<Asset> {
   readonly asset: Asset;
-  readonly answer: Exclude<CallAnswer<string>, { readonly kind: 'done' }>;
+  readonly answer: Exclude<CallOutcome<string>, { readonly kind: 'done' }>;
 }
 
 interface Selection<Asset> {
@@ -213,7 +213,7 @@ interface Selection<Asset> {
 /** Finds by halving what can be minted together: one bad asset among a hundred costs some fifteen calls. */
 export async function selectMintable<Asset>(
   assets: readonly Asset[],
-  simulate: (assets: readonly Asset[]) => Promise<CallAnswer<string>>,
+  simulate: (assets: readonly Asset[]) => Promise<CallOutcome<string>>,
 ): Promise<Selection<Asset>> {
   const mintable: Asset[] = [];
   const refused: Refusal<Asset>[] = [];

@@ -123,7 +123,7 @@ class Campaign {
 
   #passTime(): void {
     this.#nowMs += this.random.below(4_000);
-    if (!this.node.isAway) this.node.mine(() => this.#isCalm || this.random.chance(0.9));
+    if (!this.node.isStopped) this.node.mine(() => this.#isCalm || this.random.chance(0.9));
     this.#highest = Math.max(this.#highest, this.chain.head.number);
   }
 
@@ -137,8 +137,8 @@ class Campaign {
       'requests again': () => traffic.requestAgain(),
       reorg: () => this.#reorganise(),
       'pool lost': () => node.losePool(),
-      'node away': () => set({ isAway: true }),
-      'node back': () => set({ isAway: false }),
+      'node away': () => set({ isStopped: true }),
+      'node back': () => set({ isStopped: false }),
       'role taken': () => chain.setRole(contract, seat.address, false),
       'role given': () => chain.setRole(contract, seat.address, true),
       'fees rise': () => set({ baseFee: BigInt(random.pick([10, 50, 400, 3_000, 30_000])) }),
@@ -164,7 +164,7 @@ class Campaign {
     const nonce = this.chain.nonceOf(address);
     const isLogged = this.log.transactions.some((each) => each.signer === lane.signer && each.nonce === nonce);
     // A nonce that was never logged would stop the signer for good.
-    if (isLogged) this.node.take({ address, nonce, chainId: RULES.chainId, maxFeePerGas: RULES.feeMax });
+    if (isLogged) this.node.accept({ address, nonce, chainId: RULES.chainId, maxFeePerGas: RULES.feeMax });
   }
 
   /** Replaces up to thirty blocks; the new ones may have the same transactions or not. */
@@ -182,7 +182,7 @@ class Campaign {
 
   #repair(): void {
     this.#isCalm = true;
-    Object.assign(this.node, { isAway: false, baseFee: 10n, balance: 10n ** 21n, refusesNext: false });
+    Object.assign(this.node, { isStopped: false, baseFee: 10n, balance: 10n ** 21n, refusesNext: false });
     this.#setRoles();
   }
 
@@ -222,7 +222,7 @@ class Campaign {
   }
 
   async #takeBatch(of: Incarnation, minting: MintLane, batch: readonly ReceivedRequest[]): Promise<number> {
-    await minting.take(batch);
+    await minting.accept(batch);
     const end = batch.at(-1)!.offset + 1;
     // Brokers accept commits of the current generation only.
     await this.#step(of, 'commit', async () => {

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { NodeFault } from '@playline/chain';
-import type { ChainNode, LaneSigner, SendAnswer, UnsignedTransaction } from '../ports.ts';
+import type { ChainNode, LaneSigner, SendOutcome, UnsignedTransaction } from '../ports.ts';
 import { gasOf, type MemoryChain, type MemoryTransaction } from './memory-chain.ts';
 
 const toJson = (value: object) => JSON.stringify(value, (_, each) => (typeof each === 'bigint' ? `${each}n` : each));
@@ -42,7 +42,7 @@ export class MemoryNode implements ChainNode {
   readonly #refused = new Set<string>();
   baseFee = 10n;
   balance = 1_000_000n * FINNEY;
-  isAway = false;
+  isStopped = false;
   /** Refuses the next call, and the same call at its nonce from then on, whatever its fees are. */
   refusesNext = false;
 
@@ -88,7 +88,7 @@ export class MemoryNode implements ChainNode {
   }
 
   #answer<T>(value: () => T): Promise<T> {
-    if (this.isAway) return Promise.reject(new NodeFault('unreachable', 'the node does not answer'));
+    if (this.isStopped) return Promise.reject(new NodeFault('unreachable', 'the node does not answer'));
     return Promise.resolve(value());
   }
 
@@ -140,9 +140,9 @@ export class MemoryNode implements ChainNode {
   priorityFee = () => this.#answer(() => 2n);
   balanceOf = (_address: string) => this.#answer(() => this.balance);
 
-  send = (bytes: Buffer): Promise<SendAnswer> => this.#answer(() => this.#send(bytes));
+  send = (bytes: Buffer): Promise<SendOutcome> => this.#answer(() => this.#send(bytes));
 
-  #send(bytes: Buffer): SendAnswer {
+  #send(bytes: Buffer): SendOutcome {
     const hash = `0x${createHash('sha256').update(bytes).digest('hex')}`;
     const transaction: MemoryTransaction = { ...fromJson(bytes.toString()), hash };
     const key = `${transaction.from}:${transaction.nonce}`;
