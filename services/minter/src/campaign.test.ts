@@ -20,7 +20,7 @@ it('minters that are killed, duplicated and disconnected on a reorganising chain
     'commit unknown',
     'nonce spent by another sender',
     'killed after send',
-    'killed before signed bytes are logged',
+    'killed before logging signed bytes',
   ])
     expect([...injected]).toContain(what);
 });

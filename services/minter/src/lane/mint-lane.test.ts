@@ -51,7 +51,7 @@ it('a lane does not mint an asset again after a revert that a reorganisation may
   await lane.turn();
   // No new nonce is used: on the other branch, the same bytes succeed.
   expect(log.transactions.filter(({ kind }) => kind === 'mint')).toHaveLength(1);
-  chain.leave(2);
+  chain.removeBlocks(2);
   await lane.turn();
   expect([last().stage, node.poolSize]).toEqual(['logged', 1]);
   mine(DEPTH + 1);

@@ -161,7 +161,7 @@ export class MintLane {
     if (faults.length > 0) this.#parts.nodes.skip(node);
   }
 
-  /** @throws ChainMistake; NodeFault for a node that lags or is on another branch */
+  /** @throws ChainMismatch; NodeFault for a node that lags or is on another branch */
   async #connect(node: ChainNode): Promise<Omit<LaneTurn, 'faults'>> {
     const known = this.#horizon;
     const head = await node.head(known?.number);
@@ -211,7 +211,7 @@ export class MintLane {
     return this.#journal.append({ states: changeAll(this.#context, free, { stage: 'waiting', reason }) });
   }
 
-  /** Fails assets of unlinked collections, unless a signed transaction may still mint them. */
+  /** Fails assets of unlinked collections, except those that a signed transaction may mint. */
   endUnlinked(): Promise<void> {
     const ended = this.ledger.pending.filter((asset) => asset.nonce === null && this.#parts.isUnlinked(asset));
     const failed = { status: 'failed', stage: 'settled', reason: null, error: UNLINKED } as const;

@@ -56,7 +56,7 @@ it('a nonce spent by another program frees no assets while a reorganisation may 
   await lane.turn();
   await sendOther(world, 0);
   await pass(world, lane, DEPTH);
-  world.chain.leave(DEPTH);
+  world.chain.removeBlocks(DEPTH);
   world.node.losePool();
   await pass(world, lane, DEPTH + 3);
   expect(mintsOf(world).map(({ nonce }) => nonce)).toEqual([0]);
@@ -163,7 +163,7 @@ it.each([1, DEPTH - 1])(
     const { pass, lane } = await begin(world, 20);
     await pass(DEPTH - 1);
     const before = begun(world);
-    world.chain.leave(count);
+    world.chain.removeBlocks(count);
     world.node.losePool();
     world.time.ms += 10_000;
     await lane.turn();
@@ -194,7 +194,7 @@ it('only the transactions of replaced blocks are checked again', async () => {
   const world = createWorld((node) => [watch(node, (request) => requested.push(request))]);
   const { pass, lane } = await begin(world, 3 * OPEN_MAX);
   await pass(DEPTH - 1);
-  world.chain.leave(1);
+  world.chain.removeBlocks(1);
   requested.splice(0);
   await lane.turn();
   expect(requested.filter((request) => request === 'receiptOf')).toHaveLength(OPEN_MAX);
