@@ -64,7 +64,7 @@ export interface FoundState {
   readonly isComplete: boolean;
 }
 
-/** Claimed reference ids. The log decides: an id is claimed before its request is published, and confirmed after. */
+/** Claimed reference ids. The log decides: an id is claimed before its request is published, confirmed after. */
 export interface MintClaims {
   /** Claims all or none; `isDry` only checks. @throws IncompleteClaimsFault */
   claim(

@@ -388,7 +388,7 @@ export function* makeBatches(
   let current = from;
   for (const readLog of readActivities(read)) {
     const { block, log, reading } = readLog;
-    if (block.number !== current) for (const notice of summaries.take()) notices.push(notice);
+    if (block.number !== current) for (const notice of summaries.drain()) notices.push(notice);
     current = block.number;
     if (reading.summary !== null) summaries.note(block.number, reading.summary);
     if (block.number === from && log.logIndex < firstLog) continue;
@@ -405,5 +405,5 @@ export function* makeBatches(
   }
   const last = read.blocks.at(-1)!;
   const reached = { block: last.number, hash: toHash(last.hash), nextLog: null };
-  yield { activities, tokens, notices: [...notices, ...summaries.take()], reached };
+  yield { activities, tokens, notices: [...notices, ...summaries.drain()], reached };
 }

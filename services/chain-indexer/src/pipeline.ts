@@ -9,7 +9,7 @@ import { ChainIdentity } from './steps/chain-identity.ts';
 
 export interface PipelineOptions {
   readonly chains: readonly IndexedChain[];
-  /** @param name must not show the address */
+  /** @param name must not contain the URL */
   readonly createNode: (node: { name: string; url: string }) => ChainNode;
   readonly logs: IndexLogs;
   readonly metrics: Metrics;
@@ -41,7 +41,7 @@ export async function startLanes(options: PipelineOptions): Promise<readonly Run
 function watchSilence(metrics: Metrics, lanes: readonly RunningLane[]): void {
   metrics.collectedGauge(
     'playline_chain_indexer_silent_seconds',
-    'Since nodes or brokers last allowed a step of the chain',
+    'Seconds since nodes or brokers last allowed a step of the chain',
     {
       labelNames: ['chain'],
       collect: (gauge) => {
@@ -61,7 +61,7 @@ function watchHeads(metrics: Metrics, watches: ReadonlyMap<string, HeadWatch>): 
   });
   metrics.collectedGauge(
     'playline_chain_indexer_node_lags',
-    '1 while a node is half a minute behind the others, or silent',
+    '1 while a node is half a minute behind the other nodes, or silent',
     {
       labelNames: ['chain', 'node'],
       collect: (gauge) => {
@@ -72,7 +72,7 @@ function watchHeads(metrics: Metrics, watches: ReadonlyMap<string, HeadWatch>): 
   );
   metrics.collectedGauge(
     'playline_chain_indexer_head_unchanged_seconds',
-    'Since a node has last had a higher block, where that is too long',
+    'Seconds since a node last had a higher block, if longer than allowed; else 0',
     {
       labelNames: ['chain'],
       collect: (gauge) => {

@@ -299,7 +299,7 @@ function nameOf({ states, transactions, forgotten }: LaneChange): string {
   return states.every(({ revision }) => revision === 1) ? 'claim' : 'result';
 }
 
-/** Runs one seed: first with faults, then without until everything is settled. @throws Error when a guarantee is broken */
+/** Runs one seed: first with faults, then without until all is settled. @throws Error when a guarantee is broken */
 export function runCampaign(seed: number): Promise<CampaignReport> {
   return new Campaign(seed).run();
 }

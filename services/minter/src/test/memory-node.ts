@@ -55,7 +55,7 @@ export class MemoryNode implements ChainNode {
     return this.#pool.size;
   }
 
-  /** Creates a block from transactions that pay enough. @param isIncluded whether the block maker includes a transaction */
+  /** Creates a block from transactions that pay enough. @param isIncluded whether a transaction is included */
   mine(isIncluded: (transaction: MemoryTransaction) => boolean = () => true): void {
     const offered = [...this.#pool.values()]
       .filter((transaction) => transaction.maxFeePerGas >= this.baseFee && isIncluded(transaction))
