@@ -11,7 +11,9 @@ const FIX = 'Remove node_modules and start again, or start without a chain (--no
 /** npm packages use amd64 where Node uses x64. */
 const ARCHITECTURES: Readonly<Record<string, string>> = { x64: 'amd64', arm64: 'arm64' };
 
-/** Run directly, because the package's command adds a Node process. @throws Error with a fix when it is not installed */
+/**
+ * Run directly, because the package's command adds a Node process. @throws Error with a fix when it is not installed
+ */
 export function anvilProgram(): string {
   const name = `@foundry-rs/anvil-${process.platform}-${ARCHITECTURES[process.arch] ?? process.arch}`;
   try {

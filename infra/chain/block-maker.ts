@@ -51,7 +51,9 @@ async function readState({ rpc, depth }: BlockMakerOptions): Promise<ChainState>
   return { number, hash: head.hash, waiting: Number(pool.pending), isOpen };
 }
 
-/** A node with a saved state refuses queries about final blocks until there are as many new blocks as finality needs. */
+/**
+ * A node with a saved state refuses queries about final blocks until there are as many new blocks as finality needs.
+ */
 async function makeFinalReadable({ rpc, depth }: BlockMakerOptions): Promise<void> {
   await setClock(rpc);
   const address = `0x${'0'.repeat(40)}`;

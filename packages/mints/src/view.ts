@@ -130,7 +130,7 @@ function createLog<T>(
     bounds: async () => {
       const bounds = await log.bounds(topic);
       // A missing topic would look like an empty log.
-      if (bounds.length === 0) throw new Error(`topic ${topic} does not exist`);
+      if (bounds.length === 0) throw new Error(`there is no topic ${topic}`);
       return bounds;
     },
     async *read(range) {

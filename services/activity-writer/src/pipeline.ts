@@ -174,7 +174,7 @@ function retried<T>(message: string, work: Promise<T>): Promise<T> {
 function createPublishWatermark(watermarks: Pick<Watermarks, 'publish'>, metrics: Metrics) {
   const watermark = metrics.gauge(
     'playline_activity_writer_watermark_timestamp_seconds',
-    'Time up to which all rows of a partition are stored, in seconds since the epoch',
+    'Up to where a partition is known, seconds since the epoch',
     ['partition'],
   );
   return async (partition: number, us: number): Promise<void> => {
@@ -283,8 +283,8 @@ interface WriteReplacingParts<R, T extends string> {
 }
 
 /**
- * Creates the step that stores a block's rows in deduplicating tables: of all rows with one key, the row with the largest
- * revision, or the latest time, counts.
+ * Creates the step that stores a block's rows in deduplicating tables: of all rows with one key, the row with the
+ * largest revision, or the latest time, counts.
  */
 function createWriteReplacing<R, T extends string>({ tablesOf, insert, calls }: WriteReplacingParts<R, T>) {
   return async ({ rows, block, notes, signal }: TimedRows<R>): Promise<void> => {

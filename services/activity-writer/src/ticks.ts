@@ -112,8 +112,8 @@ export interface TicksOptions {
 export type Ticks = ReturnType<typeof openTicks>;
 
 /**
- * Sends ticks to idle partitions until it is closed: less and less often while no record arrives, and immediately when the
- * watermark was lost. A tick that fails is sent again a second later.
+ * Sends ticks to idle partitions until it is closed: less and less often while no record arrives, and immediately when
+ * the watermark was lost. A tick that fails is sent again a second later.
  */
 export function openTicks({ topic, lag, sendTick, readWatermark, logger, metrics }: TicksOptions) {
   const ticksTotal = metrics.counter('playline_activity_writer_ticks_total', 'Ticks for idle partitions', ['outcome']);

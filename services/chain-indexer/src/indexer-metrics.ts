@@ -9,7 +9,7 @@ function createGauges(metrics: Metrics) {
     block: metrics.gauge('playline_chain_indexer_block_number', 'Number of a block', ['chain', 'of']),
     behind: metrics.gauge('playline_chain_indexer_behind_blocks', 'Final blocks that are not indexed yet', ['chain']),
     headTime: metrics.gauge('playline_chain_indexer_head_timestamp_seconds', 'Time of the latest block', ['chain']),
-    depth: metrics.gauge('playline_chain_indexer_reorg_depth_blocks', 'Blocks that the last reorganisation replaced', ['chain']),
+    depth: metrics.gauge('playline_chain_indexer_reorg_depth_blocks', 'Blocks that the last one replaced', ['chain']),
     tooLarge: metrics.gauge('playline_chain_indexer_too_large', '1 while no node returns the whole next block', [
       'chain',
     ]),
@@ -23,10 +23,10 @@ function createCounters(metrics: Metrics) {
   return {
     activities: metrics.counter('playline_chain_indexer_activities_total', 'Activities published', ['chain', 'type']),
     tokens: metrics.counter('playline_chain_indexer_tokens_total', 'Tokens published', ['chain']),
-    ranges: metrics.counter('playline_chain_indexer_ranges_total', 'Block ranges indexed', ['chain']),
+    ranges: metrics.counter('playline_chain_indexer_ranges_total', 'Ranges of blocks indexed', ['chain']),
     blocks: metrics.counter('playline_chain_indexer_blocks_total', 'Blocks indexed', ['chain']),
-    faults: metrics.counter('playline_chain_indexer_faults_total', 'Node faults', ['chain', 'node', 'kind']),
-    summarised: metrics.counter('playline_chain_indexer_summarised_total', 'Logs over the block budget', [
+    faults: metrics.counter('playline_chain_indexer_faults_total', 'Faults of nodes', ['chain', 'node', 'kind']),
+    summarised: metrics.counter('playline_chain_indexer_summarised_total', 'Logs over the budget of a block', [
       'chain',
     ]),
     unread: metrics.counter(
@@ -35,7 +35,7 @@ function createCounters(metrics: Metrics) {
       ['chain', 'reason'],
     ),
     reorgs: metrics.counter('playline_chain_indexer_reorgs_total', 'Reorganisations above the horizon', ['chain']),
-    fenced: metrics.counter('playline_chain_indexer_fenced_total', 'Takeovers of the chain by another indexer', ['chain']),
+    fenced: metrics.counter('playline_chain_indexer_fenced_total', 'Times another indexer took the chain', ['chain']),
   };
 }
 

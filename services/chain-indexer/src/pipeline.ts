@@ -41,7 +41,7 @@ export async function startLanes(options: PipelineOptions): Promise<readonly Run
 function watchSilence(metrics: Metrics, lanes: readonly RunningLane[]): void {
   metrics.collectedGauge(
     'playline_chain_indexer_silent_seconds',
-    'Seconds since nodes or brokers last allowed a step of the chain',
+    'Since nodes or brokers last allowed a step of the chain',
     {
       labelNames: ['chain'],
       collect: (gauge) => {
@@ -61,7 +61,7 @@ function watchHeads(metrics: Metrics, watches: ReadonlyMap<string, HeadWatch>): 
   });
   metrics.collectedGauge(
     'playline_chain_indexer_node_lags',
-    '1 while a node is half a minute behind the other nodes, or silent',
+    '1 while a node is half a minute behind the others, or silent',
     {
       labelNames: ['chain', 'node'],
       collect: (gauge) => {
@@ -72,7 +72,7 @@ function watchHeads(metrics: Metrics, watches: ReadonlyMap<string, HeadWatch>): 
   );
   metrics.collectedGauge(
     'playline_chain_indexer_head_unchanged_seconds',
-    'Seconds since a node last had a higher block, if longer than allowed; else 0',
+    'Since a node has last had a higher block, where that is too long',
     {
       labelNames: ['chain'],
       collect: (gauge) => {

@@ -26,7 +26,7 @@ export function createMinterMetrics(parts: MinterMetricsParts) {
   const { metrics, clock } = parts;
   const requests = metrics.counter('playline_minter_requests_total', 'Requests by outcome', ['result']);
   const logged = metrics.counter('playline_minter_transactions_total', 'Signed transactions on the log', ['kind']);
-  const settled = metrics.counter('playline_minter_settled_total', 'Settled assets', ['status']);
+  const settled = metrics.counter('playline_minter_settled_total', 'Assets that are settled', ['status']);
   const withoutToken = metrics.counter(
     'playline_minter_succeeded_without_token_total',
     'Assets that succeeded without an event for their token',
@@ -88,7 +88,7 @@ function watchHeads({ metrics, clock, workers }: MinterMetricsParts, observed: R
   );
   metrics.collectedGauge(
     'playline_minter_head_silent_seconds',
-    'Seconds since the head last rose while assets were pending',
+    'Since the head last rose while something was pending',
     {
       labelNames: ['chain'],
       collect: (gauge) => {
@@ -125,12 +125,12 @@ function watchLanes({ metrics, clock, workers }: MinterMetricsParts): void {
   gauge('playline_minter_pending_assets', 'Assets that are not settled', (worker) => pendingOf(worker).length);
   gauge(
     'playline_minter_waiting_assets',
-    'Assets that wait for the reason in their state',
+    'Assets that wait for something that their state names',
     (worker) => pendingOf(worker).filter(({ stage }) => stage === 'waiting').length,
   );
   gauge(
     'playline_minter_oldest_pending_seconds',
-    'Age of the oldest asset that is not settled; 0 if there is none',
+    'Age of the oldest asset that is not settled; 0 without one',
     (worker) => {
       const oldest = pendingOf(worker).reduce(
         (least, { requestedAt }) => Math.min(least, requestedAt),
@@ -144,7 +144,7 @@ function watchLanes({ metrics, clock, workers }: MinterMetricsParts): void {
     'Nonces without a final transaction',
     (worker) => worker.current?.ledger.openNonces.length ?? 0,
   );
-  gauge('playline_minter_takeovers', 'Takeovers of the signer by this process', (worker) => worker.takeOvers);
+  gauge('playline_minter_takeovers', 'Times that this process has taken the signer over', (worker) => worker.takeOvers);
   gauge('playline_minter_funds_ether', 'Balance of a signer at the last turn', ({ current }) =>
     current?.funds == null ? null : Number(current.funds) / WEI_PER_ETHER,
   );

@@ -66,7 +66,7 @@ export function createChainPartitions(log: Pick<LogReader, 'bounds'>, topic: str
     const bounds = await log.bounds(topic).catch((cause: unknown) => {
       throw new RetryableFault(`the number of partitions of ${topic} is not known`, { cause });
     });
-    if (bounds.length === 0) throw new RetryableFault(`topic ${topic} does not exist`);
+    if (bounds.length === 0) throw new RetryableFault(`there is no topic ${topic}`);
     return bounds.length;
   };
   return async (chain: string): Promise<number> => {

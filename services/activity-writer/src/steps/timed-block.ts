@@ -63,8 +63,8 @@ interface HeldRecord<R> {
 }
 
 /**
- * A block whose rows get their times when it is closed. Every record gets a time, even a record that becomes no row, so that
- * times do not depend on which records become rows.
+ * A block whose rows get their times when it is closed. Every record gets a time, even a record that becomes no row, so
+ * that times do not depend on which records become rows.
  */
 export class TimedBlock<R extends LoggedVersion> implements BlockBuilder {
   readonly #options: TimedBlockOptions<R>;
@@ -131,7 +131,9 @@ export class TimedBlock<R extends LoggedVersion> implements BlockBuilder {
     await this.#options.write({ rows, after, end, isRecovered, block, notes, signal });
   }
 
-  /** Reads records that could not be read on arrival, and publishes dead letters for records that must not be written. */
+  /**
+   * Reads records that could not be read on arrival, and publishes dead letters for records that must not be written.
+   */
   async #selectRows({ times }: BlockTimes): Promise<R[]> {
     const { readRow, publishDeadLetters } = this.#options;
     const deadLetters: DeadLetter[] = [];
@@ -198,10 +200,10 @@ interface Basis {
 const US_PER_MS = 1_000;
 
 /**
- * Assigns each record its `updated_at`: the log time, but above the previous record and the watermark. A block that
- * was named before gets the same values from the basis in its commit; if it has lost records since, it gets values above all
- * earlier values, from offsets, so that a third attempt computes the same values. @param watermark not used for a named block
- * @throws Error when a commit has contents that this release does not understand
+ * Assigns each record its `updated_at`: the log time, but above the previous record and the watermark. A block that was
+ * named before gets the same values from the basis in its commit; if it has lost records since, it gets values above
+ * all earlier values, from offsets, so that a third attempt computes the same values. @param watermark not used for a
+ * named block @throws Error when a commit has contents that this release does not understand
  */
 export function assignTimes(records: readonly LoggedRecord[], origin: BlockOrigin, watermark: number): BlockTimes {
   const named = origin.basis === null ? null : parseBasis(origin.basis);

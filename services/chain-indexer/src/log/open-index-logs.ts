@@ -138,7 +138,7 @@ function toDeadLetter(notice: SummaryNotice, { chain, topic }: { chain: string; 
 
 /** Waits until no existing record of the topic is in an open transaction. @param key restricts this to its partition */
 async function awaitWhole(log: LogReader, topic: string, key?: Buffer): Promise<void> {
-  if ((await awaitStableBounds(log, topic, key)).length === 0) throw new Error(`topic ${topic} does not exist`);
+  if ((await awaitStableBounds(log, topic, key)).length === 0) throw new Error(`there is no topic ${topic}`);
 }
 
 interface ChainTopic<T> {

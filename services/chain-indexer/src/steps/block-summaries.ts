@@ -56,8 +56,8 @@ export function toNoticeText(
 ): string {
   const subject = contract ?? `${contracts} further contracts`;
   return (
-    `${chain} ${subject}: ${tokens} tokens (ids ${ids.firstId} to ${ids.lastId}) in ${logs} logs of block ${block} ` +
-    'are not in the history as single activities: over the block budget'
+    `${chain} ${subject}: ${tokens} tokens (ids ${ids.firstId} to ${ids.lastId}) of ${logs} logs in block ${block} ` +
+    'are not in the history as single activities: over the budget of the block'
   );
 }
 

@@ -41,8 +41,8 @@ const RETRY_MAX_MS = 3_600_000;
 const BUSY_MS = 5_000;
 
 /**
- * Describes new tokens. Activities wait at most a second. If a request for several tokens fails, each is requested alone,
- * and only a contract that fails alone waits.
+ * Describes new tokens. Activities wait at most a second. If a request for several tokens fails, each is requested
+ * alone, and only a contract that fails alone waits.
  */
 export class NewTokens {
   private readonly options: NewTokensOptions;

@@ -32,8 +32,8 @@ export interface FaultyNodeOptions {
 }
 
 /**
- * The logs without one log. The last log is kept if other logs cover all its bloom bits: no reader could detect that it is
- * missing.
+ * The logs without one log. The last log is kept if other logs cover all its bloom bits: no reader could detect that it
+ * is missing.
  */
 function without(logs: readonly ChainLog[], at: number): readonly ChainLog[] {
   const remaining = logs.toSpliced(at, 1);

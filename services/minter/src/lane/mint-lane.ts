@@ -265,8 +265,8 @@ export class MintLane {
   }
 
   /**
-   * Reads the states of all signers after writing its own: if two accept one reference id, at least one of them backs off.
-   * @returns checked attempt ids, as the Buffers that states share
+   * Reads the states of all signers after writing its own: if two accept one reference id, at least one of them backs
+   * off. @returns checked attempt ids, as the Buffers that states share
    */
   async #yieldToOthers({ ledger, lane }: LaneTurn): Promise<ReadonlySet<Buffer>> {
     const free = ledger.pending.filter(({ nonce }) => nonce === null);

@@ -211,7 +211,10 @@ interface TopicLog<R> {
   readonly name: string;
   /** Reads each record once. @param options.isWhole waits for all existing records */
   catchUp(options: { readonly isWhole: boolean }): Promise<readonly LogBounds[]>;
-  /** The partition with the signer's records, or the partition of its key. @throws Error when several contain its records */
+  /**
+   * The partition with the signer's records, or the partition of its key. @throws Error when several contain its
+   * records
+   */
   homeOf(lane: SignerLane, bounds: readonly LogBounds[]): LogBounds;
   /** In log order. */
   read(lane: SignerLane, home: LogBounds): AsyncGenerator<KeyedRecord<R>>;
@@ -327,6 +330,6 @@ function createReadSection<R>({ reader, schemaOf, topic, codec }: TopicLogParts<
 /** Another signer may have an open transaction in this partition, which hides later records. */
 async function decidedBounds(reader: LogReader, topic: string): Promise<readonly LogBounds[]> {
   const bounds = await awaitStableBounds(reader, topic);
-  if (bounds.length === 0) throw new Error(`topic ${topic} does not exist`);
+  if (bounds.length === 0) throw new Error(`there is no topic ${topic}`);
   return bounds;
 }
