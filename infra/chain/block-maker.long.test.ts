@@ -76,7 +76,9 @@ describe('the block maker', () => {
       await until('the last block is saved', () => saved === Number(before));
       isFull = true;
       await pay();
-      await until('the fault is reported', () => faults.includes('no block is created while the chain cannot be saved'));
+      await until('the fault is reported', () =>
+        faults.includes('no block is created while the chain cannot be saved'),
+      );
       await letPass(10);
       expect(await headOf()).toBeLessThan(before + BigInt(DEPTH));
       expect(faults).toContain('no space');

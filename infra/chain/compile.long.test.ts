@@ -20,10 +20,7 @@ it('the committed compiled contracts equal the output of their sources, byte for
   expect(findDifferent(compileAll())).toEqual([]);
 });
 
-it.each(Object.keys(SIGNATURES) as ContractName[])(
-  'the signatures of %s equal its compiled ABI',
-  (name) => {
-    const compiled = toTexts(readContract(name).abi as Abi);
-    expect(compiled).toEqual(expect.arrayContaining(toTexts(parseAbi(SIGNATURES[name] as readonly string[]) as Abi)));
-  },
-);
+it.each(Object.keys(SIGNATURES) as ContractName[])('the signatures of %s equal its compiled ABI', (name) => {
+  const compiled = toTexts(readContract(name).abi as Abi);
+  expect(compiled).toEqual(expect.arrayContaining(toTexts(parseAbi(SIGNATURES[name] as readonly string[]) as Abi)));
+});

@@ -80,11 +80,7 @@ it.each([
   ['no node URL', { ...chain, urls: [] }, '0.urls: expected at least one node URL'],
   ['a node URL with another protocol', { ...chain, urls: ['ftp://x/a-secret'] }, '0.urls.0: expected http://…'],
   ['an invalid node URL', { ...chain, urls: ['a-secret'] }, '0.urls.0: expected http://…'],
-  [
-    'an unknown finality',
-    { ...chain, finality: 'safe' },
-    '0.finality: expected "finalized", or a number of blocks',
-  ],
+  ['an unknown finality', { ...chain, finality: 'safe' }, '0.finality: expected "finalized", or a number of blocks'],
   [
     'a latest block that is final immediately',
     { ...chain, finality: 0 },

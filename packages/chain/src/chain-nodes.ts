@@ -97,9 +97,7 @@ const gwei = (fallback: number) =>
 const nodeMembers = {
   name: z.string().refine(isChainName, 'expected lower-case letters, digits and hyphens'),
   id: z.string().regex(CHAIN_ID, 'expected eip155: and a number'),
-  urls: z
-    .array(z.string().refine(isHttp, 'expected http://… or https://…'))
-    .min(1, 'expected at least one node URL'),
+  urls: z.array(z.string().refine(isHttp, 'expected http://… or https://…')).min(1, 'expected at least one node URL'),
   finality: z
     .custom<'finalized' | number>(isFinality, `expected "finalized", or a number of blocks from 1 to ${DEPTH_MAX}`)
     .default('finalized'),

@@ -44,7 +44,10 @@ it('a cursor is refused for another chain or filter', () => {
   fc.assert(
     fc.property(positions, scopes, scopes, (anyPosition, anyScope, otherScope) => {
       fc.pre(JSON.stringify(anyScope) !== JSON.stringify(otherScope));
-      expect(cursors.decode(cursors.encode(anyPosition, anyScope), otherScope)).toEqual({ ok: false, reason: 'mismatched' });
+      expect(cursors.decode(cursors.encode(anyPosition, anyScope), otherScope)).toEqual({
+        ok: false,
+        reason: 'mismatched',
+      });
     }),
   );
   const otherChain = { ...scope, chain: 'main-2' };

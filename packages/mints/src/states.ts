@@ -104,7 +104,9 @@ export function isNewer(update: CurrentState, current: UnconfirmedState | null):
 }
 
 /** @returns the current attempt. Each attempt must have at least one revision. */
-export function findCurrentAttempt<S extends CurrentState & Pick<MintState, 'changedAt'>>(attempts: readonly S[]): S | null {
+export function findCurrentAttempt<S extends CurrentState & Pick<MintState, 'changedAt'>>(
+  attempts: readonly S[],
+): S | null {
   let current: S | null = null;
   for (const each of attempts.toSorted((a, b) => a.changedAt - b.changedAt || a.revision - b.revision))
     if (current === null || isNewer(each, { ...current, isConfirmed: true })) current = each;

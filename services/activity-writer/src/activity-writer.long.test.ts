@@ -134,7 +134,10 @@ it('the watermark does not pass an open transaction, and an aborted transaction 
     return found.length > 0 ? found : null;
   });
   expect(rows.map((row) => row.offset)).toEqual([offset]);
-  await until('the watermark of its partition moves', async () => ((await real.watermarks.read(partitionOf(chain))) ?? 0) > rows[0]!.us);
+  await until(
+    'the watermark of its partition moves',
+    async () => ((await real.watermarks.read(partitionOf(chain))) ?? 0) > rows[0]!.us,
+  );
   expect(await real.rowsOf(chain)).toEqual(rows);
   expect(await writer.stop('SIGTERM')).toBe(0);
 }, 60_000);

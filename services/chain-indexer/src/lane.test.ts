@@ -222,9 +222,7 @@ it('a node of another chain, or of a chain recreated with the same id, gets no r
   await stepToEnd(createTestLane([honestNode(chain)], logs));
   const before = publishedIds(logs);
   const again = createBusyChain(60, 'again');
-  await expect(createTestLane([honestNode(again)], logs).lane.step()).rejects.toThrow(
-    'its genesis block differs from',
-  );
+  await expect(createTestLane([honestNode(again)], logs).lane.step()).rejects.toThrow('its genesis block differs from');
   const other = { ...honestNode(chain), chainId: async () => 1 };
   await expect(createTestLane([other], logs).lane.step()).rejects.toThrow('a node of chain 1, not of 31337');
   expect(publishedIds(logs)).toEqual(before);

@@ -72,7 +72,10 @@ export function createMinterMetrics(parts: MinterMetricsParts) {
   };
 }
 
-function watchHeads({ metrics, clock, workers }: MinterMetricsParts, observed: ReadonlyMap<string, ObservedHead>): void {
+function watchHeads(
+  { metrics, clock, workers }: MinterMetricsParts,
+  observed: ReadonlyMap<string, ObservedHead>,
+): void {
   const gauge = (name: string, help: string, measure: (observed: ObservedHead) => number) =>
     metrics.collectedGauge(name, help, {
       labelNames: ['chain'],

@@ -51,7 +51,9 @@ function createEngine(times: readonly number[]) {
       throw new StoreFault('too many', { kind: 'passing', code: 'TOO_MANY_ROWS' });
     const found = times.filter((us) => us >= least && us < end);
     const isFirstOnly = statement.includes('LIMIT 1 ');
-    const bytes = found.slice(0, isFirstOnly ? 1 : LIMIT).map((us) => (isFirstOnly ? toBytes(us).subarray(1, 9) : toBytes(us)));
+    const bytes = found
+      .slice(0, isFirstOnly ? 1 : LIMIT)
+      .map((us) => (isFirstOnly ? toBytes(us).subarray(1, 9) : toBytes(us)));
     return { bytes: Buffer.concat(bytes), readRows: 5_000 };
   };
   return { requested, read: createReadEntries({ query }) };

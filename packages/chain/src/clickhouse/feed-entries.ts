@@ -183,7 +183,8 @@ export function createReadEntries({ query: run }: Pick<QueryClient, 'query'>): F
     runAll: async (selections) => (await selectEntries(run, selections, SETTINGS)).entries,
   });
   const dependencies = { query: run, queryBatched, paces: createPaces() };
-  return (query, limit) => (hasRange(query) ? readRange(dependencies, query, limit) : readInOrder(dependencies, query, limit));
+  return (query, limit) =>
+    hasRange(query) ? readRange(dependencies, query, limit) : readInOrder(dependencies, query, limit);
 }
 
 interface Dependencies {

@@ -74,5 +74,7 @@ function toDiscriminatorIssue(issue: Issue): Issue {
 
 /** @param parentPath path of the value within the line */
 export function toErrors(issues: readonly Issue[], parentPath: readonly string[] = []): RejectionError[] {
-  return toRejectionErrors(issues.map(toDiscriminatorIssue).map((issue) => ({ ...issue, path: [...parentPath, ...issue.path] })));
+  return toRejectionErrors(
+    issues.map(toDiscriminatorIssue).map((issue) => ({ ...issue, path: [...parentPath, ...issue.path] })),
+  );
 }

@@ -15,7 +15,8 @@ export interface BlockLimits {
 
 export const BLOCK_LIMITS: BlockLimits = {
   itemsPerContract: CONTRACT_ITEMS_MAX,
-  itemsFromRanges: (seconds) => Math.min(RANGES_PER_BLOCK_MAX, Math.max(RANGES_PER_BLOCK_MIN, RANGES_PER_SECOND * seconds)),
+  itemsFromRanges: (seconds) =>
+    Math.min(RANGES_PER_BLOCK_MAX, Math.max(RANGES_PER_BLOCK_MIN, RANGES_PER_SECOND * seconds)),
 };
 
 export interface ManyTokens {

@@ -19,7 +19,7 @@ const WORD_DIGITS = 2 + 2 * WORD;
 const RESULT_DIGITS_MAX = 20_000;
 
 /**
- * Reads names, symbols and decimals; unusable results become null. @returns a token or fault per contract 
+ * Reads names, symbols and decimals; unusable results become null. @returns a token or fault per contract
  * @throws NodeFault when all calls fail
  */
 export async function describeTokens(

@@ -100,11 +100,7 @@ it('a range whose end is not on the chain of a known block is refused, however f
 it.each([
   ['omits a block', { blocks: async () => [blockOf(10), blockOf(12)] }, 'does not return all blocks'],
   ['returns another block', { blocks: async () => [10, 11, 13].map(blockOf) }, 'instead of block 12 it returned 13'],
-  [
-    'omits a log',
-    { logsOf: async (hash: string) => logsOf(numberOf(hash)).slice(1) },
-    'are missing or out of order',
-  ],
+  ['omits a log', { logsOf: async (hash: string) => logsOf(numberOf(hash)).slice(1) }, 'are missing or out of order'],
   [
     'omits the last log',
     { logsOf: async (hash: string) => logsOf(numberOf(hash)).slice(0, 1) },

@@ -7,9 +7,9 @@ import {
   isContractFault,
   NodeFault,
   type NodeFaultKind,
-  type RpcResponse,
   type RpcCall,
   type RpcError,
+  type RpcResponse,
 } from '../node.ts';
 import { createTransport, parseResponse, RequestTooLarge } from './transport.ts';
 
@@ -51,7 +51,8 @@ export function createRpcClient(target: Omit<RpcNodeOptions, 'name'>): (call: Rp
     const wanted = ++lastId;
     const { id, response } = parseResponse(await send({ jsonrpc: '2.0', id: wanted, method, params }));
     // An error may have no id.
-    if (response.ok && id !== wanted) throw new NodeFault('inconsistent', 'the response has another id than the request');
+    if (response.ok && id !== wanted)
+      throw new NodeFault('inconsistent', 'the response has another id than the request');
     return response;
   };
 }

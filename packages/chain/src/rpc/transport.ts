@@ -85,7 +85,8 @@ export function createTransport({
     if (response.status === TOO_MANY) throw new NodeFault('busy', 'rate limited', retryAfterOf(response));
     if (response.status === TOO_LARGE) throw new RequestTooLarge();
     // Some nodes send JSON-RPC errors with an HTTP error status.
-    if (!response.ok && !/^[{[]/.test(text)) throw new NodeFault('unreachable', `it responded with status ${response.status}`);
+    if (!response.ok && !/^[{[]/.test(text))
+      throw new NodeFault('unreachable', `it responded with status ${response.status}`);
     return text;
   };
   const attempt = async (body: unknown): Promise<unknown> => {

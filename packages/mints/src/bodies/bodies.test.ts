@@ -70,11 +70,7 @@ it.each([
     asset({ metadata: { attributes: [{ trait_type: 't', value: 1, display_type: 'x' }] } }),
     false,
   ],
-  [
-    'an attribute with a list as value',
-    asset({ metadata: { attributes: [{ trait_type: 't', value: [] }] } }),
-    false,
-  ],
+  ['an attribute with a list as value', asset({ metadata: { attributes: [{ trait_type: 't', value: [] }] } }), false],
 ])('a mint request with %s is accepted: %s', (_what, given, isAccepted) => {
   expect(fieldsOf(() => mint(given)).length === 0).toBe(isAccepted);
 });

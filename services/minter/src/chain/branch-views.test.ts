@@ -121,7 +121,11 @@ it.each(['finalized', 12] as const)(
 
 it('the final block is on the branch of the head without batches, whichever node responds', async () => {
   const random = createRandom(1);
-  const { node } = openNode({ branchOf: () => (random.chance(0.5) ? FINAL : ABANDONED), finality: 12, batchFault: NO_BATCHES });
+  const { node } = openNode({
+    branchOf: () => (random.chance(0.5) ? FINAL : ABANDONED),
+    finality: 12,
+    batchFault: NO_BATCHES,
+  });
   const seen = new Set<number>();
   for (let at = 0; at < 200; at++) {
     const head = await node.head().catch(() => null);
@@ -183,7 +187,9 @@ const spent = { address: SIGNER, nonce: 0, horizon };
 
 it.each([null, NO_BATCHES])('the spender of a nonce is found on the final branch (batches: %s)', async (batchFault) => {
   expect(await openNode({ branchOf: () => FINAL, batchFault }).node.spenderOf(spent)).toBe(HASH);
-  await expect(openNode({ branchOf: () => ABANDONED, batchFault }).node.spenderOf(spent)).rejects.toThrow('another block');
+  await expect(openNode({ branchOf: () => ABANDONED, batchFault }).node.spenderOf(spent)).rejects.toThrow(
+    'another block',
+  );
 });
 
 it.each([null, NO_BATCHES])(
@@ -203,7 +209,10 @@ it.each([null, NO_BATCHES])(
 it.each([null, NO_BATCHES])(
   'spent nonces are counted in the given order, at the final block first (batches: %s)',
   async (batchFault) => {
-    const { node } = openNode({ branchOf: (request) => ({ ...FINAL, mintedAt: request === 0 ? 111 : 95 }), batchFault });
+    const { node } = openNode({
+      branchOf: (request) => ({ ...FINAL, mintedAt: request === 0 ? 111 : 95 }),
+      batchFault,
+    });
     expect(await node.spentNonces(SIGNER, [102, 110])).toEqual([0, 1]);
   },
 );

@@ -1,4 +1,4 @@
-import { isContractFault, NodeFault, type RpcResponse, type RpcCall, type RpcError } from '@playline/chain';
+import { isContractFault, NodeFault, type RpcCall, type RpcError, type RpcResponse } from '@playline/chain';
 
 /** Errors from the node are part of the response. @throws NodeFault */
 export type CallRpc = (call: RpcCall) => Promise<RpcResponse>;

@@ -97,7 +97,11 @@ it.each([
   ['VM Exception', { data: { message: 'x', data } }, { kind: 'reverted', message: 'sold out' }],
   ['execution reverted', {}, { kind: 'reverted', message: 'The contract refused the call without a message.' }],
   ['a string that is longer than its data', { data: cut }, { kind: 'reverted', message: 'sold out' }],
-  ['a string outside of its data', { data: outside }, { kind: 'reverted', message: expect.stringContaining('0x08c379a0') }],
+  [
+    'a string outside of its data',
+    { data: outside },
+    { kind: 'reverted', message: expect.stringContaining('0x08c379a0') },
+  ],
   ['out of gas', {}, { kind: 'unrunnable', isSure: true }],
   ['invalid opcode: INVALID', { code: -32_015 }, { kind: 'unrunnable', isSure: true }],
   ['gas required exceeds allowance (50000000)', {}, { kind: 'unrunnable', isSure: true }],

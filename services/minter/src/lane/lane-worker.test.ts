@@ -91,7 +91,8 @@ it('a worker is closed with its partition, even after failed assignments', async
   pending.get = () => {
     throw new Error('Kafka is unavailable');
   };
-  for (let requested = 0; requested < 2; requested++) await expect(workers.assign(first)).rejects.toThrow('unavailable');
+  for (let requested = 0; requested < 2; requested++)
+    await expect(workers.assign(first)).rejects.toThrow('unavailable');
   pending.get = get;
   await workers.assign(next);
   workers.revoke(0);

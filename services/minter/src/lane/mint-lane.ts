@@ -346,7 +346,9 @@ function toPieces({ states, forgotten }: LaneChange): readonly LaneChange[] {
 }
 
 const inPieces = <T>(all: readonly T[]): readonly (readonly T[])[] =>
-  Array.from({ length: Math.ceil(all.length / PIECE_SIZE) }, (_, at) => all.slice(at * PIECE_SIZE, (at + 1) * PIECE_SIZE));
+  Array.from({ length: Math.ceil(all.length / PIECE_SIZE) }, (_, at) =>
+    all.slice(at * PIECE_SIZE, (at + 1) * PIECE_SIZE),
+  );
 
 type NextNonce =
   | { readonly kind: 'nonce'; readonly nonce: number }

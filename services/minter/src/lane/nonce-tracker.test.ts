@@ -114,7 +114,9 @@ async function begin(world: World, owners: number) {
   world.mine(1);
   const lane = await world.takeOver();
   const asset = { contract: POTIONS, tokenId: '1', amount: '1' };
-  await lane.accept(Array.from({ length: owners }, (_, at) => world.request(`a${at}`, { ...asset, owner: ownerOf(at) })));
+  await lane.accept(
+    Array.from({ length: owners }, (_, at) => world.request(`a${at}`, { ...asset, owner: ownerOf(at) })),
+  );
   const pass = async (blocks: number) => {
     for (let at = 0; at < blocks; at++) {
       await lane.turn();

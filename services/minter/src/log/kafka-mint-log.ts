@@ -116,7 +116,8 @@ async function toRecords(
   change: LaneChange,
 ): Promise<TransactionRecord[]> {
   const published: TransactionRecord[] = [];
-  for (const state of change.states) published.push(await states.toPublished(homes.states, toMintStateKey(state), state));
+  for (const state of change.states)
+    published.push(await states.toPublished(homes.states, toMintStateKey(state), state));
   for (const record of change.transactions)
     published.push(await transactions.toPublished(homes.transactions, toMintTransactionKey(record), record));
   for (const record of change.forgotten)

@@ -10,7 +10,9 @@ function createContract(isBad: (asset: number) => boolean) {
     const bad = assets.find(isBad);
     if (bad !== undefined) return { kind: 'reverted', message: `bad ${bad}` } as const;
     const isDuplicate = new Set(assets.map((asset) => asset % 1_000)).size < assets.length;
-    return isDuplicate ? ({ kind: 'reverted', message: 'duplicate' } as const) : ({ kind: 'done', value: '0x' } as const);
+    return isDuplicate
+      ? ({ kind: 'reverted', message: 'duplicate' } as const)
+      : ({ kind: 'done', value: '0x' } as const);
   };
   return { simulate, requested: () => requested };
 }

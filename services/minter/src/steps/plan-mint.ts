@@ -6,9 +6,9 @@ import {
   ERC1155_INTERFACE,
   encodeMint,
   MINT_ABI,
-  validationErrorOf,
   type TokenStandard,
   toFunctionKey,
+  validationErrorOf,
 } from '../chain/mint-calls.ts';
 import { changeAll, type LaneTurn } from '../lane/lane-context.ts';
 import type { CallOutcome, ContractCall, Fees } from '../ports.ts';

@@ -123,7 +123,8 @@ function createChangeOf(
 
 function freeOrFail(ledger: MintLedger, state: MintStateRecord, cause: string): StateChange {
   const carried = { nonce: null, transactionHash: null };
-  if (ledger.triesOf(state) < TRIES_MAX) return { ...carried, stage: 'waiting', reason: `${cause}; it will be retried.` };
+  if (ledger.triesOf(state) < TRIES_MAX)
+    return { ...carried, stage: 'waiting', reason: `${cause}; it will be retried.` };
   const error = `None of ${TRIES_MAX} transactions minted the asset, although each simulation succeeded. ${cause}.`;
   return { ...carried, status: 'failed', stage: 'settled', reason: null, error };
 }

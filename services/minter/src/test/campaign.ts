@@ -153,7 +153,8 @@ class Campaign {
         this.#start(slot);
       },
     };
-    const often = 'requests,requests,requests again,node restarted,role granted,fees rise,fees rise,funds restored'.split(',');
+    const often =
+      'requests,requests,requests again,node restarted,role granted,fees rise,fees rise,funds restored'.split(',');
     const what = random.pick([...Object.keys(faults), ...often]);
     this.#note(what);
     faults[what]!();

@@ -72,7 +72,9 @@ function createClaims(memory: Memory, now: WallClock): MintClaims {
   return {
     claim: async (scope, wanted, { isDry = false } = {}) => {
       assertComplete();
-      const checked = wanted.map((each) => check(memory.claims.get(keyOf(scope, each.referenceId)) ?? null, each, now()));
+      const checked = wanted.map((each) =>
+        check(memory.claims.get(keyOf(scope, each.referenceId)) ?? null, each, now()),
+      );
       const taken = checked.flatMap(({ verdict }, at) => (verdict === 'taken' ? [wanted[at]!.referenceId] : []));
       if (taken.length > 0) return { kind: 'taken', referenceIds: taken };
       const unknown = checked.flatMap(({ unknown: claim }) => claim ?? []);
@@ -172,7 +174,11 @@ function createView(memory: Memory): MintView {
     }
   };
   return {
-    progress: async () => ({ run: String(memory.run), completeIn: memory.completeIn, offsets: new Map(memory.offsets) }),
+    progress: async () => ({
+      run: String(memory.run),
+      completeIn: memory.completeIn,
+      offsets: new Map(memory.offsets),
+    }),
     apply: async ({ states, to, from }) => {
       const field = `${to.topic}/${to.partition}`;
       if ((memory.offsets.get(field) ?? null) !== from) return false;
