@@ -59,7 +59,7 @@ export class ChainLane {
   private readonly wallClockMs: () => number;
   private readonly readActivities: ReturnType<typeof createReadActivities>;
   private log: IndexLog | null = null;
-  /** Published progress, or ahead of it by empty blocks. */
+  /** Published progress, or ahead by empty blocks. */
   private progress: IndexProgressRecord | null = null;
   private publishedAtMs = Number.NEGATIVE_INFINITY;
   /** When a step last found final blocks. */

@@ -7,7 +7,7 @@ import type { MintClaims } from '../claims.ts';
 import { type MintState, toRequestedState } from '../states.ts';
 import { catchUpMints, type MintLog, type MintView } from '../view.ts';
 
-/** The project that places all orders. */
+/** The project that sends all orders. */
 export const PROJECT_ID = 'p';
 export const COLLECTION = { chain: 'demo-chain', contractAddress: `0x${'c0'.repeat(20)}` };
 export const SIGNERS: readonly string[] = ['51', '52'].map((byte) => `0x${byte.repeat(20)}`);
