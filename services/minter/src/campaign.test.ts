@@ -13,7 +13,7 @@ it('minters that are killed, duplicated and disconnected on a reorganising chain
   expect(sum(({ succeeded }) => succeeded)).toBeGreaterThan(100);
   // The faults did occur: fees were raised, minters were killed, blocks were replaced.
   expect(sum(({ variants, nonces }) => variants - nonces)).toBeGreaterThan(0);
-  const injected = new Set(reports.flatMap((report) => [...report.injected.keys()]));
+  const struck = new Set(reports.flatMap((report) => [...report.struck.keys()]));
   for (const what of [
     'reorg',
     'takeover',
@@ -22,5 +22,5 @@ it('minters that are killed, duplicated and disconnected on a reorganising chain
     'killed after send',
     'killed before logging signed bytes',
   ])
-    expect([...injected]).toContain(what);
+    expect([...struck]).toContain(what);
 });

@@ -32,7 +32,7 @@ const RULES: ChainRules = {
 /** Result of a seed. */
 export interface CampaignReport extends EndReport {
   /** How often each fault was injected, by names such as `killed before send`. */
-  readonly injected: ReadonlyMap<string, number>;
+  readonly struck: ReadonlyMap<string, number>;
 }
 
 /** One signer: its requests, and the process that currently works for it. */
@@ -60,7 +60,7 @@ class Campaign {
   readonly node = new MemoryNode(this.chain, { depth: DEPTH });
   readonly log = new MemoryMintLog();
   readonly traffic: CampaignTraffic;
-  readonly injected = new Map<string, number>();
+  readonly struck = new Map<string, number>();
   #waiting: WaitingStep[] = [];
   readonly #slots: readonly SignerSlot[];
   #nowMs = 0;
@@ -91,7 +91,7 @@ class Campaign {
       if (at === CALM_MAX) throw new Error(`the run does not end: ${this.traffic.describeOpen()}`);
       await this.#happen();
     }
-    return { ...checkEnd(this), injected: this.injected };
+    return { ...checkEnd(this), struck: this.struck };
   }
 
   #isDone(): boolean {
@@ -100,7 +100,7 @@ class Campaign {
   }
 
   #note(what: string): void {
-    this.injected.set(what, (this.injected.get(what) ?? 0) + 1);
+    this.struck.set(what, (this.struck.get(what) ?? 0) + 1);
   }
 
   /** One event: mostly the next step of a waiting process, otherwise time passing or a fault. */
