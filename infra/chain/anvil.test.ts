@@ -17,12 +17,12 @@ function flagOf(statePath: string, name: string): string | undefined {
   return flags.includes(name) ? flags[flags.indexOf(name) + 1] : undefined;
 }
 
-it('the installed chain program has the version of the lock file', () => {
+it('the installed anvil program has the version from the lock file', () => {
   const { version } = JSON.parse(readFileSync(join(anvilProgram(), '..', '..', 'package.json'), 'utf8'));
   expect(spawnSync(anvilProgram(), ['--version'], { encoding: 'utf8' }).stdout).toContain(version);
 });
 
-it('a missing chain program is reported with how to install it and how to start without a chain', () => {
+it('a missing anvil program is reported with how to install it, and how to start without a chain', () => {
   const folder = createFolder();
   cpSync(import.meta.dirname, folder, { recursive: true });
   writeFileSync(join(folder, 'package.json'), '{"type":"module"}');
@@ -32,7 +32,7 @@ it('a missing chain program is reported with how to install it and how to start 
   expect(stderr).toMatch(/@foundry-rs\/anvil-\S+ is not installed: .+ Remove node_modules .+--no-chain/);
 });
 
-it('a chain continues from its state with the time of its first block, and a new chain begins now', () => {
+it('a chain resumes from its state with the time of its first block, and a new chain starts now', () => {
   const statePath = join(createFolder(), 'state.json');
   const now = () => Math.floor(Date.now() / 1000);
   const before = now();
@@ -44,7 +44,7 @@ it('a chain continues from its state with the time of its first block, and a new
   writeFileSync(statePath, JSON.stringify({ blocks }));
   expect(flagOf(statePath, '--timestamp')).toBe('16');
   expect(flagOf(statePath, '--load-state')).toBe(statePath);
-  // The node itself reports the broken file.
+  // The node itself reports a broken file.
   writeFileSync(statePath, '{"half');
   expect(flagOf(statePath, '--load-state')).toBe(statePath);
 });

@@ -1,4 +1,4 @@
-// The program of the chain's node, and its arguments.
+// The chain node's program, and its arguments.
 import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -8,10 +8,12 @@ import { callRpc } from './rpc.ts';
 
 const FIX = 'Remove node_modules and start again, or start without a chain (--no-chain)';
 
-/** npm's packages have amd64 where Node has x64. */
+/** npm packages use amd64 where Node uses x64. */
 const ARCHITECTURES: Readonly<Record<string, string>> = { x64: 'amd64', arm64: 'arm64' };
 
-/** Run directly, because the package's command would add a Node process. @throws Error with a fix when npm left it out */
+/**
+ * Run directly, because the package's command adds a Node process. @throws Error with a fix when it is not installed
+ */
 export function anvilProgram(): string {
   const name = `@foundry-rs/anvil-${process.platform}-${ARCHITECTURES[process.arch] ?? process.arch}`;
   try {
@@ -25,7 +27,7 @@ export function anvilProgram(): string {
 
 const VERSION_MAX_MS = 20_000;
 
-/** @param program default: npm's. @returns null when it runs; else two texts without a full stop */
+/** @param program default: npm's. @returns null when it runs; otherwise two messages without a full stop */
 export function findAnvilProblem(program?: string): { readonly what: string; readonly fix: string } | null {
   try {
     const { status, error } = spawnSync(program ?? anvilProgram(), ['--version'], {
@@ -43,15 +45,15 @@ export function findAnvilProblem(program?: string): { readonly what: string; rea
 
 export interface AnvilOptions {
   readonly port: number;
-  /** State to start from; without the file a new chain begins. */
+  /** State to start from; without the file, a new chain starts. */
   readonly statePath: string;
   /** `safe` is this many blocks before the latest block, `finalized` twice as many. */
   readonly epochBlocks: number;
-  /** True makes a block for every transaction; false only on request. */
+  /** If true, creates a block for every transaction; if false, only on request. */
   readonly autoMine: boolean;
 }
 
-/** Number of earlier blocks whose state can be queried: more than any depth of finality here. */
+/** Number of earlier blocks whose state can be queried: more than any finality depth in use. */
 const STATES_KEPT = 128;
 
 const toSeconds = (atMs: number) => Math.floor(atMs / 1000);
@@ -60,7 +62,7 @@ interface SavedState {
   readonly blocks?: readonly { readonly header: { readonly number: string; readonly timestamp: string } }[];
 }
 
-/** In seconds. A node always creates its own first block, which must have the time of the one in the state. */
+/** In seconds. A node always creates its own first block, which must have the time of the first block in the state. */
 function firstBlockAt(statePath: string): number {
   try {
     const { blocks } = JSON.parse(readFileSync(statePath, 'utf8')) as SavedState;
@@ -86,7 +88,7 @@ export function anvilArguments({ port, statePath, epochBlocks, autoMine }: Anvil
   return [...valued, '--no-cors', '--quiet', ...(autoMine ? [] : ['--no-mining'])];
 }
 
-/** Sets a node's clock to now: a node with a given start time continues from that time. */
+/** Sets a node's clock to now: a node with a given start time otherwise continues from that time. */
 export async function setClock(rpc: string): Promise<void> {
   await callRpc(rpc, 'evm_setTime', [toSeconds(Date.now())]);
 }

@@ -18,13 +18,13 @@ async function pay() {
   return chain.client.sendTransaction({ account: from!, to: to!, value: 1n });
 }
 
-/** Waits for the duration of some blocks. */
+/** Waits for the duration of a number of blocks. */
 async function letPass(blocks: number) {
   const endAt = performance.now() + blocks * BLOCK_MS;
   await until('the time has passed', () => performance.now() > endAt);
 }
 
-/** The latest block, once everything is final and no block was made for a while. */
+/** The latest block, once everything is final and no block was created for some time. */
 async function headAtRest(): Promise<bigint> {
   for (;;) {
     const head = await headOf();
@@ -38,7 +38,7 @@ async function headAtRest(): Promise<bigint> {
 }
 
 describe('the block maker', () => {
-  it('makes blocks until a transaction is final, and none before or after', async () => {
+  it('creates blocks until a transaction is final, and no blocks before or after', async () => {
     chain = await openTestChain({ mining: 'needed', blockMs: BLOCK_MS });
     await letPass(10);
     expect(await headOf()).toBe(0n);
@@ -49,17 +49,17 @@ describe('the block maker', () => {
     expect(await headAtRest()).toBe(blockNumber + BigInt(DEPTH));
   });
 
-  it('makes no blocks for a transaction that cannot be included, and continues with the next one', async () => {
+  it('creates no blocks for a transaction that cannot be included, and continues with the next transaction', async () => {
     chain = await openTestChain({ mining: 'needed', blockMs: BLOCK_MS });
     const [from, to] = chain.accounts;
-    // Its nonce leaves a gap that nothing fills.
+    // The nonce leaves a gap that is never filled.
     await chain.client.sendTransaction({ account: from!, to: to!, nonce: 7 });
     expect(await headAtRest()).toBe(0n);
     await chain.client.waitForTransactionReceipt({ hash: await pay() });
     expect(await headAtRest()).toBe(BigInt(1 + DEPTH));
   });
 
-  it('makes no block while the chain cannot be saved, and continues when it can', async () => {
+  it('creates no block while the chain cannot be saved, and resumes when it can', async () => {
     chain = await openTestChain();
     let [isFull, saved] = [false, -1];
     const save = async () => {
@@ -76,7 +76,9 @@ describe('the block maker', () => {
       await until('the last block is saved', () => saved === Number(before));
       isFull = true;
       await pay();
-      await until('the fault is reported', () => faults.includes('no block is made while the chain cannot be saved'));
+      await until('the fault is reported', () =>
+        faults.includes('no block is created while the chain cannot be saved'),
+      );
       await letPass(10);
       expect(await headOf()).toBeLessThan(before + BigInt(DEPTH));
       expect(faults).toContain('no space');
@@ -87,12 +89,12 @@ describe('the block maker', () => {
     }
   });
 
-  it('saves the last block, also when saving takes longer than making a block', async () => {
+  it('saves the last block, even when saving takes longer than creating a block', async () => {
     chain = await openTestChain();
     let saved = -1;
     const save = async () => {
       const number = await chain.save();
-      // The save of these blocks lasts until the next block. After the fourth block that is the last one.
+      // The save of these blocks lasts until the next block. After the fourth block, that is the last block.
       if (number === 2 || number === 4) await until('the next block', async () => (await headOf()) > number);
       saved = number;
       return number;
@@ -107,12 +109,12 @@ describe('the block maker', () => {
     }
   });
 
-  it('loses no final block when the node is killed, and continues', async () => {
+  it('loses no final block when the node is killed, and resumes', async () => {
     chain = await openTestChain({ mining: 'needed', blockMs: BLOCK_MS });
     for (let round = 0; round < 3; round++) {
       const start = await headOf();
       await pay();
-      await until('some blocks were made', async () => (await headOf()) > start + BigInt(round));
+      await until('some blocks were created', async () => (await headOf()) > start + BigInt(round));
       const [final, genesis] = await Promise.all([
         chain.client.getBlock({ blockTag: 'finalized' }),
         chain.client.getBlock({ blockNumber: 0n }),
@@ -156,7 +158,7 @@ describe('the block maker', () => {
 });
 
 describe('the test chain', () => {
-  it('makes blocks on request, and can remove the latest ones with their transactions', async () => {
+  it('creates blocks on request, and can remove the latest blocks with their transactions', async () => {
     chain = await openTestChain();
     await chain.mine(3);
     const hash = await pay();

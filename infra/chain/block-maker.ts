@@ -1,10 +1,10 @@
-// Makes blocks only while transactions are waiting or not final.
+// Creates blocks only while transactions are waiting or not final.
 import { setTimeout as delay } from 'node:timers/promises';
 import { setClock } from './anvil.ts';
 import { callRpc, callRpcs } from './rpc.ts';
 
 export interface BlockMakerOptions {
-  /** A node that makes no blocks itself. */
+  /** A node that creates no blocks itself. */
   readonly rpc: string;
   /** A block is final after this many later blocks. */
   readonly depth: number;
@@ -16,7 +16,7 @@ export interface BlockMakerOptions {
 }
 
 export interface BlockMaker {
-  /** Stops making blocks, and saves the chain. */
+  /** Stops creating blocks, and saves the chain. */
   close(): Promise<void>;
 }
 
@@ -51,7 +51,9 @@ async function readState({ rpc, depth }: BlockMakerOptions): Promise<ChainState>
   return { number, hash: head.hash, waiting: Number(pool.pending), isOpen };
 }
 
-/** A node with a saved state refuses queries about final blocks until as many new blocks as finality needs exist. */
+/**
+ * A node with a saved state refuses queries about final blocks until there are as many new blocks as finality needs.
+ */
 async function makeFinalReadable({ rpc, depth }: BlockMakerOptions): Promise<void> {
   await setClock(rpc);
   const address = `0x${'0'.repeat(40)}`;
@@ -62,7 +64,7 @@ async function makeFinalReadable({ rpc, depth }: BlockMakerOptions): Promise<voi
   if (!isReadable) await callRpc(rpc, 'anvil_mine', [`0x${depth.toString(16)}`]);
 }
 
-class BlockMaking implements BlockMaker {
+class OpenBlockMaker implements BlockMaker {
   private readonly options: BlockMakerOptions;
   private readonly events: ChainEvents;
   private running: Promise<void> | null = null;
@@ -70,7 +72,7 @@ class BlockMaking implements BlockMaker {
   private isClosed = false;
   /** False after each connection, because the node may have restarted. */
   private isPrepared = false;
-  private madeAt = Number.NEGATIVE_INFINITY;
+  private createdAt = Number.NEGATIVE_INFINITY;
   private savedHash = '';
   private saving: Promise<void> | null = null;
   /** -1 before the first save. */
@@ -116,7 +118,7 @@ class BlockMaking implements BlockMaker {
     }
   }
 
-  /** Retries later when the node answered with an error; else waits until it is connected. */
+  /** Retries later when the node returned an error; otherwise waits until it is connected. */
   private async backOff(fault: unknown): Promise<void> {
     if (this.isClosed) return;
     this.options.onFault?.(fault);
@@ -126,11 +128,11 @@ class BlockMaking implements BlockMaker {
 
   private async make(): Promise<void> {
     const { rpc, blockMs } = this.options;
-    await delay(Math.max(0, this.madeAt + blockMs - performance.now()));
+    await delay(Math.max(0, this.createdAt + blockMs - performance.now()));
     if (this.isClosed) return;
     await this.ensureSaved();
     await callRpc(rpc, 'evm_mine');
-    this.madeAt = performance.now();
+    this.createdAt = performance.now();
     this.isWoken = true;
     this.number += 1;
     if (this.saving === null) this.startSaving();
@@ -141,7 +143,7 @@ class BlockMaking implements BlockMaker {
     // The first block is final from the beginning.
     const isFull = () => this.savedNumber < 0 || this.number + 1 - this.savedNumber >= this.options.depth;
     if (isFull()) await (this.saving ?? this.startSaving());
-    if (isFull()) throw new Error('no block is made while the chain cannot be saved');
+    if (isFull()) throw new Error('no block is created while the chain cannot be saved');
   }
 
   private startSaving(): Promise<void> {
@@ -157,7 +159,7 @@ class BlockMaking implements BlockMaker {
     return this.saving;
   }
 
-  /** Saves a chain at rest: a save during the last blocks may lack some. */
+  /** Saves an idle chain: a save during the last blocks may lack some blocks. */
   private async saveOf(hash: string): Promise<void> {
     await this.saving;
     if (hash === this.savedHash) return;
@@ -169,15 +171,15 @@ class BlockMaking implements BlockMaker {
     this.events.close();
     await this.running;
     await this.saving;
-    // Saves changes without a block too. A node that is gone has nothing to save.
+    // Saves changes without a block too. A stopped node has nothing to save.
     await this.options.save().catch(() => {});
   }
 }
 
 /** The node may start later, or stop and restart. */
-export const openBlockMaker = (options: BlockMakerOptions): BlockMaker => new BlockMaking(options);
+export const openBlockMaker = (options: BlockMakerOptions): BlockMaker => new OpenBlockMaker(options);
 
-/** Pushed events of a node, so that a chain at rest costs nothing. */
+/** Pushed events of a node, so that an idle chain costs nothing. */
 interface ChainEvents {
   isOpen(): boolean;
   isOpen(): boolean;
@@ -185,7 +187,7 @@ interface ChainEvents {
 }
 
 interface ChainListener {
-  /** The node is connected. Earlier events are lost. */
+  /** The node is connected. Events before the connection are lost. */
   onOpen(): void;
   onBlock(): void;
   onTransaction(): void;

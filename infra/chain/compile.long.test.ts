@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import { compileAll, findDifferent } from './compile.ts';
 import { type ContractName, readContract, SIGNATURES } from './contracts.ts';
 
-/** Everything of an item that affects the encoding of a call or a log. */
+/** The parts of each item that affect the encoding of a call or a log. */
 function toTexts(abi: Abi): string[] {
   return abi.map((item) => {
     if (item.type === 'constructor') return `constructor(${item.inputs.map(({ type }) => type).join()})`;
@@ -20,10 +20,7 @@ it('the committed compiled contracts equal the output of their sources, byte for
   expect(findDifferent(compileAll())).toEqual([]);
 });
 
-it.each(Object.keys(SIGNATURES) as ContractName[])(
-  'the signatures of %s equal those of its compiled interface',
-  (name) => {
-    const compiled = toTexts(readContract(name).abi as Abi);
-    expect(compiled).toEqual(expect.arrayContaining(toTexts(parseAbi(SIGNATURES[name] as readonly string[]) as Abi)));
-  },
-);
+it.each(Object.keys(SIGNATURES) as ContractName[])('the signatures of %s equal its compiled ABI', (name) => {
+  const compiled = toTexts(readContract(name).abi as Abi);
+  expect(compiled).toEqual(expect.arrayContaining(toTexts(parseAbi(SIGNATURES[name] as readonly string[]) as Abi)));
+});

@@ -1,5 +1,5 @@
 // `npm run contracts`: compiles the contracts into `compiled`; `--check` only reports differences. Same sources and
-// locked packages give the same bytes on every machine.
+// locked packages yield the same bytes on every machine.
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { basename, join } from 'node:path';
@@ -11,7 +11,7 @@ const CONTRACTS = join(import.meta.dirname, 'contracts');
 const COMPILED = join(import.meta.dirname, 'compiled');
 const require = createRequire(import.meta.url);
 
-/** The used part of `solc`, which has no types. */
+/** The part of `solc` that is used here. The package has no types. */
 interface Compiler {
   version(): string;
   compile(input: string, callbacks: { import(path: string): { contents: string } | { error: string } }): string;
@@ -32,7 +32,7 @@ interface CompilerOutput {
   readonly contracts?: Record<string, Record<string, { abi: Abi; evm: { bytecode: { object: string } } }>>;
 }
 
-/** No names or comments are in the bytecode, so that they do not change addresses. */
+/** Keeps names and comments out of the bytecode, so that they do not change addresses. */
 const SETTINGS = {
   evmVersion: 'cancun',
   optimizer: { enabled: true, runs: 200 },
@@ -74,7 +74,7 @@ function compile(): Map<string, Compiled> {
   return compiled;
 }
 
-/** CREATE2 addresses, which follow from bytecode and arguments. */
+/** CREATE2 addresses, which depend only on bytecode and arguments. */
 function toDemo(compiled: ReadonlyMap<string, Compiled>): Record<DemoContract, { address: Hex; arguments: Hex }> {
   const deployments = Object.entries(DEMO_ARGUMENTS).map(([name, texts]) => {
     const { abi, bytecode } = compiled.get(`demo-${name}`)!;
@@ -87,13 +87,13 @@ function toDemo(compiled: ReadonlyMap<string, Compiled>): Record<DemoContract, {
   return Object.fromEntries(deployments);
 }
 
-/** One item of the interface per line, for readable diffs. */
+/** One ABI item per line, for readable diffs. */
 function toText({ contract, abi, bytecode }: Compiled): string {
   const items = abi.map((item) => `    ${JSON.stringify(item)}`).join(',\n');
   return `{\n  "contract": "${contract}",\n  "abi": [\n${items}\n  ],\n  "bytecode": "${bytecode}"\n}\n`;
 }
 
-/** Content of all files of `compiled`. */
+/** Contents of all files in `compiled`. */
 export function compileAll(): Map<string, string> {
   const compiled = compile();
   const files = [...compiled].map(([name, one]) => [`${name}.json`, toText(one)] as const);

@@ -21,11 +21,11 @@ const THRESHOLD = 2n ** 128n;
 
 let chain: TestChain;
 let contracts: DemoAddresses;
-let [admin, minter, ada, bob, stranger]: Address[] = [];
+let [admin, minter, ada, bob, other]: Address[] = [];
 
 beforeAll(async () => {
   chain = await openTestChain({ mining: 'each' });
-  [admin, minter, ada, bob, stranger] = chain.accounts;
+  [admin, minter, ada, bob, other] = chain.accounts;
   contracts = await chain.deployDemo(minter);
 });
 
@@ -69,11 +69,11 @@ describe('roles of a contract', () => {
   });
 
   it('are granted and revoked only by the administrator, and an account without the role cannot mint', async () => {
-    const given = { address: contracts.erc721, abi: ERC721, args: [ROLES.MINTER_ROLE, stranger!] } as const;
+    const given = { address: contracts.erc721, abi: ERC721, args: [ROLES.MINTER_ROLE, other!] } as const;
     const hasRole = () => chain.client.readContract({ ...given, functionName: 'hasRole' });
-    const mint = (tokenId: bigint) => erc721('mintBatch', [[{ to: ada, tokenIds: [tokenId] }]], stranger);
+    const mint = (tokenId: bigint) => erc721('mintBatch', [[{ to: ada, tokenIds: [tokenId] }]], other);
     await expect(mint(1n)).rejects.toThrow(/AccessControlUnauthorizedAccount/);
-    await expect(call({ ...given, functionName: 'grantRole', account: stranger! })).rejects.toThrow(/Unauthorized/);
+    await expect(call({ ...given, functionName: 'grantRole', account: other! })).rejects.toThrow(/Unauthorized/);
     await call({ ...given, functionName: 'grantRole', account: admin! });
     expect(await hasRole()).toBe(true);
     await mint(1n);
@@ -84,11 +84,11 @@ describe('roles of a contract', () => {
 
   it('are required by every function that mints', async () => {
     const refused = /AccessControlUnauthorizedAccount/;
-    await expect(erc721('mintBatchByQuantity', [[{ to: ada, quantity: 1n }]], stranger)).rejects.toThrow(refused);
-    await expect(erc1155('safeMint', [ada, 1n, 1n, '0x'], stranger)).rejects.toThrow(refused);
-    await expect(erc1155('safeMintBatch', [ada, [1n], [1n], '0x'], stranger)).rejects.toThrow(refused);
+    await expect(erc721('mintBatchByQuantity', [[{ to: ada, quantity: 1n }]], other)).rejects.toThrow(refused);
+    await expect(erc1155('safeMint', [ada, 1n, 1n, '0x'], other)).rejects.toThrow(refused);
+    await expect(erc1155('safeMintBatch', [ada, [1n], [1n], '0x'], other)).rejects.toThrow(refused);
     const mint = { address: contracts.erc20, abi: ERC20, functionName: 'mint', args: [ada, 1n] } as const;
-    await expect(call({ ...mint, account: stranger! })).rejects.toThrow(refused);
+    await expect(call({ ...mint, account: other! })).rejects.toThrow(refused);
   });
 });
 
@@ -108,7 +108,7 @@ describe('ERC-721 tokens', () => {
     expect(await ownerOf(10n)).toBe(ada);
   });
 
-  it('are refused twice, with an id reserved for counting, and for the zero address, together with their whole batch', async () => {
+  it('are refused as duplicates, with ids from the threshold, and for the zero address, together with their whole batch', async () => {
     await erc721('mintBatch', [[{ to: ada, tokenIds: [20n] }]]);
     const mint = (to: Address, ...tokenIds: bigint[]) => erc721('mintBatch', [[{ to, tokenIds }]]);
     await expect(mint(bob!, 21n, 20n)).rejects.toThrow(/TokenAlreadyMinted\(uint256 tokenId\)\s+\(20\)/);
@@ -158,7 +158,7 @@ describe('ERC-1155 tokens', () => {
       args: [owner, id],
     });
 
-  it('are minted with one id or several, also with the same id twice in a batch', async () => {
+  it('are minted with one id or several, even with the same id twice in a batch', async () => {
     await erc1155('safeMint', [ada, 1n, 5n, '0x']);
     const logs = await erc1155('safeMintBatch', [ada, [1n, 2n, 1n], [1n, 7n, 2n], '0x']);
     const [batch] = parseEventLogs({ abi: ERC1155, logs, eventName: 'TransferBatch' });
@@ -184,7 +184,7 @@ describe('ERC-1155 tokens', () => {
 });
 
 describe('the log emitter', () => {
-  it('emits any logs, also many of them, and none when it reverts', async () => {
+  it('emits any logs, including many logs, and none when it reverts', async () => {
     const address = await chain.deploy('log-emitter');
     const abi = CONTRACT_ABIS['log-emitter'];
     const topics = [1n, 2n, 3n, 4n].map((each) => toHex(each, { size: 32 }));

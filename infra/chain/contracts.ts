@@ -1,9 +1,9 @@
-// The compiled contracts, and their interfaces for type-checked calls.
+// The compiled contracts, and their ABIs for type-checked calls.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { DemoContract } from './demo.ts';
 
-/** Names with `demo-` are on the local chain; tests deploy the others. */
+/** Contracts named `demo-` are on the local chain; tests deploy the other contracts. */
 export type ContractName =
   | 'demo-erc721'
   | 'demo-erc1155'
@@ -17,7 +17,7 @@ export interface CompiledContract {
   readonly contract: string;
   /** Code uses the types of `SIGNATURES` instead. */
   readonly abi: readonly object[];
-  /** Without the constructor's arguments. */
+  /** Bytecode without constructor arguments. */
   readonly bytecode: `0x${string}`;
 }
 
@@ -36,7 +36,7 @@ export const readContract = (name: ContractName): CompiledContract => readCompil
 export const readDemoDeployments = (): Readonly<Record<DemoContract, DemoDeployment>> =>
   readCompiled('demo.json') as Record<DemoContract, DemoDeployment>;
 
-/** For `parseAbi` of viem. A test compares them with the compiled contracts. */
+/** For `parseAbi` of viem. A test compares the signatures with the compiled contracts. */
 const ROLES = [
   'function MINTER_ROLE() view returns (bytes32)',
   'function SIGNER_ROLE() view returns (bytes32)',

@@ -1,6 +1,6 @@
-// The demo objects on the chain of a local stack.
+// The demo contracts on the chain of a local stack.
 
-/** As development nodes have it. */
+/** The usual chain id of development nodes. */
 export const CHAIN_ID = 31_337;
 
 export type DemoContract = 'erc721' | 'erc1155' | 'erc20';
@@ -8,12 +8,12 @@ export type DemoContract = 'erc721' | 'erc1155' | 'erc20';
 /** The first account of the node. Its private key is public, and it administers the demo contracts. */
 export const ADMIN = '0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266';
 
-/** Exists from the first block, and deploys contracts at addresses that follow from their bytecode. */
+/** Exists from the first block, and deploys contracts at addresses that depend on their bytecode. */
 export const CREATE2_DEPLOYER = '0x4e59b44847b379578588920ca78fbf26c0b4956c';
 
 export const DEMO_SALT = `0x${'0'.repeat(64)}` as const;
 
-/** Arguments of the constructors after the administrator. */
+/** Constructor arguments after the administrator. */
 export const DEMO_ARGUMENTS: Record<DemoContract, readonly string[]> = {
   erc721: ['Demo Heroes', 'HERO'],
   erc1155: ['Demo Items'],

@@ -1,11 +1,11 @@
-// Deploys the demo contracts, and admits the address that mints.
+// Deploys the demo contracts, and grants roles to the minting address.
 import { readContract, readDemoDeployments } from './contracts.ts';
 import { ADMIN, CREATE2_DEPLOYER, DEMO_SALT, type DemoContract } from './demo.ts';
 import { callRpc, callRpcs } from './rpc.ts';
 
 export type DemoAddresses = Readonly<Record<DemoContract, `0x${string}`>>;
 
-/** `keccak256` of role names; the next two are function selectors. */
+/** `keccak256` of role names; the next two constants are function selectors. */
 export const ROLES = {
   MINTER_ROLE: '0x9f2df0fed2c77648de5860a4cc508cd0818c85b8b8a1ab4ceeef8d981c8956a6',
   SIGNER_ROLE: '0xe2f4eaae4a9751e85a3e4a7b9587827a877f29914755229b07a7b2da98285f70',
@@ -14,7 +14,7 @@ const HAS_ROLE = '0x91d14854';
 const GRANT_ROLE = '0x2f2ff15d';
 
 const ETHER = 10n ** 18n;
-/** A signer with less is funded at a start. */
+/** A signer with less is funded at start. */
 const FUNDS_MIN = 10n * ETHER;
 const FUNDS = 100n * ETHER;
 
@@ -24,7 +24,7 @@ interface Transaction {
   readonly value?: string;
 }
 
-/** Sends transactions as the administrator, and makes the block. @throws Error when one fails */
+/** Sends transactions as the administrator, and creates the block. @throws Error when a transaction fails */
 async function send(rpc: string, transactions: readonly Transaction[]): Promise<void> {
   if (transactions.length === 0) return;
   const hashes: string[] = [];

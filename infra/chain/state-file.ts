@@ -1,4 +1,4 @@
-// Saves the state of the chain's node.
+// Saves the chain node's state.
 import { rename, writeFile } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import { gunzip } from 'node:zlib';
@@ -13,9 +13,9 @@ const LATEST_BYTES = 100;
 const hashOf = (block: { hash: string } | null) => block?.hash ?? null;
 
 /**
- * Replaces the file atomically; the node's own `--state` leaves half a file when killed. Waiting transactions are not saved.
- * @returns the latest saved block
- * @throws Error when the node does not answer or was replaced, or the file cannot be written
+ * Replaces the file atomically; the node's own `--state` leaves a truncated file when the node is killed. Waiting
+ * transactions are not saved. @returns the latest saved block @throws Error when the node does not respond or was
+ * replaced, or the file cannot be written
  */
 export async function saveState({ rpc, path }: { rpc: string; path: string }): Promise<number> {
   const before = hashOf(await callRpc(rpc, 'eth_getBlockByNumber', ['latest', false]));

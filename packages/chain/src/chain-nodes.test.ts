@@ -5,13 +5,13 @@ import { chainNodes } from './chain-nodes.ts';
 
 const chain = { name: 'demo-chain', id: 'eip155:31337', urls: ['https://node.example/v3/a-secret'] };
 const parse = (chains: unknown) => chainNodes().parse(JSON.stringify(chains));
-const mistakesOf = (text: string) => {
+const errorsOf = (text: string) => {
   const { error } = chainNodes().safeParse(text);
   return (error?.issues ?? []).map(({ path, message }) => `${path.join('.')}: ${message}`).join('\n');
 };
 
-/** Valid values of all members that have a default. */
-const GIVEN = fc.record(
+/** Valid values for all members with a default. */
+const OPTIONAL_MEMBERS = fc.record(
   {
     finality: fc.oneof(fc.constant('finalized' as const), fc.integer({ min: 1, max: 1_000_000 })),
     pollMs: fc.integer({ min: 50, max: 60_000 }),
@@ -30,7 +30,7 @@ const GIVEN = fc.record(
   { requiredKeys: [] },
 );
 
-it('a chain of CHAIN_NODES has defaults for finality, limits and waits', () => {
+it('a chain in CHAIN_NODES has defaults for finality, limits and intervals', () => {
   expect(parse([chain])).toEqual([
     {
       ...chain,
@@ -59,65 +59,61 @@ it('a chain of CHAIN_NODES has defaults for finality, limits and waits', () => {
   expect(parse([])).toEqual([]);
 });
 
-it('CHAIN_NODES adds CryptoKitties to the legacy tokens of its chain', () => {
+it('CHAIN_NODES adds CryptoKitties to the legacy tokens of Ethereum mainnet', () => {
   const kitties = { contract: '0x06012c8cf97bead5deae237070f9587f8e7a266d', type: 'ERC721' };
   const early = { contract: `0x${'EA'.repeat(20)}`, type: 'ERC20' };
   const [mainnet] = parse([{ ...chain, id: 'eip155:1', legacyTokens: [early] }]);
   expect(mainnet?.legacyTokens).toEqual([kitties, { ...early, contract: `0x${'ea'.repeat(20)}` }]);
 });
 
-it('CHAIN_NODES accepts each member', () => {
-  const [usual] = parse([chain]);
-  const property = fc.property(GIVEN, (given) => {
-    expect(parse([{ ...chain, ...given }])).toEqual([{ ...usual, ...given }]);
+it('CHAIN_NODES accepts a value for each optional member', () => {
+  const [defaults] = parse([chain]);
+  const property = fc.property(OPTIONAL_MEMBERS, (given) => {
+    expect(parse([{ ...chain, ...given }])).toEqual([{ ...defaults, ...given }]);
   });
   fc.assert(property);
 });
 
 it.each([
   ['another namespace', { ...chain, id: 'solana:1' }, '0.id: expected eip155: and a number'],
-  ['no number', { ...chain, id: 'eip155:0x1' }, '0.id: expected eip155: and a number'],
-  ['no node', { ...chain, urls: [] }, '0.urls: expected the address of a node at least'],
-  ['a node by another protocol', { ...chain, urls: ['ftp://x/a-secret'] }, '0.urls.0: expected http://…'],
-  ['an address that is none', { ...chain, urls: ['a-secret'] }, '0.urls.0: expected http://…'],
-  [
-    'a finality that is none',
-    { ...chain, finality: 'safe' },
-    '0.finality: expected "finalized", or a number of blocks',
-  ],
+  ['an id that is not a number', { ...chain, id: 'eip155:0x1' }, '0.id: expected eip155: and a number'],
+  ['no node URL', { ...chain, urls: [] }, '0.urls: expected at least one node URL'],
+  ['a node URL with another protocol', { ...chain, urls: ['ftp://x/a-secret'] }, '0.urls.0: expected http://…'],
+  ['an invalid node URL', { ...chain, urls: ['a-secret'] }, '0.urls.0: expected http://…'],
+  ['an unknown finality', { ...chain, finality: 'safe' }, '0.finality: expected "finalized", or a number of blocks'],
   [
     'a latest block that is final immediately',
     { ...chain, finality: 0 },
     '0.finality: expected "finalized", or a number of blocks',
   ],
   ['an unknown member', { ...chain, rpc: ['a-secret'] }, '"rpc"'],
-  ['a contract that is none', { ...chain, marketplaces: ['0x1'] }, '0.marketplaces.0: expected 0x and 40'],
+  ['an invalid contract address', { ...chain, marketplaces: ['0x1'] }, '0.marketplaces.0: expected 0x and 40'],
   [
     'a bridge without events',
     { ...chain, bridges: [{ contract: `0x${'1'.repeat(40)}` }] },
-    '0.bridges.0: a bridge has',
+    '0.bridges.0: a bridge needs',
   ],
-])('CHAIN_NODES is refused with %s, and the error names the member but no address', (_what, wrong, sentence) => {
-  const mistakes = mistakesOf(JSON.stringify([wrong]));
-  expect(mistakes).toContain(sentence);
-  expect(mistakes).not.toContain('a-secret');
+])('CHAIN_NODES is refused with %s, and the error names the member but not the node URL', (_what, wrong, error) => {
+  const errors = errorsOf(JSON.stringify([wrong]));
+  expect(errors).toContain(error);
+  expect(errors).not.toContain('a-secret');
 });
 
-it('CHAIN_NODES is refused when it is no list, or repeats the name or id of a chain', () => {
-  expect(mistakesOf('[{"name"')).toContain('expected JSON');
-  expect(mistakesOf(JSON.stringify(chain))).toContain('expected a list of chains');
-  expect(mistakesOf(JSON.stringify([chain, chain]))).toContain('expected each name once');
-  expect(mistakesOf(JSON.stringify([chain, { ...chain, name: 'other' }]))).toContain('expected each id once');
+it('CHAIN_NODES is refused when it is not a list, or repeats a chain name or id', () => {
+  expect(errorsOf('[{"name"')).toContain('expected JSON');
+  expect(errorsOf(JSON.stringify(chain))).toContain('expected a list of chains');
+  expect(errorsOf(JSON.stringify([chain, chain]))).toContain('expected unique names');
+  expect(errorsOf(JSON.stringify([chain, { ...chain, name: 'other' }]))).toContain('expected unique ids');
 });
 
 it('the README describes exactly the members of CHAIN_NODES', () => {
   const readme = readFileSync(new URL('../README.md', import.meta.url), 'utf8');
   const [, section = ''] = readme.split('## The setting `CHAIN_NODES`');
   const rows = [...section.split('\n## ')[0]!.matchAll(/^\| (`[^|]+) \|/gm)].map(([, names = '']) => names);
-  const message = rows.flatMap((names) => [...names.matchAll(/`(\w+)`/g)].map(([, name = '']) => name));
+  const documented = rows.flatMap((names) => [...names.matchAll(/`(\w+)`/g)].map(([, name = '']) => name));
   const { chainId: _, feeMaxWei, priorityFeeMaxWei, ...others } = parse([chain])[0]!;
-  const has = [...Object.keys(others), 'feeMaxGwei', 'priorityFeeMaxGwei'];
-  expect(message.sort()).toEqual(has.sort());
+  const accepted = [...Object.keys(others), 'feeMaxGwei', 'priorityFeeMaxGwei'];
+  expect(documented.sort()).toEqual(accepted.sort());
   const [, example = ''] = /```json\n(.*?)\n```/s.exec(section) ?? [];
   expect(chainNodes().safeParse(example).success).toBe(true);
 });

@@ -5,29 +5,29 @@ import type { LegacyToken } from './logs/read-activities.ts';
 
 /** The setting `CHAIN_NODES`: chains and their nodes. Only chains of the namespace `eip155` are supported. */
 const CHAIN_ID = /^eip155:([1-9]\d{0,14})$/;
-/** More than a month of blocks of most chains. */
+/** More than a month of blocks on most chains. */
 const DEPTH_MAX = 1_000_000;
 const POLL_MS = 1_000;
 const RANGE_BLOCKS = 1_000;
-/** Ten blocks of the slowest common chain. */
+/** Ten block intervals of the slowest common chain. */
 const STILL_AFTER_S = 120;
 const RANGE_BLOCKS_MAX = 100_000;
 const GWEI = 1_000_000_000;
 
-/** Settings of every process that uses nodes. */
-export interface NodesOfChain {
+/** Settings for every process that uses nodes. */
+export interface NodeSettings {
   readonly name: string;
   readonly id: string;
   /** The result of `eth_chainId`. */
   readonly chainId: number;
   /** Preferred first. Any part may be a secret. */
   readonly urls: readonly string[];
-  /** As the nodes report it, or a number of blocks behind the latest. */
+  /** `finalized`: as reported by the nodes. A number: blocks behind the latest. */
   readonly finality: 'finalized' | number;
   readonly pollMs: number;
 }
 
-export interface IndexedChain extends NodesOfChain {
+export interface IndexedChain extends NodeSettings {
   readonly start: number;
   readonly rangeBlocks: number;
   readonly nativeSymbol: string;
@@ -35,26 +35,26 @@ export interface IndexedChain extends NodesOfChain {
   readonly bridges: readonly BridgeEvent[];
   readonly legacyTokens: readonly LegacyToken[];
   readonly hasBlooms: boolean;
-  /** Without a new block, until the chain is reported as stalled. 0: never. */
+  /** Seconds without a new block before the chain is reported as stalled. 0: never. */
   readonly stillAfterS: number;
 }
 
-export interface MintableChain extends NodesOfChain {
+export interface MintableChain extends NodeSettings {
   readonly gasMax: number;
   readonly feeMaxWei: bigint;
   readonly priorityFeeMaxWei: bigint;
   readonly stuckAfterS: number;
   readonly resendEveryS: number;
-  /** Transactions of a signer that are in no block. */
+  /** Transactions per signer that are not in a block yet. */
   readonly openNoncesMax: number;
-  /** Transactions of a signer that are not final. */
+  /** Transactions per signer that are not final yet. */
   readonly unfinalNoncesMax: number;
   readonly assetsMax: number;
 }
 
 export interface ChainOfSettings extends IndexedChain, MintableChain {}
 
-/** CryptoKitties, the best known one. */
+/** CryptoKitties, the best-known legacy token. */
 const KNOWN_LEGACY_TOKENS: Readonly<Record<string, readonly LegacyToken[]>> = {
   'eip155:1': [{ contract: '0x06012c8cf97bead5deae237070f9587f8e7a266d', type: 'ERC721' }],
 };
@@ -94,19 +94,17 @@ const gwei = (fallback: number) =>
     .default(fallback)
     .transform((given) => BigInt(Math.round(given * GWEI)));
 
-const ofNodes = {
+const nodeMembers = {
   name: z.string().refine(isChainName, 'expected lower-case letters, digits and hyphens'),
   id: z.string().regex(CHAIN_ID, 'expected eip155: and a number'),
-  urls: z
-    .array(z.string().refine(isHttp, 'expected http://… or https://…'))
-    .min(1, 'expected the address of a node at least'),
+  urls: z.array(z.string().refine(isHttp, 'expected http://… or https://…')).min(1, 'expected at least one node URL'),
   finality: z
     .custom<'finalized' | number>(isFinality, `expected "finalized", or a number of blocks from 1 to ${DEPTH_MAX}`)
     .default('finalized'),
   pollMs: z.number().int().min(50).max(60_000).default(POLL_MS),
 };
 
-const ofIndexer = {
+const indexerMembers = {
   start: z.number().int().min(0).default(0),
   rangeBlocks: z.number().int().min(1).max(RANGE_BLOCKS_MAX).default(RANGE_BLOCKS),
   nativeSymbol: z.string().min(1).default('ETH'),
@@ -117,7 +115,7 @@ const ofIndexer = {
   stillAfterS: z.number().int().min(0).max(86_400).default(STILL_AFTER_S),
 };
 
-const ofMinter = {
+const minterMembers = {
   gasMax: z.number().int().min(21_000).max(1_000_000_000).default(10_000_000),
   feeMaxGwei: gwei(500),
   priorityFeeMaxGwei: gwei(50),
@@ -128,7 +126,7 @@ const ofMinter = {
   assetsMax: z.number().int().min(1).max(250).default(100),
 };
 
-const chain = z.strictObject({ ...ofNodes, ...ofIndexer, ...ofMinter }).transform(
+const chain = z.strictObject({ ...nodeMembers, ...indexerMembers, ...minterMembers }).transform(
   ({ bridges, feeMaxGwei: feeMaxWei, priorityFeeMaxGwei: priorityFeeMaxWei, ...rest }): ChainOfSettings => ({
     ...rest,
     feeMaxWei,
@@ -139,7 +137,7 @@ const chain = z.strictObject({ ...ofNodes, ...ofIndexer, ...ofMinter }).transfor
   }),
 );
 
-const isEachOnce = (values: readonly string[]) => new Set(values).size === values.length;
+const areUnique = (values: readonly string[]) => new Set(values).size === values.length;
 
 /** Parses `CHAIN_NODES`. Only `name`, `id` and `urls` are required. Errors never contain a URL. */
 export const chainNodes = () =>
@@ -154,6 +152,6 @@ export const chainNodes = () =>
       }
     })
     .pipe(z.array(chain, 'expected a list of chains, [] for none'))
-    .refine((list) => isEachOnce(list.map(({ name }) => name)), 'expected each name once')
-    .refine((list) => isEachOnce(list.map(({ id }) => id)), 'expected each id once')
+    .refine((list) => areUnique(list.map(({ name }) => name)), 'expected unique names')
+    .refine((list) => areUnique(list.map(({ id }) => id)), 'expected unique ids')
     .transform((list): readonly ChainOfSettings[] => list);

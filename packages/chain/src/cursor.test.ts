@@ -32,23 +32,26 @@ const scopes: fc.Arbitrary<CursorScope> = fc.record({
 
 it('a cursor encodes its position in 79 characters that are safe in a URL', () => {
   fc.assert(
-    fc.property(positions, scopes, (any, of) => {
-      const text = cursors.encode(any, of);
+    fc.property(positions, scopes, (anyPosition, anyScope) => {
+      const text = cursors.encode(anyPosition, anyScope);
       expect(text).toMatch(/^[A-Za-z0-9_-]{79}$/);
-      expect(cursors.decode(text, of)).toEqual({ ok: true, position: any });
+      expect(cursors.decode(text, anyScope)).toEqual({ ok: true, position: anyPosition });
     }),
   );
 });
 
 it('a cursor is refused for another chain or filter', () => {
   fc.assert(
-    fc.property(positions, scopes, scopes, (any, of, other) => {
-      fc.pre(JSON.stringify(of) !== JSON.stringify(other));
-      expect(cursors.decode(cursors.encode(any, of), other)).toEqual({ ok: false, reason: 'mismatched' });
+    fc.property(positions, scopes, scopes, (anyPosition, anyScope, otherScope) => {
+      fc.pre(JSON.stringify(anyScope) !== JSON.stringify(otherScope));
+      expect(cursors.decode(cursors.encode(anyPosition, anyScope), otherScope)).toEqual({
+        ok: false,
+        reason: 'mismatched',
+      });
     }),
   );
-  const elsewhere = { ...scope, chain: 'main-2' };
-  expect(cursors.decode(cursors.encode(position, scope), elsewhere)).toEqual({ ok: false, reason: 'mismatched' });
+  const otherChain = { ...scope, chain: 'main-2' };
+  expect(cursors.decode(cursors.encode(position, scope), otherChain)).toEqual({ ok: false, reason: 'mismatched' });
   const swapped = { ...NO_FILTERS, toIndexedAt: 5 };
   const text = cursors.encode(position, { chain: 'main', filters: { ...NO_FILTERS, fromIndexedAt: 5 } });
   expect(cursors.decode(text, { chain: 'main', filters: swapped })).toEqual({ ok: false, reason: 'mismatched' });
@@ -63,7 +66,7 @@ it('a cursor is refused when any bit is changed', () => {
   }
 });
 
-it('any other text is refused as a cursor without a throw', () => {
+it('any other string is refused as a cursor, without throwing', () => {
   const good = cursors.encode(position, scope);
   const texts = ['', '=', 'null', '💥', `${good}=`, `${good} `, ` ${good}`, good.slice(1), `${good}AAAA`, '%00'];
   for (const text of texts) expect(cursors.decode(text, scope)).toEqual({ ok: false, reason: 'malformed' });
@@ -74,14 +77,14 @@ it('any other text is refused as a cursor without a throw', () => {
   );
 });
 
-it('a cursor has only one spelling', () => {
+it('a cursor has only one valid form', () => {
   const good = cursors.encode(position, scope);
   const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
-  const spellings = [...alphabet].filter((last) => cursors.decode(good.slice(0, -1) + last, scope).ok);
-  expect(spellings).toEqual([good.at(-1)]);
+  const forms = [...alphabet].filter((last) => cursors.decode(good.slice(0, -1) + last, scope).ok);
+  expect(forms).toEqual([good.at(-1)]);
 });
 
-it('a cursor is valid under earlier keys that are still listed, and under no others', () => {
+it('a cursor stays valid while its key is listed, and is refused with any other key', () => {
   const former = createCursors({ keys: [keyOf(1)] });
   const present = createCursors({ keys: [keyOf(2), keyOf(1)] });
   expect(present.decode(former.encode(position, scope), scope)).toEqual({ ok: true, position: position });
@@ -93,8 +96,8 @@ it('a cursor is valid under earlier keys that are still listed, and under no oth
 it.each([
   ['no key', []],
   ['a short secret', [{ id: 1, secret: Buffer.alloc(31) }]],
-  ['an id that does not fit', [{ id: 256, secret: Buffer.alloc(32) }]],
-  ['two secrets under one id', [keyOf(1), { ...keyOf(1), secret: Buffer.alloc(40) }]],
+  ['a key id above 255', [{ id: 256, secret: Buffer.alloc(32) }]],
+  ['two secrets with the same id', [keyOf(1), { ...keyOf(1), secret: Buffer.alloc(40) }]],
 ])('cursors cannot be created with %s', (_what, keys) => {
   expect(() => createCursors({ keys })).toThrow(RangeError);
 });

@@ -19,7 +19,7 @@ export interface Position {
   readonly id: string;
 }
 
-/** Before or after a position, which need not exist. */
+/** The gap before or after a position, which need not exist. */
 export interface Gap extends Position {
   readonly side: GapSide;
 }
@@ -65,7 +65,7 @@ export interface Cursors {
 
 /** @throws RangeError for unusable keys */
 export function createCursors({ keys }: { keys: readonly CursorKey[] }): Cursors {
-  // Without a purpose, because these were the first cursors.
+  // No purpose, because these cursors are older than purposes.
   const cursors = createSignedCursors({ keys, purpose: '', timeMax: MICROSECONDS_MAX, nameOf: toName });
   return {
     encode: ({ gap, direction }, scope) =>

@@ -1,4 +1,4 @@
-/** Port to a node of a chain. Hashes and data are lower-case hexadecimal with `0x`. */
+/** Port to a chain node. Hashes and data are lower-case hexadecimal with `0x`. */
 export interface ChainBlock {
   readonly number: number;
   readonly hash: string;
@@ -30,17 +30,17 @@ export interface ContractCall {
 export type CallResult = string | null | NodeFault;
 
 export type NodeFaultKind =
-  /** No answer, or an invalid one. */
+  /** No response, or an invalid response. */
   | 'unreachable'
-  /** Not answered in time, and not repeated. */
+  /** No response in time, and not retried. */
   | 'late'
   /** Rate limited. */
   | 'busy'
   /** Request fewer blocks or logs. */
   | 'too-much'
-  /** It does not have the block. */
+  /** The node does not have the block. */
   | 'behind'
-  /** Answers contradict each other; one URL may have several nodes. */
+  /** Responses contradict each other; one URL may serve several nodes. */
   | 'inconsistent'
   | 'other-chain';
 
@@ -48,7 +48,7 @@ export type NodeFaultKind =
 export class NodeFault extends Error {
   override readonly name = 'NodeFault';
   readonly kind: NodeFaultKind;
-  /** null when the node names no time. */
+  /** null when the node gives no time. */
   readonly retryAfterMs: number | null;
 
   constructor(kind: NodeFaultKind, message: string, retryAfterMs: number | null = null) {
@@ -58,7 +58,7 @@ export class NodeFault extends Error {
   }
 }
 
-/** Every method may throw a NodeFault. Answers are well-formed, but may be wrong. */
+/** Every method may throw a NodeFault. Responses are well-formed, but may be wrong. */
 export interface ChainNode {
   /** Contains no part of the URL. */
   readonly name: string;
@@ -67,14 +67,14 @@ export interface ChainNode {
   block(at: 'latest' | 'finalized' | number): Promise<ChainBlock | null>;
   /** Inclusive, in order, without unknown blocks. */
   blocks(from: number, to: number): Promise<readonly ChainBlock[]>;
-  /** In this order, null for unknown blocks. One request, so that one node answers, if the node takes batches. */
+  /** In the given order, null for unknown blocks. One batch, if supported, so that one node responds. */
   blocksAt(numbers: readonly number[]): Promise<readonly (ChainBlock | null)[]>;
   logsOf(blockHash: string): Promise<readonly ChainLog[]>;
   /** From the receipts of the transactions: more data, for nodes that refuse `logsOf`. */
   logsByReceipts(blockHash: string): Promise<readonly ChainLog[]>;
   /** Inclusive. @throws NodeFault `too-much` */
   logsIn(from: number, to: number): Promise<readonly ChainLog[]>;
-  /** At the latest block, with bounded gas. Throws only when no call is answered. */
+  /** At the latest block, with bounded gas. Throws only when all calls fail. */
   calls(calls: readonly ContractCall[]): Promise<readonly CallResult[]>;
 }
 
@@ -90,7 +90,7 @@ export interface RpcError {
   readonly data: unknown;
 }
 
-export type RpcAnswer =
+export type RpcResponse =
   | { readonly ok: true; readonly result: unknown }
   | { readonly ok: false; readonly error: RpcError };
 
@@ -99,7 +99,7 @@ export type CallNode = (call: RpcCall) => Promise<unknown>;
 
 /** Reverts (geth, erigon, reth) and failures (nethermind, OpenEthereum). */
 const CONTRACT_CODES = new Set([3, -32015]);
-/** Messages of common nodes for a failed contract. A contract's own text only follows "reverted". */
+/** Messages of common nodes for a failed contract. A contract's own message only follows "reverted". */
 const CONTRACT_FAULT = new RegExp(
   [
     '\\b(execution|transaction|call)( was)? reverted|^(error: )?revert',
@@ -112,7 +112,7 @@ const CONTRACT_FAULT = new RegExp(
   'i',
 );
 
-/** Every node returns this, so a retry changes nothing. */
+/** Every node returns this fault, so a retry changes nothing. */
 export function isContractFault({ code, message }: Pick<RpcError, 'code' | 'message'>): boolean {
   return CONTRACT_CODES.has(code) || CONTRACT_FAULT.test(message);
 }

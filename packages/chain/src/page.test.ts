@@ -16,8 +16,8 @@ const query: PageQuery = {
   horizon: 1_000_000,
 };
 
-/** A feed with one version per microsecond. `outdated` of them, from the first on, have later versions. */
-function createSource(versions: number, outdated: number, { workMaxMs, firstOutdated = 1 }: Over = {}) {
+/** A feed with one version per microsecond. `outdated` of them, from `firstOutdated` on, have later versions. */
+function createSource(versions: number, outdated: number, { workMaxMs, firstOutdated = 1 }: SourceOptions = {}) {
   const requested: number[] = [];
   const source: FeedSource = {
     async entries({ gap, direction }, limit) {
@@ -27,7 +27,7 @@ function createSource(versions: number, outdated: number, { workMaxMs, firstOutd
       const positions = Array.from({ length: limit }, (_, index) => from + index * step);
       const found = positions.filter((us) => us >= 1 && us <= versions);
       const entries = found.map((us) => ({
-        ...textAt(us),
+        ...versionAt(us),
         isOutdated: us >= firstOutdated && us < firstOutdated + outdated,
       }));
       return { entries, isFull: entries.length === limit, continueAt: null };
@@ -36,17 +36,17 @@ function createSource(versions: number, outdated: number, { workMaxMs, firstOutd
   return { requested, readPage: createReadPage(source, workMaxMs) };
 }
 
-interface Over {
+interface SourceOptions {
   readonly workMaxMs?: number;
-  /** The first version that has a later one. */
+  /** The first version that has a later version. */
   readonly firstOutdated?: number;
 }
 
 /** No time limit, because a busy machine would exceed it. Only the number of entries ends a page. */
-const IN_NO_HURRY: Over = { workMaxMs: Number.POSITIVE_INFINITY };
+const WITHOUT_TIME_LIMIT: SourceOptions = { workMaxMs: Number.POSITIVE_INFINITY };
 
-const textAt = (us: number) => toShownActivity(activityRow({ updatedAt: us, id: idOf(us) }));
-const noteAt = (us: number, isOutdated: boolean): FeedEntry => ({
+const versionAt = (us: number) => toShownActivity(activityRow({ updatedAt: us, id: idOf(us) }));
+const supersessionAt = (us: number, isOutdated: boolean): FeedEntry => ({
   updatedAt: us,
   id: idOf(us),
   partition: 0,
@@ -64,7 +64,7 @@ const createPageOf = (entries: readonly FeedEntry[]) =>
     },
   });
 
-it('a page after an update of everything is found in a few queries of growing size', async () => {
+it('after an update of all activities, a page is found in a few queries of growing size', async () => {
   const { requested, readPage } = createSource(6_000, 5_000);
   const page = await readPage(query);
   expect(page.rows.map(({ updatedAt }) => updatedAt)).toEqual([5_001, 5_002]);
@@ -72,8 +72,8 @@ it('a page after an update of everything is found in a few queries of growing si
   expect(requested).toEqual([10, 40, 160, 500, 500, 500, 500, 500, 500, 500, 500, 500, 500]);
 });
 
-it('a page after an update of everything ends without rows at the limit, and its cursor continues after them', async () => {
-  const { readPage } = createSource(100_000, 60_000, IN_NO_HURRY);
+it('after an update of all activities, a page ends without rows at the read limit, and its cursor continues there', async () => {
+  const { readPage } = createSource(100_000, 60_000, WITHOUT_TIME_LIMIT);
   const pages = [await readPage(query)];
   while (pages.at(-1)!.rows.length === 0) pages.push(await readPage({ ...query, gap: pages.at(-1)!.next }));
   expect(pages[0]).toMatchObject({ rows: [], previous: START_GAP, next: { side: 'after', updatedAt: 20_167 } });
@@ -81,7 +81,7 @@ it('a page after an update of everything ends without rows at the limit, and its
   expect(pages.length).toBeLessThan(5);
 });
 
-it('a page that takes too long ends short, and its cursor continues after the rows that were read', async () => {
+it('a page that takes too long ends early, and its cursor continues after the rows that were read', async () => {
   const { requested, readPage } = createSource(1_000, 100, { workMaxMs: 0 });
   const page = await readPage(query);
   expect(page).toMatchObject({ rows: [], next: { side: 'after', updatedAt: 9 } });
@@ -89,8 +89,8 @@ it('a page that takes too long ends short, and its cursor continues after the ro
   expect(requested).toEqual([10, 10]);
 });
 
-it('a page after an update of everything is found backwards too', async () => {
-  const { readPage } = createSource(30_000, 30_000, IN_NO_HURRY);
+it('after an update of all activities, a backward page also ends at the read limit', async () => {
+  const { readPage } = createSource(30_000, 30_000, WITHOUT_TIME_LIMIT);
   const gap = { ...START_GAP, side: 'before', updatedAt: 30_001 } as const;
   const page = await readPage({ ...query, gap, direction: 'previous' });
   expect(page).toMatchObject({ rows: [], next: gap, previous: { side: 'before', updatedAt: 30_001 - 20_167 } });
@@ -114,56 +114,56 @@ it('a page that lacks one row before thousands of outdated versions is found in 
   expect(requested).toEqual([240, 10, 40, 160, 500, 500, 500, 500, 500, 500]);
 });
 
-it('a version is left out when one of its entries marks it as outdated, in any order', async () => {
+it('a version is omitted when any of its entries marks the version as outdated', async () => {
   for (const first of [
-    [noteAt(1, true), { ...textAt(1), isOutdated: false }],
-    [{ ...textAt(1), isOutdated: false }, noteAt(1, true)],
+    [supersessionAt(1, true), { ...versionAt(1), isOutdated: false }],
+    [{ ...versionAt(1), isOutdated: false }, supersessionAt(1, true)],
     [
-      { ...textAt(1), isOutdated: false },
-      { ...textAt(1), isOutdated: true },
-      { ...textAt(1), isOutdated: false },
+      { ...versionAt(1), isOutdated: false },
+      { ...versionAt(1), isOutdated: true },
+      { ...versionAt(1), isOutdated: false },
     ],
   ]) {
-    const page = await createPageOf([...first, { ...textAt(2), isOutdated: false }])(query);
+    const page = await createPageOf([...first, { ...versionAt(2), isOutdated: false }])(query);
     expect(page.rows.map(({ updatedAt }) => updatedAt)).toEqual([2]);
   }
 });
 
 it('a version is served once while its successor is not served yet', async () => {
   const page = await createPageOf([
-    noteAt(1, false),
-    { ...textAt(1), isOutdated: false },
-    { ...textAt(1), isOutdated: false },
+    supersessionAt(1, false),
+    { ...versionAt(1), isOutdated: false },
+    { ...versionAt(1), isOutdated: false },
   ])(query);
-  expect(page.rows.map(({ members }) => members)).toEqual([textAt(1).members]);
+  expect(page.rows.map(({ members }) => members)).toEqual([versionAt(1).members]);
 });
 
 it('the last entry that was read is left for the next query, because further entries of its version may follow', async () => {
   // Ten entries are read for a page of two. The eleventh supersedes the version of the tenth.
-  const before = Array.from({ length: 9 }, (_, index) => noteAt(index + 1, true));
+  const before = Array.from({ length: 9 }, (_, index) => supersessionAt(index + 1, true));
   const page = await createPageOf([
     ...before,
-    { ...textAt(10), isOutdated: false },
-    noteAt(10, true),
-    { ...textAt(11), isOutdated: false },
+    { ...versionAt(10), isOutdated: false },
+    supersessionAt(10, true),
+    { ...versionAt(11), isOutdated: false },
   ])(query);
   expect(page.rows.map(({ updatedAt }) => updatedAt)).toEqual([11]);
 });
 
-it('a version with many copies is passed', async () => {
-  const copies = Array.from({ length: 3_000 }, () => ({ ...textAt(1), isOutdated: false }));
-  const page = await createPageOf([...copies, { ...textAt(2), isOutdated: false }])(query);
+it('a page continues past a version with many copies', async () => {
+  const copies = Array.from({ length: 3_000 }, () => ({ ...versionAt(1), isOutdated: false }));
+  const page = await createPageOf([...copies, { ...versionAt(2), isOutdated: false }])(query);
   expect(page.rows.map(({ updatedAt }) => updatedAt)).toEqual([1, 2]);
 });
 
-it('a note of a supersession without its version is not served', async () => {
-  const page = await createPageOf([noteAt(1, false), { ...textAt(2), isOutdated: false }])(query);
+it('a supersession without its version is not served', async () => {
+  const page = await createPageOf([supersessionAt(1, false), { ...versionAt(2), isOutdated: false }])(query);
   expect(page.rows.map(({ updatedAt }) => updatedAt)).toEqual([2]);
 });
 
 it('a page ends where reading stopped because of its cost, and its cursor continues there', async () => {
   const behind = { side: 'after', updatedAt: 500, id: idOf(0) } as const;
-  const entries = [{ ...textAt(1), isOutdated: false }];
+  const entries = [{ ...versionAt(1), isOutdated: false }];
   const readPage = createReadPage({ entries: async () => ({ entries, isFull: false, continueAt: behind }) });
   expect(await readPage(query)).toMatchObject({ rows: [{ updatedAt: 1 }], next: behind });
 });

@@ -13,7 +13,7 @@ import { openClickHouseTestChain, openMemoryTestChain, type TestChain } from './
 import { activityRow, addressOf, NOON_US } from './test/rows.ts';
 import { toShownActivity } from './wire.ts';
 
-/** What happens to a feed, in any order. */
+/** Actions on a feed, in any order. */
 type Action =
   | { kind: 'put'; updates: readonly { activity: number; stepUs: number }[] }
   /** Raises the horizon past this share of the versions that are not served yet. */
@@ -21,7 +21,7 @@ type Action =
   /** Concurrent readers. */
   | { kind: 'read'; readers: readonly Reader[] };
 
-/** Reads from a gap of an earlier page, counted from the newest; possibly with an older horizon of another process. */
+/** Reads from the gap of an earlier page, counted from the newest; if late, with an older horizon. */
 interface Reader {
   readonly gap: number;
   readonly direction: Direction;
@@ -35,7 +35,7 @@ const contractOf = (activity: number) => addressOf(activity % 2);
 const typeOf = (activity: number) => (activity % 3 === 0 ? 'burn' : 'mint');
 const indexedAtOf = (activity: number) => NOON_US - activity;
 
-// 0 puts several versions into one microsecond. The other steps stay in a window of the reader, cross windows, cross
+// 0 puts several versions into one microsecond. The other steps stay within a read window, cross windows, or cross
 // months.
 const stepUs = fc.constantFrom(0, 1, 1_000_000, 3_600_000_000, 40 * 86_400_000_000);
 const updates = fc.array(fc.record({ activity: fc.nat(ACTIVITIES - 1), stepUs }), { minLength: 1, maxLength: 8 });
@@ -92,7 +92,7 @@ class Feed {
     return `0000000${index}-0000-4000-8000-0000${index}${tail.slice(0, 7)}`;
   }
 
-  // Adds versions after all others, as a writer does, so not below the horizon. A block has an activity once per
+  // Adds versions after all others, as a writer does, so not below the horizon. A block contains an activity once per
   // microsecond.
   async put(given: readonly { activity: number; stepUs: number }[]): Promise<void> {
     const rows: ActivityRow[] = [];
@@ -172,7 +172,7 @@ describe.each([
   });
   afterAll(() => chains.close());
 
-  it('each of several readers gets the page that a scan of everything gives, from every gap, both ways, between any updates', async () => {
+  it('concurrent readers get the same page as a full scan, from every gap, in both directions, between any updates', async () => {
     const programs = fc.array(action, { minLength: 3, maxLength: 20 });
     await fc.assert(
       fc.asyncProperty(programs, (actions) => run(chains, actions)),
@@ -201,7 +201,7 @@ describe.each([
         );
         const back = await follow(chains, feed, { ...reader, gap, direction: 'previous' });
         expect(back.rows).toEqual(last.toReversed());
-        // Before the first row is an empty page. Its `next` leads back to the first row.
+        // The page before the first row is empty. Its `next` leads back to the first row.
         const forth = await follow(chains, feed, { ...reader, gap: back.gap, direction: 'next' });
         expect(forth.rows).toEqual(last);
       }),

@@ -13,17 +13,17 @@ import {
 import { MICROSECONDS_MAX, type Position } from './cursor.ts';
 import { readDetails } from './import/details.ts';
 
-/** Rows of activities and tokens, made from records. */
+/** Rows of activities and tokens, created from records. */
 export interface LoggedVersion {
-  /** Epoch microseconds of the record, strictly growing within a partition. */
+  /** Epoch microseconds of the record, strictly increasing within a partition. */
   readonly updatedAt: number;
   readonly partition: number;
   readonly offset: number;
-  /** By the broker. */
+  /** Set by the broker. */
   readonly loggedAtMs: number;
 }
 
-/** The same in all versions. */
+/** Members that are the same in all versions. */
 export interface ActivityConstants {
   readonly chain: string;
   readonly type: ActivityType;
@@ -73,22 +73,22 @@ const isMicroseconds = (value: number) => Number.isInteger(value) && value >= 0 
 const isOneOf = (values: readonly string[], value: string) => values.includes(value);
 
 function toVersion({ updatedAt, partition, offset, loggedAtMs }: LoggedVersion): LoggedVersion {
-  demand(isMicroseconds(updatedAt), 'updated_at does not fit');
+  demand(isMicroseconds(updatedAt), 'updated_at is out of range');
   return { updatedAt, partition, offset, loggedAtMs };
 }
 
-/** @throws RangeError without data of the record, when a value cannot be served or stored */
+/** @throws RangeError, without record data, when a value cannot be served or stored */
 export function toActivityRow(record: ActivityRecord, version: LoggedVersion): ActivityRow {
   const { chain, type, indexedAt, blockchainMetadata: metadata, details, traceId } = record;
-  demand(isChainName(chain), 'chain is no name of a chain');
-  demand(isOneOf(ACTIVITY_TYPES, type), 'type is none that is known');
-  demand(isMicroseconds(indexedAt), 'indexed_at does not fit');
+  demand(isChainName(chain), 'chain is not a valid chain name');
+  demand(isOneOf(ACTIVITY_TYPES, type), 'type is unknown');
+  demand(isMicroseconds(indexedAt), 'indexed_at is out of range');
   const stored = readDetails(type, details);
-  if (stored === null) throw new RangeError('details are not those of the type, or longer than 64 KiB');
+  if (stored === null) throw new RangeError('details do not match the type, or are longer than 64 KiB');
   const contractAddress = toHexText(record.contractAddress);
-  demand(contractAddress === stored.contractAddress, 'contractAddress is not that of the asset');
+  demand(contractAddress === stored.contractAddress, 'contractAddress differs from the asset contract');
   const numbers = metadata === null ? [] : [metadata.blockNumber, metadata.transactionIndex, metadata.logIndex ?? '0'];
-  demand(numbers.every(isUint64Text), 'blockchain_metadata holds a number that does not fit');
+  demand(numbers.every(isUint64Text), 'blockchain_metadata contains a number out of range');
   return {
     ...toVersion(version),
     chain,
@@ -110,9 +110,9 @@ export function toActivityRow(record: ActivityRecord, version: LoggedVersion): A
 /** @throws RangeError as `toActivityRow` */
 export function toTokenRow(record: TokenRecord, version: LoggedVersion): TokenRow {
   const { chain, decimals, verificationStatus, rootContractAddress: root } = record;
-  demand(isChainName(chain), 'chain is no name of a chain');
-  demand(isOneOf(VERIFICATION_STATUSES, verificationStatus), 'verification_status is none that is known');
-  demand(decimals === null || (decimals >= 0 && decimals <= DECIMALS_MAX), 'decimals does not fit');
+  demand(isChainName(chain), 'chain is not a valid chain name');
+  demand(isOneOf(VERIFICATION_STATUSES, verificationStatus), 'verification_status is unknown');
+  demand(decimals === null || (decimals >= 0 && decimals <= DECIMALS_MAX), 'decimals is out of range');
   return {
     ...toVersion(version),
     chain,

@@ -52,7 +52,7 @@ afterAll(() => clickhouse.close());
 describe.each([
   ['memory', openMemoryTestChain],
   ['ClickHouse', async () => ({ ...clickhouse, close: async () => {} })],
-])('a store of chains in %s', (_where, open) => {
+])('a chain store in %s', (_where, open) => {
   let chains: TestChain;
   beforeAll(async () => {
     chains = await open();
@@ -73,15 +73,15 @@ describe.each([
     );
   });
 
-  it('the last version of an activity is read by its id, of every chain that has it', async () => {
+  it('the last version of an activity is read by its id, for every chain that has the id', async () => {
     const version = fc.record({ id: fc.nat(3), chain: fc.nat(1), details: fc.constantFrom('{"a":1}', '{"b":2}') });
     await fc.assert(
       fc.asyncProperty(
         fc.array(version, { minLength: 1, maxLength: 12 }),
         fc.subarray([0, 1, 2, 3]),
-        async (made, requested) => {
+        async (versions, requested) => {
           const [ids, names] = [Array.from({ length: 4 }, () => randomUUID()), [newChain(), newChain()]];
-          const rows = made.map(({ id, chain, details }, index) =>
+          const rows = versions.map(({ id, chain, details }, index) =>
             activityRow({ id: ids[id]!, chain: names[chain]!, details, updatedAt: NOON_US + index }),
           );
           await putActivities(chains.activities, rows);
@@ -97,7 +97,7 @@ describe.each([
     );
   });
 
-  it('the last state of a token is read, and null without one', async () => {
+  it('the last state of a token is read, or null for an unknown token', async () => {
     await fc.assert(
       fc.asyncProperty(arbitraryToken, arbitraryToken, async (first, second) => {
         const chain = newChain();
@@ -141,7 +141,7 @@ describe.each([
     expect(await chains.activities.storedOffsets([])).toEqual(new Set());
   });
 
-  it('an id that two chains have used belongs to the first one, with all its members', async () => {
+  it('an id used by two chains belongs to the first chain, with all its members', async () => {
     const first = activityRow({ chain: newChain(), type: 'burn', indexedAt: 5 });
     const second = { ...first, chain: newChain(), type: 'mint', indexedAt: 6, updatedAt: NOON_US + 1 } as const;
     for (const row of [second, first]) await putActivities(chains.activities, [row]);
@@ -151,12 +151,12 @@ describe.each([
       contractAddress: first.contractAddress,
       indexedAt: 5,
     });
-    // Neither chain hides the version of the other.
+    // Neither chain hides the other chain's version.
     expect((await chains.reader.readPage(query(first.chain))).rows).toEqual([toShownActivity(first)]);
     expect((await chains.reader.readPage(query(second.chain))).rows).toEqual([toShownActivity(second)]);
   });
 
-  it('versions of one microsecond are ordered as positions are compared', async () => {
+  it('versions with the same microsecond are in position order', async () => {
     const chain = newChain();
     const rows = Array.from({ length: 50 }, () => activityRow({ chain }));
     await putActivities(chains.activities, rows);
@@ -167,7 +167,7 @@ describe.each([
     expect((await chains.reader.readPage(half)).rows).toEqual(inOrder.slice(25).map(toShownActivity));
   });
 
-  it('a version is hidden only by a later one below the horizon', async () => {
+  it('a version is hidden only by a later version below the horizon', async () => {
     const chain = newChain();
     const first = activityRow({ chain });
     const [second, third] = [1, 2].map((later) => ({
@@ -201,8 +201,8 @@ describe.each([
   });
 });
 
-describe('the store of chains in ClickHouse', () => {
-  it('ClickHouse stores a block of two months once, in as many parts as the writer expects', async () => {
+describe('the chain store in ClickHouse', () => {
+  it('ClickHouse stores a block that spans two months once', async () => {
     const chain = newChain();
     const rows = [0, 40].map((days) => activityRow({ chain, updatedAt: NOON_US - days * 86_400_000_000 }));
     for (let time = 0; time < 2; time++)
@@ -223,17 +223,17 @@ describe('the store of chains in ClickHouse', () => {
     expect(await clickhouse.query(parts)).toBe('5000\t1');
   });
 
-  it('ClickHouse is not ready with wrong credentials, and permanent faults are reported as such', async () => {
-    const stranger = openChainStore({ ...clickhouse.target, password: 'wrong' });
+  it('ClickHouse is not ready with wrong credentials, and permanent faults are reported as final', async () => {
+    const unauthorized = openChainStore({ ...clickhouse.target, password: 'wrong' });
     const elsewhere = openActivityStore({ ...clickhouse.target, database: 'playline_test_absent' });
     try {
       expect([await clickhouse.reader.ready(), await clickhouse.activities.ready()]).toEqual([true, true]);
-      expect(await stranger.ready()).toBe(false);
+      expect(await unauthorized.ready()).toBe(false);
       const block = { table: 'activities', rows: [activityRow()], token: 't', signal } as const;
       await expect(elsewhere.insert(block)).rejects.toMatchObject({ name: 'StoreFault', kind: 'final' });
-      await expect(stranger.readToken('a', addressOf(1))).rejects.toMatchObject({ kind: 'passing' });
+      await expect(unauthorized.readToken('a', addressOf(1))).rejects.toMatchObject({ kind: 'passing' });
     } finally {
-      await stranger.close();
+      await unauthorized.close();
       await elsewhere.close();
     }
   });
@@ -251,15 +251,15 @@ describe('the store of chains in ClickHouse', () => {
 
   it.each([
     ['long before', 0],
-    // Then the part before the range is one window, because almost nothing should pass there.
-    ['long behind', NOON_US + 100 * 86_400_000_000],
+    // Then the part before the range is one window, because almost nothing should match there.
+    ['long after', NOON_US + 100 * 86_400_000_000],
   ])(
-    'ClickHouse ends a page early when almost nothing matches the range, %s, and a reader reaches the end both ways',
+    'ClickHouse ends a page early when almost nothing matches the range, %s, and a reader reaches the end in both directions',
     async (_case, atUs) => {
       const chain = newChain();
       const [rows, stepUs] = [90_000, 250_000_000];
       const firstUs = NOON_US - rows * stepUs;
-      // Old and new ones alternate, so the index of times skips nothing. One in 10,000 is in the range.
+      // Old and new rows alternate, so the time index skips nothing. One row in 10,000 is in the range.
       const columns = 'entry, feed, updated_at, id, indexed_at, superseded_at, members';
       const indexed = `multiIf(number % 10000 = 7000, 500, number % 2 = 0, 100, 900)`;
       await clickhouse.query(
@@ -279,8 +279,8 @@ describe('the store of chains in ClickHouse', () => {
     },
   );
 
-  it('an id that is no UUID is refused, so that it never becomes part of a statement', async () => {
-    await expect(clickhouse.activities.constantsOf(["'"])).rejects.toThrow('an id is no UUID');
-    await expect(clickhouse.activities.lastBefore(1, 'a', ["' OR 1 = 1 --"])).rejects.toThrow('an id is no UUID');
+  it('an id that is not a UUID is refused, so that it never becomes part of a statement', async () => {
+    await expect(clickhouse.activities.constantsOf(["'"])).rejects.toThrow('an id is not a UUID');
+    await expect(clickhouse.activities.lastBefore(1, 'a', ["' OR 1 = 1 --"])).rejects.toThrow('an id is not a UUID');
   });
 });

@@ -2,7 +2,7 @@ import type { ActivityType, Direction } from '@playline/contracts';
 import type { Gap, Position } from './cursor.ts';
 import type { ActivityConstants, ActivityRow, TokenRow } from './rows.ts';
 
-/** Ports of the stores of activities and tokens. */
+/** Ports to the activity and token stores. */
 export const CHAIN_TABLES = ['activities', 'activity_ids', 'activity_feeds', 'tokens'] as const;
 export type ChainTable = (typeof CHAIN_TABLES)[number];
 
@@ -13,7 +13,7 @@ export interface Supersession extends Position, ActivityConstants {
 
 /** Rows of a block for one table. All tables are written before the watermark is raised. */
 export type ChainInsert = {
-  /** Names this set of rows: a repeated token is not stored again. */
+  /** Identifies this set of rows: rows with a repeated token are not stored again. */
   readonly token: string;
   readonly signal: AbortSignal;
 } & (
@@ -24,7 +24,7 @@ export type ChainInsert = {
 
 /** The writer's store. Methods throw a StoreFault. */
 export interface ActivityStore {
-  /** After a crash of the store it may resolve without storing: check `storedOffsets` before retrying a block. */
+  /** After a store crash, it may resolve without storing: check `storedOffsets` before retrying a block. */
   insert(block: ChainInsert): Promise<void>;
   /** Offsets of the rows that are stored in `activities`. */
   storedOffsets(rows: readonly ActivityRow[]): Promise<ReadonlySet<number>>;
@@ -38,7 +38,7 @@ export interface ActivityStore {
   close(): Promise<void>;
 }
 
-/** null: any. Filtered members never change. */
+/** null matches any value. Filtered members never change. */
 export interface ActivityFilters {
   /** Inclusive, epoch microseconds. */
   readonly fromIndexedAt: number | null;
@@ -78,7 +78,7 @@ export interface ActivityPage {
 export interface ChainStore {
   /** Activities next to a gap, each in its last version below the horizon. A short page is not the end. */
   readPage(query: PageQuery): Promise<ActivityPage>;
-  /** null when the chain has no such token; lower case. */
+  /** null when the chain has no such token. The address is in lower case. */
   readToken(chain: string, contractAddress: string): Promise<TokenRow | null>;
   /** Last stored versions, whatever the horizon; one per chain. @param ids lower case, a few thousand at most */
   readActivities(ids: readonly string[]): Promise<readonly ActivityRow[]>;
@@ -109,7 +109,7 @@ export async function findSupersessions(
     for (const row of own) {
       const updatedAt = last.get(row.id);
       last.set(row.id, row.updatedAt);
-      // A copy.
+      // A copy of the row.
       if (updatedAt === undefined || updatedAt >= row.updatedAt) continue;
       const { id, type, contractAddress, indexedAt, updatedAt: supersededAt } = row;
       found.push({ chain, id, type, contractAddress, indexedAt, updatedAt, supersededAt });

@@ -36,7 +36,7 @@ describe.each([
     expect(await watermarks.ready()).toBe(true);
   });
 
-  it('a watermark never goes back, and belongs to one partition', async () => {
+  it('a watermark never decreases, and belongs to one partition', async () => {
     const watermarks = await open();
     await Promise.all([5_000_000, 9_000_000, 10_000_000, 7].map((us) => watermarks.publish(2, us)));
     expect(await watermarks.read(2)).toBe(10_000_000);
@@ -45,11 +45,11 @@ describe.each([
   });
 });
 
-it('the version at the watermark is below the horizon, and no later one', () => {
+it('the version at the watermark is below the horizon, and no later version is', () => {
   expect(toHorizon(10)).toBe(11);
 });
 
-it('watermarks throw while Redis is unavailable, so that they do not seem unknown', async () => {
+it('reading or publishing a watermark throws while Redis is unavailable', async () => {
   const watermarks = await openRedisWatermarks({ url: 'redis://127.0.0.1:1', namespace });
   opened.push(watermarks);
   expect(await watermarks.ready()).toBe(false);
@@ -57,17 +57,17 @@ it('watermarks throw while Redis is unavailable, so that they do not seem unknow
   await expect(watermarks.publish(1, 1)).rejects.toThrow();
 });
 
-it('a stored watermark that is no time throws until it is repaired', async () => {
+it('reading an invalid stored watermark throws until it is repaired', async () => {
   const watermarks = await openInRedis();
   const redis = new Redis(testStores().redis);
   await redis.hset(`${namespace}chain:watermark`, '6', 'junk');
-  await expect(watermarks.read(6)).rejects.toThrow('no whole number');
+  await expect(watermarks.read(6)).rejects.toThrow('not a whole number');
   await redis.hset(`${namespace}chain:watermark`, '6', '5');
   expect(await watermarks.read(6)).toBe(5);
   redis.disconnect();
 });
 
-it('a watermark that is no time is refused', async () => {
+it('an invalid watermark is refused', async () => {
   const watermarks = await openInRedis();
   for (const us of [-1, 1.5, Number.NaN, 2 ** 53]) await expect(watermarks.publish(4, us)).rejects.toThrow(RangeError);
 });

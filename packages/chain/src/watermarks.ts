@@ -1,8 +1,8 @@
-/** Watermarks of partitions: all versions up to this time are stored, and later ones have a greater time. */
+/** Watermarks per partition: all versions up to this time are stored, and later versions have a greater time. */
 export interface Watermarks {
-  /** Only raises it. @param us epoch microseconds */
+  /** Only raises the watermark. @param us epoch microseconds */
   publish(partition: number, us: number): Promise<void>;
-  /** null when none is stored. */
+  /** null when no watermark is stored. */
   read(partition: number): Promise<number | null>;
   ready(): Promise<boolean>;
   close(): Promise<void>;

@@ -2,7 +2,7 @@ import { toTimestamp } from '@playline/contracts';
 import type { ActivityRow, TokenRow } from './rows.ts';
 import type { ShownActivity } from './store.ts';
 
-/** Forms of activities and tokens in the interface. */
+/** Activities and tokens in the format of the API. */
 export interface ShownChain {
   /** CAIP-2. */
   readonly id: string;
@@ -34,35 +34,35 @@ function toTailJson({ updatedAt, indexedAt, blockchainMetadata: metadata }: Acti
 export type ActivityJson = ReturnType<typeof toActivityJson>;
 
 /**
- * A page with `details` as stored, copied into one buffer: parsing would be most of its cost. @param shownChain JSON
+ * A page with `details` as stored, copied into one buffer: parsing would be most of the cost. @param shownChain JSON
  * of a `ShownChain` @param leads JSON of the member `page`
  */
 export function toPageBody(rows: readonly ShownActivity[], shownChain: string, leads: string): Buffer {
-  const behindId = Buffer.from(`","chain":${shownChain},`);
+  const afterId = Buffer.from(`","chain":${shownChain},`);
   const tail = Buffer.from(`],"page":${leads}}`);
-  const around = BETWEEN.length + ID_CHARACTERS + behindId.length;
+  const around = BETWEEN.length + ID_CHARACTERS + afterId.length;
   let size = HEAD.length + END.length + tail.length;
   for (const { members } of rows) size += around + members.length;
   const body = Buffer.allocUnsafe(size);
-  // The first row skips the end of a previous one.
-  let at = HEAD.copy(body);
+  // The first row skips the end of the previous row.
+  let offset = HEAD.copy(body);
   for (const { id, members } of rows) {
-    if (at === HEAD.length) at += BETWEEN.copy(body, at, END.length + 1);
-    else at += BETWEEN.copy(body, at);
-    at += body.write(id, at, 'latin1');
-    at += behindId.copy(body, at);
-    at += members.copy(body, at);
+    if (offset === HEAD.length) offset += BETWEEN.copy(body, offset, END.length + 1);
+    else offset += BETWEEN.copy(body, offset);
+    offset += body.write(id, offset, 'latin1');
+    offset += afterId.copy(body, offset);
+    offset += members.copy(body, offset);
   }
-  if (rows.length > 0) at += END.copy(body, at);
-  at += tail.copy(body, at);
-  return body.subarray(0, at);
+  if (rows.length > 0) offset += END.copy(body, offset);
+  offset += tail.copy(body, offset);
+  return body.subarray(0, offset);
 }
 const HEAD = Buffer.from('{"result":[');
 const BETWEEN = Buffer.from('},{"id":"');
 const END = Buffer.from('}');
 const ID_CHARACTERS = 36;
 
-/** `details` stay text. */
+/** Does not parse `details`. */
 export function toMembersText(row: ActivityRow): string {
   return `"type":${JSON.stringify(row.type)},"details":${row.details},${JSON.stringify(toTailJson(row)).slice(1, -1)}`;
 }

@@ -5,7 +5,7 @@ import { countTokens, digestOf, type MintAsset, type MintCollection, type MintSc
 import type { ClaimOutcome, GrantedClaim, MintClaims, UnknownClaim, WantedClaim } from './claims.ts';
 import { toRequestedState } from './states.ts';
 
-/** Token bucket of a project. */
+/** Token bucket per project. */
 export interface QuotaPolicy {
   readonly kind: 'mint' | 'refresh';
   readonly perSecond: number;
@@ -13,12 +13,12 @@ export interface QuotaPolicy {
 }
 
 export interface QuotaStatus {
-  /** When false, nothing was taken. */
+  /** When false, no units were taken. */
   readonly isAllowed: boolean;
   readonly remaining: number;
-  /** Until the bucket is full. */
+  /** Milliseconds until the bucket is full. */
   readonly fullInMs: number;
-  /** Until the requested units are available; 0 when they were. */
+  /** Seconds until the requested units are available; 0 when they were taken. */
   readonly retryAfterS: number;
 }
 
@@ -62,7 +62,7 @@ export interface MintOrder {
   readonly collection: MintCollection;
   readonly projectId: string;
   readonly environmentId: string;
-  /** The oldest live signing key. @throws the caller's error without one */
+  /** The oldest live signing key. @throws the caller's error when there is no key */
   readonly requireSigner: () => Promise<string>;
   readonly traceId: string;
   readonly assets: readonly MintAsset[];
@@ -72,17 +72,17 @@ interface AcceptMintsParts {
   readonly claims: MintClaims;
   readonly quotas: Quotas;
   readonly policy: QuotaPolicy;
-  /** Resolves when every in-sync replica has all records. @throws when they were not stored, or that is unknown */
+  /** Resolves when every in-sync replica has all records. @throws when they were not stored, or when this is unknown */
   readonly publish: (records: readonly MintRequestRecord[]) => Promise<void>;
-  /** Must be longer than a producer retries. */
+  /** Must exceed the time for which a producer retries. */
   readonly lapseMs?: number;
-  /** Whether all requests of claims older than `lapseMs` were applied to the claims. @throws when that is unknown */
+  /** Whether all requests with claims older than `lapseMs` were applied to the claims. @throws when this is unknown */
   readonly isLogApplied: () => Promise<boolean>;
 }
 
 export type AcceptMints = (order: MintOrder) => Promise<QuotaStatus>;
 
-/** Nothing was taken. */
+/** The quota is exhausted; no units were taken. */
 export class QuotaSpent extends PublicError {
   readonly quota: QuotaStatus;
 
@@ -92,17 +92,17 @@ export class QuotaSpent extends PublicError {
   }
 }
 
-/** Pending assets end by blocks and by operators, so this is a guess. */
+/** An estimate, because blocks and operators settle pending assets. */
 const PENDING_RETRY_S = 60;
 const MS_PER_S = 1000;
 
 const LIMIT_MESSAGES = {
   pending_assets:
-    'The environment or its project has too many pending assets. Wait until earlier ones are minted or have failed.',
-  failed_assets: 'Too many assets of the project have failed. Correct what makes them fail, and try again later.',
+    'The environment or its project has too many pending assets. Wait until earlier assets are minted or have failed.',
+  failed_assets: 'Too many assets of the project have failed. Fix the cause of the failures, and try retried later.',
 };
 
-/** The project has reached a limit of claims.ts. */
+/** The project has reached a limit from claims.ts. */
 class TooManyAssets extends QuotaSpent {
   readonly limit: keyof typeof LIMIT_MESSAGES;
 
@@ -112,23 +112,23 @@ class TooManyAssets extends QuotaSpent {
   }
 }
 
-/** Age at which an unconfirmed claim may lapse: three times the retries of the producer. */
+/** Age at which an unconfirmed claim may lapse: three times as long as the producer retries. */
 export const CLAIM_LAPSE_MS = 60_000;
 
 /**
  * Accepts all assets of an order or none: conflicts, quota, claims, log, confirmation. A claim with an unknown
- * outcome stays, so that the same order takes it over. @throws PublicError CONFLICT_ERROR with all taken reference
- * ids, TooManyAssets, QuotaSpent; any other error: send the order again
+ * outcome remains, so that a retried order takes it over. @throws PublicError CONFLICT_ERROR with all taken reference
+ * ids, TooManyAssets, QuotaSpent; after any other error, retry the order
  */
 export function createAcceptMints(parts: AcceptMintsParts): AcceptMints {
   const { claims, quotas, policy } = parts;
   const settle = createSettle(parts);
   return async (order) => {
-    const twice = findTwice(order.assets);
+    const duplicates = findDuplicates(order.assets);
     const wantedBy = (signer: string) => order.assets.map((asset) => toWanted(asset, signer));
     const { projectId, environmentId } = order;
     const scope = { ...order.collection, projectId, environmentId };
-    assertFree(await settle(scope, wantedBy(NO_SIGNER), true), twice);
+    assertFree(await settle(scope, wantedBy(NO_SIGNER), true), duplicates);
     const wanted = wantedBy(await order.requireSigner());
     const units = countTokens(order.assets);
     const status = await quotas.take(order.projectId, policy, units);
@@ -138,10 +138,10 @@ export function createAcceptMints(parts: AcceptMintsParts): AcceptMints {
       if (outcome.kind === 'full') throw new TooManyAssets(status, 'pending_assets', PENDING_RETRY_S);
       if (outcome.kind === 'failing')
         throw new TooManyAssets(status, 'failed_assets', Math.ceil(outcome.waitMs / MS_PER_S));
-      await send(order, assertFree(outcome, twice));
+      await send(order, assertFree(outcome, duplicates));
       return status;
     } catch (fault) {
-      // If this fails, the bucket refills with time.
+      // If this fails, the bucket still refills over time.
       const left = await quotas.take(order.projectId, policy, -units).catch(() => status);
       throw fault instanceof TooManyAssets ? new TooManyAssets(left, fault.limit, fault.quota.retryAfterS) : fault;
     }
@@ -152,12 +152,12 @@ export function createAcceptMints(parts: AcceptMintsParts): AcceptMints {
     await parts.publish(records);
     const scope = { ...order.collection, projectId: order.projectId };
     const others = await claims.confirm(scope, records.map(toRequestedState));
-    // Claims were lost and another request was first. The minter mints only that one.
-    if (others.length > 0) throw new Error(`another attempt holds ${others.length} of the reference ids`);
+    // Claims were lost and another request was first. The minter mints only the first request.
+    if (others.length > 0) throw new Error(`another attempt has claimed ${others.length} of the reference ids`);
   }
 }
 
-/** Claims. Claims in the way lapse first if their requests are not on the log. */
+/** Claims reference ids. Conflicting claims lapse first if their requests are not on the log. */
 function createSettle({ claims, isLogApplied, lapseMs = CLAIM_LAPSE_MS }: AcceptMintsParts) {
   const hasLapsed = async (claim: UnknownClaim): Promise<boolean> => claim.ageMs > lapseMs && (await isLogApplied());
   return async (
@@ -172,13 +172,13 @@ function createSettle({ claims, isLogApplied, lapseMs = CLAIM_LAPSE_MS }: Accept
     } else if (outcome.kind === 'unknown') {
       for (const claim of outcome.claims) {
         if (!(await hasLapsed(claim)))
-          throw new Error('it is not known yet whether another asset of a reference id was accepted');
+          throw new Error('it is not known yet whether another asset with the reference id was accepted');
         await claims.lapse(scope, claim);
       }
     } else return outcome;
-    const again = await claims.claim(scope, wanted, { isDry });
-    if (again.kind === 'unknown') throw new Error('other requests are claiming the same reference ids');
-    return again;
+    const retried = await claims.claim(scope, wanted, { isDry });
+    if (retried.kind === 'unknown') throw new Error('other requests are claiming the same reference ids');
+    return retried;
   };
 }
 
@@ -189,18 +189,18 @@ function toWanted(asset: MintAsset, signer: string): WantedClaim {
   return { referenceId: asset.referenceId, attemptId, signer, digest: digestOf(asset) };
 }
 
-function findTwice(assets: readonly MintAsset[]): readonly string[] {
+function findDuplicates(assets: readonly MintAsset[]): readonly string[] {
   const ids = assets.map(({ referenceId }) => referenceId);
   const first = new Map(ids.map((id, at) => [id, at] as const).reverse());
   return ids.filter((id, at) => first.get(id) !== at);
 }
 
 /** @throws PublicError CONFLICT_ERROR with every conflicting id */
-function assertFree(outcome: Exclude<ClaimOutcome, { kind: 'unknown' }>, twice: readonly string[]) {
+function assertFree(outcome: Exclude<ClaimOutcome, { kind: 'unknown' }>, duplicates: readonly string[]) {
   const taken = outcome.kind === 'taken' ? outcome.referenceIds : [];
-  const values = [...new Set([...taken, ...twice])];
+  const values = [...new Set([...taken, ...duplicates])];
   if (values.length === 0) return outcome.kind === 'claimed' ? outcome.claims : [];
-  const message = 'Reference ids are taken: their assets are pending or minted, or the request has them twice.';
+  const message = 'Reference ids are taken: their assets are pending or minted, or the request has them duplicates.';
   throw new PublicError('CONFLICT_ERROR', { message, details: { id: 'reference_id', values } });
 }
 

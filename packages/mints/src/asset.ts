@@ -19,19 +19,19 @@ export interface MintAsset {
   readonly tokenId: string | null;
   /** Decimal digits; null for an ERC-721. */
   readonly amount: string | null;
-  /** JSON text of an object. */
+  /** A JSON object, as a string. */
   readonly metadata: string | null;
 }
 
 const DIGEST_CHARACTERS = 32;
 
-/** Distinguishes a repeated request from another one with its reference id. */
+/** Distinguishes a repeated request from another request with the same reference id. */
 export function digestOf({ ownerAddress, tokenId, amount, metadata }: MintAsset): string {
   const text = JSON.stringify([ownerAddress, tokenId, amount, metadata]);
   return createHash('sha256').update(text).digest('hex').slice(0, DIGEST_CHARACTERS);
 }
 
-/** Each token id once, each asset without one. */
+/** Counts each token id once, and each asset without a token id. */
 export function countTokens(assets: readonly Pick<MintAsset, 'tokenId'>[]): number {
   const ids = new Set(assets.flatMap(({ tokenId }) => (tokenId === null ? [] : [tokenId])));
   return ids.size + assets.filter(({ tokenId }) => tokenId === null).length;

@@ -24,7 +24,7 @@ beforeAll(async () => {
 });
 afterAll(() => redis.close());
 
-/** Nothing else is in this Redis database. */
+/** This Redis database contains nothing else. */
 async function openRedis(): Promise<Store> {
   const mints = await openRedisMints({ url: redis.url });
   return { ...mints, empty: () => redis.client.flushdb() };
@@ -35,7 +35,7 @@ async function openMemory(): Promise<Store> {
   return { ...mints, empty: async () => mints.restart({ isEmptied: true }), close: async () => {} };
 }
 
-/** The world of an empty store that has read its log. */
+/** A world with an empty store that has read its log. */
 async function createWorld(store: Store): Promise<MintWorld> {
   await store.empty();
   await store.view.complete((await store.view.progress()).run);
@@ -84,26 +84,26 @@ async function perform(world: MintWorld, step: Act): Promise<void> {
   if (step.act === 'end') world.end(step.signer, step.referenceId, step.status);
 }
 
-/** Everything in flight arrives and is read. */
+/** Delivers and reads everything in flight. */
 async function settle(world: MintWorld): Promise<void> {
   world.flush();
   while (world.isUnread()) for (const at of SIGNERS.keys()) world.read(at);
   await world.project();
 }
 
-function expectSound(world: MintWorld): void {
-  const taken = world.taken();
-  const open = taken.filter(({ state }) => state.status !== 'failed').map(({ state }) => state.referenceId);
+function expectConsistent(world: MintWorld): void {
+  const accepted = world.attempts();
+  const open = accepted.filter(({ state }) => state.status !== 'failed').map(({ state }) => state.referenceId);
   expect(new Set(open).size).toBe(open.length);
   const minted = world.minted.map(({ state }) => state.referenceId);
   expect(new Set(minted).size).toBe(minted.length);
-  for (const { order: given, answer } of world.answered) {
-    if (answer === 'unknown') continue;
-    // What was accepted was minted or failed as requested; what was reported as taken was accepted before.
+  for (const { order: given, result } of world.results) {
+    if (result === 'unknown') continue;
+    // Accepted assets were minted or failed as requested; taken reference ids were accepted before.
     for (const asset of given.assets) {
-      const attempts = taken.filter(({ state }) => state.referenceId === asset.referenceId);
-      if (answer === 'accepted') expect(attempts.map(({ digest }) => digest)).toContain(world.digestOf(asset));
-      else if (answer.includes(asset.referenceId)) expect(attempts).not.toEqual([]);
+      const attempts = accepted.filter(({ state }) => state.referenceId === asset.referenceId);
+      if (result === 'accepted') expect(attempts.map(({ digest }) => digest)).toContain(world.digestOf(asset));
+      else if (result.includes(asset.referenceId)) expect(attempts).not.toEqual([]);
     }
   }
 }
@@ -115,30 +115,30 @@ describe.each(STORES)('reference ids in $name', ({ open, numRuns }) => {
   });
   afterAll(() => store.close());
 
-  it('a reference id is accepted once while pending or minted, by any signer, whatever is lost, late or dies, and nothing accepted is lost', async () => {
+  it('a reference id is accepted once while pending or minted, by any signer, despite lost or late records and killed processes, and no accepted request is lost', async () => {
     const seen = { accepted: 0, unknown: 0, taken: 0 };
     const property = fc.asyncProperty(fc.array(act, { minLength: 10, maxLength: 40, size: 'max' }), async (acts) => {
       const world = await createWorld(store);
       for (const step of acts) await perform(world, step);
       await settle(world);
-      expectSound(world);
-      for (const { answer } of world.answered) seen[answer === 'accepted' || answer === 'unknown' ? answer : 'taken']++;
-      // Nothing is unknown any more: every reference id can be requested, and its real state is reported.
+      expectConsistent(world);
+      for (const { result } of world.results) seen[result === 'accepted' || result === 'unknown' ? result : 'taken']++;
+      // Nothing is unknown now: every reference id can be requested, and its actual state is reported.
       for (const referenceId of REFERENCES) {
         await world.project();
-        const before = world.answered.length;
+        const before = world.results.length;
         await world.order({ assets: [{ referenceId, variant: 1 }], signer: 0, outcome: 'stored' });
-        expect(world.answered[before]!.answer).not.toBe('unknown');
+        expect(world.results[before]!.result).not.toBe('unknown');
       }
       await settle(world);
-      expectSound(world);
+      expectConsistent(world);
     });
     await fc.assert(property, { numRuns });
-    // Control: every answer occurs, in fewer random runs less evenly.
+    // Control: every result occurs; with fewer random runs, less evenly.
     expect(Math.min(...Object.values(seen))).toBeGreaterThan(numRuns / 10);
   });
 
-  it('a reference id is minted once by one signer although all claims are lost: nothing is accepted until the log is read', async () => {
+  it('a reference id is minted once by one signer even if all claims are lost, because nothing is accepted until the log is read', async () => {
     const lossy = fc.oneof(
       { weight: 9, arbitrary: act },
       { weight: 1, arbitrary: fc.record({ act: fc.constant('empty' as const) }) },
@@ -152,7 +152,7 @@ describe.each(STORES)('reference ids in $name', ({ open, numRuns }) => {
       await settle(world);
       const minted = world.minted.map(({ state }) => state.referenceId);
       expect(new Set(minted).size).toBe(minted.length);
-      // The state that is shown is that of the minter.
+      // The shown state is the state at the minter.
       for (const { state } of world.minted) {
         const { state: shown } = await store.claims.read(state, state.referenceId);
         expect(shown).toMatchObject({ attemptId: state.attemptId, status: 'succeeded' });

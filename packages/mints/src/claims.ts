@@ -3,13 +3,13 @@ import type { MintState } from './states.ts';
 
 export interface WantedClaim {
   readonly referenceId: string;
-  /** 32 lower-case hexadecimal digits, unless an existing claim is taken over. */
+  /** 32 lower-case hexadecimal digits. Not used if an existing claim is taken over. */
   readonly attemptId: string;
   readonly signer: string;
   readonly digest: string;
 }
 
-/** The request must have these values, also when another process claimed it. */
+/** The request must have these values, even if another process made the claim. */
 export interface GrantedClaim {
   readonly referenceId: string;
   readonly attemptId: string;
@@ -18,7 +18,7 @@ export interface GrantedClaim {
   readonly requestedAt: number;
 }
 
-/** Claim of another asset whose request may or may not be on the log. */
+/** A claim for another asset, whose request may or may not be on the log. */
 export interface UnknownClaim {
   readonly referenceId: string;
   readonly attemptId: string;
@@ -38,10 +38,10 @@ export type ClaimOutcome =
   /** Beyond `FAILED_PER_HOUR_MAX`; nothing was claimed. */
   | { readonly kind: 'failing'; readonly waitMs: number };
 
-/** Bound the memory of a project in Redis and in a minter. */
+/** Bounds the memory per project in Redis and in a minter. */
 export interface AssetLimits {
   readonly assets: number;
-  /** Four times the claim's name, and 1,000 for each. */
+  /** Per asset, four times the length of the claim's key, plus 1,000. */
   readonly bytes: number;
 }
 
@@ -51,20 +51,20 @@ export const PENDING_LIMITS: { readonly environment: AssetLimits; readonly proje
   project: { assets: 20_000, bytes: 32 * 1024 * 1024 },
 };
 
-/** Latest settled assets of a project; earlier ones are read from the tables. */
+/** Latest settled assets per project; earlier assets are read from the tables. */
 export const SETTLED_LIMITS: AssetLimits = { assets: 5_000, bytes: 8 * 1024 * 1024 };
 
-/** A failed asset costs little quota and no gas, but its state stays on the log. */
+/** A failed asset costs little quota and no gas, but its state remains on the log. */
 export const FAILED_PER_HOUR_MAX = 20_000;
 
 export interface FoundState {
-  /** Null: the tables may have it. */
+  /** null: the tables may contain the state. */
   readonly state: MintState | null;
   /** False: a null state does not mean that there is no request. */
   readonly isComplete: boolean;
 }
 
-/** Taken reference ids. The log decides; an id is claimed before its request is published, and confirmed after. */
+/** Claimed reference ids. The log decides: an id is claimed before its request is published, confirmed after. */
 export interface MintClaims {
   /** Claims all or none; `isDry` only checks. @throws IncompleteClaimsFault */
   claim(
@@ -72,20 +72,20 @@ export interface MintClaims {
     wanted: readonly WantedClaim[],
     options?: { isDry?: boolean },
   ): Promise<ClaimOutcome>;
-  /** Records that the requests are on the log. @returns reference ids of which only another attempt can be minted */
+  /** Records that the requests are on the log. @returns reference ids for which only another attempt can be minted */
   confirm(scope: MintScope, states: readonly MintState[]): Promise<readonly string[]>;
   /** Ends a claim that is unchanged and unconfirmed. */
   lapse(scope: MintScope, claim: Pick<UnknownClaim, 'referenceId' | 'attemptId' | 'claimedAt'>): Promise<void>;
-  /** Ends unconfirmed claims of a project up to a time; null: none. Stops counting expired ones. */
+  /** Ends a project's unconfirmed claims up to a time (null: none), and stops counting expired claims. */
   clean(projectId: string, claimedUntil: number | null): Promise<void>;
   read(scope: MintScope, referenceId: string): Promise<FoundState>;
 }
 
-/** The store was emptied or restarted. The log restores it. */
+/** The store was emptied or restarted, and is restored from the log. */
 export class IncompleteClaimsFault extends Error {
   override readonly name = 'IncompleteClaimsFault';
 
   constructor() {
-    super('claims of reference ids may be missing: the log is not read yet since the store was started');
+    super('claims of reference ids may be missing: the log has not been read since the store started');
   }
 }

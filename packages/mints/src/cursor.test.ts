@@ -15,7 +15,7 @@ const position = fc.record({
   }),
 });
 
-it('a cursor of mint requests encodes its position, under any accepted key', () => {
+it('a mint request cursor encodes its position, with any accepted key', () => {
   const older = createMintCursors({ keys: [key(2)] });
   fc.assert(
     fc.property(position, (given) => {
@@ -25,7 +25,7 @@ it('a cursor of mint requests encodes its position, under any accepted key', () 
   );
 });
 
-it('a cursor of mint requests is valid only for its chain, collection and status', () => {
+it('a mint request cursor is valid only for its chain, collection and status', () => {
   const { collection } = scope;
   const others = [
     { ...scope, status: 'failed' as const },
@@ -39,15 +39,15 @@ it('a cursor of mint requests is valid only for its chain, collection and status
   );
 });
 
-it('a cursor of mint requests is refused with any bit changed, an unknown key, or as another text', () => {
-  const strangers = createMintCursors({ keys: [key(3)] });
+it('a mint request cursor is refused with any bit changed, with an unknown key, or as any other string', () => {
+  const unknownCursors = createMintCursors({ keys: [key(3)] });
   fc.assert(
     fc.property(position, fc.nat(), fc.string(), (given, at, text) => {
       const bytes = Buffer.from(cursors.encode(given, scope), 'base64url');
       bytes[at % bytes.length]! ^= 1 << (at % 8);
       expect(cursors.decode(bytes.toString('base64url'), scope)).toBeNull();
       expect(cursors.decode(text, scope)).toBeNull();
-      expect(cursors.decode(strangers.encode(given, scope), scope)).toBeNull();
+      expect(cursors.decode(unknownCursors.encode(given, scope), scope)).toBeNull();
     }),
   );
 });

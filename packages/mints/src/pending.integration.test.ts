@@ -16,7 +16,7 @@ import type { MintView } from './view.ts';
 
 const COLLECTION = { chain: 'demo-chain', contractAddress: `0x${'c0'.repeat(20)}` };
 const SIGNER = `0x${'51'.repeat(20)}`;
-/** More than a body may have, so that a limit is reached in few calls. */
+/** More than a body may contain, so that few calls reach the limit. */
 const ORDER = 1_000;
 const ORDERS = PENDING_LIMITS.environment.assets / ORDER;
 
@@ -45,7 +45,7 @@ const claimOf = (referenceId: string) => ({
   digest: '0'.repeat(32),
 });
 
-/** Claims an order of assets with these names. @returns what the store answered */
+/** Claims an order of assets with these names. @returns the outcome in the store */
 async function claim({ claims }: Store, environmentId: string, names: readonly string[], projectId = 'own') {
   return claims.claim({ ...COLLECTION, projectId, environmentId }, names.map(claimOf));
 }
@@ -142,19 +142,19 @@ it('an order beyond the limit of pending assets gets 429 with details, and costs
   expect((await quotas.take('own', POLICY, 0)).remaining).toBeGreaterThanOrEqual(1_000_000 - ORDERS);
 });
 
-it('claims of unpublished orders stay pending at their limit while the log is not read or cannot be, and then lapse', async () => {
+it('claims of unpublished orders count towards the limit while the log is unread or unreadable, and then lapse', async () => {
   const namespace = `${randomUUID()}:`;
   const mints = await openRedisStore(redis.url, namespace);
-  const [broker, log] = [{ isAway: true }, { isApplied: async () => false }];
+  const [broker, log] = [{ isStopped: true }, { isApplied: async () => false }];
   const publish = async () => {
-    if (broker.isAway) throw new Error('no broker answers');
+    if (broker.isStopped) throw new Error('no broker responds');
   };
   const isLogApplied = () => log.isApplied();
   const accept = createAcceptMints({ ...mints, policy: POLICY, publish, isLogApplied, lapseMs: -1 });
   for (let at = 0; at < ORDERS; at++)
-    await expect(accept(orderOf(namesOf(String(at))))).rejects.toThrow('no broker answers');
-  broker.isAway = false;
-  for (const isApplied of [async () => false, () => Promise.reject(new Error('no broker answers'))]) {
+    await expect(accept(orderOf(namesOf(String(at))))).rejects.toThrow('no broker responds');
+  broker.isStopped = false;
+  for (const isApplied of [async () => false, () => Promise.reject(new Error('no broker responds'))]) {
     log.isApplied = isApplied;
     await expect(accept(orderOf(['one']))).rejects.toMatchObject({ details: { limit: 'pending_assets' } });
     // Claims are cleaned once a minute.
@@ -169,7 +169,7 @@ async function restoreAll(view: MintView, states: readonly MintState[]): Promise
   for (let from = 0; from < states.length; from += 200) await view.restore(states.slice(from, from + 200));
 }
 
-it('Redis keeps only the latest settled assets of a project, and of earlier ones the claims of minted assets', async () => {
+it('Redis keeps only the latest settled assets per project, and for earlier assets only the claims of minted assets', async () => {
   const namespace = `${randomUUID()}:`;
   const { claims, view } = await openRedisStore(redis.url, namespace);
   const names = Array.from({ length: SETTLED_LIMITS.assets + 200 }, (_, at) => `asset-${at}`);
@@ -186,7 +186,7 @@ it('Redis keeps only the latest settled assets of a project, and of earlier ones
   const claimAgain = (name: string) => claims.claim({ ...scope, environmentId: 'own-a' }, [claimOf(name)]);
   expect(await claimAgain('asset-0')).toMatchObject({ kind: 'taken' });
   expect(await claimAgain('asset-1')).toMatchObject({ kind: 'claimed' });
-  // The requests are read after their ends, as in a rebuild: none becomes pending again.
+  // Requests are read after their final states, as in a rebuild: no asset becomes pending again.
   const requests = states.map((state): MintState => ({ ...state, revision: 0, status: 'pending', error: null }));
   await restoreAll(view, requests);
   expect(await redis.client.hget(`${namespace}mint:pending:own`, 'assets')).toBe('1');
@@ -217,9 +217,9 @@ it('orders of a project whose assets keep failing are refused until enough time 
         return { ...failedOf(randomUUID(), 'own-a'), changedAt: Date.now() - agoMs };
       }),
     );
-  // What failed hours ago, and is restored only now, does not count.
+  // Assets that failed hours ago and are restored now do not count.
   await fail(200, 2 * 60 * 60 * 1000);
-  // A time ahead counts like all failures that an hour allows up to it.
+  // A failure in the future counts like all failures that are allowed until then.
   await fail(1, -((FAILED_PER_HOUR_MAX - 400) * 60 * 60 * 1000) / FAILED_PER_HOUR_MAX);
   await fail(200, 0);
   await accept(orderOf(['one']));
@@ -233,12 +233,12 @@ it('orders of a project whose assets keep failing are refused until enough time 
   expect((await claim(mints, 'other-a', ['one'], 'other')).kind).toBe('claimed');
 });
 
-it('a full Redis refuses and reports orders, and still applies the log', async () => {
+it('a full Redis refuses orders and is not ready, but still applies the log', async () => {
   const url = openFullableRedis();
   const client = new Redis(url, { retryStrategy: () => 25 });
   client.on('error', () => {});
   onTestFinished(() => client.disconnect());
-  await until('Redis answers', async () => (await client.ping().catch(() => '')) === 'PONG');
+  await until('Redis responds', async () => (await client.ping().catch(() => '')) === 'PONG');
   const store = await openRedisStore(url);
   await fill(store, 'own-a');
   expect(await store.ready()).toBe(true);
@@ -252,7 +252,7 @@ it('a full Redis refuses and reports orders, and still applies the log', async (
   expect(await store.ready()).toBe(true);
 });
 
-/** A Redis of its own, whose limit of memory a test may change. @returns the path of its socket */
+/** A separate Redis, whose memory limit a test may change. @returns the path of its socket */
 function openFullableRedis(): string {
   const folder = mkdtempSync(join(tmpdir(), 'test-redis-'));
   const socket = join(folder, 'redis.sock');

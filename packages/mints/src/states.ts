@@ -6,10 +6,10 @@ import {
   toUuidText,
 } from '@playline/contracts';
 
-/** One attempt of a reference id. Metadata is only on the log and in `mint_metadata`. */
+/** One attempt for a reference id. Metadata is stored only on the log and in `mint_metadata`. */
 export interface MintState {
   readonly chain: string;
-  /** Lower case, as signer and owner. */
+  /** Lower case, like signer and owner. */
   readonly contractAddress: string;
   readonly referenceId: string;
   /** 32 lower-case hexadecimal digits. */
@@ -81,19 +81,19 @@ export function toMintState(record: MintStateRecord): MintState {
   };
 }
 
-/** Decide which of two states counts. */
+/** Members that decide which of two states is current. */
 export type CurrentState = Pick<MintState, 'attemptId' | 'signer' | 'status' | 'revision' | 'requestedAt'>;
 
-/** May come from an unconfirmed claim. */
+/** A state that may come from an unconfirmed claim. */
 export interface UnconfirmedState extends CurrentState {
   readonly isConfirmed: boolean;
 }
 
 /**
- * Whether a state from the log replaces the current one. As the minter decides: a later request counts only after a
- * failure, and a minter's state more than a bare request. Between two signers the time of the request decides.
+ * Whether a state from the log replaces the current state, by the minter's rules: a later request counts only after a
+ * failure, and a minter's state counts more than a request. Between two signers, the request time decides.
  */
-export function isTruer(update: CurrentState, current: UnconfirmedState | null): boolean {
+export function isNewer(update: CurrentState, current: UnconfirmedState | null): boolean {
   if (current === null) return true;
   if (update.attemptId === current.attemptId) return !current.isConfirmed || update.revision > current.revision;
   if (current.status === 'succeeded') return false;
@@ -103,11 +103,13 @@ export function isTruer(update: CurrentState, current: UnconfirmedState | null):
   return isLater || update.signer === current.signer;
 }
 
-/** The attempt that counts. Each must have at least one revision. */
-export function foldAttempts<S extends CurrentState & Pick<MintState, 'changedAt'>>(attempts: readonly S[]): S | null {
+/** @returns the current attempt. Each attempt must have at least one revision. */
+export function findCurrentAttempt<S extends CurrentState & Pick<MintState, 'changedAt'>>(
+  attempts: readonly S[],
+): S | null {
   let current: S | null = null;
   for (const each of attempts.toSorted((a, b) => a.changedAt - b.changedAt || a.revision - b.revision))
-    if (current === null || isTruer(each, { ...current, isConfirmed: true })) current = each;
+    if (current === null || isNewer(each, { ...current, isConfirmed: true })) current = each;
   return current;
 }
 
@@ -129,5 +131,5 @@ export function toMintRequestJson(state: MintState, chain: { readonly id: string
   };
 }
 
-/** Six fractional digits, as in the chain interface. */
+/** Six fractional digits, as in the chain API. */
 const toTimeText = (epochMs: number): string => new Date(epochMs).toISOString().replace('Z', '000Z');

@@ -12,7 +12,7 @@ import type { MintState } from './states.ts';
 
 export type MintPosition = Pick<MintState, 'requestedAt' | 'attemptId'>;
 
-/** Before or after a position, which need not exist. */
+/** The gap before or after a position, which need not exist. */
 export interface MintGap extends MintPosition {
   readonly side: GapSide;
 }
@@ -22,11 +22,11 @@ export type MintOwner = Pick<MintState, 'projectId' | 'environmentId'>;
 
 export interface MintPageQuery {
   readonly collection: MintCollection;
-  /** null: all, for operators. */
+  /** null: all owners, for operators. */
   readonly owner: MintOwner | null;
-  /** Later requests are left out (epoch ms): an earlier one may be stored after them. */
+  /** Later requests are omitted (epoch ms): an earlier request may be stored after them. */
   readonly horizon: number | null;
-  /** null: all. */
+  /** null: any status. */
   readonly status: MintStatus | null;
   readonly gap: MintGap;
   readonly direction: Direction;
@@ -34,16 +34,16 @@ export interface MintPageQuery {
 }
 
 export interface MintPage {
-  /** Ascending. */
+  /** In ascending order. */
   readonly states: readonly MintState[];
   readonly previous: MintGap;
   readonly next: MintGap;
 }
 
-/** Tables, seconds behind the log. */
+/** Reads the tables, which are seconds behind the log. */
 export interface MintReader {
   readPage(query: MintPageQuery): Promise<MintPage>;
-  /** The attempt that counts. */
+  /** The current attempt. */
   readOne(scope: MintScope, referenceId: string): Promise<MintState | null>;
   /** null: not stored yet. */
   readMetadata(
@@ -85,11 +85,11 @@ export function toMintPage(states: readonly MintState[], gap: MintGap): MintPage
 export interface MetadataRow
   extends Pick<ChainMetadataRecord, 'chain' | 'kind' | 'subject' | 'projectId' | 'environmentId'> {
   readonly contractAddress: string;
-  /** JSON text of an object. */
+  /** A JSON object, as a string. */
   readonly metadata: string;
   readonly requestedAt: number;
   readonly traceId: string;
-  /** Epoch microseconds, growing within a partition. */
+  /** Epoch microseconds, increasing within a partition. */
   readonly updatedAt: number;
   readonly partition: number;
   readonly offset: number;
@@ -97,7 +97,7 @@ export interface MetadataRow
 }
 
 export interface MintRow extends MintState {
-  /** JSON text of an object; null for a state. */
+  /** A JSON object, as a string; null for a state. */
   readonly metadata: string | null;
   readonly updatedAt: number;
   readonly partition: number;
@@ -136,7 +136,7 @@ export type MintCursorPosition = Pick<MintPageQuery, 'gap' | 'direction'>;
 
 export interface MintCursors {
   encode(position: MintCursorPosition, scope: MintCursorScope): string;
-  /** null for a text that was not signed here or belongs to another query. */
+  /** null for a cursor that was not signed with these keys or belongs to another query. */
   decode(text: string, scope: MintCursorScope): MintCursorPosition | null;
 }
 

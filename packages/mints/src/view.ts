@@ -13,29 +13,29 @@ export interface MintViewProgress {
   readonly run: string;
   /** The run in which the view was complete. */
   readonly completeIn: string | null;
-  /** By `topic/partition`; earlier records were applied. */
+  /** Next offset by `topic/partition`; earlier records were applied. */
   readonly offsets: ReadonlyMap<string, number>;
 }
 
-/** Applied in one step. */
+/** Applied atomically. */
 export interface MintUpdate {
-  /** In the order of the log. */
+  /** In log order. */
   readonly states: readonly MintState[];
   readonly to: { topic: string; partition: number; offset: number };
   /** The expected offset; null: none. */
   readonly from: number | null;
 }
 
-/** The latest state of each reference id, rebuilt from the log. */
+/** The latest state per reference id, rebuilt from the log. */
 export interface MintView {
   progress(): Promise<MintViewProgress>;
   /** @returns false when another process has moved the offset */
   apply(update: MintUpdate): Promise<boolean>;
-  /** States from elsewhere than the log. */
+  /** Applies states from another source than the log. */
   restore(states: readonly MintState[]): Promise<void>;
-  /** The logs are then applied again; until then the view is incomplete. */
+  /** The logs are then applied again, and the view is incomplete until they are. */
   forgetOffsets(): Promise<void>;
-  /** Does nothing when the run is over. */
+  /** Does nothing for an earlier run. */
   complete(run: string): Promise<void>;
 }
 
@@ -48,24 +48,24 @@ interface LogRange {
 export interface MintLog {
   readonly topic: string;
   bounds(): Promise<readonly LogRange[]>;
-  /** In the order of the log; null for a record without a state. */
+  /** In log order; null for a record without a state. */
   read(range: LogRange): AsyncIterable<{ readonly offset: number; readonly state: MintState | null }>;
 }
 
-/** A script of one or two milliseconds. */
+/** A script of this size takes one or two milliseconds. */
 const STEP_MAX = 200;
 
-/** Applies new records, states before requests. @returns records applied */
+/** Applies new records, states before requests. @returns the number of applied records */
 export async function catchUpMints(view: MintView, logs: { states: MintLog; requests: MintLog }): Promise<number> {
   const { run, completeIn, offsets } = await view.progress();
   let count = 0;
-  // Together they share requests to the brokers.
+  // Concurrent calls share requests to the brokers.
   const [ofStates, ofRequests] = await Promise.all([logs.states.bounds(), logs.requests.bounds()]);
   for (const [log, ranges] of [[logs.states, ofStates] as const, [logs.requests, ofRequests] as const])
     for (const { partition, start, end } of ranges) {
       const from = offsets.get(`${log.topic}/${partition}`) ?? null;
-      const steps = await bringIn(view, log, { partition, start, end, from });
-      // Another process applies the same records.
+      const steps = await applyNew(view, log, { partition, start, end, from });
+      // Another process is applying the same records.
       if (steps === null) return count;
       count += steps;
     }
@@ -77,8 +77,8 @@ interface Range extends LogRange {
   readonly from: number | null;
 }
 
-/** null when another process has moved the offset. */
-async function bringIn(view: MintView, log: MintLog, { partition, start, end, from }: Range): Promise<number | null> {
+/** @returns null when another process has moved the offset */
+async function applyNew(view: MintView, log: MintLog, { partition, start, end, from }: Range): Promise<number | null> {
   if (from === end) return 0;
   const { topic } = log;
   let to = from;
@@ -91,7 +91,7 @@ async function bringIn(view: MintView, log: MintLog, { partition, start, end, fr
     states = [];
     return isDone;
   };
-  // An offset beyond the end is of a log that was replaced.
+  // An offset beyond the end belongs to a log that was replaced.
   const begin = from !== null && from <= end ? Math.max(from, start) : start;
   for await (const { offset, state } of log.read({ partition, start: begin, end })) {
     if (state !== null) states.push(state);
@@ -111,7 +111,7 @@ export interface MintLogsParts {
   readonly topicPrefix: string;
 }
 
-/** Skips unreadable records, which the activity writer makes dead letters. */
+/** Skips unreadable records, which the activity writer stores as dead letters. */
 export function createMintLogs(parts: MintLogsParts): { readonly states: MintLog; readonly requests: MintLog } {
   return {
     states: createLog(parts, { name: TOPICS.mintStates.name, codec: mintStateCodec, toState: toMintState }),

@@ -30,7 +30,7 @@ const untilSeen = (follower: Follower, count: number) => {
     await follower.catchUp();
     return follower.seen.length >= count;
   };
-  return until('the replica has all', isSeen, 150_000);
+  return until('the replica has all rows', isSeen, 150_000);
 };
 const expectOnce = ({ seen }: Follower, count: number) => {
   expect(new Set(seen.map(({ id }) => id)).size).toBe(count);
@@ -70,7 +70,7 @@ it('the activity writer stores activities and tokens, and refuses updates that r
   expect(await writer.stop('SIGTERM')).toBe(0);
 }, 60_000);
 
-it('ticks move the watermark of idle partitions, and set it again when Redis has lost it', async () => {
+it('ticks advance the watermark of idle partitions, and restore it when Redis has lost it', async () => {
   const writer = await real.start();
   const known = async () => Promise.all([0, 1].map((partition) => real.watermarks.read(partition)));
   const movedFrom = (before: readonly (number | null)[]) =>
@@ -117,7 +117,7 @@ it('an activity gets the same time again when its writer is killed between the w
   expect(await writer.stop('SIGTERM')).toBe(0);
 }, 90_000);
 
-it('the watermark does not pass an open transaction, and an aborted one is never read', async () => {
+it('the watermark does not pass an open transaction, and an aborted transaction is never read', async () => {
   const chain = ABORTED;
   const writer = await real.start();
   const transaction = await openTransaction(toActivity(activityOf(300_001, { chain })));
@@ -134,7 +134,10 @@ it('the watermark does not pass an open transaction, and an aborted one is never
     return found.length > 0 ? found : null;
   });
   expect(rows.map((row) => row.offset)).toEqual([offset]);
-  await until('its watermark moves', async () => ((await real.watermarks.read(partitionOf(chain))) ?? 0) > rows[0]!.us);
+  await until(
+    'the watermark of its partition moves',
+    async () => ((await real.watermarks.read(partitionOf(chain))) ?? 0) > rows[0]!.us,
+  );
   expect(await real.rowsOf(chain)).toEqual(rows);
   expect(await writer.stop('SIGTERM')).toBe(0);
 }, 60_000);

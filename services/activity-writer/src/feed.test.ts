@@ -20,23 +20,23 @@ const CHAIN = 'test-chain';
 const NOW_MS = 1_790_000_000_000;
 const NO_FILTERS = { fromIndexedAt: null, toIndexedAt: null, contractAddress: null, type: null };
 
-/** What happens while one writer runs. */
-interface Life {
+/** Events while one writer runs. */
+interface WriterRun {
   readonly rowsMax: number;
-  /** Turns of the event loop until it is killed. */
+  /** Turns of the event loop until the writer is killed. */
   readonly turns: number;
-  /** The outcome of its first inserts; later ones are stored. */
+  /** The outcomes of its first inserts; later inserts are stored. */
   readonly leftovers: readonly (Leftover | 'stored')[];
-  /** What is sent: an activity by its number, where a repeated number is an update; or a tick. */
+  /** Records to send: an activity by number, where a repeated number is an update; or a tick. */
   readonly sent: readonly (number | 'tick')[];
-  /** Steps of the broker's clock between them. */
+  /** Steps of the broker's clock between records. */
   readonly stepMs: number;
-  /** Turns of the event loop between two pages of the follower, and rows of a page. */
+  /** Turns of the event loop between two pages of the follower, and rows per page. */
   readonly pause: number;
   readonly limit: number;
 }
 
-const life: fc.Arbitrary<Life> = fc.record({
+const writerRun: fc.Arbitrary<WriterRun> = fc.record({
   rowsMax: fc.integer({ min: 1, max: 6 }),
   turns: fc.integer({ min: 0, max: 80 }),
   leftovers: fc.array(fc.constantFrom<Leftover | 'stored'>('nothing', 'rows', 'token', 'stored'), { maxLength: 5 }),
@@ -46,12 +46,12 @@ const life: fc.Arbitrary<Life> = fc.record({
   limit: fc.integer({ min: 1, max: 5 }),
 });
 
-/** A replica that follows the feed from its beginning, one page after the other. */
+/** A replica that follows the feed from its beginning, page by page. */
 class Follower {
   readonly seen: ShownActivity[] = [];
-  /** Moments at which a page was empty: the watermark read before it, and the number of rows seen by then. */
+  /** Empty pages: the watermark read before the page, and the number of rows seen by then. */
   readonly arrivals: { watermark: number; count: number }[] = [];
-  /** The contents of each table up to a watermark, recorded each time one was read. */
+  /** The contents of each table up to a watermark, recorded each time a watermark was read. */
   readonly audits: { watermark: number; stored: number[][] }[] = [];
   readonly #world: MemoryWorld;
   #gap = START_GAP;
@@ -70,9 +70,9 @@ class Follower {
     const { rows, next } = await this.#world.store.reader.readPage(query);
     this.seen.push(...rows);
     if (rows.length === 0) this.arrivals.push({ watermark, count: this.seen.length });
-    const isOn = JSON.stringify(next) !== JSON.stringify(this.#gap);
+    const hasMoved = JSON.stringify(next) !== JSON.stringify(this.#gap);
     this.#gap = next;
-    return isOn;
+    return hasMoved;
   }
 }
 
@@ -98,7 +98,7 @@ function lastUpTo(rows: readonly Position[], upTo: number): Map<string, number> 
   return new Map(own.map(({ id, updatedAt }) => [id, updatedAt]));
 }
 
-async function send(world: MemoryWorld, { sent, stepMs }: Life, version: () => number) {
+async function send(world: MemoryWorld, { sent, stepMs }: WriterRun, version: () => number) {
   for (const each of sent) {
     vi.setSystemTime(Date.now() + stepMs);
     if (each === 'tick') await world.tick(partitionOf(CHAIN));
@@ -109,12 +109,12 @@ async function send(world: MemoryWorld, { sent, stepMs }: Life, version: () => n
   }
 }
 
-/** Runs writers one after the other, each killed, then one that may finish; while a replica follows. */
-async function live(lives: readonly Life[]) {
+/** Runs writers in sequence, each killed, then a writer that may finish, while a replica follows. */
+async function runAll(runs: readonly WriterRun[]) {
   const world = createMemoryWorld();
   const follower = new Follower(world);
   let versions = 0;
-  for (const each of lives) {
+  for (const each of runs) {
     for (const leftover of each.leftovers)
       if (leftover !== 'stored')
         world.store.failNext(new StoreFault('busy', { kind: 'passing', code: 'BUSY' }), leftover);
@@ -140,19 +140,19 @@ afterEach(() => {
 });
 
 it('a replica follows the feed without gaps or repeats while writers are killed and their store fails', async () => {
-  const property = fc.asyncProperty(fc.array(life, { minLength: 1, maxLength: 4 }), async (lives) => {
+  const property = fc.asyncProperty(fc.array(writerRun, { minLength: 1, maxLength: 4 }), async (runs) => {
     vi.setSystemTime(NOW_MS);
-    const { world, follower, last } = await live(lives);
+    const { world, follower, last } = await runAll(runs);
     const times = follower.seen.map(({ updatedAt }) => updatedAt);
     expect(times).toEqual([...new Set(times)].toSorted((a, b) => a - b));
     expect(new Map(follower.seen.map(({ id, members }) => [id, String(members)]))).toEqual(last);
     // Duplicates may exist, which readers drop and merges remove: an insert of a killed writer that finished after
     // its token was lost, beside the insert of the next owner.
     const stored = new Set(world.activities().map(({ offset }) => offset));
-    const sent = lives.flatMap((each) => each.sent).filter((each) => each !== 'tick');
+    const sent = runs.flatMap((each) => each.sent).filter((each) => each !== 'tick');
     expect(stored.size).toBe(sent.length);
     expect(world.deadLetters(ACTIVITIES)).toEqual([]);
-    // At the end of the feed the replica has all rows up to the watermark, and none is ever added below it.
+    // At the end of the feed, the replica has all rows up to the watermark, and no row is ever added below it.
     for (const { watermark, count } of follower.arrivals) {
       const replica = lastUpTo(follower.seen.slice(0, count), Number.POSITIVE_INFINITY);
       for (const [id, us] of lastUpTo(world.activities(), watermark))

@@ -16,7 +16,7 @@ const CHAIN = 'test-chain';
 const HOME = partitionOf(CHAIN);
 const NOW_MS = 1_790_000_000_000;
 const NO_FILTERS = { fromIndexedAt: null, toIndexedAt: null, contractAddress: null, type: null };
-/** More than a killed writer needs to finish what it has begun. */
+/** More turns than a killed writer needs to finish pending work. */
 const TURNS = 20;
 
 /** Sends versions of activities, each given by its number and amount. */
@@ -27,8 +27,8 @@ async function send(world: MemoryWorld, versions: readonly [number, string][], s
   }
 }
 
-/** Kills a writer while one table refuses inserts: earlier tables have the rows, this and later ones do not. */
-async function dieBefore(world: MemoryWorld, table: 'activity_ids' | 'activity_feeds'): Promise<void> {
+/** Kills a writer while one table refuses inserts: earlier tables have the rows; this table and later tables do not. */
+async function killBefore(world: MemoryWorld, table: 'activity_ids' | 'activity_feeds'): Promise<void> {
   Object.assign(world.refused, { table, times: 0 });
   const writer = world.open();
   await until('the table was tried', () => world.refused.times > 0);
@@ -37,7 +37,7 @@ async function dieBefore(world: MemoryWorld, table: 'activity_ids' | 'activity_f
   world.refused.table = null;
 }
 
-/** What the feed serves, and what it should serve by `activities`. */
+/** What the feed serves, and what it should serve according to `activities`. */
 async function compare(world: MemoryWorld) {
   const horizon = toHorizon((await world.watermarks.read(HOME)) ?? 0);
   const query = { chain: CHAIN, filters: NO_FILTERS, gap: START_GAP, direction: 'next', limit: 200 } as const;
@@ -48,9 +48,9 @@ async function compare(world: MemoryWorld) {
   return { served: page.rows, expected };
 }
 
-const DIED_BEFORE = ['activity_ids', 'activity_feeds'] as const;
+const KILLED_BEFORE = ['activity_ids', 'activity_feeds'] as const;
 
-describe.each(DIED_BEFORE)('a block whose writer was killed before %s is served completely when', (table) => {
+describe.each(KILLED_BEFORE)('a block whose writer was killed before %s is served in full when', (table) => {
   let world: MemoryWorld;
   beforeEach(async () => {
     vi.useFakeTimers({ toFake: ['Date'], now: NOW_MS });
@@ -68,7 +68,7 @@ describe.each(DIED_BEFORE)('a block whose writer was killed before %s is served 
 
   it.each<[string, [number, string][], [number, string][]]>([
     [
-      'the log has lost an update, which the next one supersedes',
+      'the log has lost an update, which the next update supersedes',
       [
         [1, '2'],
         [2, '1'],
@@ -86,17 +86,17 @@ describe.each(DIED_BEFORE)('a block whose writer was killed before %s is served 
     ['the log has lost all records', [[1, '2']], [[1, '3']]],
   ])('%s', async (_, block, next) => {
     await send(world, block);
-    await dieBefore(world, table);
+    await killBefore(world, table);
     world.log.expire(ACTIVITIES, HOME, 2);
     if (block.length > 1) await expectComplete();
     await send(world, next);
     await expectComplete();
   });
 
-  it('the registry no longer has one of its schemas', async () => {
+  it('the registry no longer has a schema of the block', async () => {
     await send(world, [[1, '2']], SECOND_ACTIVITY_SCHEMA);
     await send(world, [[1, '3']]);
-    await dieBefore(world, table);
+    await killBefore(world, table);
     world.registry.forgotten.add(SECOND_ACTIVITY_SCHEMA);
     await expectComplete();
   });

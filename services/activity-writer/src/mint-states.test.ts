@@ -9,15 +9,15 @@ const NEVER_MS = 1_000_000;
 
 let mints: MemoryMints;
 let states: MintStates;
-/** Number of readings of the logs. */
-let readings = 0;
+/** Number of reads of the logs. */
+let reads = 0;
 /** Number of requests to Redis. */
 let requests = 0;
 let isBehind = false;
 const open = (restMs: number) => {
   const { view } = mints;
   const bounds = async (topic: string) => {
-    if (topic === 'chain.mint-state.v1') readings++;
+    if (topic === 'chain.mint-state.v1') reads++;
     return [{ partition: 0, start: 0, end: 0 }];
   };
   const progress = () => {
@@ -36,37 +36,37 @@ const open = (restMs: number) => {
   });
 };
 const expectIdle = async (expected = 1) => {
-  await until('a reading', () => readings === expected);
+  await until('a read', () => reads === expected);
   const before = requests;
   await until('some requests to Redis', () => requests > before + 10);
-  expect(readings).toBe(expected);
+  expect(reads).toBe(expected);
 };
 beforeEach(() => {
   mints = createMemoryMints();
-  [readings, requests, isBehind] = [0, 0, false];
+  [reads, requests, isBehind] = [0, 0, false];
 });
 afterEach(() => states.close());
 
-it('the logs of mints are not read while they have no more records, but after a while in any case', async () => {
+it('mint logs are not read while they have no new records, except after a fixed interval', async () => {
   open(NEVER_MS);
   await expectIdle();
   await states.close();
-  readings = 0;
+  reads = 0;
   open(300);
-  await until('readings without a reason', () => readings > 3);
-  expect(requests).toBeGreaterThan(3 * readings);
+  await until('reads without a reason', () => reads > 3);
+  expect(requests).toBeGreaterThan(3 * reads);
 });
 
-it('the logs of mints are read once after a record was consumed, and repeatedly while records wait', async () => {
+it('mint logs are read once after a record was consumed, and repeatedly while records wait', async () => {
   open(NEVER_MS);
   await expectIdle();
   states.wake();
   await expectIdle(2);
   isBehind = true;
-  await until('repeated readings', () => readings > 10);
+  await until('repeated reads', () => reads > 10);
 });
 
-it('the logs of mints are read after a restart of the store, which is complete again afterwards', async () => {
+it('mint logs are read after a restart of the store, which is then complete again', async () => {
   open(NEVER_MS);
   await expectIdle();
   mints.restart({ isEmptied: true });

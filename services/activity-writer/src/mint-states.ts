@@ -5,17 +5,17 @@ import { pause } from '@playline/stores';
 const INTERVALS: Intervals = { pollMs: 250, checkMs: 500, restMs: 15_000 };
 
 interface Intervals {
-  /** Shortest time between two readings of the logs: states are shown later by at most this. */
+  /** Shortest interval between two reads of the logs, and so the largest delay of shown states. */
   readonly pollMs: number;
-  /** How often Redis is checked for a restart while nothing is new. */
+  /** How often Redis is checked for a restart while there are no new records. */
   readonly checkMs: number;
-  /** The logs are read this often in any case. */
+  /** The logs are read at least this often. */
   readonly restMs: number;
 }
 
 export interface MintStatesOptions extends MintLogsParts {
   readonly view: MintView;
-  /** True while this process has records of these logs left to consume; consuming one calls `wake`. */
+  /** True while this process has unconsumed records of these logs; consuming a record calls `wake`. */
   readonly isBehind: () => boolean;
   readonly logger: Logger;
   readonly metrics: Metrics;
@@ -26,34 +26,34 @@ export interface MintStatesOptions extends MintLogsParts {
 export type MintStates = ReturnType<typeof openMintStates>;
 
 /**
- * Copies the latest state of each mint request from the logs to Redis, also after restarts of either. The view stores
+ * Copies the latest state of each mint request from the logs to Redis, even after restarts of either. The view stores
  * how far it has read the logs, so several processes may do this concurrently.
  */
 export function openMintStates({ view, isBehind, logger, metrics, ...parts }: MintStatesOptions) {
   const { pollMs, checkMs, restMs } = parts.intervals ?? INTERVALS;
   const total = metrics.counter('playline_activity_writer_mint_states_total', 'Mint request states copied to Redis');
   const logs = createMintLogs(parts);
-  let why: string | null = null;
+  let faultReason: string | null = null;
   const copy = async () => {
     try {
       const count = await catchUpMints(view, logs);
       if (count > 0) total.inc({}, count);
-      if (why !== null) logger.info('states of mint requests are copied to Redis again');
-      why = null;
+      if (faultReason !== null) logger.info('copying mint request states to Redis resumed');
+      faultReason = null;
     } catch (error) {
-      if (why === null) logger.warn({ error }, 'states of mint requests are not copied to Redis');
-      why = `states of mint requests are not copied: ${error instanceof Error ? error.message : String(error)}`;
+      if (faultReason === null) logger.warn({ error }, 'copying mint request states to Redis failed');
+      faultReason = `mint request states are not copied: ${error instanceof Error ? error.message : String(error)}`;
     }
   };
   const closed = new AbortController();
-  /** Aborted when the next reading should come soon. */
+  /** Aborted when the next read is due soon. */
   let woken = new AbortController();
-  /** Waits until there may be new states. It only polls Redis: reading the logs requests all their ends from brokers. */
+  /** Waits until there may be new states. Only polls Redis, because reading the logs requests all ends from brokers. */
   const waitForMore = async () => {
     const endMs = performance.now() + restMs;
     await pause(pollMs, closed.signal);
     const isOver = () =>
-      closed.signal.aborted || woken.signal.aborted || why !== null || isBehind() || performance.now() > endMs;
+      closed.signal.aborted || woken.signal.aborted || faultReason !== null || isBehind() || performance.now() > endMs;
     while (!isOver() && (await isComplete(view).catch(() => false))) await pause(checkMs, woken.signal);
     woken = new AbortController();
   };
@@ -65,13 +65,13 @@ export function openMintStates({ view, isBehind, logger, metrics, ...parts }: Mi
   };
   const watching = watch();
   return {
-    /** Makes the next reading come soon, because the logs have more. */
+    /** Schedules the next read soon, because the logs have new records. */
     wake: () => woken.abort(),
-    /** False when the last reading failed: shown states are old, and after a restart of Redis nothing is accepted. */
+    /** False when the last read failed: shown states are stale, and after a Redis restart no request is accepted. */
     get working() {
-      return why === null;
+      return faultReason === null;
     },
-    reasons: (): Readonly<Record<string, string>> => (why === null ? {} : { mintStates: why }),
+    reasons: (): Readonly<Record<string, string>> => (faultReason === null ? {} : { mintStates: faultReason }),
     close: async () => {
       closed.abort();
       woken.abort();

@@ -15,7 +15,7 @@ import { activityOf, activityValue, detailsOf, tokenOf, tokenValue } from './tes
 
 const CHAIN = 'test-chain';
 const HOME = partitionOf(CHAIN);
-/** A chain whose partition is the other one. */
+/** A chain in the other partition. */
 const ELSEWHERE = ['a', 'b', 'c', 'd'].find((chain) => partitionOf(chain) !== HOME)!;
 const NOW_MS = 1_790_000_000_000;
 
@@ -41,7 +41,7 @@ it('an activity is stored with a time from the log, and the watermark of its par
   expect(await world.store.activities.constantsOf([world.activities()[0]!.id])).toHaveProperty('size', 1);
 });
 
-it('times are above the watermark and the block before, whatever the clock of the broker shows', async () => {
+it('times are above the watermark and the previous block, whatever the broker clock shows', async () => {
   await send(1);
   await world.write();
   vi.setSystemTime(NOW_MS - 60_000);
@@ -55,7 +55,7 @@ it('times are above the watermark and the block before, whatever the clock of th
   expect(times).toEqual([0, 1, 501]);
 });
 
-it('a tick moves the watermark only: it becomes neither a row nor a dead letter', async () => {
+it('a tick only advances the watermark: it becomes neither a row nor a dead letter', async () => {
   await send(1);
   vi.setSystemTime(NOW_MS + 5_000);
   await world.tick(HOME);
@@ -86,7 +86,7 @@ it('an update is stored as a later version, and refused if it changes what reade
   ]);
 });
 
-it('a record that is not in the partition of its chain is refused', async () => {
+it('a record outside the partition of its chain is refused', async () => {
   await world.send(ACTIVITIES, ELSEWHERE, activity(1));
   await world.send(ACTIVITIES, ELSEWHERE, activity(2, { chain: ELSEWHERE }));
   await world.write();
@@ -103,9 +103,9 @@ it('an invalid record or row becomes a dead letter, with none of its values in t
   await send(2);
   await world.write();
   expect(world.deadLetters(ACTIVITIES).toSorted()).toEqual([
-    'chain is no name of a chain',
-    'details are not those of the type, or longer than 64 KiB',
-    'no record of its schema',
+    'chain is not a valid chain name',
+    'details do not match the type, or are longer than 64 KiB',
+    'not a record of its schema',
     'not in the Confluent wire format',
     'schema not in the registry: 77',
   ]);
@@ -133,7 +133,7 @@ it('records wait for a registry that is down, and are neither lost nor reordered
   world.registry.isDown = true;
   for (const number of [1, 2, 3]) await send(number);
   const consumer = world.open();
-  await until('it has tried', () => world.registry.requests > 3);
+  await until('the writer has retried', () => world.registry.requests > 3);
   world.registry.isDown = false;
   await consumer.idle();
   await consumer.close();
@@ -155,7 +155,7 @@ it('a watermark is published only when the rows below it are stored', async () =
   expect(published).toEqual([1]);
 });
 
-it('the records of a token are stored with growing times, so that the last one counts', async () => {
+it('the records of a token are stored with increasing times, so that the last record counts', async () => {
   for (const symbol of ['A', 'B', 'C'])
     await world.send(TOKENS, `${CHAIN} 1`, tokenValue(TOKEN_SCHEMA, tokenOf(1, { symbol })));
   await world.send(TOKENS, `${CHAIN} 1`, Buffer.from('no frame'));

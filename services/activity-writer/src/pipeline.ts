@@ -53,7 +53,7 @@ import { createRefuseUpdates } from './steps/refuse-updates.ts';
 import { TimedBlock, type TimedBlockOptions, type TimedRows } from './steps/timed-block.ts';
 import { isTick } from './ticks.ts';
 
-/** Increase it when the same record gives other rows. */
+/** Increase this version when the same record yields other rows. */
 const TRANSFORM_VERSION = 1;
 
 export interface PipelineOptions {
@@ -62,10 +62,10 @@ export interface PipelineOptions {
   readonly watermarks: Watermarks;
   readonly schemaOf: SchemaSource;
   readonly deadLetters: Producer;
-  /** The partition of the topic of activities that a chain's key gives. @throws RetryableFault */
+  /** The partition of the activities topic that a chain's key maps to. @throws RetryableFault */
   readonly partitionOf: (chain: string) => Promise<number>;
   readonly onRecordRead: (partition: number) => void;
-  /** Called for every mint request, and every state of one, that is read. */
+  /** Called for every mint request and mint state that is read. */
   readonly onMint: () => void;
   readonly metrics: Metrics;
   readonly topicPrefix: string;
@@ -75,7 +75,7 @@ export interface PipelineOptions {
  * activities -> read -> assign times -> refuse updates -> write activities, activity_ids, activity_feeds -> publish the watermark
  * tokens     -> read -> assign times                   -> write tokens
  * mint requests, their states, metadata -> read -> assign times -> write mint_requests, mint_metadata, collections, nft_metadata, metadata_stacks
- * An idle partition of activities gets ticks (ticks.ts), which take part in the first line as records without a row.
+ * An idle activities partition gets ticks (ticks.ts), which pass through the first line as records without a row.
  */
 export function createPipeline(options: PipelineOptions) {
   const { store, mints, watermarks, schemaOf, deadLetters, partitionOf, onMint, onRecordRead, metrics } = options;
@@ -84,7 +84,7 @@ export function createPipeline(options: PipelineOptions) {
     'playline_activity_writer_refused_total',
     'Records that became dead letters when their block was written',
   );
-  /** Dead letters of records that could not become rows. The step is `write`; that of the stream is `transform`. */
+  /** Dead letters for records that could not become rows. The step is `write`; the stream uses `transform`. */
   const publishDeadLetters = async (rejected: readonly DeadLetter[]): Promise<void> => {
     await retried('dead letters are not acknowledged', sendDeadLetters(deadLetters, rejected, 'write'));
     refusedTotal.inc({}, rejected.length);
@@ -105,12 +105,12 @@ export function createPipeline(options: PipelineOptions) {
     onRecordRead,
   };
   const plain = createOpenPlain(schemaOf, publishDeadLetters);
-  const writeTokens = createWriteFolding<TokenRow, 'tokens'>({
+  const writeTokens = createWriteReplacing<TokenRow, 'tokens'>({
     tablesOf: () => ['tokens'],
     insert: store.insert,
     calls,
   });
-  const write = createWriteFolding<Row, MintTable>({ tablesOf, insert: mints.insert, calls });
+  const write = createWriteReplacing<Row, MintTable>({ tablesOf, insert: mints.insert, calls });
   const minting = { write, onRead: onMint };
   const blocks = new Map<string, (partition: number) => BlockBuilder>(
     (
@@ -143,7 +143,7 @@ interface PlainParts<T, R> {
   readonly onRead?: () => void;
 }
 
-/** Opens blocks whose times no reader waits for: they refuse no row and read no watermark. */
+/** Opens blocks without a watermark: they refuse no rows, and no reader waits for their times. */
 function createOpenPlain(schemaOf: SchemaSource, publishDeadLetters: TimedBlockOptions<never>['publishDeadLetters']) {
   return <T, R extends LoggedVersion>({ codec, toRow, write, onRead = () => {} }: PlainParts<T, R>) => {
     const block: TimedBlockOptions<R> = {
@@ -184,14 +184,14 @@ function createPublishWatermark(watermarks: Pick<Watermarks, 'publish'>, metrics
 }
 
 /**
- * Creates the step that stores a block's activities once. First the versions (`activities`), then the list of versions
- * of each activity (`activity_ids`), then what readers get, with marks of the superseded versions (`activity_feeds`).
+ * Creates the step that stores a block's activities once: first the versions (`activities`), then the list of versions
+ * per activity (`activity_ids`), then the feeds for readers, with supersessions (`activity_feeds`).
  * All rows are stored before the watermark covers them, and after all earlier blocks.
  */
 function createWriteActivities({ store, calls }: { store: ActivityStore; calls: StoreCalls }) {
   /**
-   * The rows, and those of an earlier attempt that this one would not write, because their records are gone, cannot be
-   * read any more or have other times now. Those are in `activities`, so they count as versions; in the other tables
+   * The rows, plus rows of an earlier attempt that this attempt would not write, because their records are lost, can no
+   * longer be read, or have other times now. They are in `activities`, so they count as versions; in the other tables
    * they may be missing.
    */
   const withEarlier = async ({ rows, block, after, end }: TimedRows<ActivityRow>): Promise<readonly ActivityRow[]> => {
@@ -218,16 +218,16 @@ function createWriteActivities({ store, calls }: { store: ActivityStore; calls: 
     };
     const tokenOf = (from: number, to: number) => toBlockToken(block, 'activities', from, to);
     if (rows.length > 0) await storeOnce({ start, end, triedBefore, notes, tokenOf, rows: access });
-    const storeFolded = (table: 'activity_ids' | 'activity_feeds', of: readonly (ActivityRow | Supersession)[]) => {
+    const storeReplacing = (table: 'activity_ids' | 'activity_feeds', of: readonly (ActivityRow | Supersession)[]) => {
       const token = toBlockToken(block, table, start, end);
       return storeFolding({ count: of.length, token, triedBefore, notes, insert: createInsert(table, of) });
     };
     const all = given.isRecovered ? await withEarlier(given) : rows;
-    await storeFolded('activity_ids', all);
+    await storeReplacing('activity_ids', all);
     const supersessions = await findSupersessions(all, (...selected) =>
       calls.query('activity_ids', () => store.lastBefore(...selected)),
     );
-    await storeFolded('activity_feeds', [...all, ...supersessions]);
+    await storeReplacing('activity_feeds', [...all, ...supersessions]);
   };
 }
 
@@ -235,7 +235,7 @@ type Row = MintRow | MetadataRow;
 
 function tablesOf(row: Row): readonly MintTable[] {
   if ('kind' in row) return [METADATA_TABLES[row.kind]];
-  // Only the request has the metadata. A row without any means that none was requested.
+  // Only the request has metadata. A row without metadata means that none was requested.
   return row.revision === 0 ? ['mint_requests', 'mint_metadata'] : ['mint_requests'];
 }
 
@@ -274,30 +274,30 @@ function toMetadataRow(record: ChainMetadataRecord, version: LoggedVersion): Met
   return { ...rest, ...version, contractAddress: `0x${contractAddress.toString('hex')}` };
 }
 
-interface WriteFoldingParts<R, T extends string> {
-  /** All tables that get something of the row. */
+interface WriteReplacingParts<R, T extends string> {
+  /** All tables that store data of the row. */
   readonly tablesOf: (row: R) => readonly T[];
-  /** Inserts rows of one table, with the token of exactly this set of them. */
+  /** Inserts rows into one table, with the token of exactly this set of rows. */
   readonly insert: (block: { table: T; rows: readonly R[]; token: string; signal: AbortSignal }) => Promise<void>;
   readonly calls: StoreCalls;
 }
 
 /**
- * Creates the step that stores a block's rows in folding tables: of all rows about one thing the one with the largest
- * revision, or the latest time, counts.
+ * Creates the step that stores a block's rows in deduplicating tables: of all rows with one key, the row with the
+ * largest revision, or the latest time, counts.
  */
-function createWriteFolding<R, T extends string>({ tablesOf, insert, calls }: WriteFoldingParts<R, T>) {
+function createWriteReplacing<R, T extends string>({ tablesOf, insert, calls }: WriteReplacingParts<R, T>) {
   return async ({ rows, block, notes, signal }: TimedRows<R>): Promise<void> => {
     const pairs = rows.flatMap((row) => tablesOf(row).map((table) => ({ row, table })));
     for (const [table, of] of Map.groupBy(pairs, (pair) => pair.table)) {
-      const own = of.map(({ row }) => row);
+      const rowsOfTable = of.map(({ row }) => row);
       const insertSelected = (selected: readonly number[], token: string) =>
         calls.insert(table, selected.length, () =>
-          insert({ table, rows: selected.map((row) => own[row]!), token, signal }),
+          insert({ table, rows: selected.map((row) => rowsOfTable[row]!), token, signal }),
         );
       const token = toBlockToken(block, table, block.start, block.end);
       const triedBefore = block.triedBefore ?? false;
-      await storeFolding({ count: own.length, token, triedBefore, notes, insert: insertSelected });
+      await storeFolding({ count: rowsOfTable.length, token, triedBefore, notes, insert: insertSelected });
     }
   };
 }

@@ -10,9 +10,9 @@ const sent: PublishedRecord[] = [];
 const lag = new Map<number, number>();
 let loggedAtMs: number | null = 5;
 let ticks: Ticks;
-/** Watermarks in Redis, by partition; a missing one was never published. */
+/** Watermarks in Redis, by partition; a missing watermark was never published. */
 const watermarks = new Map<number, number>();
-let isRedisAway = false;
+let isRedisStopped = false;
 const sendForOffset = async (record: PublishedRecord) => {
   sent.push(record);
   return { partition: record.partition ?? -1, offset: 0, loggedAtMs };
@@ -24,13 +24,13 @@ beforeEach(() => {
   loggedAtMs = 5;
   lag.clear();
   watermarks.clear();
-  isRedisAway = false;
+  isRedisStopped = false;
   ticks = openTicks({
     topic: TOPIC,
     lag: () => new Map([...[...lag].map(([name, count]) => [`${TOPIC}/${name}`, count] as const), ['tokens/9', 0]]),
     sendTick: createSendTick({ sendForOffset }, TOPIC),
     readWatermark: async (partition) => {
-      if (isRedisAway) throw new Error('away');
+      if (isRedisStopped) throw new Error('stopped');
       return watermarks.get(partition) ?? null;
     },
     metrics: createMetrics('test'),
@@ -57,7 +57,7 @@ it('a partition gets a tick when nothing was read for a second and nothing is le
   expect(partitions()).toEqual([]);
 });
 
-it('ticks of an idle partition come less and less often, at most 64 s apart, and a second after any record', async () => {
+it('ticks of an idle partition are sent less and less often, at most 64 s apart, and a second after any record', async () => {
   lag.set(0, 0);
   ticks.recordRead(0);
   const atS: number[] = [];
@@ -73,7 +73,7 @@ it('ticks of an idle partition come less and less often, at most 64 s apart, and
   expect(partitions()).toEqual([0]);
 });
 
-it('ticks of idle partitions soon come at the same moments, whenever each became idle', async () => {
+it('ticks of idle partitions soon coincide, whenever each partition became idle', async () => {
   const atMs = new Map<number, number[]>();
   for (const partition of [0, 1, 2, 3]) {
     lag.set(partition, 0);
@@ -89,7 +89,7 @@ it('ticks of idle partitions soon come at the same moments, whenever each became
   for (const other of others) expect(other).toEqual(first);
 });
 
-it('a tick comes within 1.25 s when the watermark was lost or went back', async () => {
+it('a tick is sent within 1.25 s when the watermark was lost or has decreased', async () => {
   for (const partition of [0, 1]) lag.set(partition, 0);
   await vi.advanceTimersByTimeAsync(31_250);
   for (const partition of [0, 1]) watermarks.set(partition, 1_000);
@@ -98,16 +98,16 @@ it('a tick comes within 1.25 s when the watermark was lost or went back', async 
   watermarks.delete(0);
   await vi.advanceTimersByTimeAsync(1_250);
   expect(partitions()).toEqual([0]);
-  isRedisAway = true;
+  isRedisStopped = true;
   await vi.advanceTimersByTimeAsync(5_000);
   expect(partitions()).not.toContain(1);
   watermarks.set(1, 999);
-  isRedisAway = false;
+  isRedisStopped = false;
   await vi.advanceTimersByTimeAsync(1_250);
   expect(partitions()).toContain(1);
 });
 
-it('a tick is a record without a value that differs from all others', async () => {
+it('a tick is a record without a value that differs from all other records', async () => {
   lag.set(0, 0);
   await vi.advanceTimersByTimeAsync(250);
   const [record] = sent;

@@ -2,43 +2,43 @@ import { TICK_HEADER } from '@playline/contracts';
 import type { Logger, Metrics } from '@playline/runtime';
 import type { Producer, StreamRecord } from '@playline/stream';
 
-/** Whether a record is a tick: it has no value, and the header of ticks. */
+/** Whether a record is a tick: it has no value, and has the tick header. */
 export const isTick = ({ value, headers }: Pick<StreamRecord, 'value' | 'headers'>): boolean =>
   value === null && Object.hasOwn(headers, TICK_HEADER);
 
-/** Resolves when the tick is in the partition's log, with the time that the log gave it. */
+/** Resolves with the log time when the tick is in the partition's log. */
 type SendTick = (partition: number) => Promise<number>;
 
-/** No client can read the broker's clock: the time of a tick on the log shows up to when the partition is known. */
+/** No client can read the broker's clock: the log time of a tick shows up to which time the partition is complete. */
 export function createSendTick(producer: Pick<Producer, 'sendForOffset'>, topic: string): SendTick {
   return async (partition) => {
     const tick = { topic, partition, key: null, value: null, headers: { [TICK_HEADER]: '' } };
     const { loggedAtMs } = await producer.sendForOffset(tick);
-    if (loggedAtMs === null) throw new Error(`${topic} needs the broker's times: message.timestamp.type=LogAppendTime`);
+    if (loggedAtMs === null) throw new Error(`${topic} requires broker times: message.timestamp.type=LogAppendTime`);
     return loggedAtMs;
   };
 }
 
 /** A partition without records for this long gets a tick. */
 export const IDLE_MS = 1_000;
-/** While nothing comes but ticks, each waits twice as long as the one before, up to this. */
+/** While only ticks arrive, each tick waits twice as long as the previous tick, up to this limit. */
 export const IDLE_MAX_MS = 64_000;
 const CHECK_MS = 250;
-/** The same while all of them are at rest. Also how often Redis is checked for lost watermarks. */
+/** Check interval while all partitions are idle, and for lost watermarks in Redis. */
 const REST_CHECK_MS = 1_000;
 
 interface Quiet {
-  /** When a record was read or a tick was sent last; by `performance.now`. */
+  /** When a record was last read or a tick was last sent; by `performance.now`. */
   readonly sinceMs: number;
-  /** After how long the next tick is due. */
+  /** Time until the next tick is due. */
   readonly waitMs: number;
 }
 
-/** Knows which partitions are idle, and when each gets its next tick. */
+/** Tracks which partitions are idle, and when the next tick of each is due. */
 export class IdlePartitions {
   readonly #quiet = new Map<number, Quiet>();
 
-  /** A record was read, or the last tick failed: the next one is due in a second. */
+  /** A record was read, or the last tick failed: the next tick is due in a second. */
   recordRead(partition: number, nowMs: number): void {
     this.#quiet.set(partition, { sinceMs: nowMs, waitMs: IDLE_MS });
   }
@@ -48,7 +48,7 @@ export class IdlePartitions {
     this.#quiet.set(partition, { sinceMs: nowMs, waitMs: Math.min(2 * before, IDLE_MAX_MS) });
   }
 
-  /** True when none of `current` gets its next tick soon, unless a record comes or a watermark is lost. */
+  /** True when none of `current` gets its next tick soon, unless a record arrives or a watermark is lost. */
   areIdle(current: readonly number[]): boolean {
     return current.length > 0 && current.every((partition) => this.#isAtRest(partition));
   }
@@ -64,7 +64,7 @@ export class IdlePartitions {
 
   /**
    * Returns partitions of `current` (assigned, with nothing left to read or write) that were idle long enough. If there are any,
-   * resting ones that have waited half their time are added: a tick wakes the whole process.
+   * idle partitions that have waited half their time are added: a tick wakes the whole process.
    */
   due(current: readonly number[], nowMs: number): number[] {
     const hasWaited = (part: number) => (partition: number) => {
@@ -77,7 +77,7 @@ export class IdlePartitions {
 }
 
 /**
- * Creates the check for lost watermarks: missing, or lower than at the last check. It is made at most once a second,
+ * Creates the check for lost watermarks: missing, or lower than at the last check. It runs at most once per second,
  * however often it is called.
  */
 function createFindLost(readWatermark: TicksOptions['readWatermark'], onLost: (partition: number) => void) {
@@ -89,7 +89,7 @@ function createFindLost(readWatermark: TicksOptions['readWatermark'], onLost: (p
     const check = async (partition: number) => {
       const before = known.get(partition);
       const now = await readWatermark(partition).catch(() => undefined);
-      // While Redis does not answer, a tick would not help.
+      // While Redis does not respond, a tick would not help.
       if (now === undefined) return;
       if (now !== null) known.set(partition, now);
       if (before !== undefined && (now === null || now < before)) onLost(partition);
@@ -100,7 +100,7 @@ function createFindLost(readWatermark: TicksOptions['readWatermark'], onLost: (p
 
 export interface TicksOptions {
   readonly topic: string;
-  /** Waiting records of our partitions, by `topic/partition`. */
+  /** Waiting records of this process's partitions, by `topic/partition`. */
   readonly lag: () => ReadonlyMap<string, number>;
   readonly sendTick: SendTick;
   /** The published watermark of a partition, null for none. @throws Error while it cannot be read */
@@ -112,53 +112,53 @@ export interface TicksOptions {
 export type Ticks = ReturnType<typeof openTicks>;
 
 /**
- * Sends ticks to idle partitions until it is closed: less and less often while no record comes, and immediately when the
- * watermark was lost. A tick that fails is sent again a second later.
+ * Sends ticks to idle partitions until it is closed: less and less often while no record arrives, and immediately when
+ * the watermark was lost. A tick that fails is sent again a second later.
  */
 export function openTicks({ topic, lag, sendTick, readWatermark, logger, metrics }: TicksOptions) {
   const ticksTotal = metrics.counter('playline_activity_writer_ticks_total', 'Ticks for idle partitions', ['outcome']);
   const idle = new IdlePartitions();
   const running = new Set<Promise<void>>();
-  let why: string | null = null;
+  let faultReason: string | null = null;
   const send = async (partition: number) => {
     try {
       await sendTick(partition);
       ticksTotal.inc({ outcome: 'sent' });
-      why = null;
+      faultReason = null;
     } catch (error) {
       ticksTotal.inc({ outcome: 'failed' });
       idle.recordRead(partition, performance.now());
-      if (why === null) logger?.warn({ error, topic, partition }, 'an idle partition gets no tick');
-      why = `idle partitions get no ticks: ${error instanceof Error ? error.message : String(error)}`;
+      if (faultReason === null) logger?.warn({ error, topic, partition }, 'sending a tick failed');
+      faultReason = `idle partitions get no ticks: ${error instanceof Error ? error.message : String(error)}`;
     }
   };
-  const keep = (work: Promise<void>) => {
-    const kept = work.finally(() => running.delete(kept));
-    running.add(kept);
+  const track = (work: Promise<void>) => {
+    const tracked = work.finally(() => running.delete(tracked));
+    running.add(tracked);
   };
   const current = () => currentOf(topic, lag());
   const findLost = createFindLost(readWatermark, (partition) => {
     idle.forget(partition);
-    schedule.hasten();
+    schedule.runSoon();
   });
   const schedule = openSchedule(() => {
     for (const partition of idle.due(current(), performance.now())) {
       idle.tickSent(partition, performance.now());
-      keep(send(partition));
+      track(send(partition));
     }
-    keep(findLost(current()));
+    track(findLost(current()));
     return idle.areIdle(current()) ? REST_CHECK_MS : CHECK_MS;
   });
   return {
     recordRead: (partition: number) => {
       idle.recordRead(partition, performance.now());
-      schedule.hasten();
+      schedule.runSoon();
     },
     /** False when the last tick could not be sent: the watermarks of idle partitions do not move. */
     get working() {
-      return why === null;
+      return faultReason === null;
     },
-    reasons: (): Readonly<Record<string, string>> => (why === null ? {} : { ticks: why }),
+    reasons: (): Readonly<Record<string, string>> => (faultReason === null ? {} : { ticks: faultReason }),
     close: async () => {
       schedule.close();
       await Promise.all(running);
@@ -166,8 +166,8 @@ export function openTicks({ topic, lag, sendTick, readWatermark, logger, metrics
   };
 }
 
-/** Calls `check`, which returns after how long to call it next. `hasten` makes a call that is far off come soon. */
-function openSchedule(check: () => number): { hasten(): void; close(): void } {
+/** Calls `check`, which returns after how long to call it next. `runSoon` moves a distant call forward. */
+function openSchedule(check: () => number): { runSoon(): void; close(): void } {
   let timer = setTimeout(run, CHECK_MS);
   let isSlow = false;
   let isClosed = false;
@@ -177,7 +177,7 @@ function openSchedule(check: () => number): { hasten(): void; close(): void } {
     timer = setTimeout(run, waitMs);
   }
   return {
-    hasten: () => {
+    runSoon: () => {
       if (!isSlow || isClosed) return;
       clearTimeout(timer);
       isSlow = false;

@@ -39,7 +39,7 @@ async function openChain(name: string) {
     server,
     mine,
     settings,
-    /** Activity ids that a fresh index of all final blocks would give. */
+    /** Activity ids that a fresh index of all final blocks would contain. */
     expected: () =>
       [...read(chain.readFinal())].flatMap(({ reading }) => reading.records.map(({ id }) => id.toString('hex'))),
     published: async () =>
@@ -64,14 +64,14 @@ const partitionOf = (key: string) => toPartition(Buffer.from(key), PARTITIONS);
 type OpenedChain = Awaited<ReturnType<typeof openChain>>;
 
 const untilWhole = ({ expected, published }: OpenedChain) =>
-  until('all that is final is published', async () => (await published()).length >= expected().length);
+  until('everything final is published', async () => (await published()).length >= expected().length);
 
-/** Half a minute of one test is a silence that the service waits for. The tests of the other group run in parallel. */
+/** In one test, the service waits for half a minute of silence. The tests of the other group run in parallel. */
 const [added, inTurn] = [{ concurrent: true }, { concurrent: false }];
 
 describe('an indexer on real brokers', added, () => {
   it(
-    'indexers publish each activity once, although processes are killed or doubled and the node fails',
+    'indexers publish each activity once, even when processes are killed or duplicated and the node fails',
     inTurn,
     async () => {
       const own = await openChain('killed-chain');
@@ -86,8 +86,8 @@ describe('an indexer on real brokers', added, () => {
       for (let life = 0; life < 3; life++) {
         const before = (await own.published()).length;
         const child = await indexers.start(own.settings);
-        await until('something more is published', async () => (await own.published()).length > before);
-        // The last but one keeps running beside the next one.
+        await until('more activities are published', async () => (await own.published()).length > before);
+        // The second process keeps running beside the next process.
         if (life !== 1) await child.stop('SIGKILL');
         own.mine(20, 20);
         own.chain.reorg(3, [[transferDraft(2, [0, 1], 9_000_000 + life)]]);
@@ -122,13 +122,13 @@ describe('an indexer on real brokers', added, () => {
     },
   );
 
-  it('the indexer reports how far it is behind and why, and never shows the address of a node', inTurn, async () => {
+  it('the indexer reports how far it is behind and why, and never shows the URL of a node', inTurn, async () => {
     const own = await openChain('reported-chain');
     own.mine(20);
     const child = await indexers.start(own.settings);
     await untilWhole(own);
     const metrics = async () => (await fetch(`${child.admin}/metrics`)).text();
-    await until('all is indexed', async () => /behind_blocks\{.*\} 0/.test(await metrics()));
+    await until('everything is indexed', async () => /behind_blocks\{.*\} 0/.test(await metrics()));
     expect(await metrics()).toMatch(/playline_chain_indexer_block_number\{.*of="horizon".*\} 16/);
     own.server.spoil = (response) => {
       response.writeHead(503).end(`https://node.example/${RPC_SECRET}`);
@@ -141,7 +141,7 @@ describe('an indexer on real brokers', added, () => {
 });
 
 describe('an indexer whose node is silent', added, () => {
-  it('the indexer is not ready after 30 s of silence of its node, reports it, and recovers', async () => {
+  it('the indexer is not ready after its node was silent for 30 s, reports the reason, and recovers', async () => {
     const own = await openChain('silent-chain');
     own.mine(20);
     const child = await indexers.start(own.settings);
@@ -150,23 +150,23 @@ describe('an indexer whose node is silent', added, () => {
       const text = await (await fetch(`${child.admin}/metrics`)).text();
       return Number(/playline_chain_indexer_silent_seconds\{.*chain="silent-chain".*\} (\S+)/.exec(text)?.[1]);
     };
-    // Accepts every request and answers none.
-    const unanswered: ServerResponse[] = [];
+    // Accepts every request and never responds.
+    const pending: ServerResponse[] = [];
     own.server.spoil = (response) => {
-      unanswered.push(response);
+      pending.push(response);
       return true;
     };
     const beganAtMs = performance.now();
-    await until('its silence is reported', async () => (await silentS()) > 1);
+    await until('the silence is reported', async () => (await silentS()) > 1);
     expect((await fetch(`${child.admin}/readyz`)).status).toBe(200);
-    const answer = await until('it is not ready', async () => {
+    const status = await until('it is not ready', async () => {
       const found = await fetch(`${child.admin}/readyz`);
       return found.status === 503 ? found.json() : null;
     });
     expect(performance.now() - beganAtMs).toBeGreaterThan(29_000);
-    expect(answer).toMatchObject({ notReady: ['silent-chain'], reasons: { 'silent-chain': expect.any(String) } });
+    expect(status).toMatchObject({ notReady: ['silent-chain'], reasons: { 'silent-chain': expect.any(String) } });
     own.server.spoil = () => false;
-    for (const response of unanswered) response.destroy();
+    for (const response of pending) response.destroy();
     await until('it is ready again', async () => (await fetch(`${child.admin}/readyz`)).ok);
     expect(await silentS()).toBeLessThan(1);
   }, 120_000);
@@ -182,7 +182,7 @@ const progressOf = (chain: string, block: number) => ({
   changedAt: block,
 });
 
-it('a publisher that was taken over can publish nothing more, not even what it has sent', async () => {
+it('a fenced publisher can publish nothing more, not even records that it has already sent', async () => {
   const [stuck, sent] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
   const first = indexers.openLogs({
     beforeCommit: async () => {
@@ -195,20 +195,20 @@ it('a publisher that was taken over can publish nothing more, not even what it h
   const lost = zombie.publish({ ...nothing, progress: progressOf('fenced-chain', 1) });
   lost.catch(() => {});
   await sent.promise;
-  const heir = await second.open('fenced-chain');
-  expect(heir.progress).toBeNull();
+  const successor = await second.open('fenced-chain');
+  expect(successor.progress).toBeNull();
   stuck.resolve();
   await expect(lost).rejects.toThrow(FencedFault);
   await expect(zombie.publish({ ...nothing, progress: progressOf('fenced-chain', 2) })).rejects.toThrow();
-  await heir.publish({ ...nothing, progress: progressOf('fenced-chain', 3) });
+  await successor.publish({ ...nothing, progress: progressOf('fenced-chain', 3) });
   expect((await second.readProgress('fenced-chain'))?.block).toBe(3);
-  await Promise.all([zombie.close(), heir.close()]);
+  await Promise.all([zombie.close(), successor.close()]);
   await Promise.all([first.close(), second.close()]);
 });
 
 it('the log of a chain is read past open transactions of other chains', async () => {
   const stuck = Promise.withResolvers<void>();
-  let [begun, reads, hasAnswered] = [0, 0, false];
+  let [begun, reads, isResolved] = [0, 0, false];
   const slow = indexers.openLogs({
     beforeCommit: async () => {
       begun++;
@@ -225,15 +225,15 @@ it('the log of a chain is read past open transactions of other chains', async ()
     await log.publish({ ...nothing, progress: progressOf(name, 7) });
     await log.close();
   });
-  await until('all of them have begun', () => begun === names.length);
+  await until('all transactions have begun', () => begun === names.length);
   await own.publish({ ...nothing, progress: progressOf('read-chain', 2) });
   const reopened = indexers.openLogs({ onBounds: () => reads++ });
   const requested = reopened.open('read-chain').finally(() => {
-    hasAnswered = true;
+    isResolved = true;
   });
   // Brokers abort transactions after ten seconds; by then the reader has polled often enough.
-  await until('it polls repeatedly, or has answered', () => reads > 4 || hasAnswered);
-  expect(hasAnswered, 'it answers while transactions before the record are open').toBe(false);
+  await until('it polls repeatedly, or has resolved', () => reads > 4 || isResolved);
+  expect(isResolved, 'it resolves while transactions before the record are open').toBe(false);
   stuck.resolve();
   expect((await requested).progress?.block).toBe(2);
   await Promise.all(open);
@@ -242,9 +242,9 @@ it('the log of a chain is read past open transactions of other chains', async ()
   await Promise.all([slow.close(), logs.close(), reopened.close()]);
 });
 
-it('the log of a chain has every published token, also after open transactions of other chains', async () => {
+it('the log of a chain contains every published token, even after open transactions of other chains', async () => {
   const stuck = Promise.withResolvers<void>();
-  let [begun, reads, hasAnswered] = [0, 0, false];
+  let [begun, reads, isResolved] = [0, 0, false];
   const slow = indexers.openLogs({
     beforeCommit: async () => {
       begun++;
@@ -256,7 +256,7 @@ it('the log of a chain has every published token, also after open transactions o
   const numbers = Array.from({ length: 200 }, (_, index) => index + 1);
   const keyOf = (chain: string, number: number) => `${chain} 0x${number.toString(16).padStart(40, '0')}`;
   const at = partitionOf(keyOf('token-chain', 1));
-  // A chain whose progress is in another partition, and whose token is before that of the chain.
+  // A chain whose progress is in another partition, and whose token precedes the token of the chain.
   const neighbour = numbers
     .map((number) => `token-neighbour-${number}`)
     .find((name) => partitionOf(name) !== partitionOf('token-chain'))!;
@@ -264,24 +264,24 @@ it('the log of a chain has every published token, also after open transactions o
   const log = await slow.open(neighbour);
   const tokensOf = (chain: string, each: number) => ({ ...nothing, tokens: [tokenOf(chain, each)] });
   const open = log.publish({ ...tokensOf(neighbour, number), progress: progressOf(neighbour, 1) });
-  await until('it has begun', () => begun === 1);
+  await until('the transaction has begun', () => begun === 1);
   await own.publish({ ...tokensOf('token-chain', 1), progress: progressOf('token-chain', 1) });
-  const heir = await others.open('token-chain');
+  const successor = await others.open('token-chain');
   reads = 0;
-  const requested = heir.readTokens().finally(() => {
-    hasAnswered = true;
+  const requested = successor.readTokens().finally(() => {
+    isResolved = true;
   });
-  await until('it polls repeatedly, or has answered', () => reads > 4 || hasAnswered);
-  expect(hasAnswered, 'it answers while a transaction before the record is open').toBe(false);
+  await until('it polls repeatedly, or has resolved', () => reads > 4 || isResolved);
+  expect(isResolved, 'it resolves while a transaction before the record is open').toBe(false);
   stuck.resolve();
   expect([...(await requested)]).toEqual([`0x${'1'.padStart(40, '0')}`]);
-  expect([...(await heir.readTokens())], 'it knows already').toEqual([]);
+  expect([...(await successor.readTokens())], 'the token is known already').toEqual([]);
   await open;
-  await Promise.all([log.close(), own.close(), heir.close()]);
+  await Promise.all([log.close(), own.close(), successor.close()]);
   await Promise.all([slow.close(), logs.close(), others.close()]);
 });
 
-it('the log of a chain accepts a batch of many megabytes', async () => {
+it('the chain log accepts a batch of many megabytes', async () => {
   const logs = indexers.openLogs();
   const chain = new MemoryChain(DEPTH, 'large');
   chain.mine(Array.from({ length: 12_000 }, (_, value) => transferDraft(1, [0, 1], value)));

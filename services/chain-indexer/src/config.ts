@@ -6,7 +6,7 @@ export const configSchema = z.object({
   ...processSettings,
   ...kafkaSettings,
   ...registrySettings,
-  /** Chains and their nodes; `[]`: nothing is indexed. */
+  /** Chains and their nodes; `[]` indexes nothing. */
   CHAIN_NODES: chainNodes(),
 });
 

@@ -8,7 +8,7 @@ import { MemoryIndexLogs } from './test/memory-index-logs.ts';
 
 const DEPTH = 4;
 
-/** A chain with two nodes, one of which may stop following it, and a clock that the test moves. */
+/** A chain with two nodes, either of which may stop following the chain, and a clock that the test moves. */
 function createWatched({ stillAfterS = 120, names = ['first', 'second'], syncing = '', salt = '' } = {}) {
   const chain = new MemoryChain(DEPTH, salt);
   const clock = { nowMs: 0 };
@@ -20,7 +20,7 @@ function createWatched({ stillAfterS = 120, names = ['first', 'second'], syncing
   const identity = new ChainIdentity(CHAIN.chainId);
   identity.restore(chain.state[0]!.hash);
   const watch = new HeadWatch({ chain: { ...CHAIN, stillAfterS }, identity, nodes, nowMs: () => clock.nowMs });
-  /** Moves the clock by five seconds per poll; each adds a block unless `isMining` is false. */
+  /** Moves the clock by five seconds per poll; each poll adds a block unless `isMining` is false. */
   const pass = async (polls: number, isMining = true) => {
     for (let poll = 0; poll < polls; poll++) {
       if (isMining) chain.mine([transferDraft(1, [0, 1], chain.state.length)]);
@@ -53,7 +53,7 @@ it('a node lags while it lacks a block that another node had half a minute ago',
   expect(lagging(watch)).toEqual([]);
 });
 
-it('a node that lags is used after the others, so that indexing continues', async () => {
+it('a lagging node is used after the other nodes, so that indexing continues', async () => {
   const { chain, nodes, watch, pass, freeze } = createWatched();
   const logs = new MemoryIndexLogs();
   const own = createTestLane(nodes, logs, { lags: (node) => watch.lags(node) });
@@ -64,12 +64,12 @@ it('a node that lags is used after the others, so that indexing continues', asyn
   expect(logs.activities).toHaveLength(chain.finalLogs().length);
 });
 
-it('a silent node is used after the others, also without new blocks', async () => {
+it('a silent node is used after the other nodes, even without new blocks', async () => {
   for (const isMining of [true, false]) {
     const { nodes, watch, pass } = createWatched();
-    const away = () => Promise.reject(new NodeFault('late', 'it does not answer in time'));
+    const silent = () => Promise.reject(new NodeFault('late', 'it does not respond in time'));
     const { block, chainId } = nodes[0]!;
-    Object.assign(nodes[0]!, { block: away, chainId: away });
+    Object.assign(nodes[0]!, { block: silent, chainId: silent });
     await pass(6, isMining);
     expect(lagging(watch)).toEqual(['first']);
     Object.assign(nodes[0]!, { block, chainId });
@@ -78,7 +78,7 @@ it('a silent node is used after the others, also without new blocks', async () =
   }
 });
 
-it('a silent node does not lag when no other node answers', async () => {
+it('a silent node does not lag when no other node responds', async () => {
   const { nodes, watch, pass } = createWatched();
   for (const node of nodes)
     Object.assign(node, { block: () => Promise.reject(new NodeFault('unreachable', 'it cannot be reached')) });
@@ -86,7 +86,7 @@ it('a silent node does not lag when no other node answers', async () => {
   expect(lagging(watch)).toEqual([]);
 });
 
-it('no node lags when all have stopped, or when there is only one', async () => {
+it('no node lags when all nodes have stopped, or when there is only one node', async () => {
   const { watch, pass, freeze } = createWatched();
   await pass(3);
   for (const name of ['first', 'second']) freeze(name);
@@ -97,7 +97,7 @@ it('no node lags when all have stopped, or when there is only one', async () => 
   expect(lagging(single.watch)).toEqual([]);
 });
 
-it('a reorganisation that makes a chain shorter for a moment is no lag', async () => {
+it('a reorganisation that briefly makes a chain shorter is not a lag', async () => {
   const { chain, watch, pass } = createWatched();
   await pass(20);
   chain.states.push(chain.state.slice(0, -2));
@@ -126,7 +126,7 @@ it('a stalled chain is reported while another node catches up from far behind', 
   expect(watch.heads[1]!.head).toBeLessThan(100);
 });
 
-it('a stalled chain is reported although nodes behind one address take turns', async () => {
+it('a stalled chain is reported even if nodes behind one URL alternate', async () => {
   const { chain, watch, pass, show } = createWatched({ stillAfterS: 60, names: ['first'] });
   await pass(3);
   const { state } = chain;
@@ -138,7 +138,7 @@ it('a stalled chain is reported although nodes behind one address take turns', a
   expect(watch.stall).toMatchObject({ ms: 70_000 });
 });
 
-it('a single wrong block number hides a stall for ten minutes at most', async () => {
+it('a single wrong block number hides a stall for at most ten minutes', async () => {
   const { watch, pass, chain, show, thaw } = createWatched({ stillAfterS: 60, names: ['first'] });
   await pass(3);
   show('first', () =>
@@ -160,7 +160,7 @@ it('a chain with stillAfterS 0 is never reported as stalled', async () => {
   expect(watch.stall).toBeNull();
 });
 
-it('a chain is not stalled while no node answers', async () => {
+it('a chain is not stalled while no node responds', async () => {
   const { nodes, watch, pass, clock } = createWatched();
   await pass(3);
   for (const node of nodes)
@@ -173,7 +173,7 @@ it('a chain is not stalled while no node answers', async () => {
 it.each([
   ['with another id', { chainId: async () => 1 }],
   ['that was recreated under the same id', {}],
-])('the blocks of a node of another chain %s are ignored, and do not hide a stall', async (_what, over) => {
+])('blocks from a node of another chain %s are ignored, and do not hide a stall', async (_what, over) => {
   const { nodes, watch, pass } = createWatched();
   const other = createWatched({ salt: 'again' });
   Object.assign(nodes[0]!, other.nodes[0], over);
@@ -188,7 +188,7 @@ it.each([
   expect(watch.stall).toEqual({ ms: 125_000, block: 3 });
 });
 
-it('a node is checked again after it was unavailable, and the blocks of another chain are forgotten', async () => {
+it('a node is checked again after it was unavailable, and blocks of another chain are forgotten', async () => {
   const { nodes, watch, pass } = createWatched();
   await pass(3);
   const { block } = nodes[0]!;
@@ -252,7 +252,7 @@ const createFinal = (names: string[]) => {
   return { watch, poll };
 };
 
-it('a node whose final block stops while its latest moves is used last', async () => {
+it('a node whose final block stops while its latest block moves is used last', async () => {
   for (const stuck of [1, null]) {
     const { watch, poll } = createFinal(['first', 'second']);
     await poll([stuck, 9], 9);

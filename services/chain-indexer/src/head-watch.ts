@@ -6,12 +6,12 @@ import type { ChainIdentity } from './steps/chain-identity.ts';
 export interface HeadWatchOptions {
   readonly chain: {
     readonly name: string;
-    /** Without a new block until the chain is reported; 0: never. */
+    /** Seconds without a new block before the chain is reported; 0: never. */
     readonly stillAfterS: number;
     /** With 'finalized', final blocks are watched too. */
     readonly finality?: 'finalized' | number;
   };
-  /** Set by the lane; nodes are not used before. */
+  /** Set by the lane; nodes are not used before that. */
   readonly identity: Pick<ChainIdentity, 'genesis' | 'check'>;
   readonly nodes: readonly ChainNode[];
   readonly logger?: Logger;
@@ -21,9 +21,9 @@ export interface HeadWatchOptions {
 
 export interface WatchedHead {
   readonly node: ChainNode;
-  /** null until it has answered. */
+  /** null until the node has responded. */
   readonly head: number | null;
-  /** It lacks a block that another node had half a minute ago, or is silent for that long. */
+  /** The node lacks a block that another node had half a minute ago, or has been silent for that long. */
   readonly lags: boolean;
 }
 
@@ -40,14 +40,14 @@ interface ReportedBlock {
 
 interface Watched {
   readonly node: ChainNode;
-  /** Since it was last unavailable. */
+  /** Checked since the node was last unavailable. */
   isOfChain: boolean;
-  isAnswering: boolean;
-  /** null while it answers. */
+  isResponding: boolean;
+  /** null while the node responds. */
   silentSinceMs: number | null;
-  /** Oldest first; of those older than LAG_MS only the last one. */
+  /** Oldest first; of the blocks older than LAG_MS, only the last block. */
   readonly heads: ReportedBlock[];
-  /** -1: none is final. */
+  /** -1: no block is final. */
   readonly finals: ReportedBlock[];
   isLoggedAsLagging: boolean;
 }
@@ -57,17 +57,17 @@ const POLL_MS = 5_000;
 const POLL_MAX_MS = 60_000;
 /** The first step of the lane determines the chain. */
 const UNKNOWN_MS = 1_000;
-/** A time, because blocks take 0.2 s to 12 s. A node behind a load balancer is usually some seconds late. */
+/** A time instead of blocks, which take 0.2 s to 12 s. A node behind a load balancer is usually some seconds late. */
 const LAG_MS = 30_000;
-/** Final blocks come in steps of minutes. */
+/** Final blocks arrive every few minutes. */
 const FINAL_STALL_MS = 1_800_000;
 
-/** Polls the latest block of every node: one that no longer follows its chain still answers everything else. */
+/** Polls the latest block of every node: a node that stops following its chain still serves other requests. */
 export class HeadWatch {
   private readonly options: HeadWatchOptions;
   private readonly watched: readonly Watched[];
   private readonly nowMs: () => number;
-  /** Of all nodes. */
+  /** Highest blocks of all nodes. */
   private readonly highest: { readonly heads: HighestBlock; readonly finals: HighestBlock };
 
   constructor(options: HeadWatchOptions) {
@@ -77,7 +77,7 @@ export class HeadWatch {
     this.watched = options.nodes.map((node) => ({
       node,
       isOfChain: false,
-      isAnswering: false,
+      isResponding: false,
       silentSinceMs: null,
       heads: [],
       finals: [],
@@ -106,22 +106,22 @@ export class HeadWatch {
   }
 
   private noteFault(each: Watched, fault: unknown, polledAtMs: number): void {
-    each.isAnswering = false;
+    each.isResponding = false;
     const kind = fault instanceof NodeFault ? fault.kind : 'unreachable';
     if (kind === 'unreachable' || kind === 'late') {
       each.silentSinceMs ??= polledAtMs;
-      // It may be another node afterwards.
+      // The URL may serve another node afterwards.
       each.isOfChain = false;
     } else each.silentSinceMs = null;
     if (kind === 'other-chain') [each.heads.length, each.finals.length] = [0, 0];
   }
 
-  /** Others are ahead, or answer while it does not. Unknown with a single node. */
+  /** Other nodes are ahead, or respond while this node does not. false with a single node. */
   lags(node: ChainNode): boolean {
     const each = this.watched.find((found) => found.node === node);
     if (each === undefined) return false;
     const others = this.watched.filter((other) => other !== each);
-    if (this.isSilent(each)) return others.some(({ isAnswering }) => isAnswering);
+    if (this.isSilent(each)) return others.some(({ isResponding }) => isResponding);
     return (['heads', 'finals'] as const).some((kind) => this.isBehind(each, others, kind));
   }
 
@@ -138,7 +138,7 @@ export class HeadWatch {
     );
   }
 
-  /** null while blocks arrive, while no node answers, and with `stillAfterS` 0. */
+  /** null while blocks arrive, while no node responds, and with `stillAfterS` 0. */
   get stall(): Stall | null {
     const { stillAfterS } = this.options.chain;
     if (stillAfterS === 0) return null;
@@ -150,26 +150,26 @@ export class HeadWatch {
     return { ms, block: Math.max(0, this.highestOf('heads')) };
   }
 
-  /** 0 while no node answers, which is reported as silence. */
+  /** 0 while no node responds, which is reported as silence. */
   private get stillMs(): number {
-    if (!this.watched.some(({ isAnswering }) => isAnswering)) return 0;
-    return this.nowMs() - this.highest.heads.risenAtMs;
+    if (!this.watched.some(({ isResponding }) => isResponding)) return 0;
+    return this.nowMs() - this.highest.heads.lastRoseAtMs;
   }
 
-  /** Of the nodes that answer; -1: none. */
+  /** Highest block of the responding nodes; -1: none. */
   private highestOf(kind: 'heads' | 'finals'): number {
-    const answering = this.watched.filter(({ isAnswering }) => isAnswering);
-    return answering.map((each) => each[kind].at(-1)?.number ?? -1).reduce((most, each) => Math.max(most, each), -1);
+    const responding = this.watched.filter(({ isResponding }) => isResponding);
+    return responding.map((each) => each[kind].at(-1)?.number ?? -1).reduce((most, each) => Math.max(most, each), -1);
   }
 
-  /** 0 when not watched, and while no node answers. */
+  /** 0 when not watched, and while no node responds. */
   private get finalStillMs(): number {
     const isWatched = this.options.chain.finality === 'finalized';
-    if (!isWatched || !this.watched.some(({ isAnswering }) => isAnswering)) return 0;
-    return this.nowMs() - this.highest.finals.risenAtMs;
+    if (!isWatched || !this.watched.some(({ isResponding }) => isResponding)) return 0;
+    return this.nowMs() - this.highest.finals.lastRoseAtMs;
   }
 
-  /** In the order of the settings. */
+  /** In settings order. */
   get heads(): readonly WatchedHead[] {
     return this.watched.map(({ node, heads }) => {
       return { node, head: heads.at(-1)?.number ?? null, lags: this.lags(node) };
@@ -178,7 +178,7 @@ export class HeadWatch {
 
   private async follow(each: Watched): Promise<void> {
     const head = await each.node.block('latest');
-    each.isAnswering = head !== null;
+    each.isResponding = head !== null;
     if (head !== null) this.note(each, 'heads', head.number);
     if (this.options.chain.finality !== 'finalized') return;
     this.note(each, 'finals', (await each.node.block('finalized'))?.number ?? -1);
@@ -196,9 +196,9 @@ export class HeadWatch {
     each.isLoggedAsLagging = lags;
     const { chain, logger } = this.options;
     const of = { chain: chain.name, node: each.node.name, head: each.heads.at(-1)?.number };
-    if (!lags) logger?.info(of, 'node in sync with the others');
+    if (!lags) logger?.info(of, 'node in sync with the other nodes');
     else if (this.isSilent(each)) logger?.warn(of, 'node silent for half a minute: used last');
-    else logger?.warn(of, 'node half a minute behind the others: used last');
+    else logger?.warn(of, 'node half a minute behind the other nodes: used last');
   }
 }
 
@@ -225,7 +225,7 @@ export function openHeadWatch(options: HeadWatchOptions): { readonly watch: Head
 /** A number not reported for this long was wrong, or the chain is shorter. */
 const FORGOTTEN_MS = 600_000;
 
-/** The highest block of all nodes. Only a higher one counts: nodes that catch up report other blocks all the time. */
+/** The highest block of all nodes. Only a higher block counts: nodes that catch up keep reporting other blocks. */
 class HighestBlock {
   /** -1 before the first report. */
   private number = -1;
@@ -236,7 +236,7 @@ class HighestBlock {
     [this.reportedAtMs, this.roseAtMs] = [nowMs, nowMs];
   }
 
-  get risenAtMs(): number {
+  get lastRoseAtMs(): number {
     return this.roseAtMs;
   }
 

@@ -5,19 +5,19 @@ import type { SummaryNotice } from './steps/block-summaries.ts';
 export interface IndexBatch {
   readonly activities: readonly ActivityRecord[];
   readonly tokens: readonly TokenRecord[];
-  /** Become dead letters of the topic of activities. */
+  /** Published as dead letters of the activities topic. */
   readonly notices: readonly SummaryNotice[];
-  /** After this batch. */
+  /** Progress after this batch. */
   readonly progress: IndexProgressRecord;
 }
 
 /** The log of one chain, owned until another process opens it. */
 export interface IndexLog {
-  /** By any process; null: never indexed. */
+  /** Progress by any process; null: never indexed. */
   readonly progress: IndexProgressRecord | null;
   /** Contracts of published tokens that the last call did not return, lower case. */
   readTokens(): Promise<ReadonlySet<string>>;
-  /** @throws FencedFault after another process has opened the log. Any other fault: open the log again */
+  /** @throws FencedFault after another process has opened the log; after any other fault, open the log again */
   publish(batch: IndexBatch): Promise<void>;
   close(): Promise<void>;
 }

@@ -48,7 +48,7 @@ export function createIndexerMetrics(metrics: Metrics) {
     gauges.tooLarge.set(labels, 0);
     counters.summarised.inc(labels, 0);
     return {
-      /** `final` is null while nothing is final. */
+      /** `final` is null while no block is final. */
       setHorizon({ head, headTimestampS, final }: { head: number; headTimestampS: number; final: number | null }) {
         gauges.block.set({ chain, of: 'head' }, head);
         gauges.headTime.set(labels, headTimestampS);

@@ -13,10 +13,10 @@ function createBusyChain(blocks: number): MemoryChain {
   return chain;
 }
 const honestNode = (chain: MemoryChain) => createStateNode('honest', DEPTH, () => chain.state);
-const late = () => Promise.reject(new NodeFault('late', 'it does not answer in time'));
-const unreachable = () => Promise.reject(new NodeFault('unreachable', 'its answer is cut short'));
+const late = () => Promise.reject(new NodeFault('late', 'it does not respond in time'));
+const unreachable = () => Promise.reject(new NodeFault('unreachable', 'its response is truncated'));
 
-/** A node that answers for up to `able` blocks, and never for more. */
+/** A node that responds for up to `able` blocks, and never for more. */
 function createSlowNode(chain: MemoryChain, able: number, fail: () => Promise<never> = late) {
   const honest = honestNode(chain);
   const requested: number[] = [];
@@ -31,21 +31,21 @@ function createSlowNode(chain: MemoryChain, able: number, fail: () => Promise<ne
 }
 
 it.each([
-  ['does not answer in time', late],
-  ['cuts its answer short', unreachable],
-])('a node that %s gets smaller ranges until it answers, and the chain is indexed', async (_how, fail) => {
+  ['does not respond in time', late],
+  ['truncates its response', unreachable],
+])('a node that %s gets smaller ranges until it responds, and the chain is indexed', async (_how, fail) => {
   const chain = createBusyChain(2_000);
   const logs = new MemoryIndexLogs();
   const { node, requested } = createSlowNode(chain, 100, fail);
   await stepToEnd(createTestLane([node], logs, { chain: { ...CHAIN, rangeBlocks: 800 }, recordsMax: 1_000 }));
   expect(logs.activities).toHaveLength(chain.finalLogs().length);
-  // Two late answers before the first halving, one before each of the others; after ten minutes it is tried again.
+  // Two late responses before the first halving, one before each further halving; retried after ten minutes.
   const tooMany = requested.filter((blocks) => blocks > 100);
   expect(tooMany.slice(0, 4)).toEqual([800, 800, 400, 200]);
   expect(tooMany.slice(4).every((blocks) => blocks <= 125)).toBe(true);
 });
 
-it('a node that answers nothing at all is not taken for one that wants smaller ranges', async () => {
+it('a node that never responds is not treated as a node that needs smaller ranges', async () => {
   const chain = createBusyChain(100);
   const logs = new MemoryIndexLogs();
   const { node, requested } = createSlowNode(chain, 100);
@@ -54,7 +54,7 @@ it('a node that answers nothing at all is not taken for one that wants smaller r
   const silent = { ...node, block: late, blocks: late };
   Object.assign(node, silent);
   for (let poll = 0; poll < 10; poll++) {
-    await expect(own.lane.step()).rejects.toThrow('no node answers: it does not answer in time');
+    await expect(own.lane.step()).rejects.toThrow('no node responds: it does not respond in time');
     own.clock.nowMs += 120_000;
   }
   Object.assign(node, honestNode(chain));
@@ -65,7 +65,7 @@ it('a node that answers nothing at all is not taken for one that wants smaller r
 const chain = createBusyChain(2_000);
 const settings = { chain: { ...CHAIN, rangeBlocks: 800 }, recordsMax: 1_000 };
 
-it('a range is not halved when the node does not answer a small request either', async () => {
+it('a range is not halved when the node does not respond to a small request either', async () => {
   const { node, requested } = createSlowNode(chain, 0, unreachable);
   const { chainId } = node;
   let isKnown = false;
@@ -76,26 +76,26 @@ it('a range is not halved when the node does not answer a small request either',
   };
   const own = createTestLane([Object.assign(node, { chainId: check })], new MemoryIndexLogs(), settings);
   for (let poll = 0; poll < 10; poll++) {
-    await expect(own.lane.step()).rejects.toThrow('no node answers: its answer is cut short');
+    await expect(own.lane.step()).rejects.toThrow('no node responds: its response is truncated');
     own.clock.nowMs += 120_000;
   }
   expect(requested).toEqual(Array(10).fill(800));
 });
 
-it('the limits of one node do not make the ranges of others smaller', async () => {
+it('the limits of one node do not reduce the ranges of other nodes', async () => {
   const refuse = () => Promise.reject(new NodeFault('too-much', 'fewer blocks'));
   const refusing = { ...honestNode(chain), logsIn: refuse, logsOf: refuse, logsByReceipts: refuse };
   const { node, requested } = createSlowNode(chain, 800);
   const logs = new MemoryIndexLogs();
   await stepToEnd(createTestLane([refusing, node], logs, settings));
-  // The first block has no logs, so the other node returns that one.
+  // The first block has no logs, so the other node returns that block.
   expect(requested).toEqual([800, 800, 396]);
   expect(logs.activities).toHaveLength(chain.finalLogs().length);
 });
 
 const RECEIPTS = ['eth_getBlockReceipts', 'eth_getTransactionReceipt'];
 
-/** A node over HTTP that refuses the list of logs of any block with many. */
+/** A node over HTTP that refuses logs of any block with many logs. */
 async function openStingy(refused: (request: RpcRequest, chain: MemoryChain) => boolean) {
   const chain = createBusyChain(6);
   chain.mine(Array.from({ length: 300 }, (_, value) => transferDraft(1, [0, 1], value)));
@@ -116,7 +116,7 @@ const isMany = ({ method, params: [filter] }: RpcRequest) =>
 it.each([
   ['the receipts of the block', [] as string[], 'eth_getBlockReceipts'],
   ['the receipts of its transactions', ['eth_getBlockReceipts'], 'eth_getTransactionReceipt'],
-])('a block whose logs every node refuses is published completely from %s', async (_what, refused, requested) => {
+])('a block whose logs every node refuses is published in full from %s', async (_what, refused, requested) => {
   const { chain, server, logs, own } = await openStingy(
     (request, of) => isLarge(request, of) || isMany(request) || refused.includes(request.method),
   );

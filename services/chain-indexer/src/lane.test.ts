@@ -9,7 +9,7 @@ import { MemoryIndexLogs, type PublishOutcome } from './test/memory-index-logs.t
 
 const DEPTH = 4;
 
-/** Activity ids that a fresh index of these blocks would give, in order. */
+/** Activity ids that a fresh index of these blocks would contain, in order. */
 function idsOf(blocks: ReadBlocks): string[] {
   const read = createReadActivities({ chain: CHAIN.name, nativeSymbol: 'ETH', marketplaces: [], bridges: [] });
   return [...read(blocks)].flatMap(({ reading }) => reading.records.map(({ id }) => id.toString('hex')));
@@ -19,12 +19,12 @@ const publishedIds = ({ activities }: MemoryIndexLogs) => activities.map(({ id }
 const transfers: fc.Arbitrary<LogDraft> = fc
   .record({ contract: fc.integer({ min: 1, max: 4 }), from: fc.nat(2), to: fc.nat(2), value: fc.nat(1_000) })
   .map(({ contract, from, to, value }) => transferDraft(contract, [from, to], value));
-/** Two are over the budget of a block with the time of the one before, not over that of another. */
+/** Two ranges exceed the budget of a block with its parent's time, but not the budget of other blocks. */
 const ranges = fc.integer({ min: 10, max: 14 }).map((contract) => rangeDraft(contract, 270));
 const draft = fc.oneof({ weight: 9, arbitrary: transfers }, { weight: 1, arbitrary: ranges });
 const drafts = fc.array(draft, { maxLength: 7 });
 
-/** Things that happen to the chain, its indexer, and the connections between them. */
+/** Actions on the chain, its indexer, and the connections between them. */
 const action = fc.oneof(
   { weight: 5, arbitrary: fc.record({ kind: fc.constant('mine' as const), drafts }) },
   {
@@ -46,7 +46,7 @@ const faultNames: fc.Arbitrary<NodeFaultName> = fc.oneof(
 const outcomes: fc.Arbitrary<PublishOutcome> = fc.oneof(
   { weight: 6, arbitrary: fc.constant('published' as const) },
   { weight: 1, arbitrary: fc.constant('lost' as const) },
-  { weight: 1, arbitrary: fc.constant('published without an answer' as const) },
+  { weight: 1, arbitrary: fc.constant('published without a response' as const) },
 );
 const scenario = fc.record({
   actions: fc.array(action, { minLength: 5, maxLength: 40 }),
@@ -99,7 +99,7 @@ async function play({ actions, faults, outcomes: given, picks, ...over }: Scenar
   return { chain, logs };
 }
 
-it('a lane publishes what a fresh index of the final chain would, once and in order, whatever fails', async () => {
+it('a lane publishes what a fresh index of the final chain would contain, once and in order, whatever fails', async () => {
   await fc.assert(
     fc.asyncProperty(scenario, async (given) => {
       const { chain, logs } = await play(given);
@@ -128,7 +128,7 @@ function createStrictNode(chain: MemoryChain): ChainNode {
   return { ...honest, name: 'strict', logsOf, logsByReceipts: logsOf, logsIn: refuse };
 }
 
-it('a reorganisation below the horizon halts the chain until nodes have the block again', async () => {
+it('a reorganisation below the horizon halts the chain until nodes return the block again', async () => {
   const chain = createBusyChain(20);
   const logs = new MemoryIndexLogs();
   const own = createTestLane([honestNode(chain)], logs);
@@ -137,7 +137,7 @@ it('a reorganisation below the horizon halts the chain until nodes have the bloc
   chain.replace(DEPTH + 3, []);
   for (let block = 0; block < 2 * DEPTH; block++) chain.mine([transferDraft(1, [0, 2], 900 + block)]);
   for (let poll = 0; poll < 5; poll++) {
-    await expect(own.lane.step()).rejects.toThrow('no node answers');
+    await expect(own.lane.step()).rejects.toThrow('no node responds');
     own.clock.nowMs += 120_000;
   }
   expect(own.lane.isHalted).toBe(true);
@@ -145,7 +145,7 @@ it('a reorganisation below the horizon halts the chain until nodes have the bloc
   expect(await own.metrics.text()).toMatch(/playline_chain_indexer_halted\{.*\} 1/);
   // A second process halts too.
   const other = createTestLane([honestNode(chain)], logs);
-  await expect(other.lane.step()).rejects.toThrow('no node answers');
+  await expect(other.lane.step()).rejects.toThrow('no node responds');
   expect(publishedIds(logs)).toEqual(before);
 
   chain.states.push(stopped);
@@ -156,7 +156,7 @@ it('a reorganisation below the horizon halts the chain until nodes have the bloc
   expect(publishedIds(logs)).toEqual(idsOf(chain.readFinal()));
 });
 
-it('a node that lags behind the index is not taken for a reorganisation', async () => {
+it('a node that lags behind the index is not treated as a reorganisation', async () => {
   const chain = createBusyChain(30);
   const logs = new MemoryIndexLogs();
   const late = createStateNode('late', DEPTH, () => chain.states[10]!);
@@ -170,14 +170,14 @@ it('a node that lags behind the index is not taken for a reorganisation', async 
   expect(await next.metrics.text()).toMatch(/playline_chain_indexer_faults_total\{.*node="late",kind="behind".*\} 1/);
 });
 
-it('nothing is published from a node that leaves out logs or whole blocks', async () => {
+it('nothing is published from a node that omits logs or whole blocks', async () => {
   const chain = createBusyChain(40);
   const logs = new MemoryIndexLogs();
-  const holes: readonly NodeFaultName[] = ['leaves out all logs', 'leaves out the last log', 'leaves out a log'];
+  const holes: readonly NodeFaultName[] = ['omits all logs', 'omits the last log', 'omits a log'];
   const holed = createFaultyNode(chain, { name: 'holed', draw: createTurns(holes), pick: (below) => below >> 1 });
   const own = createTestLane([holed], logs, { chain: { ...CHAIN, rangeBlocks: 30 } });
   for (let poll = 0; poll < 6; poll++) {
-    await expect(own.lane.step()).rejects.toThrow('no node answers');
+    await expect(own.lane.step()).rejects.toThrow('no node responds');
     own.clock.nowMs += 120_000;
   }
   expect(logs.activities).toEqual([]);
@@ -202,7 +202,7 @@ it('a backfill requests ranges, halves them when a node refuses them, and grows 
   expect(requested.length).toBeLessThan(40);
 });
 
-it('a block that no node returns is reported until one does, and then indexing continues', async () => {
+it('a block that no node returns is reported, and blocks before it are published', async () => {
   const chain = createBusyChain(20);
   const logs = new MemoryIndexLogs();
   const strict = createStrictNode(chain);
@@ -216,15 +216,13 @@ it('a block that no node returns is reported until one does, and then indexing c
   expect(publishedIds(logs)).toEqual(idsOf({ ...final, blocks: before, logs: logsBefore }));
 });
 
-it('a node of another chain, or of one recreated under the same id, gets no request for blocks', async () => {
+it('a node of another chain, or of a chain recreated with the same id, gets no requests for blocks', async () => {
   const logs = new MemoryIndexLogs();
   const chain = createBusyChain(20);
   await stepToEnd(createTestLane([honestNode(chain)], logs));
   const before = publishedIds(logs);
   const again = createBusyChain(60, 'again');
-  await expect(createTestLane([honestNode(again)], logs).lane.step()).rejects.toThrow(
-    'its genesis block is not that of',
-  );
+  await expect(createTestLane([honestNode(again)], logs).lane.step()).rejects.toThrow('its genesis block differs from');
   const other = { ...honestNode(chain), chainId: async () => 1 };
   await expect(createTestLane([other], logs).lane.step()).rejects.toThrow('a node of chain 1, not of 31337');
   expect(publishedIds(logs)).toEqual(before);
@@ -246,7 +244,7 @@ it('a token that another process has published is not overwritten', async () => 
   expect(logs.tokens.some((token) => token.contractAddress.at(-1) === 0xa4)).toBe(true);
 });
 
-it('two indexers do not take a chain from each other: the fenced one is passive while the other one makes progress', async () => {
+it('two indexers do not keep taking over a chain: the fenced indexer is passive while the other makes progress', async () => {
   const chain = createBusyChain(10);
   const logs = new MemoryIndexLogs();
   const [first, second] = [createTestLane([honestNode(chain)], logs), createTestLane([honestNode(chain)], logs)];
@@ -262,7 +260,7 @@ it('two indexers do not take a chain from each other: the fenced one is passive 
     await second.lane.step();
     expect(await first.lane.step()).toBe('inactive');
   }
-  // The other one has ended, so progress no longer moves.
+  // The other indexer has stopped, so progress no longer moves.
   for (let minute = 0; minute < 12; minute++) {
     first.clock.nowMs += 60_000;
     await first.lane.step();

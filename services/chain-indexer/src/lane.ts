@@ -25,7 +25,7 @@ export interface LaneOptions {
   readonly nodes: readonly ChainNode[];
   /** Shared with other users of the nodes. */
   readonly identity?: ChainIdentity;
-  /** Others are ahead of this node. */
+  /** Whether other nodes are ahead of this node. */
   readonly lags?: (node: ChainNode) => boolean;
   readonly logs: IndexLogs;
   readonly metrics: ChainMetrics;
@@ -33,20 +33,20 @@ export interface LaneOptions {
   /** Monotonic. */
   readonly nowMs?: () => number;
   readonly wallClockMs?: () => number;
-  /** Activities of a transaction. */
+  /** Activities per transaction. */
   readonly recordsMax?: number;
 }
 
-/** 'inactive': another indexer has the chain. */
+/** 'inactive': another indexer owns the chain. */
 export type LaneStep = 'more' | 'idle' | 'inactive';
 
 /** How often the horizon is read when it is far ahead. */
 const HORIZON_AGE_MAX_MS = 5_000;
-/** Shows others that the chain is indexed. */
+/** Shows other indexers that the chain is being indexed. */
 const PROGRESS_MS = 20_000;
-/** A single wrong answer may come from a node under repair. */
+/** A single wrong response may come from a node under repair. */
 const FORKS_TO_HALT = 3;
-/** Contracts named in the log. `npm run chain -- verify` names all. */
+/** Contracts named in the log. `npm run chain -- verify` names all contracts. */
 const UNINDEXED_MAX = 1_000;
 
 /** Indexes one chain, a range of final blocks per step. All lasting state is on the log. */
@@ -59,7 +59,7 @@ export class ChainLane {
   private readonly wallClockMs: () => number;
   private readonly readActivities: ReturnType<typeof createReadActivities>;
   private log: IndexLog | null = null;
-  /** Published, or ahead by empty blocks. */
+  /** Published progress, or ahead by empty blocks. */
   private progress: IndexProgressRecord | null = null;
   private publishedAtMs = Number.NEGATIVE_INFINITY;
   /** When a step last found final blocks. */
@@ -102,12 +102,12 @@ export class ChainLane {
     });
   }
 
-  /** Nodes have another block instead of an indexed one. */
+  /** Nodes have another block in place of an indexed block. */
   get isHalted(): boolean {
     return this.forks >= FORKS_TO_HALT;
   }
 
-  /** When something was last published, also within a step. */
+  /** When records were last published, even within a step. */
   get workedAtMs(): number {
     return this.publishedAtMs;
   }
@@ -209,7 +209,7 @@ export class ChainLane {
     const described = await this.newTokens.describe(node, tokens, () => this.log!.readTokens());
     this.progress = this.toProgress(reached);
     metrics.setIndexed(reached.nextLog === null ? reached.block : reached.block - 1);
-    // Empty blocks are not worth a transaction.
+    // Empty blocks get no transaction.
     if (activities.length + described.length + notices.length === 0) return this.publishProgress();
     this.logNotices(notices);
     const deadLetters = this.deadLetterLimit.take(notices, this.nowMs());
@@ -219,7 +219,7 @@ export class ChainLane {
     metrics.countPublished(activities, described.length);
   }
 
-  /** Tokens described late, or progress. */
+  /** Publishes tokens that were described late, or progress. */
   private async publishTokens(node: ChainNode): Promise<void> {
     if (this.progress === null) return;
     const tokens = await this.newTokens.describe(node, [], () => this.log!.readTokens());
@@ -271,11 +271,11 @@ export class ChainLane {
     this.options.logger?.warn(fields, 'Transfer without indexed parameters: add its contract to legacyTokens');
   }
 
-  /** One line per block. */
+  /** Logs one line per block. */
   private logNotices(notices: readonly SummaryNotice[]): void {
     const { name: chain } = this.options.chain;
-    for (const [block, own] of Map.groupBy(notices, (notice) => notice.block)) {
-      const reasons = own.map((notice) => toNoticeText(chain, notice));
+    for (const [block, noticesOfBlock] of Map.groupBy(notices, (notice) => notice.block)) {
+      const reasons = noticesOfBlock.map((notice) => toNoticeText(chain, notice));
       this.options.logger?.error({ chain, block, reasons }, 'logs over the budget summarised');
     }
   }
@@ -288,7 +288,7 @@ const WAIT_MAX_MS = 600_000;
 const toMark = (progress: IndexProgressRecord | null): string =>
   progress === null ? '' : `${progress.block}/${progress.nextLog}/${progress.changedAt}`;
 
-/** A fenced indexer waits while the other one makes progress, or both would take the chain from each other. */
+/** A fenced indexer waits while the other indexer makes progress; otherwise both would keep taking over. */
 class TakeoverWait {
   private readonly nowMs: () => number;
   private mark: string | null = null;
@@ -337,7 +337,7 @@ const toName = ({ block, hash }: IndexProgressRecord): BlockName => ({
   hash: `0x${hash.toString('hex')}`,
 });
 
-/** @returns null when everything final is indexed */
+/** @returns null when all final blocks are indexed */
 function planRange({ progress, final, start, size }: PlanOptions): RangePlan | null {
   const isPartial = progress !== null && progress.nextLog !== null;
   const from = progress === null ? start : isPartial ? progress.block : progress.block + 1;
@@ -348,35 +348,35 @@ function planRange({ progress, final, start, size }: PlanOptions): RangePlan | n
   return { from, to, after, holds, firstLog: progress?.nextLog ?? 0 };
 }
 
-/** Content of a transaction, before tokens are described. */
+/** Contents of a transaction, before tokens are described. */
 interface ActivityBatch {
   readonly activities: readonly ActivityRecord[];
   readonly tokens: ReadonlySet<string>;
   readonly notices: readonly SummaryNotice[];
-  /** After this batch. */
+  /** Progress after this batch. */
   readonly reached: Pick<IndexProgressRecord, 'block' | 'hash' | 'nextLog'>;
 }
 
 interface BatchRules {
-  /** Whole blocks, because their logs share a budget. */
+  /** Reads whole blocks, because their logs share a budget. */
   readonly readActivities: (read: ReadBlocks) => Iterable<ReadLog>;
-  /** For each log not published before. */
+  /** Called for each log that was not published before. */
   readonly onRead: (read: ReadLog) => void;
-  /** The records of a log, at most 10,000, are never divided. */
+  /** The records of a log, at most 10,000, are never split. */
   readonly recordsMax?: number;
   readonly bytesMax?: number;
 }
 
-/** Some hundred milliseconds: readers of other chains in the partition wait. */
+/** Takes some hundred milliseconds, while readers of other chains in the partition wait. */
 const RECORDS_MAX = 5_000;
-/** Details of a sale may have 64 KiB, and brokers abort long transactions. */
+/** Sale details may have 64 KiB, and brokers abort long transactions. */
 const BYTES_MAX = 4 * 1024 * 1024;
-/** Without details. */
+/** Size of a record without details. */
 const RECORD_BYTES = 300;
 
 const toHash = (text: string) => Buffer.from(text.slice(2), 'hex');
 
-/** Divides blocks into batches, between logs. */
+/** Splits blocks into batches, between logs. */
 export function* makeBatches(
   read: ReadBlocks,
   { from, firstLog }: Pick<RangePlan, 'from' | 'firstLog'>,
@@ -388,7 +388,7 @@ export function* makeBatches(
   let current = from;
   for (const readLog of readActivities(read)) {
     const { block, log, reading } = readLog;
-    if (block.number !== current) for (const notice of summaries.take()) notices.push(notice);
+    if (block.number !== current) for (const notice of summaries.drain()) notices.push(notice);
     current = block.number;
     if (reading.summary !== null) summaries.note(block.number, reading.summary);
     if (block.number === from && log.logIndex < firstLog) continue;
@@ -405,5 +405,5 @@ export function* makeBatches(
   }
   const last = read.blocks.at(-1)!;
   const reached = { block: last.number, hash: toHash(last.hash), nextLog: null };
-  yield { activities, tokens, notices: [...notices, ...summaries.take()], reached };
+  yield { activities, tokens, notices: [...notices, ...summaries.drain()], reached };
 }

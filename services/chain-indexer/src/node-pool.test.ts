@@ -5,11 +5,11 @@ import { createStateNode, MemoryChain } from './test/memory-chain.ts';
 
 it('a fork of one node is reported even when the next node is unavailable', async () => {
   const chain = new MemoryChain(2);
-  const nodes = ['forked', 'away'].map((name) => createStateNode(name, 2, () => chain.state));
+  const nodes = ['forked', 'stopped'].map((name) => createStateNode(name, 2, () => chain.state));
   const pool = new NodePool({ nodes, check: async () => {}, onFault: () => {}, nowMs: () => 0 });
-  const fork = new ForkFault({ number: 1, hash: '0x' }, 'its block 1 is another one');
+  const fork = new ForkFault({ number: 1, hash: '0x' }, 'its block 1 is another block');
   const requested = pool.use(async ({ name }) => {
     throw name === 'forked' ? fork : new NodeFault('unreachable', 'it cannot be reached');
   });
-  await expect(requested).rejects.toMatchObject({ cause: fork, message: `no node answers: ${fork.message}` });
+  await expect(requested).rejects.toMatchObject({ cause: fork, message: `no node responds: ${fork.message}` });
 });

@@ -4,10 +4,10 @@ import { SmallerRangeFault } from './steps/range-size.ts';
 export interface NodePoolOptions {
   /** Preferred first. */
   readonly nodes: readonly ChainNode[];
-  /** Once per node, before anything else. @throws NodeFault for a node of another chain */
+  /** Called once per node, before any request. @throws NodeFault for a node of another chain */
   readonly check: (node: ChainNode) => Promise<void>;
   readonly onFault: (node: ChainNode, fault: NodeFault) => void;
-  /** Others are ahead, so it is used last. */
+  /** Whether other nodes are ahead, so that the node is used last. */
   readonly lags?: (node: ChainNode) => boolean;
   /** Monotonic. */
   readonly nowMs?: () => number;
@@ -22,15 +22,15 @@ interface PooledNode {
 
 const REST_MIN_MS = 250;
 const REST_MAX_MS = 10_000;
-/** By `Retry-After`. */
+/** For `Retry-After`. */
 const REQUESTED_REST_MAX_MS = 60_000;
 
 /** Every node has failed or is resting. */
 export class NodesFault extends Error {
   override readonly name = 'NodesFault';
-  /** Until a node may be used again. */
+  /** Milliseconds until a node may be used again. */
   readonly waitMs: number;
-  /** Of the last node, or a fork; null when all are resting. */
+  /** Fault of the last node, or a fork; null when all nodes are resting. */
   override readonly cause: NodeFault | null;
 
   constructor(waitMs: number, cause: NodeFault | null) {
@@ -41,9 +41,9 @@ export class NodesFault extends Error {
 }
 
 const startOf = ({ kind }: NodeFault) =>
-  kind === 'too-much' ? 'no node returns the whole next block' : 'no node answers';
+  kind === 'too-much' ? 'no node returns the whole next block' : 'no node responds';
 
-/** Nodes of one chain. A node that fails rests, longer each time; one that lags is used last. */
+/** Nodes of one chain. A node that fails rests, longer each time; a lagging node is used last. */
 export class NodePool {
   private readonly options: NodePoolOptions;
   private readonly pooled: readonly PooledNode[];
@@ -55,15 +55,15 @@ export class NodePool {
     this.pooled = options.nodes.map((node) => ({ node, isChecked: false, faults: 0, restsUntilMs: 0 }));
   }
 
-  /** The required chain identity has changed. */
+  /** Checks all nodes again, because the required chain identity has changed. */
   recheck(): void {
     for (const each of this.pooled) each.isChecked = false;
   }
 
-  /** If a node fails, the next one does all of the work. @throws NodesFault when none can; SmallerRangeFault */
+  /** If a node fails, the next node repeats all of the work. @throws NodesFault when all fail; SmallerRangeFault */
   async use<T>(work: (node: ChainNode) => Promise<T>): Promise<T> {
     let last: NodeFault | null = null;
-    for (const each of this.inTurn()) {
+    for (const each of this.inOrder()) {
       if (each.restsUntilMs > this.nowMs()) continue;
       try {
         if (!each.isChecked) await this.options.check(each.node);
@@ -87,15 +87,15 @@ export class NodePool {
     throw new NodesFault(Math.max(wait, 0), last);
   }
 
-  private inTurn(): readonly PooledNode[] {
+  private inOrder(): readonly PooledNode[] {
     const { lags = () => false } = this.options;
     const late = new Set(this.pooled.filter(({ node }) => lags(node)));
     return [...this.pooled.filter((each) => !late.has(each)), ...late];
   }
 
   private rest(each: PooledNode, { retryAfterMs }: NodeFault): void {
-    const own = Math.min(REST_MIN_MS * 2 ** each.faults, REST_MAX_MS);
+    const restMs = Math.min(REST_MIN_MS * 2 ** each.faults, REST_MAX_MS);
     each.faults = Math.min(each.faults + 1, 10);
-    each.restsUntilMs = this.nowMs() + Math.max(own, Math.min(retryAfterMs ?? 0, REQUESTED_REST_MAX_MS));
+    each.restsUntilMs = this.nowMs() + Math.max(restMs, Math.min(retryAfterMs ?? 0, REQUESTED_REST_MAX_MS));
   }
 }

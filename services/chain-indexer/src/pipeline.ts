@@ -9,7 +9,7 @@ import { ChainIdentity } from './steps/chain-identity.ts';
 
 export interface PipelineOptions {
   readonly chains: readonly IndexedChain[];
-  /** @param name must not show the address */
+  /** @param name must not contain the URL */
   readonly createNode: (node: { name: string; url: string }) => ChainNode;
   readonly logs: IndexLogs;
   readonly metrics: Metrics;

@@ -24,7 +24,7 @@ function openTestLane(pollMs = 50) {
   onTestFinished(() => running.close());
   const untilStepped = async () => {
     const before = script.steps;
-    await until('it has stepped', () => script.steps > before + 1);
+    await until('the lane has stepped', () => script.steps > before + 1);
   };
   return { running, lane, clock, script, watch, untilStepped };
 }
@@ -33,43 +33,43 @@ const unreachable = async () => {
   throw new NodesFault(0, new NodeFault('unreachable', 'it cannot be reached'));
 };
 
-it('a chain whose nodes fail is ready for 30 s, then not, with the reason, until one answers', async () => {
+it('a chain whose nodes fail is ready for 30 s, and then not ready, with the reason, until a node responds', async () => {
   const { running, clock, script, untilStepped } = openTestLane();
   await untilStepped();
   script.step = unreachable;
   await untilStepped();
   clock.nowMs = 30_000;
-  expect(running).toMatchObject({ working: true, reason: 'no node answers: it cannot be reached' });
+  expect(running).toMatchObject({ working: true, reason: 'no node responds: it cannot be reached' });
   clock.nowMs += 50;
   expect(running).toMatchObject({ working: false, silentMs: 30_000 });
   script.step = async () => 'idle';
-  await until('it works again', () => running.working);
+  await until('the lane works again', () => running.working);
   expect(running).toMatchObject({ reason: null, silentMs: 0 });
 });
 
-it('a node that accepts a request and never answers counts as silent', async () => {
+it('a node that accepts a request and never responds counts as silent', async () => {
   const { running, clock, script, untilStepped } = openTestLane();
   await untilStepped();
-  const answer = Promise.withResolvers<LaneStep>();
-  script.step = () => answer.promise;
-  await until('it polls', () => script.steps > 2);
+  const response = Promise.withResolvers<LaneStep>();
+  script.step = () => response.promise;
+  await until('the lane polls', () => script.steps > 2);
   clock.nowMs = 30_050;
-  expect(running).toMatchObject({ working: false, reason: 'no answer from nodes or brokers for 30 s' });
-  answer.resolve('idle');
-  await until('it works again', () => running.working);
+  expect(running).toMatchObject({ working: false, reason: 'no response from nodes or brokers for 30 s' });
+  response.resolve('idle');
+  await until('the lane works again', () => running.working);
 });
 
 it('a chain that is polled once a minute is not silent in between', async () => {
   const { running, clock, script } = openTestLane(60_000);
-  await until('it has polled', () => script.steps === 1);
-  await until('it waits', () => running.silentMs === 0);
+  await until('the lane has polled', () => script.steps === 1);
+  await until('the lane waits', () => running.silentMs === 0);
   clock.nowMs = 60_000;
   expect(running).toMatchObject({ working: true, silentMs: 0 });
   clock.nowMs = 90_000;
   expect(running.working).toBe(false);
 });
 
-it('a stalled chain is working, and reports the stall unless something else is wrong', async () => {
+it('a stalled chain is working, and reports the stall unless there is another fault', async () => {
   const { running, script, watch, untilStepped } = openTestLane();
   await untilStepped();
   expect(running).toMatchObject({ moving: true, reason: null });
@@ -78,7 +78,7 @@ it('a stalled chain is working, and reports the stall unless something else is w
   expect(running).toMatchObject({ working: true, active: true, moving: false, reason });
   script.step = unreachable;
   await untilStepped();
-  expect(running.reason).toBe('no node answers: it cannot be reached');
+  expect(running.reason).toBe('no node responds: it cannot be reached');
 });
 
 it('a step of minutes is not silent while it publishes', async () => {
@@ -86,7 +86,7 @@ it('a step of minutes is not silent while it publishes', async () => {
   await untilStepped();
   const done = Promise.withResolvers<LaneStep>();
   script.step = () => done.promise;
-  await until('it works', () => script.steps > 2);
+  await until('the lane works', () => script.steps > 2);
   for (let second = 10; second <= 300; second += 10) {
     [clock.nowMs, lane.workedAtMs] = [second * 1000, second * 1000];
     expect(running).toMatchObject({ working: true, silentMs: 0 });
@@ -96,7 +96,7 @@ it('a step of minutes is not silent while it publishes', async () => {
   done.resolve('idle');
 });
 
-it('a chain without a final block for half a minute is polled a quarter as often, until it has one', async () => {
+it('a chain without a final block for half a minute is polled a quarter as often, until there is a final block', async () => {
   const { lane, clock, script } = openTestLane(200);
   let steppedAt: number[] = [];
   script.step = async () => {
@@ -106,7 +106,7 @@ it('a chain without a final block for half a minute is polled a quarter as often
   /** Milliseconds between two steps. */
   const gap = async () => {
     steppedAt = [];
-    await until('it has stepped', () => steppedAt.length > 2);
+    await until('the lane has stepped', () => steppedAt.length > 2);
     return steppedAt[2]! - steppedAt[1]!;
   };
   expect(await gap()).toBeLessThan(750);

@@ -6,15 +6,15 @@ import { NodesFault } from './node-pool.ts';
 
 export interface RunningLane extends Closable {
   readonly chain: string;
-  /** False while halted, or kept from working for a while. */
+  /** False while halted, or prevented from working for some time. */
   readonly working: boolean;
-  /** False while another indexer has the chain. */
+  /** False while another indexer owns the chain. */
   readonly active: boolean;
   /** False while the chain is stalled: the lane works, but has nothing to do. */
   readonly moving: boolean;
-  /** Why it does not work or has nothing to do. */
+  /** Why the lane does not work or has nothing to do. */
   readonly reason: string | null;
-  /** Since a step was due that nodes or brokers prevent. */
+  /** Milliseconds since a step was due that nodes or brokers prevent. */
   readonly silentMs: number;
 }
 
@@ -28,9 +28,9 @@ export interface RunLaneOptions {
   readonly nowMs?: () => number;
 }
 
-/** Without an alarm. */
+/** Shorter silences raise no alarm. */
 const SILENT_MAX_MS = 30_000;
-/** Fewer are normal. */
+/** Fewer faults are normal. */
 const FAULTS_TO_LOG = 3;
 const LOG_EVERY_MS = 60_000;
 const WAIT_MIN_MS = 100;
@@ -41,10 +41,10 @@ const QUIET_AFTER_MS = 30_000;
 const QUIET_POLL_MAX_MS = 4_000;
 const QUIET_POLLS = 4;
 
-class LaneCourse {
+class LaneProgress {
   private readonly options: Pick<RunLaneOptions, 'chain' | 'lane' | 'pollMs' | 'logger'>;
   private readonly nowMs: () => number;
-  /** After the last one that worked. */
+  /** When the step after the last successful step is due. */
   private dueAtMs: number;
   private loggedAtMs = Number.NEGATIVE_INFINITY;
   private faults = 0;
@@ -52,7 +52,7 @@ class LaneCourse {
   active = true;
   reason: string | null = null;
 
-  constructor(options: LaneCourse['options'], nowMs: () => number) {
+  constructor(options: LaneProgress['options'], nowMs: () => number) {
     this.options = options;
     this.nowMs = nowMs;
     this.dueAtMs = nowMs();
@@ -60,7 +60,7 @@ class LaneCourse {
   }
 
   get silentMs(): number {
-    // One step may publish a large block in many pieces.
+    // One step may publish a large block in many batches.
     return Math.max(0, this.nowMs() - Math.max(this.dueAtMs, this.options.lane.workedAtMs));
   }
 
@@ -81,7 +81,7 @@ class LaneCourse {
   /** @returns as `done` */
   failed(fault: unknown): number {
     const isRest = fault instanceof NodesFault && fault.cause === null;
-    // "All nodes are resting" names no cause.
+    // "All nodes are resting" is not a cause.
     if (!isRest) this.reason = fault instanceof Error ? fault.message : String(fault);
     this.logFault();
     const wait = Math.min(WAIT_MIN_MS * 2 ** Math.min(this.faults++, 20), WAIT_MAX_MS);
@@ -106,12 +106,12 @@ function toStallReason(still: HeadWatch['stall']): string | null {
 export function openLane(options: RunLaneOptions): RunningLane {
   const { chain, lane, watch, nowMs = () => performance.now() } = options;
   const stop = new AbortController();
-  const course = new LaneCourse(options, nowMs);
+  const progress = new LaneProgress(options, nowMs);
   const run = async () => {
     while (!stop.signal.aborted) {
       const ms = await lane.step().then(
-        (step) => course.done(step),
-        (fault: unknown) => course.failed(fault),
+        (step) => progress.done(step),
+        (fault: unknown) => progress.failed(fault),
       );
       if (ms > 0) await pause(ms, stop.signal);
     }
@@ -121,23 +121,23 @@ export function openLane(options: RunLaneOptions): RunningLane {
   return {
     chain,
     get working() {
-      return !lane.isHalted && course.silentMs < SILENT_MAX_MS;
+      return !lane.isHalted && progress.silentMs < SILENT_MAX_MS;
     },
     get active() {
-      return course.active;
+      return progress.active;
     },
     get moving() {
       return (watch?.stall ?? null) === null;
     },
     get reason() {
-      if (lane.isHalted) return `the chain was reorganised below its last final block: ${course.reason}`;
-      if (!course.active) return 'another process indexes this chain';
-      const isSilent = course.silentMs >= SILENT_MAX_MS;
-      if (isSilent) return course.reason ?? 'no answer from nodes or brokers for 30 s';
-      return course.reason ?? toStallReason(watch?.stall ?? null);
+      if (lane.isHalted) return `the chain was reorganised below its last final block: ${progress.reason}`;
+      if (!progress.active) return 'another process indexes this chain';
+      const isSilent = progress.silentMs >= SILENT_MAX_MS;
+      if (isSilent) return progress.reason ?? 'no response from nodes or brokers for 30 s';
+      return progress.reason ?? toStallReason(watch?.stall ?? null);
     },
     get silentMs() {
-      return course.silentMs;
+      return progress.silentMs;
     },
     close: async () => {
       stop.abort();

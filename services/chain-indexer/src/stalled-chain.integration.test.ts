@@ -15,7 +15,7 @@ afterAll(async () => {
   await Promise.all(servers.map((server) => server.close()));
 });
 
-it('an indexer whose only node gets no new blocks reports it, stays ready, and recovers with the next block', async () => {
+it('an indexer whose only node has no new blocks reports the stall, stays ready, and recovers with the next block', async () => {
   const chain = new MemoryChain(4, 'still-chain');
   for (let block = 0; block < 10; block++) chain.mine();
   const server = await openRpcServer(chain);
@@ -23,8 +23,8 @@ it('an indexer whose only node gets no new blocks reports it, stays ready, and r
   const settings = { name: 'still-chain', id: 'eip155:31337', urls: [server.url], pollMs: 50, stillAfterS: 1 };
   const child = await indexers.start(settings);
   const readyz = async () => {
-    const answer = await fetch(`${child.admin}/readyz`);
-    return { status: answer.status, ...((await answer.json()) as { degraded?: string[]; reasons?: object }) };
+    const response = await fetch(`${child.admin}/readyz`);
+    return { status: response.status, ...((await response.json()) as { degraded?: string[]; reasons?: object }) };
   };
   const reported = await until('the stall is reported', async () => {
     const found = await readyz();
@@ -39,5 +39,5 @@ it('an indexer whose only node gets no new blocks reports it, stays ready, and r
   expect(metrics).toMatch(/playline_chain_indexer_head_unchanged_seconds\{.*chain="still-chain".*\} [1-9]/);
   expect(metrics).toMatch(/playline_chain_indexer_node_block_number\{.*node="still-chain\/1".*\} 10/);
   chain.mine();
-  await until('it is whole again', async () => (await readyz()).degraded === undefined);
+  await until('the indexer has recovered', async () => (await readyz()).degraded === undefined);
 });

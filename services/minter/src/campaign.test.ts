@@ -5,22 +5,22 @@ import { type CampaignReport, runCampaign } from './test/campaign.ts';
 const FIRST_SEED = Number(process.env.FAULT_SEED ?? 1);
 const SEEDS = runsOf({ quick: 5, all: 8 });
 
-it('minters that are killed, duplicated and cut off on a reorganising chain mint or fail each reference id exactly once', async () => {
+it('minters that are killed, duplicated and disconnected on a reorganising chain mint or fail each reference id exactly once', async () => {
   const reports: CampaignReport[] = [];
   for (let seed = FIRST_SEED; seed < FIRST_SEED + SEEDS; seed++) reports.push(await runCampaign(seed));
   const sum = (of: (report: CampaignReport) => number) => reports.reduce((total, report) => total + of(report), 0);
   expect(sum(({ tokens }) => tokens)).toBe(sum(({ succeeded }) => succeeded));
   expect(sum(({ succeeded }) => succeeded)).toBeGreaterThan(100);
-  // The faults were really exercised: fees were raised, minters were killed, blocks were replaced.
+  // The faults did occur: fees were raised, minters were killed, blocks were replaced.
   expect(sum(({ variants, nonces }) => variants - nonces)).toBeGreaterThan(0);
   const struck = new Set(reports.flatMap((report) => [...report.struck.keys()]));
   for (const what of [
     'reorg',
     'takeover',
     'commit unknown',
-    'nonce spent by a stranger',
+    'nonce spent by another sender',
     'killed after send',
-    'killed before log of signed bytes',
+    'killed before logging signed bytes',
   ])
     expect([...struck]).toContain(what);
 });

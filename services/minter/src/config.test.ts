@@ -13,6 +13,6 @@ const parse = (chains: unknown) => parseConfig(configSchema, { ...stores, CHAIN_
 
 it('one chain may not have two names, which would use the same nonces', () => {
   const other = { ...chain, name: 'other-chain' };
-  expect(() => parse([chain, other])).toThrow(/^(?!.*a-secret).*CHAIN_NODES: expected each id once/s);
+  expect(() => parse([chain, other])).toThrow(/^(?!.*a-secret).*CHAIN_NODES: expected unique ids/s);
   expect(parse([chain, { ...other, id: 'eip155:1' }]).CHAIN_NODES).toHaveLength(2);
 });

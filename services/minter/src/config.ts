@@ -22,7 +22,7 @@ export const configSchema = z.object({
   CHAIN_NODES: chainNodes().refine(
     (chains) => new Set(chains.map(({ id }) => id)).size === chains.length,
     // A signer would have two lanes with the same nonces.
-    'expected each id once: two names of one chain would use one nonce twice',
+    'expected unique ids: two names for one chain would use the same nonces',
   ),
   /** Private keys that open sealed keys, newest first. Only this process has them. */
   SIGNER_KEYS: settings.text(),

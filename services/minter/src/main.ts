@@ -34,7 +34,7 @@ import {
   openProducer,
   openRecordConsumer,
 } from '@playline/stream/kafka';
-import { createJsonRpc, createJsonRpcTogether } from './chain/json-rpc.ts';
+import { createJsonRpc, createJsonRpcBatches } from './chain/json-rpc.ts';
 import { createRpcNode } from './chain/rpc-node.ts';
 import { configSchema } from './config.ts';
 import { createMintLog } from './log/kafka-mint-log.ts';
@@ -49,13 +49,13 @@ const metrics = createMetrics(SERVICE);
 const faults = createConnectionFaults(logger);
 const kafka = { ...toKafka(config, logger), onFault: faults.listenerOf('Kafka') };
 const topicOf = ({ name }: { name: string }) => config.TOPIC_PREFIX + name;
-/** Addresses may contain secrets: the name identifies a chain. */
+/** URLs may contain secrets, so the name identifies a chain. */
 const toChain = ({ name, urls, finality, pollMs, ...rest }: MintableChain) => {
   const { chainId, gasMax, feeMaxWei: feeMax, priorityFeeMaxWei: priorityFeeMax, openNoncesMax, ...counts } = rest;
   const waits = { stuckAfterMs: rest.stuckAfterS * 1000, resendEveryMs: rest.resendEveryS * 1000 };
   const nodes = urls.map((url) => {
     const node = { url, timeoutMs: NODE_TIMEOUT_MS };
-    const callBatch = createJsonRpcTogether(createRpcBatches(node));
+    const callBatch = createJsonRpcBatches(createRpcBatches(node));
     return createRpcNode({ call: createJsonRpc(createRpcClient(node)), callBatch, finality });
   });
   const { unfinalNoncesMax, assetsMax } = counts;
@@ -83,7 +83,7 @@ function openLog({ registry, reader }: Pick<LogParts, 'registry' | 'reader'>) {
   });
 }
 
-/** On the first change, because the registry may be unavailable at start. */
+/** Opens on the first change, because the registry may be unavailable at start. */
 const createOpenStore =
   (view: RecordView<SignableKeyRecord>, { registry, reader, producer }: LogParts): ResealParts['openStore'] =>
   async () => {

@@ -36,20 +36,20 @@ async function openMeasured() {
   return { ...world, requested, lane: held.lane, measure };
 }
 
-it('the head is silent since it last rose while assets are pending', async () => {
+it('the head counts as silent since it last rose, while assets are pending', async () => {
   const { lane, time, node, request, mine, measure } = await openMeasured();
   time.ms = 500_000;
-  await lane.take([request('a')]);
+  await lane.accept([request('a')]);
   await lane.turn();
   expect(await measure('playline_minter_head_silent_seconds')).toBe(0);
   time.ms += 90_000;
   await lane.turn();
   expect(await measure('playline_minter_head_silent_seconds')).toBe(90);
-  node.isAway = true;
+  node.isStopped = true;
   time.ms += 10_000;
   await lane.turn().catch(() => {});
   expect(await measure('playline_minter_head_silent_seconds')).toBe(100);
-  node.isAway = false;
+  node.isStopped = false;
   mine(1);
   await lane.turn();
   expect(await measure('playline_minter_head_silent_seconds')).toBe(0);
@@ -63,7 +63,7 @@ it('the head is silent since it last rose while assets are pending', async () =>
 it('reading the metrics sends no request to a node', async () => {
   const { lane, request, requested, measure } = await openMeasured();
   expect(await measure('playline_minter_funds_ether')).toBeNull();
-  await lane.take([request('a')]);
+  await lane.accept([request('a')]);
   await lane.turn();
   const { count } = requested;
   expect(await measure('playline_minter_funds_ether')).toBe(1_000);

@@ -4,7 +4,7 @@ import type { LaneWorker } from './lane/lane-worker.ts';
 import type { ChainHead, ChainNode, LaneClock, LaneWriter, MintLog } from './ports.ts';
 import type { AcceptedRequests } from './steps/accept-requests.ts';
 
-interface Heard {
+interface ObservedHead {
   readonly head: ChainHead;
   /** Monotonic. */
   readonly roseAtMs: number;
@@ -27,12 +27,12 @@ export function createMinterMetrics(parts: MinterMetricsParts) {
   const requests = metrics.counter('playline_minter_requests_total', 'Requests by outcome', ['result']);
   const logged = metrics.counter('playline_minter_transactions_total', 'Signed transactions on the log', ['kind']);
   const settled = metrics.counter('playline_minter_settled_total', 'Assets that are settled', ['status']);
-  const untold = metrics.counter(
+  const withoutToken = metrics.counter(
     'playline_minter_succeeded_without_token_total',
     'Assets that succeeded without an event for their token',
   );
-  const heard = new Map<string, Heard>();
-  watchHeads(parts, heard);
+  const observed = new Map<string, ObservedHead>();
+  watchHeads(parts, observed);
   watchLanes(parts);
   return {
     accepted: ({ states, dropped, known }: AcceptedRequests) => {
@@ -52,32 +52,35 @@ export function createMinterMetrics(parts: MinterMetricsParts) {
             if (kind !== 'high_water') logged.inc({ kind: kind === 'mint' && variant > 0 ? 'raise' : kind });
           for (const { status, activityId } of change.states) {
             if (status !== 'pending') settled.inc({ status });
-            if (status === 'succeeded' && activityId === null) untold.inc();
+            if (status === 'succeeded' && activityId === null) withoutToken.inc();
           }
         };
         return { ...writer, append };
       },
     }),
-    /** Records the node's latest block and when it answered. */
+    /** Records the node's latest block and when it rose. */
     watchNode: (chain: string, node: ChainNode): ChainNode => ({
       ...node,
       head: async (known) => {
         const head = await node.head(known);
-        const before = heard.get(chain);
+        const before = observed.get(chain);
         if (before === undefined || head.number > before.head.number)
-          heard.set(chain, { head, roseAtMs: clock.monotonicMs() });
+          observed.set(chain, { head, roseAtMs: clock.monotonicMs() });
         return head;
       },
     }),
   };
 }
 
-function watchHeads({ metrics, clock, workers }: MinterMetricsParts, heard: ReadonlyMap<string, Heard>): void {
-  const gauge = (name: string, help: string, measure: (heard: Heard) => number) =>
+function watchHeads(
+  { metrics, clock, workers }: MinterMetricsParts,
+  observed: ReadonlyMap<string, ObservedHead>,
+): void {
+  const gauge = (name: string, help: string, measure: (observed: ObservedHead) => number) =>
     metrics.collectedGauge(name, help, {
       labelNames: ['chain'],
       collect: (gauge) => {
-        for (const [chain, each] of heard) gauge.set({ chain }, measure(each));
+        for (const [chain, each] of observed) gauge.set({ chain }, measure(each));
       },
     });
   gauge('playline_minter_head_block_number', 'Latest block that a node has reported', ({ head }) => head.number);
@@ -97,10 +100,10 @@ function watchHeads({ metrics, clock, workers }: MinterMetricsParts, heard: Read
         for (const { lane, current } of workers()) {
           const sinceMs = current?.pendingSinceMs ?? null;
           if (sinceMs !== null) since.set(lane.chain, Math.min(sinceMs, since.get(lane.chain) ?? sinceMs));
-          else if (!since.has(lane.chain) && heard.has(lane.chain)) gauge.set({ chain: lane.chain }, 0);
+          else if (!since.has(lane.chain) && observed.has(lane.chain)) gauge.set({ chain: lane.chain }, 0);
         }
         for (const [chain, sinceMs] of since) {
-          const fromMs = Math.max(sinceMs, heard.get(chain)?.roseAtMs ?? sinceMs);
+          const fromMs = Math.max(sinceMs, observed.get(chain)?.roseAtMs ?? sinceMs);
           gauge.set({ chain }, (clock.monotonicMs() - fromMs) / 1000);
         }
       },

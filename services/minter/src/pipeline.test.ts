@@ -3,7 +3,7 @@ import { logChainId } from './pipeline.ts';
 import type { ChainNode } from './ports.ts';
 import { CHAIN } from './test/mint-requests.ts';
 
-it('another chain id of a node is logged once, and so is its return to the right one', async () => {
+it('a wrong chain id of a node is logged once, and so is its return to the right chain id', async () => {
   const lines: unknown[] = [];
   const push = (level: string) => (fields: unknown, text: unknown) => void lines.push([level, fields, text]);
   const logger = { warn: push('warn'), info: push('info') } as unknown as Parameters<typeof logChainId>[1]['logger'];
@@ -14,9 +14,9 @@ it('another chain id of a node is logged once, and so is its return to the right
     other.id = id;
     expect(await node.chainId()).toBe(id);
   }
-  const ids = { chain: CHAIN, wantedChainId: 31_337, answeredChainId: 1 };
+  const ids = { chain: CHAIN, wantedChainId: 31_337, reportedChainId: 1 };
   expect(lines).toEqual([
     ['warn', ids, 'node skipped: another chain id'],
-    ['info', { ...ids, answeredChainId: 31_337 }, 'node reports the right chain id again'],
+    ['info', { ...ids, reportedChainId: 31_337 }, 'node reports the right chain id again'],
   ]);
 });

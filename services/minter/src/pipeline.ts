@@ -40,7 +40,7 @@ export interface MintedChain {
 }
 
 export interface MinterParts {
-  /** By name. */
+  /** By chain name. */
   readonly chains: ReadonlyMap<string, MintedChain>;
   readonly log: MintLog;
   readonly signerOf: (lane: SignerLane) => LaneSigner;
@@ -55,7 +55,7 @@ export interface MinterParts {
   readonly logger: Logger;
 }
 
-/** With and without pending assets. */
+/** Intervals with and without pending assets. */
 const RECONCILE_EVERY_MS = 5_000;
 const IDLE_RECONCILE_EVERY_MS = 15_000;
 
@@ -130,11 +130,11 @@ function createOnBatch(
     try {
       for (const requests of lanes.values()) {
         const { chain, signer } = requests[0]!.request;
-        metrics.accepted(await workerOf({ chain, signer }, partition).take(requests));
+        metrics.accepted(await workerOf({ chain, signer }, partition).accept(requests));
       }
       if (deadLetters.length > 0) await sendDeadLetters(producer, deadLetters, 'mint');
     } catch (cause) {
-      throw new RetryableFault('requests were not taken', { cause });
+      throw new RetryableFault('requests were not accepted', { cause });
     }
     metrics.deadLetters(deadLetters.length);
   };
@@ -149,7 +149,7 @@ async function findLanes(
     const { length: partitions } = await reader.bounds(requestTopic);
     return await log.lanesOf({ partition, partitions });
   } catch (cause) {
-    throw new RetryableFault('the states of mints could not be read', { cause });
+    throw new RetryableFault('the mint states could not be read', { cause });
   }
 }
 
@@ -189,7 +189,7 @@ export function createNodeChoice(nodes: readonly ChainNode[]): ChainNodes {
   };
 }
 
-/** Logs each change of the chain id once. The node's address may contain a secret. */
+/** Logs each change of the chain id once. The node's URL may contain a secret. */
 export function logChainId(
   node: ChainNode,
   { chain, chainId: wanted, logger }: { chain: string; chainId: number; logger: Pick<Logger, 'warn' | 'info'> },
@@ -198,19 +198,19 @@ export function logChainId(
   return {
     ...node,
     chainId: async () => {
-      const answered = await node.chainId();
-      if (answered !== last) {
-        const fields = { chain, wantedChainId: wanted, answeredChainId: answered };
-        if (answered === wanted) logger.info(fields, 'node reports the right chain id again');
+      const reported = await node.chainId();
+      if (reported !== last) {
+        const fields = { chain, wantedChainId: wanted, reportedChainId: reported };
+        if (reported === wanted) logger.info(fields, 'node reports the right chain id again');
         else logger.warn(fields, 'node skipped: another chain id');
       }
-      last = answered;
-      return answered;
+      last = reported;
+      return reported;
     },
   };
 }
 
-/** A record that is no request becomes a dead letter. */
+/** A record that is not a request becomes a dead letter. */
 function createDecodeRequests(schemaOf: SchemaSource) {
   const readValue = createRecordReader({ schemaOf, createReader: mintRequestCodec.decoderOf });
   return async (records: readonly StreamRecord[]) => {

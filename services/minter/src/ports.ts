@@ -10,20 +10,20 @@ export interface SignerLane {
 
 export type ForgottenTransaction = Pick<MintTransactionRecord, 'chain' | 'signer' | 'nonce' | 'variant' | 'kind'>;
 
-/** Written completely or not at all. */
+/** Written atomically. */
 export interface LaneChange {
   readonly states: readonly MintStateRecord[];
   readonly transactions: readonly MintTransactionRecord[];
-  /** These become tombstones. */
+  /** Transactions that become tombstones. */
   readonly forgotten: readonly ForgottenTransaction[];
 }
 
 export interface LaneWriter {
-  /** Without those deleted by tombstones. */
+  /** Without transactions deleted by tombstones. */
   readTransactions(): Promise<readonly MintTransactionRecord[]>;
-  /** In the order of the log, possibly millions. Earlier states of an attempt may be missing. */
+  /** In log order, possibly millions. Earlier states of an attempt may be missing. */
   readStates(): AsyncIterable<MintStateRecord>;
-  /** Resolves when the change is committed. @throws Error when it is not, or that is unknown: open a new writer */
+  /** Resolves when the change is committed. @throws Error when it is not, or when this is unknown: open a new writer */
   append(change: LaneChange): Promise<void>;
   close(): Promise<void>;
 }
@@ -42,9 +42,9 @@ export type ReferenceName = Pick<MintRequestRecord, 'contractAddress' | 'project
 export interface OtherSigners {
   /** Reads new states of all signers. @param options.isWhole waits for all existing states */
   sync(options: { readonly isWhole: boolean }): Promise<void>;
-  /** Whether another signer has it pending or succeeded. */
+  /** Whether the reference id is pending or succeeded for another signer. */
   isHeldByOther(lane: SignerLane, request: ReferenceName): boolean;
-  /** Whether this signer has it pending or succeeded. */
+  /** Whether the reference id is pending or succeeded for this signer. */
   isHeldByLane(lane: SignerLane, request: ReferenceName): boolean;
   /** Whether this attempt is pending. */
   isPending(lane: SignerLane, attempt: ReferenceName & Pick<MintRequestRecord, 'attemptId'>): boolean;
@@ -56,15 +56,15 @@ export interface ReceivedRequest {
   readonly offset: number;
 }
 
-/** As one node reports it at one moment. */
+/** The head of the chain, as one node reports it at one moment. */
 export interface ChainHead {
   readonly number: number;
-  /** Blocks up to it never change. */
+  /** Blocks up to this number never change. */
   readonly finalized: number;
   readonly finalizedHash: string;
-  /** Of the next block, wei per unit of gas. */
+  /** Base fee of the next block, in wei per unit of gas. */
   readonly baseFee: bigint;
-  /** Hash of the formerly final block; null: unknown or not requested. */
+  /** Hash of the previous final block; null: unknown or not requested. */
   readonly knownHash: string | null;
 }
 
@@ -84,7 +84,7 @@ export interface MintReceipt {
 }
 
 export interface ChainView {
-  /** Counts if its block is one of these. Null: in no block. */
+  /** Counts only if its block is among these blocks. null: in no block. */
   readonly receipt: MintReceipt | null;
   /** In the requested order; null: unknown. */
   readonly blockHashes: readonly (string | null)[];
@@ -97,15 +97,15 @@ export interface ContractCall {
   readonly data: string;
 }
 
-export type CallAnswer<T> =
+export type CallOutcome<T> =
   | { readonly kind: 'done'; readonly value: T }
   /** The contract's own message. */
   | { readonly kind: 'reverted'; readonly message: string }
-  /** It cannot be executed (out of gas, invalid code). Unless `isSure`, the node may have been too busy. */
+  /** The call cannot be executed (out of gas, invalid code). Unless `isSure`, the node may have been too busy. */
   | { readonly kind: 'unrunnable'; readonly message: string; readonly isSure: boolean };
 
 /** `spent`: the nonce is used; `refused`: never accepted; `later`: not now. */
-export interface SendAnswer {
+export interface SendOutcome {
   readonly kind: 'taken' | 'known' | 'spent' | 'underpriced' | 'funds' | 'later' | 'refused';
 }
 
@@ -119,20 +119,20 @@ export interface SpentNonce {
 export interface ChainNode {
   chainId(): Promise<number>;
   genesisHash(): Promise<string>;
-  /** @param known number of the formerly final block */
+  /** @param known number of the previous final block */
   head(known?: number): Promise<ChainHead>;
   /** Spent nonces up to each of these blocks, requested in this order. */
   spentNonces(address: string, at: readonly (number | 'latest' | 'pending')[]): Promise<readonly number[]>;
   receiptOf(hash: string): Promise<MintReceipt | null>;
   /** null: unknown block. */
   blockHashOf(number: number): Promise<string | null>;
-  /** All from one branch, because one node answers. */
+  /** All from one branch, because one node responds. */
   viewOf(hash: string, blocks: readonly number[]): Promise<ChainView>;
   /** The transaction that spent a nonce, on the branch of the block. Null: not spent, or the state is too old. */
   spenderOf(spent: SpentNonce): Promise<string | null>;
-  send(bytes: Buffer): Promise<SendAnswer>;
-  call(call: ContractCall): Promise<CallAnswer<string>>;
-  gasOf(call: ContractCall): Promise<CallAnswer<number>>;
+  send(bytes: Buffer): Promise<SendOutcome>;
+  call(call: ContractCall): Promise<CallOutcome<string>>;
+  gasOf(call: ContractCall): Promise<CallOutcome<number>>;
   /** wei. */
   priorityFee(): Promise<bigint>;
   /** wei. */
@@ -153,7 +153,7 @@ export interface Fees {
   readonly maxPriorityFeePerGas: bigint;
 }
 
-/** Type 2, without its signature. */
+/** A transaction of type 2, without its signature. */
 export interface UnsignedTransaction extends Fees {
   readonly chainId: number;
   readonly nonce: number;
@@ -166,7 +166,7 @@ export interface UnsignedTransaction extends Fees {
 export interface SignedTransaction {
   /** 32 bytes. */
   readonly hash: Buffer;
-  /** As sent. */
+  /** The bytes as sent. */
   readonly bytes: Buffer;
 }
 
@@ -175,7 +175,7 @@ export type KeyStatus = { readonly kind: 'live' } | { readonly kind: 'waits'; re
 export interface LaneSigner {
   /** Whether new transactions may begin for an environment. */
   status(environmentId: string): KeyStatus;
-  /** @param options.isOpen its nonce is in use and must be finished, also with a disabled key @throws Error */
+  /** @param options.isOpen its nonce is in use and must be finished, even with a disabled key @throws Error */
   sign(transaction: UnsignedTransaction, options: { readonly isOpen: boolean }): Promise<SignedTransaction>;
   /** Decodes logged bytes. */
   read(bytes: Buffer): UnsignedTransaction;
@@ -187,14 +187,14 @@ export interface ChainRules {
   /** wei per unit of gas; nothing above is signed. */
   readonly feeMax: bigint;
   readonly priorityFeeMax: bigint;
-  /** Then fees are raised. */
+  /** After this time, fees are raised. */
   readonly stuckAfterMs: number;
   readonly resendEveryMs: number;
-  /** Nonces in no block. */
+  /** Nonces that are in no block. */
   readonly openNoncesMax: number;
   /** Nonces without a final transaction. */
   readonly unfinalNoncesMax: number;
-  /** Of a transaction. */
+  /** Assets per transaction. */
   readonly assetsMax: number;
 }
 

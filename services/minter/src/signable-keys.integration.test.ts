@@ -76,7 +76,7 @@ async function openWorld() {
       const resealing = openResealing({
         keys,
         openStore: async () => {
-          if (attempts++ === 0) throw new Error('the schema registry is away');
+          if (attempts++ === 0) throw new Error('the schema registry is unavailable');
           return store;
         },
         reseal: (of, record) => resealSignableKey({ store: of, signer }, record),
@@ -97,33 +97,33 @@ beforeAll(async () => {
   world = await openWorld();
 });
 
-it('a minter with a new signer key seals every signable key to it, also later ones sealed to the older key', async () => {
+it('a minter with a new signer key seals every signable key to it, including later keys sealed to the older key', async () => {
   const { store, lines, create, start } = world;
   const key = await create('Minter', older);
   const minter = start(newest.jwk, older.jwk);
   const count = (text: string) => lines.filter((line) => line.includes(text)).length;
-  await until('the older key may be removed', () => count('remove the older ones') === 1);
+  await until('the older key may be removed', () => count('remove the older keys') === 1);
   const alone = signerOf(newest.jwk);
   const [resealed] = await store.readAll();
   expect(await alone.signMessage(resealed!, 'm')).toBe(await signerOf(older.jwk).signMessage(key, 'm'));
   // A second portal was not restarted and seals to the older key.
   const late = await create('Late', older);
-  await until('the statement is repeated', () => count('remove the older ones') === 2);
+  await until('the message is repeated', () => count('remove the older keys') === 2);
   expect(count('keep the older keys of SIGNER_KEYS until')).toBe(1);
   expect(lines.find((line) => line.includes('still has its SIGNER_PUBLIC_KEY'))).toContain(late.address);
   for (const record of await store.readAll()) await alone.signMessage(record, 'm');
   await minter.close();
 });
 
-it('a minter names every live signable key that it cannot open, at the start and later', async () => {
+it('a minter reports every live signable key that it cannot open, at the start and later', async () => {
   const { store, lines, create, start } = world;
   const foreign = await create('Of a lost signer', lost);
   const { reasons, metrics } = start(newest.jwk);
-  await until('the key is named', () => reasons().signableKeys?.includes(foreign.address));
+  await until('the key is reported', () => reasons().signableKeys?.includes(foreign.address));
   expect(lines.some((line) => line.includes('cannot be opened') && line.includes(foreign.address))).toBe(true);
   const next = await create('Next of a lost signer', lost);
-  await until('the next key is named', () => reasons().signableKeys?.includes(next.address));
+  await until('the next key is reported', () => reasons().signableKeys?.includes(next.address));
   expect(await metrics.text()).toMatch(/^playline_minter_unopened_keys\{.*\} 2$/m);
   await store.change((records) => ({ ...records.find(({ address }) => address === next.address)!, state: 'disabled' }));
-  await until('a disabled key is not named', () => reasons().signableKeys?.includes(next.address) === false);
+  await until('a disabled key is not reported', () => reasons().signableKeys?.includes(next.address) === false);
 });

@@ -7,7 +7,7 @@ import type { LaneSigner, SignedTransaction, SignerLane, UnsignedTransaction } f
 
 interface KeySignerParts {
   readonly keys: Pick<RecordCopy<SignableKeyRecord>, 'records' | 'ageMs'>;
-  /** The private key never leaves it. */
+  /** The private key never leaves this function. */
   readonly signTransaction: (
     record: SignableKeyRecord,
     transaction: UnsignedTransaction,
@@ -24,10 +24,10 @@ export function createKeySigner({ keys, signTransaction }: KeySignerParts, { sig
     status: (environmentId) => {
       const record = find();
       if (record === undefined && keys.ageMs === Number.POSITIVE_INFINITY)
-        return waits('Signable keys are not known yet: Redis does not answer, or lacks them.');
+        return waits('Signable keys are not known yet: Redis does not respond, or does not contain them.');
       if (record === undefined) return waits(`There is no signable key ${address}.`);
       if (record.environmentId !== environmentId)
-        return waits(`The signable key ${address} is of another environment.`);
+        return waits(`The signable key ${address} belongs to another environment.`);
       return record.state === 'live' ? { kind: 'live' } : waits(`The signable key ${address} is disabled.`);
     },
     sign: async (transaction, options) => {
@@ -44,7 +44,7 @@ function readSigned(bytes: Buffer): UnsignedTransaction {
   const given = parseTransaction(toHexText(bytes));
   const { chainId, nonce = 0, to, data = '0x', gas, maxFeePerGas, maxPriorityFeePerGas } = given;
   if (given.type !== 'eip1559' || chainId === undefined || to == null || gas === undefined)
-    throw new Error('the logged bytes are no transaction of type 2');
+    throw new Error('the logged bytes are not a transaction of type 2');
   const fees = { maxFeePerGas: maxFeePerGas ?? 0n, maxPriorityFeePerGas: maxPriorityFeePerGas ?? 0n };
   return { chainId, nonce, to: to.toLowerCase(), data: data.toLowerCase(), gas: Number(gas), ...fees };
 }
@@ -62,7 +62,7 @@ export interface ResealParts {
   readonly logger: Logger;
   readonly metrics: Metrics;
   readonly paces?: {
-    /** After a fault of a store. */
+    /** Wait after a store fault. */
     readonly retryMs: number;
     /** How often `keys` is compared. */
     readonly checkMs: number;
@@ -70,7 +70,7 @@ export interface ResealParts {
 }
 
 interface Pass {
-  /** Sealed texts that were read, and those that no key opens. */
+  /** Sealed keys that were read, and sealed keys that no signer key opens. */
   readonly checked: ReadonlySet<string>;
   readonly refused: ReadonlyMap<string, SignableKeyRecord>;
   /** Addresses. */
@@ -164,11 +164,11 @@ function report({ logger, signerKeys }: ResealParts, before: Pass | null, { rese
   if (refused.size > 0) {
     const addresses = [...refused.values()].map(({ address }) => address);
     const message =
-      'some signable keys need a signer key that is not in SIGNER_KEYS: remove none and add the missing one';
+      'some signable keys need a signer key that is not in SIGNER_KEYS: remove no key, and add the missing one';
     logger.warn({ resealed: resealed.length, refused: addresses }, message);
   } else if (signerKeys > 1)
     logger.info(
       { resealed: resealed.length },
-      'all signable keys are sealed to the newest signer key: remove the older ones from SIGNER_KEYS',
+      'all signable keys are sealed to the newest signer key: remove the older keys from SIGNER_KEYS',
     );
 }

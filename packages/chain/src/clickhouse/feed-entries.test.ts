@@ -8,7 +8,7 @@ import { NO_FILTERS } from '../store.ts';
 import { activityRow, NOON_US } from '../test/rows.ts';
 import { toShownActivity } from '../wire.ts';
 import { createQueryBatcher, createReadEntries } from './feed-entries.ts';
-import type { Answer, QuerySettings } from './query-client.ts';
+import type { QueryResult, QuerySettings } from './query-client.ts';
 
 const HOUR_US = 3_600_000_000;
 const query: PageQuery = {
@@ -21,7 +21,7 @@ const query: PageQuery = {
 };
 const LIMIT = 4;
 
-/** A version in the format of ClickHouse's answer. */
+/** A version, encoded as in ClickHouse's response. */
 function toBytes(updatedAt: number): Buffer {
   const { id, members } = toShownActivity(activityRow({ updatedAt }));
   const head = Buffer.alloc(8);
@@ -42,7 +42,7 @@ function toBytes(updatedAt: number): Buffer {
 function createEngine(times: readonly number[]) {
   const requested: { least: number; end: number; settings: QuerySettings }[] = [];
   const toUs = (text: string) => Math.round(Number(text) * 1_000_000);
-  const query = async (statement: string, _params: unknown, settings: QuerySettings): Promise<Answer> => {
+  const query = async (statement: string, _params: unknown, settings: QuerySettings): Promise<QueryResult> => {
     const [least, end] = [/updated_at >= '([\d.]+)'/, /updated_at < '([\d.]+)'/].map((bound) =>
       toUs(bound.exec(statement)?.[1] ?? String(Number.MAX_SAFE_INTEGER / 1e6)),
     ) as [number, number];
@@ -50,14 +50,16 @@ function createEngine(times: readonly number[]) {
     if (settings.max_rows_to_read !== undefined)
       throw new StoreFault('too many', { kind: 'passing', code: 'TOO_MANY_ROWS' });
     const found = times.filter((us) => us >= least && us < end);
-    const isName = statement.includes('LIMIT 1 ');
-    const bytes = found.slice(0, isName ? 1 : LIMIT).map((us) => (isName ? toBytes(us).subarray(1, 9) : toBytes(us)));
+    const isFirstOnly = statement.includes('LIMIT 1 ');
+    const bytes = found
+      .slice(0, isFirstOnly ? 1 : LIMIT)
+      .map((us) => (isFirstOnly ? toBytes(us).subarray(1, 9) : toBytes(us)));
     return { bytes: Buffer.concat(bytes), readRows: 5_000 };
   };
   return { requested, read: createReadEntries({ query }) };
 }
 
-it('the first window of a feed is as wide as its last page', async () => {
+it('the first window of a feed is as wide as the previous page', async () => {
   const times = Array.from({ length: 100 }, (_, index) => NOON_US - HOUR_US + index * 1_000_000);
   const { requested, read } = createEngine(times);
   const { entries } = await read(query, LIMIT);
@@ -79,7 +81,7 @@ it('entries of a feed are found after a pause longer than any window', async () 
   expect([entries.map(({ updatedAt }) => updatedAt), isFull]).toEqual([[times[4]], false]);
 });
 
-it('a range is read when no window is below its row limit, as with hundreds of parts', async () => {
+it('a range is read even if every window exceeds the row limit, as with hundreds of parts', async () => {
   const times = [1, 2, 3].map((later) => NOON_US + later);
   const { requested, read } = createEngine(times);
   const filters = { ...NO_FILTERS, toIndexedAt: NOON_US };
@@ -91,53 +93,53 @@ it('a range is read when no window is below its row limit, as with hundreds of p
 
 const SIZE_MAX = 4;
 
-/** A simulated store. Records its batches, and answers when the test allows it. */
+/** A simulated store. Records its batches, and responds when the test allows it. */
 function createBatchEngine() {
-  const requested: { queries: readonly number[]; answer: () => void }[] = [];
+  const requested: { queries: readonly number[]; respond: () => void }[] = [];
   const run = createQueryBatcher<number, string>({
     sizeMax: SIZE_MAX,
     waitMaxMs: 60_000,
     runAll: (queries) =>
       new Promise((resolve) => {
-        requested.push({ queries, answer: () => resolve(queries.map((query) => `answer ${query}`)) });
+        requested.push({ queries, respond: () => resolve(queries.map((query) => `result ${query}`)) });
       }),
   });
-  const together = () => requested.map(({ queries }) => queries);
-  return { run, requested, together };
+  const batches = () => requested.map(({ queries }) => queries);
+  return { run, requested, batches };
 }
 
-it('a query is sent immediately with others of the same moment when no batch is in flight', async () => {
-  const { run, together } = createBatchEngine();
+it('concurrent queries are sent immediately in one batch when no batch is in flight', async () => {
+  const { run, batches } = createBatchEngine();
   for (const query of [1, 2]) void run(query);
   await nextTick();
-  expect(together()).toEqual([[1, 2]]);
+  expect(batches()).toEqual([[1, 2]]);
 });
 
 it('a query waits for the batch in flight and is sent with other waiting queries', async () => {
-  const { run, requested, together } = createBatchEngine();
+  const { run, requested, batches } = createBatchEngine();
   const first = run(1);
   await nextTick();
   const others = [run(2), run(3)];
   await nextTick();
-  expect(together()).toEqual([[1]]);
-  requested[0]!.answer();
-  expect(await first).toBe('answer 1');
+  expect(batches()).toEqual([[1]]);
+  requested[0]!.respond();
+  expect(await first).toBe('result 1');
   await nextTick();
-  expect(together()).toEqual([[1], [2, 3]]);
-  requested[1]!.answer();
-  expect(await Promise.all(others)).toEqual(['answer 2', 'answer 3']);
+  expect(batches()).toEqual([[1], [2, 3]]);
+  requested[1]!.respond();
+  expect(await Promise.all(others)).toEqual(['result 2', 'result 3']);
 });
 
-it('a full batch is sent while another one is in flight', async () => {
-  const { run, together } = createBatchEngine();
+it('a full batch is sent while another batch is in flight', async () => {
+  const { run, batches } = createBatchEngine();
   void run(0);
   await nextTick();
   for (const query of [1, 2, 3, 4, 5]) void run(query);
   await nextTick();
-  expect(together()).toEqual([[0], [1, 2, 3, 4]]);
+  expect(batches()).toEqual([[0], [1, 2, 3, 4]]);
 });
 
-it('a query waits at most its limit, however long a batch takes', async () => {
+it('a query waits at most waitMaxMs, however long the batch in flight durationTicks', async () => {
   const requested: (readonly number[])[] = [];
   const second = Promise.withResolvers<void>();
   const run = createQueryBatcher<number, never>({
@@ -155,22 +157,22 @@ it('a query waits at most its limit, however long a batch takes', async () => {
   expect(requested).toEqual([[1], [2]]);
 });
 
-/** A query, its time, and how the store reacts. */
+/** A query, when it is sent, and how the store responds. */
 const caller = fc.record({
   /** Ticks after the previous caller. */
-  later: fc.nat(3),
-  /** Ticks until the answer of a batch with this query. */
-  takes: fc.nat(4),
+  delayTicks: fc.nat(3),
+  /** Ticks until a batch with this query completes. */
+  durationTicks: fc.nat(4),
   isWrong: fc.boolean(),
   /** A batch with this query fails although the query alone succeeds. */
-  breaksTurns: fc.boolean(),
+  failsInBatches: fc.boolean(),
 });
 
 const ticks = async (count: number) => {
   for (let tick = 0; tick < count; tick++) await nextTick();
 };
 
-it('every caller of the batcher gets the answer or error of its own query', async () => {
+it('every caller of the batcher gets the result or error of its own query', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(caller, { maxLength: 24 }), async (callers) => {
       const sizes: number[] = [];
@@ -179,24 +181,24 @@ it('every caller of the batcher gets the answer or error of its own query', asyn
         waitMaxMs: 1,
         runAll: async (queries) => {
           sizes.push(queries.length);
-          const own = queries.map((query) => callers[query]!);
-          await ticks(Math.max(...own.map(({ takes }) => takes)));
+          const inBatch = queries.map((query) => callers[query]!);
+          await ticks(Math.max(...inBatch.map(({ durationTicks }) => durationTicks)));
           const wrong = queries.find((query) => callers[query]!.isWrong);
           if (wrong !== undefined) throw new Error(`${wrong} is wrong`);
-          if (queries.length > 1 && own.some(({ breaksTurns }) => breaksTurns)) throw new Error('broken');
-          return queries.map((query) => `answer ${query}`);
+          if (queries.length > 1 && inBatch.some(({ failsInBatches }) => failsInBatches)) throw new Error('broken');
+          return queries.map((query) => `result ${query}`);
         },
       });
-      const answers: Promise<PromiseSettledResult<string>[]>[] = [];
-      for (const [query, { later }] of callers.entries()) {
-        await ticks(later);
-        answers.push(Promise.allSettled([run(query)]));
+      const results: Promise<PromiseSettledResult<string>[]>[] = [];
+      for (const [query, { delayTicks }] of callers.entries()) {
+        await ticks(delayTicks);
+        results.push(Promise.allSettled([run(query)]));
       }
-      expect((await Promise.all(answers)).flat()).toEqual(
+      expect((await Promise.all(results)).flat()).toEqual(
         callers.map(({ isWrong }, query) =>
           isWrong
             ? { status: 'rejected', reason: new Error(`${query} is wrong`) }
-            : { status: 'fulfilled', value: `answer ${query}` },
+            : { status: 'fulfilled', value: `result ${query}` },
         ),
       );
       expect(Math.max(0, ...sizes)).toBeLessThanOrEqual(SIZE_MAX);

@@ -5,7 +5,7 @@ import type { PageQuery } from '../store.ts';
 import { toFeedName, toTimeLiteral } from './literals.ts';
 import { type QueryClient, type QuerySettings, TOO_MANY_ROWS } from './query-client.ts';
 
-/** From `least` to before `end`, epoch microseconds. */
+/** From `least` inclusive to `end` exclusive, in epoch microseconds. */
 interface Window {
   readonly least: number;
   readonly end: number;
@@ -17,13 +17,13 @@ interface Selection {
   readonly window: Window;
 }
 
-/** @returns entries by selection, in its direction, and rows that ClickHouse read for all of them @throws StoreFault */
+/** @returns entries per selection, in its direction, and the number of rows read @throws StoreFault */
 async function selectEntries(run: QueryClient['query'], selections: readonly Selection[], settings: QuerySettings) {
   const { bytes, readRows } = await run(toStatement(selections), toParams(selections), settings);
   return { entries: readEntries(bytes, selections.length), readRows };
 }
 
-/** Time of the first entry from `edge` on, or else the horizon. */
+/** Time of the first entry at or after `edge`, or the horizon. */
 async function findFirst(run: QueryClient['query'], query: PageQuery, edge: number): Promise<number> {
   const { bytes } = await run(
     `SELECT toUnixTimestamp64Micro(updated_at) FROM activity_feeds WHERE ${isOfFeed(0)} ` +
@@ -34,20 +34,20 @@ async function findFirst(run: QueryClient['query'], query: PageQuery, edge: numb
   return bytes.length === 0 ? query.horizon : Math.min(query.horizon, new RowBinaryReader(bytes).int64());
 }
 
-/** Little of each part is read: conditions and indexes evaluated first would take longer. */
+/** Few rows of each part are read: evaluating conditions and indexes first would take longer. */
 const SETTINGS: QuerySettings = {
   max_threads: 1,
   max_block_size: 256,
-  // Buffering would read each part until it filled the page alone.
+  // With buffering, ClickHouse would read a full page from each part.
   read_in_order_use_buffering: 0,
-  // Sorts parts before it reads texts, a third less work with fifty parts.
+  // Sorts parts before reading strings: a third less work with fifty parts.
   read_in_order_two_level_merge_threshold: 1,
   optimize_move_to_prewhere: 0,
   use_skip_indexes_on_data_read: 0,
   output_format_parallel_formatting: 0,
 };
 
-/** The whole sorting key: ClickHouse would sort again with only a part. */
+/** The whole sorting key: with only a prefix, ClickHouse would sort again. */
 const FEED_ORDER = ['feed', 'updated_at', 'id'];
 
 function toStatement(selections: readonly Selection[]): string {
@@ -56,7 +56,7 @@ function toStatement(selections: readonly Selection[]): string {
   return `(${[only, ...others].join(') UNION ALL (')}) FORMAT RowBinary`;
 }
 
-/** The first column is the number of the selection: their rows arrive mixed. */
+/** The first column is the selection's index, because rows of all selections arrive mixed. */
 function toSelect({ query, window }: Selection, index: number): string {
   const order = query.direction === 'next' ? '' : ' DESC';
   return (
@@ -70,13 +70,13 @@ function toSelect({ query, window }: Selection, index: number): string {
 function readEntries(bytes: Buffer, selections: number): FeedEntry[][] {
   const entries = Array.from({ length: selections }, (): FeedEntry[] => []);
   for (const reader = new RowBinaryReader(bytes); !reader.isAtEnd; ) {
-    const own = entries[reader.uint8()]!;
-    // Spread takes several times as long, and a page creates most of its objects here.
+    const list = entries[reader.uint8()]!;
+    // No spread: it is several times slower, and a page creates most of its objects here.
     const updatedAt = reader.int64();
     const id = reader.ascii();
     const partition = reader.uint16();
     const isOutdated = reader.uint8() === 1;
-    own.push({ updatedAt, id, partition, isOutdated, members: reader.bytes() });
+    list.push({ updatedAt, id, partition, isOutdated, members: reader.bytes() });
   }
   return entries;
 }
@@ -101,54 +101,54 @@ function toConditions({ filters }: PageQuery, { least, end }: Window, index: num
 
 class RowBinaryReader {
   readonly #bytes: Buffer;
-  #at = 0;
+  #offset = 0;
 
   constructor(bytes: Buffer) {
     this.#bytes = bytes;
   }
 
   get isAtEnd(): boolean {
-    return this.#at >= this.#bytes.length;
+    return this.#offset >= this.#bytes.length;
   }
 
   /** Below 2^53. */
   int64(): number {
-    const low = this.#bytes.readUInt32LE(this.#at);
-    const high = this.#bytes.readInt32LE(this.#at + 4);
-    this.#at += 8;
+    const low = this.#bytes.readUInt32LE(this.#offset);
+    const high = this.#bytes.readInt32LE(this.#offset + 4);
+    this.#offset += 8;
     return high * 2 ** 32 + low;
   }
 
   uint16(): number {
-    this.#at += 2;
-    return this.#bytes.readUInt16LE(this.#at - 2);
+    this.#offset += 2;
+    return this.#bytes.readUInt16LE(this.#offset - 2);
   }
 
   uint8(): number {
-    const byte = this.#bytes[this.#at++];
-    if (byte === undefined) throw new RangeError('RowBinary ends within a row');
+    const byte = this.#bytes[this.#offset++];
+    if (byte === undefined) throw new RangeError('RowBinary data ends within a row');
     return byte;
   }
 
   ascii(): string {
-    const from = this.#skipText();
-    return this.#bytes.toString('latin1', from, this.#at);
+    const from = this.#skipString();
+    return this.#bytes.toString('latin1', from, this.#offset);
   }
 
   bytes(): Buffer {
-    const from = this.#skipText();
-    return this.#bytes.subarray(from, this.#at);
+    const from = this.#skipString();
+    return this.#bytes.subarray(from, this.#offset);
   }
 
-  #skipText(): number {
+  #skipString(): number {
     const length = this.#length();
-    const from = this.#at;
-    this.#at += length;
-    if (this.#at > this.#bytes.length) throw new RangeError('a text of RowBinary ends behind its bytes');
+    const from = this.#offset;
+    this.#offset += length;
+    if (this.#offset > this.#bytes.length) throw new RangeError('a RowBinary string exceeds the data');
     return from;
   }
 
-  /** LEB128: seven bits a byte, the lowest first. */
+  /** LEB128: seven bits per byte, lowest first. */
   #length(): number {
     let length = 0;
     for (let factor = 1; ; factor *= 128) {
@@ -159,7 +159,7 @@ class RowBinaryReader {
   }
 }
 
-/** Width of the first window, in expected pages: feeds are uneven. */
+/** The first window is this many expected pages wide, because feeds are uneven. */
 const WIDE = 2;
 const SECOND_US = 1_000_000;
 /** Bounds window growth and rows per page: a range filter may match almost nothing. */
@@ -167,26 +167,27 @@ const WINDOW_GROWTH_MAX = 32;
 const READ_ROWS_MAX = 12_000;
 /** A larger window is refused and halved. */
 const WINDOW_ROWS_MAX = 30_000;
-/** First window of a range: expected rows, and its length while the pace is unknown. */
+/** First window in a range: its expected rows, or its length while the pace is unknown. */
 const FIRST_ROWS = 15_000;
 const FIRST_RANGE_US = 4 * 3_600 * SECOND_US;
 /** Tolerance for inexact `indexed_at`. */
 const DAY_US = 86_400 * SECOND_US;
 
-/** ClickHouse runs the parts of a statement one by one, so more than four save nothing. */
+/** ClickHouse runs the SELECTs of a UNION ALL one by one, so larger batches save nothing. */
 const BATCHING = { sizeMax: 4, waitMaxMs: 10 };
 
-/** Reads entries of a feed: a first window as wide as recent pages, then one for the rest. */
+/** Reads entries of a feed: a first window as wide as recent pages, then a second window for the rest. */
 export function createReadEntries({ query: run }: Pick<QueryClient, 'query'>): FeedSource['entries'] {
   const queryBatched = createQueryBatcher<Selection, readonly FeedEntry[]>({
     ...BATCHING,
     runAll: async (selections) => (await selectEntries(run, selections, SETTINGS)).entries,
   });
-  const tools = { query: run, queryBatched, paces: createPaces() };
-  return (query, limit) => (hasRange(query) ? readRange(tools, query, limit) : readInOrder(tools, query, limit));
+  const dependencies = { query: run, queryBatched, paces: createPaces() };
+  return (query, limit) =>
+    hasRange(query) ? readRange(dependencies, query, limit) : readInOrder(dependencies, query, limit);
 }
 
-interface Tools {
+interface Dependencies {
   readonly query: QueryClient['query'];
   readonly queryBatched: (selection: Selection) => Promise<readonly FeedEntry[]>;
   readonly paces: ReturnType<typeof createPaces>;
@@ -194,10 +195,10 @@ interface Tools {
 
 const hasRange = ({ filters }: PageQuery): boolean => filters.fromIndexedAt !== null || filters.toIndexedAt !== null;
 
-async function readInOrder({ queryBatched, paces }: Tools, query: PageQuery, limit: number): Promise<FeedPiece> {
+async function readInOrder({ queryBatched, paces }: Dependencies, query: PageQuery, limit: number): Promise<FeedPiece> {
   const entries: FeedEntry[] = [];
   const pace = paces.of(query);
-  // No row is added before the first one of a feed.
+  // No row is ever added before a feed's first row.
   const isStart = query.direction === 'next' && query.gap.updatedAt === 0;
   let edge = isStart ? paces.firstOf(query) : startOf(query);
   const isKnown = pace !== null && edge > 0;
@@ -217,23 +218,23 @@ async function readInOrder({ queryBatched, paces }: Tools, query: PageQuery, lim
 }
 
 /**
- * Reads a range of `indexed_at`. Before the range, the index skips almost all rows: one window. Within it almost all
- * rows match. After it, only updates match and all rows are read.
+ * Reads a range of `indexed_at`. Before the range, the index skips almost all rows: one window. Within it, almost all
+ * rows match. After it, only updates match, and all rows are read.
  */
-async function readRange({ query: run, paces }: Tools, query: PageQuery, limit: number): Promise<FeedPiece> {
+async function readRange({ query: run, paces }: Dependencies, query: PageQuery, limit: number): Promise<FeedPiece> {
   const entries: FeedEntry[] = [];
   const pace = paces.of(query);
-  const sizeBehind = pace === null ? FIRST_RANGE_US : Math.max(SECOND_US, Math.ceil(pace * FIRST_ROWS));
+  const sizeInRange = pace === null ? FIRST_RANGE_US : Math.max(SECOND_US, Math.ceil(pace * FIRST_ROWS));
   let edge = startOf(query);
-  let isInFront = edge < (query.filters.fromIndexedAt ?? 0) - DAY_US;
-  if (edge === 0 && !isInFront) edge = await findFirst(run, query, edge);
-  let size = isInFront ? sizeInFront(query, edge) : sizeBehind;
+  let isBeforeRange = edge < (query.filters.fromIndexedAt ?? 0) - DAY_US;
+  if (edge === 0 && !isBeforeRange) edge = await findFirst(run, query, edge);
+  let size = isBeforeRange ? sizeBeforeRange(query, edge) : sizeInRange;
   let growthMax = WINDOW_GROWTH_MAX;
   for (let read = 0; ; ) {
     const window = windowAt(query, edge, size);
     if (window.least >= window.end) return { entries, isFull: false, continueAt: null };
-    // Within the range reading stops when the page is full.
-    const isSelfLimiting = isInFront || window.end - window.least <= SECOND_US;
+    // Within the range, reading stops when the page is full.
+    const isSelfLimiting = isBeforeRange || window.end - window.least <= SECOND_US;
     const settings = isSelfLimiting ? SETTINGS : BOUNDED_SETTINGS;
     const rest = { ...query, limit: limit - entries.length };
     const selected = await selectEntries(run, [{ query: rest, window }], settings).catch(toNullWhenTooMany);
@@ -250,13 +251,13 @@ async function readRange({ query: run, paces }: Tools, query: PageQuery, limit: 
     edge = farEdgeOf(query, window);
     const isAtEnd = window.least === 0 || window.end === query.horizon;
     if (read >= READ_ROWS_MAX && !isAtEnd) return { entries, isFull: false, continueAt: toGapAt(query, edge) };
-    if (!isInFront) paces.learn(query, (window.end - window.least) / Math.max(1, readRows));
-    size = isInFront
-      ? sizeBehind
+    if (!isBeforeRange) paces.learn(query, (window.end - window.least) / Math.max(1, readRows));
+    size = isBeforeRange
+      ? sizeInRange
       : Math.ceil((window.end - window.least) * Math.min(growthMax, toGrowth(read, readRows)));
     // Old activities may have been stored recently: skip years without rows.
-    if (isInFront && query.direction === 'next') edge = await findFirst(run, query, edge);
-    isInFront = false;
+    if (isBeforeRange && query.direction === 'next') edge = await findFirst(run, query, edge);
+    isBeforeRange = false;
   }
 }
 
@@ -270,7 +271,7 @@ const windowAt = ({ direction, horizon }: PageQuery, edge: number, size: number)
 
 const farEdgeOf = ({ direction }: PageQuery, { least, end }: Window): number => (direction === 'next' ? end : least);
 
-const sizeInFront = ({ filters, horizon, direction }: PageQuery, edge: number): number =>
+const sizeBeforeRange = ({ filters, horizon, direction }: PageQuery, edge: number): number =>
   direction === 'next' ? Math.max(DAY_US, (filters.toIndexedAt ?? horizon) + DAY_US - edge) : edge;
 
 function toNullWhenTooMany(fault: unknown): null {
@@ -278,7 +279,7 @@ function toNullWhenTooMany(fault: unknown): null {
   throw fault;
 }
 
-/** Growth of the next window so that it fits the rest at the same density. */
+/** Growth factor of the next window, so that it fits the remaining rows at the same density. */
 function toGrowth(read: number, last: number): number {
   if (last === 0) return WINDOW_GROWTH_MAX;
   return Math.min(WINDOW_GROWTH_MAX, Math.max(0, READ_ROWS_MAX - read) / last);
@@ -286,7 +287,7 @@ function toGrowth(read: number, last: number): number {
 
 const FEEDS_MAX = 10_000;
 
-/** Remembers microseconds per entry (or per row read of a range), a guess for the first window. */
+/** Remembers microseconds per entry (per row read in a range), to estimate the first window. */
 function createPaces() {
   const known = new Map<string, number>();
   const firsts = new Map<string, number>();
@@ -317,7 +318,7 @@ function toPace({ entries, isFull }: Pick<FeedPiece, 'entries' | 'isFull'>): num
   return Math.abs(last.updatedAt - first.updatedAt) / entries.length;
 }
 
-/** With the whole window on one side. */
+/** A gap with the whole window on one side. */
 const toGapAt = ({ direction }: PageQuery, edge: number): Gap =>
   direction === 'next'
     ? { side: 'after', updatedAt: edge - 1, id: LAST_ID }
@@ -335,36 +336,36 @@ const toPiece = (
 
 const BOUNDED_SETTINGS: QuerySettings = { ...SETTINGS, max_rows_to_read: WINDOW_ROWS_MAX };
 
-interface QueryBatcherOptions<Query, Answer> {
-  /** In the order of the queries. */
-  readonly runAll: (queries: readonly Query[]) => Promise<readonly Answer[]>;
+interface QueryBatcherOptions<Query, Result> {
+  /** Results in the order of the queries. */
+  readonly runAll: (queries: readonly Query[]) => Promise<readonly Result[]>;
   readonly sizeMax: number;
   readonly waitMaxMs: number;
 }
 
-interface WaitingQuery<Query, Answer> {
+interface WaitingQuery<Query, Result> {
   readonly query: Query;
-  readonly resolve: (answer: Answer) => void;
+  readonly resolve: (result: Result) => void;
   readonly reject: (fault: unknown) => void;
 }
 
 /**
- * Batches queries to share the cost of a request. A query is sent immediately, with others of the same moment, unless
+ * Batches queries to share the cost of a request. A query is sent immediately, with concurrent queries, unless
  * a batch is in flight; then it waits at most `waitMaxMs`. If a batch fails, each query is sent alone.
  */
-export function createQueryBatcher<Query, Answer>({
+export function createQueryBatcher<Query, Result>({
   runAll,
   sizeMax,
   waitMaxMs,
-}: QueryBatcherOptions<Query, Answer>): (query: Query) => Promise<Answer> {
-  const waiting: WaitingQuery<Query, Answer>[] = [];
+}: QueryBatcherOptions<Query, Result>): (query: Query) => Promise<Result> {
+  const waiting: WaitingQuery<Query, Result>[] = [];
   let inFlight = 0;
   let timer: NodeJS.Timeout | undefined;
 
-  async function run(batch: readonly WaitingQuery<Query, Answer>[]): Promise<void> {
+  async function run(batch: readonly WaitingQuery<Query, Result>[]): Promise<void> {
     try {
-      const answers = await runAll(batch.map(({ query }) => query));
-      for (const [index, { resolve }] of batch.entries()) resolve(answers[index] as Answer);
+      const results = await runAll(batch.map(({ query }) => query));
+      for (const [index, { resolve }] of batch.entries()) resolve(results[index] as Result);
     } catch (fault) {
       if (batch.length > 1) await Promise.all(batch.map((each) => run([each])));
       else for (const { reject } of batch) reject(fault);
@@ -392,7 +393,7 @@ export function createQueryBatcher<Query, Answer>({
       waiting.push({ query, resolve, reject });
       if (isScheduled) return;
       isScheduled = true;
-      // After all events that have arrived.
+      // After all pending events.
       setImmediate(() => {
         isScheduled = false;
         sendDue();

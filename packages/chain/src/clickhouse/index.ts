@@ -26,7 +26,7 @@ const ACTIVITY_COLUMNS: string =
   'toString(block_number) AS blockNumber, toString(transaction_index) AS transactionIndex, ' +
   `toString(log_index) AS logIndex, details, ${LOGGED_COLUMNS}`;
 
-/** `uuid`, because ClickHouse would use an alias `id` in conditions. */
+/** Named `uuid`, because ClickHouse would use an alias `id` in conditions. */
 interface StoredActivity extends Omit<ActivityRow, 'blockchainMetadata' | 'id'> {
   readonly uuid: string;
   readonly transactionHash: string | null;
@@ -79,7 +79,7 @@ const ACTIVITY: readonly RowColumn<ActivityRow>[] = [
 type Entry = ActivityRow | Supersession;
 const isSupersession = (entry: Entry): entry is Supersession => 'supersededAt' in entry;
 
-/** An entry is sent once; the insert makes a row for each of its feeds. */
+/** An entry is sent once; the insert creates a row per feed. */
 const FEED_ENTRY: readonly RowColumn<Entry>[] = [
   { name: 'entry', type: 'String', from: (entry) => (isSupersession(entry) ? 'superseded' : 'version') },
   { name: 'feeds', type: 'Array(String)', as: 'feed', column: 'feed', from: feedNamesOf },
@@ -120,7 +120,7 @@ const SENT_TABLES = {
   tokens: createSentTable('tokens', TOKEN),
 };
 
-/** The query text would otherwise take megabytes. */
+/** More ids would make the query megabytes long. */
 const IDS_PER_QUERY_MAX = 10_000;
 
 /** Opens the writer's store; connects on the first call. */
@@ -133,19 +133,19 @@ export function openActivityStore(target: ClickHouseTarget): ActivityStore {
         body: toLines(block).join('\n'),
         token,
         signal,
-        // Keep copies until a merge, or `storedOffsets` would miss offsets of the block.
+        // Keeps copies until a merge, or `storedOffsets` would miss offsets of the block.
         settings: { optimize_on_insert: 0 },
       });
     },
     async storedOffsets(rows) {
       const found = new Set<number>();
-      for (const piece of inPieces(rows)) for (const offset of await readOffsets(connection, piece)) found.add(offset);
+      for (const chunk of toChunks(rows)) for (const offset of await readOffsets(connection, chunk)) found.add(offset);
       return found;
     },
     async constantsOf(ids) {
       const found = new Map<string, ActivityConstants>();
-      for (const piece of inPieces(ids))
-        for (const { uuid, ...constants } of await readConstants(connection, piece)) found.set(uuid, constants);
+      for (const chunk of toChunks(ids))
+        for (const { uuid, ...constants } of await readConstants(connection, chunk)) found.set(uuid, constants);
       return found;
     },
     async rowsBetween(partition, after, end) {
@@ -158,8 +158,8 @@ export function openActivityStore(target: ClickHouseTarget): ActivityStore {
     },
     async lastBefore(us, chain, ids) {
       const found = new Map<string, number>();
-      for (const piece of inPieces(ids))
-        for (const { uuid, last } of await readLastBefore(connection, { us, chain, ids: piece })) found.set(uuid, last);
+      for (const chunk of toChunks(ids))
+        for (const { uuid, last } of await readLastBefore(connection, { us, chain, ids: chunk })) found.set(uuid, last);
       return found;
     },
     ready: connection.ready,
@@ -174,9 +174,9 @@ function toLines(block: Pick<ChainInsert, 'table' | 'rows'>): string[] {
   return sent.rows.map(SENT_TABLES[sent.table].toLine);
 }
 
-function inPieces<T>(list: readonly T[]): T[][] {
-  const pieces = Math.ceil(list.length / IDS_PER_QUERY_MAX);
-  return Array.from({ length: pieces }, (_, index) =>
+function toChunks<T>(list: readonly T[]): T[][] {
+  const chunks = Math.ceil(list.length / IDS_PER_QUERY_MAX);
+  return Array.from({ length: chunks }, (_, index) =>
     list.slice(index * IDS_PER_QUERY_MAX, (index + 1) * IDS_PER_QUERY_MAX),
   );
 }
@@ -189,7 +189,7 @@ interface StoredOffset {
   readonly offset: number;
 }
 
-/** Finds rows by sort key and content: no index has offsets, and a lost log may have had the same ones. */
+/** Finds rows by sort key and content: offsets are not indexed, and a lost log may have used the same offsets. */
 async function readOffsets(connection: ClickHouse, rows: readonly ActivityRow[]): Promise<number[]> {
   const chains = [...new Set(rows.map(({ chain }) => chain))];
   const found = await connection.read<StoredOffset>(
@@ -225,7 +225,7 @@ function readLastBefore(
   );
 }
 
-/** All members come from one row: a mix of two would be an activity that was never written. */
+/** All members come from one row: a mix of two rows would be an activity that was never written. */
 function readConstants(connection: ClickHouse, ids: readonly string[]): Promise<StoredConstants[]> {
   const ofFirst = (expression: string, name: string) =>
     `argMin(${expression}, (updated_at, activity_ids.chain)) AS ${name}`;

@@ -5,25 +5,25 @@ const US_DIGITS = 6;
 /** ClickHouse reads fewer than ten digits as a date. */
 const S_DIGITS = 10;
 
-/** @throws RangeError for other texts, because it becomes part of a statement */
+/** @throws RangeError unless it is a UUID, because it becomes part of a statement */
 export function toUuidLiteral(id: string): string {
-  if (!isUuidText(id)) throw new RangeError('an id is no UUID');
+  if (!isUuidText(id)) throw new RangeError('an id is not a UUID');
   return `'${id}'`;
 }
 
 /** Epoch microseconds as seconds and a fraction, which needs no conversion function. @throws RangeError */
 export function toTimeLiteral(us: number): string {
-  if (!Number.isSafeInteger(us) || us < 0) throw new RangeError('a time is no whole number of microseconds');
+  if (!Number.isSafeInteger(us) || us < 0) throw new RangeError('a time is not a whole number of microseconds');
   const fraction = String(us % US_PER_S).padStart(US_DIGITS, '0');
   return `'${String(Math.floor(us / US_PER_S)).padStart(S_DIGITS, '0')}.${fraction}'`;
 }
 
-/** Half the time of conditions on time and id, but also matches other rows of the same microsecond. */
+/** Takes half the time of a condition on time and id, but also matches other rows of the same microsecond. */
 export function toTimesCondition(times: readonly number[]): string {
   return `updated_at IN (${[...new Set(times)].map(toTimeLiteral).join(', ')})`;
 }
 
-/** null: any. */
+/** null matches any value. */
 interface FeedFilters {
   readonly contractAddress: string | null;
   readonly type: string | null;
@@ -36,6 +36,6 @@ export const toFeedName = (chain: string, { contractAddress, type }: FeedFilters
 export function feedNamesOf(activity: { chain: string; contractAddress: string; type: string }): string[] {
   const { chain, contractAddress, type } = activity;
   return [null, contractAddress].flatMap((contract) =>
-    [null, type].map((own) => toFeedName(chain, { contractAddress: contract, type: own })),
+    [null, type].map((each) => toFeedName(chain, { contractAddress: contract, type: each })),
   );
 }

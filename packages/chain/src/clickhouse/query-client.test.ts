@@ -9,11 +9,11 @@ afterEach(() => {
   for (const close of closing.splice(0)) close();
 });
 
-/** A server whose answers depend on the number of the query. */
-async function open(answer: (number: number, pair: { request: IncomingMessage; response: ServerResponse }) => void) {
+/** A server whose response depends on the query's number. */
+async function open(respond: (number: number, pair: { request: IncomingMessage; response: ServerResponse }) => void) {
   let requested = 0;
   const server = createServer((request, response) => {
-    request.resume().on('end', () => answer(++requested, { request, response }));
+    request.resume().on('end', () => respond(++requested, { request, response }));
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -33,10 +33,10 @@ async function open(answer: (number: number, pair: { request: IncomingMessage; r
 it('a query is repeated when the server has just closed the idle connection', async () => {
   const { client, requested } = await open((number, { request, response }) => {
     if (number === 2) request.socket.resetAndDestroy();
-    else response.setHeader('X-ClickHouse-Summary', '{"read_rows":"7"}').end(`answer ${number}`);
+    else response.setHeader('X-ClickHouse-Summary', '{"read_rows":"7"}').end(`result ${number}`);
   });
-  expect(await client.query('SELECT 1', {}, {})).toEqual({ bytes: Buffer.from('answer 1'), readRows: 7 });
-  expect(String((await client.query('SELECT 1', {}, {})).bytes)).toBe('answer 3');
+  expect(await client.query('SELECT 1', {}, {})).toEqual({ bytes: Buffer.from('result 1'), readRows: 7 });
+  expect(String((await client.query('SELECT 1', {}, {})).bytes)).toBe('result 3');
   expect(requested()).toBe(3);
 });
 
@@ -67,7 +67,7 @@ it('a query fails with the code that ClickHouse reports, and the fault is counte
   expect(faults).toMatchObject([{ code: '60' }]);
 });
 
-it('a query fails when its response breaks off', async () => {
+it('a query fails when its response is truncated', async () => {
   const { client } = await open((_number, { request, response }) => {
     response.writeHead(200, { 'content-length': 100 }).write('part', () => request.socket.resetAndDestroy());
   });

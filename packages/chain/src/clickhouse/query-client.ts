@@ -2,22 +2,22 @@ import { toStoreFault } from '@playline/stores';
 import { type ClickHouseLimits, type ClickHouseTarget, parseError } from '@playline/stores/clickhouse';
 import { errors, Pool } from 'undici';
 
-/** Named in the statement as `{name: String}`. */
-export type TextParams = Readonly<Record<string, string>>;
+/** Used in the statement as `{name: String}`. */
+export type QueryParams = Readonly<Record<string, string>>;
 export type QuerySettings = Readonly<Record<string, string | number>>;
 
-export interface Answer {
+export interface QueryResult {
   readonly bytes: Buffer;
   readonly readRows: number;
 }
 
 /** Every method throws a StoreFault. */
 export interface QueryClient {
-  query(statement: string, params: TextParams, settings: QuerySettings): Promise<Answer>;
+  query(statement: string, params: QueryParams, settings: QuerySettings): Promise<QueryResult>;
   close(): void;
 }
 
-/** The query exceeds its own limit of rows, which is no fault of the store. */
+/** The query exceeds its row limit, which is not a fault of the store. */
 export const TOO_MANY_ROWS = 'TOO_MANY_ROWS';
 
 /** Enough for several thousand ids. */
@@ -37,7 +37,7 @@ export function openQueryClient(target: ClickHouseTarget, limits: ClickHouseLimi
     database: target.database,
     max_execution_time: String(limits.executionMaxS),
     max_query_size: String(STATEMENT_BYTES_MAX),
-    // Otherwise a fault in the middle of a result would look like its end.
+    // Otherwise a fault in the middle of a result would look like the end.
     wait_end_of_query: '1',
   });
   const headers = { 'x-clickhouse-user': target.user, 'x-clickhouse-key': target.password };
@@ -66,7 +66,7 @@ class ClosedConnection extends Error {
   readonly code = 'ECONNRESET';
 }
 
-function toQuery(params: TextParams, settings: QuerySettings): string {
+function toQuery(params: QueryParams, settings: QuerySettings): string {
   const given = Object.entries(params).map(([name, text]) => `&param_${name}=${encodeURIComponent(toEscaped(text))}`);
   return [...given, ...Object.entries(settings).map(([name, value]) => `&${name}=${value}`)].join('');
 }
@@ -81,7 +81,7 @@ const toReadRows = (summary: string | string[] | undefined): number =>
 
 type Handler = Parameters<Pool['dispatch']>[1];
 
-function settle(dispatch: (handler: Handler) => unknown): Promise<Answer> {
+function settle(dispatch: (handler: Handler) => unknown): Promise<QueryResult> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let status = 0;

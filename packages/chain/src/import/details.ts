@@ -31,7 +31,7 @@ const sale = z.object({
     .min(1)
     .refine((assets) => new Set(assets.map(({ contract_address }) => contract_address)).size <= 1, {
       params: { code: 'INVALID_VALUE' },
-      error: 'holds assets of several contracts',
+      error: 'contains assets of several contracts',
     }),
   payment: z.object({
     token: paymentToken(),
@@ -41,7 +41,7 @@ const sale = z.object({
   }),
 });
 
-/** Members of `details` by type, stored in this order and in lower case: the same activity gives the same text. */
+/** Members of `details` by type, stored in this order and in lower case: equal activities yield the same string. */
 export const DETAILS = {
   mint: received,
   burn: sent,
@@ -53,16 +53,16 @@ export const DETAILS = {
 
 export type Details = z.output<(typeof DETAILS)[ActivityType]>;
 
-/** About three hundred assets of a sale. */
+/** About three hundred assets in a sale. */
 const DETAILS_BYTES_MAX = 64 * 1024;
 
 export interface StoredDetails {
-  /** JSON text. */
+  /** JSON. */
   readonly text: string;
   readonly contractAddress: string;
 }
 
-/** @returns null when the text is too long */
+/** @returns null when the JSON is too long */
 export function toStoredDetails(details: Details): StoredDetails | null {
   const { asset } = details;
   const text = JSON.stringify(details);

@@ -18,7 +18,7 @@ import { MICROSECONDS_MAX } from '../cursor.ts';
 
 const rule = (code: RejectionCode, error: string) => ({ params: { code }, error });
 
-/** Blank counts as missing. */
+/** A blank string counts as missing. */
 const formed = (holds: (value: string) => boolean, error: string) =>
   z
     .string()
@@ -33,7 +33,7 @@ export const uuid = () => formed(isUuidText, 'is not a UUID').transform(inLowerC
 export const uint256 = () => formed(isUint256Text, 'is not a whole number in decimal digits');
 export const uint64 = () => formed(isUint64Text, 'is not a whole number below 2^64 in decimal digits');
 
-/** A lone surrogate would be stored as another text. */
+/** A lone surrogate would be stored as a different string. */
 export const text = (max: number) =>
   z
     .string()
@@ -47,13 +47,13 @@ export const requiredText = (max: number) =>
 export const timestamp = () =>
   formed((value) => !Number.isNaN(parseTimestampMicros(value)), 'is not an RFC 3339 timestamp')
     .transform(parseTimestampMicros)
-    .refine((us) => us >= 0 && us <= MICROSECONDS_MAX, rule('INVALID_VALUE', 'is before 1970 or behind 2255'));
+    .refine((us) => us >= 0 && us <= MICROSECONDS_MAX, rule('INVALID_VALUE', 'is before 1970 or after 2255'));
 
 /** null accepts any chain. */
 export const ownChain = (chain: string | null) =>
   chain === null
     ? formed(isChainName, 'is no name of a chain')
-    : z.string().refine((value) => value === chain, rule('INVALID_VALUE', 'is another chain'));
+    : z.string().refine((value) => value === chain, rule('INVALID_VALUE', 'is not the expected chain'));
 
 export type Parsed<T> =
   | { readonly ok: true; readonly record: T }
@@ -62,17 +62,19 @@ export type Parsed<T> =
 type Issue = z.core.$ZodIssue;
 
 /** Zod reports an unknown discriminator as an issue of the union. */
-function ofNamingField(issue: Issue): Issue {
+function toDiscriminatorIssue(issue: Issue): Issue {
   if (issue.code !== 'invalid_union' || !('discriminator' in issue)) return issue;
   const { input } = issue;
   const name = String(issue.discriminator);
   const value =
     typeof input === 'object' && input !== null && name in input ? (input as Record<string, unknown>)[name] : undefined;
   const path = issue.path.at(-1) === name ? issue.path : [...issue.path, name];
-  return { code: 'invalid_value', values: [], path, input: value, message: 'is none of the values that are known' };
+  return { code: 'invalid_value', values: [], path, input: value, message: 'is not a known value' };
 }
 
-/** @param at path of the value within the line */
-export function toErrors(issues: readonly Issue[], at: readonly string[] = []): RejectionError[] {
-  return toRejectionErrors(issues.map(ofNamingField).map((issue) => ({ ...issue, path: [...at, ...issue.path] })));
+/** @param parentPath path of the value within the line */
+export function toErrors(issues: readonly Issue[], parentPath: readonly string[] = []): RejectionError[] {
+  return toRejectionErrors(
+    issues.map(toDiscriminatorIssue).map((issue) => ({ ...issue, path: [...parentPath, ...issue.path] })),
+  );
 }

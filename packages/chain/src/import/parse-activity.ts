@@ -13,7 +13,7 @@ import { DETAILS, toStoredDetails } from './details.ts';
 import { address, hash, ownChain, type Parsed, text, timestamp, toErrors, uint64, uuid } from './fields.ts';
 
 export interface ImportContext {
-  /** Required name of the chain; null accepts any. */
+  /** Required chain name; null accepts any chain. */
   readonly chain: string | null;
   readonly traceId: string;
 }
@@ -40,7 +40,7 @@ function parseDetails(line: unknown) {
   return type === undefined ? null : DETAILS[type].safeParse(line.details, { reportInput: true });
 }
 
-/** Parses activities of an import, in the form of the interface with the chain's name and without `updated_at`. */
+/** Parses imported activities, in the API's format but with the chain's name and without `updated_at`. */
 export function createParseActivity({ chain, traceId }: ImportContext): (line: unknown) => Parsed<ActivityRecord> {
   const shape = shapeOf(chain);
   return (line) => {
@@ -48,8 +48,8 @@ export function createParseActivity({ chain, traceId }: ImportContext): (line: u
     const details = parseDetails(line);
     const isRead = parsed.success && details?.success === true;
     if (!isRead) {
-      const own = toErrors(parsed.error?.issues ?? []);
-      return { ok: false, errors: [...own, ...toErrors(details?.error?.issues ?? [], ['details'])] };
+      const errors = toErrors(parsed.error?.issues ?? []);
+      return { ok: false, errors: [...errors, ...toErrors(details?.error?.issues ?? [], ['details'])] };
     }
     const stored = toStoredDetails(details.data);
     if (stored === null)

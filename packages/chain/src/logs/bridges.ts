@@ -6,7 +6,7 @@ export interface BridgeSettings {
   readonly contract: string;
   /**
    * Such as `Deposited(address indexed token, address sender, address indexed who, uint256 amount)`. Requires `who`
-   * and `amount`, and `token` unless the bridge has a fixed one.
+   * and `amount`, and `token` unless the bridge has a fixed token.
    */
   readonly deposit?: string;
   readonly withdrawal?: string;
@@ -37,11 +37,11 @@ function parseEvent(text: string): Pick<BridgeEvent, 'topic' | 'parameters'> {
   const [, name, list = ''] = EVENT.exec(text.trim()) ?? [];
   const parsed = list.split(',').map((part) => PARAMETER.exec(part.trim()));
   if (name === undefined || parsed.includes(null))
-    throw new RangeError('an event of a bridge is Name(type [indexed] [name], …), with types of one word each');
+    throw new RangeError('a bridge event is Name(type [indexed] [name], …), with types of 32 bytes each');
   const types = parsed.map((each) => each![1]!.replace(/^(u?int)$/, '$1256'));
   const parameters = parsed.map((each) => ({ name: each![3] ?? '', isIndexed: each![2] !== undefined }));
   if (parameters.filter(({ isIndexed }) => isIndexed).length > INDEXED_MAX)
-    throw new RangeError('an event of a bridge has at most three indexed parameters');
+    throw new RangeError('a bridge event has at most three indexed parameters');
   return { topic: eventTopicOf(`${name}(${types.join(',')})`), parameters };
 }
 
@@ -52,12 +52,12 @@ export function parseBridge(bridge: BridgeSettings): BridgeEvent[] {
     if (text === undefined) return [];
     const event = parseEvent(text);
     const names = event.parameters.map(({ name }) => name);
-    const needed = bridge.token === undefined ? ['who', 'amount', 'token'] : ['who', 'amount'];
-    const absent = needed.filter((name) => !names.includes(name));
-    if (absent.length > 0) throw new RangeError(`the ${type} of a bridge names no ${absent.join(' and no ')}`);
+    const required = bridge.token === undefined ? ['who', 'amount', 'token'] : ['who', 'amount'];
+    const missing = required.filter((name) => !names.includes(name));
+    if (missing.length > 0) throw new RangeError(`the ${type} event of a bridge lacks ${missing.join(' and ')}`);
     return [{ type, contract: bridge.contract.toLowerCase(), token: bridge.token?.toLowerCase() ?? null, ...event }];
   });
-  if (events.length === 0) throw new RangeError('a bridge has a deposit or a withdrawal');
+  if (events.length === 0) throw new RangeError('a bridge needs a deposit or a withdrawal event');
   return events;
 }
 

@@ -15,8 +15,8 @@ it('a token name is decoded from a string, or from the zero-padded word of an ea
   expect(toTokenText(bytes32('x'.repeat(32)))).toBe('x'.repeat(32));
 });
 
-it('a token name is null when it is no text, and never longer than in an import', () => {
-  for (const answer of [
+it('a token name is null when it is not a string, and at most as long as in an import', () => {
+  for (const result of [
     null,
     '0x',
     '0x00',
@@ -25,7 +25,7 @@ it('a token name is null when it is no text, and never longer than in an import'
     abiString('\u202e\u0000\n'),
     `0x${word(2 ** 40)}${word(1)}`,
   ])
-    expect(toTokenText(answer)).toBeNull();
+    expect(toTokenText(result)).toBeNull();
   expect(toTokenText(abiString('é'.repeat(4_000)))).toHaveLength(256);
   expect(toTokenText(abiString('a\u202eb\nc'))).toBe('abc');
   const lone = Buffer.from([0xff, 0xfe, 0x41]);
@@ -35,7 +35,7 @@ it('a token name is null when it is no text, and never longer than in an import'
 
 it('descriptions of several contracts use one request, and a failed call affects only its contract', async () => {
   const requested: string[] = [];
-  const answers = [
+  const results = [
     abiString('Gold'),
     abiString('GLD'),
     `0x${word(18)}`,
@@ -45,7 +45,7 @@ it('descriptions of several contracts use one request, and a failed call affects
   ];
   const calls = async (given: readonly { to: string; data: string }[]) => {
     requested.push(...given.map(({ to, data }) => `${to.slice(0, 4)} ${data}`));
-    return answers;
+    return results;
   };
   const [gold, old] = await describeTokens({ calls }, 'demo-chain', CONTRACTS);
   expect(requested.slice(0, 3)).toEqual(['0xa1 0x06fdde03', '0xa1 0x95d89b41', '0xa1 0x313ce567']);
@@ -53,15 +53,15 @@ it('descriptions of several contracts use one request, and a failed call affects
   expect(old).toMatchObject({ name: 'Old', symbol: null, decimals: null, contractAddress: Buffer.alloc(20, 0xb2) });
 });
 
-it('only the contract that the node did not answer for has no description', async () => {
-  const fault = new NodeFault('late', 'it does not answer in time');
-  const answers = [abiString('Gold'), abiString('GLD'), `0x${word(18)}`, null, fault, null];
-  const [gold, other] = await describeTokens({ calls: async () => answers }, 'demo-chain', CONTRACTS);
+it('only the contract whose calls fail at the node has no description', async () => {
+  const fault = new NodeFault('late', 'it does not respond in time');
+  const results = [abiString('Gold'), abiString('GLD'), `0x${word(18)}`, null, fault, null];
+  const [gold, other] = await describeTokens({ calls: async () => results }, 'demo-chain', CONTRACTS);
   expect([(gold as { name: string }).name, other]).toEqual(['Gold', fault]);
 });
 
-const erc20Of = (...answers: readonly (string | null | NodeFault)[]) =>
-  describeErc20({ calls: async () => answers }, 'demo-chain', CONTRACTS[0]!);
+const erc20Of = (...results: readonly (string | null | NodeFault)[]) =>
+  describeErc20({ calls: async () => results }, 'demo-chain', CONTRACTS[0]!);
 const [name, symbol, decimals, amount] = [abiString('Gold'), abiString('GLD'), `0x${word(18)}`, `0x${word(0)}`];
 
 it('a contract with supply, balances and allowances is an ERC-20, with or without decimals', async () => {
@@ -69,14 +69,14 @@ it('a contract with supply, balances and allowances is an ERC-20, with or withou
   expect(await erc20Of(null, null, null, amount, amount, amount)).toMatchObject({ name: null, decimals: null });
 });
 
-it('a contract without code, of another kind, or that returns a hash for any call is no ERC-20', async () => {
+it('a contract without code, of another kind, or that returns a hash for any call is not an ERC-20', async () => {
   expect(await erc20Of('0x', '0x', '0x', '0x', '0x', '0x')).toBeNull();
   expect(await erc20Of(name, symbol, null, amount, amount, null)).toBeNull();
   const hash = `0x${'ab'.repeat(32)}`;
   expect(await erc20Of(hash, hash, hash, hash, hash, hash)).toBeNull();
 });
 
-it('a contract is not classified while the node does not answer one of the calls', async () => {
+it('a contract is not classified while one of the calls fails at the node', async () => {
   const fault = new NodeFault('behind', 'header not found');
   await expect(erc20Of(name, symbol, decimals, amount, fault, amount)).rejects.toBe(fault);
   await expect(erc20Of(fault, symbol, decimals, amount, amount, amount)).rejects.toBe(fault);

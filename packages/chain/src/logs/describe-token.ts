@@ -5,22 +5,22 @@ import { AbiFault, AbiReader, selectorOf } from './abi-reader.ts';
 
 const ADDRESS_WORD = '1'.padStart(64, '0');
 const CALLS = ['name()', 'symbol()', 'decimals()'].map(selectorOf);
-/** Only an ERC-20 has all of them. Called for the address 1. */
+/** Only an ERC-20 implements all three. Called with address 1. */
 const ERC20_CALLS = [
   selectorOf('totalSupply()'),
   `${selectorOf('balanceOf(address)')}${ADDRESS_WORD}`,
   `${selectorOf('allowance(address,address)')}${ADDRESS_WORD}${ADDRESS_WORD}`,
 ];
-/** As for imports. */
+/** The same limit as for imports. */
 const TEXT_MAX = 256;
 const WORD = 32;
 const WORD_DIGITS = 2 + 2 * WORD;
-/** A contract can return a text of any length. */
-const ANSWER_DIGITS_MAX = 20_000;
+/** A contract can return a string of any length. */
+const RESULT_DIGITS_MAX = 20_000;
 
 /**
- * Reads names, symbols and decimals; unusable answers become null. @returns for each contract its token, or the
- * node's fault @throws NodeFault when the node answers nothing
+ * Reads names, symbols and decimals; unusable results become null. @returns a token or fault per contract
+ * @throws NodeFault when all calls fail
  */
 export async function describeTokens(
   node: Pick<ChainNode, 'calls'>,
@@ -34,7 +34,7 @@ export async function describeTokens(
   );
 }
 
-/** @returns null when the contract is no ERC-20 @throws NodeFault unless the node answers all calls */
+/** @returns null when the contract is not an ERC-20 @throws NodeFault unless the node executes all calls */
 export async function describeErc20(
   node: Pick<ChainNode, 'calls'>,
   chain: string,
@@ -45,11 +45,11 @@ export async function describeErc20(
   if (token instanceof NodeFault) throw token;
   const fault = results.find((result) => result instanceof NodeFault);
   if (fault !== undefined) throw fault;
-  const areFull = results.slice(CALLS.length).every((result) => String(result).length === WORD_DIGITS);
-  // Decimals are optional. A contract that returns a hash for any call has invalid ones.
+  const isResultFull = results.slice(CALLS.length).every((result) => String(result).length === WORD_DIGITS);
+  // Decimals are optional. A contract that returns a hash for any call has invalid decimals.
   const [, , decimals] = results;
-  const areDecimals = decimals === null || decimals === '0x' || token.decimals !== null;
-  return areFull && areDecimals ? token : null;
+  const hasValidDecimals = decimals === null || decimals === '0x' || token.decimals !== null;
+  return isResultFull && hasValidDecimals ? token : null;
 }
 
 function toToken(chain: string, contract: string, results: readonly CallResult[]): TokenRecord | NodeFault {
@@ -74,11 +74,11 @@ function toToken(chain: string, contract: string, results: readonly CallResult[]
 }
 
 /** Early contracts return a zero-padded word. */
-export function toTokenText(answer: string | null): string | null {
-  if (answer === null || answer.length > ANSWER_DIGITS_MAX) return null;
+export function toTokenText(result: string | null): string | null {
+  if (result === null || result.length > RESULT_DIGITS_MAX) return null;
   try {
-    const reader = new AbiReader(answer);
-    const bytes = reader.length === WORD ? trimZeros(Buffer.from(answer.slice(2), 'hex')) : reader.string(0);
+    const reader = new AbiReader(result);
+    const bytes = reader.length === WORD ? trimZeros(Buffer.from(result.slice(2), 'hex')) : reader.string(0);
     return cleanText(bytes.toString('utf8'));
   } catch (fault) {
     if (fault instanceof AbiFault) return null;
@@ -97,9 +97,9 @@ function cleanText(text: string): string | null {
   return clean === '' ? null : clean;
 }
 
-function toDecimals(answer: string | null): number | null {
+function toDecimals(result: string | null): number | null {
   try {
-    const value = answer === null ? null : new AbiReader(answer).uint(0);
+    const value = result === null ? null : new AbiReader(result).uint(0);
     return value === null || value > BigInt(DECIMALS_MAX) ? null : Number(value);
   } catch (fault) {
     if (fault instanceof AbiFault) return null;

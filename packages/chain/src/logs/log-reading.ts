@@ -23,21 +23,21 @@ export type UnreadReason =
   | 'several-currencies'
   | 'too-long';
 
-/** A log beyond the budget of its block: none of its activities is taken. */
+/** A log over its block's budget: none of its activities are indexed. */
 export interface Summary {
   readonly contract: string;
   readonly tokens: bigint;
-  /** Ids between them belong to the log only if it reports a range. */
+  /** Ids in between belong to the log only if it reports a range. */
   readonly firstId: bigint;
   readonly lastId: bigint;
 }
 
 export interface LogReading {
-  /** In order: the index is part of the id. */
+  /** In order: the index is part of the activity id. */
   readonly activities: readonly LogActivity[];
-  /** Of a log over the budget. */
+  /** Set for a log over the budget. */
   readonly summary: Summary | null;
-  /** Of a known event that could not be used. */
+  /** Set for a known event that could not be used. */
   readonly unread: UnreadReason | null;
 }
 

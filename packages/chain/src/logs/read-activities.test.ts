@@ -44,8 +44,8 @@ const blockOf = (logs: readonly ChainLog[], { timestampS = 1_700_000_000, second
   const block = { number, hash, parentHash: hash, timestampS, logsBloom: Buffer.alloc(0) };
   return { blocks: [block], logs, parentTimestampS: timestampS - seconds };
 };
-const readWith = (of: LogSettings, log: ChainLog, timestampS?: number) =>
-  [...createReadActivities(of)(blockOf([log], { timestampS }))][0]!.reading;
+const readWith = (logSettings: LogSettings, log: ChainLog, timestampS?: number) =>
+  [...createReadActivities(logSettings)(blockOf([log], { timestampS }))][0]!.reading;
 const read = (log: ChainLog, timestampS?: number) => readWith(settings, log, timestampS);
 const LOCATION = { updatedAt: 0, partition: 0, offset: 0, loggedAtMs: 0 };
 /** The activities of a log after the writer's checks. */
@@ -59,7 +59,7 @@ const erc20 = { contract_type: 'ERC20', contract_address: TOKEN };
 const erc721 = { contract_type: 'ERC721', contract_address: TOKEN, token_id: '9', amount: '1' };
 const transfer = (from: number, to: number) => logOf({ topics: [TRANSFER, topic(from), topic(to)], data: data(5) });
 
-it('a Transfer of an ERC-20 is a transfer, from the zero address a mint, to it a burn', () => {
+it('an ERC-20 Transfer is a mint from the zero address, a burn to the zero address, and otherwise a transfer', () => {
   expect(shown(transfer(1, 2))).toEqual([
     { type: 'transfer', from: person(1), to: person(2), amount: '5', asset: erc20 },
   ]);
@@ -69,13 +69,13 @@ it('a Transfer of an ERC-20 is a transfer, from the zero address a mint, to it a
   expect(read(transfer(1, 2), 0).tokens).toEqual([TOKEN]);
 });
 
-it('a Transfer with four topics is of an ERC-721', () => {
+it('a Transfer with four topics is an ERC-721 transfer', () => {
   const log = logOf({ topics: [TRANSFER, topic(0), topic(2), topic(9)] });
   expect(shown(log)).toEqual([{ type: 'mint', to: person(2), amount: '1', asset: erc721 }]);
   expect(read(log, 0).tokens).toEqual([]);
 });
 
-it('a TransferSingle is one activity, a TransferBatch one per item, each with its own id', () => {
+it('a TransferSingle is one activity, and a TransferBatch is one activity per item, each with its own id', () => {
   const sides = [topic(8), topic(1), topic(2)];
   const single = logOf({ topics: [TRANSFER_SINGLE, ...sides], data: data(4, 30) });
   const asset = { contract_type: 'ERC1155', contract_address: TOKEN, token_id: '4', amount: '30' };
@@ -98,7 +98,7 @@ it('a ConsecutiveTransfer is one activity per token', () => {
   expect(read(range(9), 0).unread).toBe('malformed');
 });
 
-it('a log always gives the same record, with the time of its block', () => {
+it('a log always yields the same record, with its block time', () => {
   const [one, other] = [transfer(1, 2), { ...transfer(1, 2), blockHash: `0x${'0f'.repeat(32)}` }];
   expect(read(one, 1_700_000_000).records).toEqual(read(other, 1_700_000_000).records);
   const [{ indexedAt, blockchainMetadata, traceId }] = read(one, 1_700_000_000).records as [never];
@@ -107,7 +107,7 @@ it('a log always gives the same record, with the time of its block', () => {
   expect(traceId).toBe('cd'.repeat(16));
 });
 
-it('no log causes an error, and its activities pass the checks of the writer', () => {
+it('any log is read without an error, and its activities pass the checks of the writer', () => {
   const hex = fc
     .array(fc.constantFrom(word(0), word(1), word(32), word(64), word(2n ** 256n - 1n), 'ab'), { maxLength: 12 })
     .map((parts) => `0x${parts.join('')}`);
@@ -150,7 +150,7 @@ it('a Transfer without indexed parameters is decoded for a legacy token, and rep
   expect(read(logOf({ topics: [TRANSFER, topic(1)], data: data(2, 9) }), 0).unread).toBe('unindexed');
 });
 
-it('a Transfer without indexed parameters is malformed when its data has another length or no addresses', () => {
+it('a Transfer without indexed parameters is malformed when its data has the wrong length or invalid addresses', () => {
   for (const broken of [data(1, 2), data(1, 2, 3, 4), data(2n ** 200n, 2, 3), '0x'])
     expect(readWith(legacy, logOf({ topics: [TRANSFER], data: broken }))).toMatchObject({
       records: [],
@@ -169,16 +169,16 @@ const batch = (logIndex: number, address: string, ids: readonly number[]) =>
     data: data(64, 64 + 32 * (ids.length + 1), ids.length, ...ids, ids.length, ...ids),
   });
 
-/** The readings of the logs of one block. */
+/** The readings of a block's logs. */
 const readAll = (logs: readonly ChainLog[], seconds = 12) =>
   [...createReadActivities(settings)(blockOf(logs, { seconds }))].map(({ reading }) => reading);
-/** How many activities each of these ranges gives, in one block. Each has a contract of its own. */
+/** Activities per range, with all ranges in one block and a separate contract per range. */
 const countsOf = (tokens: readonly number[], seconds: number) => {
   const ranges = tokens.map((count, at) => range(at, contract(at), [1, count]));
   return readAll(ranges, seconds).map(({ records }) => records.length);
 };
 
-it('10,000 tokens of a contract are taken per block, and a log beyond that is summarised with ids and count', () => {
+it('10,000 tokens per contract are indexed per block, and a log beyond the limit is summarised with ids and count', () => {
   const ids = Array.from({ length: 5_001 }, (_, index) => 7 + index);
   const readings = readAll([
     range(0, TOKEN, [1, 5_000]),
@@ -206,13 +206,13 @@ it.each([
   [3, 15_000],
   [4, 20_000],
   [86_400, 20_000],
-])('%i seconds after the previous block, %i tokens are taken from the ranges of all contracts', (seconds, most) => {
+])('%i seconds after the previous block, %i tokens are indexed from the ranges of all contracts', (seconds, most) => {
   const half = most / 2;
   expect(countsOf([half, half], seconds)).toEqual([half, half]);
   expect(countsOf([half, half, 1], seconds)).toEqual([half, 0, 1]);
 });
 
-it('the ranges of the contracts with the fewest tokens are taken first', () => {
+it('ranges of contracts with the fewest tokens are indexed first', () => {
   expect(countsOf([10_000, 10_000, 5_000, 501], 2)).toEqual([0, 0, 5_000, 501]);
   expect(countsOf([10_000, 10_000, 5_000, 501], 4)).toEqual([10_000, 0, 5_000, 501]);
   const several = [1, 2, 3].map((at) => range(at, contract(1), [at * 100, at * 100 + 99]));
@@ -227,7 +227,7 @@ it('ranges never displace batches and single transfers', () => {
   expect(readings.map(({ records }) => records.length)).toEqual([500, 2, 1, 1]);
 });
 
-it('the budget keeps any chain below the rate of one indexer', () => {
+it('the budget keeps any chain within the capacity of one indexer', () => {
   const ranges = fc.array(fc.integer({ min: 1, max: 12_000 }), { maxLength: 60 });
   const blocks = fc.array(fc.record({ ranges, seconds: fc.nat(15) }), { minLength: 1, maxLength: 6 });
   const property = fc.property(blocks, (given) => {
@@ -238,18 +238,18 @@ it('the budget keeps any chain below the rate of one indexer', () => {
         tokens: BigInt(count),
         isRange: true,
       }));
-      const over = findOverBudget(logs, BLOCK_LIMITS, seconds);
-      const taken = tokens.reduce((sum, count, at) => sum + (over.has(at) ? 0 : count), 0);
-      expect(taken).toBeLessThanOrEqual(Math.max(500, 5_000 * seconds));
+      const omitted = findOverBudget(logs, BLOCK_LIMITS, seconds);
+      const indexed = tokens.reduce((sum, count, at) => sum + (omitted.has(at) ? 0 : count), 0);
+      expect(indexed).toBeLessThanOrEqual(Math.max(500, 5_000 * seconds));
     }
   });
   fc.assert(property);
 });
 
-it('the budget of a block does not depend on the blocks that are read with it', () => {
+it('the budget of a block does not depend on the range that it is read in', () => {
   const drafts = fc.array(fc.record({ of: fc.nat(3), tokens: fc.integer({ min: 1, max: 30 }) }), { maxLength: 8 });
   const chain = fc.array(fc.record({ seconds: fc.nat(2), drafts }), { minLength: 2, maxLength: 8 });
-  const limits = { ofContract: 40, ofRanges: (passed: number) => 20 + 20 * passed };
+  const limits = { itemsPerContract: 40, itemsFromRanges: (passed: number) => 20 + 20 * passed };
   const property = fc.property(chain, fc.nat(7), (given, cut) => {
     const hashOf = (number: number) => `0x${word(number)}`;
     let timestampS = 0;
@@ -283,7 +283,7 @@ it('the budget of a block does not depend on the blocks that are read with it', 
 });
 
 const item = (kind: number, token: string, [id, amount]: readonly [number, number]) => [kind, token, id, amount];
-/** A log in the encoding of Seaport. */
+/** A log in Seaport's encoding. */
 function orderLog(
   [offerer, recipient]: readonly [number, number],
   offer: readonly (number | string)[][],
@@ -341,7 +341,7 @@ it('an order that offers a currency is a sale: the fulfiller sells, and fees are
   ]);
 });
 
-it('an order of no marketplace, of several contracts or currencies, or without a fulfiller is no sale', () => {
+it('an order is not a sale outside a marketplace, with several contracts or currencies, or without a fulfiller', () => {
   const paid = coin(0, person(0), [9, 1]);
   const good = orderLog([1, 2], [nft], [paid]);
   expect(shown(good)).toHaveLength(1);
@@ -356,7 +356,7 @@ it('an order of no marketplace, of several contracts or currencies, or without a
 const deposited = eventTopicOf('Deposited(address,address,address,uint256)');
 const withdrawn = eventTopicOf('Withdrawn(address,address,uint256)');
 
-it('a configured event of a bridge is a deposit or a withdrawal, only of that contract', () => {
+it('a configured bridge event is a deposit or a withdrawal, only from the configured contract', () => {
   const asset = { contract_type: 'ERC20', contract_address: TOKEN };
   const log = logOf({ address: BRIDGE, topics: [deposited, topic(TOKEN), topic(2)], data: data(1, 60) });
   expect(shown(log)).toEqual([{ type: 'deposit', to: person(2), amount: '60', asset }]);
@@ -366,10 +366,10 @@ it('a configured event of a bridge is a deposit or a withdrawal, only of that co
   expect(read({ ...log, data: '0x' }, 0).unread).toBe('malformed');
 });
 
-it('an event of a bridge that cannot be decoded is refused before anything is indexed', () => {
+it('a bridge event that cannot be decoded is refused before indexing starts', () => {
   const contract = BRIDGE;
-  expect(() => parseBridge({ contract })).toThrow('has a deposit or a withdrawal');
+  expect(() => parseBridge({ contract })).toThrow('needs a deposit or a withdrawal');
   expect(() => parseBridge({ contract, deposit: 'Deposited' })).toThrow('Name(type [indexed] [name], …)');
-  expect(() => parseBridge({ contract, deposit: 'D(address who)' })).toThrow('names no amount and no token');
-  expect(() => parseBridge({ contract, deposit: 'D(string who, uint256 amount, address token)' })).toThrow('one word');
+  expect(() => parseBridge({ contract, deposit: 'D(address who)' })).toThrow('lacks amount and token');
+  expect(() => parseBridge({ contract, deposit: 'D(string who, uint256 amount, address token)' })).toThrow('32 bytes');
 });

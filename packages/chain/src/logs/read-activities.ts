@@ -20,7 +20,7 @@ import { countTokens, readTransfers } from './transfers.ts';
 export interface LogSettings {
   readonly chain: string;
   readonly nativeSymbol: string;
-  /** Any contract can emit the event. Lower case. */
+  /** Required because any contract can emit the event. Lower case. */
   readonly marketplaces: readonly string[];
   readonly bridges: readonly BridgeEvent[];
   readonly legacyTokens?: readonly LegacyToken[];
@@ -34,9 +34,9 @@ export interface LegacyToken {
 
 export interface LogRecords {
   readonly records: readonly ActivityRecord[];
-  /** Of the ERC-20 tokens. */
+  /** Contracts of the ERC-20 tokens. */
   readonly tokens: readonly string[];
-  /** Of a log over the budget, which has no records. */
+  /** Set for a log over the budget, which has no records. */
   readonly summary: Summary | null;
   readonly unread: UnreadReason | null;
 }
@@ -50,7 +50,7 @@ export interface ReadLog {
 const TRACE_ID_DIGITS = 32;
 const MICROSECONDS = 1_000_000;
 
-/** Turns the logs of whole blocks into records; the same block always gives the same ones. */
+/** Converts the logs of whole blocks to records; a block always yields the same records. */
 export function createReadActivities(
   settings: LogSettings,
   limits = BLOCK_LIMITS,
@@ -74,13 +74,13 @@ export function createReadActivities(
   return function* ({ blocks, logs, parentTimestampS }) {
     let [at, before] = [0, parentTimestampS];
     for (const block of blocks) {
-      const own: ChainLog[] = [];
-      for (; logs[at]?.blockNumber === block.number; at++) own.push(logs[at]!);
-      const many = own.map(countTokens).filter((log) => log !== null);
-      const over = findOverBudget(many, limits, block.timestampS - (before ?? block.timestampS));
+      const logsOfBlock: ChainLog[] = [];
+      for (; logs[at]?.blockNumber === block.number; at++) logsOfBlock.push(logs[at]!);
+      const many = logsOfBlock.map(countTokens).filter((log) => log !== null);
+      const omitted = findOverBudget(many, limits, block.timestampS - (before ?? block.timestampS));
       before = block.timestampS;
-      for (const log of own) {
-        const reading = readOne(log, over.has(log.logIndex));
+      for (const log of logsOfBlock) {
+        const reading = readOne(log, omitted.has(log.logIndex));
         yield { block, log, reading: toRecords(log, reading, block.timestampS * MICROSECONDS) };
       }
     }
@@ -143,7 +143,7 @@ interface Deal {
   readonly things: readonly Item[];
   /** Everything the buyer pays. */
   readonly paid: readonly Item[];
-  /** Goes to neither of them. */
+  /** Paid to neither the buyer nor the seller. */
   readonly fees: readonly Item[];
 }
 
@@ -153,7 +153,7 @@ function itemsOf(reader: AbiReader, at: number, recipient: string | null): Item[
   const size = recipient === null ? 5 : 4;
   return reader.elements(at, size).map((start) => {
     const kind = KINDS[reader.count(start)];
-    if (kind === undefined) throw new AbiFault('is of a kind that no item has');
+    if (kind === undefined) throw new AbiFault('has an unknown item type');
     const [token, id, amount] = [
       reader.address(start + WORD),
       reader.uint(start + 2 * WORD),
@@ -172,7 +172,7 @@ function toDeal(offerer: string, fulfiller: string, sides: readonly [Item[], Ite
   }
   const things = consideration.filter((item) => !isCurrency(item));
   if (!offer.every(isCurrency) || things.length === 0) return null;
-  // What others than the seller get is part of the offer.
+  // Payments to others are part of the offer.
   const fees = consideration.filter((item) => isCurrency(item) && item.recipient !== fulfiller);
   return { buyer: offerer, seller: fulfiller, things, paid: offer, fees };
 }
@@ -212,7 +212,7 @@ function toSale(orderId: string, deal: Deal, nativeSymbol: string): LogReading {
   return read([{ type: 'sale', details, contractAddress }]);
 }
 
-/** For matched orders the event names no fulfiller: no sale. */
+/** Matched orders are not sales, because their event names no fulfiller. */
 function readSale({ topics, data }: ChainLog, nativeSymbol: string): LogReading {
   if (topics[0] !== ORDER_FULFILLED) return NOTHING;
   try {

@@ -56,7 +56,7 @@ it('a range that links to the known block is returned with all its logs', async 
   expect(many.logs).toHaveLength(102);
 });
 
-it('a range that is no child of the last indexed block is refused', async () => {
+it('a range that does not link to the last indexed block is refused', async () => {
   const fault = await readRange(nodeOf(), range({ after: { number: 9, hash: hashOf(9, 1) } })).catch(
     (thrown) => thrown,
   );
@@ -64,7 +64,7 @@ it('a range that is no child of the last indexed block is refused', async () => 
   expect(fault.block).toEqual({ number: 9, hash: hashOf(9, 1) });
 });
 
-it('a range that does not lead to the final block is refused, also when that one follows later', async () => {
+it('a range that does not link to the final block is refused, even if the final block is above the range', async () => {
   const at = (number: number, branch: number) => ({ holds: [{ number, hash: hashOf(number, branch) }] });
   await expect(readRange(nodeOf(), range(at(11, 1)))).rejects.toThrow(ForkFault);
   await expect(readRange(nodeOf(), range(at(100, 1)))).rejects.toThrow(ForkFault);
@@ -78,7 +78,7 @@ it('a range that does not lead to the final block is refused, also when that one
   );
 });
 
-it('a range whose end is not on the chain of a known block is refused, however far above that block is', async () => {
+it('a range whose end is not on the chain of a known block is refused, however far above the range the known block is', async () => {
   const far = { number: 100_000, hash: hashOf(100_000) };
   const orphan = { ...blockOf(12), hash: hashOf(12, 1) };
   // The last block of a node that has stopped: no child shows that it was orphaned.
@@ -87,7 +87,7 @@ it('a range whose end is not on the chain of a known block is refused, however f
     numbers.map((number) => (number === 12 ? orphan : number === far.number ? null : blockOf(number)));
   const given = range({ holds: [far] });
   await expect(readRange(nodeOf({ ...stopped, blocksAt }), given)).rejects.toMatchObject({ kind: 'behind' });
-  // Behind the same address another node has the known block.
+  // Another node behind the same URL has the known block.
   await expect(readRange(nodeOf(stopped), given)).rejects.toThrow('block 12 is not on the chain of block 100000');
   const fork = async (numbers: readonly number[]) =>
     numbers.map((number) => ({ ...blockOf(number), hash: hashOf(number, number > 12 ? 1 : 0) }));
@@ -98,31 +98,27 @@ it('a range whose end is not on the chain of a known block is refused, however f
 });
 
 it.each([
-  ['leaves out a block', { blocks: async () => [blockOf(10), blockOf(12)] }, 'does not return all blocks'],
-  ['gives another block', { blocks: async () => [10, 11, 13].map(blockOf) }, 'instead of block 12 it returned 13'],
+  ['omits a block', { blocks: async () => [blockOf(10), blockOf(12)] }, 'does not return all blocks'],
+  ['returns another block', { blocks: async () => [10, 11, 13].map(blockOf) }, 'instead of block 12 it returned 13'],
+  ['omits a log', { logsOf: async (hash: string) => logsOf(numberOf(hash)).slice(1) }, 'are missing or out of order'],
   [
-    'leaves out a log',
-    { logsOf: async (hash: string) => logsOf(numberOf(hash)).slice(1) },
-    'are missing or out of order',
-  ],
-  [
-    'leaves out the last log',
+    'omits the last log',
     { logsOf: async (hash: string) => logsOf(numberOf(hash)).slice(0, 1) },
     'do not match the bloom',
   ],
   [
-    'gives a log twice',
+    'returns a log twice',
     { logsOf: async (hash: string) => [logOf(numberOf(hash), 0), ...logsOf(numberOf(hash))] },
     'missing or out of order',
   ],
   [
-    'gives logs of another block of the number',
+    'returns logs of another block with the same number',
     { logsOf: async (hash: string) => logsOf(numberOf(hash)).map((log) => ({ ...log, blockHash: hashOf(1, 1) })) },
     'has the hash of another block',
   ],
   ['returns logs that were not requested', { logsOf: async () => logsOf(40) }, 'not'],
-])('a range is refused from a node that %s', async (_what, over, sentence) => {
-  await expect(readRange(nodeOf(over), range())).rejects.toThrow(sentence);
+])('a range is refused from a node that %s', async (_what, over, message) => {
+  await expect(readRange(nodeOf(over), range())).rejects.toThrow(message);
 });
 
 it('a range is refused when its first or last block was replaced while logs were read', async () => {
@@ -130,7 +126,7 @@ it('a range is refused when its first or last block was replaced while logs were
   await expect(readRange(nodeOf({ block }), range({ to: 60 }))).rejects.toThrow('was replaced while');
 });
 
-it('a range without blooms needs its logs in order, and requests those of every block', async () => {
+it('for a chain without blooms, logs must be in order and are requested for every block', async () => {
   const blocks = async (from: number, to: number) =>
     list(from, to, (number) => ({ ...blockOf(number), logsBloom: Buffer.alloc(256) }));
   const { logs } = await readRange(nodeOf({ blocks }), range({ hasBlooms: false }));
@@ -142,7 +138,7 @@ it('a range without blooms needs its logs in order, and requests those of every 
   expect((await readRange(nodeOf({ blocks }), range({ hasBlooms: true }))).logs).toEqual([]);
 });
 
-/** A node whose block has a log of a range of tokens. */
+/** A node with a token range log in one block. */
 const nodeWithRange = (at: number, over: Partial<ChainNode> = {}) =>
   nodeOf({
     logsOf: async (hash) =>
@@ -151,13 +147,13 @@ const nodeWithRange = (at: number, over: Partial<ChainNode> = {}) =>
   });
 const read = (node: ChainNode) => readRange(node, range({ hasBlooms: false }));
 
-it('the time of the block before a range is read only when it decides how many tokens count', async () => {
+it('the parent block time of a range is read only when the token budget depends on it', async () => {
   expect((await read(nodeWithRange(10))).parentTimestampS).toBe(9);
   const block = () => Promise.reject(new NodeFault('unreachable', 'it is not requested'));
   expect((await read(nodeWithRange(11, { block }))).parentTimestampS).toBeNull();
 });
 
-it('the time of the block before a range must be of the parent block', async () => {
+it('the parent block time of a range must come from the parent block', async () => {
   const other = async () => ({ ...blockOf(9), hash: hashOf(9, 1) });
   await expect(read(nodeWithRange(10, { block: other }))).rejects.toMatchObject({ kind: 'inconsistent' });
   await expect(read(nodeWithRange(10, { block: async () => null }))).rejects.toMatchObject({ kind: 'behind' });
@@ -167,7 +163,7 @@ const refuse = (kind: NodeFault['kind']) => () => Promise.reject(new NodeFault(k
 const single = range({ to: 10 });
 
 it.each(['too-much', 'late', 'unreachable'] as const)(
-  'a block whose logs a node refuses (%s) is read by receipts',
+  'a block is read from its receipts when the node refuses its logs (%s)',
   async (kind) => {
     const { logs } = await readRange(nodeOf({ logsOf: refuse(kind) }), single);
     expect(logs).toEqual(logsOf(10));
@@ -175,17 +171,17 @@ it.each(['too-much', 'late', 'unreachable'] as const)(
 );
 
 it('a block is refused when its receipts lack a log or belong to another block', async () => {
-  for (const [logs, sentence] of [
+  for (const [logs, message] of [
     [logsOf(10).slice(1), 'missing or out of order'],
     [logsOf(10).slice(0, 1), 'do not match the bloom'],
     [logsOf(10).map((log) => ({ ...log, blockHash: hashOf(1, 1) })), 'has the hash of another block'],
   ] as const) {
     const node = nodeOf({ logsOf: refuse('too-much'), logsByReceipts: async () => logs });
-    await expect(readRange(node, single)).rejects.toThrow(sentence);
+    await expect(readRange(node, single)).rejects.toThrow(message);
   }
 });
 
-it('a block is too much when its receipts are refused too, unless the node is busy or inconsistent', async () => {
+it('a block fails as too-much when its receipts are also refused, unless the node is busy or inconsistent', async () => {
   const requested = (kind: NodeFault['kind']) =>
     readRange(nodeOf({ logsOf: refuse('too-much'), logsByReceipts: refuse(kind) }), single);
   await expect(requested('behind')).rejects.toMatchObject({ kind: 'too-much' });
@@ -193,6 +189,6 @@ it('a block is too much when its receipts are refused too, unless the node is bu
   await expect(requested('inconsistent')).rejects.toMatchObject({ kind: 'inconsistent' });
 });
 
-it('receipts are requested only for a single block, because fewer blocks may work', async () => {
+it('receipts are requested only for a single block, because a smaller range may work', async () => {
   await expect(readRange(nodeOf({ logsOf: refuse('too-much') }), range())).rejects.toMatchObject({ kind: 'too-much' });
 });

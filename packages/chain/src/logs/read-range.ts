@@ -14,22 +14,22 @@ export interface BlockRange {
   readonly after: BlockName | null;
   /** Blocks that must be on the node's chain, so that an orphaned branch is detected. */
   readonly holds: readonly BlockName[];
-  /** The range, if already read and linked. */
+  /** The blocks of the range, if already read and linked. */
   readonly blocks?: readonly ChainBlock[];
-  /** False: missing logs go undetected. */
+  /** If false, missing logs go undetected. */
   readonly hasBlooms: boolean;
 }
 
 export interface ReadBlocks {
   readonly blocks: readonly ChainBlock[];
   readonly logs: readonly ChainLog[];
-  /** Time of the block before the first; null when not needed. */
+  /** Time of the first block's parent; null when not needed. */
   readonly parentTimestampS: number | null;
 }
 
 /** Up to this many blocks, logs are requested by block hash. */
 const BY_HASH_MAX = 16;
-/** Reading further would cost more than the range. */
+/** Reading more links would cost more than the range. */
 const LINKED_MAX = 128;
 
 /** A known block is not on the node's chain. */
@@ -77,15 +77,15 @@ export function checkLogs(
     throw inconsistent(`a log of block ${logs[at]!.blockNumber} is out of order or was not requested`);
 }
 
-/** After these a request for receipts may still work. */
-const REFUSES = new Set<NodeFault['kind']>(['too-much', 'late', 'unreachable']);
+/** After these faults, a request for receipts may still work. */
+const REFUSAL_KINDS = new Set<NodeFault['kind']>(['too-much', 'late', 'unreachable']);
 
 /** Nodes that refuse more than 10,000 logs may return the receipts, which have the same logs. */
 async function readLogsOf(node: ChainNode, hash: string, isAlone: boolean): Promise<readonly ChainLog[]> {
   try {
     return await node.logsOf(hash);
   } catch (refusal) {
-    if (!isAlone || !(refusal instanceof NodeFault) || !REFUSES.has(refusal.kind)) throw refusal;
+    if (!isAlone || !(refusal instanceof NodeFault) || !REFUSAL_KINDS.has(refusal.kind)) throw refusal;
     return await node.logsByReceipts(hash).catch((fault: unknown) => {
       // Overload and inconsistency matter more than the first fault.
       const isOther = !(fault instanceof NodeFault) || fault.kind === 'busy' || fault.kind === 'inconsistent';
@@ -103,7 +103,7 @@ async function readLogs(
   if (requested.length > BY_HASH_MAX) {
     const [first, last] = [blocks[0]!, blocks.at(-1)!];
     const logs = await node.logsIn(first.number, last.number);
-    // Another node behind the same URL may have answered.
+    // Another node behind the same URL may have responded.
     for (const { number, hash } of [first, last])
       if ((await node.block(number))?.hash !== hash)
         throw inconsistent(`block ${number} was replaced while its logs were read`);
@@ -114,13 +114,13 @@ async function readLogs(
   return logs;
 }
 
-function checkHeld(blocks: readonly ChainBlock[], { from, after, holds }: BlockRange): void {
+function checkKnownBlocks(blocks: readonly ChainBlock[], { from, after, holds }: BlockRange): void {
   if (after !== null && blocks[0]!.parentHash !== after.hash)
     throw new ForkFault(after, `its block ${from} does not link to block ${after.number}, which is indexed`);
   for (const name of holds) {
     const found = blocks[name.number - from];
     if (found !== undefined && found.hash !== name.hash)
-      throw new ForkFault(name, `its block ${name.number} has another hash than the known one`);
+      throw new ForkFault(name, `its block ${name.number} has another hash than the known block`);
   }
 }
 
@@ -130,27 +130,27 @@ async function readBlocks(node: ChainNode, range: BlockRange): Promise<readonly 
   const end = behind.reduce((most, each) => Math.max(most, each), to);
   const blocks = range.blocks ?? (await node.blocks(from, end));
   checkLinks(blocks, { from, to: range.blocks === undefined ? end : to });
-  checkHeld(blocks, range);
+  checkKnownBlocks(blocks, range);
   const own = blocks.slice(0, to - from + 1);
-  if (range.blocks === undefined) await checkFarHeld(node, own.at(-1)!, range);
+  if (range.blocks === undefined) await checkFarBlocks(node, own.at(-1)!, range);
   return own;
 }
 
-/** Requests both together: separate answers may come from nodes on different chains. */
-async function checkFarHeld(node: ChainNode, last: ChainBlock, { holds }: BlockRange): Promise<void> {
+/** Requests all blocks together: separate responses may come from nodes on different chains. */
+async function checkFarBlocks(node: ChainNode, last: ChainBlock, { holds }: BlockRange): Promise<void> {
   const far = holds.filter(({ number }) => number - last.number > LINKED_MAX);
   if (far.length === 0) return;
-  const [again, ...found] = await node.blocksAt([last.number, ...far.map(({ number }) => number)]);
+  const [reread, ...found] = await node.blocksAt([last.number, ...far.map(({ number }) => number)]);
   for (const [index, name] of far.entries()) {
     const { hash } = found[index] ?? {};
     if (hash === undefined) throw new NodeFault('behind', `it does not return block ${name.number}, which is final`);
-    if (hash !== name.hash) throw new ForkFault(name, `its block ${name.number} has another hash than the known one`);
+    if (hash !== name.hash) throw new ForkFault(name, `its block ${name.number} has another hash than the known block`);
   }
-  if (again?.hash !== last.hash)
+  if (reread?.hash !== last.hash)
     throw inconsistent(`block ${last.number} is not on the chain of block ${far[0]!.number}`);
 }
 
-/** Decides how many activities the first block may have. */
+/** The activity budget of the first block depends on this time. */
 async function readParentTime(
   node: ChainNode,
   { number, parentHash }: ChainBlock,

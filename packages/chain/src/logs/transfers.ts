@@ -28,7 +28,7 @@ interface Moved {
   readonly asset: LogAsset;
 }
 
-/** From the zero address is a mint, to it a burn. */
+/** A transfer from the zero address is a mint, to the zero address a burn. */
 function toActivity({ from, to, amount, asset }: Moved): LogActivity | null {
   const shared = { amount: String(amount), asset };
   const { contract_address: contractAddress } = asset;
@@ -51,7 +51,7 @@ const nft = (kind: 'ERC721' | 'ERC1155', contract: string, [id, amount]: readonl
   amount: String(amount),
 });
 
-/** By contract in lower case. */
+/** Keyed by contract, in lower case. */
 export type LegacyTokens = ReadonlyMap<string, 'ERC20' | 'ERC721'>;
 
 /** Events with fewer indexed parameters than the standards: an amount and an id have the same form. */
@@ -91,14 +91,14 @@ function readSingle({ address, topics, data }: ChainLog): LogReading {
   return toReading([{ from: toAddress(topics[2]!), to: toAddress(topics[3]!), amount, asset }]);
 }
 
-/** Items are made one by one: an event can report 2^256 ids. */
+/** Items are created one by one: an event can report 2^256 ids. */
 interface ParsedMany extends Pick<Moved, 'from' | 'to'>, Omit<Summary, 'contract'> {
   itemOf(index: number): Pick<Moved, 'amount' | 'asset'>;
 }
 
 /** @throws AbiFault */
 function parseMany({ address, topics, data }: ChainLog): ParsedMany {
-  if (topics.length !== 4) throw new AbiFault('has another number of topics');
+  if (topics.length !== 4) throw new AbiFault('has the wrong number of topics');
   const reader = new AbiReader(data);
   const [from, to] = [toAddress(topics[2]!), toAddress(topics[3]!)];
   if (topics[0] === CONSECUTIVE_TRANSFER) {
@@ -110,7 +110,7 @@ function parseMany({ address, topics, data }: ChainLog): ParsedMany {
     return { from, to, tokens: lastId - firstId + 1n, firstId, lastId, itemOf };
   }
   const [ids, amounts] = [reader.uints(0), reader.uints(WORD)];
-  if (ids.length !== amounts.length) throw new AbiFault('has another number of amounts');
+  if (ids.length !== amounts.length) throw new AbiFault('has a different number of amounts');
   const firstId = ids.reduce((least, id) => (id < least ? id : least), ids[0] ?? 0n);
   const lastId = ids.reduce((most, id) => (id > most ? id : most), 0n);
   const itemOf = (index: number) => {
@@ -130,7 +130,7 @@ function readMany(log: ChainLog, isOverBudget: boolean): LogReading {
   return toReading(Array.from({ length: Number(tokens) }, toMove));
 }
 
-/** null for other logs. */
+/** @returns null for other logs */
 export function countTokens(log: ChainLog): ManyTokens | null {
   const isRange = log.topics[0] === CONSECUTIVE_TRANSFER;
   if (!isRange && log.topics[0] !== TRANSFER_BATCH) return null;

@@ -24,7 +24,8 @@ export async function openRedisWatermarks(options: RedisAdapterOptions): Promise
       const text = await redis.hget(key, String(partition));
       if (text === null) return null;
       const us = Number(text);
-      if (!Number.isSafeInteger(us) || us < 0) throw new Error('a watermark is no whole number of microseconds');
+      if (!Number.isSafeInteger(us) || us < 0)
+        throw new Error('a stored watermark is not a whole number of microseconds');
       return us;
     },
     ready,

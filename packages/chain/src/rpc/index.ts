@@ -7,11 +7,11 @@ import {
   isContractFault,
   NodeFault,
   type NodeFaultKind,
-  type RpcAnswer,
   type RpcCall,
   type RpcError,
+  type RpcResponse,
 } from '../node.ts';
-import { createTransport, parseAnswer, RequestTooLarge } from './transport.ts';
+import { createTransport, parseResponse, RequestTooLarge } from './transport.ts';
 
 export interface RpcNodeOptions {
   readonly name: string;
@@ -22,52 +22,53 @@ export interface RpcNodeOptions {
 }
 
 const TIMEOUT_MS = 20_000;
-/** A contract may take long, and indexing must not wait. */
+/** A contract call may take long, and indexing must not wait. */
 const CALLS_TIMEOUT_MS = 5_000;
-/** A receipt can have megabytes. */
+/** A receipt can be megabytes long. */
 const RECEIPTS_MAX = 20;
-/** Several hundred megabytes of memory. */
+/** These logs take several hundred megabytes of memory. */
 const LOGS_MAX = 1_000_000;
 
 /** Enough for names behind a proxy; more would let a contract keep the node busy. */
 const CALL_GAS = 1_000_000;
-/** One result can have two megabytes at this gas. */
-const CALLS_ANSWER_BYTES_MAX = 8 * 1024 * 1024;
+/** One result can be two megabytes long with this gas. */
+const CALLS_RESPONSE_BYTES_MAX = 8 * 1024 * 1024;
 
 const toHex = (number: number) => `0x${number.toString(16)}`;
 
 function openTransport(
   { url, timeoutMs = TIMEOUT_MS, fetch: fetchImpl = fetch }: Omit<RpcNodeOptions, 'name'>,
-  answerBytesMax?: number,
+  responseBytesMax?: number,
 ) {
-  return createTransport({ url, timeoutMs, fetch: fetchImpl, answerBytesMax });
+  return createTransport({ url, timeoutMs, fetch: fetchImpl, responseBytesMax });
 }
 
-/** The text of an error may quote the URL. @throws NodeFault when there is no answer */
-export function createRpcClient(target: Omit<RpcNodeOptions, 'name'>): (call: RpcCall) => Promise<RpcAnswer> {
+/** An error message may quote the URL. @throws NodeFault when there is no response */
+export function createRpcClient(target: Omit<RpcNodeOptions, 'name'>): (call: RpcCall) => Promise<RpcResponse> {
   const send = openTransport(target);
   let lastId = 0;
   return async ({ method, params }) => {
     const wanted = ++lastId;
-    const { id, answer } = parseAnswer(await send({ jsonrpc: '2.0', id: wanted, method, params }));
-    // An error may come without an id.
-    if (answer.ok && id !== wanted) throw new NodeFault('inconsistent', 'the answer has another id than the request');
-    return answer;
+    const { id, response } = parseResponse(await send({ jsonrpc: '2.0', id: wanted, method, params }));
+    // An error may have no id.
+    if (response.ok && id !== wanted)
+      throw new NodeFault('inconsistent', 'the response has another id than the request');
+    return response;
   };
 }
 
-/** One batch; answers are in order. @throws NodeFault when one is missing or batches are not supported */
+/** Sends one batch; responses are in call order. @throws NodeFault when one is missing or batches are unsupported */
 export function createRpcBatches(
   target: Omit<RpcNodeOptions, 'name'>,
-): (calls: readonly RpcCall[]) => Promise<readonly RpcAnswer[]> {
+): (calls: readonly RpcCall[]) => Promise<readonly RpcResponse[]> {
   const send = openTransport(target);
   let lastId = 0;
   return async (calls) => {
     const requests = calls.map((call) => ({ jsonrpc: '2.0', id: ++lastId, ...call }));
     const body = await send(requests);
-    if (Array.isArray(body)) return toAnswersOf(requests, body);
-    const { answer } = parseAnswer(body);
-    const fault = answer.ok ? null : toFault(answer.error);
+    if (Array.isArray(body)) return toResponsesOf(requests, body);
+    const { response } = parseResponse(body);
+    const fault = response.ok ? null : toFault(response.error);
     if (fault?.kind === 'busy') throw fault;
     throw new NodeFault('unreachable', 'it does not support batches');
   };
@@ -75,7 +76,7 @@ export function createRpcBatches(
 
 class RpcNode implements ChainNode {
   readonly name: string;
-  private readonly client: (call: RpcCall) => Promise<RpcAnswer>;
+  private readonly client: (call: RpcCall) => Promise<RpcResponse>;
   private readonly batches: BatchSender;
   private readonly contracts: BatchSender;
 
@@ -84,7 +85,7 @@ class RpcNode implements ChainNode {
     this.client = createRpcClient(target);
     this.batches = new BatchSender(openTransport(target));
     const timeoutMs = Math.min(target.timeoutMs ?? TIMEOUT_MS, CALLS_TIMEOUT_MS);
-    this.contracts = new BatchSender(openTransport({ ...target, timeoutMs }, CALLS_ANSWER_BYTES_MAX));
+    this.contracts = new BatchSender(openTransport({ ...target, timeoutMs }, CALLS_RESPONSE_BYTES_MAX));
   }
 
   private async request(call: RpcCall): Promise<unknown> {
@@ -92,14 +93,14 @@ class RpcNode implements ChainNode {
   }
 
   async chainId() {
-    return parseQuantity(await this.request({ method: 'eth_chainId', params: [] }), 'number of a chain');
+    return parseQuantity(await this.request({ method: 'eth_chainId', params: [] }), 'chain id');
   }
 
   async block(at: 'latest' | 'finalized' | number) {
     const tag = typeof at === 'number' ? toHex(at) : at;
     const block = parseBlock(await this.request({ method: 'eth_getBlockByNumber', params: [tag, false] }));
     if (block !== null && typeof at === 'number' && block.number !== at)
-      throw new NodeFault('inconsistent', `for block ${at} it gave ${block.number}`);
+      throw new NodeFault('inconsistent', `for block ${at} it returned ${block.number}`);
     return block;
   }
 
@@ -110,10 +111,10 @@ class RpcNode implements ChainNode {
   }
 
   async blocksAt(numbers: readonly number[]) {
-    const answers = await this.batches.callMany(
+    const responses = await this.batches.callMany(
       numbers.map((number) => ({ method: 'eth_getBlockByNumber', params: [toHex(number), false] })),
     );
-    return answers.map((answer) => parseBlock(resultOf(answer)));
+    return responses.map((response) => parseBlock(resultOf(response)));
   }
 
   async logsOf(blockHash: string) {
@@ -161,16 +162,16 @@ class RpcNode implements ChainNode {
 
   async calls(calls: Parameters<ChainNode['calls']>[0]) {
     const gas = toHex(CALL_GAS);
-    const answers = await this.contracts.callMany(
+    const responses = await this.contracts.callMany(
       calls.map((call) => ({ method: 'eth_call', params: [{ ...call, gas }, 'latest'] })),
     );
-    return answers.map(toCallResult);
+    return responses.map(toCallResult);
   }
 }
 
-function toCallResult(answer: RpcAnswer): CallResult {
-  if (answer.ok) return parseBytes(answer.result);
-  return isMaybeContractFault(answer.error) ? null : toFault(answer.error);
+function toCallResult(response: RpcResponse): CallResult {
+  if (response.ok) return parseBytes(response.result);
+  return isMaybeContractFault(response.error) ? null : toFault(response.error);
 }
 
 /** Sends no request yet. @throws TypeError for an invalid URL */
@@ -178,68 +179,68 @@ export function createRpcNode(options: RpcNodeOptions): ChainNode {
   return new RpcNode(options);
 }
 
-/** For methods that `ChainNode` lacks. Repeats calls without an answer. */
+/** For methods that `ChainNode` lacks. Retries calls without a response. */
 export function createCallNode(target: Omit<RpcNodeOptions, 'name'>): CallNode {
   const send = openTransport(target);
   let lastId = 0;
-  return async (call) => resultOf(parseAnswer(await send({ jsonrpc: '2.0', id: ++lastId, ...call })).answer);
+  return async (call) => resultOf(parseResponse(await send({ jsonrpc: '2.0', id: ++lastId, ...call })).response);
 }
 
-/** Some providers refuse more. */
+/** Some providers refuse larger batches. */
 const BATCH_MAX = 50;
 
-/** @throws NodeFault when one is missing */
-function toAnswersOf(requests: readonly { readonly id: number }[], body: readonly unknown[]): RpcAnswer[] {
-  const answers = new Map(body.map(parseAnswer).map(({ id, answer }) => [id, answer]));
+/** @throws NodeFault when a response is missing */
+function toResponsesOf(requests: readonly { readonly id: number }[], body: readonly unknown[]): RpcResponse[] {
+  const responses = new Map(body.map(parseResponse).map(({ id, response }) => [id, response]));
   return requests.map(({ id }) => {
-    const answer = answers.get(id);
-    if (answer === undefined) throw new NodeFault('unreachable', 'the batch lacks an answer');
-    return answer;
+    const response = responses.get(id);
+    if (response === undefined) throw new NodeFault('unreachable', 'the batch lacks a response');
+    return response;
   });
 }
 
 /** An error for the whole batch: an object, or a list of only that object. */
 function refusalIn(body: unknown): NodeFault | null {
   if (Array.isArray(body) && body.length !== 1) return null;
-  const { answer } = parseAnswer(Array.isArray(body) ? body[0] : body);
-  if (!answer.ok) return toFault(answer.error);
-  return Array.isArray(body) ? null : new NodeFault('unreachable', 'it does not answer a batch');
+  const { response } = parseResponse(Array.isArray(body) ? body[0] : body);
+  if (!response.ok) return toFault(response.error);
+  return Array.isArray(body) ? null : new NodeFault('unreachable', 'it does not return a list for a batch');
 }
 
 /** Sends batches until the node refuses one, then single requests. */
 class BatchSender {
   private readonly send: (body: unknown) => Promise<unknown>;
-  private takesBatches = true;
+  private supportsBatches = true;
   private lastId = 0;
 
   constructor(send: (body: unknown) => Promise<unknown>) {
     this.send = send;
   }
 
-  async callMany(calls: readonly RpcCall[]): Promise<RpcAnswer[]> {
-    const answers: RpcAnswer[] = [];
+  async callMany(calls: readonly RpcCall[]): Promise<RpcResponse[]> {
+    const responses: RpcResponse[] = [];
     for (let from = 0; from < calls.length; from += BATCH_MAX) {
       const some = calls.slice(from, from + BATCH_MAX);
-      for (const each of await (this.takesBatches && some.length > 1 ? this.callBatch(some) : this.callEach(some)))
-        answers.push(each);
+      for (const each of await (this.supportsBatches && some.length > 1 ? this.callBatch(some) : this.callEach(some)))
+        responses.push(each);
     }
-    return answers;
+    return responses;
   }
 
-  async callEach(calls: readonly RpcCall[]): Promise<RpcAnswer[]> {
-    const answers: RpcAnswer[] = [];
-    for (const call of calls) answers.push(parseAnswer(await this.send(this.toRequest(call))).answer);
-    return answers;
+  async callEach(calls: readonly RpcCall[]): Promise<RpcResponse[]> {
+    const responses: RpcResponse[] = [];
+    for (const call of calls) responses.push(parseResponse(await this.send(this.toRequest(call))).response);
+    return responses;
   }
 
-  private async callBatch(calls: readonly RpcCall[]): Promise<RpcAnswer[]> {
+  private async callBatch(calls: readonly RpcCall[]): Promise<RpcResponse[]> {
     const requests = calls.map((call) => this.toRequest(call));
     const body = await this.sendBatch(requests);
     const refusal = body === null ? null : refusalIn(body);
     // A rate limit does not refuse batches.
     if (refusal?.kind === 'busy') throw refusal;
-    if (body !== null && refusal === null) return toAnswersOf(requests, body as readonly unknown[]);
-    this.takesBatches = false;
+    if (body !== null && refusal === null) return toResponsesOf(requests, body as readonly unknown[]);
+    this.supportsBatches = false;
     return this.callEach(calls);
   }
 
@@ -264,40 +265,40 @@ const HASH_DIGITS = 2 + 64;
 const ADDRESS_DIGITS = 2 + 40;
 const TOPICS_MAX = 4;
 
-const noAnswer = (what: string) => new NodeFault('unreachable', `it answered with ${what}`);
+const invalidResponse = (what: string) => new NodeFault('unreachable', `it responded with ${what}`);
 
 type Members = Record<string, unknown>;
 
 function membersOf(value: unknown, what: string): Members {
-  if (typeof value !== 'object' || value === null) throw noAnswer(`no ${what}`);
+  if (typeof value !== 'object' || value === null) throw invalidResponse(`no ${what}`);
   return value as Members;
 }
 
 /** Returns lower case. @throws NodeFault */
 function hex(value: unknown, digits: number | null, what: string): string {
   const text = typeof value === 'string' ? value.toLowerCase() : '';
-  if (!HEX.test(text) || (digits !== null && text.length !== digits)) throw noAnswer(`an invalid ${what}`);
+  if (!HEX.test(text) || (digits !== null && text.length !== digits)) throw invalidResponse(`an invalid ${what}`);
   return text;
 }
 
-/** Texts that recur in logs. */
+/** Strings that recur in logs. */
 const REPEATED_MAX = 50_000;
-const repeatedTexts = new Map<string, string>();
+const repeatedStrings = new Map<string, string>();
 
 /** Validated and stored once. */
 function repeatedHex(value: unknown, digits: number, what: string): string {
-  const known = typeof value === 'string' ? repeatedTexts.get(value) : undefined;
+  const known = typeof value === 'string' ? repeatedStrings.get(value) : undefined;
   if (known?.length === digits) return known;
   const text = hex(value, digits, what);
-  if (repeatedTexts.size >= REPEATED_MAX) repeatedTexts.clear();
-  repeatedTexts.set(value as string, text);
+  if (repeatedStrings.size >= REPEATED_MAX) repeatedStrings.clear();
+  repeatedStrings.set(value as string, text);
   return text;
 }
 
 function parseQuantity(value: unknown, what: string): number {
   const text = hex(value, null, what);
   const number = text.length > 2 ? Number(text) : Number.NaN;
-  if (!Number.isSafeInteger(number)) throw noAnswer(`an invalid ${what}`);
+  if (!Number.isSafeInteger(number)) throw invalidResponse(`an invalid ${what}`);
   return number;
 }
 
@@ -305,25 +306,25 @@ function parseBlock(value: unknown): ChainBlock | null {
   if (value === null || value === undefined) return null;
   const block = membersOf(value, 'block');
   return {
-    number: parseQuantity(block.number, 'number of a block'),
-    hash: hex(block.hash, HASH_DIGITS, 'hash of a block'),
-    parentHash: hex(block.parentHash, HASH_DIGITS, 'hash of a block'),
-    timestampS: parseQuantity(block.timestamp, 'time of a block'),
+    number: parseQuantity(block.number, 'block number'),
+    hash: hex(block.hash, HASH_DIGITS, 'block hash'),
+    parentHash: hex(block.parentHash, HASH_DIGITS, 'block hash'),
+    timestampS: parseQuantity(block.timestamp, 'block time'),
     logsBloom: Buffer.from(hex(block.logsBloom, BLOOM_DIGITS, 'bloom').slice(2), 'hex'),
   };
 }
 
 function parseLog(value: unknown): ChainLog {
   const log = membersOf(value, 'log');
-  if (!Array.isArray(log.topics) || log.topics.length > TOPICS_MAX) throw noAnswer('a log without topics');
-  const data = hex(log.data, null, 'data of a log');
-  if (data.length % 2 !== 0) throw noAnswer('data of a log with half a byte');
+  if (!Array.isArray(log.topics) || log.topics.length > TOPICS_MAX) throw invalidResponse('a log without topics');
+  const data = hex(log.data, null, 'log data');
+  if (data.length % 2 !== 0) throw invalidResponse('log data with half a byte');
   return {
-    blockNumber: parseQuantity(log.blockNumber, 'number of a block'),
-    blockHash: repeatedHex(log.blockHash, HASH_DIGITS, 'hash of a block'),
-    transactionHash: repeatedHex(log.transactionHash, HASH_DIGITS, 'hash of a transaction'),
-    transactionIndex: parseQuantity(log.transactionIndex, 'index of a transaction'),
-    logIndex: parseQuantity(log.logIndex, 'index of a log'),
+    blockNumber: parseQuantity(log.blockNumber, 'block number'),
+    blockHash: repeatedHex(log.blockHash, HASH_DIGITS, 'block hash'),
+    transactionHash: repeatedHex(log.transactionHash, HASH_DIGITS, 'transaction hash'),
+    transactionIndex: parseQuantity(log.transactionIndex, 'transaction index'),
+    logIndex: parseQuantity(log.logIndex, 'log index'),
     address: repeatedHex(log.address, ADDRESS_DIGITS, 'address'),
     topics: log.topics.map((topic) => repeatedHex(topic, HASH_DIGITS, 'topic')),
     data,
@@ -331,7 +332,7 @@ function parseLog(value: unknown): ChainLog {
 }
 
 function parseLogs(value: unknown): ChainLog[] {
-  if (!Array.isArray(value)) throw noAnswer('no list of logs');
+  if (!Array.isArray(value)) throw invalidResponse('no list of logs');
   return value.map(parseLog);
 }
 
@@ -343,16 +344,16 @@ function parseReceipts(
   { blockHash, transactions }: { readonly blockHash: string; readonly transactions: readonly string[] },
 ): ChainLog[] {
   if (value === null) throw unknownBlock();
-  if (!Array.isArray(value)) throw noAnswer('no list of receipts');
+  if (!Array.isArray(value)) throw invalidResponse('no list of receipts');
   if (value.length !== transactions.length)
-    throw inconsistent(`it gave ${value.length} receipts of ${transactions.length} transactions`);
+    throw inconsistent(`it returned ${value.length} receipts for ${transactions.length} transactions`);
   const logs: ChainLog[] = [];
   for (const [index, each] of value.entries()) {
     if (each === null) throw unknownBlock();
     const receipt = membersOf(each, 'receipt');
-    if (hex(receipt.blockHash, HASH_DIGITS, 'hash of a block') !== blockHash)
+    if (hex(receipt.blockHash, HASH_DIGITS, 'block hash') !== blockHash)
       throw inconsistent('a receipt belongs to another block');
-    if (hex(receipt.transactionHash, HASH_DIGITS, 'hash of a transaction') !== transactions[index])
+    if (hex(receipt.transactionHash, HASH_DIGITS, 'transaction hash') !== transactions[index])
       throw inconsistent('a receipt belongs to another transaction');
     for (const log of parseLogs(receipt.logs)) {
       if (log.transactionHash !== transactions[index]) throw inconsistent('a receipt has a log of another transaction');
@@ -365,13 +366,13 @@ function parseReceipts(
 function parseTransactions(value: unknown, blockHash: string): string[] {
   if (value === null || value === undefined) throw unknownBlock();
   const block = membersOf(value, 'block');
-  if (hex(block.hash, HASH_DIGITS, 'hash of a block') !== blockHash)
+  if (hex(block.hash, HASH_DIGITS, 'block hash') !== blockHash)
     throw inconsistent('it returned another block than requested');
-  if (!Array.isArray(block.transactions)) throw noAnswer('a block without its transactions');
-  return block.transactions.map((hash) => hex(hash, HASH_DIGITS, 'hash of a transaction'));
+  if (!Array.isArray(block.transactions)) throw invalidResponse('a block without its transactions');
+  return block.transactions.map((hash) => hex(hash, HASH_DIGITS, 'transaction hash'));
 }
 
-const parseBytes = (value: unknown): string => hex(value, null, 'answer of a contract');
+const parseBytes = (value: unknown): string => hex(value, null, 'contract result');
 
 /** The first match counts: a refused range may also name blocks that are "not available". */
 const FAULT_PATTERNS: readonly (readonly [RegExp, NodeFaultKind])[] = [
@@ -383,10 +384,10 @@ const FAULT_PATTERNS: readonly (readonly [RegExp, NodeFaultKind])[] = [
   [/unknown block|not found|missing|not available|pruned|beyond|after last|greater than/i, 'behind'],
 ];
 
-/** Besu answers this to a call that halts, other nodes to their own faults. */
+/** Besu returns this error for a call that halts, other nodes for their own faults. */
 const INTERNAL = { code: -32603, message: /^internal error\.?$/i };
 
-/** A description is then left out, but nothing is final. */
+/** A token's description is then omitted, but can be read later. */
 function isMaybeContractFault(error: RpcError): boolean {
   return isContractFault(error) || (error.code === INTERNAL.code && INTERNAL.message.test(error.message));
 }
@@ -394,10 +395,10 @@ function isMaybeContractFault(error: RpcError): boolean {
 /** The node's message may quote its URL. */
 function toFault({ code, message }: RpcError): NodeFault {
   const [, kind = 'unreachable'] = FAULT_PATTERNS.find(([pattern]) => pattern.test(message)) ?? [];
-  return new NodeFault(kind, `it answered with JSON-RPC error ${Number.isFinite(code) ? code : ''} (${kind})`);
+  return new NodeFault(kind, `it responded with JSON-RPC error ${Number.isFinite(code) ? code : ''} (${kind})`);
 }
 
-function resultOf(answer: RpcAnswer): unknown {
-  if (!answer.ok) throw toFault(answer.error);
-  return answer.result;
+function resultOf(response: RpcResponse): unknown {
+  if (!response.ok) throw toFault(response.error);
+  return response.result;
 }

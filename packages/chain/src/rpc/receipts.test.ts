@@ -42,7 +42,7 @@ function createNode({ receipts = () => RECEIPTS, receipt = receiptOf, batch = ()
     if (method === 'eth_getBlockByHash') return { hash: BLOCK, transactions: TRANSACTIONS };
     return method === 'eth_getBlockReceipts' ? receipts() : receipt(TRANSACTIONS.indexOf(String(params[0])));
   };
-  const answer = (request: RpcRequest, check = () => {}) => {
+  const respond = (request: RpcRequest, check = () => {}) => {
     const of = { jsonrpc: '2.0', id: request.id };
     try {
       check();
@@ -53,14 +53,14 @@ function createNode({ receipts = () => RECEIPTS, receipt = receiptOf, batch = ()
   };
   const request = async (_url: unknown, init?: { body?: unknown }) => {
     const body = JSON.parse(String(init?.body)) as RpcRequest | RpcRequest[];
-    return new Response(JSON.stringify(Array.isArray(body) ? body.map((each) => answer(each, batch)) : answer(body)));
+    return new Response(JSON.stringify(Array.isArray(body) ? body.map((each) => respond(each, batch)) : respond(body)));
   };
   return createRpcNode({ name: 'test', url: 'http://127.0.0.1', fetch: request as typeof fetch });
 }
 const indicesOf = async (script: Script) =>
   (await createNode(script).logsByReceipts(BLOCK)).map(({ logIndex }) => logIndex);
 
-it('the logs of a block come from its receipts, from those of its transactions together, or of each alone', async () => {
+it('logs are read from block receipts, from a batch of transaction receipts, or from single receipts', async () => {
   expect(await indicesOf({ receipt: tooLong })).toEqual([0, 1, 2]);
   expect(await indicesOf({ receipts: tooLong })).toEqual([0, 1, 2]);
   expect(await indicesOf({ receipts: tooLong, batch: tooLong })).toEqual([0, 1, 2]);
@@ -68,19 +68,19 @@ it('the logs of a block come from its receipts, from those of its transactions t
 
 it.each([
   ['the last receipt is missing', RECEIPTS.slice(0, 2)],
-  ['a receipt is missing and another one is there twice', [RECEIPTS[0], RECEIPTS[1], RECEIPTS[1]]],
+  ['a receipt is missing and another receipt is repeated', [RECEIPTS[0], RECEIPTS[1], RECEIPTS[1]]],
   ['a receipt of another transaction has no logs', [RECEIPTS[0], RECEIPTS[1], { ...RECEIPTS[0], logs: [] }]],
   ['the receipts are in another order', RECEIPTS.toReversed()],
-  ['a receipt is of another block', [RECEIPTS[0], RECEIPTS[1], { ...RECEIPTS[2], blockHash: hash('bb') }]],
+  ['a receipt belongs to another block', [RECEIPTS[0], RECEIPTS[1], { ...RECEIPTS[2], blockHash: hash('bb') }]],
   ['a receipt has a log of another transaction', [RECEIPTS[0], RECEIPTS[1], { ...RECEIPTS[2], logs: [logOf(0)] }]],
 ])('the receipts of a block are refused when %s', async (_what, receipts) => {
-  // Receipts of the whole block that are wrong are requested one by one; these are wrong as well.
+  // After wrong block receipts, single receipts are requested; they are wrong as well.
   const wrong = { receipts: () => receipts, receipt: (index: number) => receipts[index] ?? receipts[0] };
   const fault = await indicesOf(wrong).catch((thrown: unknown) => thrown);
   expect(fault).toBeInstanceOf(NodeFault);
   expect(fault).toMatchObject({ kind: 'inconsistent' });
 });
 
-it('the receipts of the transactions are requested when those of the block are cut short', async () => {
+it('transaction receipts are requested when the block receipts are truncated', async () => {
   expect(await indicesOf({ receipts: () => RECEIPTS.slice(0, 2) })).toEqual([0, 1, 2]);
 });

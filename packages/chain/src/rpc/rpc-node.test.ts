@@ -9,16 +9,16 @@ interface RpcRequest {
   readonly method: string;
   readonly params: readonly unknown[];
 }
-type Answer = (body: RpcRequest | RpcRequest[], response: ServerResponse, request: IncomingMessage) => void;
+type Handler = (body: RpcRequest | RpcRequest[], response: ServerResponse, request: IncomingMessage) => void;
 
 const SECRET = 'a-secret-of-the-provider';
 
-/** A server with answers of the test. It is closed after the test. */
-async function openNode(answer: Answer, { login = '', timeoutMs = 5_000 } = {}) {
+/** A server with the test's handler, closed after the test. */
+async function openNode(handler: Handler, { login = '', timeoutMs = 5_000 } = {}) {
   const server = createServer(async (request, response) => {
     let text = '';
     for await (const chunk of request) text += chunk;
-    answer(JSON.parse(text), response, request);
+    handler(JSON.parse(text), response, request);
   });
   onTestFinished(() => {
     server.closeAllConnections();
@@ -30,10 +30,10 @@ async function openNode(answer: Answer, { login = '', timeoutMs = 5_000 } = {}) 
 }
 const send = (response: ServerResponse, body: unknown) => void response.end(JSON.stringify(body));
 const refuse =
-  (message: string, code = -32000): Answer =>
+  (message: string, code = -32000): Handler =>
   (body, response) =>
     send(response, { jsonrpc: '2.0', id: (body as RpcRequest).id, error: { code, message } });
-/** How some nodes answer a whole batch: by one error, with the id of its first call. */
+/** Some nodes respond to a batch with a single error, with the id of the first call. */
 const BATCH_TOO_LARGE = { jsonrpc: '2.0', id: 1, error: { code: -32600, message: 'batch too large' } };
 const hash = (digits: string) => `0x${digits.repeat(32)}`;
 const blockAt = (number: number) => ({
@@ -43,7 +43,7 @@ const blockAt = (number: number) => ({
   timestamp: '0x5',
   logsBloom: `0x${'00'.repeat(256)}`,
 });
-const answerBlocks: Answer = (body, response) => {
+const respondWithBlocks: Handler = (body, response) => {
   const one = ({ id, params }: RpcRequest) => ({ jsonrpc: '2.0', id, result: blockAt(Number(params[0])) });
   send(response, Array.isArray(body) ? body.map(one).toReversed() : one(body));
 };
@@ -57,11 +57,11 @@ const faultOf = async (requested: Promise<unknown>): Promise<NodeFault> => {
   return fault as NodeFault;
 };
 
-it('a node gets one request for many blocks, and its answers are matched by id', async () => {
+it('many blocks are requested in batches, and responses are matched by id', async () => {
   const sizes: number[] = [];
   const node = await openNode((body, ...rest) => {
     sizes.push(Array.isArray(body) ? body.length : 1);
-    answerBlocks(body, ...rest);
+    respondWithBlocks(body, ...rest);
   });
   const blocks = await node.blocks(5, 124);
   expect(blocks.map(({ number }) => number)).toEqual(Array.from({ length: 120 }, (_, index) => 5 + index));
@@ -70,16 +70,16 @@ it('a node gets one request for many blocks, and its answers are matched by id',
 });
 
 it.each([
-  ['refuses its size', (response: ServerResponse) => void response.writeHead(413).end('<html>too large</html>')],
-  ['is answered by a list of one error', (response: ServerResponse) => send(response, [BATCH_TOO_LARGE])],
+  ['is refused as too large', (response: ServerResponse) => void response.writeHead(413).end('<html>too large</html>')],
+  ['fails with a list of one error', (response: ServerResponse) => send(response, [BATCH_TOO_LARGE])],
   [
-    'is answered by such a list and a status',
+    'fails with a list of one error and an error status',
     (response: ServerResponse) => void response.writeHead(400).end(JSON.stringify([BATCH_TOO_LARGE])),
   ],
-])('a node whose batch %s gets single requests from then on', async (_what, refuseBatch) => {
+])('a node gets single requests after a batch that %s', async (_what, refuseBatch) => {
   let batches = 0;
   const node = await openNode((body, response, request) => {
-    if (!Array.isArray(body)) return answerBlocks(body, response, request);
+    if (!Array.isArray(body)) return respondWithBlocks(body, response, request);
     batches++;
     refuseBatch(response);
   });
@@ -88,15 +88,15 @@ it.each([
   expect(batches).toBe(1);
 });
 
-it('a node that rate limits a batch is busy, and gets batches again', async () => {
-  const answers: Answer[] = [
+it('a node that rate limits a batch is busy, and still gets batches later', async () => {
+  const handlers: Handler[] = [
     (_, response) => send(response, [{ jsonrpc: '2.0', id: 1, error: { code: 1, message: 'rate limit reached' } }]),
-    answerBlocks,
+    respondWithBlocks,
   ];
   const sizes: number[] = [];
   const node = await openNode((body, ...rest) => {
     sizes.push(Array.isArray(body) ? body.length : 1);
-    answers[Math.min(sizes.length, 2) - 1]!(body, ...rest);
+    handlers[Math.min(sizes.length, 2) - 1]!(body, ...rest);
   });
   expect((await faultOf(node.blocks(1, 3))).kind).toBe('busy');
   expect(await node.blocks(1, 3)).toHaveLength(3);
@@ -117,7 +117,7 @@ it.each([
   ['unknown block', 'behind'],
   ['header not found', 'behind'],
   [`something at https://node.example/${SECRET}`, 'unreachable'],
-])('the answer "%s" of a node means %s', async (message, kind) => {
+])('the error "%s" of a node means %s', async (message, kind) => {
   const node = await openNode(refuse(message));
   expect((await faultOf(node.logsIn(1, 2))).kind).toBe(kind);
 });
@@ -128,25 +128,25 @@ it('a busy node reports when to retry', async () => {
 });
 
 it.each([
-  ['is cut short', '{"jsonrpc":"2.0","id":1,"resu'],
-  ['is no JSON', '<html>502</html>'],
-  ['has neither answer nor fault', '{"jsonrpc":"2.0","id":1}'],
-  ['is no block', '{"jsonrpc":"2.0","id":1,"result":7}'],
-  ['has a hash that is none', '{"jsonrpc":"2.0","id":1,"result":{"number":"0x1","hash":"0x12"}}'],
-])('a node whose answer %s is unreachable', async (_what, text) => {
+  ['is truncated', '{"jsonrpc":"2.0","id":1,"resu'],
+  ['is not JSON', '<html>502</html>'],
+  ['has neither result nor error', '{"jsonrpc":"2.0","id":1}'],
+  ['is not a block', '{"jsonrpc":"2.0","id":1,"result":7}'],
+  ['has an invalid hash', '{"jsonrpc":"2.0","id":1,"result":{"number":"0x1","hash":"0x12"}}'],
+])('a node whose response %s is unreachable', async (_what, text) => {
   const node = await openNode((_, response) => void response.end(text));
   expect((await faultOf(node.block('latest'))).kind).toBe('unreachable');
 });
 
-it('an answer to another request is refused', async () => {
+it('a response to another request is refused', async () => {
   const node = await openNode((_, response) => send(response, { jsonrpc: '2.0', id: 1, result: blockAt(9) }));
   expect((await faultOf(node.block(8))).kind).toBe('inconsistent');
 });
 
-it('the error of a late or unavailable node does not contain its address', async () => {
+it('the error of a late or unavailable node does not contain its URL', async () => {
   let requested = 0;
   const silent = await openNode(() => void requested++, { timeoutMs: 100 });
-  expect(await faultOf(silent.chainId())).toMatchObject({ kind: 'late', message: 'it does not answer in time' });
+  expect(await faultOf(silent.chainId())).toMatchObject({ kind: 'late', message: 'it does not respond in time' });
   expect(requested, 'no further request').toBe(1);
   const absent = createRpcNode({ name: 'x', url: `http://127.0.0.1:1/${SECRET}` });
   expect((await faultOf(absent.chainId())).message).toMatch(/^it cannot be reached/);
@@ -154,7 +154,7 @@ it('the error of a late or unavailable node does not contain its address', async
   expect((await faultOf(nowhere.chainId())).kind).toBe('unreachable');
 });
 
-it('a node gets the login of its URL in a header', async () => {
+it('the credentials in the URL of a node are sent in a header', async () => {
   const node = await openNode(
     (body, response, { headers }) => {
       expect(headers.authorization).toBe(`Basic ${Buffer.from('ada:pass word').toString('base64')}`);
@@ -213,7 +213,7 @@ it.each([
   expect(await node.calls([call])).toMatchObject([{ name: 'NodeFault', kind }]);
 });
 
-it('calls of contracts have bounded gas, and one that fails does not affect the others', async () => {
+it('contract calls have bounded gas, and a failed call does not affect other calls', async () => {
   const node = await openNode((body, response) => {
     const [one, other] = body as RpcRequest[];
     expect(one!.params).toEqual([{ ...call, gas: '0xf4240' }, 'latest']);
@@ -225,7 +225,7 @@ it('calls of contracts have bounded gas, and one that fails does not affect the 
   expect(await node.calls([call, call])).toMatchObject([{ kind: 'behind' }, '0x12']);
 });
 
-it('fewer contracts are requested when their answers exceed 8 MiB', async () => {
+it('contract calls fail with too-much when a response exceeds 8 MiB', async () => {
   const node = await openNode((body, response) =>
     send(response, { jsonrpc: '2.0', id: (body as RpcRequest).id, result: `0x${'00'.repeat(4_200_000)}` }),
   );

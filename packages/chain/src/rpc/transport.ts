@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { NodeFault, type RpcAnswer } from '../node.ts';
+import { NodeFault, type RpcResponse } from '../node.ts';
 
 export interface TransportOptions {
   /** Any part may be a secret. */
@@ -7,18 +7,18 @@ export interface TransportOptions {
   readonly timeoutMs: number;
   readonly fetch: typeof fetch;
   /** Bounds memory. */
-  readonly answerBytesMax?: number | undefined;
+  readonly responseBytesMax?: number | undefined;
 }
 
-const ANSWER_BYTES_MAX = 128 * 1024 * 1024;
+const RESPONSE_BYTES_MAX = 128 * 1024 * 1024;
 const TOO_MANY = 429;
 const TOO_LARGE = 413;
 const SECOND_MS = 1_000;
-/** Many providers fail now and then. */
+/** Many providers fail occasionally. */
 const ATTEMPT_WAITS_MS = [100, 400] as const;
 
 /** A retry may help. A late node is not retried: the caller may request less or use another node. */
-const passes = ({ kind, retryAfterMs }: NodeFault) =>
+const isRetryable = ({ kind, retryAfterMs }: NodeFault) =>
   kind === 'unreachable' || (kind === 'busy' && retryAfterMs === null);
 
 /** HTTP status 413. */
@@ -40,52 +40,53 @@ function targetOf(url: string): { url: string; headers: Record<string, string> }
 }
 
 /** The message of `fetch` may contain the URL. */
-function toSilence(fault: unknown): NodeFault {
+function toNodeFault(fault: unknown): NodeFault {
   const cause = fault instanceof Error ? (fault.cause as { code?: unknown } | undefined) : undefined;
   const isLate = fault instanceof Error && fault.name === 'TimeoutError';
   const code = typeof cause?.code === 'string' ? ` (${cause.code})` : '';
-  if (isLate) return new NodeFault('late', 'it does not answer in time');
+  if (isLate) return new NodeFault('late', 'it does not respond in time');
   return new NodeFault('unreachable', `it cannot be reached${code}`);
 }
 
-function retryAfterOf(answer: Response): number | null {
-  const seconds = Number(answer.headers.get('retry-after') ?? Number.NaN);
+function retryAfterOf(response: Response): number | null {
+  const seconds = Number(response.headers.get('retry-after') ?? Number.NaN);
   return Number.isFinite(seconds) && seconds >= 0 ? seconds * SECOND_MS : null;
 }
 
-async function readText(answer: Response, bytesMax: number): Promise<string> {
+async function readText(response: Response, bytesMax: number): Promise<string> {
   const chunks: Uint8Array[] = [];
   let bytes = 0;
-  for await (const chunk of answer.body ?? []) {
+  for await (const chunk of response.body ?? []) {
     bytes += chunk.length;
-    if (bytes > bytesMax) throw new NodeFault('too-much', `its answer is larger than ${bytesMax} bytes`);
+    if (bytes > bytesMax) throw new NodeFault('too-much', `its response is larger than ${bytesMax} bytes`);
     chunks.push(chunk);
   }
   return Buffer.concat(chunks).toString('utf8');
 }
 
-/** Posts a body and parses the JSON answer, in at most three attempts. @throws NodeFault */
+/** Posts a body and parses the JSON response, in at most three attempts. @throws NodeFault */
 export function createTransport({
   url,
   timeoutMs,
   fetch: fetchImpl,
-  answerBytesMax = ANSWER_BYTES_MAX,
+  responseBytesMax = RESPONSE_BYTES_MAX,
 }: TransportOptions): (body: unknown) => Promise<unknown> {
   const target = targetOf(url);
   const send = async (body: unknown): Promise<string> => {
     const signal = AbortSignal.timeout(timeoutMs);
-    const answer = await fetchImpl(target.url, {
+    const response = await fetchImpl(target.url, {
       method: 'POST',
       headers: target.headers,
       body: JSON.stringify(body),
       signal,
       redirect: 'error',
     });
-    const text = await readText(answer, answerBytesMax);
-    if (answer.status === TOO_MANY) throw new NodeFault('busy', 'rate limited', retryAfterOf(answer));
-    if (answer.status === TOO_LARGE) throw new RequestTooLarge();
+    const text = await readText(response, responseBytesMax);
+    if (response.status === TOO_MANY) throw new NodeFault('busy', 'rate limited', retryAfterOf(response));
+    if (response.status === TOO_LARGE) throw new RequestTooLarge();
     // Some nodes send JSON-RPC errors with an HTTP error status.
-    if (!answer.ok && !/^[{[]/.test(text)) throw new NodeFault('unreachable', `it answered ${answer.status}`);
+    if (!response.ok && !/^[{[]/.test(text))
+      throw new NodeFault('unreachable', `it responded with status ${response.status}`);
     return text;
   };
   const attempt = async (body: unknown): Promise<unknown> => {
@@ -93,12 +94,12 @@ export function createTransport({
     try {
       text = await send(body);
     } catch (fault) {
-      throw fault instanceof NodeFault ? fault : toSilence(fault);
+      throw fault instanceof NodeFault ? fault : toNodeFault(fault);
     }
     try {
       return JSON.parse(text);
     } catch {
-      throw new NodeFault('unreachable', 'its answer is cut short, or no JSON');
+      throw new NodeFault('unreachable', 'its response is truncated or not JSON');
     }
   };
   return async (body) => {
@@ -106,20 +107,20 @@ export function createTransport({
       try {
         return await attempt(body);
       } catch (fault) {
-        if (!(fault instanceof NodeFault && passes(fault))) throw fault;
+        if (!(fault instanceof NodeFault && isRetryable(fault))) throw fault;
         await delay(ms);
       }
     return attempt(body);
   };
 }
 
-/** @throws NodeFault when it is no JSON-RPC answer */
-export function parseAnswer(value: unknown): { id: unknown; answer: RpcAnswer } {
+/** @throws NodeFault when the value is not a JSON-RPC response */
+export function parseResponse(value: unknown): { id: unknown; response: RpcResponse } {
   const { id, result, error } = (typeof value === 'object' && value !== null ? value : {}) as Record<string, unknown>;
   if (typeof error === 'object' && error !== null) {
     const { code, message, data } = error as { code?: unknown; message?: unknown; data?: unknown };
-    return { id, answer: { ok: false, error: { code: Number(code), message: String(message), data } } };
+    return { id, response: { ok: false, error: { code: Number(code), message: String(message), data } } };
   }
-  if (result === undefined) throw new NodeFault('unreachable', 'its answer has neither a result nor an error');
-  return { id, answer: { ok: true, result } };
+  if (result === undefined) throw new NodeFault('unreachable', 'its response has neither a result nor an error');
+  return { id, response: { ok: true, result } };
 }

@@ -2,7 +2,7 @@ import { ACTIVITY_TYPES, type ActivityType, toTimestamp, VERIFICATION_STATUSES }
 import fc from 'fast-check';
 import { MICROSECONDS_MAX } from '../cursor.ts';
 
-/** Lines of an import, with the members of the interface. */
+/** Import lines, with the members of the API. */
 export type Line = Record<string, unknown>;
 
 const hex = (digits: number) =>

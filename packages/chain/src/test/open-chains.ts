@@ -17,11 +17,11 @@ export async function openMemoryTestChain(): Promise<TestChain> {
 
 export interface ClickHouseTestChain extends TestChain {
   readonly target: ClickHouseTarget;
-  /** Runs a query. @throws Error with the message of ClickHouse */
+  /** Runs a query. @throws Error with ClickHouse's message */
   query(sql: string): Promise<string>;
 }
 
-/** A separate database with all tables and without merges, so copies stay. */
+/** A separate database with all tables and without merges, so copies remain. */
 export async function openClickHouseTestChain(): Promise<ClickHouseTestChain> {
   const { target, query, close } = await openOwnDatabase();
   for (const table of CHAIN_TABLES) await query(`SYSTEM STOP MERGES ${table}`);

@@ -40,7 +40,7 @@ const uint64 = fc.bigInt({ min: 0n, max: 2n ** 64n - 1n }).map(String);
 const text = fc.string({ unit: codePoint, maxLength: 20 });
 const logged = { loggedAtMs: fc.nat(2 ** 31), partition: fc.nat(65_535), offset: fc.nat(2 ** 31), traceId: text };
 
-/** Any values of all members except chain and time. */
+/** Any values for all members except chain and time. */
 export const arbitraryActivity: fc.Arbitrary<Omit<ActivityRow, 'chain' | 'updatedAt'>> = fc.record({
   ...logged,
   id: fc.uuid(),
@@ -53,7 +53,7 @@ export const arbitraryActivity: fc.Arbitrary<Omit<ActivityRow, 'chain' | 'update
   ),
 });
 
-/** Any values of all members except chain, contract and time. */
+/** Any values for all members except chain, contract and time. */
 export const arbitraryToken: fc.Arbitrary<Omit<TokenRow, 'chain' | 'contractAddress' | 'updatedAt'>> = fc.record({
   ...logged,
   rootContractAddress: fc.option(hex(40)),

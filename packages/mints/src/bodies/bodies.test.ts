@@ -9,7 +9,7 @@ const asset = (over: object = {}) => ({ reference_id: 'a', owner_address: OWNER,
 const bytesOf = (body: unknown) => Buffer.from(JSON.stringify(body));
 const mint = (...assets: unknown[]) => parseMintBody(bytesOf({ assets }));
 
-/** Fields that the error names. */
+/** Fields named in the error. */
 function fieldsOf(work: () => unknown): string[] {
   try {
     work();
@@ -21,7 +21,7 @@ function fieldsOf(work: () => unknown): string[] {
   }
 }
 
-it('a mint request is read member by member: null is absent, unknown members are ignored, addresses become lower case', () => {
+it('a mint request treats null as absent, ignores unknown members, and converts addresses to lower case', () => {
   const metadata = { name: 'Sword', attributes: [{ trait_type: 't', value: 1, display_type: 'date', x: 1 }], x: 1 };
   expect(
     mint(asset({ token_id: null, amount: null, metadata: null, x: {} }), asset({ token_id: '0', metadata })),
@@ -37,7 +37,7 @@ it('a mint request is read member by member: null is absent, unknown members are
   ]);
 });
 
-it('a mint request reports all faults with their paths', () => {
+it('a mint request reports all validation errors with their paths', () => {
   const wrong = asset({ reference_id: ' ', owner_address: 'me', token_id: '01', amount: '0', metadata: [] });
   expect(fieldsOf(() => mint(wrong, 1, asset({ metadata: { name: 1, attributes: [{}] } })))).toEqual([
     ...['reference_id', 'owner_address', 'token_id', 'amount', 'metadata'].map((name) => `assets[0].${name}`),
@@ -50,44 +50,40 @@ it('a mint request reports all faults with their paths', () => {
 
 it.each([
   ['a reference id of 256 characters, emoji counted as one', asset({ reference_id: '😀'.repeat(256) }), true],
-  ['one of 257', asset({ reference_id: 'a'.repeat(257) }), false],
-  ['one with half of a character', asset({ reference_id: 'a\ud800' }), false],
-  ['one that is a number', asset({ reference_id: 1 }), false],
+  ['a reference id of 257 characters', asset({ reference_id: 'a'.repeat(257) }), false],
+  ['a reference id with a lone surrogate', asset({ reference_id: 'a\ud800' }), false],
+  ['a number as reference id', asset({ reference_id: 1 }), false],
   ['the largest token id', asset({ token_id: String(2n ** 256n - 1n) }), true],
-  ['one above', asset({ token_id: String(2n ** 256n) }), false],
-  ['one in hexadecimal', asset({ token_id: '0x1' }), false],
-  ['one that is a number', asset({ token_id: 1 }), false],
+  ['a token id of 2^256', asset({ token_id: String(2n ** 256n) }), false],
+  ['a hexadecimal token id', asset({ token_id: '0x1' }), false],
+  ['a number as token id', asset({ token_id: 1 }), false],
   ['an empty token id', asset({ token_id: '' }), false],
   ['metadata of 16 KiB', asset({ metadata: { name: 'a'.repeat(16_384 - 11) } }), true],
-  ['metadata of a byte more', asset({ metadata: { name: 'a'.repeat(16_384 - 10) } }), false],
+  ['metadata of 16 KiB and one byte', asset({ metadata: { name: 'a'.repeat(16_384 - 10) } }), false],
   [
-    'an attribute with a display type of null',
+    'an attribute with a null display type',
     asset({ metadata: { attributes: [{ trait_type: 't', value: true, display_type: null }] } }),
     true,
   ],
   [
-    'an attribute with another display type',
+    'an attribute with an unknown display type',
     asset({ metadata: { attributes: [{ trait_type: 't', value: 1, display_type: 'x' }] } }),
     false,
   ],
-  [
-    'an attribute with a list for a value',
-    asset({ metadata: { attributes: [{ trait_type: 't', value: [] }] } }),
-    false,
-  ],
-])('a mint request with %s is %s', (_what, given, isTaken) => {
-  expect(fieldsOf(() => mint(given)).length === 0).toBe(isTaken);
+  ['an attribute with a list as value', asset({ metadata: { attributes: [{ trait_type: 't', value: [] }] } }), false],
+])('a mint request with %s is accepted: %s', (_what, given, isAccepted) => {
+  expect(fieldsOf(() => mint(given)).length === 0).toBe(isAccepted);
 });
 
 it('a mint request has 1 to 100 assets', () => {
-  for (const [count, isTaken] of [
+  for (const [count, isAccepted] of [
     [0, false],
     [1, true],
     [100, true],
     [101, false],
   ] as const) {
     const assets = Array.from({ length: count }, () => asset());
-    expect(fieldsOf(() => parseMintBody(bytesOf({ assets }))).length === 0).toBe(isTaken);
+    expect(fieldsOf(() => parseMintBody(bytesOf({ assets }))).length === 0).toBe(isAccepted);
   }
 });
 
@@ -97,7 +93,7 @@ it('a mint request with an attribute of 1e400 is refused', () => {
 });
 
 it.each(['12345678901234567890', '9007199254740993', '-9007199254740992', '1e21'])(
-  'a mint request with the attribute %s is refused, because another number would be stored',
+  'a mint request with the attribute %s is refused, because the number would be rounded',
   (number) => {
     const text = JSON.stringify({ assets: [asset({ metadata: { attributes: [{ trait_type: 't', value: 0 }] } })] });
     const body = Buffer.from(text.replace('"value":0', `"value":${number}`));
@@ -105,7 +101,7 @@ it.each(['12345678901234567890', '9007199254740993', '-9007199254740992', '1e21'
   },
 );
 
-it('a mint request may have the largest exact whole numbers', () => {
+it('a mint request may contain the largest exact integers', () => {
   const attributes = [Number.MAX_SAFE_INTEGER, Number.MIN_SAFE_INTEGER, 0.1].map((value) => ({
     trait_type: 't',
     value,
@@ -133,7 +129,7 @@ const collection = {
   base_uri: null,
 };
 
-it('a metadata body needs every key, though its value may be null', () => {
+it('a metadata body must have every key, but values may be null', () => {
   expect(fieldsOf(() => parseCollectionBody(bytesOf({ collection_metadata: {} })))).toEqual(
     Object.keys(collection).map((name) => `collection_metadata.${name}`),
   );
@@ -177,7 +173,7 @@ const { hostile } = fc.letrec((tie) => ({
   ),
 }));
 
-/** JSON text in which a name may occur twice, and `__proto__` is an ordinary name. */
+/** JSON in which a name may occur twice, and `__proto__` is an ordinary name. */
 function toJson(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(toJson).join(',')}]`;
   if (typeof value !== 'object' || value === null) return JSON.stringify(value);
@@ -185,7 +181,7 @@ function toJson(value: unknown): string {
   return `{${pairs.map(([key, each]) => `${JSON.stringify(key)}:${toJson(each)}`).join(',')}}`;
 }
 
-it('any body is read, or refused with VALIDATION_ERROR and at most a hundred faults', () => {
+it('any body is parsed, or refused with VALIDATION_ERROR and at most a hundred errors', () => {
   const property = fc.property(hostile, fc.constantFrom(...PARSERS), (value, parse) => {
     try {
       parse(Buffer.from(toJson(value)));
@@ -200,18 +196,18 @@ it('any body is read, or refused with VALIDATION_ERROR and at most a hundred fau
 });
 
 it.each([
-  ['no JSON', '{'],
-  ['nothing', ''],
+  ['invalid JSON', '{'],
+  ['zero bytes', ''],
   ['broken UTF-8', Buffer.from([0x22, 0xff, 0x22])],
   ['a list', '[]'],
-  ['a text', '"assets"'],
-  ['nesting of a hundred thousand', `${'['.repeat(100_000)}${']'.repeat(100_000)}`],
-  ['members that only a prototype has', '{"__proto__":{"assets":[]}}'],
+  ['a string', '"assets"'],
+  ['a hundred thousand nested lists', `${'['.repeat(100_000)}${']'.repeat(100_000)}`],
+  ['members that only the prototype has', '{"__proto__":{"assets":[]}}'],
 ])('a body of %s is refused', (_what, body) => {
   for (const parse of PARSERS) expect(() => parse(Buffer.from(body))).toThrow(PublicError);
 });
 
-it('a stored body gives the same result when it is read again', () => {
+it('stored metadata equals the metadata in the request', () => {
   const text = fc.string({ unit: codePoint, maxLength: 20 });
   const double = fc.double({ noNaN: true, noDefaultInfinity: true });
   const number = double.filter((each) => !Number.isInteger(each) || Number.isSafeInteger(each));

@@ -18,30 +18,30 @@ import {
 
 export const ASSETS_MAX = 100;
 export const ASSET_METADATA_BYTES_MAX: number = 16 * 1024;
-/** A hundred assets with the largest metadata. */
+/** Fits a hundred assets with the largest metadata. */
 export const MINT_BODY_BYTES_MAX: number = 2 * 1024 * 1024;
 
-/** Unknown members are ignored; null counts as absent. @throws PublicError VALIDATION_ERROR with all faults */
+/** Unknown members are ignored; null counts as absent. @throws PublicError VALIDATION_ERROR with all errors */
 export function parseMintBody(body: Buffer): readonly MintAsset[] {
   const object = parseBody(body);
   const faults = new BodyFaults();
-  const items = readList({ object, name: 'assets', at: '' }, faults, { min: 1, max: ASSETS_MAX });
+  const items = readList({ object, name: 'assets', path: '' }, faults, { min: 1, max: ASSETS_MAX });
   const assets = items.flatMap((item, index) => readAsset(item, `assets[${index}]`, faults) ?? []);
   faults.assertNone();
   return assets;
 }
 
-function readAsset(item: unknown, path: string, faults: BodyFaults): MintAsset | null {
-  const object: JsonObject | null = readItem(item, path, faults);
+function readAsset(item: unknown, itemPath: string, faults: BodyFaults): MintAsset | null {
+  const object: JsonObject | null = readItem(item, itemPath, faults);
   if (object === null) return null;
-  const at = `${path}.`;
-  const referenceId = readReferenceId({ object, name: 'reference_id', at }, faults);
-  const ownerAddress = readAddress({ object, name: 'owner_address', at }, faults);
-  const tokenId = readDigits({ object, name: 'token_id', at }, faults);
-  const amount = readDigits({ object, name: 'amount', at }, faults, { min: 1n });
-  const metadata = readOptionalMetadata(memberOf(object, 'metadata'), `${at}metadata`, faults);
+  const path = `${itemPath}.`;
+  const referenceId = readReferenceId({ object, name: 'reference_id', path }, faults);
+  const ownerAddress = readAddress({ object, name: 'owner_address', path }, faults);
+  const tokenId = readDigits({ object, name: 'token_id', path }, faults);
+  const amount = readDigits({ object, name: 'amount', path }, faults, { min: 1n });
+  const metadata = readOptionalMetadata(memberOf(object, 'metadata'), `${path}metadata`, faults);
   if (metadata !== null && Buffer.byteLength(metadata) > ASSET_METADATA_BYTES_MAX)
-    faults.add(`${at}metadata`, `must have at most ${ASSET_METADATA_BYTES_MAX} bytes of JSON`);
+    faults.add(`${path}metadata`, `must be path most ${ASSET_METADATA_BYTES_MAX} bytes of JSON`);
   if (referenceId === null || ownerAddress === null) return null;
   return { referenceId, ownerAddress, tokenId, amount, metadata };
 }
@@ -64,26 +64,26 @@ const COLLECTION_TEXTS = [
 
 export type CollectionMetadata = Readonly<Record<(typeof COLLECTION_TEXTS)[number], string | null>>;
 
-/** @throws PublicError VALIDATION_ERROR with all faults */
+/** @throws PublicError VALIDATION_ERROR with all errors */
 export function parseCollectionBody(body: Buffer): CollectionMetadata {
   const object = parseBody(body);
   const faults = new BodyFaults();
-  const at = 'collection_metadata.';
+  const path = 'collection_metadata.';
   const given = memberOf(object, 'collection_metadata');
   if (!isJsonObject(given)) faults.add('collection_metadata', 'must be an object');
   const metadata = isJsonObject(given) ? given : {};
-  if (isJsonObject(given)) requireKeys({ object: metadata, at }, COLLECTION_TEXTS, faults);
-  const texts = COLLECTION_TEXTS.map((name) => [name, readText({ object: metadata, name, at }, faults)] as const);
+  if (isJsonObject(given)) requireKeys({ object: metadata, path }, COLLECTION_TEXTS, faults);
+  const texts = COLLECTION_TEXTS.map((name) => [name, readText({ object: metadata, name, path }, faults)] as const);
   faults.assertNone();
   return Object.fromEntries(texts) as CollectionMetadata;
 }
 
-/** @throws PublicError VALIDATION_ERROR with all faults */
+/** @throws PublicError VALIDATION_ERROR with all errors */
 export function parseTokensBody(body: Buffer): readonly SubjectMetadata[] {
   return parseSubjects(body, { list: 'nft_metadata', kind: 'token', name: 'token_id', max: TOKENS_MAX });
 }
 
-/** @throws PublicError VALIDATION_ERROR with all faults */
+/** @throws PublicError VALIDATION_ERROR with all errors */
 export function parseStacksBody(body: Buffer): readonly SubjectMetadata[] {
   return parseSubjects(body, { list: 'metadata', kind: 'stack', name: 'metadata_id', max: STACKS_MAX });
 }
@@ -94,15 +94,15 @@ function parseSubjects(
 ): readonly SubjectMetadata[] {
   const object = parseBody(body);
   const faults = new BodyFaults();
-  const items = readList({ object, name: list, at: '' }, faults, { min: 1, max });
+  const items = readList({ object, name: list, path: '' }, faults, { min: 1, max });
   const read = items.flatMap((item, index) => {
     const given = readItem(item, `${list}[${index}]`, faults);
     if (given === null) return [];
-    const at = `${list}[${index}].`;
-    const member = { object: given, name, at };
-    if (kind === 'token' && memberOf(given, name) === undefined) faults.add(`${at}${name}`, 'is missing');
+    const path = `${list}[${index}].`;
+    const member = { object: given, name, path };
+    if (kind === 'token' && memberOf(given, name) === undefined) faults.add(`${path}${name}`, 'is missing');
     const subject = kind === 'token' ? readDigits(member, faults) : readUuid(member, faults);
-    const metadata = JSON.stringify(readMetadata(given, { at, areKeysRequired: true }, faults));
+    const metadata = JSON.stringify(readMetadata(given, { path, areKeysRequired: true }, faults));
     return subject === null ? [] : [{ kind, subject, metadata }];
   });
   faults.assertNone();

@@ -8,7 +8,7 @@ import {
 } from '@playline/contracts';
 import { PublicError } from '@playline/errors';
 
-/** With a path such as `assets[3].owner_address`. */
+/** A validation error. The field is a path such as `assets[3].owner_address`. */
 interface BodyFault {
   readonly field: string;
   readonly message: string;
@@ -16,7 +16,7 @@ interface BodyFault {
 
 const FAULTS_MAX = 100;
 
-/** Collects all faults of a body. */
+/** Collects all validation errors in a body. */
 export class BodyFaults {
   readonly #faults: BodyFault[] = [];
 
@@ -25,7 +25,7 @@ export class BodyFaults {
     return null;
   }
 
-  /** @throws PublicError VALIDATION_ERROR with all faults */
+  /** @throws PublicError VALIDATION_ERROR with all errors */
   assertNone(): void {
     const [first, ...others] = this.#faults;
     if (first === undefined) return;
@@ -37,7 +37,7 @@ export class BodyFaults {
 /** Read members with `memberOf`. */
 export type JsonObject = Readonly<Record<string, unknown>>;
 
-/** Inherited members such as `constructor` do not count. Null counts as absent. */
+/** Ignores inherited members such as `constructor`. Null counts as absent. */
 export function memberOf(object: JsonObject, name: string): unknown {
   return Object.hasOwn(object, name) ? (object[name] ?? undefined) : undefined;
 }
@@ -53,17 +53,17 @@ export interface Member {
   readonly object: JsonObject;
   readonly name: string;
   /** Path of the object, `assets[3].`, or ''. */
-  readonly at: string;
+  readonly path: string;
 }
 
 const UINT256_END = 1n << 256n;
-/** As for identities. */
+/** The same limit as for identities. */
 export const REFERENCE_CODE_POINTS_MAX = 256;
 
 const givenOf = ({ object, name }: Member) => memberOf(object, name);
-const fieldOf = ({ at, name }: Member) => `${at}${name}`;
+const fieldOf = ({ path, name }: Member) => `${path}${name}`;
 
-/** Lower case, or null with a fault. */
+/** @returns lower case, or null after adding a fault */
 export function readAddress(member: Member, faults: BodyFaults): string | null {
   const value = givenOf(member);
   const address = typeof value === 'string' ? parseAddress(value) : null;
@@ -73,12 +73,12 @@ export function readAddress(member: Member, faults: BodyFaults): string | null {
 export function readReferenceId(member: Member, faults: BodyFaults): string | null {
   const value = givenOf(member);
   if (typeof value === 'string' && isReferenceId(value)) return value;
-  return faults.add(fieldOf(member), `must be a text of 1 to ${REFERENCE_CODE_POINTS_MAX} characters, not blank`);
+  return faults.add(fieldOf(member), `must be a string of 1 to ${REFERENCE_CODE_POINTS_MAX} characters, not blank`);
 }
 
-/** Well-formed: two ids that differ in half a surrogate pair would be stored as one. */
+/** Well-formed: two ids that differ in a lone surrogate would be stored as the same id. */
 export function isReferenceId(text: string): boolean {
-  // Counting code points takes time in proportion to the text.
+  // Counting code points takes time in proportion to the length.
   if (text.length > 2 * REFERENCE_CODE_POINTS_MAX || text.trim() === '' || !text.isWellFormed()) return false;
   return [...text].length <= REFERENCE_CODE_POINTS_MAX;
 }
@@ -101,7 +101,7 @@ export function readUuid(member: Member, faults: BodyFaults): string | null {
   return faults.add(fieldOf(member), 'must be a UUID');
 }
 
-/** Half a surrogate pair becomes U+FFFD. */
+/** A lone surrogate becomes U+FFFD. */
 export function readText(member: Member, faults: BodyFaults): string | null {
   const value = givenOf(member);
   if (value === undefined) return null;
@@ -109,19 +109,19 @@ export function readText(member: Member, faults: BodyFaults): string | null {
 }
 
 /** Values may be null. */
-export function requireKeys(given: { object: JsonObject; at: string }, names: readonly string[], faults: BodyFaults) {
+export function requireKeys(given: { object: JsonObject; path: string }, names: readonly string[], faults: BodyFaults) {
   for (const name of names)
-    if (!Object.hasOwn(given.object, name)) faults.add(`${given.at}${name}`, 'is missing: null is a value');
+    if (!Object.hasOwn(given.object, name)) faults.add(`${given.path}${name}`, 'is missing, but may be null');
 }
 
-/** Empty with a fault when it is no list of `min` to `max` items. */
+/** Adds a fault and returns an empty list unless the value is a list of `min` to `max` items. */
 export function readList(member: Member, faults: BodyFaults, { min, max }: { min: number; max: number }): unknown[] {
   const value = givenOf(member);
   if (Array.isArray(value) && value.length >= min && value.length <= max) return value;
-  faults.add(fieldOf(member), `must be a list of ${min} to ${max}`);
+  faults.add(fieldOf(member), `must be a list of ${min} to ${max} items`);
   return [];
 }
 
-export function readItem(item: unknown, at: string, faults: BodyFaults): JsonObject | null {
-  return isJsonObject(item) ? item : faults.add(at, 'must be an object');
+export function readItem(item: unknown, path: string, faults: BodyFaults): JsonObject | null {
+  return isJsonObject(item) ? item : faults.add(path, 'must be an object');
 }

@@ -14,7 +14,7 @@ import {
   openClickHouse,
 } from '@playline/stores/clickhouse';
 import type { MintAsset, MintCollection, MintScope } from '../asset.ts';
-import { foldAttempts, type MintState } from '../states.ts';
+import { findCurrentAttempt, type MintState } from '../states.ts';
 import {
   comparePositions,
   type MetadataRow,
@@ -27,11 +27,11 @@ import {
 
 const LIMITS = { executionMaxS: 10, connectionsMax: 16 };
 /** Bounds the search for attempts that are not superseded. */
-const TURNS_MAX = 20;
+const ROUNDS_MAX = 20;
 
 interface MintTables extends MintReader {
-  /** All attempts in their last revision, in pieces. */
-  readAll(piece: number): AsyncGenerator<readonly MintState[]>;
+  /** All attempts in their last revision, in batches. */
+  readAll(batchSize: number): AsyncGenerator<readonly MintState[]>;
   close(): Promise<void>;
 }
 
@@ -53,7 +53,7 @@ export function openMintReader(target: ClickHouseTarget): MintTables {
       );
       return row ?? null;
     },
-    readAll: (piece) => readAll(connection, piece),
+    readAll: (batchSize) => readAll(connection, batchSize),
     ready: connection.ready,
     close: connection.close,
   };
@@ -69,7 +69,7 @@ const COLUMNS = [
   'toString(activity_id) AS activityId, error, toUnixTimestamp64Milli(changed_at) AS changedAt',
 ].join(', ');
 
-/** ClickHouse would use an alias `signer` in conditions. */
+/** Not named `signer`, because ClickHouse would use the alias in conditions. */
 type StoredState = Omit<MintState, 'signer'> & { readonly signerAddress: string };
 
 const toState = ({ signerAddress: signer, ...state }: StoredState): MintState => ({ ...state, signer });
@@ -82,7 +82,7 @@ function createReadPage(connection: ClickHouse): MintReader['readPage'] {
     const { collection, direction, limit, gap } = query;
     let found: MintState[] = [];
     let from = gap;
-    for (let turn = 0; turn < TURNS_MAX; turn++) {
+    for (let round = 0; round < ROUNDS_MAX; round++) {
       const rows = await readRows(connection, { ...query, gap: from, limit: limit - found.length });
       const served = await withoutSuperseded(connection, collection, rows);
       found = direction === 'next' ? [...found, ...served] : [...served, ...found];
@@ -98,7 +98,7 @@ function createReadPage(connection: ClickHouse): MintReader['readPage'] {
   };
 }
 
-/** Ascending. */
+/** In ascending order. */
 async function readRows(connection: ClickHouse, query: MintPageQuery): Promise<MintState[]> {
   const { collection, owner, horizon, status, gap, direction, limit } = query;
   const isNext = direction === 'next';
@@ -128,7 +128,7 @@ async function readRows(connection: ClickHouse, query: MintPageQuery): Promise<M
   return isNext ? states : states.toReversed();
 }
 
-/** A failed attempt may have a later one; one without a minter's state may never have been taken. */
+/** A failed attempt may have a later attempt; an attempt without a minter's state may have been ignored. */
 async function withoutSuperseded(
   connection: ClickHouse,
   collection: MintCollection,
@@ -145,7 +145,7 @@ async function withoutSuperseded(
 const toReferenceName = ({ projectId, referenceId }: Pick<MintState, 'projectId' | 'referenceId'>) =>
   `${projectId} ${referenceId}`;
 
-/** The attempt that counts, by `toReferenceName`. @param scope without a project: of all */
+/** The current attempts, by `toReferenceName`. @param scope without a project: all projects */
 async function readAttempts(
   connection: ClickHouse,
   scope: MintCollection & Partial<MintScope>,
@@ -159,13 +159,13 @@ async function readAttempts(
   const attempts = Map.groupBy(rows.map(toState), toReferenceName);
   return new Map(
     [...attempts].flatMap(([id, states]) => {
-      const latest = foldAttempts(states);
+      const latest = findCurrentAttempt(states);
       return latest === null ? [] : [[id, latest] as const];
     }),
   );
 }
 
-async function* readAll(connection: ClickHouse, piece: number): AsyncGenerator<readonly MintState[]> {
+async function* readAll(connection: ClickHouse, batchSize: number): AsyncGenerator<readonly MintState[]> {
   let after: readonly [string, string, number, string] = ['', '', 0, ''];
   for (;;) {
     const [chain, contract, at, attempt] = after;
@@ -173,13 +173,13 @@ async function* readAll(connection: ClickHouse, piece: number): AsyncGenerator<r
       `SELECT ${COLUMNS} FROM mint_requests FINAL WHERE (chain, contract, requested_at, attempt_id) > ({chain: String}, ` +
         "toFixedString(unhex({contract: String}), 20), fromUnixTimestamp64Milli({at: Int64}, 'UTC'), " +
         'toFixedString(unhex({attempt: String}), 16)) ' +
-        'ORDER BY chain, contract, requested_at, attempt_id LIMIT {piece: UInt32}',
-      { chain, contract, at, attempt, piece },
+        'ORDER BY chain, contract, requested_at, attempt_id LIMIT {batchSize: UInt32}',
+      { chain, contract, at, attempt, batchSize },
     );
     const states = rows.map(toState);
     if (states.length > 0) yield states.toSorted(comparePositions);
     const last = states.at(-1);
-    if (last === undefined || states.length < piece) return;
+    if (last === undefined || states.length < batchSize) return;
     after = [last.chain, last.contractAddress.slice(2), last.requestedAt, last.attemptId];
   }
 }
@@ -197,7 +197,7 @@ export function openMintWriter(target: ClickHouseTarget): MintWriter & { close()
   };
 }
 
-const OF_BOTH: readonly RowColumn<MintRow | MetadataRow>[] = [
+const SHARED_COLUMNS: readonly RowColumn<MintRow | MetadataRow>[] = [
   { name: 'chain', type: 'String', from: ({ chain }) => chain },
   { ...bytesColumn('contract'), from: ({ contractAddress }) => digitsOf(contractAddress) },
   { name: 'project_id', type: 'String', from: ({ projectId }) => projectId },
@@ -212,7 +212,7 @@ const OF_BOTH: readonly RowColumn<MintRow | MetadataRow>[] = [
 const text = (name: string) => ({ name, type: 'Nullable(String)' });
 
 const MINT: readonly RowColumn<MintRow>[] = [
-  ...OF_BOTH,
+  ...SHARED_COLUMNS,
   { ...bytesColumn('attempt_id'), from: ({ attemptId }) => attemptId },
   { name: 'reference_id', type: 'String', from: ({ referenceId }) => referenceId },
   { name: 'revision', type: 'UInt64', from: ({ revision }) => revision },
@@ -236,17 +236,17 @@ const MINT: readonly RowColumn<MintRow>[] = [
 ];
 
 const MINT_METADATA: readonly RowColumn<MintRow>[] = [
-  ...OF_BOTH,
+  ...SHARED_COLUMNS,
   { ...bytesColumn('attempt_id'), from: ({ attemptId }) => attemptId },
   { ...text('metadata'), from: ({ metadata }) => metadata },
 ];
 
-/** @param subject column of the subject; null: the contract */
+/** @param subject the subject's column; null: the contract */
 function metadataColumns(subject: string | null): readonly RowColumn<MetadataRow>[] {
   const ofSubject =
     subject === null ? [] : [{ name: subject, type: 'String', from: (row: MetadataRow) => row.subject }];
   return [
-    ...OF_BOTH,
+    ...SHARED_COLUMNS,
     ...ofSubject,
     { ...microsColumn('updated_at'), from: ({ updatedAt }) => updatedAt },
     { name: 'metadata', type: 'String', from: ({ metadata }) => metadata },

@@ -25,13 +25,13 @@ export interface RedisMints {
   readonly claims: MintClaims;
   readonly view: MintView;
   readonly quotas: Quotas;
-  /** Whether Redis answers and takes writes. A full Redis refuses claims, but applies the log. */
+  /** Whether Redis responds and accepts writes. A full Redis refuses claims, but applies the log. */
   ready(): Promise<boolean>;
   close(): Promise<void>;
 }
 
-/** For final states, which the tables have, and unconfirmed claims. */
-const KEPT_MS = 7 * 24 * 60 * 60 * 1000;
+/** Expiry of unconfirmed claims, and of final states, which the tables also contain. */
+const EXPIRY_MS = 7 * 24 * 60 * 60 * 1000;
 const US_PER_MS = 1000;
 const MS_PER_S = 1000;
 
@@ -78,7 +78,7 @@ function createClaims({ run }: Scripts, names: Names): MintClaims {
       const { environment, project } = PENDING_LIMITS;
       const limits = [environment.assets, environment.bytes, project.assets, project.bytes];
       const args = wanted.flatMap(({ attemptId, signer, digest }) => [attemptId, signer, digest]);
-      const given = [isDry ? '1' : '0', KEPT_MS, environmentId, ...limits, FAILED_PER_HOUR_MAX, ...args];
+      const given = [isDry ? '1' : '0', EXPIRY_MS, environmentId, ...limits, FAILED_PER_HOUR_MAX, ...args];
       return toOutcome((await run(CLAIM, [...keys, ...claims], given)) as [string, ...(string | number)[]], wanted);
     },
     confirm: async (scope, states) => {
@@ -96,10 +96,10 @@ function createClaims({ run }: Scripts, names: Names): MintClaims {
     lapse: async (scope, { referenceId, attemptId, claimedAt }) => {
       const { projectId } = scope;
       const keys = [names.claim(scope, referenceId), names.pending(projectId), names.floor(projectId)];
-      await run(LAPSE, keys, [attemptId, claimedAt, KEPT_MS]);
+      await run(LAPSE, keys, [attemptId, claimedAt, EXPIRY_MS]);
     },
     clean: async (projectId, claimedUntil) => {
-      await run(CLEAN, [names.pending(projectId), names.floor(projectId)], [claimedUntil ?? 0, KEPT_MS]);
+      await run(CLEAN, [names.pending(projectId), names.floor(projectId)], [claimedUntil ?? 0, EXPIRY_MS]);
     },
     read: async (scope, referenceId) => {
       const keys = [names.complete, names.state(scope, referenceId), names.claim(scope, referenceId)];
@@ -155,7 +155,7 @@ function createView({ run, redis }: Scripts, names: Names): MintView {
       JSON.stringify(state),
     ]);
     const limits = [SETTLED_LIMITS.assets, SETTLED_LIMITS.bytes, FAILED_PER_HOUR_MAX];
-    return (await run(APPLY, [names.offsets, ...keys], [...to, KEPT_MS, ...limits, ...args])) === 1;
+    return (await run(APPLY, [names.offsets, ...keys], [...to, EXPIRY_MS, ...limits, ...args])) === 1;
   };
   return {
     progress: async () => {

@@ -1,11 +1,11 @@
 import { PRESENT_RUN_LUA } from '@playline/stores/redis';
 
-/** A new run of Redis may have lost the last writes. */
+/** A restarted Redis may have lost the last writes. */
 const PRESENT_RUN = `${PRESENT_RUN_LUA}
 local run = present_run()
 `;
 
-/** A claim: attempt, status, revision, time of the request, signer, digest, time of the claim; '-' for none. */
+/** A claim: attempt, status, revision, request time, signer, digest, claim time; '-' for none. */
 const LINE = `
 local function parse(line)
   if not line then return nil end
@@ -18,17 +18,17 @@ local function parse(line)
 end
 `;
 
-/** By the clock of Redis. `tostring` would round to 14 digits. */
+/** By the Redis server's clock. `tostring` would round to 14 digits. */
 const NOW = `
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local function whole(number) return string.format('%.0f', number) end
 `;
 
-/** Writes although Redis is full: only for scripts that apply the log or free memory. */
+/** Allows writes to a full Redis: only for scripts that apply the log or free memory. */
 const WHEN_FULL = '#!lua flags=allow-oom\n';
 
-/** Pending assets: a hash of environments by claim (names with a brace), and sums of assets and bytes. */
+/** Pending assets: a hash of environments by claim (names with a brace), and totals of assets and bytes. */
 const PENDING = `
 local function bytes_of(claim) return 4 * #claim + 1000 end
 local function change_pending(pending, environment, assets, bytes)
@@ -60,7 +60,7 @@ local function forget(floor, claim, requested, kept)
 end
 `;
 
-/** Failed assets of a project, as the time when none counts: each counts for an equal part of an hour. */
+/** Failed assets per project, stored as the time when none counts. Each counts for an equal share of an hour. */
 const FAILED = `
 local hour = 3600000
 local function count_failed(key, changed, most)
@@ -74,9 +74,9 @@ end
 `;
 
 /**
- * KEYS: mark of completeness, pending assets, mark of the last cleaning, failed assets, then claims. ARGV: '1' to
- * only check, expiry in ms, environment, limits of assets and bytes (environment, project), of failed assets; then
- * attempt, signer, digest of each.
+ * KEYS: completeness marker, pending assets, marker of the last cleaning, failed assets, then claims. ARGV: '1' to
+ * only check, expiry in ms, environment, limits for assets and bytes (environment, project), for failed assets; then
+ * attempt, signer, digest per claim.
  */
 export const CLAIM = `${PRESENT_RUN}${LINE}${NOW}${PENDING}${FAILED}
 if redis.call('GET', KEYS[1]) ~= run then return {'incomplete'} end
@@ -132,8 +132,8 @@ if added_assets > 0 then change_pending(pending, environment, added_assets, adde
 return claimed`;
 
 /**
- * KEYS: pending assets, then claim and state of each. ARGV: attempt, signer, time, environment, state of each.
- * Replies indexes of claims with another attempt.
+ * KEYS: pending assets, then claim and state per asset. ARGV: attempt, signer, time, environment, state per asset.
+ * Returns indexes of claims with another attempt.
  */
 export const CONFIRM = `${WHEN_FULL}${LINE}${PENDING}
 local others = {}
@@ -150,7 +150,7 @@ for i = 1, (#KEYS - 1) / 2 do
 end
 return others`;
 
-/** KEYS: claim, pending assets, floor. ARGV: attempt and time of the claim, expiry of the floor in ms. */
+/** KEYS: claim, pending assets, floor. ARGV: the claim's attempt and time, floor expiry in ms. */
 export const LAPSE = `${WHEN_FULL}${LINE}${NOW}${PENDING}${FORGET}
 local stored = parse(redis.call('GET', KEYS[1]))
 if stored and stored.attempt == ARGV[1] and stored.claimed == ARGV[2] then
@@ -159,7 +159,7 @@ if stored and stored.attempt == ARGV[1] and stored.claimed == ARGV[2] then
 end
 return 1`;
 
-/** KEYS: pending assets, floor. ARGV: time up to which unconfirmed claims lapse, expiry of the floor in ms. */
+/** KEYS: pending assets, floor. ARGV: time up to which unconfirmed claims lapse, floor expiry in ms. */
 export const CLEAN = `${WHEN_FULL}${LINE}${NOW}${PENDING}${FORGET}
 for _, claim in ipairs(redis.call('HKEYS', KEYS[1])) do
   if string.find(claim, '{', 1, true) then
@@ -171,21 +171,21 @@ for _, claim in ipairs(redis.call('HKEYS', KEYS[1])) do
 end
 return 1`;
 
-/** KEYS: mark of completeness, state, claim. Replies whether a missing state means no request, and the state. */
+/** KEYS: completeness marker, state, claim. Returns whether a missing state means no request, and the state. */
 export const READ = `${PRESENT_RUN}${LINE}
 local state, stored = redis.call('GET', KEYS[2]), parse(redis.call('GET', KEYS[3]))
 local is_known = not state and stored and stored.claimed == '-'
 local is_complete = redis.call('GET', KEYS[1]) == run and not is_known
 return {is_complete and 1 or 0, state}`;
 
-/** KEYS: mark of completeness, offsets. */
+/** KEYS: completeness marker, offsets. */
 export const PROGRESS = `${PRESENT_RUN}
 return {run, redis.call('GET', KEYS[1]), redis.call('HGETALL', KEYS[2])}`;
 
 /**
- * KEYS: offsets, then claim, state, pending, settled, settled bytes, floor, failed of each. ARGV: field or '',
- * expected and new offset, expiry of final states in ms, limits of settled assets, bytes, failed assets; then
- * attempt, signer, status, revision, time of the request, environment, time of the change, state of each. Replies 0
+ * KEYS: offsets, then claim, state, pending, settled, settled bytes, floor, failed per asset. ARGV: field or '',
+ * expected and new offset, expiry of final states in ms, limits for settled assets, bytes, failed assets; then
+ * attempt, signer, status, revision, request time, environment, change time, state per asset. Returns 0
  * when the offset differs.
  */
 export const APPLY = `${WHEN_FULL}${LINE}${NOW}${PENDING}${FORGET}${FAILED}
@@ -194,7 +194,7 @@ if ARGV[1] ~= '' then
   redis.call('HSET', KEYS[1], ARGV[1], ARGV[3])
 end
 local kept, most_settled, most_bytes, most_failed = ARGV[4], tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
-local function is_truer(update, stored, floor)
+local function is_newer(update, stored, floor)
   if not stored then return update.revision > 0 or update.requested > tonumber(redis.call('GET', floor) or '0') end
   local is_confirmed = stored.claimed == '-'
   if update.attempt == stored.attempt then return not is_confirmed or update.revision > stored.revision end
@@ -204,7 +204,7 @@ local function is_truer(update, stored, floor)
   if stored.revision == 0 then return is_later or update.status ~= 'failed' end
   return is_later or update.signer == stored.signer
 end
--- The earliest settled assets leave; their states are in the tables by now.
+-- Removes the earliest settled assets, whose states are in the tables by now.
 local function settle(settled, settled_bytes, floor, claim)
   if redis.call('ZADD', settled, now, claim) == 1 then
     if redis.call('ZCARD', settled) == 1 then redis.call('SET', settled_bytes, bytes_of(claim))
@@ -212,14 +212,14 @@ local function settle(settled, settled_bytes, floor, claim)
   end
   while redis.call('ZCARD', settled) > most_settled
     or (redis.call('ZCARD', settled) > 1 and tonumber(redis.call('GET', settled_bytes) or '0') > most_bytes) do
-    local left = redis.call('ZPOPMIN', settled)[1]
-    redis.call('DECRBY', settled_bytes, bytes_of(left))
-    local stored = parse(redis.call('GET', left))
+    local removed = redis.call('ZPOPMIN', settled)[1]
+    redis.call('DECRBY', settled_bytes, bytes_of(removed))
+    local stored = parse(redis.call('GET', removed))
     -- A later attempt may be pending.
     if not stored or stored.status ~= 'pending' then
-      redis.call('DEL', (string.gsub(left, 'mint:claim:', 'mint:state:', 1)))
+      redis.call('DEL', (string.gsub(removed, 'mint:claim:', 'mint:state:', 1)))
     end
-    if stored and stored.status == 'failed' then forget(floor, left, stored.requested, kept) end
+    if stored and stored.status == 'failed' then forget(floor, removed, stored.requested, kept) end
   end
   redis.call('PEXPIRE', settled, kept)
   redis.call('PEXPIRE', settled_bytes, kept)
@@ -235,7 +235,7 @@ for i = 1, (#KEYS - 1) / 7 do
     requested = tonumber(ARGV[at + 4])
   }
   local stored = parse(redis.call('GET', claim))
-  if is_truer(update, stored, KEYS[key + 5]) then
+  if is_newer(update, stored, KEYS[key + 5]) then
     local line = table.concat({update.attempt, update.status, ARGV[at + 3], ARGV[at + 4], update.signer, '-', '-'}, ' ')
     if update.status == 'failed' then redis.call('SET', claim, line, 'PX', kept)
     else redis.call('SET', claim, line) end
@@ -253,14 +253,14 @@ for i = 1, (#KEYS - 1) / 7 do
 end
 return 1`;
 
-/** KEYS: mark of completeness. ARGV: run. */
+/** KEYS: completeness marker. ARGV: run. */
 export const COMPLETE = `${WHEN_FULL}${PRESENT_RUN}
 if run == ARGV[1] then redis.call('SET', KEYS[1], run) end
 return 1`;
 
 /**
- * KEYS: bucket, as the microsecond at which it is full. ARGV: charge and size in microseconds. Replies the time until
- * it is full and the missing time. A value beyond a whole bucket was written before the clock was set back.
+ * KEYS: bucket, stored as the microsecond at which it is full. ARGV: charge and size in microseconds. Returns the time
+ * until it is full and the missing time. A value beyond a whole bucket was written before the clock was set back.
  */
 export const TAKE = `
 local time = redis.call('TIME')

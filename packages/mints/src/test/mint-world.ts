@@ -7,7 +7,7 @@ import type { MintClaims } from '../claims.ts';
 import { type MintState, toRequestedState } from '../states.ts';
 import { catchUpMints, type MintLog, type MintView } from '../view.ts';
 
-/** The project that orders in the world. */
+/** The project that sends all orders. */
 export const PROJECT_ID = 'p';
 export const COLLECTION = { chain: 'demo-chain', contractAddress: `0x${'c0'.repeat(20)}` };
 export const SIGNERS: readonly string[] = ['51', '52'].map((byte) => `0x${byte.repeat(20)}`);
@@ -22,7 +22,7 @@ export type PublishOutcome =
   | 'refused'
   /** Delayed: stored when the world is flushed, and never acknowledged. */
   | 'late'
-  /** The process dies before it publishes, or after the records are stored and before it confirms the claims. */
+  /** The process is killed before it publishes, or after the records are stored and before it confirms the claims. */
   | 'dies first'
   | 'dies after';
 
@@ -47,10 +47,10 @@ interface Attempt {
   readonly digest: string;
 }
 
-/** The answer to one order. */
-export interface Answered {
+/** The result of one order. */
+export interface OrderResult {
   readonly order: WorldOrder;
-  readonly answer: 'accepted' | 'unknown' | readonly string[];
+  readonly result: 'accepted' | 'unknown' | readonly string[];
 }
 
 const assetOf = ({ referenceId, variant }: WorldOrder['assets'][number]): MintAsset => ({
@@ -80,7 +80,7 @@ function createLogs({ requests, states }: Logs) {
   };
 }
 
-/** One minter per signer. They do not know each other. */
+/** One minter per signer. Minters share no state. */
 function createMinters({ requests, states }: Logs) {
   const minters = SIGNERS.map(() => {
     return { read: 0, attempts: new Map<string, Attempt>(), latest: new Map<string, string>() };
@@ -93,7 +93,7 @@ function createMinters({ requests, states }: Logs) {
   };
   return {
     minted,
-    /** A minter reads its next request. The first of a reference id wins until it has failed. */
+    /** A minter reads its next request. The first request for a reference id wins until it has failed. */
     read(signer: number): void {
       const minter = minters[signer]!;
       const record = requests[signer]![minter.read];
@@ -115,20 +115,20 @@ function createMinters({ requests, states }: Logs) {
       minter.attempts.set(ended.state.attemptId, ended);
       if (status === 'succeeded') minted.push(ended);
     },
-    /** All attempts that minters have taken. */
-    taken: () => minters.flatMap(({ attempts }) => [...attempts.values()]),
+    /** All attempts that minters have accepted. */
+    attempts: () => minters.flatMap(({ attempts }) => [...attempts.values()]),
     isUnread: () => minters.some(({ read }, signer) => read < requests[signer]!.length),
   };
 }
 
 /**
- * Simulates a log, minters and processes that accept orders: everything but the store of claims, which is under test.
+ * Simulates a log, minters and processes that accept orders: everything except the claim store, which is under test.
  */
 export function createMintWorld({ claims, view, quotas }: { claims: MintClaims; view: MintView; quotas: Quotas }) {
   const requests: MintRequestRecord[][] = SIGNERS.map(() => []);
   const states: MintState[] = [];
-  const flying: (readonly MintRequestRecord[])[] = [];
-  const answered: Answered[] = [];
+  const inFlight: (readonly MintRequestRecord[])[] = [];
+  const results: OrderResult[] = [];
   const logs = createLogs({ requests, states });
   const store = (records: readonly MintRequestRecord[]) => {
     for (const record of records) requests[SIGNERS.indexOf(`0x${record.signer.toString('hex')}`)]!.push(record);
@@ -136,16 +136,16 @@ export function createMintWorld({ claims, view, quotas }: { claims: MintClaims; 
   const isLogApplied = async () => {
     const { offsets } = await view.progress();
     // Nothing may be in flight: a claim lapses long after every producer has given up.
-    return flying.length === 0 && requests.every((list, at) => offsets.get(`requests/${at}`) === list.length);
+    return inFlight.length === 0 && requests.every((list, at) => offsets.get(`requests/${at}`) === list.length);
   };
   const publish = (outcome: PublishOutcome) => async (records: readonly MintRequestRecord[]) => {
-    if (outcome === 'late') flying.push(records);
+    if (outcome === 'late') inFlight.push(records);
     else if (outcome === 'stored' || outcome === 'unheard' || outcome === 'dies after') store(records);
     if (outcome !== 'stored') throw new Error(outcome);
   };
   return {
     ...createMinters({ requests, states }),
-    answered,
+    results,
     async order(order: WorldOrder): Promise<void> {
       const policy = { kind: 'mint', perSecond: 1_000_000, burst: 10_000_000 } as const;
       const parts = { claims, quotas, policy, isLogApplied, lapseMs: -1, publish: publish(order.outcome) };
@@ -154,15 +154,15 @@ export function createMintWorld({ claims, view, quotas }: { claims: MintClaims; 
         const requireSigner = async () => SIGNERS[order.signer]!;
         const wanted = { ...given, requireSigner, assets: order.assets.map(assetOf) };
         await createAcceptMints(parts)(wanted);
-        answered.push({ order, answer: 'accepted' });
+        results.push({ order, result: 'accepted' });
       } catch (fault) {
         const isConflict = fault instanceof PublicError && fault.code === 'CONFLICT_ERROR';
-        answered.push({ order, answer: isConflict ? (fault.details?.values as string[]) : 'unknown' });
+        results.push({ order, result: isConflict ? (fault.details?.values as string[]) : 'unknown' });
       }
     },
-    /** Delayed records arrive. */
+    /** Delivers delayed records. */
     flush: () => {
-      for (const records of flying.splice(0)) store(records);
+      for (const records of inFlight.splice(0)) store(records);
     },
     project: () => catchUpMints(view, logs),
     digestOf: (asset: WorldOrder['assets'][number]) => digestOf(assetOf(asset)),

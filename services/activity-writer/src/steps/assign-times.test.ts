@@ -5,12 +5,12 @@ import { assignTimes, type LoggedRecord } from './timed-block.ts';
 
 const FRESH: BlockOrigin = { carried: null, basis: null };
 
-/** Records with times of the broker: some share a millisecond, and the clock steps either way between others. */
+/** Records with broker times: some share a millisecond, and between others the clock steps forwards or backwards. */
 const log: fc.Arbitrary<LoggedRecord[]> = fc
   .array(
     fc.record({
       records: fc.integer({ min: 1, max: 6 }),
-      /** Offsets taken by transaction markers and aborted records. */
+      /** Offsets used by transaction markers and aborted records. */
       hole: fc.nat({ max: 3 }),
       stepMs: fc.integer({ min: -2_000, max: 2_000 }),
     }),
@@ -27,7 +27,7 @@ const log: fc.Arbitrary<LoggedRecord[]> = fc
     return found;
   });
 
-/** Where an owner stops: before or after naming a block, after publishing its watermark, or after completing it. */
+/** When an owner stops: before or after naming a block, after publishing its watermark, or after completing it. */
 type Stop = 'unnamed' | 'named' | 'published' | 'completed';
 
 interface Attempt {
@@ -41,12 +41,12 @@ const attempt: fc.Arbitrary<Attempt> = fc.record({
 });
 const attempts = fc.array(attempt, { minLength: 1, maxLength: 25 });
 
-/** The log, its commits and the published watermark, as successive owners see them. */
+/** The log, its commits and the published watermark, as seen by successive owners. */
 class Partition {
-  /** Values that rows may have been stored with, by offset. */
+  /** Times that rows may have been stored with, by offset. */
   readonly given = new Map<number, Set<number>>();
   watermark = 0;
-  /** Number of blocks that began at or below the watermark published before they were named. */
+  /** Number of blocks that start at or below the watermark that was published before they were named. */
   belowWatermark = 0;
   #at = 0;
   #carried: string | null = null;
@@ -61,7 +61,7 @@ class Partition {
     return this.#at >= this.#log.length;
   }
 
-  take({ records, stop }: Attempt): void {
+  process({ records, stop }: Attempt): void {
     const block = this.#log.slice(this.#at, this.#at + (this.#named?.records ?? records));
     const origin = { carried: this.#carried, basis: this.#named?.basis ?? null };
     const { times, end, trace } = assignTimes(block, origin, this.watermark);
@@ -81,12 +81,12 @@ class Partition {
 
 function run(records: readonly LoggedRecord[], given: readonly Attempt[]): Partition {
   const partition = new Partition(records);
-  for (const attempt of given) if (!partition.isDone) partition.take(attempt);
-  while (!partition.isDone) partition.take({ records: 4, stop: 'completed' });
+  for (const attempt of given) if (!partition.isDone) partition.process(attempt);
+  while (!partition.isDone) partition.process({ records: 4, stop: 'completed' });
   return partition;
 }
 
-it('updated_at grows in log order above each watermark, whatever the blocks are and wherever owners stop', () => {
+it('updated_at increases in log order above each watermark, whatever the blocks and wherever owners stop', () => {
   const property = fc.property(log, attempts, (records, given) => {
     const partition = run(records, given);
     expect([...partition.given.values()].map(({ size }) => size)).toEqual(records.map(() => 1));
@@ -102,7 +102,7 @@ it('updated_at grows in log order above each watermark, whatever the blocks are 
   fc.assert(property, { numRuns: 200 });
 });
 
-it('updated_at is the time of the log if that has grown, and otherwise a microsecond above the record before', () => {
+it('updated_at is the log time if it has increased, and otherwise a microsecond above the previous record', () => {
   const records = [5, 5, 5, 4, 6].map((timestampMs, offset) => ({ offset, timestampMs }));
   expect(assignTimes(records, FRESH, 0).times).toEqual([5_000, 5_001, 5_002, 5_003, 6_000]);
   expect(assignTimes(records, { carried: '5001', basis: null }, 5_500).times).toEqual([
@@ -110,7 +110,7 @@ it('updated_at is the time of the log if that has grown, and otherwise a microse
   ]);
 });
 
-it('updated_at in a named block that has lost records is above all times of earlier attempts, and stays the same', () => {
+it('updated_at in a named block that has lost records is above all times of earlier attempts, and is stable', () => {
   const kept = fc.array(fc.boolean());
   const property = fc.property(log, kept, kept, fc.nat({ max: 10_000 }), (records, first, second, watermark) => {
     const before = assignTimes(records, FRESH, watermark);
@@ -132,7 +132,7 @@ it('updated_at in a named block that has lost records is above all times of earl
   fc.assert(property, { numRuns: 200 });
 });
 
-it('updated_at is not assigned if a commit has contents that are not understood', () => {
+it('updated_at is not assigned if the contents of a commit are unknown', () => {
   for (const basis of ['', '[1,2]', '[1,2,3,4,-5]', '{}', '[1,2,3,4,1e300]'])
     expect(() => assignTimes([], { carried: null, basis }, 0)).toThrow('another release');
   expect(() => assignTimes([], { carried: 'x', basis: null }, 0)).toThrow('another release');

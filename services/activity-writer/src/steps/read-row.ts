@@ -8,11 +8,11 @@ export type Reading<R> =
   | { readonly kind: 'waiting' }
   | { readonly kind: 'unreadable'; readonly reason: string };
 
-/** Reads records of one topic, each by the schema it was written with. */
+/** Reads records of one topic, each with the schema it was written with. */
 export interface ReadRow<R> {
-  /** The result that is possible without waiting. */
+  /** The result that is available without waiting. */
   now(record: StreamRecord): Reading<R>;
-  /** Queries the registry if necessary. @throws RetryableFault while the registry does not answer */
+  /** Queries the registry if necessary. @throws RetryableFault while the registry does not respond */
   later(record: StreamRecord): Promise<Exclude<Reading<R>, { kind: 'waiting' }>>;
 }
 
@@ -25,7 +25,7 @@ export interface ReadRowOptions<T, R> {
 
 type Reader<R> = (record: StreamRecord, value: Buffer) => R;
 
-/** Rows get their time only when their block is cut. */
+/** Rows get their time when their block is closed. */
 const NO_TIME = 0;
 
 export function createReadRow<T, R>({ codec, schemaOf, toRow }: ReadRowOptions<T, R>): ReadRow<R> {
@@ -45,7 +45,7 @@ export function createReadRow<T, R>({ codec, schemaOf, toRow }: ReadRowOptions<T
     },
     async later(record) {
       const found = await readers.fetch(schemaIdOf(record.value!)!).catch((cause: unknown) => {
-        throw new RetryableFault('the schema registry does not answer', { cause });
+        throw new RetryableFault('the schema registry does not respond', { cause });
       });
       return found.kind === 'unreadable' ? found : read(found.reader, record);
     },
@@ -57,7 +57,7 @@ function read<R>(reader: Reader<R>, record: StreamRecord): Exclude<Reading<R>, {
     return { kind: 'row', row: reader(record, record.value!) };
   } catch (error) {
     // Error messages of avsc may contain bytes of the record; a RangeError only names the member.
-    const reason = error instanceof RangeError ? error.message : 'no record of its schema';
+    const reason = error instanceof RangeError ? error.message : 'not a record of its schema';
     return { kind: 'unreadable', reason };
   }
 }

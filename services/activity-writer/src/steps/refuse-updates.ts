@@ -5,14 +5,14 @@ import type { Refusal, TimedRow } from './timed-block.ts';
 export interface RefuseUpdatesOptions {
   readonly store: Pick<ActivityStore, 'constantsOf'>;
   readonly calls: StoreCalls;
-  /** The partition that a chain's key gives. @throws RetryableFault while brokers do not answer */
+  /** The partition that a chain's key maps to. @throws RetryableFault while brokers do not respond */
   readonly partitionOf: (chain: string) => Promise<number>;
 }
 
-/** Ids in one query: a statement of about 40 KB. */
+/** Ids per query: a statement of about 40 KB. */
 const IDS_MAX = 1_000;
 
-/** Names of the members in records, as the author of the source knows them. */
+/** Member names as used in source records. */
 const NAMES: Record<keyof ActivityConstants, string> = {
   chain: 'chain',
   type: 'type',
@@ -21,8 +21,8 @@ const NAMES: Record<keyof ActivityConstants, string> = {
 };
 
 /**
- * Refuses activities that readers would miss: records outside the partition of their chain, whose watermark alone
- * covers it, and updates of a constant member, for which a reader may filter.
+ * Refuses activities that readers would miss: records outside the partition of their chain, because only its watermark
+ * covers them, and updates of a constant member, which a reader may filter by.
  */
 export function createRefuseUpdates({ store, calls, partitionOf }: RefuseUpdatesOptions) {
   const readStored = async (rows: readonly TimedRow<ActivityRow>[]): Promise<Map<string, ActivityConstants>> => {
@@ -30,8 +30,8 @@ export function createRefuseUpdates({ store, calls, partitionOf }: RefuseUpdates
     const found = new Map<string, ActivityConstants>();
     for (let from = 0; from < ids.length; from += IDS_MAX) {
       const batch = ids.slice(from, from + IDS_MAX);
-      const answer = await calls.query('activity_ids', () => store.constantsOf(batch));
-      for (const [id, constants] of answer) found.set(id, constants);
+      const batchConstants = await calls.query('activity_ids', () => store.constantsOf(batch));
+      for (const [id, constants] of batchConstants) found.set(id, constants);
     }
     return found;
   };
@@ -55,9 +55,9 @@ export function createRefuseUpdates({ store, calls, partitionOf }: RefuseUpdates
 }
 
 /**
- * Creates the function that returns the partition of a chain. Brokers are queried only once for the number of
- * partitions, which never grows, since a chain would then be in two of them.
- * @throws RetryableFault while brokers do not answer, or have no such topic
+ * Creates the function that returns the partition of a chain. Brokers are queried once for the number of
+ * partitions, which never increases, because a chain would then be in two partitions.
+ * @throws RetryableFault while brokers do not respond, or have no such topic
  */
 export function createChainPartitions(log: Pick<LogReader, 'bounds'>, topic: string) {
   let count: number | null = null;

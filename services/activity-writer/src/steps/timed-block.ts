@@ -21,13 +21,13 @@ export interface TimedRow<R> {
 
 export interface TimedRows<R> {
   readonly rows: readonly R[];
-  /** Epoch microseconds: times of the block, also in earlier attempts at it, are above `after` and at most `end`. */
+  /** Epoch microseconds: times of the block, including earlier attempts, are above `after` and at most `end`. */
   readonly after: number;
   readonly end: number;
-  /** An earlier owner named the block, and may have written rows that are not in it now. */
+  /** An earlier owner named the block, and may have written rows that are no longer in the block. */
   readonly isRecovered: boolean;
   readonly block: BlockName;
-  /** One for each block, kept from attempt to attempt. */
+  /** One per block, kept between attempts. */
   readonly notes: TokenNotes;
   readonly signal: AbortSignal;
 }
@@ -43,11 +43,11 @@ export interface TimedBlockOptions<R> {
   readonly isTick: (record: StreamRecord) => boolean;
   /** The published watermark of a partition, epoch microseconds; 0 for none. @throws RetryableFault */
   readonly readWatermark: (partition: number) => Promise<number>;
-  /** Offsets of those of the rows that are stored. @throws RetryableFault */
+  /** Offsets of the rows that are stored. @throws RetryableFault */
   readonly storedOffsets: (rows: readonly R[]) => Promise<ReadonlySet<number>>;
   /** Finds the rows that must not be written. @throws RetryableFault */
   readonly refuse: (rows: readonly TimedRow<R>[]) => Promise<readonly Refusal<R>[]>;
-  /** Resolves when they are acknowledged. @throws RetryableFault */
+  /** Resolves when the dead letters are acknowledged. @throws RetryableFault */
   readonly publishDeadLetters: (deadLetters: readonly DeadLetter[]) => Promise<void>;
   readonly onRecordRead: (partition: number) => void;
   /** @throws RetryableFault to be called again */
@@ -58,13 +58,13 @@ interface HeldRecord<R> {
   readonly record: StreamRecord;
   /** Index among all records of the block, each of which gets a time. */
   readonly index: number;
-  /** Null when its schema was not known yet. */
+  /** null when the schema was not known yet. */
   readonly row: R | null;
 }
 
 /**
- * A block whose rows get their times when it is closed. Every record gets a time, even one that becomes no row, so that
- * times do not depend on which records become rows.
+ * A block whose rows get their times when it is closed. Every record gets a time, even a record that becomes no row, so
+ * that times do not depend on which records become rows.
  */
 export class TimedBlock<R extends LoggedVersion> implements BlockBuilder {
   readonly #options: TimedBlockOptions<R>;
@@ -87,7 +87,7 @@ export class TimedBlock<R extends LoggedVersion> implements BlockBuilder {
 
   /**
    * The number of rows. Ticks count, since a block of ticks alone must be written to move the watermark. So does a
-   * block that an earlier owner named and that has lost all of its records: what that owner began must be finished.
+   * block that an earlier owner named and that has lost all of its records: that owner's writes must be completed.
    */
   get rows(): number {
     return this.#held.length + this.#ticks + (this.#isRecovered ? 1 : 0);
@@ -131,7 +131,9 @@ export class TimedBlock<R extends LoggedVersion> implements BlockBuilder {
     await this.#options.write({ rows, after, end, isRecovered, block, notes, signal });
   }
 
-  /** Reads the records that could not be read on arrival, and makes dead letters of what must not be written. */
+  /**
+   * Reads records that could not be read on arrival, and publishes dead letters for records that must not be written.
+   */
   async #selectRows({ times }: BlockTimes): Promise<R[]> {
     const { readRow, publishDeadLetters } = this.#options;
     const deadLetters: DeadLetter[] = [];
@@ -150,7 +152,7 @@ export class TimedBlock<R extends LoggedVersion> implements BlockBuilder {
 
   /**
    * Rows below the published watermark that the earlier owner did not write, for example because its registry did not
-   * know the schema. Readers have passed the watermark, so nothing may be added below it any more.
+   * know the schema. Readers have passed the watermark, so nothing may be added below it.
    */
   async #findTooLate(timed: readonly TimedRow<R>[]): Promise<Refusal<R>[]> {
     if (!this.#isRecovered) return [];
@@ -166,7 +168,7 @@ export class TimedBlock<R extends LoggedVersion> implements BlockBuilder {
   release(): void {}
 }
 
-/** Offset of a record in its partition, and its time. */
+/** Offset and time of a record. */
 export interface LoggedRecord {
   readonly offset: number;
   /** Epoch milliseconds by the broker's clock. */
@@ -176,15 +178,15 @@ export interface LoggedRecord {
 /** Values of `updated_at` of one block, in epoch microseconds. */
 interface BlockTimes {
   readonly times: readonly number[];
-  /** Lower bound: below all values of this block and of earlier attempts, but not below those of earlier blocks. */
+  /** Lower bound: below all values of this block and of earlier attempts, but not below values of earlier blocks. */
   readonly after: number;
   /** The largest value that this block, or an earlier attempt at it, has used. */
   readonly end: number;
-  /** What the commits of the block store. */
+  /** Stored in the commits of the block. */
   readonly trace: BlockTrace;
 }
 
-/** What the values of a block depend on besides its records, in epoch microseconds. */
+/** Inputs of a block's values besides its records, in epoch microseconds. */
 interface Basis {
   /** The last value before the block, and the watermark published when it was named; 0 for none. */
   readonly last: number;
@@ -198,16 +200,16 @@ interface Basis {
 const US_PER_MS = 1_000;
 
 /**
- * Gives each record its `updated_at`: the time of the log, but above the record before and the watermark. A block that
- * was named before gets the same values from the basis in its commit; if it has lost records since, values above all
- * earlier ones, from offsets, so that a third attempt computes the same. @param watermark not used for a named block
- * @throws Error when a commit has contents that this release does not understand
+ * Assigns each record its `updated_at`: the log time, but above the previous record and the watermark. A block that was
+ * named before gets the same values from the basis in its commit; if it has lost records since, it gets values above
+ * all earlier values, from offsets, so that a third attempt computes the same values. @param watermark not used for a
+ * named block @throws Error when a commit has contents that this release does not understand
  */
 export function assignTimes(records: readonly LoggedRecord[], origin: BlockOrigin, watermark: number): BlockTimes {
   const named = origin.basis === null ? null : parseBasis(origin.basis);
   const from = named ?? { last: parseCarried(origin.carried), watermark };
   const after = Math.max(from.last, from.watermark);
-  const times = follow(records, after);
+  const times = toIncreasing(records, after);
   const end = times.at(-1) ?? after;
   const firstOffset = records[0]?.offset ?? 0;
   const basis: Basis = { last: from.last, watermark: from.watermark, end, count: records.length, firstOffset };
@@ -217,7 +219,7 @@ export function assignTimes(records: readonly LoggedRecord[], origin: BlockOrigi
   return toBlockTimes({ times: later, after, end: later.at(-1) ?? named.end }, named);
 }
 
-function follow(records: readonly LoggedRecord[], before: number): number[] {
+function toIncreasing(records: readonly LoggedRecord[], before: number): number[] {
   let last = before;
   return records.map(({ timestampMs }) => {
     last = Math.max(timestampMs * US_PER_MS, last + 1);

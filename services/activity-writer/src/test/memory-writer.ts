@@ -26,7 +26,7 @@ const waits = { attempt: { minMs: 0, maxMs: 0 }, pause: { minMs: 0, maxMs: 0 } }
 
 export const partitionOf = (chain: string): number => toPartition(Buffer.from(chain), PARTITIONS);
 
-/** Stores that answer in later turns of the event loop, so that a writer can be killed at each of its steps. */
+/** Stores that respond in later turns of the event loop, so that a writer can be killed at each of its steps. */
 function slowly(activities: ActivityStore, watermarks: Watermarks): { store: ActivityStore; watermarks: Watermarks } {
   const late =
     <A extends unknown[], R>(work: (...given: A) => Promise<R>) =>
@@ -56,7 +56,7 @@ function createRefusing(activities: ActivityStore) {
 const rowsOf = <R>({ blocks }: ReturnType<typeof createMemoryChain>, table: string) =>
   blocks.flatMap((block) => (block.table === table ? (block.rows as readonly unknown[] as R[]) : []));
 
-/** A log, a registry, a store and watermarks in memory, and writers that run on them one after the other. */
+/** A log, a registry, a store and watermarks in memory, and writers that use them in sequence. */
 export function createMemoryWorld() {
   const store = createMemoryChain();
   const log = createMemoryLog({ partitions: PARTITIONS });

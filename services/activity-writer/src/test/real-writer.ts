@@ -27,7 +27,7 @@ export async function openRealWriters() {
   const [activities, tokens] = [own.prefix + TOPICS.activities.name, own.prefix + TOPICS.tokens.name];
   const producer = await openProducer({ brokers: testStores().kafka, clientId: 'test', topics: [activities, tokens] });
   await until('the producer is ready', () => producer.ready());
-  // Without merges, duplicates stay visible.
+  // Without merges, duplicates remain visible.
   await own.query('SYSTEM STOP MERGES activities');
   const { CLICKHOUSE_URL: url = '', CLICKHOUSE_USER: user = '', CLICKHOUSE_PASSWORD: password = '' } = own.environment;
   const reader = openChainStore({ url, user, password, database: own.database });
@@ -52,14 +52,14 @@ export async function openRealWriters() {
     redis,
     linesOf,
     schemaIdOf: own.schemaIdOf,
-    /** All of them are in one group. */
+    /** All writers are in one consumer group. */
     start: (): Promise<ServiceProcess> => writers.start({ CONSUMER_GROUP: `${own.prefix}writer` }),
     kill: () => writers.close(),
     publish: (records: readonly OutgoingRecord[]) =>
       new Promise<void>((resolve, reject) => {
         producer.send(records, (fault) => (fault === null ? resolve() : reject(fault)));
       }),
-    /** Every row of a chain, duplicates included, in the order of the log. */
+    /** Every row of a chain, duplicates included, in log order. */
     rowsOf: (chain: string) =>
       linesOf<{ offset: number; us: number }>(
         `SELECT toUInt32(kafka_offset) AS offset, toFloat64(toUnixTimestamp64Micro(updated_at)) AS us ` +

@@ -23,7 +23,7 @@ import { FencedFault, type IndexBatch, type IndexLog, type IndexLogs } from '../
 import { type SummaryNotice, toNoticeText } from '../steps/block-summaries.ts';
 
 export interface IndexLogsOptions {
-  /** Fences an earlier publisher of the id. */
+  /** Also fences earlier publishers with the same id. */
   readonly openPublisher: (name: string) => Promise<AtomicPublisher>;
   readonly log: LogReader;
   /** @param topic name on the broker */
@@ -103,7 +103,7 @@ function toRecords(
   ids: SchemaIds,
   prefix: string,
 ): TransactionRecord[] {
-  const position = (topic: Topic, key: string, value: Buffer): TransactionRecord => ({
+  const toRecord = (topic: Topic, key: string, value: Buffer): TransactionRecord => ({
     topic: prefix + topic.name,
     key: Buffer.from(key),
     value,
@@ -111,18 +111,18 @@ function toRecords(
   });
   return [
     ...activities.map((activity) =>
-      position(TOPICS.activities, activity.chain, frameRecord(ids.activities, activityCodec.encode(activity))),
+      toRecord(TOPICS.activities, activity.chain, frameRecord(ids.activities, activityCodec.encode(activity))),
     ),
     ...tokens.map((token) => {
       const key = `${token.chain} 0x${token.contractAddress.toString('hex')}`;
-      return position(TOPICS.tokens, key, frameRecord(ids.tokens, tokenCodec.encode(token)));
+      return toRecord(TOPICS.tokens, key, frameRecord(ids.tokens, tokenCodec.encode(token)));
     }),
     ...notices.map((notice) => toDeadLetter(notice, { chain: progress.chain, topic: prefix + TOPICS.activities.name })),
-    position(TOPICS.indexProgress, progress.chain, frameRecord(ids.progress, indexProgressCodec.encode(progress))),
+    toRecord(TOPICS.indexProgress, progress.chain, frameRecord(ids.progress, indexProgressCodec.encode(progress))),
   ];
 }
 
-/** Without an original record. */
+/** A dead letter without an original record. */
 function toDeadLetter(notice: SummaryNotice, { chain, topic }: { chain: string; topic: string }): TransactionRecord {
   const toText = (_: string, value: unknown) => (typeof value === 'bigint' ? String(value) : value);
   const headers = {
@@ -136,7 +136,7 @@ function toDeadLetter(notice: SummaryNotice, { chain, topic }: { chain: string; 
   return { topic: deadLetterTopicOf(topic), key: Buffer.from(chain), value, headers };
 }
 
-/** Waits until nothing that the topic has now is in an open transaction. @param key only of its partition */
+/** Waits until no existing record of the topic is in an open transaction. @param key restricts this to its partition */
 async function awaitWhole(log: LogReader, topic: string, key?: Buffer): Promise<void> {
   if ((await awaitStableBounds(log, topic, key)).length === 0) throw new Error(`there is no topic ${topic}`);
 }
@@ -149,7 +149,7 @@ interface ChainTopic<T> {
   readonly readTo?: Map<number, number>;
 }
 
-/** Of a compacted topic. */
+/** Reads the records of a chain from a compacted topic. */
 async function* readChain<T extends { chain: string }>(
   { log, schemaOf, topicPrefix }: IndexLogsOptions,
   { topic, codec, chain, readTo = new Map() }: ChainTopic<T>,

@@ -1,6 +1,6 @@
 import type { Summary } from '@playline/chain';
 
-/** Logs of a block over its budget. */
+/** Summary of logs over a block's budget. */
 export interface SummaryNotice {
   readonly block: number;
   /** null: all further contracts. */
@@ -14,16 +14,16 @@ export interface SummaryNotice {
 
 /** `npm run chain -- verify` names each log. */
 const NAMED_MAX = 10;
-/** Such logs in every block must not hide other dead letters. */
+/** Summaries in every block must not hide other dead letters. */
 const DEAD_LETTERS_PER_HOUR = 100;
 const HOUR_MS = 3_600_000;
 
 function merge(one: SummaryNotice, other: SummaryNotice): SummaryNotice {
-  const isOne = one.contract !== null && one.contract === other.contract;
+  const isSameContract = one.contract !== null && one.contract === other.contract;
   return {
     block: one.block,
-    contract: isOne ? one.contract : null,
-    contracts: isOne ? 1 : one.contracts + other.contracts,
+    contract: isSameContract ? one.contract : null,
+    contracts: isSameContract ? 1 : one.contracts + other.contracts,
     logs: one.logs + other.logs,
     tokens: one.tokens + other.tokens,
     firstId: one.firstId < other.firstId ? one.firstId : other.firstId,
@@ -40,8 +40,8 @@ export class BlockSummaries {
     this.byContract.set(contract, known === undefined ? notice : merge(known, notice));
   }
 
-  /** Of the block that has ended, most tokens first. */
-  take(): readonly SummaryNotice[] {
+  /** @returns summaries of the completed block, most tokens first */
+  drain(): readonly SummaryNotice[] {
     if (this.byContract.size === 0) return [];
     const all = [...this.byContract.values()].sort((one, other) => (one.tokens > other.tokens ? -1 : 1));
     this.byContract.clear();
@@ -54,22 +54,22 @@ export function toNoticeText(
   chain: string,
   { block, contract, contracts, logs, tokens, ...ids }: SummaryNotice,
 ): string {
-  const who = contract ?? `${contracts} further contracts`;
+  const subject = contract ?? `${contracts} further contracts`;
   return (
-    `${chain} ${who}: ${tokens} tokens (ids ${ids.firstId} to ${ids.lastId}) of ${logs} logs in block ${block} ` +
+    `${chain} ${subject}: ${tokens} tokens (ids ${ids.firstId} to ${ids.lastId}) of ${logs} logs in block ${block} ` +
     'are not in the history as single activities: over the budget of the block'
   );
 }
 
 export class DeadLetterLimit {
-  private left = DEAD_LETTERS_PER_HOUR;
+  private remaining = DEAD_LETTERS_PER_HOUR;
   private atMs = 0;
 
   take(notices: readonly SummaryNotice[], nowMs: number): readonly SummaryNotice[] {
     const regained = ((nowMs - this.atMs) * DEAD_LETTERS_PER_HOUR) / HOUR_MS;
-    [this.left, this.atMs] = [Math.min(DEAD_LETTERS_PER_HOUR, this.left + regained), nowMs];
-    const taken = notices.slice(0, Math.floor(this.left));
-    this.left -= taken.length;
-    return taken;
+    [this.remaining, this.atMs] = [Math.min(DEAD_LETTERS_PER_HOUR, this.remaining + regained), nowMs];
+    const allowed = notices.slice(0, Math.floor(this.remaining));
+    this.remaining -= allowed.length;
+    return allowed;
   }
 }

@@ -1,6 +1,6 @@
 import { type ChainNode, NodeFault } from '@playline/chain';
 
-/** Chain id, and hash of the first block. */
+/** The chain id, and the hash of the first block. */
 export class ChainIdentity {
   private readonly number: number;
   private first: string | null = null;
@@ -15,12 +15,12 @@ export class ChainIdentity {
     return this.first;
   }
 
-  /** From the log. */
+  /** Sets the genesis hash from the log. */
   restore(genesis: string): void {
     this.first = genesis;
   }
 
-  /** Also detects a chain recreated under its id. @throws NodeFault `other-chain` */
+  /** Also detects a chain that was recreated with the same id. @throws NodeFault `other-chain` */
   async check(node: ChainNode): Promise<void> {
     const given = await node.chainId();
     if (given !== this.number)
@@ -29,6 +29,6 @@ export class ChainIdentity {
     if (first === null) throw new NodeFault('behind', 'it does not know the first block');
     this.first ??= first.hash;
     if (first.hash !== this.first)
-      throw new NodeFault('other-chain', 'its genesis block is not that of the chain that is indexed');
+      throw new NodeFault('other-chain', 'its genesis block differs from the indexed chain');
   }
 }

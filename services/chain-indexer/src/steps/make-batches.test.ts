@@ -24,10 +24,10 @@ const logOf = (logIndex: number): ChainLog => ({
   data: '0x',
 });
 
-/** For each log, the lengths of the details of its activities. */
+/** Lengths of activity details, per log. */
 const lengths = fc.array(fc.array(fc.nat(3_000), { maxLength: 4 }), { maxLength: 60 });
 
-it('blocks are divided between logs into batches of bounded records and bytes, in order', () => {
+it('blocks are split between logs into batches of bounded records and bytes, in order', () => {
   const property = fc.property(lengths, fc.nat(60), (given, firstLog) => {
     const readOne = ({ logIndex }: ChainLog): LogRecords => {
       const records = given[logIndex]!.map((length, item) => {
@@ -54,9 +54,9 @@ it('blocks are divided between logs into batches of bounded records and bytes, i
   fc.assert(property);
 });
 
-it('a block over its budget gives the same records and one summary, wherever publishing continues', () => {
+it('a block over its budget yields the same records and one summary, wherever publishing resumes', () => {
   const word = (value: number) => value.toString(16).padStart(64, '0');
-  /** `ConsecutiveTransfer` of ids from 0 on. */
+  /** `ConsecutiveTransfer` with ids from 0. */
   const rangeOf = (tokens: number, logIndex: number): ChainLog => ({
     ...logOf(logIndex),
     address: `0x${'c0'.repeat(20)}`,
@@ -68,7 +68,7 @@ it('a block over its budget gives the same records and one summary, wherever pub
     const read = { blocks: [BLOCK], logs: given.map(rangeOf), parentTimestampS: null };
     const batchesFrom = (firstLog: number) => {
       const settings = { chain: 'c', nativeSymbol: 'ETH', marketplaces: [], bridges: [] };
-      const readActivities = createReadActivities(settings, { ofContract: 20, ofRanges: () => 40 });
+      const readActivities = createReadActivities(settings, { itemsPerContract: 20, itemsFromRanges: () => 40 });
       return [...makeBatches(read, { from: 7, firstLog }, { readActivities, onRead: () => {}, recordsMax: 5 })];
     };
     const idsOf = (batches: ReturnType<typeof batchesFrom>) =>

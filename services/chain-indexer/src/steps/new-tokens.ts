@@ -4,22 +4,22 @@ import { pause } from '@playline/stores';
 
 export interface NewTokensOptions {
   readonly chain: string;
-  /** Other errors than a NodeFault are errors of this program. */
+  /** Errors other than a NodeFault are internal errors. */
   readonly onFault: (node: ChainNode, fault: Error) => void;
   /** Monotonic. */
   readonly nowMs: () => number;
-  /** That activities wait for descriptions. */
+  /** How long activities wait for descriptions. */
   readonly waitMs?: number;
 }
 
-/** Its contract has failed alone. */
+/** A token whose contract has failed alone. */
 interface FailingToken {
   readonly failures: number;
   readonly dueAtMs: number;
 }
 
-/** In one request. */
-const TOGETHER_MAX = 16;
+/** Tokens per request. */
+const BATCH_MAX = 16;
 /** Concurrent requests by preferred kind: contracts that keep a node busy only delay their own kind. */
 const WORKERS = [
   ['fresh', 'alone'],
@@ -32,17 +32,17 @@ type Kind = (typeof WORKERS)[number][number];
 const WAIT_MS = 1_000;
 /** Further tokens are described when they appear again. */
 const OPEN_MAX = 20_000;
-/** In one transaction. */
+/** Tokens per transaction. */
 const PUBLISHED_MAX = 1_000;
-/** After a failure; two more attempts fit into a minute. */
+/** Wait after a failure; two more attempts fit into a minute. */
 const RETRY_MIN_MS = 15_000;
 const RETRY_MAX_MS = 3_600_000;
-/** Without `Retry-After`. */
+/** Wait without `Retry-After`. */
 const BUSY_MS = 5_000;
 
 /**
- * Describes new tokens. Activities wait a second at most. When a request for several fails, each is requested alone,
- * and only a contract that fails alone waits.
+ * Describes new tokens. Activities wait at most a second. If a request for several tokens fails, each is requested
+ * alone, and only a contract that fails alone waits.
  */
 export class NewTokens {
   private readonly options: NewTokensOptions;
@@ -50,9 +50,9 @@ export class NewTokens {
   private readonly fresh = new Set<string>();
   private readonly alone = new Set<string>();
   private readonly failing = new Map<string, FailingToken>();
-  /** With the number of earlier failures. */
+  /** Requested tokens, with the number of earlier failures. */
   private readonly requested = new Map<string, number>();
-  /** Not published yet. */
+  /** Described tokens that are not published yet. */
   private readonly described = new Map<string, TokenRecord>();
   private readonly workers: (Promise<void> | null)[] = WORKERS.map(() => null);
   private busyUntilMs = Number.NEGATIVE_INFINITY;
@@ -62,8 +62,8 @@ export class NewTokens {
   }
 
   /**
-   * @param readKnown reads published tokens, which an operator may have changed @returns tokens to publish; the same
-   * ones until `forget`
+   * @param readKnown reads published tokens, which an operator may have changed @returns tokens to publish, the same
+   * tokens until `forget`
    */
   async describe(
     node: ChainNode,
@@ -78,12 +78,12 @@ export class NewTokens {
       if (wasIdle) await this.waitFor(begun);
     }
     if (this.described.size === 0) return [];
-    // Others may have published since the request.
+    // Other processes may have published tokens since the request.
     for (const token of await readKnown()) this.forget(token);
     return [...this.described.values()].slice(0, PUBLISHED_MAX);
   }
 
-  /** After it is published. */
+  /** Called after a token is published. */
   forget(token: string): void {
     this.known.add(token);
     for (const tokens of [this.fresh, this.alone, this.failing, this.requested, this.described]) tokens.delete(token);
@@ -110,7 +110,7 @@ export class NewTokens {
     return false;
   }
 
-  /** @returns when idle workers have nothing left to do */
+  /** Resolves when idle workers have nothing left to do. */
   private async begin(node: ChainNode): Promise<void> {
     for (const [index, order] of WORKERS.entries())
       this.workers[index] ??= this.work(node, order).finally(() => {
@@ -126,11 +126,11 @@ export class NewTokens {
   }
 
   private async work(node: ChainNode, order: readonly Kind[]): Promise<void> {
-    for (let next = this.take(order); next.length > 0; next = this.take(order)) await this.request(node, next);
+    for (let next = this.takeNext(order); next.length > 0; next = this.takeNext(order)) await this.request(node, next);
   }
 
-  /** Of the next request. */
-  private take(order: readonly Kind[]): readonly string[] {
+  /** @returns tokens for the next request */
+  private takeNext(order: readonly Kind[]): readonly string[] {
     const nowMs = this.options.nowMs();
     if (nowMs < this.busyUntilMs) return [];
     for (const kind of order) {
@@ -155,7 +155,7 @@ export class NewTokens {
       taken.push(token);
       this[kind].delete(token);
       this.requested.set(token, 0);
-      if (taken.length === (kind === 'fresh' ? TOGETHER_MAX : 1)) break;
+      if (taken.length === (kind === 'fresh' ? BATCH_MAX : 1)) break;
     }
     return taken;
   }
@@ -165,7 +165,7 @@ export class NewTokens {
     for (const [index, result] of results.entries()) {
       const token = contracts[index]!;
       const failures = this.requested.get(token);
-      // Another process has published it.
+      // Another process has published the token.
       if (failures === undefined) continue;
       this.requested.delete(token);
       if (!(result instanceof Error)) this.described.set(token, result);
@@ -186,7 +186,7 @@ export class NewTokens {
     }
   }
 
-  /** The node refuses everything for now. */
+  /** The node refuses all requests for now. */
   private rest(token: string, { retryAfterMs }: NodeFault): void {
     this.busyUntilMs = this.options.nowMs() + (retryAfterMs ?? BUSY_MS);
     this.fresh.add(token);

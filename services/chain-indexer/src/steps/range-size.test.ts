@@ -11,7 +11,7 @@ function read(size: RangeSize, able: number): boolean {
   return true;
 }
 
-it('a range is halved after two late answers, then after each, until the node is in time', () => {
+it('a range is halved after two late responses, then after each late response, until the node is in time', () => {
   const size = new RangeSize(1_000, () => 0);
   expect(read(size, 100)).toBe(false);
   expect(size.blocks).toBe(1_000);
@@ -21,7 +21,7 @@ it('a range is halved after two late answers, then after each, until the node is
   }
 });
 
-it('a late range size is tried again after ten minutes', () => {
+it('a range size that was late is retried after ten minutes', () => {
   const clock = { nowMs: 0 };
   const size = new RangeSize(1_000, () => clock.nowMs);
   for (let request = 0; request < 100; request++) read(size, 100);
@@ -31,7 +31,7 @@ it('a late range size is tried again after ten minutes', () => {
   expect(size.blocks).toBe(78);
 });
 
-it('a single late answer halves nothing', () => {
+it('a single late response does not halve the range', () => {
   const size = new RangeSize(64, () => 0);
   for (let turn = 0; turn < 20; turn++) {
     expect(size.noteLate()).toBe(false);

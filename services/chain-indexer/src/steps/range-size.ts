@@ -1,7 +1,7 @@
 import { type BlockRange, type ChainNode, NodeFault, type ReadBlocks, readRange } from '@playline/chain';
 
 const GROWTH = 1.25;
-/** One late answer may be a momentary problem. */
+/** One late response may be a momentary problem. */
 const LATES_TO_HALVE = 2;
 const LATE_REMEMBERED_MS = 600_000;
 
@@ -11,10 +11,10 @@ export class RangeSize {
   private readonly nowMs: () => number;
   private size: number;
   private requested = Number.POSITIVE_INFINITY;
-  /** Since a range was last read. */
+  /** Late responses since a range was last read. */
   private lates = 0;
   private lateAtMs = Number.NEGATIVE_INFINITY;
-  /** After a late answer. */
+  /** Largest size after a late response. */
   private inTime = Number.POSITIVE_INFINITY;
 
   /** @param nowMs monotonic */
@@ -41,7 +41,7 @@ export class RangeSize {
     this.size = Math.max(1, Math.floor(Math.min(this.size, this.requested) / 2));
   }
 
-  /** A late or cut answer does not report the cause. @returns whether to treat it as too much */
+  /** A late or truncated response does not report the cause. @returns whether to treat it as too much */
   noteLate(): boolean {
     this.lates++;
     if (this.lates < LATES_TO_HALVE) return false;
@@ -59,7 +59,7 @@ export class RangeSize {
   }
 }
 
-/** The next range is smaller. The node is not at fault. */
+/** The next range must be smaller. The node is not at fault. */
 export class SmallerRangeFault extends Error {
   override readonly name = 'SmallerRangeFault';
   override readonly cause: NodeFault;
@@ -71,7 +71,7 @@ export class SmallerRangeFault extends Error {
 }
 
 /**
- * A node that is repeatedly late or cuts the connection, but answers a small request, gets a smaller range. @throws
+ * A node that is repeatedly late or closes the connection, but serves a small request, gets a smaller range. @throws
  * SmallerRangeFault when less may work; NodeFault as `readRange`
  */
 export async function readInTime(node: ChainNode, range: BlockRange, size: RangeSize): Promise<ReadBlocks> {
@@ -87,12 +87,12 @@ export async function readInTime(node: ChainNode, range: BlockRange, size: Range
 
 async function isTooMuch(node: ChainNode, fault: NodeFault, size: RangeSize): Promise<boolean> {
   if (fault.kind === 'too-much') return true;
-  // An unavailable node fails immediately. A late one has answered about the horizon.
-  const isAlike = fault.kind === 'late' || (fault.kind === 'unreachable' && (await answersSmall(node)));
-  return isAlike && size.noteLate();
+  // An unavailable node fails immediately. A late node has returned the horizon before.
+  const isSimilar = fault.kind === 'late' || (fault.kind === 'unreachable' && (await servesSmall(node)));
+  return isSimilar && size.noteLate();
 }
 
-const answersSmall = (node: ChainNode): Promise<boolean> =>
+const servesSmall = (node: ChainNode): Promise<boolean> =>
   node.chainId().then(
     () => true,
     () => false,

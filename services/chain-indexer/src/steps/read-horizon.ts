@@ -2,46 +2,46 @@ import { type BlockName, type ChainBlock, type ChainNode, checkLinks, ForkFault,
 
 export interface Horizon {
   readonly head: ChainBlock;
-  /** Highest ever; null: none. */
+  /** Highest final block so far; null: none. */
   readonly final: BlockName | null;
 }
 
 export interface HorizonOptions {
   readonly finality: 'finalized' | number;
-  /** Blocks that were not final were replaced. */
+  /** Called when blocks that were not final were replaced. */
   readonly onReorg: (depth: number) => void;
 }
 
-/** Blocks above the final one; beyond that only final blocks are followed. */
+/** Blocks above the final block; beyond that, only final blocks are tracked. */
 const TRACKED_MAX = 1_024;
 
-/** Follows the end of a chain. The horizon never moves back, and each one descends from the last. */
+/** Follows the end of a chain. The horizon never moves back, and each horizon descends from the previous horizon. */
 export class HorizonTracker {
   private readonly options: HorizonOptions;
   private final: BlockName | null = null;
   /** From `final` to the latest block, linked; empty when not read. */
   private blocks: readonly ChainBlock[] = [];
-  /** Final and linked. */
+  /** Final blocks, linked. */
   private settled: readonly ChainBlock[] = [];
 
   constructor(options: HorizonOptions) {
     this.options = options;
   }
 
-  /** An indexed block is final, whatever nodes report. */
+  /** Marks an indexed block as final, whatever nodes report. */
   anchor(indexed: BlockName): void {
     if (this.final !== null && this.final.number >= indexed.number) return;
     this.final = indexed;
     this.blocks = [];
   }
 
-  /** Another process may have published since. */
+  /** Called because another process may have published since. */
   reset(): void {
     this.final = null;
     [this.blocks, this.settled] = [[], []];
   }
 
-  /** Linked; undefined when some are missing. */
+  /** @returns linked blocks, or undefined when some are missing */
   trackedBlocks(from: number, to: number): readonly ChainBlock[] | undefined {
     const first = this.settled.findIndex(({ number }) => number === from);
     const found = first < 0 ? [] : this.settled.slice(first, first + to - from + 1);
@@ -57,7 +57,7 @@ export class HorizonTracker {
     const reported = finality === 'finalized' ? finalized?.number : head.number - finality;
     const floor = this.final?.number ?? -1;
     if (head.number < Math.max(floor, reported ?? -1))
-      throw new NodeFault('behind', 'its latest block is below the last final one');
+      throw new NodeFault('behind', 'its latest block is below the last final block');
     const target = Math.max(floor, reported ?? -1);
     if (target < 0) return { head, final: null };
     const blocks = await this.follow(node, { head, target });
@@ -80,13 +80,13 @@ export class HorizonTracker {
     this.final = { number: final.number, hash: final.hash };
   }
 
-  /** From the horizon to the latest block; only the final one when too much is new. */
+  /** Blocks from the horizon to the latest block; only the final block when too many are new. */
   private async follow(
     node: ChainNode,
     { head, target }: { head: ChainBlock; target: number },
   ): Promise<readonly ChainBlock[]> {
     const tip = this.blocks.at(-1);
-    // Also the number: a broken node gave two latest blocks the same hash.
+    // Compares the number too: a broken node reported two latest blocks with the same hash.
     if (tip?.hash === head.hash && tip.number === head.number) return this.blocks;
     if (tip !== undefined && head.number > tip.number && head.number - tip.number <= TRACKED_MAX) {
       const added = await this.readTo(node, tip.number + 1, head);
@@ -100,7 +100,7 @@ export class HorizonTracker {
     return blocks;
   }
 
-  /** Linked. */
+  /** @returns linked blocks up to the head */
   private async readTo(node: ChainNode, from: number, head: ChainBlock): Promise<readonly ChainBlock[]> {
     if (from === head.number) return [head];
     const blocks = [...(await node.blocks(from, head.number - 1)), head];
@@ -108,7 +108,7 @@ export class HorizonTracker {
     return blocks;
   }
 
-  /** Only the final block; the ones between are linked when indexed. */
+  /** Reads only the final block; blocks in between are linked when indexed. */
   private async skip(node: ChainNode, { head, target }: { head: ChainBlock; target: number }): Promise<ChainBlock[]> {
     if (this.final !== null) {
       const block = await node.block(this.final.number);
@@ -124,13 +124,13 @@ export class HorizonTracker {
   private checkHorizon({ number, hash }: ChainBlock): void {
     const { final } = this;
     if (final !== null && final.number === number && final.hash !== hash)
-      throw new ForkFault(final, `its block ${number} has another hash than the one that was final`);
+      throw new ForkFault(final, `its block ${number} has another hash than the block that was final`);
   }
 
   private reportReorg(blocks: readonly ChainBlock[]): void {
     const hashes = new Set(blocks.map(({ hash }) => hash));
     const head = blocks.at(-1)!;
-    // A node that lags has no blocks above its latest one.
+    // A lagging node has no blocks above its latest block.
     const replaced = this.blocks.filter(({ number, hash }) => number <= head.number && !hashes.has(hash));
     if (replaced.length > 0) this.options.onReorg(replaced.length);
   }

@@ -12,18 +12,18 @@ export const NODE_FAULTS = [
   'refuses the logs of a block',
   'lags',
   'lags on an orphan',
-  'leaves out a log',
-  'leaves out the last log',
-  'leaves out all logs',
-  'gives a log twice',
-  'gives logs of a replaced block',
-  'gives logs in another order',
-  'gives another hash',
-  'cuts the list of blocks short',
+  'omits a log',
+  'omits the last log',
+  'omits all logs',
+  'returns a log twice',
+  'returns logs of a replaced block',
+  'returns logs in another order',
+  'returns another hash',
+  'truncates the list of blocks',
 ] as const;
 export type NodeFaultName = (typeof NODE_FAULTS)[number];
 
-/** How a node spoils its answers, drawn for each request. */
+/** How a node corrupts its responses, drawn for each request. */
 export interface FaultyNodeOptions {
   readonly name: string;
   readonly draw: () => NodeFaultName;
@@ -32,36 +32,36 @@ export interface FaultyNodeOptions {
 }
 
 /**
- * The logs without one. The last log is kept if others cover all its bits of the bloom: no reader could see that it is
- * missing.
+ * The logs without one log. The last log is kept if other logs cover all its bloom bits: no reader could detect that it
+ * is missing.
  */
 function without(logs: readonly ChainLog[], at: number): readonly ChainLog[] {
-  const left = logs.toSpliced(at, 1);
-  const own = (all: readonly ChainLog[]) => all.filter(({ blockHash }) => blockHash === logs[at]?.blockHash);
-  const isLast = own(logs).at(-1) === logs[at];
-  return isLast && bloomOf(own(left)).equals(bloomOf(own(logs))) ? logs : left;
+  const remaining = logs.toSpliced(at, 1);
+  const logsOfBlock = (all: readonly ChainLog[]) => all.filter(({ blockHash }) => blockHash === logs[at]?.blockHash);
+  const isLast = logsOfBlock(logs).at(-1) === logs[at];
+  return isLast && bloomOf(logsOfBlock(remaining)).equals(bloomOf(logsOfBlock(logs))) ? logs : remaining;
 }
 
-function spoil(logs: readonly ChainLog[], fault: NodeFaultName, { pick }: FaultyNodeOptions): readonly ChainLog[] {
+function corrupt(logs: readonly ChainLog[], fault: NodeFaultName, { pick }: FaultyNodeOptions): readonly ChainLog[] {
   const at = pick(Math.max(1, logs.length));
-  if (fault === 'leaves out a log') return without(logs, at);
-  if (fault === 'leaves out the last log') return without(logs, logs.length - 1);
-  if (fault === 'leaves out all logs') return [];
-  if (fault === 'gives a log twice') return logs.flatMap((log, index) => (index === at ? [log, log] : [log]));
-  if (fault === 'gives logs in another order') return logs.toReversed();
+  if (fault === 'omits a log') return without(logs, at);
+  if (fault === 'omits the last log') return without(logs, logs.length - 1);
+  if (fault === 'omits all logs') return [];
+  if (fault === 'returns a log twice') return logs.flatMap((log, index) => (index === at ? [log, log] : [log]));
+  if (fault === 'returns logs in another order') return logs.toReversed();
   return logs;
 }
 
-/** @returns the fault, unless it is one that throws */
+/** @returns the fault, unless it throws */
 function fail(fault: NodeFaultName, pick: FaultyNodeOptions['pick']): NodeFaultName {
-  if (fault === 'unreachable') throw new NodeFault('unreachable', 'no answer');
-  if (fault === 'late') throw new NodeFault('late', 'it does not answer in time');
+  if (fault === 'unreachable') throw new NodeFault('unreachable', 'no response');
+  if (fault === 'late') throw new NodeFault('late', 'it does not respond in time');
   if (fault === 'busy') throw new NodeFault('busy', 'rate limited', pick(2) === 0 ? null : 500);
   return fault;
 }
 
-const rename = (block: ChainBlock | null, fault: NodeFaultName) =>
-  fault === 'gives another hash' && block !== null ? { ...block, hash: `0x${'ab'.repeat(32)}` } : block;
+const replaceHash = (block: ChainBlock | null, fault: NodeFaultName) =>
+  fault === 'returns another hash' && block !== null ? { ...block, hash: `0x${'ab'.repeat(32)}` } : block;
 
 function refuseMany(fault: NodeFaultName, from: number, to: number): void {
   if (fault === 'too-much' && to > from) throw new NodeFault('too-much', 'fewer blocks');
@@ -75,7 +75,7 @@ export function createFaultyNode(chain: MemoryChain, options: FaultyNodeOptions)
   const begin = (): NodeFaultName => {
     const fault = fail(draw(), pick);
     state = chain.state;
-    if (fault.startsWith('lags') || fault === 'gives logs of a replaced block')
+    if (fault.startsWith('lags') || fault === 'returns logs of a replaced block')
       state = chain.states[chain.states.length - 1 - pick(Math.min(chain.states.length, 12))]!;
     return fault;
   };
@@ -85,32 +85,32 @@ export function createFaultyNode(chain: MemoryChain, options: FaultyNodeOptions)
     block: async (at) => {
       const fault = begin();
       const block = await honest.block(at);
-      return at === 0 ? block : rename(block, fault);
+      return at === 0 ? block : replaceHash(block, fault);
     },
     blocks: async (from, to) => {
       const fault = begin();
       refuseMany(fault, from, to);
       const blocks = await honest.blocks(from, to);
-      return fault === 'cuts the list of blocks short' ? blocks.slice(0, -1) : blocks;
+      return fault === 'truncates the list of blocks' ? blocks.slice(0, -1) : blocks;
     },
     blocksAt: async (numbers) => {
       const fault = begin();
       const blocks = await honest.blocksAt(numbers);
-      return fault === 'cuts the list of blocks short' ? blocks.map(() => null) : blocks;
+      return fault === 'truncates the list of blocks' ? blocks.map(() => null) : blocks;
     },
     logsOf: async (hash) => {
       const fault = begin();
       if (fault === 'refuses the logs of a block') throw new NodeFault('too-much', 'fewer blocks');
-      return spoil(await honest.logsOf(hash), fault, options);
+      return corrupt(await honest.logsOf(hash), fault, options);
     },
     logsByReceipts: async (hash) => {
       const fault = begin();
-      return spoil(await honest.logsByReceipts(hash), fault, options);
+      return corrupt(await honest.logsByReceipts(hash), fault, options);
     },
     logsIn: async (from, to) => {
       const fault = begin();
       refuseMany(fault, from, to);
-      return spoil(await honest.logsIn(from, to), fault, options);
+      return corrupt(await honest.logsIn(from, to), fault, options);
     },
     calls: async (calls) => {
       begin();

@@ -1,6 +1,6 @@
 /**
  * Indexes a chain with one block of LOGS logs, in a process whose memory the test limits. The node refuses lists of
- * logs and receipts of the block, as nodes with limited answers do. Prints how much was published.
+ * logs and receipts of the block, as nodes with limited responses do. Prints how much was published.
  */
 import { createHash } from 'node:crypto';
 import { createRpcNode } from '@playline/chain/rpc';
@@ -12,7 +12,7 @@ import { CHAIN } from './lanes.ts';
 import { bloomOf, TOPIC } from './logs.ts';
 
 const LOGS = Number(process.env.LOGS);
-const LOGS_A_TRANSACTION = 100;
+const LOGS_PER_TRANSACTION = 100;
 const OWNERS = 5_000;
 const HEAD = 6;
 const LARGE = 1;
@@ -26,7 +26,7 @@ const toHex = (number: number) => `0x${number.toString(16)}`;
 const word = (number: number) => `0x${number.toString(16).padStart(64, '0')}`;
 const hashOf = (text: string) => `0x${createHash('sha256').update(text).digest('hex')}`;
 const blockHash = (number: number) => hashOf(`block ${number}`);
-const transactions = Array.from({ length: LOGS / LOGS_A_TRANSACTION }, (_, at) => hashOf(`transaction ${at}`));
+const transactions = Array.from({ length: LOGS / LOGS_PER_TRANSACTION }, (_, at) => hashOf(`transaction ${at}`));
 const indexes = new Map(transactions.map((hash, at) => [hash, at]));
 const address = `0x${'a2'.repeat(20)}`;
 const topicsOf = (at: number) => [TOPIC.transfer, word(1 + (at % OWNERS)), word(1 + ((at * 7) % OWNERS))];
@@ -40,15 +40,15 @@ function toBlock(number: number) {
 
 function toReceipt(transactionHash: string) {
   const at = indexes.get(transactionHash)!;
-  const logs = Array.from({ length: LOGS_A_TRANSACTION }, (_, index) => {
-    const log = at * LOGS_A_TRANSACTION + index;
+  const logs = Array.from({ length: LOGS_PER_TRANSACTION }, (_, index) => {
+    const log = at * LOGS_PER_TRANSACTION + index;
     const of = { blockNumber: toHex(LARGE), blockHash: blockHash(LARGE), transactionHash, transactionIndex: toHex(at) };
     return { ...of, address, topics: topicsOf(log), data: word(log), logIndex: toHex(log), removed: false };
   });
   return { blockHash: blockHash(LARGE), transactionHash, logs };
 }
 
-function answer({ id, method, params: [first] }: RpcRequest) {
+function respond({ id, method, params: [first] }: RpcRequest) {
   const result = () => {
     if (method === 'eth_chainId') return toHex(CHAIN.chainId);
     if (method === 'eth_getBlockByNumber') return toBlock(first === 'latest' ? HEAD : Number(first));
@@ -81,7 +81,7 @@ const node = createRpcNode({
   url: 'http://127.0.0.1:1',
   fetch: async (_url, options) => {
     const body = JSON.parse(String(options?.body)) as RpcRequest | RpcRequest[];
-    return new Response(JSON.stringify(Array.isArray(body) ? body.map(answer) : answer(body)));
+    return new Response(JSON.stringify(Array.isArray(body) ? body.map(respond) : respond(body)));
   },
 });
 const chain = { ...CHAIN, finality: 2 };

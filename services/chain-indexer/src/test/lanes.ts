@@ -22,7 +22,7 @@ export const CHAIN: IndexedChain = {
   stillAfterS: 120,
 };
 
-/** A lane for tests. Its clock moves each time it is read, so that a node rests for a few steps only. */
+/** A lane for tests. Its clock moves each time it is read, so that a node rests only for a few steps. */
 export function createTestLane(
   nodes: readonly ChainNode[],
   logs: IndexLogs,
@@ -54,7 +54,7 @@ export function createTestLane(
   return { lane, metrics, clock };
 }
 
-/** Steps until everything final is indexed. @throws Error when that takes too many steps */
+/** Steps until all final blocks are indexed. @throws Error after too many steps */
 export async function stepToEnd({ lane, clock }: ReturnType<typeof createTestLane>, stepsMax = 500): Promise<void> {
   for (let step = 0; step < stepsMax; step++) {
     try {

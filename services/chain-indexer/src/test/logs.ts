@@ -1,6 +1,6 @@
 import { keccak } from '@playline/chain';
 
-/** Written out, so that tests do not take them from the code under test. */
+/** Literal, so that tests do not import them from the code under test. */
 export const TOPIC = {
   transfer: '0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef',
   transferSingle: '0xc3d58168c5ae7397731d063d5bbf3d657854427343f4c083240f7aacaa2d0f62',

@@ -5,36 +5,36 @@ import { bloomOf, TOPIC } from './logs.ts';
 
 export type LogDraft = Pick<ChainLog, 'address' | 'topics' | 'data'>;
 
-export interface MadeBlock extends ChainBlock {
+export interface MemoryBlock extends ChainBlock {
   readonly logs: readonly ChainLog[];
 }
 
 /** One state of a chain: the blocks from the first to the latest. */
-export type ChainState = readonly MadeBlock[];
+export type ChainState = readonly MemoryBlock[];
 
 const hashOf = (text: string) => `0x${createHash('sha256').update(text).digest('hex')}`;
 
-/** A chain in memory that reorganises like real ones: never below the final block. Every state is kept. */
+/** A chain in memory that reorganises like a real chain: never below the final block. Every state is kept. */
 export class MemoryChain {
   readonly states: ChainState[] = [];
   readonly depth: number;
-  private made = 0;
+  private created = 0;
   private readonly salt: string;
 
   /** @param depth number of latest blocks that may be replaced */
   constructor(depth: number, salt = '') {
     this.depth = depth;
     this.salt = salt;
-    this.states.push([this.make(null, [])]);
+    this.states.push([this.createBlock(null, [])]);
   }
 
   get state(): ChainState {
     return this.states.at(-1)!;
   }
 
-  private make(parent: MadeBlock | null, drafts: readonly LogDraft[]): MadeBlock {
+  private createBlock(parent: MemoryBlock | null, drafts: readonly LogDraft[]): MemoryBlock {
     const number = parent === null ? 0 : parent.number + 1;
-    const name = `${this.salt}/${number}/${this.made++}`;
+    const name = `${this.salt}/${number}/${this.created++}`;
     const hash = hashOf(name);
     const logs = drafts.map((draft, logIndex) => ({
       ...draft,
@@ -44,16 +44,16 @@ export class MemoryChain {
       transactionIndex: logIndex >> 1,
       transactionHash: hashOf(`${name}/${logIndex >> 1}`),
     }));
-    // Four blocks a second.
+    // Four blocks per second.
     const times = { timestampS: 1_700_000_000 + Math.floor(number / 4) };
     return { number, hash, parentHash: parent?.hash ?? hashOf('none'), logsBloom: bloomOf(logs), logs, ...times };
   }
 
   mine(drafts: readonly LogDraft[] = []): void {
-    this.states.push([...this.state, this.make(this.state.at(-1)!, drafts)]);
+    this.states.push([...this.state, this.createBlock(this.state.at(-1)!, drafts)]);
   }
 
-  /** Replaces up to `depth` blocks that are not final by other blocks, and adds one. */
+  /** Replaces up to `depth` blocks that are not final by other blocks, and adds a block. */
   reorg(depth: number, drafts: readonly (readonly LogDraft[])[]): void {
     const kept = Math.min(depth, this.depth, this.state.length - 1);
     this.replace(kept, drafts);
@@ -62,7 +62,7 @@ export class MemoryChain {
   /** Replaces as many blocks as requested, final or not. */
   replace(depth: number, drafts: readonly (readonly LogDraft[])[]): void {
     const blocks = this.state.slice(0, this.state.length - depth);
-    for (let index = 0; index <= depth; index++) blocks.push(this.make(blocks.at(-1)!, drafts[index] ?? []));
+    for (let index = 0; index <= depth; index++) blocks.push(this.createBlock(blocks.at(-1)!, drafts[index] ?? []));
     this.states.push(blocks);
   }
 
@@ -71,19 +71,19 @@ export class MemoryChain {
     return this.finalBlocks().flatMap(({ logs }) => logs);
   }
 
-  /** All that is final now, read from the first block on. */
+  /** All final blocks and logs, read from the first block. */
   readFinal(): ReadBlocks {
     return { blocks: this.finalBlocks(), logs: this.finalLogs(), parentTimestampS: null };
   }
 
-  private finalBlocks(): MadeBlock[] {
+  private finalBlocks(): MemoryBlock[] {
     return this.state.filter(({ number }) => number <= finalOf(this.state, this.depth));
   }
 }
 
 export const finalOf = (state: ChainState, depth: number): number => state.length - 1 - depth;
 
-/** A correct node of the state that `stateOf` returns for each request. */
+/** A correct node that serves the state from `stateOf` for each request. */
 export function createStateNode(name: string, depth: number, stateOf: () => ChainState): ChainNode {
   const find = (hash: string) => {
     const found = stateOf().find((block) => block.hash === hash);
@@ -125,7 +125,7 @@ export function transferDraft(contract: number, sides: readonly [number, number]
   return { address, topics: [TOPIC.transfer, addressWord(from), addressWord(to), `0x${word(value)}`], data: '0x' };
 }
 
-/** A log that reports tokens from 0 on of an ERC-721. */
+/** A log that reports a range of ERC-721 tokens from 0. */
 export function rangeDraft(contract: number, tokens: number): LogDraft {
   const address = `0x${contract.toString(16).padStart(40, '0')}`;
   const topics = [TOPIC.consecutiveTransfer, addressWord(0), addressWord(0), addressWord(1)];

@@ -1,10 +1,10 @@
 import type { ActivityRecord, IndexProgressRecord, TokenRecord } from '@playline/contracts';
 import { FencedFault, type IndexBatch, type IndexLogs } from '../index-log.ts';
 
-/** What becomes of a batch whose process is killed, or whose brokers are away, while it is sent. */
-export type PublishOutcome = 'published' | 'lost' | 'published without an answer';
+/** Outcome of a batch whose process is killed, or whose brokers stop, while it is sent. */
+export type PublishOutcome = 'published' | 'lost' | 'published without a response';
 
-/** Logs of chains in memory, with the guarantees of brokers: one writer a chain, and all of a batch or nothing. */
+/** In-memory chain logs with the guarantees of brokers: one writer per chain, and all of a batch or nothing. */
 export class MemoryIndexLogs implements IndexLogs {
   readonly activities: ActivityRecord[] = [];
   readonly tokens: TokenRecord[] = [];

@@ -1,6 +1,6 @@
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { type ChainState, finalOf, type MadeBlock, type MemoryChain } from './memory-chain.ts';
+import { type ChainState, finalOf, type MemoryBlock, type MemoryChain } from './memory-chain.ts';
 
 export interface RpcRequest {
   readonly id: number;
@@ -12,11 +12,11 @@ export interface RpcRequest {
 export interface RpcServer {
   /** Contains a secret. */
   readonly url: string;
-  /** Number of answered requests, by method. */
+  /** Number of served requests, by method. */
   readonly requests: Map<string, number>;
   /** Whether to refuse a request as too much. */
   refuses: (request: RpcRequest) => boolean;
-  /** May spoil the response to a request; true: the callback has answered it. */
+  /** May corrupt the response to a request; true: the callback has responded. */
   spoil: (response: ServerResponse) => boolean;
   close(): Promise<void>;
 }
@@ -24,7 +24,7 @@ export interface RpcServer {
 export const RPC_SECRET = 'key-of-the-provider';
 
 const toHex = (number: number) => `0x${number.toString(16)}`;
-const toBlock = (block: MadeBlock | undefined) =>
+const toBlock = (block: MemoryBlock | undefined) =>
   block === undefined
     ? null
     : {
@@ -34,13 +34,13 @@ const toBlock = (block: MadeBlock | undefined) =>
         timestamp: toHex(block.timestampS),
         logsBloom: `0x${block.logsBloom.toString('hex')}`,
       };
-const toTransactions = ({ logs }: MadeBlock) => [...new Set(logs.map(({ transactionHash }) => transactionHash))];
-const toReceipt = (block: MadeBlock, transactionHash: string) => ({
+const toTransactions = ({ logs }: MemoryBlock) => [...new Set(logs.map(({ transactionHash }) => transactionHash))];
+const toReceipt = (block: MemoryBlock, transactionHash: string) => ({
   blockHash: block.hash,
   transactionHash,
   logs: toLogs([block]).filter((log) => log.transactionHash === transactionHash),
 });
-const toLogs = (blocks: readonly MadeBlock[]) =>
+const toLogs = (blocks: readonly MemoryBlock[]) =>
   blocks.flatMap(({ logs }) =>
     logs.map((log) => ({
       address: log.address,
@@ -55,7 +55,7 @@ const toLogs = (blocks: readonly MadeBlock[]) =>
     })),
   );
 
-function answer(state: ChainState, depth: number, { method, params }: RpcRequest): unknown {
+function respond(state: ChainState, depth: number, { method, params }: RpcRequest): unknown {
   if (method === 'eth_chainId') return toHex(31337);
   if (method === 'eth_getBlockByNumber') {
     const [tag] = params as [string];
@@ -78,7 +78,7 @@ function answer(state: ChainState, depth: number, { method, params }: RpcRequest
     if (blockHash !== undefined) return toLogs(state.filter(({ hash }) => hash === blockHash));
     return toLogs(state.slice(Number(fromBlock), Number(end) + 1));
   }
-  // The same for every token: "GLD", as early contracts return it.
+  // Every token returns "GLD", in the form of early contracts.
   return `0x${Buffer.from('GLD').toString('hex').padEnd(64, '0')}`;
 }
 
@@ -89,13 +89,13 @@ export async function openRpcServer(chain: MemoryChain): Promise<RpcServer> {
     for await (const chunk of request) text += chunk;
     if (opened.spoil(response)) return;
     const body = JSON.parse(text) as RpcRequest | RpcRequest[];
-    const one = (request: RpcRequest) => {
+    const respondOne = (request: RpcRequest) => {
       requests.set(request.method, (requests.get(request.method) ?? 0) + 1);
       const error = { code: -32005, message: 'query returned more than 10000 results' };
       if (opened.refuses(request)) return { jsonrpc: '2.0', id: request.id, error };
-      return { jsonrpc: '2.0', id: request.id, result: answer(chain.state, chain.depth, request) };
+      return { jsonrpc: '2.0', id: request.id, result: respond(chain.state, chain.depth, request) };
     };
-    response.end(JSON.stringify(Array.isArray(body) ? body.map(one) : one(body)));
+    response.end(JSON.stringify(Array.isArray(body) ? body.map(respondOne) : respondOne(body)));
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const opened: RpcServer = {

@@ -15,13 +15,13 @@ import { openIndexLogs } from '../log/open-index-logs.ts';
 
 const MAIN = new URL('../main.ts', import.meta.url).pathname;
 
-/** Of each topic. */
+/** Partitions per topic. */
 export const PARTITIONS = 2;
 
 export interface OpenLogsOptions {
-  /** Called when all of a transaction was sent; the transaction stays open until this resolves. */
+  /** Called when all records of a transaction are sent; the transaction stays open until this resolves. */
   readonly beforeCommit?: () => Promise<void>;
-  /** Called at each read of the bounds of a topic. */
+  /** Called at each read of a topic's bounds. */
   readonly onBounds?: () => void;
 }
 
@@ -37,7 +37,7 @@ function watched(log: LogReader, onBounds: () => void = () => {}): LogReader {
   };
 }
 
-/** Topics of a test's own, and indexers that run on them. */
+/** Separate topics for a test, and indexers that use them. */
 export async function openRealIndexers() {
   const own = await openOwnStores({ partitions: PARTITIONS });
   const brokers = testStores().kafka;
@@ -54,10 +54,10 @@ export async function openRealIndexers() {
   };
   const registry = createSchemaRegistry({ url: SCHEMA_REGISTRY_URL });
   return {
-    /** Settings not given here are the defaults of tests. */
+    /** Other settings have test defaults. */
     start: (chain: Partial<IndexedChain>, settings: Readonly<Record<string, string>> = {}) =>
       processes.start({ CHAIN_NODES: JSON.stringify([chain]), ...settings }),
-    /** Logs of chains in this process, opened as the service does. */
+    /** Chain logs in this process, opened as the service does. */
     openLogs: ({ beforeCommit, onBounds }: OpenLogsOptions = {}) =>
       openIndexLogs({
         openPublisher: (name) => openAtomicPublisher({ brokers, name, ...(beforeCommit && { beforeCommit }) }),

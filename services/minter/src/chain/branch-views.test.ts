@@ -14,7 +14,7 @@ interface Block {
   readonly parentHash: string;
 }
 
-/** Blocks of one node, and the block that has the transaction. */
+/** A node's blocks, and the block that contains the transaction. */
 interface Branch {
   readonly blocks: readonly Block[];
   readonly mintedAt: number;
@@ -25,7 +25,7 @@ const quantity = (number: number) => `0x${number.toString(16)}`;
 const HASH = hashOf('transaction');
 const SIGNER = `0x${'51'.repeat(20)}`;
 
-/** Extends a branch by blocks of its own, up to the given number. */
+/** Extends a branch with separate blocks, up to the given number. */
 function extend(name: string, stem: readonly Block[], to: number): readonly Block[] {
   const blocks = [...stem];
   for (let number = stem.length; number <= to; number++)
@@ -39,7 +39,7 @@ const toJson = ({ number, ...rest }: Block, transactions: unknown[] = []) => ({
   transactions,
 });
 
-function answerOf({ blocks, mintedAt }: Branch, { method, params: [at, isFull] }: RpcCall): unknown {
+function responseOf({ blocks, mintedAt }: Branch, { method, params: [at, isFull] }: RpcCall): unknown {
   const minted = blocks[mintedAt];
   if (method === 'eth_getTransactionReceipt')
     return minted === undefined
@@ -57,33 +57,33 @@ function answerOf({ blocks, mintedAt }: Branch, { method, params: [at, isFull] }
   return toJson(found, isFull === true && found.number === mintedAt ? [transaction] : []);
 }
 
-interface NodeParts {
-  /** The branch of the answer to a request; requests are counted from 0, also within a batch. */
+interface NodeOptions {
+  /** The branch for the response to a request. Requests are counted from 0, including those in a batch. */
   readonly branchOf: (request: number) => Branch;
   readonly finality?: Finality;
-  readonly refuses?: NodeFault | null;
+  readonly batchFault?: NodeFault | null;
 }
 
-/** A node, or several behind one address. */
-function openNode({ branchOf, finality = 'finalized', refuses = null }: NodeParts) {
+/** A node, or several nodes behind one URL. */
+function openNode({ branchOf, finality = 'finalized', batchFault = null }: NodeOptions) {
   const requested: string[] = [];
-  const answer = (request: RpcCall) => answerOf(branchOf(requested.push(request.method) - 1), request);
+  const respond = (request: RpcCall) => responseOf(branchOf(requested.push(request.method) - 1), request);
   const node = createRpcNode({
-    call: async (method, params) => answer({ method, params }),
+    call: async (method, params) => respond({ method, params }),
     callBatch: async (requests) => {
-      if (refuses !== null) throw refuses;
-      return requests.map(answer);
+      if (batchFault !== null) throw batchFault;
+      return requests.map(respond);
     },
     finality,
   });
   return { node, requested };
 }
 
-const REFUSES = new NodeFault('unreachable', 'it does not support batches');
+const NO_BATCHES = new NodeFault('unreachable', 'it does not support batches');
 const STEM = extend('stem', [], 80);
 const FINAL: Branch = { blocks: extend('final', STEM, 110), mintedAt: 95 };
-/** Left before the block with the transaction, and abandoned since. */
-const LEFT: Branch = { blocks: extend('left', STEM, 104), mintedAt: 90 };
+/** Diverged before the block with the transaction, and abandoned since. */
+const ABANDONED: Branch = { blocks: extend('left', STEM, 104), mintedAt: 90 };
 const HEAD: ChainHead = {
   number: 110,
   finalized: 102,
@@ -92,26 +92,26 @@ const HEAD: ChainHead = {
   knownHash: null,
 };
 const VARIANTS = [{ hash: Buffer.from(HASH.slice(2), 'hex') } as MintTransactionRecord];
-const outcomeOf = (parts: NodeParts) => findOutcome(openNode(parts).node, VARIANTS, HEAD);
+const outcomeOf = (parts: NodeOptions) => findOutcome(openNode(parts).node, VARIANTS, HEAD);
 
-it('the final block is counted back from the latest block of the same answer, not of another node', async () => {
-  const { node } = openNode({ branchOf: (request) => (request === 0 ? FINAL : LEFT), finality: 12 });
-  expect(await node.head()).toMatchObject({ number: 104, finalized: 92, finalizedHash: LEFT.blocks[92]!.hash });
+it('the final block is counted back from the latest block in the same response, not from another node', async () => {
+  const { node } = openNode({ branchOf: (request) => (request === 0 ? FINAL : ABANDONED), finality: 12 });
+  expect(await node.head()).toMatchObject({ number: 104, finalized: 92, finalizedHash: ABANDONED.blocks[92]!.hash });
 });
 
-it('the head is not reported while it moves back all the time', async () => {
+it('the head is not reported while it keeps moving back', async () => {
   const falling = (request: number) => ({ ...FINAL, blocks: FINAL.blocks.slice(0, 100 - request) });
   await expect(openNode({ branchOf: falling, finality: 12 }).node.head()).rejects.toThrow('moves back');
 });
 
-it('the head never ends before its final block', async () => {
+it('the head is never below its final block', async () => {
   const ahead = { ...FINAL, blocks: FINAL.blocks.slice(0, 60) };
   const { node } = openNode({ branchOf: (request) => (request === 0 ? FINAL : ahead) });
   await expect(node.head()).rejects.toThrow('ends before block 102, which it calls final');
 });
 
 it.each(['finalized', 12] as const)(
-  'the head has the hash of the formerly final block (finality: %s)',
+  'the head includes the hash of the previous final block (finality: %s)',
   async (finality) => {
     const { node } = openNode({ branchOf: () => FINAL, finality });
     expect(await node.head(100)).toMatchObject({ number: 110, knownHash: FINAL.blocks[100]!.hash });
@@ -119,41 +119,45 @@ it.each(['finalized', 12] as const)(
   },
 );
 
-it('the final block is on the branch of the head without batches, whichever node answers', async () => {
+it('the final block is on the branch of the head without batches, whichever node responds', async () => {
   const random = createRandom(1);
-  const { node } = openNode({ branchOf: () => (random.chance(0.5) ? FINAL : LEFT), finality: 12, refuses: REFUSES });
+  const { node } = openNode({
+    branchOf: () => (random.chance(0.5) ? FINAL : ABANDONED),
+    finality: 12,
+    batchFault: NO_BATCHES,
+  });
   const seen = new Set<number>();
   for (let at = 0; at < 200; at++) {
     const head = await node.head().catch(() => null);
     if (head === null) continue;
     seen.add(head.number);
-    const { blocks } = head.number === 110 ? FINAL : LEFT;
+    const { blocks } = head.number === 110 ? FINAL : ABANDONED;
     expect(head.finalizedHash).toBe(blocks[head.number - 12]!.hash);
   }
   expect(seen).toEqual(new Set([110, 104]));
 });
 
-it('a receipt is not final when the node changes to the final branch within its answer', async () => {
-  // The first request finds the receipt. The last one of the batch is answered from the final branch.
-  const comesAt = (last: number) => ({ branchOf: (request: number) => (request < last ? LEFT : FINAL) });
-  for (const last of [2, 3]) await expect(outcomeOf(comesAt(last))).rejects.toThrow('another block 102');
-  expect(await outcomeOf(comesAt(0))).toMatchObject({ kind: 'mined', isFinal: true, receipt: { blockNumber: 95 } });
+it('a receipt is not final when the node switches to the final branch within a response', async () => {
+  // The first request finds the receipt. The last request in the batch is served from the final branch.
+  const switchAt = (last: number) => ({ branchOf: (request: number) => (request < last ? ABANDONED : FINAL) });
+  for (const last of [2, 3]) await expect(outcomeOf(switchAt(last))).rejects.toThrow('another block 102');
+  expect(await outcomeOf(switchAt(0))).toMatchObject({ kind: 'mined', isFinal: true, receipt: { blockNumber: 95 } });
 });
 
-it.each([REFUSES, new NodeFault('too-much', 'it refused the request as too large')])(
+it.each([NO_BATCHES, new NodeFault('too-much', 'it refused the request as too large')])(
   'a receipt becomes final on a node without batches (%s)',
-  async (refuses) => {
-    const outcome = await outcomeOf({ branchOf: () => FINAL, refuses });
+  async (batchFault) => {
+    const outcome = await outcomeOf({ branchOf: () => FINAL, batchFault });
     expect(outcome).toMatchObject({ kind: 'mined', isFinal: true, receipt: { blockHash: FINAL.blocks[95]!.hash } });
   },
 );
 
-it('a receipt of an abandoned branch is never final when two nodes take turns without batches', async () => {
+it('a receipt of an abandoned branch is never final when two nodes alternate without batches', async () => {
   const random = createRandom(2);
   let finals = 0;
   for (let at = 0; at < 2_000; at++) {
-    const branchOf = () => (random.chance(0.9) ? FINAL : LEFT);
-    const outcome = await outcomeOf({ branchOf, refuses: REFUSES }).catch(() => null);
+    const branchOf = () => (random.chance(0.9) ? FINAL : ABANDONED);
+    const outcome = await outcomeOf({ branchOf, batchFault: NO_BATCHES }).catch(() => null);
     if (outcome?.kind !== 'mined' || !outcome.isFinal) continue;
     finals++;
     expect(outcome.receipt.blockHash).toBe(FINAL.blocks[95]!.hash);
@@ -161,8 +165,8 @@ it('a receipt of an abandoned branch is never final when two nodes take turns wi
   expect(finals).toBeGreaterThan(50);
 });
 
-it('a receipt costs a node without batches one request for each block since then, once', async () => {
-  const { node, requested } = openNode({ branchOf: () => FINAL, refuses: REFUSES });
+it('without batches, a receipt costs one request per later block, once', async () => {
+  const { node, requested } = openNode({ branchOf: () => FINAL, batchFault: NO_BATCHES });
   const byHash = () => requested.filter((method) => method === 'eth_getBlockByHash').length;
   await node.viewOf(HASH, [95, 102]);
   expect(byHash()).toBe(7);
@@ -170,10 +174,10 @@ it('a receipt costs a node without batches one request for each block since then
   expect(byHash()).toBe(10);
 });
 
-it('an old receipt is proved over several turns, and not beyond a limit', async () => {
+it('an old receipt is proved over several rounds, up to a limit', async () => {
   const long = { blocks: extend('long', [], 21_000), mintedAt: 5 };
-  const { node } = openNode({ branchOf: () => long, refuses: REFUSES });
-  await expect(node.viewOf(HASH, [5, 900])).rejects.toThrow('895 blocks are to be read one by one: not yet done');
+  const { node } = openNode({ branchOf: () => long, batchFault: NO_BATCHES });
+  await expect(node.viewOf(HASH, [5, 900])).rejects.toThrow('895 blocks must be read one by one: not yet complete');
   expect((await node.viewOf(HASH, [5, 901])).blockHashes[0]).toBe(long.blocks[5]!.hash);
   await expect(node.viewOf(HASH, [5, 20_006])).rejects.toThrow('too many');
 });
@@ -181,29 +185,34 @@ it('an old receipt is proved over several turns, and not beyond a limit', async 
 const horizon = { number: 102, hash: FINAL.blocks[102]!.hash };
 const spent = { address: SIGNER, nonce: 0, horizon };
 
-it.each([null, REFUSES])('the spender of a nonce is found on the final branch (batches: %s)', async (refuses) => {
-  expect(await openNode({ branchOf: () => FINAL, refuses }).node.spenderOf(spent)).toBe(HASH);
-  await expect(openNode({ branchOf: () => LEFT, refuses }).node.spenderOf(spent)).rejects.toThrow('another block');
+it.each([null, NO_BATCHES])('the spender of a nonce is found on the final branch (batches: %s)', async (batchFault) => {
+  expect(await openNode({ branchOf: () => FINAL, batchFault }).node.spenderOf(spent)).toBe(HASH);
+  await expect(openNode({ branchOf: () => ABANDONED, batchFault }).node.spenderOf(spent)).rejects.toThrow(
+    'another block',
+  );
 });
 
-it.each([null, REFUSES])(
+it.each([null, NO_BATCHES])(
   'the spender of a nonce in a block of another branch does not count (batches: %s)',
-  async (refuses) => {
+  async (batchFault) => {
     const other = { blocks: extend('other', STEM, 110), mintedAt: 95 };
-    const whole = openNode({ branchOf: () => FINAL, refuses });
+    const whole = openNode({ branchOf: () => FINAL, batchFault });
     await whole.node.spenderOf(spent);
     // The last request is for the transactions of the block.
     const last = whole.requested.length - 1;
-    const mixed = openNode({ branchOf: (request) => (request === last ? other : FINAL), refuses });
+    const mixed = openNode({ branchOf: (request) => (request === last ? other : FINAL), batchFault });
     expect(await mixed.node.spenderOf(spent)).toBeNull();
     expect(mixed.requested).toEqual(whole.requested);
   },
 );
 
-it.each([null, REFUSES])(
-  'spent nonces are counted in the given order, the final one first (batches: %s)',
-  async (refuses) => {
-    const { node } = openNode({ branchOf: (request) => ({ ...FINAL, mintedAt: request === 0 ? 111 : 95 }), refuses });
+it.each([null, NO_BATCHES])(
+  'spent nonces are counted in the given order, at the final block first (batches: %s)',
+  async (batchFault) => {
+    const { node } = openNode({
+      branchOf: (request) => ({ ...FINAL, mintedAt: request === 0 ? 111 : 95 }),
+      batchFault,
+    });
     expect(await node.spentNonces(SIGNER, [102, 110])).toEqual([0, 1]);
   },
 );

@@ -1,18 +1,18 @@
-import { isContractFault, NodeFault, type RpcAnswer, type RpcCall, type RpcError } from '@playline/chain';
+import { isContractFault, NodeFault, type RpcCall, type RpcError, type RpcResponse } from '@playline/chain';
 
-/** Errors of the node are part of the answer. @throws NodeFault */
-export type CallRpc = (call: RpcCall) => Promise<RpcAnswer>;
+/** Errors from the node are part of the response. @throws NodeFault */
+export type CallRpc = (call: RpcCall) => Promise<RpcResponse>;
 
-/** One batch. @throws NodeFault */
-export type CallRpcBatch = (calls: readonly RpcCall[]) => Promise<readonly RpcAnswer[]>;
+/** Sends one batch. @throws NodeFault */
+export type CallRpcBatch = (calls: readonly RpcCall[]) => Promise<readonly RpcResponse[]>;
 
-/** An error of a node. Its message may contain the node's address: match it, but never show it. */
+/** An error from a node. The message may contain the node's URL: match it, but never show it. */
 export class NodeRefusal extends Error {
   override readonly name = 'NodeRefusal';
   readonly code: number;
   /** Revert data. */
   readonly data: string | null;
-  readonly isOfContract: boolean;
+  readonly isFromContract: boolean;
   readonly #message: string;
 
   constructor({ code, message, data }: RpcError) {
@@ -20,7 +20,7 @@ export class NodeRefusal extends Error {
     this.code = code;
     this.data = toRevertData(data);
     this.#message = message.slice(0, MESSAGE_CHARACTERS_MAX);
-    this.isOfContract = isContractFault({ code, message: this.#message });
+    this.isFromContract = isContractFault({ code, message: this.#message });
   }
 
   matches(pattern: RegExp): boolean {
@@ -38,20 +38,20 @@ export function createJsonRpc(call: CallRpc): CallMethod {
   return async (method, params) => toResult(await call({ method, params }));
 }
 
-/** One batch, answered by one node. @throws NodeRefusal, NodeFault */
+/** One batch, processed by one node. @throws NodeRefusal, NodeFault */
 export type CallMethods = (calls: readonly RpcCall[]) => Promise<readonly unknown[]>;
 
-export function createJsonRpcTogether(call: CallRpcBatch): CallMethods {
+export function createJsonRpcBatches(call: CallRpcBatch): CallMethods {
   return async (calls) => (await call(calls)).map(toResult);
 }
 
-function toResult(answer: RpcAnswer): unknown {
-  if (answer.ok) return answer.result;
-  if (BUSY_CODES.has(answer.error.code)) throw new NodeFault('busy', 'the node is rate limited');
-  throw new NodeRefusal(answer.error);
+function toResult(response: RpcResponse): unknown {
+  if (response.ok) return response.result;
+  if (BUSY_CODES.has(response.error.code)) throw new NodeFault('busy', 'the node is rate limited');
+  throw new NodeRefusal(response.error);
 }
 
-/** A message may have megabytes of revert text. */
+/** A message may contain megabytes of revert data. */
 const MESSAGE_CHARACTERS_MAX = 2_000;
 
 const REVERT_PREFIX = 'Reverted ';
@@ -59,16 +59,16 @@ const [SELECTOR_DIGITS, WORD_DIGITS] = [8, 64];
 /** 500 characters are shown. */
 const REVERT_SLOTS_MAX = 100;
 
-/** A selector and slots of 32 bytes. Only a beginning is matched: a pattern over megabytes exhausts the stack. */
+/** A selector and slots of 32 bytes. Only the beginning is matched: matching megabytes would exhaust the stack. */
 function readRevertData(text: string): string | null {
   const hasPrefix = text.slice(0, REVERT_PREFIX.length).toLowerCase() === REVERT_PREFIX.toLowerCase();
   const start = hasPrefix ? REVERT_PREFIX.length : 0;
   if ((text.length - start - '0x'.length - SELECTOR_DIGITS) % WORD_DIGITS !== 0) return null;
-  const kept = text.slice(start, start + '0x'.length + SELECTOR_DIGITS + REVERT_SLOTS_MAX * WORD_DIGITS);
-  return /^0x[0-9a-f]{8,}$/i.test(kept) ? kept.toLowerCase() : null;
+  const prefix = text.slice(start, start + '0x'.length + SELECTOR_DIGITS + REVERT_SLOTS_MAX * WORD_DIGITS);
+  return /^0x[0-9a-f]{8,}$/i.test(prefix) ? prefix.toLowerCase() : null;
 }
 
-/** Some nodes nest it in an object. */
+/** Some nodes nest the data in an object. */
 function toRevertData(data: unknown, depth = 0): string | null {
   if (typeof data === 'string') return readRevertData(data);
   if (typeof data !== 'object' || data === null || depth > 3) return null;

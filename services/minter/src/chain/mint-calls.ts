@@ -1,7 +1,7 @@
 import { type MintStateRecord, toHexText } from '@playline/contracts';
 import { decodeErrorResult, encodeFunctionData, parseAbi } from 'viem/utils';
 
-/** Of the public preset contracts. */
+/** Functions of the public preset contracts. */
 export const MINT_ABI = parseAbi([
   'struct IdMint { address to; uint256[] tokenIds; }',
   'struct QuantityMint { address to; uint256 quantity; }',
@@ -12,7 +12,7 @@ export const MINT_ABI = parseAbi([
   'function hasRole(bytes32 role, address account) view returns (bool)',
 ]);
 
-/** Errors shown as text; others are shown as hexadecimal data. */
+/** Errors shown by name; other errors are shown as hexadecimal data. */
 const ERROR_ABI = parseAbi([
   'error AccessControlUnauthorizedAccount(address account, bytes32 neededRole)',
   'error ERC721InvalidSender(address sender)',
@@ -35,8 +35,8 @@ export type TokenStandard = 'ERC721' | 'ERC1155';
 
 const MESSAGE_CHARACTERS_MAX = 500;
 
-/** Why no contract could mint the asset; null when one could. */
-export function mistakeOf({ tokenId, amount }: MintStateRecord, standard: TokenStandard): string | null {
+/** Why no contract can mint the asset, or null. */
+export function validationErrorOf({ tokenId, amount }: MintStateRecord, standard: TokenStandard): string | null {
   if (standard === 'ERC1155') return tokenId === null ? 'A token of an ERC-1155 collection needs a token_id.' : null;
   return amount === null || amount === '1' ? null : 'A token of an ERC-721 collection has an amount of 1.';
 }
@@ -47,7 +47,7 @@ export function toFunctionKey({ tokenId, ownerAddress }: MintStateRecord, standa
   return tokenId === null ? 'mintBatchByQuantity' : 'mintBatch';
 }
 
-/** An entry for each asset, in order. */
+/** One entry per asset, in order. */
 export function encodeMint(assets: readonly MintStateRecord[], standard: TokenStandard): string {
   if (standard === 'ERC1155') {
     const ids = assets.map(({ tokenId }) => BigInt(tokenId ?? '0'));
@@ -69,22 +69,22 @@ export function encodeMint(assets: readonly MintStateRecord[], standard: TokenSt
 /** `Error(string)`. */
 const ERROR_SELECTOR = '0x08c379a0';
 
-/** The end may be cut off. @throws RangeError for other data */
-function toText(data: string): string {
+/** The data may be truncated. @throws RangeError for other data */
+function toErrorMessage(data: string): string {
   const bytes = Buffer.from(data.slice(ERROR_SELECTOR.length), 'hex');
   const numberAt = (at: number) => Number(BigInt(`0x${bytes.toString('hex', at, at + 32)}`));
   const from = numberAt(0);
-  if (from > bytes.length - 32) throw new RangeError('the text of the error lies outside of its data');
+  if (from > bytes.length - 32) throw new RangeError('the error message is outside of the data');
   const text = bytes.subarray(from + 32, from + 32 + Math.min(numberAt(from), bytes.length)).toString('utf8');
-  // A character may be cut in half; a short text is padded.
+  // A character may be truncated; a short message is padded.
   return text.replace(/\0+$/, '').slice(0, MESSAGE_CHARACTERS_MAX).toWellFormed();
 }
 
 /** @param data hexadecimal */
 export function toRefusalMessage(data: string): string {
-  if (data === '0x') return 'The contract refused the call without a word.';
+  if (data === '0x') return 'The contract refused the call without a message.';
   try {
-    if (data.startsWith(ERROR_SELECTOR)) return toText(data);
+    if (data.startsWith(ERROR_SELECTOR)) return toErrorMessage(data);
     const { errorName, args = [] } = decodeErrorResult({ abi: ERROR_ABI, data: data as `0x${string}` });
     return `${errorName}(${args.map(String).join(', ')})`.slice(0, MESSAGE_CHARACTERS_MAX);
   } catch {

@@ -5,7 +5,7 @@ import { encodeFunctionData } from 'viem/utils';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { mintedTokensOf } from '../steps/settle-nonces.ts';
 import { ownerOf } from '../test/mint-requests.ts';
-import { createJsonRpc, createJsonRpcTogether } from './json-rpc.ts';
+import { createJsonRpc, createJsonRpcBatches } from './json-rpc.ts';
 import { MINT_ABI } from './mint-calls.ts';
 import { createRpcNode } from './rpc-node.ts';
 
@@ -22,7 +22,7 @@ beforeAll(async () => {
 afterAll(() => chain.close());
 
 const nodeAt = (url: string, finality: 'finalized' | number) => {
-  const callBatch = createJsonRpcTogether(createRpcBatches({ url }));
+  const callBatch = createJsonRpcBatches(createRpcBatches({ url }));
   return createRpcNode({ call: createJsonRpc(createRpcClient({ url })), callBatch, finality });
 };
 const nodeOf = (finality: 'finalized' | number = 'finalized') => nodeAt(chain.rpc, finality);
@@ -49,7 +49,7 @@ async function sign(nonce: number, given: { data?: `0x${string}`; gas?: bigint; 
   return Buffer.from(signed.slice(2), 'hex');
 }
 
-it('a node reports whether signed bytes are accepted, known, spent, too cheap or refused', async () => {
+it('a node reports whether signed bytes are accepted, known, spent, underpriced, refused or unfunded', async () => {
   const node = nodeOf();
   const first = await sign(0);
   expect(await node.send(first)).toEqual({ kind: 'taken' });
@@ -64,7 +64,7 @@ it('a node reports whether signed bytes are accepted, known, spent, too cheap or
   expect(await node.send(await sign(1, { fee: 10n ** 17n }))).toMatchObject({ kind: 'funds' });
 });
 
-it('a node returns the events of a transaction, and finality by its own count or by a number of blocks', async () => {
+it('a node returns the events of a transaction, and finality as it reports it or by a number of blocks', async () => {
   const node = nodeOf();
   const bytes = await sign(1, { data: mintOf(1n, ownerOf(5)) });
   await node.send(bytes);
@@ -86,7 +86,7 @@ it('a node returns the events of a transaction, and finality by its own count or
   expect(await node.spentNonces(from, [before, receipt.blockNumber, 'latest', 'pending'])).toEqual([1, 2, 2, 2]);
 });
 
-it('a node returns a receipt and blocks in one answer, and the transaction that spent a nonce', async () => {
+it('a node returns a receipt and blocks in one response, and the transaction that spent a nonce', async () => {
   const node = nodeOf();
   const head = await node.head();
   const { transactions, number, hash: blockHash } = await chain.client.getBlock({ blockTag: 'latest' });

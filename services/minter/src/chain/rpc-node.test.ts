@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { createRpcBatches, createRpcClient } from '@playline/chain/rpc';
 import { encodeErrorResult, parseAbi } from 'viem/utils';
 import { afterEach, expect, it } from 'vitest';
-import { createJsonRpc, createJsonRpcTogether } from './json-rpc.ts';
+import { createJsonRpc, createJsonRpcBatches } from './json-rpc.ts';
 import { createRpcNode } from './rpc-node.ts';
 
 const SECRET = 'a-secret';
@@ -13,33 +13,33 @@ afterEach(() => {
   for (const each of opened.splice(0)) each.close();
 });
 
-type Answer = (requested: { id: number; url: string; login: string }) => object;
+type Responder = (requested: { id: number; url: string; login: string }) => object;
 
-/** A node that returns the given answer. */
-async function openNode(answer: Answer, login = '') {
+/** A node with the given responder. */
+async function openNode(respond: Responder, login = '') {
   const server = createServer(async (request, response) => {
     const chunks: Buffer[] = [];
     for await (const chunk of request) chunks.push(chunk as Buffer);
     const { id } = JSON.parse(Buffer.concat(chunks).toString()) as { id: number };
     const { url = '', headers } = request;
-    response.end(JSON.stringify({ jsonrpc: '2.0', id, ...answer({ id, url, login: headers.authorization ?? '' }) }));
+    response.end(JSON.stringify({ jsonrpc: '2.0', id, ...respond({ id, url, login: headers.authorization ?? '' }) }));
   }).listen(0, '127.0.0.1');
   opened.push(server);
   await new Promise((done) => server.once('listening', done));
   const { port } = server.address() as AddressInfo;
   const url = `http://${login}127.0.0.1:${port}/v2/${SECRET}`;
-  const callBatch = createJsonRpcTogether(createRpcBatches({ url }));
+  const callBatch = createJsonRpcBatches(createRpcBatches({ url }));
   return createRpcNode({ call: createJsonRpc(createRpcClient({ url })), callBatch, finality: 'finalized' });
 }
 
-/** @returns the address of a node that answers batches */
+/** @returns the URL of a node that accepts batches */
 async function openBatchNode(
-  answer: (body: readonly { readonly id: number; readonly method: string }[]) => object,
+  respond: (body: readonly { readonly id: number; readonly method: string }[]) => object,
 ): Promise<string> {
   const server = createServer(async (request, response) => {
     const chunks: Buffer[] = [];
     for await (const chunk of request) chunks.push(chunk as Buffer);
-    response.end(JSON.stringify(answer(JSON.parse(Buffer.concat(chunks).toString()))));
+    response.end(JSON.stringify(respond(JSON.parse(Buffer.concat(chunks).toString()))));
   }).listen(0, '127.0.0.1');
   opened.push(server);
   await new Promise((done) => server.once('listening', done));
@@ -47,10 +47,10 @@ async function openBatchNode(
 }
 
 const refuses =
-  (message: string, given: { code?: number; data?: unknown } = {}): Answer =>
+  (message: string, given: { code?: number; data?: unknown } = {}): Responder =>
   () => ({ error: { code: -32_000, message, ...given } });
 
-it('messages of a node, which may contain its address, are never shown', async () => {
+it('messages of a node, which may contain its URL, are never shown', async () => {
   const node = await openNode(({ url }) => ({
     error: { code: -32_600, message: `${url} has exceeded its plan: request reverted to https://node.example${url}` },
   }));
@@ -60,23 +60,23 @@ it('messages of a node, which may contain its address, are never shown', async (
     expect(reported).not.toContain(SECRET);
   }
   expect(await node.send(Buffer.alloc(1))).toEqual({ kind: 'later' });
-  // This error did not come from a contract.
+  // This error is not from a contract.
   await expect(node.call(CALL)).rejects.toThrow(/code -32600/);
 });
 
 it('a node without batches gets single requests', async () => {
-  // The answer to a batch is a single one.
+  // The response to a batch is a single object.
   const node = await openNode(({ id }) => ({ id, result: null }));
   expect(await node.viewOf('0x01', [1, 2])).toEqual({ receipt: null, blockHashes: [null, null] });
 });
 
-it('a node gets one batch for a receipt and blocks, the highest block first', async () => {
+it('a receipt and blocks are requested in one batch, the highest block first', async () => {
   const bodies: { method: string; params?: readonly unknown[] }[][] = [];
   const url = await openBatchNode((body) => {
     bodies.push([...body]);
     return body.map(({ id }) => ({ jsonrpc: '2.0', id, result: null })).reverse();
   });
-  const callBatch = createJsonRpcTogether(createRpcBatches({ url }));
+  const callBatch = createJsonRpcBatches(createRpcBatches({ url }));
   const call = createJsonRpc(createRpcClient({ url }));
   const node = createRpcNode({ call, callBatch, finality: 'finalized' });
   expect(await node.viewOf('0x01', [1, 2])).toEqual({ receipt: null, blockHashes: [null, null] });
@@ -95,9 +95,13 @@ const outside = `${data.slice(0, 10)}${'ff'.repeat(32)}${data.slice(74)}`;
 it.each([
   ['execution reverted: sold out', { code: 3, data }, { kind: 'reverted', message: 'sold out' }],
   ['VM Exception', { data: { message: 'x', data } }, { kind: 'reverted', message: 'sold out' }],
-  ['execution reverted', {}, { kind: 'reverted', message: 'The contract refused the call without a word.' }],
-  ['a text that is longer than its data', { data: cut }, { kind: 'reverted', message: 'sold out' }],
-  ['text outside of its data', { data: outside }, { kind: 'reverted', message: expect.stringContaining('0x08c379a0') }],
+  ['execution reverted', {}, { kind: 'reverted', message: 'The contract refused the call without a message.' }],
+  ['a string that is longer than its data', { data: cut }, { kind: 'reverted', message: 'sold out' }],
+  [
+    'a string outside of its data',
+    { data: outside },
+    { kind: 'reverted', message: expect.stringContaining('0x08c379a0') },
+  ],
   ['out of gas', {}, { kind: 'unrunnable', isSure: true }],
   ['invalid opcode: INVALID', { code: -32_015 }, { kind: 'unrunnable', isSure: true }],
   ['gas required exceeds allowance (50000000)', {}, { kind: 'unrunnable', isSure: true }],
@@ -111,14 +115,14 @@ it.each([
 });
 
 it.each([
-  ['a text', encodeErrorResult({ abi: parseAbi(['error Error(string)']), args: ['sold out '.repeat(430_000)] })],
+  ['a string', encodeErrorResult({ abi: parseAbi(['error Error(string)']), args: ['sold out '.repeat(430_000)] })],
   ['an unknown error', `0xdeadbeef${'ab'.repeat(32).repeat(122_000)}`],
-])('a revert of 3.9 MB with %s is cut to 500 characters', async (_what, long) => {
+])('a revert of 3.9 MB with %s is truncated to 500 characters', async (_what, long) => {
   for (const given of [{ code: 3, data: long }, { data: { message: 'x', data: `Reverted ${long}` } }]) {
     const node = await openNode(refuses(`execution reverted: ${'priority fee '.repeat(300_000)}`, given));
-    const answer = await node.call(CALL);
-    expect(answer).toMatchObject({ kind: 'reverted', message: expect.stringMatching(/^(sold out|.*0xdeadbeef)/) });
-    expect((answer as { message: string }).message.length).toBeLessThanOrEqual(500);
+    const outcome = await node.call(CALL);
+    expect(outcome).toMatchObject({ kind: 'reverted', message: expect.stringMatching(/^(sold out|.*0xdeadbeef)/) });
+    expect((outcome as { message: string }).message.length).toBeLessThanOrEqual(500);
   }
 });
 
@@ -135,7 +139,7 @@ it.each([
   ['InsufficientFunds, Account balance: 0, cumulative cost: 7', 'funds'],
   ['GasLimitExceeded, Gas limit: 7, gas limit of rejected tx: 8', 'refused'],
   ['NonceGap, Future nonce. Expected nonce: 4', 'later'],
-])('the answer "%s" to signed bytes means %s', async (message, kind) => {
+])('the response "%s" to signed bytes means %s', async (message, kind) => {
   const node = await openNode(refuses(message));
   expect(await node.send(Buffer.alloc(1))).toEqual({ kind });
 });
@@ -146,7 +150,7 @@ it.each([
   ['Internal error', { code: -32_603 }],
   ['header not found', { data: 'see 0x1234 at https://node.example' }],
   ['project is not allowed', { code: -32_600, data: { see: `0x${'ab'.repeat(32)}` } }],
-])('the error "%s" is no answer of the contract', async (message, given) => {
+])('the error "%s" is not attributed to the contract', async (message, given) => {
   const node = await openNode(refuses(message, given));
   await expect(node.call(CALL)).rejects.toMatchObject({ name: 'NodeFault' });
 });

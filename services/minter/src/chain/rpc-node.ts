@@ -1,6 +1,14 @@
 import { type BlockName, NodeFault, type RpcCall } from '@playline/chain';
 import { z } from 'zod';
-import type { CallAnswer, ChainHead, ChainNode, ContractCall, MintReceipt, SendAnswer, SpentNonce } from '../ports.ts';
+import type {
+  CallOutcome,
+  ChainHead,
+  ChainNode,
+  ContractCall,
+  MintReceipt,
+  SendOutcome,
+  SpentNonce,
+} from '../ports.ts';
 import { type CallMethod, type CallMethods, NodeRefusal } from './json-rpc.ts';
 import { toRefusalMessage } from './mint-calls.ts';
 
@@ -15,10 +23,10 @@ const NONCES = 'eth_getTransactionCount';
 const toQuantity = (number: number): string => `0x${number.toString(16)}`;
 
 /** @throws NodeFault for another shape */
-function parseAnswer<T>(schema: z.ZodType<T>, method: string, answer: unknown): T {
-  const parsed = schema.safeParse(answer);
+function parseResponse<T>(schema: z.ZodType<T>, method: string, response: unknown): T {
+  const parsed = schema.safeParse(response);
   if (parsed.success) return parsed.data;
-  throw new NodeFault('unreachable', `the node of the chain answered ${method} with something else`);
+  throw new NodeFault('unreachable', `the chain node returned an invalid response to ${method}`);
 }
 
 const receipt = z.object({
@@ -28,8 +36,8 @@ const receipt = z.object({
   logs: z.array(z.object({ address: hex, topics: z.array(hex), data: hex, logIndex: count })),
 });
 
-/** Nodes share no error codes. The first match counts. Older Nethermind sends names such as `AlreadyKnown`. */
-const SEND_MESSAGES: readonly { readonly pattern: RegExp; readonly kind: SendAnswer['kind'] }[] = [
+/** Nodes have no common error codes. The first match counts. Older Nethermind sends names such as `AlreadyKnown`. */
+const SEND_MESSAGES: readonly { readonly pattern: RegExp; readonly kind: SendOutcome['kind'] }[] = [
   { pattern: /already ?(known|imported)|known transaction/i, kind: 'known' },
   { pattern: /nonce (is )?too low|nonce too small|invalid nonce: too low|\bold ?nonce\b/i, kind: 'spent' },
   {
@@ -52,7 +60,7 @@ export interface RpcNodeOptions {
 
 export function createRpcNode({ call, callBatch, finality }: RpcNodeOptions): ChainNode {
   const read = async <T>(schema: z.ZodType<T>, method: string, params: readonly unknown[]): Promise<T> =>
-    parseAnswer(schema, method, await call(method, params));
+    parseResponse(schema, method, await call(method, params));
   const calls = { call, callBatch, findAncestor: createFindAncestor(call) };
   return {
     chainId: () => read(count, 'eth_chainId', []),
@@ -63,24 +71,24 @@ export function createRpcNode({ call, callBatch, finality }: RpcNodeOptions): Ch
         method: NONCES,
         params: [address, typeof each === 'number' ? toQuantity(each) : each],
       }));
-      const apart = async () => {
-        const answers: unknown[] = [];
-        for (const { method, params } of calls) answers.push(await call(method, params));
-        return answers;
+      const oneByOne = async () => {
+        const responses: unknown[] = [];
+        for (const { method, params } of calls) responses.push(await call(method, params));
+        return responses;
       };
-      const answers = calls.length === 1 ? await apart() : await callOneBranch(() => callBatch(calls), apart);
-      return answers.map((answer) => parseAnswer(count, NONCES, answer));
+      const responses = calls.length === 1 ? await oneByOne() : await callOneBranch(() => callBatch(calls), oneByOne);
+      return responses.map((response) => parseResponse(count, NONCES, response));
     },
     receiptOf: async (hash) => toReceipt(await call(RECEIPT, [hash])),
     blockHashOf: async (number) => (await readBlock(call, number))?.hash ?? null,
     viewOf: async (hash, numbers) => {
-      const { answer, hashes } = await viewBranch(calls, numbers, { method: RECEIPT, params: [hash] });
-      return { receipt: toReceipt(answer), blockHashes: hashes };
+      const { response, hashes } = await viewBranch(calls, numbers, { method: RECEIPT, params: [hash] });
+      return { receipt: toReceipt(response), blockHashes: hashes };
     },
     send: (bytes) => send(call, bytes),
     spenderOf: (spent) => findSpender(calls, spent),
-    call: (transaction) => answerOf(read(hex, 'eth_call', [transaction, 'latest'])),
-    gasOf: (call: ContractCall) => answerOf(read(count, 'eth_estimateGas', [call])),
+    call: (transaction) => toCallOutcome(read(hex, 'eth_call', [transaction, 'latest'])),
+    gasOf: (call: ContractCall) => toCallOutcome(read(count, 'eth_estimateGas', [call])),
     priorityFee: () => read(quantity, 'eth_maxPriorityFeePerGas', []),
     balanceOf: (address) => read(quantity, 'eth_getBalance', [address, 'latest']),
   };
@@ -88,12 +96,12 @@ export function createRpcNode({ call, callBatch, finality }: RpcNodeOptions): Ch
 
 const RECEIPT = 'eth_getTransactionReceipt';
 
-function toReceipt(answer: unknown): MintReceipt | null {
-  const found = parseAnswer(receipt.nullable(), RECEIPT, answer);
+function toReceipt(response: unknown): MintReceipt | null {
+  const found = parseResponse(receipt.nullable(), RECEIPT, response);
   return found === null ? null : { ...found, isSuccess: found.status === 1 };
 }
 
-async function send(call: CallMethod, bytes: Buffer): Promise<SendAnswer> {
+async function send(call: CallMethod, bytes: Buffer): Promise<SendOutcome> {
   try {
     await call('eth_sendRawTransaction', [`0x${bytes.toString('hex')}`]);
     return { kind: 'taken' };
@@ -104,14 +112,14 @@ async function send(call: CallMethod, bytes: Buffer): Promise<SendAnswer> {
   }
 }
 
-/** Of nodes without revert data. */
+/** Errors from nodes without revert data. */
 const REVERTED = /^(execution reverted|vm exception while processing transaction: revert)/i;
 const REVERTED_CODE = 3;
 /** The call is too expensive, or the node too busy. */
 const OUT_OF_TIME = /time ?out|timed out|aborted/i;
 
-/** A revert is an answer, a node's error a fault, whose message may contain an address. */
-async function answerOf<T>(calls: Promise<T>): Promise<CallAnswer<T>> {
+/** A revert is a result; a node's error is a fault, whose message may contain a URL. */
+async function toCallOutcome<T>(calls: Promise<T>): Promise<CallOutcome<T>> {
   try {
     return { kind: 'done', value: await calls };
   } catch (fault) {
@@ -119,39 +127,39 @@ async function answerOf<T>(calls: Promise<T>): Promise<CallAnswer<T>> {
     if (fault.data !== null) return { kind: 'reverted', message: toRefusalMessage(fault.data) };
     if (fault.code === REVERTED_CODE || fault.matches(REVERTED))
       return { kind: 'reverted', message: toRefusalMessage('0x') };
-    const message = 'The contract cannot run the call: it runs out of gas, or into code that is none.';
-    if (fault.isOfContract) return { kind: 'unrunnable', message, isSure: true };
-    const late = 'The node has no time to run the call.';
+    const message = 'The contract cannot run the call: it runs out of gas, or into invalid code.';
+    if (fault.isFromContract) return { kind: 'unrunnable', message, isSure: true };
+    const late = 'The node timed out while running the call.';
     if (fault.matches(OUT_OF_TIME)) return { kind: 'unrunnable', message: late, isSure: false };
     throw new NodeFault('unreachable', fault.message);
   }
 }
 
-/** As the node reports it, or a number of blocks behind the latest. */
+/** As reported by the node, or a number of blocks behind the latest block. */
 export type Finality = 'finalized' | number;
 
 /** The latest block may move back between two requests. */
 const TRIES = 3;
 
-/** One batch: of two nodes behind one address, one might lag. @param known null: no block was final before */
+/** Uses one batch: of two nodes behind one URL, one might lag. @param known null: no block was final before */
 function readHead(calls: BranchCalls, finality: Finality, known: number | null): Promise<ChainHead> {
   return callOneBranch(
-    () => readTogether(calls, finality, known),
-    () => readApart(calls, finality, known),
+    () => readInBatch(calls, finality, known),
+    () => readOneByOne(calls, finality, known),
   );
 }
 
-async function readTogether(
+async function readInBatch(
   { call, callBatch }: BranchCalls,
   finality: Finality,
   known: number | null,
 ): Promise<ChainHead> {
   const view = async (final: number | 'finalized') => {
-    // The latest block is read last, so it can only be further from the final one.
+    // The latest block is read last, so it can only be further from the final block.
     const tags = [...(known === null ? [] : [known]), final, 'latest' as const];
-    const answers = await callBatch(tags.map(toBlockCall));
-    const knownHash = known === null ? null : (parseBlock(answers[0])?.hash ?? null);
-    const [end, latest] = [parseExisting(answers.at(-2), final), parseExisting(answers.at(-1), 'latest')];
+    const responses = await callBatch(tags.map(toBlockCall));
+    const knownHash = known === null ? null : (parseBlock(responses[0])?.hash ?? null);
+    const [end, latest] = [parseExisting(responses.at(-2), final), parseExisting(responses.at(-1), 'latest')];
     return toHead(latest, end, knownHash);
   };
   if (finality === 'finalized') return view(finality);
@@ -161,11 +169,11 @@ async function readTogether(
     if (head.number >= number) return head;
     ({ number } = head);
   }
-  throw new NodeFault('behind', 'the latest block of the node of the chain moves back');
+  throw new NodeFault('behind', 'the latest block of the chain node moves back');
 }
 
-/** Without batches the hashes link the blocks. */
-async function readApart(
+/** Without batches, hashes link the blocks. */
+async function readOneByOne(
   { call, findAncestor }: BranchCalls,
   finality: Finality,
   known: number | null,
@@ -188,7 +196,7 @@ function toHead(
   knownHash: string | null,
 ): ChainHead {
   if (finalized > number)
-    throw new NodeFault('behind', `the node of the chain ends before block ${finalized}, which it calls final`);
+    throw new NodeFault('behind', `the chain node ends before block ${finalized}, which it calls final`);
   return { number, baseFee, finalized, finalizedHash, knownHash };
 }
 
@@ -203,21 +211,21 @@ async function findSpender(calls: BranchCalls, spent: SpentNonce): Promise<strin
   if (number === null) return null;
   const { horizon, address, nonce } = spent;
   const full = { method: BLOCK, params: [toQuantity(number), true] };
-  const { answer, hashes } = await viewBranch(calls, [number, horizon.number], full);
+  const { response, hashes } = await viewBranch(calls, [number, horizon.number], full);
   const [blockHash, horizonHash] = hashes;
   if (horizonHash !== horizon.hash)
-    throw new NodeFault('inconsistent', `the node has another block ${horizon.number} than the one that was final`);
-  const found = parseAnswer(fullBlock.nullable(), BLOCK, answer);
+    throw new NodeFault('inconsistent', `the node has another block ${horizon.number} than the block that was final`);
+  const found = parseResponse(fullBlock.nullable(), BLOCK, response);
   if (found === null || found.hash !== blockHash) return null;
   return found.transactions.find((each) => each.from === address && each.nonce === nonce)?.hash ?? null;
 }
 
-/** null: not spent up to the final block. @throws NodeRefusal without state that old */
+/** null: not spent up to the final block. @throws NodeRefusal when the node has no state that old */
 async function findBlock(call: CallMethod, { address, nonce, horizon }: SpentNonce): Promise<number | null> {
   const isSpentAt = async (number: number) =>
-    parseAnswer(count, NONCES, await call(NONCES, [address, toQuantity(number)])) > nonce;
+    parseResponse(count, NONCES, await call(NONCES, [address, toQuantity(number)])) > nonce;
   if (!(await isSpentAt(horizon.number))) return null;
-  // Probably spent recently: steps double.
+  // Probably spent recently, so steps double.
   let [before, at] = [Math.max(-1, horizon.number - 1), horizon.number];
   for (let step = 1; before >= 0 && (await isSpentAt(before)); step *= 2)
     [before, at] = [Math.max(-1, before - step), before];
@@ -238,16 +246,16 @@ interface BranchCalls {
 type Block = NonNullable<ReturnType<typeof parseBlock>>;
 type BlockTag = number | 'latest' | 'finalized';
 
-/** Also faults of an unavailable node. */
+/** Includes faults of an unavailable node. */
 const NO_BATCH = new Set(['unreachable', 'too-much']);
 
-/** One node answers a batch. Without batches, the hashes of blocks must prove the branch. */
-async function callOneBranch<T>(inBatch: () => Promise<T>, apart: () => Promise<T>): Promise<T> {
+/** One node processes a batch. Without batches, the hashes of blocks must prove the branch. */
+async function callOneBranch<T>(inBatch: () => Promise<T>, oneByOne: () => Promise<T>): Promise<T> {
   try {
     return await inBatch();
   } catch (fault) {
     if (!(fault instanceof NodeFault && NO_BATCH.has(fault.kind))) throw fault;
-    return apart();
+    return oneByOne();
   }
 }
 
@@ -256,12 +264,12 @@ const toBlockCall = (at: BlockTag): RpcCall => ({
   params: [typeof at === 'number' ? toQuantity(at) : at, false],
 });
 
-const parseBlock = (answer: unknown) => parseAnswer(block.nullable(), BLOCK, answer);
+const parseBlock = (response: unknown) => parseResponse(block.nullable(), BLOCK, response);
 
 /** @throws NodeFault for an unknown block */
-function parseExisting(answer: unknown, at: BlockTag): Block {
-  const found = parseBlock(answer);
-  if (found === null) throw new NodeFault('behind', `the node of the chain has no block ${at}`);
+function parseExisting(response: unknown, at: BlockTag): Block {
+  const found = parseBlock(response);
+  if (found === null) throw new NodeFault('behind', `the chain node has no block ${at}`);
   return found;
 }
 
@@ -276,29 +284,29 @@ async function readExisting(call: CallMethod, at: BlockTag): Promise<Block> {
   return parseExisting(await call(method, params), at);
 }
 
-/** Hashes of blocks on one branch, in order, and another answer that names its block by hash. null: unknown block. */
+/** Hashes of blocks on one branch, in order, and the response to a call that names its block by hash. null: unknown. */
 function viewBranch(
   { call, callBatch, findAncestor }: BranchCalls,
   numbers: readonly number[],
   other: RpcCall,
-): Promise<{ readonly answer: unknown; readonly hashes: readonly (string | null)[] }> {
+): Promise<{ readonly response: unknown; readonly hashes: readonly (string | null)[] }> {
   const inBatch = async () => {
-    // Highest first: a node with the final block is on the final branch for the others too.
-    const falling = numbers.toSorted((one, next) => next - one);
-    const answers = await callBatch([...falling.map(toBlockCall), other]);
-    const hashOf = (number: number) => parseBlock(answers[falling.indexOf(number)])?.hash ?? null;
-    return { answer: answers.at(-1), hashes: numbers.map(hashOf) };
+    // Highest first: a node with the final block is on the final branch for the other blocks too.
+    const descending = numbers.toSorted((one, next) => next - one);
+    const responses = await callBatch([...descending.map(toBlockCall), other]);
+    const hashOf = (number: number) => parseBlock(responses[descending.indexOf(number)])?.hash ?? null;
+    return { response: responses.at(-1), hashes: numbers.map(hashOf) };
   };
-  const apart = async () => {
+  const oneByOne = async () => {
     const end = await readBlock(
       call,
       numbers.reduce((most, each) => Math.max(most, each), Number.NEGATIVE_INFINITY),
     );
     const hashes: (string | null)[] = [];
     for (const number of numbers) hashes.push(end === null ? null : await findAncestor(end, number));
-    return { answer: await call(other.method, other.params), hashes };
+    return { response: await call(other.method, other.params), hashes };
   };
-  return callOneBranch(inBatch, apart);
+  return callOneBranch(inBatch, oneByOne);
 }
 
 /** The block's hash on the branch of `end`. @throws NodeFault */
@@ -307,33 +315,33 @@ type FindAncestor = (end: BlockName, number: number) => Promise<string>;
 const BLOCK_BY_HASH = 'eth_getBlockByHash';
 const linked = block.extend({ parentHash: hex });
 
-/** Their hashes take some megabytes. */
+/** The hashes of these blocks take some megabytes. */
 const DISTANCE_MAX = 20_000;
-/** Per search; the next one continues. */
+/** Per search; the next search continues. */
 const BLOCKS_PER_BATCH_MAX = 500;
 
-/** Walks parent hashes, whichever node answers. Links never change, so each is read once. */
+/** Walks parent hashes, whichever node responds. Links never change, so each link is read once. */
 function createFindAncestor(call: CallMethod): FindAncestor {
   const parents = new Map<string, string>();
   const readParent = async ({ number, hash }: BlockName): Promise<string> => {
-    const found = parseAnswer(linked.nullable(), BLOCK_BY_HASH, await call(BLOCK_BY_HASH, [hash, false]));
-    if (found === null) throw new NodeFault('behind', `the node of the chain does not have the same block ${number}`);
+    const found = parseResponse(linked.nullable(), BLOCK_BY_HASH, await call(BLOCK_BY_HASH, [hash, false]));
+    if (found === null) throw new NodeFault('behind', `the chain node does not have the same block ${number}`);
     if (found.hash !== hash || found.number !== number)
-      throw new NodeFault('inconsistent', `the node of the chain answered with another block than ${number}`);
+      throw new NodeFault('inconsistent', `the chain node returned another block than ${number}`);
     const [oldest] = parents.keys();
     if (parents.size >= 2 * DISTANCE_MAX && oldest !== undefined) parents.delete(oldest);
     parents.set(hash, found.parentHash);
     return found.parentHash;
   };
   return async (end, wanted) => {
-    const message = `the node takes no batches, and ${end.number - wanted} blocks are to be read one by one`;
+    const message = `the node does not support batches, and ${end.number - wanted} blocks must be read one by one`;
     if (end.number - wanted > DISTANCE_MAX) throw new NodeFault('too-much', `${message}: too many`);
     let { hash } = end;
     let calls = 0;
     for (let { number } = end; number > wanted; number--) {
       const known = parents.get(hash);
       if (known === undefined && ++calls > BLOCKS_PER_BATCH_MAX)
-        throw new NodeFault('behind', `${message}: not yet done`);
+        throw new NodeFault('behind', `${message}: not yet complete`);
       hash = known ?? (await readParent({ number, hash }));
     }
     return hash;

@@ -7,12 +7,12 @@ const LOAD_MAX = 0.75;
 /** Prevents chosen collisions. */
 const SALT = randomUUID();
 
-/** Numbers from 1 to 2^32 - 1 by text, in 27 to 53 bytes: only 128 bits of a SHA-256 are stored. Never removed. */
+/** Maps strings to numbers from 1 to 2^32 - 1, in 27 to 53 bytes per entry: stores only 128 bits of a SHA-256. */
 export class DigestTable {
   #table = new Uint32Array(SLOTS_MIN * SLOT_LENGTH);
   #count = 0;
 
-  /** 0: none. */
+  /** 0 for an unknown string. */
   get(text: string): number {
     return this.#table[find(this.#table, digestOf(text)) + SLOT_LENGTH - 1]!;
   }
@@ -40,13 +40,13 @@ function digestOf(text: string): Uint32Array {
   return Uint32Array.from([0, 4, 8, 12], (at) => bytes.readUInt32LE(at));
 }
 
-/** The start of the slot of a digest, or of the free slot for it. */
+/** Start of the digest's slot, or of a free slot for the digest. */
 function find(table: Uint32Array, digest: Uint32Array): number {
   const slots = table.length / SLOT_LENGTH;
   for (let slot = digest[0]! % slots; ; slot = (slot + 1) % slots) {
     const at = slot * SLOT_LENGTH;
-    const isOwn = digest[0] === table[at] && digest[1] === table[at + 1] && digest[2] === table[at + 2];
-    if (table[at + SLOT_LENGTH - 1] === 0 || (isOwn && digest[3] === table[at + 3])) return at;
+    const isSame = digest[0] === table[at] && digest[1] === table[at + 1] && digest[2] === table[at + 2];
+    if (table[at + SLOT_LENGTH - 1] === 0 || (isSame && digest[3] === table[at + 3])) return at;
   }
 }
 

@@ -7,7 +7,7 @@ import { toFirstState } from './lane-context.ts';
 const COUNT = 45_000;
 const FIRST = toFirstState({ request: toRequest('a'), partition: 0, offset: 0 }, 1);
 
-/** The attempts failed in the order of their numbers, each requested a millisecond after the one before. */
+/** Attempts failed in the order of their numbers, each requested a millisecond after the previous attempt. */
 const stateOf = (at: number): MintStateRecord => {
   const attemptId = Buffer.alloc(16);
   attemptId.writeUInt32BE(at);
@@ -48,7 +48,7 @@ it('failed attempts are recognised in any order, and after further failures', as
   expect(await find(3, COUNT - 1, COUNT + 1, 2 * COUNT - 1)).toEqual([true, true, true, true]);
 });
 
-it('another request of the same time is no failed attempt, and later requests read nothing', async () => {
+it('another request at the same time is not a failed attempt, and later requests do not read the log', async () => {
   const { failed, log, readStates } = openFailed();
   const other = { attemptId: Buffer.alloc(16, 0xff), requestedAt: 1_003 };
   expect(await failed.forgottenAmong([{ ...other, requestedAt: 1_000 + COUNT }], readStates)).toEqual(new Set());
@@ -60,8 +60,8 @@ it('failed attempts are read again after the log could not be read', async () =>
   const { failed, find } = openFailed();
   const unreadable = async function* (): AsyncGenerator<MintStateRecord> {
     yield stateOf(1);
-    throw new Error('the broker is away');
+    throw new Error('the broker is unavailable');
   };
-  await expect(failed.forgottenAmong([stateOf(0)], unreadable)).rejects.toThrow('the broker is away');
+  await expect(failed.forgottenAmong([stateOf(0)], unreadable)).rejects.toThrow('the broker is unavailable');
   expect(await find(0)).toEqual([true]);
 });

@@ -2,15 +2,15 @@ import type { MintRequestRecord, MintStateRecord } from '@playline/contracts';
 
 type Attempt = Pick<MintRequestRecord, 'attemptId' | 'requestedAt'>;
 
-/** At least so many in memory, at most twice. More than a signer can have pending. */
+/** At least this many are in memory, at most twice as many. More than a signer can have pending. */
 const ATTEMPTS_MAX = 20_000;
 
 export const toAttemptKey = ({ attemptId }: Pick<MintRequestRecord, 'attemptId'>): string => attemptId.toString('hex');
 
-/** Failed attempts stay failed when their requests are read again. Earlier ones are read from the log. */
+/** Failed attempts remain failed when their requests are read again. Earlier attempts are read from the log. */
 export class FailedAttempts {
   readonly #latest = new Map<string, number>();
-  /** Latest forgotten request. */
+  /** Time of the latest forgotten request. */
   #forgottenUntil = Number.NEGATIVE_INFINITY;
   #window = new ForgottenWindow(0, 0);
 
@@ -35,15 +35,15 @@ export class FailedAttempts {
     readStates: () => AsyncIterable<MintStateRecord>,
   ): Promise<ReadonlySet<string>> {
     const failed = new Set<string>();
-    const unclear = attempts.filter((each) => !this.has(each) && each.requestedAt <= this.#forgottenUntil);
-    for (const attempt of unclear.sort((one, other) => one.requestedAt - other.requestedAt)) {
+    const candidates = attempts.filter((each) => !this.has(each) && each.requestedAt <= this.#forgottenUntil);
+    for (const attempt of candidates.sort((one, other) => one.requestedAt - other.requestedAt)) {
       if (!this.#window.covers(attempt.requestedAt)) await this.#readWindow(attempt.requestedAt, readStates());
       if (this.#window.attempts.has(toAttemptKey(attempt))) failed.add(toAttemptKey(attempt));
     }
     return failed;
   }
 
-  /** Requests read again are roughly in order, so later ones are read too. */
+  /** Requests read again are roughly in order, so later attempts are read too. */
   async #readWindow(from: number, states: AsyncIterable<MintStateRecord>): Promise<void> {
     const window = new ForgottenWindow(from, Number.POSITIVE_INFINITY);
     // An attempt forgotten during the read must be in the window.

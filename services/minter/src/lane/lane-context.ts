@@ -13,7 +13,7 @@ export interface LaneContext {
   readonly clock: LaneClock;
 }
 
-/** With one node, and the chain at the start of a turn. */
+/** A turn uses one node, and the chain's head at its start. */
 export interface LaneTurn extends LaneContext {
   readonly node: ChainNode;
   readonly head: ChainHead;
@@ -32,28 +32,28 @@ export function changeAll(
   return states.flatMap((state) => toNextState(state, change, changedAt) ?? []);
 }
 
-/** Only faults of nodes have safe messages. */
+/** Only the messages of node faults are safe to show. */
 export function toFaultMessage(fault: unknown): string {
-  const isOfNode = fault instanceof NodeFault || fault instanceof NodeRefusal;
-  return isOfNode ? fault.message : 'an internal error, see the log of the minter';
+  const isNodeFault = fault instanceof NodeFault || fault instanceof NodeRefusal;
+  return isNodeFault ? fault.message : 'an internal error, see the minter log';
 }
 
 /** Faults of the node, whatever the request. */
-const WHOLE = new Set(['busy', 'inconsistent', 'other-chain']);
+const NODE_WIDE_KINDS = new Set(['busy', 'inconsistent', 'other-chain']);
 
 /**
- * Runs the work of one collection or nonce. Others continue while the node answers a simple request. @returns null on
- * failure @throws LaneLost, or NodeFault of the node itself
+ * Runs an action for one collection or nonce. Others continue while the node serves a simple request. @returns null on
+ * failure @throws LaneLost, or NodeFault if the node itself fails
  */
 export async function isolate<T>(
   turn: LaneTurn,
-  act: () => Promise<T>,
+  action: () => Promise<T>,
   onFault: (message: string) => Promise<void> | void,
 ): Promise<T | null> {
   try {
-    return await act();
+    return await action();
   } catch (fault) {
-    if (fault instanceof LaneLost || (fault instanceof NodeFault && WHOLE.has(fault.kind))) throw fault;
+    if (fault instanceof LaneLost || (fault instanceof NodeFault && NODE_WIDE_KINDS.has(fault.kind))) throw fault;
     await turn.node.chainId();
     turn.faults.push(fault);
     await onFault(toFaultMessage(fault));
@@ -61,7 +61,7 @@ export async function isolate<T>(
   }
 }
 
-/** The writer was fenced, or does not know what was written. Open a new one. */
+/** The writer was fenced, or does not know what was written. Open a new writer. */
 export class LaneLost extends Error {
   override readonly name = 'LaneOver';
 

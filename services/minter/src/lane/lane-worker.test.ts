@@ -14,7 +14,7 @@ it('a worker whose lane was taken over does not fence the other writer when requ
     faults: [],
     endUnlinked: async () => {},
     turn: async () => {},
-    take: () => Promise.reject(new LaneLost('the outcome of a write is unknown', { cause: fenced })),
+    accept: () => Promise.reject(new LaneLost('the outcome of a write is unknown', { cause: fenced })),
     close: async () => {},
   };
   const worker = new LaneWorker({
@@ -27,17 +27,17 @@ it('a worker whose lane was taken over does not fence the other writer when requ
     },
   });
   onTestFinished(() => worker.close());
-  await expect(worker.take([])).rejects.toThrow(LaneLost);
-  for (let at = 0; at < 3; at++) await expect(worker.take([])).rejects.toThrow('another writer of the signer');
+  await expect(worker.accept([])).rejects.toThrow(LaneLost);
+  for (let at = 0; at < 3; at++) await expect(worker.accept([])).rejects.toThrow('another writer of the signer');
   expect(opened).toBe(1);
 });
 
 const [ONE, OTHER] = SIGNERS.map((signer): SignerLane => ({ chain: CHAIN, signer })) as [SignerLane, SignerLane];
 
-/** Workers that record what happens to them, and the signers with pending assets, by partition. */
+/** Workers that log when they are opened and closed, and the signers with pending assets, by partition. */
 function openWorkers(pending: Map<number, SignerLane[]> = new Map()) {
   const logged: string[] = [];
-  const idle = { is: false };
+  const idle = { isIdle: false };
   const nameOf = ({ signer }: SignerLane) => (signer === ONE.signer ? 'one' : 'other');
   const workers = new LaneWorkers({
     open: (lane) => {
@@ -49,7 +49,7 @@ function openWorkers(pending: Map<number, SignerLane[]> = new Map()) {
         current: {
           ledger: {
             get isIdle() {
-              return idle.is;
+              return idle.isIdle;
             },
           },
         },
@@ -63,7 +63,7 @@ function openWorkers(pending: Map<number, SignerLane[]> = new Map()) {
   return { workers, logged, idle, pending };
 }
 
-it('a worker lives while this process reads a partition with requests of its signer', async () => {
+it('a worker stays open while this process reads a partition with requests of its signer', async () => {
   const { workers, logged } = openWorkers();
   expect(workers.of(ONE, 0)).toBe(workers.of(ONE, 3));
   workers.revoke(0);
@@ -72,7 +72,7 @@ it('a worker lives while this process reads a partition with requests of its sig
   expect(logged).toEqual(['one opened', 'one closed']);
 });
 
-it('a worker lives when an earlier assignment ends after the next one has begun', async () => {
+it('a worker stays open when an earlier assignment ends after the next assignment has begun', async () => {
   const { workers, logged } = openWorkers(new Map([[0, [ONE]]]));
   await workers.assign({ partition: 0 });
   await workers.assign({ partition: 0 });
@@ -83,15 +83,16 @@ it('a worker lives when an earlier assignment ends after the next one has begun'
   expect(logged).toEqual(['one opened', 'one closed']);
 });
 
-it('a worker ends with its partition, also after assignments that failed', async () => {
+it('a worker is closed with its partition, even after failed assignments', async () => {
   const pending = new Map([[0, [ONE]]]);
   const { workers, logged } = openWorkers(pending);
   const [first, next] = [{ partition: 0 }, { partition: 0 }];
   const get = pending.get.bind(pending);
   pending.get = () => {
-    throw new Error('Kafka is away');
+    throw new Error('Kafka is unavailable');
   };
-  for (let requested = 0; requested < 2; requested++) await expect(workers.assign(first)).rejects.toThrow('away');
+  for (let requested = 0; requested < 2; requested++)
+    await expect(workers.assign(first)).rejects.toThrow('unavailable');
   pending.get = get;
   await workers.assign(next);
   workers.revoke(0);
@@ -106,7 +107,7 @@ it('a worker is opened for pending assets that another process left in this part
   pending.set(3, [ONE]);
   await workers.reconcile();
   expect(logged).toEqual(['one opened']);
-  // It is opened only once.
+  // The worker is opened only once.
   await workers.reconcile();
   expect(logged).toEqual(['one opened']);
 });
@@ -118,11 +119,11 @@ it('a worker is closed when its pending assets have belonged to another process 
   };
   await workers.assign({ partition: 3 });
   workers.of(ONE, 0);
-  idle.is = true;
+  idle.isIdle = true;
   pending.clear();
   await reconcile(20);
   expect(logged).toEqual(['other opened', 'one opened']);
-  idle.is = false;
+  idle.isIdle = false;
   pending.set(3, [OTHER]);
   await reconcile(11);
   expect(logged).toEqual(['other opened', 'one opened']);
@@ -137,7 +138,7 @@ it('a worker is replaced when two consecutive checks find pending assets that it
   const { workers, logged, pending, idle } = openWorkers();
   await workers.assign({ partition: 3 });
   workers.of(ONE, 0);
-  idle.is = true;
+  idle.isIdle = true;
   pending.set(3, [ONE]);
   await workers.reconcile();
   pending.clear();
@@ -147,22 +148,22 @@ it('a worker is replaced when two consecutive checks find pending assets that it
   expect(logged).toEqual(['one opened']);
   await workers.reconcile();
   expect(logged).toEqual(['one opened', 'one closed', 'one opened']);
-  idle.is = false;
+  idle.isIdle = false;
   for (let at = 0; at < 20; at++) await workers.reconcile();
-  // It lives as long as one of its partitions is read here.
+  // The worker stays open while one of its partitions is read here.
   workers.revoke(0);
   expect(logged).toHaveLength(3);
   workers.revoke(3);
   expect(logged.at(-1)).toBe('one closed');
 });
 
-it('a worker is not closed by checks that see nothing pending between requests', async () => {
+it('a worker is not closed by checks that find nothing pending between requests', async () => {
   const { workers, logged, pending } = openWorkers();
   await workers.assign({ partition: 3 });
   workers.of(ONE, 3);
   for (let round = 0; round < 5; round++) {
     for (let at = 0; at < 11; at++) await workers.reconcile();
-    // Work in between: a check that finds it, then a request.
+    // Pending assets in between, found by a check or followed by a request.
     pending.set(3, [ONE]);
     if (round % 2 === 0) await workers.reconcile();
     pending.clear();

@@ -18,16 +18,16 @@ export interface LaneWorkerParts {
 /** Two processes that take a lane from each other back off. */
 const TAKE_OVER_WAIT_MS = 500;
 const TAKE_OVER_WAIT_MAX_MS = 30_000;
-/** An operator's command needs a few seconds to end thousands of assets. */
+/** An operator's command needs a few seconds to fail thousands of assets. */
 const TAKEN_OVER_WAIT_MS = 10_000;
-const UNKNOWN_CHAIN = 'The minter has no node of this chain.';
+const UNKNOWN_CHAIN = 'The minter has no node for this chain.';
 
 /** Works for a signer while this process reads its requests. Opens a new lane when the writer is lost. */
 export class LaneWorker {
   readonly lane: SignerLane;
   readonly #parts: LaneWorkerParts;
   readonly #closed = new AbortController();
-  /** The lane is not opened before; monotonic. */
+  /** The lane is not opened before this time (monotonic). */
   #opensAtMs = Number.NEGATIVE_INFINITY;
   #opened: Promise<MintLane> | null = null;
   #current: MintLane | null = null;
@@ -46,7 +46,7 @@ export class LaneWorker {
     return this.#current;
   }
 
-  /** Of the last turn. */
+  /** Fault of the last turn. */
   get fault(): string | null {
     return this.#fault;
   }
@@ -56,10 +56,10 @@ export class LaneWorker {
   }
 
   /** @throws Error: pass the same requests again */
-  async take(requests: readonly ReceivedRequest[]): Promise<AcceptedRequests> {
+  async accept(requests: readonly ReceivedRequest[]): Promise<AcceptedRequests> {
     const lane = await this.#open();
     try {
-      return await lane.take(requests);
+      return await lane.accept(requests);
     } catch (fault) {
       this.#drop(lane, fault);
       throw fault;
@@ -140,7 +140,7 @@ export class LaneWorker {
     this.#fault = message;
   }
 
-  /** Until the chain may have changed; when idle, until requests arrive. */
+  /** Waits until the chain may have changed, or when idle, until requests arrive. */
   async #rest(lane: MintLane | null): Promise<void> {
     const woken = new AbortController();
     this.#wake = () => woken.abort();
@@ -161,7 +161,7 @@ interface LaneWorkersParts<W extends ManagedWorker> {
   onFault(fault: unknown, message: string): void;
 }
 
-/** Between its reads of a worker and of the log a single check may miss changes, so several in a row must agree. */
+/** A single check may miss changes between its reads of worker and log, so several consecutive checks must agree. */
 const FOREIGN_CHECKS = 12;
 const OUTDATED_CHECKS = 2;
 
@@ -176,7 +176,7 @@ interface Managed<W> {
 export class LaneWorkers<W extends ManagedWorker> {
   readonly #parts: LaneWorkersParts<W>;
   readonly #workers = new Map<string, Managed<W>>();
-  /** Assignments per partition: an earlier one may end after the next one began. */
+  /** Assignments per partition: an earlier assignment may end after the next one began. */
   readonly #assigned = new Map<number, number>();
   readonly #counted = new WeakSet<object>();
   readonly #closing = new Set<Promise<void>>();
@@ -190,20 +190,20 @@ export class LaneWorkers<W extends ManagedWorker> {
   }
 
   of(lane: SignerLane, partition: number): W {
-    const kept = this.#keep(lane, partition);
-    kept.mismatches = 0;
-    return kept.worker;
+    const managed = this.#manage(lane, partition);
+    managed.mismatches = 0;
+    return managed.worker;
   }
 
-  #keep(lane: SignerLane, partition: number): Managed<W> {
+  #manage(lane: SignerLane, partition: number): Managed<W> {
     const key = toSignerKey(lane);
-    const kept = this.#workers.get(key) ?? { worker: this.#parts.open(lane), partitions: new Set(), mismatches: 0 };
-    this.#workers.set(key, kept);
-    kept.partitions.add(partition);
-    return kept;
+    const managed = this.#workers.get(key) ?? { worker: this.#parts.open(lane), partitions: new Set(), mismatches: 0 };
+    this.#workers.set(key, managed);
+    managed.partitions.add(partition);
+    return managed;
   }
 
-  /** Counts an assignment once, also when it is repeated after a failure. @throws Error when states cannot be read */
+  /** Counts an assignment once, even when it is repeated after a failure. @throws Error when states cannot be read */
   async assign(assignment: { readonly partition: number }): Promise<void> {
     const { partition } = assignment;
     if (!this.#counted.has(assignment)) this.#assigned.set(partition, (this.#assigned.get(partition) ?? 0) + 1);
@@ -223,34 +223,34 @@ export class LaneWorkers<W extends ManagedWorker> {
   }
 
   /**
-   * Opens workers for pending assets left by another process, closes those whose assets belong to another one, and
-   * replaces idle ones that were fenced. @returns whether assets are pending here
+   * Opens workers for pending assets left by another process, closes workers whose assets belong to another one, and
+   * replaces idle workers that were fenced. @returns whether assets are pending here
    */
   async reconcile(): Promise<boolean> {
     const isIdle = ({ worker }: Managed<W>) => worker.current?.ledger.isIdle ?? null;
-    const before = [...this.#workers].map(([key, kept]) => ({ key, kept, wasIdle: isIdle(kept) }));
+    const before = [...this.#workers].map(([key, managed]) => ({ key, managed, wasIdle: isIdle(managed) }));
     const found = await this.#openFound();
-    for (const { key, kept, wasIdle } of before) {
-      // Its log is not read yet.
-      if (this.#workers.get(key) !== kept || wasIdle === null || isIdle(kept) === null) continue;
-      const isOdd = isIdle(kept) === wasIdle && found.has(key) === wasIdle;
-      kept.mismatches = isOdd ? kept.mismatches + 1 : 0;
-      if (wasIdle && kept.mismatches >= OUTDATED_CHECKS) this.#renew(key);
-      else if (kept.mismatches >= FOREIGN_CHECKS) this.#close(key);
+    for (const { key, managed, wasIdle } of before) {
+      // The worker's log is not read yet.
+      if (this.#workers.get(key) !== managed || wasIdle === null || isIdle(managed) === null) continue;
+      const isMismatch = isIdle(managed) === wasIdle && found.has(key) === wasIdle;
+      managed.mismatches = isMismatch ? managed.mismatches + 1 : 0;
+      if (wasIdle && managed.mismatches >= OUTDATED_CHECKS) this.#renew(key);
+      else if (managed.mismatches >= FOREIGN_CHECKS) this.#close(key);
     }
-    return found.size > 0 || [...this.#workers.values()].some((kept) => isIdle(kept) === false);
+    return found.size > 0 || [...this.#workers.values()].some((managed) => isIdle(managed) === false);
   }
 
-  /** @returns keys of signers with pending assets in our partitions */
+  /** @returns keys of signers with pending assets in the partitions of this process */
   async #openFound(): Promise<ReadonlySet<string>> {
     const found = new Set<string>();
-    // Together, to share requests to the brokers.
+    // Concurrently, to share requests to the brokers.
     const partitions = [...this.#assigned.keys()];
     const lanes = await Promise.all(partitions.map((partition) => this.#parts.find(partition)));
     for (const [at, partition] of partitions.entries()) {
       for (const lane of lanes[at]!) {
         if (!this.#assigned.has(partition)) continue;
-        this.#keep(lane, partition);
+        this.#manage(lane, partition);
         found.add(toSignerKey(lane));
       }
     }

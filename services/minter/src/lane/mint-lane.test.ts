@@ -10,7 +10,7 @@ import { MintLedger } from './mint-ledger.ts';
 it('a lane accepts, logs and sends an asset, and reports success once its block is final', async () => {
   const { takeOver, request, mine, last, tokens } = createWorld();
   const lane = await takeOver();
-  await lane.take([request('a', { tokenId: '7' })]);
+  await lane.accept([request('a', { tokenId: '7' })]);
   expect(last()).toMatchObject({ stage: 'accepted', status: 'pending', revision: 1 });
   await lane.turn();
   expect(last()).toMatchObject({ stage: 'logged', nonce: 0 });
@@ -23,14 +23,14 @@ it('a lane accepts, logs and sends an asset, and reports success once its block 
   expect(tokens()).toBe(1);
 });
 
-it('a lane accepts one of two concurrent requests of a reference id from two partitions', async () => {
+it('a lane accepts one of two concurrent requests for a reference id from two partitions', async () => {
   const { takeOver, request, log } = createWorld();
   const lane = await takeOver();
-  const taken = await Promise.all([
-    lane.take([request('a')]),
-    lane.take([{ ...request('a', { attempt: 2 }), partition: 3 }]),
+  const accepted = await Promise.all([
+    lane.accept([request('a')]),
+    lane.accept([{ ...request('a', { attempt: 2 }), partition: 3 }]),
   ]);
-  expect(taken.map(({ states, dropped }) => [states.length, dropped])).toEqual([
+  expect(accepted.map(({ states, dropped }) => [states.length, dropped])).toEqual([
     [1, 0],
     [0, 1],
   ]);
@@ -40,7 +40,7 @@ it('a lane accepts one of two concurrent requests of a reference id from two par
 it('a lane does not mint an asset again after a revert that a reorganisation may undo', async () => {
   const { chain, node, takeOver, request, mine, last, tokens, log } = createWorld();
   const lane = await takeOver();
-  await lane.take([request('a', { tokenId: '7' })]);
+  await lane.accept([request('a', { tokenId: '7' })]);
   await lane.turn();
   chain.setRole(SWORDS, ADDRESS, false);
   mine(1);
@@ -49,9 +49,9 @@ it('a lane does not mint an asset again after a revert that a reorganisation may
   chain.setRole(SWORDS, ADDRESS, true);
   mine(1);
   await lane.turn();
-  // No new nonce begins: on the other branch the same bytes succeed.
+  // No new nonce is used: on the other branch, the same bytes succeed.
   expect(log.transactions.filter(({ kind }) => kind === 'mint')).toHaveLength(1);
-  chain.leave(2);
+  chain.removeBlocks(2);
   await lane.turn();
   expect([last().stage, node.poolSize]).toEqual(['logged', 1]);
   mine(DEPTH + 1);
@@ -63,7 +63,7 @@ it('a lane does not mint an asset again after a revert that a reorganisation may
 it('a lane mints an asset with another nonce once the revert is final', async () => {
   const { chain, takeOver, request, mine, last, tokens } = createWorld();
   const lane = await takeOver();
-  await lane.take([request('a', { tokenId: '7' })]);
+  await lane.accept([request('a', { tokenId: '7' })]);
   await lane.turn();
   chain.setRole(SWORDS, ADDRESS, false);
   mine(1);
@@ -104,7 +104,7 @@ it.each([
   const lane = await takeOver();
   take(world);
   mine(1);
-  await lane.take([request('a', { tokenId: '7' })]);
+  await lane.accept([request('a', { tokenId: '7' })]);
   await lane.turn();
   expect(last()).toMatchObject({ stage: 'waiting', reason: expect.stringMatching(reason), nonce: null });
   const { length } = log.states;
@@ -121,11 +121,11 @@ it.each([
 it('a lane finishes the open nonces of a disabled key, with higher fees when a transaction is stuck', async () => {
   const { node, key, time, takeOver, request, mine, last, log } = createWorld();
   const lane = await takeOver();
-  await lane.take([request('a', { tokenId: '7' })]);
+  await lane.accept([request('a', { tokenId: '7' })]);
   await lane.turn();
   key.status = { kind: 'waits', reason: 'The key is disabled.' };
   node.baseFee = 500n;
-  await lane.take([request('b', { tokenId: '8' })]);
+  await lane.accept([request('b', { tokenId: '8' })]);
   for (let turn = 0; turn < 30 && last().status === 'pending'; turn++) {
     time.ms += 10_000;
     mine(1);
@@ -143,19 +143,19 @@ it('a lane reports success without a known token, and never frees the reference 
     const receipt = await receiptOf(hash);
     return receipt === null ? null : { ...receipt, logs: [] };
   };
-  await lane.take([request('a')]);
+  await lane.accept([request('a')]);
   await lane.turn();
   mine(DEPTH + 1);
   await lane.turn();
   expect(last()).toMatchObject({ status: 'succeeded', tokenId: null, activityId: null, error: null });
-  expect(await lane.take([request('a', { attempt: 1 })])).toMatchObject({ states: [], dropped: 1 });
+  expect(await lane.accept([request('a', { attempt: 1 })])).toMatchObject({ states: [], dropped: 1 });
 });
 
 it('a lane replaces refused bytes with a logged no-op, and mints with the next nonce', async () => {
   const { node, takeOver, request, mine, last, log, tokens } = createWorld();
   const lane = await takeOver();
   node.refusesNext = true;
-  await lane.take([request('a', { tokenId: '7' })]);
+  await lane.accept([request('a', { tokenId: '7' })]);
   await lane.turn();
   expect(log.transactions.map(({ kind, nonce, variant }) => [kind, nonce, variant])).toEqual([
     ['mint', 0, 0],
@@ -170,14 +170,14 @@ it('a lane replaces refused bytes with a logged no-op, and mints with the next n
   expect([last().status, tokens()]).toEqual(['succeeded', 1]);
 });
 
-it('a lane begins nothing on another chain than the one it has signed for', async () => {
+it('a lane signs nothing on another chain than the chain it has signed for', async () => {
   const { takeOver, request, mine, last, node } = createWorld();
   const lane = await takeOver();
-  await lane.take([request('a', { tokenId: '7' })]);
+  await lane.accept([request('a', { tokenId: '7' })]);
   await lane.turn();
   mine(1);
   Object.assign(node, { genesisHash: async () => `0x${'99'.repeat(32)}` });
-  await lane.take([request('b', { tokenId: '8' })]);
+  await lane.accept([request('b', { tokenId: '8' })]);
   await lane.turn();
   expect(last()).toMatchObject({
     referenceId: 'b',
@@ -186,16 +186,16 @@ it('a lane begins nothing on another chain than the one it has signed for', asyn
   });
 });
 
-it('a lane without records begins nothing while the address has transactions that are not final', async () => {
+it('a lane without records signs nothing while the address has transactions that are not final', async () => {
   const { takeOver, request, mine, last, log, node } = createWorld();
   const before = await takeOver();
-  await before.take([request('a', { tokenId: '7' })]);
+  await before.accept([request('a', { tokenId: '7' })]);
   await before.turn();
   // The log is lost, but the sent transactions are not.
   log.states.splice(0);
   log.transactions.splice(0);
   const lane = await takeOver();
-  await lane.take([request('a', { tokenId: '7' })]);
+  await lane.accept([request('a', { tokenId: '7' })]);
   await lane.turn();
   expect(last()).toMatchObject({ stage: 'waiting', reason: expect.stringContaining('not final and not known') });
   expect(node.poolSize).toBe(1);
@@ -208,14 +208,14 @@ it('a lane without records begins nothing while the address has transactions tha
 it('a lane deletes settled transactions, but never the highest nonce', async () => {
   const { takeOver, request, mine, log } = createWorld();
   const lane = await takeOver();
-  await lane.take([request('a', { tokenId: '7' })]);
+  await lane.accept([request('a', { tokenId: '7' })]);
   await lane.turn();
   mine(DEPTH + 1);
   await lane.turn();
   const writer = await log.openWriter({ chain: CHAIN, signer: SIGNER });
   expect((await writer.readTransactions()).map(({ kind, nonce }) => [kind, nonce])).toEqual([['high_water', 0]]);
   const next = await takeOver();
-  await next.take([request('b', { tokenId: '8' })]);
+  await next.accept([request('b', { tokenId: '8' })]);
   await next.turn();
   expect(log.states.at(-1)).toMatchObject({ referenceId: 'b', nonce: 1 });
 });
@@ -224,7 +224,7 @@ it('a lane is lost when an operator has given up its waiting assets, even if it 
   const { takeOver, request, key, log, last } = createWorld();
   key.status = { kind: 'waits', reason: 'The key is disabled.' };
   const lane = await takeOver();
-  await lane.take([request('a', { tokenId: '7' })]);
+  await lane.accept([request('a', { tokenId: '7' })]);
   await lane.turn();
   const operator = await log.openWriter({ chain: CHAIN, signer: SIGNER });
   const failed = { status: 'failed', stage: 'settled', reason: null, error: 'Given up.', revision: 3 } as const;
@@ -236,31 +236,31 @@ it('a lane is lost when an operator has given up its waiting assets, even if it 
 it('a lane that is lost does not drop requests for reference ids that were freed', async () => {
   const { takeOver, request, node, time, log, last } = createWorld();
   const lane = await takeOver();
-  node.isAway = true;
-  await lane.take([request('a', { tokenId: '7' })]);
+  node.isStopped = true;
+  await lane.accept([request('a', { tokenId: '7' })]);
   const operator = await log.openWriter({ chain: CHAIN, signer: SIGNER });
   const failed = { status: 'failed', stage: 'settled', reason: null, error: 'Given up.', revision: 2 } as const;
   await operator.append({ states: [{ ...last(), ...failed }], transactions: [], forgotten: [] });
   time.ms += 1_000;
-  // No node answers, so it writes nothing that would be fenced.
-  await expect(lane.turn()).rejects.toThrow('does not answer');
+  // No node responds, so the lane writes nothing that would be fenced.
+  await expect(lane.turn()).rejects.toThrow('does not respond');
   const again = request('a', { tokenId: '7', attempt: 2 });
-  await expect(lane.take([again])).rejects.toThrow(LaneLost);
-  expect(await (await takeOver()).take([again])).toMatchObject({ dropped: 0, states: [{ status: 'pending' }] });
+  await expect(lane.accept([again])).rejects.toThrow(LaneLost);
+  expect(await (await takeOver()).accept([again])).toMatchObject({ dropped: 0, states: [{ status: 'pending' }] });
 });
 
-it('nothing begins while a sent transaction that the log has lost is in the pool, and nothing is minted twice', async () => {
+it('nothing is signed while a sent transaction that the log has lost is in the pool, and nothing is minted twice', async () => {
   const { takeOver, request, mine, node, log, last, tokens, time } = createWorld();
   const lane = await takeOver();
-  await lane.take([request('a')]);
+  await lane.accept([request('a')]);
   await lane.turn();
   mine(DEPTH + 1);
   await lane.turn();
-  await lane.take([request('b')]);
+  await lane.accept([request('b')]);
   const [states, transactions] = [log.states.length, log.transactions.length];
   await lane.turn();
   expect(last('b')).toMatchObject({ stage: 'logged', nonce: 1 });
-  // All brokers lose power, and the end of the log is lost.
+  // All brokers lose power, and the log is truncated.
   log.states.splice(states);
   log.transactions.splice(transactions);
   // With other fees the transaction would have other bytes.
@@ -280,10 +280,10 @@ it('a lane fails the assets of an unlinked collection, except those in a signed 
   const { takeOver, request, mine, unlinked, last, tokens } = createWorld();
   const lane = await takeOver();
   const linked = request('a', { tokenId: '7' });
-  await lane.take([linked]);
+  await lane.accept([linked]);
   await lane.turn();
   expect(last('a')).toMatchObject({ stage: 'logged' });
-  await lane.take([request('b', { tokenId: '8' })]);
+  await lane.accept([request('b', { tokenId: '8' })]);
   unlinked.add(linked.request.projectId);
   await lane.endUnlinked();
   expect(last('b')).toMatchObject({ status: 'failed', error: 'The project has unlinked the collection.' });
@@ -298,7 +298,7 @@ it('a lane mints the same reference id for two projects', async () => {
   const { takeOver, request } = createWorld();
   const lane = await takeOver();
   const [linked, moved] = [request('a', { tokenId: '7' }), request('a', { tokenId: '8', attempt: 2 })];
-  const accepted = await lane.take([linked, { ...moved, request: { ...moved.request, projectId: 'other' } }]);
+  const accepted = await lane.accept([linked, { ...moved, request: { ...moved.request, projectId: 'other' } }]);
   expect(accepted).toMatchObject({ dropped: 0, states: [{ tokenId: '7' }, { tokenId: '8', projectId: 'other' }] });
 });
 
@@ -306,7 +306,7 @@ it('the states of a lane do not contain metadata', async () => {
   const { takeOver, request, log } = createWorld();
   const lane = await takeOver();
   const large = request('a', { tokenId: '7' });
-  await lane.take([{ ...large, request: { ...large.request, metadata: '{"name":"Sword"}' } }]);
+  await lane.accept([{ ...large, request: { ...large.request, metadata: '{"name":"Sword"}' } }]);
   expect(JSON.stringify([log.states, lane.ledger.pending])).not.toContain('Sword');
 });
 
@@ -320,14 +320,14 @@ function openJournal({ failsAt = Number.POSITIVE_INFINITY } = {}) {
   const written: LaneChange[] = [];
   const ledger = new MintLedger();
   const append = async (change: LaneChange) => {
-    if (written.length === failsAt) throw new Error('the broker is away');
+    if (written.length === failsAt) throw new Error('the broker is unavailable');
     written.push(change);
   };
   const journal = new LaneJournal({ append, close: async () => {} }, ledger);
   return { journal, ledger, written };
 }
 
-it('the journal of a lane writes changes in pieces, so that no Kafka transaction lasts too long', async () => {
+it('the journal of a lane writes changes in batches, so that no Kafka transaction lasts too long', async () => {
   const { journal, ledger, written } = openJournal();
   await journal.append({ states: statesOf(1_201) });
   expect(written.map(({ states }) => states.length)).toEqual([500, 500, 201]);
@@ -365,7 +365,7 @@ it('the journal writes signed bytes and the states of their assets in one transa
   expect(written.map(({ states, transactions }) => [states.length, transactions.length])).toEqual([[501, 1]]);
 });
 
-it('the journal applies the committed pieces when a later one fails, and the lane is lost', async () => {
+it('the journal applies the committed batches when a later batch fails, and the lane is lost', async () => {
   const { journal, ledger } = openJournal({ failsAt: 1 });
   await expect(journal.append({ states: statesOf(600) })).rejects.toThrow(LaneLost);
   expect(ledger.pending).toHaveLength(500);

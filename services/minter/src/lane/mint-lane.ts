@@ -18,17 +18,17 @@ export interface MintLaneParts extends Omit<LaneContext, 'ledger'> {
   ) => boolean;
 }
 
-/** A single fault is no reason to wait. */
+/** A single fault is not shown. */
 const FAULT_SHOWN_AFTER_MS = 5_000;
 /** Each new reason is a record per waiting asset. */
 const FAULT_SHOWN_EVERY_MS = 60_000;
-const FAULT_REASONS = 'The node of the chain cannot be worked with now: ';
+const FAULT_REASONS = 'The chain node cannot be used now: ';
 const FULL_REASON = 'Earlier transactions of its signer make no progress: ';
 
 const UNLINKED = 'The project has unlinked the collection.';
 
-class ChainMistake extends Error {
-  override readonly name = 'ChainMistake';
+class ChainMismatch extends Error {
+  override readonly name = 'ChainMismatch';
 }
 
 /** Turns requests into states, states into transactions, and results into states, all through the log. */
@@ -44,7 +44,7 @@ export class MintLane {
   #faultySinceMs: number | null = null;
   #faultShownAtMs = Number.NEGATIVE_INFINITY;
   #pendingSinceMs: number | null = null;
-  #taking: Promise<unknown> = Promise.resolve();
+  #accepting: Promise<unknown> = Promise.resolve();
 
   private constructor(parts: MintLaneParts, writer: LaneWriter, ledger: MintLedger) {
     this.#parts = parts;
@@ -73,7 +73,7 @@ export class MintLane {
     return this.#context.ledger;
   }
 
-  /** -1: none. */
+  /** Number of the final block; -1: none. */
   get horizon(): number {
     return this.#horizon?.number ?? -1;
   }
@@ -94,14 +94,14 @@ export class MintLane {
   }
 
   /** Resolves when the states are on the log: then commit the offset. Needs no nodes. @throws LaneLost */
-  take(requests: readonly ReceivedRequest[]): Promise<AcceptedRequests> {
-    // In sequence, so that each knows the earlier ones.
-    const taken = this.#taking.then(() => this.#take(requests));
-    this.#taking = taken.catch(() => {});
-    return taken;
+  accept(requests: readonly ReceivedRequest[]): Promise<AcceptedRequests> {
+    // In sequence, so that each call sees earlier requests.
+    const accepted = this.#accepting.then(() => this.#accept(requests));
+    this.#accepting = accepted.catch(() => {});
+    return accepted;
   }
 
-  async #take(requests: readonly ReceivedRequest[]): Promise<AcceptedRequests> {
+  async #accept(requests: readonly ReceivedRequest[]): Promise<AcceptedRequests> {
     const { lane, clock, log } = this.#parts;
     await log.others.sync({ isWhole: false });
     await this.#checkHeld(requests);
@@ -125,7 +125,7 @@ export class MintLane {
     if (isOutdated()) throw new LaneLost('another writer has written for the signer');
   }
 
-  /** Settles, resends and begins nonces with one node. @throws LaneLost; other faults are of the last node */
+  /** Settles, resends and begins nonces with one node. @throws LaneLost; other faults are from the last node */
   async turn(): Promise<void> {
     this.#faults = [];
     await this.#forget();
@@ -157,18 +157,18 @@ export class MintLane {
     await this.#begin(turn);
     await this.#forget();
     this.#funds = await node.balanceOf(toHexText(turn.lane.signer));
-    // Another node may work; if not, it was not the node.
+    // Another node may work; if not, the node was not the cause.
     if (faults.length > 0) this.#parts.nodes.skip(node);
   }
 
-  /** @throws ChainMistake; NodeFault for a node that lags or is on another branch */
+  /** @throws ChainMismatch; NodeFault for a node that lags or is on another branch */
   async #connect(node: ChainNode): Promise<Omit<LaneTurn, 'faults'>> {
     const known = this.#horizon;
     const head = await node.head(known?.number);
     const chainId = await node.chainId();
     const genesisHash = Buffer.from((await node.genesisHash()).slice(2), 'hex');
-    const mistake = findChainMistake(this.#context, { chainId, genesisHash });
-    if (mistake !== null) throw new ChainMistake(mistake);
+    const mismatch = findChainMismatch(this.#context, { chainId, genesisHash });
+    if (mismatch !== null) throw new ChainMismatch(mismatch);
     if (known !== null) checkHorizon(head, known);
     if (known === null || head.finalized > known.number)
       this.#horizon = { number: head.finalized, hash: head.finalizedHash };
@@ -176,9 +176,9 @@ export class MintLane {
     return { ...this.#context, node, genesisHash, head: { ...head, finalized, finalizedHash } };
   }
 
-  /** Writes a lasting fault as the reason of waiting assets. @throws the fault, unless the chain is wrong */
+  /** Writes a lasting fault as the reason for waiting assets. @throws the fault, unless the chain is wrong */
   async #writeFault(fault: unknown, begunAtMs: number): Promise<void> {
-    if (fault instanceof ChainMistake) {
+    if (fault instanceof ChainMismatch) {
       this.#faults = [fault];
       return this.wait(fault.message);
     }
@@ -205,13 +205,13 @@ export class MintLane {
     return this.#journal.append({ states: changeAll(this.#context, free, { stage: 'accepted', reason: null }) });
   }
 
-  /** For assets without a nonce. @throws LaneLost */
+  /** Writes the reason for assets without a nonce. @throws LaneLost */
   wait(reason: string): Promise<void> {
     const free = this.ledger.pending.filter(({ nonce }) => nonce === null);
     return this.#journal.append({ states: changeAll(this.#context, free, { stage: 'waiting', reason }) });
   }
 
-  /** Unless a signed transaction may still mint them. */
+  /** Fails assets of unlinked collections, except those that a signed transaction may mint. */
   endUnlinked(): Promise<void> {
     const ended = this.ledger.pending.filter((asset) => asset.nonce === null && this.#parts.isUnlinked(asset));
     const failed = { status: 'failed', stage: 'settled', reason: null, error: UNLINKED } as const;
@@ -222,7 +222,7 @@ export class MintLane {
     return this.#journal.close();
   }
 
-  /** Each nonce is spent by a final transaction. */
+  /** Forgets nonces that are spent by final transactions. */
   #forget(): Promise<void> {
     const { ledger } = this;
     const forgotten = ledger.forgettable.flatMap((nonce) => ledger.variantsOf(nonce));
@@ -240,18 +240,18 @@ export class MintLane {
       const [first] = free;
       if (first === undefined) return;
       const ofSame = free.filter(({ contractAddress }) => contractAddress.equals(first.contractAddress));
-      const isWorthIt = await isolate(
+      const canContinue = await isolate(
         turn,
         () => this.#beginOne(turn, ofSame),
-        (message) => this.#waitOf(first.contractAddress, `Its collection cannot be worked with now: ${message}.`),
+        (message) => this.#waitOf(first.contractAddress, `Its collection cannot be minted now: ${message}.`),
       );
-      if (isWorthIt !== true) checked.push(first.contractAddress);
+      if (canContinue !== true) checked.push(first.contractAddress);
     }
     const reason = ledger.openNonces.map((nonce) => this.#nonces.reasonOf(nonce)).find((each) => each !== null);
     if (reason !== undefined) await this.wait(FULL_REASON + reason);
   }
 
-  /** Nodes keep few pending transactions of an address; many more may wait for finality. */
+  /** Nodes keep few pending transactions per address; many more may wait for finality. */
   #canBegin(): boolean {
     const { openNoncesMax, unfinalNoncesMax } = this.#parts.rules;
     const { openNonces, absentNonces } = this.ledger;
@@ -265,8 +265,8 @@ export class MintLane {
   }
 
   /**
-   * Reads the states of all signers after writing its own: if two accept one reference id, at least one backs off.
-   * @returns checked attempt ids, as the Buffers that states share
+   * Reads the states of all signers after writing its own: if two accept one reference id, at least one of them backs
+   * off. @returns checked attempt ids, as the Buffers that states share
    */
   async #yieldToOthers({ ledger, lane }: LaneTurn): Promise<ReadonlySet<Buffer>> {
     const free = ledger.pending.filter(({ nonce }) => nonce === null);
@@ -300,7 +300,7 @@ export class MintLane {
 }
 
 /** Brokers abort a transaction after ten seconds. */
-const PIECE = 500;
+const PIECE_SIZE = 500;
 
 /** Writes changes in sequence and applies them to the ledger. */
 export class LaneJournal {
@@ -315,7 +315,7 @@ export class LaneJournal {
 
   /**
    * Applies a change only once it is committed. Signed bytes and the states of their assets are one transaction.
-   * @throws LaneLost, always from then on
+   * @throws LaneLost, and for every later change
    */
   append({ states = [], transactions = [], forgotten = [] }: Partial<LaneChange>): Promise<void> {
     if (states.length + transactions.length + forgotten.length === 0) return Promise.resolve();
@@ -346,7 +346,9 @@ function toPieces({ states, forgotten }: LaneChange): readonly LaneChange[] {
 }
 
 const inPieces = <T>(all: readonly T[]): readonly (readonly T[])[] =>
-  Array.from({ length: Math.ceil(all.length / PIECE) }, (_, at) => all.slice(at * PIECE, (at + 1) * PIECE));
+  Array.from({ length: Math.ceil(all.length / PIECE_SIZE) }, (_, at) =>
+    all.slice(at * PIECE_SIZE, (at + 1) * PIECE_SIZE),
+  );
 
 type NextNonce =
   | { readonly kind: 'nonce'; readonly nonce: number }
@@ -354,18 +356,18 @@ type NextNonce =
 
 const refused = (reason: string): NextNonce => ({ kind: 'refused', reason });
 
-function findChainMistake(
+function findChainMismatch(
   { ledger, rules }: Pick<LaneContext, 'ledger' | 'rules'>,
   { chainId, genesisHash }: { readonly chainId: number; readonly genesisHash: Buffer },
 ): string | null {
-  if (chainId !== rules.chainId) return `The node serves the chain ${chainId}, and ${rules.chainId} is set.`;
+  if (chainId !== rules.chainId) return `The node serves chain ${chainId}, but chain ${rules.chainId} is configured.`;
   if (ledger.genesisHash === null || ledger.genesisHash.equals(genesisHash)) return null;
-  return 'The node serves another chain than the one that earlier transactions were signed for.';
+  return 'The node serves another chain than the chain that earlier transactions were signed for.';
 }
 
 /**
- * One more than the highest logged nonce, unless an unknown transaction has it. A signer without records begins after
- * its final transactions, and only if it has no others.
+ * One more than the highest logged nonce, unless an unknown transaction uses it. A signer without records begins after
+ * its final transactions, and only if it has no other transactions.
  */
 async function findNextNonce({ lane, ledger, node, head }: LaneTurn): Promise<NextNonce> {
   const address = toHexText(lane.signer);
@@ -376,13 +378,13 @@ async function findNextNonce({ lane, ledger, node, head }: LaneTurn): Promise<Ne
       return refused(
         'The chain has transactions of this address that are not known here: another program has its key.',
       );
-    // If the record of our transaction was lost, the next one would compete with it for the nonce.
+    // If the record of an earlier transaction was lost, the next transaction would compete with it for the nonce.
     if (pending <= nonce) return { kind: 'nonce', nonce };
     return refused(
-      'The node has a transaction of this address that is in no block and not known here: another program has its key, or the end of the log was lost.',
+      'The node has a transaction of this address that is in no block and not known here: another program has its key, or the log was truncated.',
     );
   }
-  // The final count is read first: a transaction sent in between makes the others larger.
+  // The final count is read first: a transaction sent in between makes the other counts larger.
   const [nonce = 0, latest = 0, pending = 0] = await node.spentNonces(address, [head.finalized, 'latest', 'pending']);
   if (latest <= nonce && pending <= nonce) return { kind: 'nonce', nonce };
   return refused('The address has transactions that are not final and not known here.');

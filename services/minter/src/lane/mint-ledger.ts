@@ -16,7 +16,7 @@ const compareOffsets = (one: MintStateRecord, other: MintStateRecord) =>
 export const isInBlock = ({ stage }: Pick<MintStateRecord, 'stage'>): boolean =>
   stage === 'mined' || stage === 'reverted';
 
-/** State of a signer, from its records alone: pending assets, digests of minted ones, latest failed attempts. */
+/** State of a signer, from its records alone: pending assets, digests of minted assets, latest failed attempts. */
 export class MintLedger {
   readonly #pending = new Map<string, MintStateRecord>();
   /** null after a change. */
@@ -31,7 +31,7 @@ export class MintLedger {
   /** Mark of the attempt by reference id. */
   readonly #minted = new DigestTable();
   readonly #transactions = new Map<number, MintTransactionRecord[]>();
-  /** All nonces of an attempt. */
+  /** All nonces per attempt. */
   readonly #carriers = new Map<string, Set<number>>();
   readonly failed = new FailedAttempts();
   #highWater: number | null = null;
@@ -45,16 +45,16 @@ export class MintLedger {
 
   #applyState(state: MintStateRecord): void {
     const [attempt, reference] = [toAttemptKey(state), toReferenceKey(state)];
-    this.#follow(attempt, state);
+    this.#applyPending(attempt, state);
     if (state.status === 'pending') this.#holders.set(reference, attempt);
     else if (this.#holders.get(reference) === attempt) this.#holders.delete(reference);
     if (state.status === 'failed') this.failed.add(state);
     if (state.status === 'succeeded') this.#minted.set(reference, toMark(state));
   }
 
-  #follow(attempt: string, state: MintStateRecord): void {
+  #applyPending(attempt: string, state: MintStateRecord): void {
     const before = this.#pending.get(attempt);
-    if (before !== undefined && before.nonce !== null) this.#leave(before.nonce, attempt);
+    if (before !== undefined && before.nonce !== null) this.#removeCarried(before.nonce, attempt);
     this.#ordered = null;
     if (state.status !== 'pending') {
       this.#pending.delete(attempt);
@@ -70,7 +70,7 @@ export class MintLedger {
     this.#carried.set(state.nonce, carried.set(attempt, state));
   }
 
-  #leave(nonce: number, attempt: string): void {
+  #removeCarried(nonce: number, attempt: string): void {
     const carried = this.#carried.get(nonce);
     carried?.delete(attempt);
     if (carried?.size === 0) this.#carried.delete(nonce);
@@ -104,7 +104,7 @@ export class MintLedger {
     return this.#ordered;
   }
 
-  /** Requests of several partitions need sorting. */
+  /** Requests from several partitions need sorting. */
   #order(): void {
     const sorted = [...this.#pending].sort(([, one], [, other]) => compareOffsets(one, other));
     this.#pending.clear();
@@ -118,7 +118,7 @@ export class MintLedger {
     return this.#highWater;
   }
 
-  /** Of the chain that all transactions were signed for. */
+  /** Genesis hash of the chain that all transactions were signed for. */
   get genesisHash(): Buffer | null {
     return this.#genesisHash;
   }
@@ -128,7 +128,7 @@ export class MintLedger {
     return this.#holders.has(reference) || this.#minted.get(reference) !== 0;
   }
 
-  /** Whether this request was decided before. Only the latest failed ones are known. */
+  /** Whether this request was decided before. Only the latest failed requests are known. */
   isKnown(request: ReferenceName & Pick<MintRequestRecord, 'attemptId'>): boolean {
     if (this.failed.has(request)) return true;
     const reference = toReferenceKey(request);
@@ -155,12 +155,12 @@ export class MintLedger {
     return this.#transactions.get(nonce) ?? [];
   }
 
-  /** Nonces of an attempt; all but the last minted nothing. */
+  /** Number of nonces used by an attempt; all but the last minted nothing. */
   triesOf(state: Pick<MintStateRecord, 'attemptId'>): number {
     return this.#carriers.get(toAttemptKey(state))?.size ?? 0;
   }
 
-  /** All their assets are settled. */
+  /** Nonces whose assets are all settled. */
   get forgettable(): readonly number[] {
     const isSettled = ({ assets }: MintTransactionRecord) =>
       !assets.some((asset) => this.#pending.has(toAttemptKey(asset)));

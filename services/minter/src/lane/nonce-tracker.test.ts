@@ -8,7 +8,7 @@ import { ownerOf, POTIONS, SHIELDS } from '../test/mint-requests.ts';
 type World = ReturnType<typeof createWorld>;
 type Lane = Awaited<ReturnType<World['takeOver']>>;
 
-/** Another program sends a transaction with a nonce of the lane, whose own is lost from the pool. */
+/** Another program sends a transaction with a nonce of the lane, whose transaction is lost from the pool. */
 async function sendOther({ node }: World, nonce: number): Promise<void> {
   node.losePool();
   const call = { chainId: 31_337, nonce, to: ADDRESS, data: '0x', gas: 21_000 };
@@ -28,13 +28,13 @@ async function pass({ time, mine }: World, lane: Lane, turns: number): Promise<v
 /** The first variant of each nonce. */
 const mintsOf = ({ log }: World) => log.transactions.filter(({ kind, variant }) => kind === 'mint' && variant === 0);
 
-it('a nonce spent by another program keeps its assets until that is final; then another nonce mints them once', async () => {
+it('a nonce spent by another program keeps its assets until the spender is final; then another nonce mints them once', async () => {
   const world = createWorld(undefined, { openNoncesMax: 1 });
   const lane = await world.takeOver();
-  await lane.take([world.request('a', { tokenId: '7' })]);
+  await lane.accept([world.request('a', { tokenId: '7' })]);
   await lane.turn();
   await sendOther(world, 0);
-  await lane.take([world.request('b', { contract: SHIELDS })]);
+  await lane.accept([world.request('b', { contract: SHIELDS })]);
   await pass(world, lane, DEPTH);
   const reason = expect.stringMatching(/Nonce 0 .* is spent by a transaction that is not known here/);
   expect(world.last('a')).toMatchObject({ stage: 'waiting', nonce: 0, reason });
@@ -52,22 +52,22 @@ it('a nonce spent by another program keeps its assets until that is final; then 
 it('a nonce spent by another program frees no assets while a reorganisation may undo it', async () => {
   const world = createWorld();
   const lane = await world.takeOver();
-  await lane.take([world.request('a', { tokenId: '7' })]);
+  await lane.accept([world.request('a', { tokenId: '7' })]);
   await lane.turn();
   await sendOther(world, 0);
   await pass(world, lane, DEPTH);
-  world.chain.leave(DEPTH);
+  world.chain.removeBlocks(DEPTH);
   world.node.losePool();
   await pass(world, lane, DEPTH + 3);
   expect(mintsOf(world).map(({ nonce }) => nonce)).toEqual([0]);
   expect([world.last().status, world.last().nonce, world.tokens()]).toEqual(['succeeded', 0, 1]);
 });
 
-it('a nonce spent by another program does not block the next one, which gets higher fees when it is stuck', async () => {
+it('a nonce spent by another program does not block the next nonce, which gets higher fees when it is stuck', async () => {
   const world = createWorld();
   const { node, time, log } = world;
   const lane = await world.takeOver();
-  await lane.take([world.request('a', { tokenId: '7' }), world.request('b', { contract: SHIELDS })]);
+  await lane.accept([world.request('a', { tokenId: '7' }), world.request('b', { contract: SHIELDS })]);
   await lane.turn();
   await sendOther(world, 0);
   world.mine(1);
@@ -89,7 +89,7 @@ it('a nonce spent by another program does not block the next one, which gets hig
 it.each([
   ['does not know the spender', null],
   ['reports a transaction of the lane without a receipt', 'own'],
-] as const)('a nonce frees nothing when the node %s', async (_what, reported) => {
+] as const)('a nonce frees no assets when the node %s', async (_what, reported) => {
   const world = createWorld((node) => [
     new Proxy<ChainNode>(node, {
       get: (_node, request: keyof ChainNode) => {
@@ -99,7 +99,7 @@ it.each([
     }),
   ]);
   const lane = await world.takeOver();
-  await lane.take([world.request('a', { tokenId: '7' })]);
+  await lane.accept([world.request('a', { tokenId: '7' })]);
   await lane.turn();
   await sendOther(world, 0);
   await pass(world, lane, 4 * DEPTH);
@@ -108,13 +108,15 @@ it.each([
 });
 
 const OPEN_MAX = 4;
-/** One asset for each of this many owners, each in a transaction of its own. */
+/** One asset per owner, each in a separate transaction. */
 async function begin(world: World, owners: number) {
   world.chain.setRole(POTIONS, ADDRESS, true);
   world.mine(1);
   const lane = await world.takeOver();
   const asset = { contract: POTIONS, tokenId: '1', amount: '1' };
-  await lane.take(Array.from({ length: owners }, (_, at) => world.request(`a${at}`, { ...asset, owner: ownerOf(at) })));
+  await lane.accept(
+    Array.from({ length: owners }, (_, at) => world.request(`a${at}`, { ...asset, owner: ownerOf(at) })),
+  );
   const pass = async (blocks: number) => {
     for (let at = 0; at < blocks; at++) {
       await lane.turn();
@@ -126,7 +128,7 @@ async function begin(world: World, owners: number) {
   return { lane, pass };
 }
 
-/** A node that reports each request first. */
+/** A node that reports each request before serving it. */
 const watch = (node: ChainNode, onRequest: (request: keyof ChainNode) => void): ChainNode =>
   new Proxy(node, {
     get: (_node, request: keyof ChainNode) => {
@@ -137,7 +139,7 @@ const watch = (node: ChainNode, onRequest: (request: keyof ChainNode) => void): 
 
 const begun = ({ log }: World) => log.transactions.filter(({ kind }) => kind === 'mint').length;
 
-it('transactions in blocks that are not final do not block those of other owners', async () => {
+it('transactions in blocks that are not final do not block transactions of other owners', async () => {
   const world = createWorld(undefined, { openNoncesMax: OPEN_MAX });
   const { pass } = await begin(world, 30);
   await pass(DEPTH - 1);
@@ -163,12 +165,12 @@ it.each([1, DEPTH - 1])(
     const { pass, lane } = await begin(world, 20);
     await pass(DEPTH - 1);
     const before = begun(world);
-    world.chain.leave(count);
+    world.chain.removeBlocks(count);
     world.node.losePool();
     world.time.ms += 10_000;
     await lane.turn();
     const absent = lane.ledger.absentNonces.length;
-    // More of them are in no block than may begin, so nothing new begins until they are in blocks again.
+    // More transactions are in no block than may begin, so none begins until they are in blocks again.
     expect(absent).toBe((count + 1) * OPEN_MAX);
     expect(world.node.poolSize).toBe(absent);
     expect(begun(world)).toBe(before);
@@ -194,13 +196,13 @@ it('only the transactions of replaced blocks are checked again', async () => {
   const world = createWorld((node) => [watch(node, (request) => requested.push(request))]);
   const { pass, lane } = await begin(world, 3 * OPEN_MAX);
   await pass(DEPTH - 1);
-  world.chain.leave(1);
+  world.chain.removeBlocks(1);
   requested.splice(0);
   await lane.turn();
   expect(requested.filter((request) => request === 'receiptOf')).toHaveLength(OPEN_MAX);
 });
 
-it('mined transactions are written to the states, also when the node fails for others', async () => {
+it('mined transactions are written to the states, even when the node fails for other transactions', async () => {
   let left = Number.POSITIVE_INFINITY;
   const world = createWorld((node) => [
     watch(node, (request) => {

@@ -1,6 +1,6 @@
 import type { BlockName } from '@playline/chain';
 import { type MintStateRecord, toHexText } from '@playline/contracts';
-import type { LaneChange, MintReceipt, SendAnswer } from '../ports.ts';
+import type { LaneChange, MintReceipt, SendOutcome } from '../ports.ts';
 import {
   findForeignSpender,
   findOutcome,
@@ -17,19 +17,19 @@ export interface NonceTrackerParts {
   readonly activityIdOf: Settling['activityIdOf'];
 }
 
-/** Counts only when repeated. */
-const MAY_BE_MOMENTARY = new Set<SendAnswer['kind']>(['spent', 'later']);
+/** Outcomes that count only when repeated. */
+const MAY_BE_MOMENTARY = new Set<SendOutcome['kind']>(['spent', 'later']);
 
-/** Answers that higher fees do not change. */
-const NO_HELP = new Set<SendAnswer['kind']>(['spent', 'funds', 'refused']);
+/** Outcomes that higher fees do not change. */
+const UNCHANGED_BY_FEES = new Set<SendOutcome['kind']>(['spent', 'funds', 'refused']);
 
 /** Tracks open nonces: their outcome, whether they are sent, and why they are stuck. */
 export class NonceTracker {
   readonly #parts: NonceTrackerParts;
-  /** First sending of the newest variant by this process. */
+  /** When this process first sent the newest variant. */
   readonly #sent = new Map<number, { readonly variant: number; readonly atMs: number }>();
-  /** The node's last answer. */
-  readonly #refusals = new Map<number, SendAnswer['kind']>();
+  /** The node's last outcome. */
+  readonly #refusals = new Map<number, SendOutcome['kind']>();
   readonly #reasons = new Map<number, string>();
   readonly #capped = new Set<number>();
   /** Blocks of nonces that are not final. */
@@ -45,7 +45,7 @@ export class NonceTracker {
     return this.#reasons.get(nonce) ?? (this.#capped.has(nonce) ? cap : null);
   }
 
-  /** @returns open nonces in no block */
+  /** @returns open nonces that are in no block */
   async settle(turn: LaneTurn): Promise<readonly number[]> {
     const { head, ledger, clock, lane } = turn;
     const { activityIdOf } = this.#parts;
@@ -70,11 +70,11 @@ export class NonceTracker {
       for (const each of settleNonce({ ...settling, reason: this.reasonOf(nonce) }, nonce, outcome)) states.push(each);
     };
     const onFault = (nonce: number) => (messages: string) =>
-      void this.#reasons.set(nonce, `What became of its transaction cannot be read: ${messages}.`);
+      void this.#reasons.set(nonce, `The outcome of its transaction cannot be read: ${messages}.`);
     try {
       for (const nonce of ledger.openNonces) await isolate(turn, () => settleOne(nonce), onFault(nonce));
     } finally {
-      // Also what was found before the node failed. A block is remembered only once the state is written.
+      // Includes outcomes found before the node failed. A block is remembered only once the state is written.
       await this.#parts.append({ states });
       for (const [nonce, block] of found) this.#blocks.set(nonce, block);
     }
@@ -86,7 +86,7 @@ export class NonceTracker {
     return (this.#blocks.get(nonce)?.number ?? -1) > finalized;
   }
 
-  /** Checks the highest block first: if it is unchanged, so are the earlier ones. */
+  /** Checks the highest block first: if it is unchanged, so are the earlier blocks. */
   async #checkBlocks({ node }: LaneTurn): Promise<void> {
     const numbers = new Set([...this.#blocks.values()].map(({ number }) => number));
     for (const number of [...numbers].sort((one, other) => other - one)) {
@@ -108,20 +108,20 @@ export class NonceTracker {
     return clock.monotonicMs() - this.#resentAt >= rules.resendEveryMs;
   }
 
-  /** Pools drop transactions; nodes and blocks are replaced. */
+  /** Resends, because pools drop transactions, and nodes and blocks are replaced. */
   async resend(turn: LaneTurn, absent: readonly number[]): Promise<void> {
     const isDue = this.#isDue(turn);
     if (isDue) this.#resentAt = turn.clock.monotonicMs();
-    // A spent nonce blocks no other one.
+    // A spent nonce blocks no other nonce.
     const first = absent.find((nonce) => this.#refusals.get(nonce) !== 'spent');
-    const care = async (nonce: number) => {
+    const resendOne = async (nonce: number) => {
       if (nonce === first && this.#isStuck(turn, nonce)) await this.#raise(turn, nonce);
       if (isDue || !this.#isSent(turn, nonce)) await this.send(turn, nonce);
     };
     for (const nonce of absent)
       await isolate(
         turn,
-        () => care(nonce),
+        () => resendOne(nonce),
         (messages) => void this.#reasons.set(nonce, `Its transaction cannot be sent: ${messages}.`),
       );
     await this.#writeReasons(turn);
@@ -135,19 +135,19 @@ export class NonceTracker {
     if (kind === 'underpriced') await this.#raise(turn, nonce);
     if (kind !== 'refused' || newest.kind === 'noop') return this.#note(turn, nonce, kind);
     await this.#parts.append(await signNoop(turn, nonce));
-    const answer = await turn.node.send(turn.ledger.variantsOf(nonce).at(-1)!.signedBytes);
-    this.#note(turn, nonce, answer.kind);
+    const outcome = await turn.node.send(turn.ledger.variantsOf(nonce).at(-1)!.signedBytes);
+    this.#note(turn, nonce, outcome.kind);
   }
 
-  #note({ lane }: LaneTurn, nonce: number, kind: SendAnswer['kind']): void {
+  #note({ lane }: LaneTurn, nonce: number, kind: SendOutcome['kind']): void {
     const before = this.#refusals.get(nonce);
     const address = toHexText(lane.signer);
     this.#refusals.set(nonce, kind);
-    const messages: Partial<Record<SendAnswer['kind'], string>> = {
+    const messages: Partial<Record<SendOutcome['kind'], string>> = {
       funds: `${address} has not enough funds to pay for its transaction.`,
       spent: `Nonce ${nonce} of ${address} is spent by a transaction that is not known here, or that the node keeps no receipt of.`,
       later: 'The node does not accept its transaction at the moment.',
-      refused: 'The node refuses its transaction, and the one that would replace it.',
+      refused: 'The node refuses its transaction and the replacement.',
     };
     const reason = messages[kind];
     if (reason === undefined) this.#reasons.delete(nonce);
@@ -180,7 +180,7 @@ export class NonceTracker {
   }
 
   #isStuck(turn: LaneTurn, nonce: number): boolean {
-    if (!this.#isSent(turn, nonce) || NO_HELP.has(this.#refusals.get(nonce) ?? 'taken')) return false;
+    if (!this.#isSent(turn, nonce) || UNCHANGED_BY_FEES.has(this.#refusals.get(nonce) ?? 'taken')) return false;
     return turn.clock.monotonicMs() - this.#sent.get(nonce)!.atMs >= turn.rules.stuckAfterMs;
   }
 

@@ -25,12 +25,12 @@ const NOTHING = { states: [], transactions: [], forgotten: [] };
 
 let stores: OwnStores;
 let reader: LogReader;
-/** Reads of the ends of logs. */
+/** How often log ends were read. */
 let requested = 0;
 const opened: (AtomicPublisher | LaneWriter)[] = [];
 
 beforeAll(async () => {
-  // One partition, so that an open transaction of one signer is in front of the records of the other.
+  // One partition, so that an open transaction of one signer precedes the records of the other signer.
   stores = await openOwnStores({ partitions: 1 });
   const real = openLogReader({ brokers: testStores().kafka, clientId: 'test' });
   const bounds: LogReader['bounds'] = (...request) => {
@@ -83,7 +83,7 @@ const namesOf = async (writer: LaneWriter) => [
   ...new Set((await statesOf(writer)).map(({ referenceId }) => referenceId)),
 ];
 
-it('the log of a lane fences other writers of the signer, and gives the next one only the records of that signer', async () => {
+it('the log of a lane fences other writers of the signer, and the next writer reads only the records of that signer', async () => {
   const log = createLog();
   const before = await log.openWriter(ONE);
   await before.append({ ...NOTHING, states: [stateOf(ONE, 'a'), stateOf(ONE, 'b')] });
@@ -112,11 +112,11 @@ it('the log of a lane is read past an open transaction of another signer', async
   // Committed, but behind the open transaction, so a reader of committed records does not see it yet.
   await before.append({ ...NOTHING, states: [stateOf(ONE, 'behind')] });
   requested = 0;
-  const taken = log.openWriter(ONE);
-  await until('it waits for the open one', () => requested > 4);
+  const next = log.openWriter(ONE);
+  await until('it waits for the open transaction', () => requested > 4);
   decided.resolve();
   await appending;
-  expect(await namesOf(await taken)).toContain('behind');
+  expect(await namesOf(await next)).toContain('behind');
 });
 
 it('the log of a lane keeps its partition when partitions are added', async () => {
@@ -124,7 +124,7 @@ it('the log of a lane keeps its partition when partitions are added', async () =
   const early = await before.openWriter(ONE);
   await early.append({ ...NOTHING, states: [stateOf(ONE, 'early')], transactions: [highWaterOf(ONE, 7)] });
   await stores.addPartitions(grown);
-  // A running writer keeps its partition, although another caller reads their number.
+  // A running writer keeps its partition, although another caller reads the new count.
   await before.openWriter(OTHER);
   await early.append({ ...NOTHING, states: [stateOf(ONE, 'running')] });
   const next = await createLog().openWriter(ONE);
@@ -158,7 +158,7 @@ it('the log of a lane refuses a signer with records in several partitions, with 
   await expect(createLog().openWriter(OTHER)).resolves.toBeDefined();
 });
 
-/** Bytes that this process uses after everything unreachable is freed. */
+/** Bytes in use after garbage collection. */
 function usedBytes(): number {
   setFlagsFromString('--expose-gc');
   (runInNewContext('gc') as () => void)();
@@ -166,7 +166,7 @@ function usedBytes(): number {
   return heapUsed + external;
 }
 
-it('a lane with many settled assets keeps little of each in memory', { timeout: 60_000 }, async () => {
+it('a lane keeps less than 400 bytes per settled asset in memory', { timeout: 60_000 }, async () => {
   const lane = { chain: CHAIN, signer: Buffer.alloc(20, 0x77) };
   const [count, piece] = [20_000, 2_000];
   const writer = await createLog().openWriter(lane);
@@ -191,7 +191,7 @@ it('a lane with many settled assets keeps little of each in memory', { timeout: 
     clock: { wallClockMs: () => 0, monotonicMs: () => 0 },
   });
   // Buffers of the last read are released a little later.
-  await until('400 bytes of each are left', () => (usedBytes() - before) / count < 400);
+  await until('less than 400 bytes per asset remain', () => (usedBytes() - before) / count < 400);
   expect(opened.ledger.isHeld(stateOf(lane, `${'long '.repeat(20)}0`))).toBe(true);
   expect(log.others.isHeldByOther(ONE, stateOf(lane, `${'long '.repeat(20)}0`))).toBe(true);
   await opened.close();
@@ -199,7 +199,7 @@ it('a lane with many settled assets keeps little of each in memory', { timeout: 
 
 const partitionOf = (lane: SignerLane, count: number) => toPartition(Buffer.from(toSignerKey(lane)), count);
 
-/** A number of partitions with which the signer's key no longer gives the first one. */
+/** A partition count for which the signer's key no longer maps to the first partition. */
 function toGrownCount(lane: SignerLane): number {
   let count = 2;
   while (partitionOf(lane, count) === 0) count++;

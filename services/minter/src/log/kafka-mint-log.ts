@@ -26,7 +26,7 @@ import type { LaneChange, LaneWriter, MintLog, OtherSigners, ReferenceName, Sign
 
 export interface MintLogParts {
   readonly reader: LogReader;
-  /** Fences an earlier publisher with this transactional id. */
+  /** Also fences earlier publishers with this transactional id. */
   openPublisher(name: string): Promise<AtomicPublisher>;
   readonly states: MintTopic;
   readonly transactions: MintTopic;
@@ -65,12 +65,12 @@ export function createMintLog(parts: MintLogParts): MintLog {
       }
     },
     lanesOf: async ({ partition, partitions }) => {
-      await states.follow({ isWhole: true });
+      await states.catchUp({ isWhole: true });
       return pending.lanes.filter((lane) => toPartition(Buffer.from(toSignerKey(lane)), partitions) === partition);
     },
     others: {
       sync: async (options) => {
-        await states.follow(options);
+        await states.catchUp(options);
       },
       isHeldByOther: (lane, request) => holdings.isHeldByOther(lane, request),
       isHeldByLane: (lane, request) => holdings.isHeldByLane(lane, request),
@@ -79,20 +79,20 @@ export function createMintLog(parts: MintLogParts): MintLog {
   };
 }
 
-/** New records go to the partition of the earlier ones. */
+/** New records go to the partition of earlier records. */
 async function toWriter(
   publisher: AtomicPublisher,
   { states, transactions }: TopicLogs,
   lane: SignerLane,
 ): Promise<LaneWriter> {
-  const ofStates = states.homeOf(lane, await states.follow({ isWhole: true }));
-  const ofTransactions = transactions.homeOf(lane, await transactions.follow({ isWhole: true }));
+  const ofStates = states.homeOf(lane, await states.catchUp({ isWhole: true }));
+  const ofTransactions = transactions.homeOf(lane, await transactions.catchUp({ isWhole: true }));
   const homes: Homes = { states: ofStates.partition, transactions: ofTransactions.partition };
   return {
     readTransactions: () => readLast(transactions.read(lane, ofTransactions)),
     readStates: async function* () {
-      const home = (await states.follow({ isWhole: true })).find(({ partition }) => partition === homes.states);
-      if (home === undefined) throw new Error(`${states.name} has no partition ${homes.states} any more`);
+      const home = (await states.catchUp({ isWhole: true })).find(({ partition }) => partition === homes.states);
+      if (home === undefined) throw new Error(`${states.name} has no partition ${homes.states} any longer`);
       for await (const { record } of states.read(lane, home)) if (record !== null) yield record;
     },
     append: async (change) => publisher.publish(await toRecords({ states, transactions }, homes, change)),
@@ -100,8 +100,8 @@ async function toWriter(
   };
 }
 
-/** The last record of each key, without tombstones: compaction may be late. */
-async function readLast<R>(records: AsyncIterable<Kept<R>>): Promise<R[]> {
+/** The last record per key, without tombstones: compaction may be late. */
+async function readLast<R>(records: AsyncIterable<KeyedRecord<R>>): Promise<R[]> {
   const last = new Map<string, R>();
   for await (const { key, record } of records) {
     last.delete(key);
@@ -115,16 +115,17 @@ async function toRecords(
   homes: Homes,
   change: LaneChange,
 ): Promise<TransactionRecord[]> {
-  const received: TransactionRecord[] = [];
-  for (const state of change.states) received.push(await states.toReceived(homes.states, toMintStateKey(state), state));
+  const published: TransactionRecord[] = [];
+  for (const state of change.states)
+    published.push(await states.toPublished(homes.states, toMintStateKey(state), state));
   for (const record of change.transactions)
-    received.push(await transactions.toReceived(homes.transactions, toMintTransactionKey(record), record));
+    published.push(await transactions.toPublished(homes.transactions, toMintTransactionKey(record), record));
   for (const record of change.forgotten)
-    received.push(await transactions.toReceived(homes.transactions, toMintTransactionKey(record), null));
-  return received;
+    published.push(await transactions.toPublished(homes.transactions, toMintTransactionKey(record), null));
+  return published;
 }
 
-/** From states as they are read; stores keys only. */
+/** Signers with pending assets, from states as they are read. Stores only keys. */
 class PendingSigners {
   readonly #pending = new Map<string, { readonly lane: SignerLane; readonly states: Set<string> }>();
 
@@ -202,7 +203,7 @@ interface MintTopic {
 }
 
 /** A tombstone has no value. */
-interface Kept<R> {
+interface KeyedRecord<R> {
   readonly key: string;
   readonly record: R | null;
 }
@@ -210,12 +211,15 @@ interface Kept<R> {
 interface TopicLog<R> {
   readonly name: string;
   /** Reads each record once. @param options.isWhole waits for all existing records */
-  follow(options: { readonly isWhole: boolean }): Promise<readonly LogBounds[]>;
-  /** The partition with the signer's records, or that of its key. @throws Error when several partitions have some */
+  catchUp(options: { readonly isWhole: boolean }): Promise<readonly LogBounds[]>;
+  /**
+   * The partition with the signer's records, or the partition of its key. @throws Error when several contain its
+   * records
+   */
   homeOf(lane: SignerLane, bounds: readonly LogBounds[]): LogBounds;
-  /** In order. */
-  read(lane: SignerLane, home: LogBounds): AsyncGenerator<Kept<R>>;
-  toReceived(partition: number, key: string, record: R | null): Promise<TransactionRecord>;
+  /** In log order. */
+  read(lane: SignerLane, home: LogBounds): AsyncGenerator<KeyedRecord<R>>;
+  toPublished(partition: number, key: string, record: R | null): Promise<TransactionRecord>;
 }
 
 interface TopicLogParts<R> {
@@ -247,23 +251,23 @@ function createTopicLog<R extends SignerLane>(parts: TopicLogParts<R>): TopicLog
     }
     return bounds;
   };
-  const follow = createTurns(async (isWhole) =>
+  const catchUp = createTurns(async (isWhole) =>
     readOn(await (isWhole ? decidedBounds(reader, topic.name) : reader.bounds(topic.name))),
   );
   return {
     name: topic.name,
-    follow,
+    catchUp,
     homeOf: (lane, bounds) => {
       const partition = chooseHome(topic.name, lane, partitionsOf.get(toSignerKey(lane)) ?? bounds.length);
       const home = bounds.find((each) => each.partition === partition);
-      if (home === undefined) throw new Error(`${topic.name} has no partition ${partition} any more`);
+      if (home === undefined) throw new Error(`${topic.name} has no partition ${partition} any longer`);
       return home;
     },
     read: async function* (lane, home) {
-      for await (const kept of readSection(home))
-        if (kept.record === null || toSignerKey(kept.record) === toSignerKey(lane)) yield kept;
+      for await (const keyed of readSection(home))
+        if (keyed.record === null || toSignerKey(keyed.record) === toSignerKey(lane)) yield keyed;
     },
-    toReceived: async (partition, key, record) => ({
+    toPublished: async (partition, key, record) => ({
       topic: topic.name,
       partition,
       key: Buffer.from(key),
@@ -273,10 +277,10 @@ function createTopicLog<R extends SignerLane>(parts: TopicLogParts<R>): TopicLog
   };
 }
 
-/** Calls run in sequence; waiting ones share the next run. */
-function createTurns(work: (isWhole: boolean) => Promise<readonly LogBounds[]>): TopicLog<SignerLane>['follow'] {
+/** Calls run in sequence; waiting calls share the next run. */
+function createTurns(work: (isWhole: boolean) => Promise<readonly LogBounds[]>): TopicLog<SignerLane>['catchUp'] {
   let following: Promise<unknown> = Promise.resolve();
-  /** Not started, by `isWhole`. */
+  /** Runs that have not started, by `isWhole`. */
   const next = new Map<boolean, Promise<readonly LogBounds[]>>();
   return ({ isWhole }) => {
     const joined = next.get(isWhole);
@@ -310,13 +314,13 @@ function createReadSection<R>({ reader, schemaOf, topic, codec }: TopicLogParts<
   const readValue = createRecordReader({ schemaOf, createReader: codec.decoderOf });
   const decode = async (value: Buffer): Promise<R> => {
     const read = await readValue(value);
-    // Skipping it would act as if that decision had never been made.
+    // Skipping the record would act as if its decision had never been made.
     if (read.kind === 'unreadable') throw new Error(`a record of ${topic.name} cannot be read: ${read.reason}`);
     // An instance of the codec's class would not equal other records.
     return { ...read.record };
   };
   /** @throws Error when the log returns fewer records */
-  return async function* (section: LogBounds): AsyncGenerator<Kept<R> & { readonly offset: number }> {
+  return async function* (section: LogBounds): AsyncGenerator<KeyedRecord<R> & { readonly offset: number }> {
     for await (const { key, value, offset } of reader.read({ topic: topic.name, ...section, isWhole: true })) {
       const record = value === null ? null : await decode(value);
       yield { key: key?.toString() ?? '', record, offset: Number(offset) };

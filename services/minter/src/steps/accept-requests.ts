@@ -7,9 +7,9 @@ import type { ReceivedRequest } from '../ports.ts';
 export interface AcceptedRequests {
   /** Write before committing the offset. */
   readonly states: readonly MintStateRecord[];
-  /** Their reference id is in use. */
+  /** Number of requests whose reference id is in use. */
   readonly dropped: number;
-  /** Decided before and read again. */
+  /** Number of requests that were decided before and read again. */
   readonly known: number;
 }
 
@@ -20,22 +20,22 @@ export interface AcceptRules {
   readonly isHeldElsewhere: (request: ReceivedRequest['request']) => boolean;
 }
 
-/** The first request of a reference id counts while it is pending or has succeeded, in the order of the log. */
+/** In log order, the first request for a reference id counts while it is pending or has succeeded. */
 export function acceptRequests(
   ledger: MintLedger,
   requests: readonly ReceivedRequest[],
   { changedAt, forgotten, isHeldElsewhere }: AcceptRules,
 ): AcceptedRequests {
   const states: MintStateRecord[] = [];
-  const taken = new Set<string>();
+  const accepted = new Set<string>();
   let [dropped, known] = [0, 0];
   for (const received of requests) {
     const { request } = received;
     const reference = toReferenceKey(request);
     if (ledger.isKnown(request) || forgotten.has(toAttemptKey(request))) known++;
-    else if (taken.has(reference) || ledger.isHeld(request) || isHeldElsewhere(request)) dropped++;
+    else if (accepted.has(reference) || ledger.isHeld(request) || isHeldElsewhere(request)) dropped++;
     else {
-      taken.add(reference);
+      accepted.add(reference);
       states.push(toFirstState(received, changedAt));
     }
   }

@@ -9,8 +9,10 @@ function createContract(isBad: (asset: number) => boolean) {
     requested++;
     const bad = assets.find(isBad);
     if (bad !== undefined) return { kind: 'reverted', message: `bad ${bad}` } as const;
-    const isTwice = new Set(assets.map((asset) => asset % 1_000)).size < assets.length;
-    return isTwice ? ({ kind: 'reverted', message: 'twice' } as const) : ({ kind: 'done', value: '0x' } as const);
+    const isDuplicate = new Set(assets.map((asset) => asset % 1_000)).size < assets.length;
+    return isDuplicate
+      ? ({ kind: 'reverted', message: 'duplicate' } as const)
+      : ({ kind: 'done', value: '0x' } as const);
   };
   return { simulate, requested: () => requested };
 }
@@ -20,13 +22,13 @@ it('one bad asset among a hundred fails alone in fifteen calls', async () => {
   const all = Array.from({ length: 100 }, (_, at) => at);
   expect(await selectMintable(all, simulate)).toEqual({
     mintable: all.filter((asset) => asset !== 62),
-    refused: [{ asset: 62, answer: { kind: 'reverted', message: 'bad 62' } }],
+    refused: [{ asset: 62, outcome: { kind: 'reverted', message: 'bad 62' } }],
     later: [],
   });
   expect(requested()).toBeLessThanOrEqual(16);
 });
 
-it('mintable assets pass together, and exactly the bad assets are refused', async () => {
+it('mintable assets pass in one call, and exactly the bad assets are refused', async () => {
   const lists = fc.uniqueArray(fc.integer({ min: 0, max: 2_999 }), { maxLength: 40 });
   await fc.assert(
     fc.asyncProperty(lists, fc.integer({ min: 2, max: 9 }), async (list, every) => {

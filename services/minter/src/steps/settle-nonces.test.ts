@@ -24,7 +24,7 @@ const assetOf = (owner: number, tokenId: string | null): CarriedAsset => ({
   ownerAddress: toBytes(ownerOf(owner)),
 });
 
-it('minted tokens are read from an event of a range of ids, up to the limit', () => {
+it('minted tokens are read from an event with a range of ids, up to the limit', () => {
   const data = (last: bigint) => encodeAbiParameters([{ type: 'uint256' }], [last]);
   const topics = [CONSECUTIVE_TRANSFER, topic(7), ZERO, topic(ownerOf(2))];
   const tokens = mintedTokensOf({ logs: [logOf(topics, data(8n))] }, SWORDS);

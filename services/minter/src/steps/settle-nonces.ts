@@ -7,10 +7,10 @@ import { type StateChange, toNextState } from '../lane/lane-context.ts';
 import type { MintLedger } from '../lane/mint-ledger.ts';
 import type { ChainHead, ChainNode, EventLog, MintReceipt } from '../ports.ts';
 
-/** As a node reports it. */
+/** The outcome of a nonce, as reported by a node. */
 export type NonceOutcome =
   | { readonly kind: 'absent' }
-  /** A final transaction of another program spent it. */
+  /** A final transaction of another program spent the nonce. */
   | { readonly kind: 'foreign'; readonly hash: string }
   | {
       readonly kind: 'mined';
@@ -19,7 +19,7 @@ export type NonceOutcome =
       readonly isFinal: boolean;
     };
 
-/** Final only if one answer has the receipt, its block and the last final block. @throws NodeFault */
+/** Final only if one response contains the receipt, its block and the last final block. @throws NodeFault */
 export async function findOutcome(
   node: ChainNode,
   variants: readonly MintTransactionRecord[],
@@ -37,12 +37,12 @@ export async function findOutcome(
   return { kind: 'absent' };
 }
 
-/** A receipt may be of a replaced block. */
+/** A receipt may belong to a replaced block. */
 async function findCurrent(node: ChainNode, receipt: MintReceipt): Promise<MintReceipt | null> {
   return (await node.blockHashOf(receipt.blockNumber)) === receipt.blockHash ? receipt : null;
 }
 
-/** Guarantee: the answer has the final block, so it is of the final branch. */
+/** Guarantee: the response contains the final block, so it is from the final branch. */
 async function findFinal(
   node: ChainNode,
   { hash, blockNumber }: { hash: string; blockNumber: number },
@@ -54,7 +54,7 @@ async function findFinal(
   return receipt?.blockNumber === blockNumber && receipt.blockHash === blockHash ? receipt : null;
 }
 
-const toHorizonMessage = (number: number) => `the node has another block ${number} than the one that was final`;
+const toHorizonMessage = (number: number) => `the node has another block ${number} than the block that was final`;
 
 /** A missing receipt proves nothing; only a final transaction with the nonce does. @throws NodeFault */
 export async function findForeignSpender(
@@ -83,7 +83,7 @@ export interface Settling {
   readonly activityIdOf: (location: ActivityLocation) => Buffer;
   /** Epoch milliseconds. */
   readonly changedAt: number;
-  /** Why it is in no block. */
+  /** Why the transaction is in no block. */
   readonly reason?: string | null;
 }
 
@@ -110,21 +110,22 @@ function createChangeOf(
   const { transaction, receipt, isFinal } = outcome;
   const { hash: transactionHash, kind } = transaction;
   const hasMinted = kind === 'mint' && receipt.isSuccess;
-  // What reverted here may succeed on another branch.
+  // A transaction that reverted here may succeed on another branch.
   if (!isFinal) {
     const reason = kind === 'noop' ? 'The node refused its transaction, which was replaced.' : null;
     return () => ({ stage: hasMinted ? 'mined' : 'reverted', transactionHash, reason });
   }
-  const why = kind === 'noop' ? 'The node refused its transaction' : 'Its transaction was reverted';
-  if (!hasMinted) return (state) => freeOrFail(settling.ledger, state, why);
+  const cause = kind === 'noop' ? 'The node refused its transaction' : 'Its transaction was reverted';
+  if (!hasMinted) return (state) => freeOrFail(settling.ledger, state, cause);
   const tokenOf = createTokenOf(transaction, receipt);
   return (state) => toSuccess(settling, transaction, tokenOf(state));
 }
 
-function freeOrFail(ledger: MintLedger, state: MintStateRecord, why: string): StateChange {
+function freeOrFail(ledger: MintLedger, state: MintStateRecord, cause: string): StateChange {
   const carried = { nonce: null, transactionHash: null };
-  if (ledger.triesOf(state) < TRIES_MAX) return { ...carried, stage: 'waiting', reason: `${why}; it is tried again.` };
-  const error = `None of ${TRIES_MAX} transactions minted it, although the simulation of each succeeded. ${why}.`;
+  if (ledger.triesOf(state) < TRIES_MAX)
+    return { ...carried, stage: 'waiting', reason: `${cause}; it will be retried.` };
+  const error = `None of ${TRIES_MAX} transactions minted the asset, although each simulation succeeded. ${cause}.`;
   return { ...carried, status: 'failed', stage: 'settled', reason: null, error };
 }
 
@@ -163,13 +164,13 @@ export const TRANSFER_SINGLE = '0xc3d58168c5ae7397731d063d5bbf3d657854427343f4c0
 export const TRANSFER_BATCH = '0x4a39dc06d4c0dbc64b70af90fd698a233a518aa5d07e595d983b8c0526c8f7fb';
 /** ERC-2309: all tokens from one id to another. */
 export const CONSECUTIVE_TRANSFER = '0xdeaa91b6123d068f5821d0fb0678463d1a8a6079fe8af5de3ce5e896dcf9133d';
-/** One event can claim any number of tokens; our transactions never mint as many. */
+/** One event can claim any number of tokens; transactions of the minter never mint as many. */
 const CONSECUTIVE_MAX = 1_000;
 const ZERO_TOPIC = `0x${'0'.repeat(64)}`;
 const ONE = [{ type: 'uint256' }, { type: 'uint256' }] as const;
 const MANY = [{ type: 'uint256[]' }, { type: 'uint256[]' }] as const;
 
-/** In the order of events. @param contract lower case */
+/** In event order. @param contract lower case */
 export function mintedTokensOf({ logs }: Pick<MintReceipt, 'logs'>, contract: string): MintedToken[] {
   return logs.filter(({ address }) => address === contract).flatMap(readEvent);
 }
@@ -219,19 +220,19 @@ function readConsecutive({ topics, data, logIndex }: EventLog): MintedToken[] {
 
 const toOwner = (topic: string) => `0x${topic.slice(26)}`;
 
-/** The first unmatched token with the same owner, id and amount; equal assets by position. null: none. */
+/** The first unmatched token with the same owner, id and amount; equal assets by position. null: no match. */
 export function matchTokens(
   assets: readonly CarriedAsset[],
   tokens: readonly MintedToken[],
 ): readonly (MintedToken | null)[] {
-  const left = [...tokens];
+  const unmatched = [...tokens];
   return assets.map((asset) => {
-    const at = left.findIndex((token) => fits(asset, token));
-    return at === -1 ? null : left.splice(at, 1)[0]!;
+    const at = unmatched.findIndex((token) => matches(asset, token));
+    return at === -1 ? null : unmatched.splice(at, 1)[0]!;
   });
 }
 
-function fits({ ownerAddress, tokenId, amount }: CarriedAsset, token: MintedToken): boolean {
+function matches({ ownerAddress, tokenId, amount }: CarriedAsset, token: MintedToken): boolean {
   return (
     token.owner === `0x${ownerAddress.toString('hex')}` &&
     (tokenId === null || tokenId === token.tokenId) &&

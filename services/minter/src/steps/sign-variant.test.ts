@@ -5,7 +5,7 @@ import { chooseFees, raiseFees } from './sign-variant.ts';
 const rules = { feeMax: 1_000n, priorityFeeMax: 100n };
 const fee = fc.bigInt({ min: 1n, max: 2_000n });
 
-it('fees never exceed the maximum, and pay what the chain requires', () => {
+it('fees never exceed the maximum, and cover what the chain requires', () => {
   fc.assert(
     fc.property(fee, fee, (baseFee, priorityFee) => {
       const fees = chooseFees({ baseFee, priorityFee }, rules);

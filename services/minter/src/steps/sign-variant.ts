@@ -5,7 +5,7 @@ import type { MintPlan } from './plan-mint.ts';
 
 const NOOP_GAS = 21_000;
 
-/** With the states of its assets and the highest nonce. */
+/** Signs a mint. The change includes the states of its assets and the highest nonce. */
 export async function signMint(turn: LaneTurn, plan: MintPlan, nonce: number): Promise<LaneChange> {
   const { assets, contractAddress, data, gas, maxFeePerGas, maxPriorityFeePerGas } = plan;
   const { chainId } = turn.rules;
@@ -20,12 +20,12 @@ export async function signMint(turn: LaneTurn, plan: MintPlan, nonce: number): P
   };
 }
 
-/** null above the maximum. */
+/** @returns null when the fees exceed the maximum */
 export async function signRaise(turn: LaneTurn, nonce: number): Promise<LaneChange | null> {
   const newest = turn.ledger.variantsOf(nonce).at(-1)!;
   const fees = raiseFees(toFees(newest), await fetchFees(turn), turn.rules);
   if (fees === null) return null;
-  // From the logged bytes: all variants have the same call.
+  // Reads the logged bytes, because all variants have the same call.
   const call = { ...turn.signer.read(newest.signedBytes), ...fees };
   const { kind, contractAddress, assets } = newest;
   return toNextVariant(
@@ -108,7 +108,7 @@ const BASE_FEE_MARGIN = 2n;
 const least = (one: bigint, other: bigint) => (one < other ? one : other);
 const most = (one: bigint, other: bigint) => (one > other ? one : other);
 
-/** null above the maximum. */
+/** @returns null when the fees exceed the maximum */
 export function chooseFees(
   { baseFee, priorityFee }: { readonly baseFee: bigint; readonly priorityFee: bigint },
   { feeMax, priorityFeeMax }: Pick<ChainRules, 'feeMax' | 'priorityFeeMax'>,
@@ -120,7 +120,7 @@ export function chooseFees(
 
 const raised = (fee: bigint) => fee + (fee + RAISE - 1n) / RAISE;
 
-/** At least an eighth more in both fields and at least the current fees; null above a maximum. */
+/** At least an eighth more in both fields and at least the current fees; null if that exceeds a maximum. */
 export function raiseFees(
   before: Fees,
   now: { readonly baseFee: bigint; readonly priorityFee: bigint },

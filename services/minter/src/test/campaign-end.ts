@@ -8,7 +8,7 @@ import type { MemoryChain } from './memory-chain.ts';
 import type { MemoryMintLog } from './memory-mint-log.ts';
 import { createMemorySigner } from './memory-node.ts';
 
-/** Totals of a run that ended as promised. */
+/** Totals of a run that ended correctly. */
 export interface EndReport {
   readonly references: number;
   readonly succeeded: number;
@@ -20,8 +20,8 @@ export interface EndReport {
 
 const hex = (bytes: Buffer) => `0x${bytes.toString('hex')}`;
 
-function assertThat(isTrue: boolean, text: () => string): void {
-  if (!isTrue) throw new Error(text());
+function assertThat(isTrue: boolean, message: () => string): void {
+  if (!isTrue) throw new Error(message());
 }
 
 /** Checks that each reference id has one token or one clear failure, and that the chain agrees with the states. */
@@ -45,7 +45,7 @@ export function checkEnd(world: { traffic: CampaignTraffic; log: MemoryMintLog; 
     );
   }
   for (const { error, referenceId } of failed)
-    assertThat(error !== null && error !== '', () => `${referenceId} failed without a word`);
+    assertThat(error !== null && error !== '', () => `${referenceId} failed without an error message`);
   expectSameTokens(succeeded, chain);
   for (const state of succeeded) expectRightActivity(state, chain);
   const { nonces, variants } = expectSameCalls(log);
@@ -66,14 +66,14 @@ function expectSameTokens(succeeded: readonly MintStateRecord[], chain: MemoryCh
   const reported = succeeded.map(({ contractAddress, tokenId, ownerAddress, amount }) =>
     [hex(contractAddress), tokenId, hex(ownerAddress), amount ?? '1'].join(' '),
   );
-  const made = chain.head.state.tokens.map((token) =>
+  const minted = chain.head.state.tokens.map((token) =>
     [token.contract, token.tokenId, token.owner, token.amount].join(' '),
   );
-  const [one, other] = [reported.sort().join('\n'), made.sort().join('\n')];
-  assertThat(one === other, () => `states report ${reported.length} tokens, the chain has ${made.length}`);
+  const [one, other] = [reported.sort().join('\n'), minted.sort().join('\n')];
+  assertThat(one === other, () => `states report ${reported.length} tokens, the chain has ${minted.length}`);
 }
 
-/** The activity id must be that of the log that minted this token. */
+/** The activity id must belong to the log that minted this token. */
 function expectRightActivity(state: MintStateRecord, chain: MemoryChain): void {
   const transactionHash = hex(state.transactionHash!);
   const receipt = chain.receiptOf(transactionHash);
@@ -82,7 +82,7 @@ function expectRightActivity(state: MintStateRecord, chain: MemoryChain): void {
     const id = activityIdOf({ chain: state.chain, transactionHash, logIndex, item });
     return id.equals(state.activityId!) && tokenId === state.tokenId && owner === hex(state.ownerAddress);
   });
-  assertThat(tokens.length === 1, () => `the activity of ${state.referenceId} is none of the chain`);
+  assertThat(tokens.length === 1, () => `the activity of ${state.referenceId} is not on the chain`);
 }
 
 function expectSameCalls({ transactions }: MemoryMintLog): { nonces: number; variants: number } {

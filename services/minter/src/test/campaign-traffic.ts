@@ -9,20 +9,20 @@ import { ownerOf, POTIONS, SHIELDS, SIGNERS, SWORDS, toRequest } from './mint-re
 
 const REFERENCES_MAX = 400;
 
-/** Requests of a game: batches, some with a bad asset, repeated reference ids, tokens that are requested twice. */
+/** Requests from a game: batches, some with a bad asset, repeated reference ids, tokens that are requested twice. */
 export class CampaignTraffic {
   readonly requests: ReceivedRequest[] = [];
   readonly #random: Random;
   readonly #log: MemoryMintLog;
   readonly #attempts = new Map<string, number>();
-  #made = 0;
+  #count = 0;
 
   constructor(random: Random, log: MemoryMintLog) {
     this.#random = random;
     this.#log = log;
   }
 
-  /** Requests of a signer, in the order of their log. */
+  /** Requests for a signer, in log order. */
   requestsOf(signer: Buffer): readonly ReceivedRequest[] {
     return this.requests.filter(({ request }) => request.signer === signer);
   }
@@ -44,21 +44,21 @@ export class CampaignTraffic {
 
   request(): void {
     const random = this.#random;
-    if (this.#made > REFERENCES_MAX) return;
+    if (this.#count > REFERENCES_MAX) return;
     const count = random.chance(0.05) ? 100 : 1 + random.below(6);
     const contract = random.pick([SWORDS, SHIELDS, POTIONS]);
     const byId = contract === POTIONS || random.chance(0.5);
     const bad = random.chance(0.4) ? random.below(count) : -1;
     for (let at = 0; at < count; at++) {
-      // Some tokens are requested twice: the second request must fail, and alone.
-      const number = random.chance(0.03) ? random.below(this.#made + 1) : this.#made;
+      // Some tokens are requested twice: only the second request must fail.
+      const number = random.chance(0.03) ? random.below(this.#count + 1) : this.#count;
       const owner = at === bad ? BAD_OWNER : ownerOf(random.below(contract === POTIONS ? 2 : 5));
       const amount = contract === POTIONS ? String(1 + random.below(9)) : null;
       const asset = { contract, owner, tokenId: byId ? String(number) : null, amount };
-      this.#append(`reference ${this.#made}`, asset);
-      // Two signers get the same request, as while a collection changes its signer.
-      if (random.chance(0.1)) this.#append(`reference ${this.#made}`, asset);
-      this.#made++;
+      this.#append(`reference ${this.#count}`, asset);
+      // Two signers get the same request, as when a collection changes its signer.
+      if (random.chance(0.1)) this.#append(`reference ${this.#count}`, asset);
+      this.#count++;
     }
   }
 

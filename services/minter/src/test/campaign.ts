@@ -31,12 +31,12 @@ const RULES: ChainRules = {
 
 /** Result of a seed. */
 export interface CampaignReport extends EndReport {
-  /** How often each fault happened, by names such as `killed before send`. */
+  /** How often each fault was injected, by names such as `killed before send`. */
   readonly struck: ReadonlyMap<string, number>;
 }
 
-/** The work for one signer: its requests, and the process that does it now. */
-interface Seat {
+/** One signer: its requests, and the process that currently works for it. */
+interface SignerSlot {
   readonly lane: SignerLane;
   readonly address: string;
   current: Incarnation;
@@ -45,13 +45,13 @@ interface Seat {
 
 /** A process that works for a signer until it is killed or fenced. */
 interface Incarnation {
-  readonly seat: Seat;
+  readonly slot: SignerSlot;
   isDead: boolean;
 }
 
 interface WaitingStep {
   readonly of: Incarnation;
-  readonly go: () => void;
+  readonly resume: () => void;
 }
 
 class Campaign {
@@ -62,7 +62,7 @@ class Campaign {
   readonly traffic: CampaignTraffic;
   readonly struck = new Map<string, number>();
   #waiting: WaitingStep[] = [];
-  readonly #seats: readonly Seat[];
+  readonly #slots: readonly SignerSlot[];
   #nowMs = 0;
   #highest = 0;
   #isCalm = false;
@@ -71,9 +71,9 @@ class Campaign {
   constructor(seed: number) {
     this.random = createRandom(seed);
     this.traffic = new CampaignTraffic(this.random, this.log);
-    this.#seats = SIGNERS.map((signer) => {
-      const seat = { lane: { chain: CHAIN, signer }, address: toAddress(signer), committed: 0 };
-      return Object.assign(seat, { current: { isDead: true } as Incarnation });
+    this.#slots = SIGNERS.map((signer) => {
+      const slot = { lane: { chain: CHAIN, signer }, address: toAddress(signer), committed: 0 };
+      return Object.assign(slot, { current: { isDead: true } as Incarnation });
     });
     this.#setRoles();
     this.node.mine();
@@ -81,36 +81,36 @@ class Campaign {
 
   #setRoles(): void {
     for (const contract of CONTRACTS.keys())
-      for (const { address } of this.#seats) this.chain.setRole(contract, address, true);
+      for (const { address } of this.#slots) this.chain.setRole(contract, address, true);
   }
 
   async run(): Promise<CampaignReport> {
     for (let at = 0; at < STORM; at++) await this.#happen();
     this.#repair();
     for (let at = 0; !this.#isDone(); at++) {
-      if (at === CALM_MAX) throw new Error(`it does not end: ${this.traffic.describeOpen()}`);
+      if (at === CALM_MAX) throw new Error(`the run does not end: ${this.traffic.describeOpen()}`);
       await this.#happen();
     }
     return { ...checkEnd(this), struck: this.struck };
   }
 
   #isDone(): boolean {
-    const isRead = ({ lane, committed }: Seat) => committed === this.traffic.requestsOf(lane.signer).length;
-    return this.#seats.every(isRead) && this.traffic.isSettled();
+    const isRead = ({ lane, committed }: SignerSlot) => committed === this.traffic.requestsOf(lane.signer).length;
+    return this.#slots.every(isRead) && this.traffic.isSettled();
   }
 
   #note(what: string): void {
     this.struck.set(what, (this.struck.get(what) ?? 0) + 1);
   }
 
-  /** One event: mostly the next step of a waiting process, otherwise something around it. */
+  /** One event: mostly the next step of a waiting process, otherwise time passing or a fault. */
   async #happen(): Promise<void> {
-    for (const seat of this.#seats) if (seat.current.isDead) this.#start(seat);
+    for (const slot of this.#slots) if (slot.current.isDead) this.#start(slot);
     const { random } = this;
     if (random.chance(0.1)) this.#passTime();
-    else if (!this.#isCalm && random.chance(0.02)) this.#strike();
+    else if (!this.#isCalm && random.chance(0.02)) this.#inject();
     else this.#release();
-    // Lets everything happen that needs no further step, before the next event.
+    // Runs everything that needs no further step before the next event.
     await new Promise((resolve) => setImmediate(resolve));
     if (this.#fault !== null) throw this.#fault;
   }
@@ -118,63 +118,64 @@ class Campaign {
   #release(): void {
     const [step] = this.#waiting.splice(this.random.below(this.#waiting.length), 1);
     if (step === undefined) this.#passTime();
-    else step.go();
+    else step.resume();
   }
 
   #passTime(): void {
     this.#nowMs += this.random.below(4_000);
-    if (!this.node.isAway) this.node.mine(() => this.#isCalm || this.random.chance(0.9));
+    if (!this.node.isStopped) this.node.mine(() => this.#isCalm || this.random.chance(0.9));
     this.#highest = Math.max(this.#highest, this.chain.head.number);
   }
 
-  #strike(): void {
+  #inject(): void {
     const { node, chain, random, traffic } = this;
     const contract = random.pick([...CONTRACTS.keys()]);
-    const seat = random.pick(this.#seats);
+    const slot = random.pick(this.#slots);
     const set = (given: Partial<MemoryNode>) => void Object.assign(node, given);
-    const strikes: Record<string, () => void> = {
+    const faults: Record<string, () => void> = {
       requests: () => traffic.request(),
       'requests again': () => traffic.requestAgain(),
       reorg: () => this.#reorganise(),
       'pool lost': () => node.losePool(),
-      'node away': () => set({ isAway: true }),
-      'node back': () => set({ isAway: false }),
-      'role taken': () => chain.setRole(contract, seat.address, false),
-      'role given': () => chain.setRole(contract, seat.address, true),
+      'node stopped': () => set({ isStopped: true }),
+      'node restarted': () => set({ isStopped: false }),
+      'role revoked': () => chain.setRole(contract, slot.address, false),
+      'role granted': () => chain.setRole(contract, slot.address, true),
       'fees rise': () => set({ baseFee: BigInt(random.pick([10, 50, 400, 3_000, 30_000])) }),
       'fees fall': () => set({ baseFee: 10n }),
       'bytes refused': () => set({ refusesNext: true }),
-      'funds gone': () => set({ balance: 1_000n }),
-      'funds back': () => set({ balance: 10n ** 21n }),
-      'nonce spent by a stranger': () => this.#spendNonce(seat),
-      takeover: () => this.#start(seat),
-      'offsets go back': () => {
-        seat.committed = Math.max(0, seat.committed - random.below(30));
-        this.#start(seat);
+      'funds removed': () => set({ balance: 1_000n }),
+      'funds restored': () => set({ balance: 10n ** 21n }),
+      'nonce spent by another sender': () => this.#spendNonce(slot),
+      takeover: () => this.#start(slot),
+      'offsets resume back': () => {
+        slot.committed = Math.max(0, slot.committed - random.below(30));
+        this.#start(slot);
       },
     };
-    const often = 'requests,requests,requests again,node back,role given,fees rise,fees rise,funds back'.split(',');
-    const what = random.pick([...Object.keys(strikes), ...often]);
+    const often =
+      'requests,requests,requests again,node restarted,role granted,fees rise,fees rise,funds restored'.split(',');
+    const what = random.pick([...Object.keys(faults), ...often]);
     this.#note(what);
-    strikes[what]!();
+    faults[what]!();
   }
 
-  /** Another holder of the key sends a transaction that does nothing, with an open nonce. */
-  #spendNonce({ address, lane }: Seat): void {
+  /** Another holder of the key sends a transaction without effect, with an open nonce. */
+  #spendNonce({ address, lane }: SignerSlot): void {
     const nonce = this.chain.nonceOf(address);
     const isLogged = this.log.transactions.some((each) => each.signer === lane.signer && each.nonce === nonce);
-    // A nonce that was never logged would stop the signer for good.
-    if (isLogged) this.node.take({ address, nonce, chainId: RULES.chainId, maxFeePerGas: RULES.feeMax });
+    // A nonce that was never logged would block the signer permanently.
+    if (isLogged) this.node.accept({ address, nonce, chainId: RULES.chainId, maxFeePerGas: RULES.feeMax });
   }
 
-  /** Replaces up to thirty blocks; the new ones may have the same transactions or not. */
+  /** Replaces up to thirty blocks; the new blocks may contain the same transactions or not. */
   #reorganise(): void {
     const { chain, node, random } = this;
-    // A killed node may have shortened the chain already, but a final block stays.
+    // A killed node may have shortened the chain already, but final blocks remain.
     const count = Math.min(1 + random.below(REORG_MAX), chain.head.number - Math.max(1, this.#highest - DEPTH));
     if (count < 1) return;
-    const left = chain.leave(count);
-    if (random.chance(0.5)) node.putBack(left.filter(() => random.chance(0.7)));
+    const removed = chain.removeBlocks(count);
+    if (random.chance(0.5)) node.restoreToPool(removed.filter(() => random.chance(0.7)));
     const blocks = random.below(count + 2);
     for (let at = 0; at < blocks; at++) node.mine(() => random.chance(0.5));
     this.#highest = Math.max(this.#highest, chain.head.number);
@@ -182,14 +183,14 @@ class Campaign {
 
   #repair(): void {
     this.#isCalm = true;
-    Object.assign(this.node, { isAway: false, baseFee: 10n, balance: 10n ** 21n, refusesNext: false });
+    Object.assign(this.node, { isStopped: false, baseFee: 10n, balance: 10n ** 21n, refusesNext: false });
     this.#setRoles();
   }
 
-  /** Starts another process. The one before may still run, and not know that it is fenced. */
-  #start(seat: Seat): void {
-    const incarnation = { seat, isDead: false };
-    seat.current = incarnation;
+  /** Starts another process. The previous process may still run, unaware that it is fenced. */
+  #start(slot: SignerSlot): void {
+    const incarnation = { slot, isDead: false };
+    slot.current = incarnation;
     void this.#live(incarnation).catch((fault) => {
       incarnation.isDead = true;
       if (!(fault instanceof LaneLost)) this.#fault = fault;
@@ -197,7 +198,7 @@ class Campaign {
   }
 
   async #live(of: Incarnation): Promise<void> {
-    const { lane, address, committed } = of.seat;
+    const { lane, address, committed } = of.slot;
     const minting = await MintLane.takeOver({
       lane,
       rules: RULES,
@@ -214,7 +215,7 @@ class Campaign {
       // As in a real process, requests arrive during a turn.
       const taking = batch.length > 0 ? this.#takeBatch(of, minting, batch) : at;
       const turning = minting.turn().catch((fault) => {
-        if (fault instanceof LaneLost || !/does not answer/.test(String(fault))) throw fault;
+        if (fault instanceof LaneLost || !/does not respond/.test(String(fault))) throw fault;
       });
       [at] = await Promise.all([taking, turning]);
       await this.#step(of, 'rest', async () => {});
@@ -222,30 +223,30 @@ class Campaign {
   }
 
   async #takeBatch(of: Incarnation, minting: MintLane, batch: readonly ReceivedRequest[]): Promise<number> {
-    await minting.take(batch);
+    await minting.accept(batch);
     const end = batch.at(-1)!.offset + 1;
-    // Brokers accept commits of the current generation only.
+    // Brokers accept commits only from the current generation.
     await this.#step(of, 'commit', async () => {
-      if (of.seat.current === of) of.seat.committed = end;
+      if (of.slot.current === of) of.slot.committed = end;
     });
     return end;
   }
 
-  /** Waits until the step is chosen; may die before or after it. */
-  async #step<T>(of: Incarnation, name: string, act: () => Promise<T>): Promise<T> {
-    await new Promise<void>((go) => void this.#waiting.push({ of, go }));
-    if (this.#dies(of, `killed before ${name}`)) return new Promise(() => {});
-    const value = await act();
-    if (this.#dies(of, `killed after ${name}`)) return new Promise(() => {});
+  /** Waits until the step is chosen; the process may be killed before or after it. */
+  async #step<T>(of: Incarnation, name: string, action: () => Promise<T>): Promise<T> {
+    await new Promise<void>((resume) => void this.#waiting.push({ of, resume }));
+    if (this.#isKilled(of, `killed before ${name}`)) return new Promise(() => {});
+    const value = await action();
+    if (this.#isKilled(of, `killed after ${name}`)) return new Promise(() => {});
     return value;
   }
 
-  #dies(of: Incarnation, how: string): boolean {
+  #isKilled(of: Incarnation, cause: string): boolean {
     if (of.isDead) return true;
-    const isStep = /log|claim|result|commit|send|tombstones|take-over/.test(how);
+    const isStep = /log|claim|result|commit|send|tombstones|take-over/.test(cause);
     if (this.#isCalm || !this.random.chance(isStep ? 0.03 : 0.002)) return false;
     of.isDead = true;
-    this.#note(how);
+    this.#note(cause);
     return true;
   }
 
@@ -262,7 +263,7 @@ class Campaign {
     });
   }
 
-  /** The rule that everything depends on. */
+  /** The rule on which all guarantees depend. */
   #assertLogged(bytes: Buffer): void {
     if (!this.log.transactions.some(({ signedBytes }) => signedBytes.equals(bytes)))
       this.#fault = new Error('bytes were sent that are not in the log');
@@ -278,14 +279,14 @@ class Campaign {
           const writer = await this.log.openWriter(lane);
           return {
             ...writer,
-            append: (change) => this.#step(of, nameOf(change), () => this.#appendOrDoubt(writer.append, change)),
+            append: (change) => this.#step(of, nameOf(change), () => this.#appendMaybe(writer.append, change)),
           };
         }),
     };
   }
 
-  /** Sometimes a commit gets no answer; it may have succeeded or not. */
-  async #appendOrDoubt(append: (change: LaneChange) => Promise<void>, change: LaneChange): Promise<void> {
+  /** Sometimes a commit gets no response; it may have succeeded or not. */
+  async #appendMaybe(append: (change: LaneChange) => Promise<void>, change: LaneChange): Promise<void> {
     const isLost = !this.#isCalm && this.random.chance(0.01);
     if (isLost) this.#note('commit unknown');
     if (!isLost || this.random.chance(0.5)) await append(change);
@@ -294,12 +295,12 @@ class Campaign {
 }
 
 function nameOf({ states, transactions, forgotten }: LaneChange): string {
-  if (transactions.length > 0) return transactions[0]!.kind === 'noop' ? 'log of a no-op' : 'log of signed bytes';
+  if (transactions.length > 0) return transactions[0]!.kind === 'noop' ? 'logging a no-op' : 'logging signed bytes';
   if (forgotten.length > 0) return 'tombstones';
   return states.every(({ revision }) => revision === 1) ? 'claim' : 'result';
 }
 
-/** Runs one seed: faults first, then none until everything has ended. @throws Error when a promise is broken */
+/** Runs one seed: first with faults, then without until all is settled. @throws Error when a guarantee is broken */
 export function runCampaign(seed: number): Promise<CampaignReport> {
   return new Campaign(seed).run();
 }

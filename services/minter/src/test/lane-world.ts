@@ -23,7 +23,7 @@ const RULES: ChainRules = {
   assetsMax: 100,
 };
 
-/** One signer, a chain, its nodes and its log. @param nodesOf the nodes of the lane, made from the real one */
+/** One signer, a chain, its nodes and its log. @param nodesOf the nodes of the lane, derived from the real node */
 export function createWorld(
   nodesOf: (node: MemoryNode) => readonly ChainNode[] = (node) => [node],
   given: Partial<ChainRules> = {},

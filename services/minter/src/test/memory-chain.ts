@@ -54,14 +54,14 @@ class Reverted extends Error {
   }
 }
 
-/** Contracts by address, with the standard that they report by ERC-165. */
+/** Contracts by address, with the standard that they report through ERC-165. */
 export type MemoryContracts = ReadonlyMap<string, 'ERC721' | 'ERC1155'>;
 
-/** A chain in memory: blocks can be replaced, and state is derived from blocks. Deterministic, and takes no time. */
+/** A chain in memory: blocks can be replaced, and state is derived from blocks. Deterministic, without waits. */
 export class MemoryChain {
   readonly #contracts: MemoryContracts;
   #blocks: MemoryBlock[] = [];
-  #made = 0;
+  #created = 0;
   /** Roles that an administrator grants or revokes in the next block. */
   #grants: { readonly role: string; readonly isGiven: boolean }[] = [];
 
@@ -111,13 +111,13 @@ export class MemoryChain {
     this.#grants.push({ role: `${contract}:${address}`, isGiven });
   }
 
-  /** Removes the latest blocks. @returns their transactions, the oldest first */
-  leave(count: number): readonly MemoryTransaction[] {
-    const left = this.#blocks.splice(Math.max(1, this.#blocks.length - count));
-    return left.flatMap(({ transactions }) => transactions.map(({ transaction }) => transaction));
+  /** Removes the latest blocks. @returns their transactions, oldest first */
+  removeBlocks(count: number): readonly MemoryTransaction[] {
+    const removed = this.#blocks.splice(Math.max(1, this.#blocks.length - count));
+    return removed.flatMap(({ transactions }) => transactions.map(({ transaction }) => transaction));
   }
 
-  /** Makes a block of transactions with the next nonces, in the order given. @returns those that are in it */
+  /** Creates a block from transactions with the next nonces, in the given order. @returns the included transactions */
   mine(offered: readonly MemoryTransaction[]): readonly MemoryTransaction[] {
     const before = this.head.state;
     const state: ChainState = {
@@ -129,7 +129,7 @@ export class MemoryChain {
     };
     for (const { role, isGiven } of this.#grants.splice(0)) state.roles[isGiven ? 'add' : 'delete'](role);
     const number = this.head.number + 1;
-    const hash = this.#hashOf(`${this.head.hash}:${number}:${++this.#made}`);
+    const hash = this.#hashOf(`${this.head.hash}:${number}:${++this.#created}`);
     const transactions: MemoryBlock['transactions'][number][] = [];
     let logIndex = 0;
     for (const transaction of offered) {
@@ -167,9 +167,9 @@ export class MemoryChain {
     const { state } = this.head;
     const draft = { ...state, tokens: [...state.tokens], owned: new Set(state.owned), nextIds: new Map(state.nextIds) };
     try {
-      const answer = this.#view(state, { to, data });
-      if (answer === null) this.#run(draft, { from, to, data });
-      return { kind: 'done', value: answer === null ? '0x' : toTopic(answer ? 1n : 0n) } as const;
+      const result = this.#view(state, { to, data });
+      if (result === null) this.#run(draft, { from, to, data });
+      return { kind: 'done', value: result === null ? '0x' : toTopic(result ? 1n : 0n) } as const;
     } catch (fault) {
       if (fault instanceof Reverted) return { kind: 'reverted', message: toRefusalMessage(fault.data) } as const;
       throw fault;
@@ -195,30 +195,30 @@ export class MemoryChain {
       const args = [from as `0x${string}`, ZERO_TOPIC as `0x${string}`] as const;
       throw new Reverted(encodeErrorResult({ abi: ERRORS, errorName: 'AccessControlUnauthorizedAccount', args }));
     }
-    const make = (owner: string, tokenId: bigint, amount: bigint) => {
+    const addToken = (owner: string, tokenId: bigint, amount: bigint) => {
       if (owner === BAD_OWNER) revert('ERC721InvalidReceiver', owner);
       state.tokens.push({ contract: to, tokenId: tokenId.toString(), owner, amount });
     };
-    const make721 = (owner: string, tokenId: bigint) => {
+    const mint721 = (owner: string, tokenId: bigint) => {
       if (state.owned.has(`${to}:${tokenId}`)) revert('ERC721InvalidSender', `0x${'0'.repeat(40)}`);
       state.owned.add(`${to}:${tokenId}`);
-      make(owner, tokenId, 1n);
+      addToken(owner, tokenId, 1n);
       return { address: to, topics: [TRANSFER, ZERO_TOPIC, toTopic(owner), toTopic(tokenId)], data: '0x' };
     };
     const { functionName, args } = decodeFunctionData({ abi: MINT_ABI, data: data as `0x${string}` });
     if (functionName === 'mintBatch')
-      return args[0].flatMap((mint) => mint.tokenIds.map((id) => make721(mint.to.toLowerCase(), id)));
+      return args[0].flatMap((mint) => mint.tokenIds.map((id) => mint721(mint.to.toLowerCase(), id)));
     if (functionName === 'mintBatchByQuantity')
       return args[0].flatMap((mint) =>
         Array.from({ length: Number(mint.quantity) }, () => {
           const id = state.nextIds.get(to) ?? FIRST_QUANTITY_ID;
           state.nextIds.set(to, id + 1n);
-          return make721(mint.to.toLowerCase(), id);
+          return mint721(mint.to.toLowerCase(), id);
         }),
       );
     if (functionName !== 'safeMintBatch') throw new Reverted('0x');
     const [owner, ids, values] = args;
-    for (const [at, id] of ids.entries()) make(owner.toLowerCase(), id, values[at]!);
+    for (const [at, id] of ids.entries()) addToken(owner.toLowerCase(), id, values[at]!);
     const topics = [TRANSFER_BATCH, toTopic(from), ZERO_TOPIC, toTopic(owner.toLowerCase())];
     return [
       { address: to, topics, data: encodeAbiParameters([{ type: 'uint256[]' }, { type: 'uint256[]' }], [ids, values]) },

@@ -9,7 +9,7 @@ async function* stream<T>(items: readonly T[]): AsyncGenerator<T> {
   yield* items;
 }
 
-/** The logs of states and transactions in memory, with one writer for each signer at a time. */
+/** The logs of states and transactions in memory, with one writer per signer at a time. */
 export class MemoryMintLog implements Omit<MintLog, 'others'> {
   readonly states: MintStateRecord[] = [];
   readonly transactions: MintTransactionRecord[] = [];
@@ -26,7 +26,7 @@ export class MemoryMintLog implements Omit<MintLog, 'others'> {
         this.transactions.filter((record, at) => isOfLane(record) && !this.#isForgotten(record, at)),
       readStates: () => stream(this.states.filter(isOfLane)),
       append: async (change) => {
-        if (this.#epochs.get(key) !== epoch) throw new Error('another writer has taken the signer over');
+        if (this.#epochs.get(key) !== epoch) throw new Error('another writer has taken over the signer');
         this.#write(change);
       },
       close: async () => {},
@@ -47,7 +47,7 @@ export class MemoryMintLog implements Omit<MintLog, 'others'> {
     return [...new Map(this.states.map((state) => [laneKeyOf(state), state])).values()];
   }
 
-  /** The other signers as one process knows them. */
+  /** The other signers, as known to one process. */
   createOthers(): OtherSigners {
     const holdings = new SignerHoldings();
     let next = 0;

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { NodeFault } from '@playline/chain';
-import type { ChainNode, LaneSigner, SendAnswer, UnsignedTransaction } from '../ports.ts';
+import type { ChainNode, LaneSigner, SendOutcome, UnsignedTransaction } from '../ports.ts';
 import { gasOf, type MemoryChain, type MemoryTransaction } from './memory-chain.ts';
 
 const toJson = (value: object) => JSON.stringify(value, (_, each) => (typeof each === 'bigint' ? `${each}n` : each));
@@ -34,7 +34,7 @@ export interface MemoryNodeSettings {
 const BLOCK_GAS = 30_000_000;
 const FINNEY = 10n ** 15n;
 
-/** A node of a chain in memory, with a pool that can be lost. */
+/** A node of an in-memory chain, with a pool that can be lost. */
 export class MemoryNode implements ChainNode {
   readonly chain: MemoryChain;
   readonly #depth: number;
@@ -42,8 +42,8 @@ export class MemoryNode implements ChainNode {
   readonly #refused = new Set<string>();
   baseFee = 10n;
   balance = 1_000_000n * FINNEY;
-  isAway = false;
-  /** Refuses the next call, and the same call at its nonce from then on, whatever its fees are. */
+  isStopped = false;
+  /** Refuses the next call, and from then on the same call with its nonce, whatever the fees. */
   refusesNext = false;
 
   constructor(chain: MemoryChain, { depth }: MemoryNodeSettings) {
@@ -55,10 +55,10 @@ export class MemoryNode implements ChainNode {
     return this.#pool.size;
   }
 
-  /** Makes a block of transactions that pay enough. @param isTaken whether the block maker includes one */
-  mine(isTaken: (transaction: MemoryTransaction) => boolean = () => true): void {
+  /** Creates a block from transactions that pay enough. @param isIncluded whether a transaction is included */
+  mine(isIncluded: (transaction: MemoryTransaction) => boolean = () => true): void {
     const offered = [...this.#pool.values()]
-      .filter((transaction) => transaction.maxFeePerGas >= this.baseFee && isTaken(transaction))
+      .filter((transaction) => transaction.maxFeePerGas >= this.baseFee && isIncluded(transaction))
       .sort((one, other) => one.nonce - other.nonce);
     for (const { from, nonce } of this.chain.mine(offered)) this.#pool.delete(`${from}:${nonce}`);
   }
@@ -67,16 +67,16 @@ export class MemoryNode implements ChainNode {
     this.#pool.clear();
   }
 
-  /** Puts transactions of replaced blocks back into the pool: some nodes do so, others drop them. */
-  putBack(transactions: readonly MemoryTransaction[]): void {
+  /** Returns transactions of replaced blocks to the pool: some nodes do so, other nodes drop them. */
+  restoreToPool(transactions: readonly MemoryTransaction[]): void {
     for (const transaction of transactions) {
       const key = `${transaction.from}:${transaction.nonce}`;
       if (!this.#pool.has(key)) this.#pool.set(key, transaction);
     }
   }
 
-  /** Accepts another sender's transaction with the same key, replacing its own at that nonce. */
-  take({
+  /** Accepts a transaction of another sender with the same key, replacing the signer's own transaction. */
+  accept({
     address,
     ...given
   }: Pick<UnsignedTransaction, 'nonce' | 'chainId' | 'maxFeePerGas'> & { address: string }): void {
@@ -87,16 +87,16 @@ export class MemoryNode implements ChainNode {
     this.#pool.set(`${address}:${given.nonce}`, { ...call, hash });
   }
 
-  #answer<T>(value: () => T): Promise<T> {
-    if (this.isAway) return Promise.reject(new NodeFault('unreachable', 'the node does not answer'));
+  #respond<T>(value: () => T): Promise<T> {
+    if (this.isStopped) return Promise.reject(new NodeFault('unreachable', 'the node does not respond'));
     return Promise.resolve(value());
   }
 
-  chainId = () => this.#answer(() => 31_337);
-  genesisHash = () => this.#answer(() => this.chain.genesisHash);
+  chainId = () => this.#respond(() => 31_337);
+  genesisHash = () => this.#respond(() => this.chain.genesisHash);
 
   head = (known?: number) =>
-    this.#answer(() => {
+    this.#respond(() => {
       const { number } = this.chain.head;
       const finalized = Math.max(0, number - this.#depth);
       const knownHash = known === undefined ? null : (this.chain.blockAt(known)?.hash ?? null);
@@ -110,7 +110,7 @@ export class MemoryNode implements ChainNode {
     });
 
   spentNonces: ChainNode['spentNonces'] = (address, at) =>
-    this.#answer(() =>
+    this.#respond(() =>
       at.map((each) => {
         if (typeof each === 'number') return this.chain.nonceOf(address, each);
         let nonce = this.chain.nonceOf(address);
@@ -119,30 +119,30 @@ export class MemoryNode implements ChainNode {
       }),
     );
 
-  receiptOf = (hash: string) => this.#answer(() => this.chain.receiptOf(hash));
-  blockHashOf = (number: number) => this.#answer(() => this.chain.blockAt(number)?.hash ?? null);
+  receiptOf = (hash: string) => this.#respond(() => this.chain.receiptOf(hash));
+  blockHashOf = (number: number) => this.#respond(() => this.chain.blockAt(number)?.hash ?? null);
   viewOf: ChainNode['viewOf'] = async (hash, blocks) => ({
     receipt: await this.receiptOf(hash),
     blockHashes: await Promise.all(blocks.map(this.blockHashOf)),
   });
   spenderOf: ChainNode['spenderOf'] = ({ address, nonce, horizon }) =>
-    this.#answer(() => {
+    this.#respond(() => {
       if (this.chain.blockAt(horizon.number)?.hash !== horizon.hash)
         throw new NodeFault('inconsistent', 'the node has another block at the horizon');
       return this.chain.spenderOf({ address, nonce }, horizon.number);
     });
-  call: ChainNode['call'] = (call) => this.#answer(() => this.chain.callNode(call));
+  call: ChainNode['call'] = (call) => this.#respond(() => this.chain.callNode(call));
   gasOf: ChainNode['gasOf'] = (call) =>
-    this.#answer(() => {
-      const answer = this.chain.callNode(call);
-      return answer.kind === 'done' ? { kind: 'done', value: gasOf(call.data) } : answer;
+    this.#respond(() => {
+      const outcome = this.chain.callNode(call);
+      return outcome.kind === 'done' ? { kind: 'done', value: gasOf(call.data) } : outcome;
     });
-  priorityFee = () => this.#answer(() => 2n);
-  balanceOf = (_address: string) => this.#answer(() => this.balance);
+  priorityFee = () => this.#respond(() => 2n);
+  balanceOf = (_address: string) => this.#respond(() => this.balance);
 
-  send = (bytes: Buffer): Promise<SendAnswer> => this.#answer(() => this.#send(bytes));
+  send = (bytes: Buffer): Promise<SendOutcome> => this.#respond(() => this.#send(bytes));
 
-  #send(bytes: Buffer): SendAnswer {
+  #send(bytes: Buffer): SendOutcome {
     const hash = `0x${createHash('sha256').update(bytes).digest('hex')}`;
     const transaction: MemoryTransaction = { ...fromJson(bytes.toString()), hash };
     const key = `${transaction.from}:${transaction.nonce}`;

@@ -13,14 +13,14 @@ export const CONTRACTS = new Map([
   [SHIELDS, 'ERC721'],
   [POTIONS, 'ERC1155'],
 ] as const);
-/** The second one is an earlier signer of the collection. */
+/** The second signer is an earlier signer of the collection. */
 export const SIGNERS = [SIGNER, Buffer.from('52'.repeat(20), 'hex')] as const;
 export const toAddress = (bytes: Buffer): string => `0x${bytes.toString('hex')}`;
 export const toBytes = (hex: string): Buffer => Buffer.from(hex.slice(2), 'hex');
 /** The address of an owner. */
 export const ownerOf = (number: number): string => `0x${(number + 1).toString(16).padStart(40, '0')}`;
 
-/** A request of an asset; by default a token by quantity of the swords. */
+/** A request for an asset; by default for a token of the swords, by quantity. */
 export function toRequest(
   referenceId: string,
   {

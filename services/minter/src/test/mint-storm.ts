@@ -10,7 +10,7 @@ export interface StormReport {
   readonly requests: number;
   readonly succeeded: number;
   readonly failed: number;
-  /** How often each fault happened. */
+  /** How often each fault was injected. */
   readonly struck: Readonly<Record<string, number>>;
 }
 
@@ -25,8 +25,8 @@ type Request = Partial<MintRequestRecord> & { contract: string; referenceId: str
 
 /**
  * Kills, stops and duplicates minters, kills the node and replaces its blocks, while requests arrive.
- * @param minting its own, or that of earlier storms
- * @throws Error when in the end the chain does not agree with the states
+ * @param minting new, or used by earlier storms
+ * @throws Error when the chain finally differs from the states
  */
 export async function runStorm(minting: Minting, seed: number): Promise<StormReport> {
   const random = createRandom(seed);
@@ -46,9 +46,9 @@ export async function runStorm(minting: Minting, seed: number): Promise<StormRep
     }
     await minters.calm();
     const states = await minting.settled(before + requests);
-    const [reported, made] = [toTokens(states), await minting.tokens()];
-    if (reported.join('\n') !== made.join('\n'))
-      throw new Error(`states report ${reported.length} tokens, the chain has ${made.length}`);
+    const [reported, minted] = [toTokens(states), await minting.tokens()];
+    if (reported.join('\n') !== minted.join('\n'))
+      throw new Error(`states report ${reported.length} tokens, the chain has ${minted.length}`);
     const own = states.filter(({ referenceId }) => referenceId.startsWith(`seed ${seed} `));
     const succeeded = own.filter(({ status }) => status === 'succeeded').length;
     return { requests, succeeded, failed: own.length - succeeded, struck };
@@ -57,17 +57,17 @@ export async function runStorm(minting: Minting, seed: number): Promise<StormRep
   }
 }
 
-/** Minters of a storm: one of the group, and sometimes one of another group that takes every lane from it. */
+/** Minters of a storm: one in the group, and sometimes one in another group that takes over every lane. */
 class Minters {
   readonly #minting: Minting;
   readonly #name: string;
-  #strangers = 0;
+  #rivals = 0;
   #minter: ServiceProcess | null = null;
-  #stranger: ServiceProcess | null = null;
+  #rival: ServiceProcess | null = null;
 
   constructor(minting: Minting, seed: number) {
     this.#minting = minting;
-    this.#name = `stranger-${seed}-${process.pid}`;
+    this.#name = `rival-${seed}-${process.pid}`;
   }
 
   async start(): Promise<void> {
@@ -79,8 +79,8 @@ class Minters {
     this.#minter = null;
   }
 
-  async double(): Promise<void> {
-    this.#stranger ??= await this.#minting.start({ CONSUMER_GROUP: `${this.#name}-${++this.#strangers}` });
+  async duplicate(): Promise<void> {
+    this.#rival ??= await this.#minting.start({ CONSUMER_GROUP: `${this.#name}-${++this.#rivals}` });
   }
 
   /** Suspends the process at any step: when it continues, it may have been fenced. */
@@ -91,13 +91,13 @@ class Minters {
   }
 
   async calm(): Promise<void> {
-    await this.#stranger?.stop('SIGKILL');
-    this.#stranger = null;
+    await this.#rival?.stop('SIGKILL');
+    this.#rival = null;
     await this.start();
   }
 
   async close(): Promise<void> {
-    await Promise.all([this.#minter?.stop('SIGKILL'), this.#stranger?.stop('SIGKILL')]);
+    await Promise.all([this.#minter?.stop('SIGKILL'), this.#rival?.stop('SIGKILL')]);
   }
 }
 
@@ -107,11 +107,11 @@ async function strike({ chain }: Minting, minters: Minters, random: Random): Pro
       await minters.kill();
       await minters.start();
     },
-    'minter doubled': () => minters.double(),
+    'minter duplicated': () => minters.duplicate(),
     'minter frozen': () => minters.freeze(random.below(5_000)),
     'blocks replaced': async () => {
       const depth = 1 + random.below(REORG_MAX);
-      // A node that was just started again has nothing to replace.
+      // A restarted node has no blocks to replace.
       if ((await chain.replaceableBlocks()) === 0) await chain.mine();
       await chain.reorg(Math.min(depth, await chain.replaceableBlocks()));
     },
@@ -126,7 +126,7 @@ async function strike({ chain }: Minting, minters: Minters, random: Random): Pro
   return what;
 }
 
-/** Random requests of both collections; those for NO_SIGNER must fail. */
+/** Random requests for both collections; requests for NO_SIGNER must fail. */
 function toRequests({ contracts }: Minting, random: Random, name: string): Request[] {
   const { erc721, erc1155 } = contracts;
   const count = 1 + random.below(REQUESTS_MAX);

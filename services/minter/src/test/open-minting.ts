@@ -30,7 +30,7 @@ import { CONTRACT_ABIS, openTestChain, type TestChain } from '@playline/testkit/
 import { toBytes, toRequest } from './mint-requests.ts';
 
 const MAIN = fileURLToPath(new URL('../main.ts', import.meta.url));
-/** Number of latest blocks that are not final: more than are ever replaced. */
+/** Number of latest blocks that are not final: more than a reorganisation replaces. */
 const EPOCH_BLOCKS = 8;
 /** The partitions of a killed minter are free after this time. */
 const SESSION_TIMEOUT_MS = 3_000;

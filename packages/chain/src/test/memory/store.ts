@@ -8,7 +8,7 @@ import type { Watermarks } from '../../watermarks.ts';
 import { toShownActivity } from '../../wire.ts';
 
 /**
- * What a failed insert leaves behind: `nothing`; `rows` with their token, when only the answer was lost; or `token`
+ * What a failed insert leaves behind: `nothing`; `rows` with their token, when only the response was lost; or `token`
  * alone, when ClickHouse was killed between recording the token and renaming the part.
  */
 export type Leftover = 'nothing' | 'rows' | 'token';
@@ -28,7 +28,7 @@ export function createMemoryChain(): MemoryChain {
   const blocks: ChainInsert[] = [];
   const tokens = new Set<string>();
   const faults: { fault: Error; leftover: Leftover }[] = [];
-  const keep = (block: ChainInsert) => {
+  const store = (block: ChainInsert) => {
     const name = `${block.table} ${block.token}`;
     if (!tokens.has(name)) blocks.push(block);
     tokens.add(name);
@@ -47,7 +47,7 @@ export function createMemoryChain(): MemoryChain {
       async insert(block) {
         const { fault, leftover } = faults.shift() ?? {};
         if (leftover === 'token') tokens.add(`${block.table} ${block.token}`);
-        if (fault === undefined || leftover === 'rows') keep(block);
+        if (fault === undefined || leftover === 'rows') store(block);
         if (fault !== undefined) throw fault;
       },
       async storedOffsets(rows) {
@@ -96,7 +96,7 @@ function findLatest(rows: readonly ActivityRow[], ids: readonly string[]): Activ
 const isBetween = (row: ActivityRow, { partition, after, end }: { partition: number; after: number; end: number }) =>
   row.partition === partition && row.updatedAt > after && row.updatedAt <= end;
 
-/** Identifies a row, also among rows of a lost log with the same offset. */
+/** Identifies a row, even among rows of a lost log with the same offset. */
 const nameOf = ({ partition, offset, chain, updatedAt, id }: ActivityRow) =>
   `${partition} ${offset} ${chain} ${updatedAt} ${id}`;
 
@@ -110,7 +110,7 @@ export function passesFilters(row: ActivityConstants, filters: ActivityFilters):
   );
 }
 
-/** A feed of all inserted entries. A version and the entry that it is superseded are neighbours. */
+/** A feed of all inserted entries. A version and its supersession are adjacent. */
 function createFeedSource(entries: () => readonly (ActivityRow | Supersession)[]): FeedSource {
   return {
     async entries({ chain, filters, gap, direction, horizon }, limit) {
@@ -138,11 +138,11 @@ export async function putActivities(
   { insert, lastBefore }: Pick<ActivityStore, 'insert' | 'lastBefore'>,
   rows: readonly ActivityRow[],
 ): Promise<void> {
-  const under = () => ({ token: randomUUID(), signal: new AbortController().signal });
+  const withToken = () => ({ token: randomUUID(), signal: new AbortController().signal });
   const supersessions = await findSupersessions(rows, lastBefore);
-  await insert({ table: 'activities', rows, ...under() });
-  await insert({ table: 'activity_ids', rows, ...under() });
-  await insert({ table: 'activity_feeds', rows: [...rows, ...supersessions], ...under() });
+  await insert({ table: 'activities', rows, ...withToken() });
+  await insert({ table: 'activity_ids', rows, ...withToken() });
+  await insert({ table: 'activity_feeds', rows: [...rows, ...supersessions], ...withToken() });
 }
 
 /** Creates watermarks in memory, for tests. */

@@ -8,7 +8,7 @@ import {
   type UnknownClaim,
   type WantedClaim,
 } from '../../claims.ts';
-import { type CurrentState, foldAttempts, isTruer, type MintState } from '../../states.ts';
+import { type CurrentState, findCurrentAttempt, isNewer, type MintState } from '../../states.ts';
 import { comparePositions, isBeyond, isOwnedBy, type MintOwner, type MintReader, toMintPage } from '../../store.ts';
 import type { MintView } from '../../view.ts';
 
@@ -29,13 +29,13 @@ interface StoredClaim extends CurrentState {
   readonly claimedAt: number | null;
 }
 
-interface Held {
+interface Memory {
   run: number;
   completeIn: string | null;
   readonly claims: Map<string, StoredClaim>;
   readonly states: Map<string, MintState>;
   readonly offsets: Map<string, number>;
-  /** By claim: its project and environment. */
+  /** Project and environment by claim. */
   readonly pending: Map<string, MintOwner>;
 }
 
@@ -44,7 +44,7 @@ const keyOf = ({ chain, contractAddress, projectId }: MintScope, referenceId: st
 
 /** Claims and view in memory, for tests. Complete from the beginning. Failed assets are kept and not limited. */
 export function createMemoryMints(wallClockMs: WallClock = Date.now): MemoryMints {
-  const held: Held = {
+  const memory: Memory = {
     run: 1,
     completeIn: '1',
     claims: new Map(),
@@ -53,26 +53,28 @@ export function createMemoryMints(wallClockMs: WallClock = Date.now): MemoryMint
     pending: new Map(),
   };
   return {
-    claims: createClaims(held, wallClockMs),
-    view: createView(held),
+    claims: createClaims(memory, wallClockMs),
+    view: createView(memory),
     quotas: createMemoryQuotas(wallClockMs),
     restart: ({ isEmptied = false } = {}) => {
-      held.run++;
+      memory.run++;
       if (!isEmptied) return;
-      for (const map of [held.claims, held.states, held.offsets, held.pending]) map.clear();
-      held.completeIn = null;
+      for (const map of [memory.claims, memory.states, memory.offsets, memory.pending]) map.clear();
+      memory.completeIn = null;
     },
   };
 }
 
-function createClaims(held: Held, now: WallClock): MintClaims {
+function createClaims(memory: Memory, now: WallClock): MintClaims {
   const assertComplete = () => {
-    if (held.completeIn !== String(held.run)) throw new IncompleteClaimsFault();
+    if (memory.completeIn !== String(memory.run)) throw new IncompleteClaimsFault();
   };
   return {
     claim: async (scope, wanted, { isDry = false } = {}) => {
       assertComplete();
-      const checked = wanted.map((each) => check(held.claims.get(keyOf(scope, each.referenceId)) ?? null, each, now()));
+      const checked = wanted.map((each) =>
+        check(memory.claims.get(keyOf(scope, each.referenceId)) ?? null, each, now()),
+      );
       const taken = checked.flatMap(({ verdict }, at) => (verdict === 'taken' ? [wanted[at]!.referenceId] : []));
       if (taken.length > 0) return { kind: 'taken', referenceIds: taken };
       const unknown = checked.flatMap(({ unknown: claim }) => claim ?? []);
@@ -82,52 +84,52 @@ function createClaims(held: Held, now: WallClock): MintClaims {
       const { projectId, environmentId } = scope;
       const owner = { projectId, environmentId };
       const keys = wanted.map(({ referenceId }) => keyOf(scope, referenceId));
-      if (isFull(held, owner, keys)) return { kind: 'full', cleanedAt: now() };
+      if (isFull(memory, owner, keys)) return { kind: 'full', cleanedAt: now() };
       for (const [at, { referenceId, ...claim }] of claims.entries()) {
         const current = { status: 'pending', revision: 0, digest: wanted[at]!.digest, claimedAt: now() } as const;
-        held.claims.set(keyOf(scope, referenceId), { ...claim, ...current });
-        held.pending.set(keyOf(scope, referenceId), owner);
+        memory.claims.set(keyOf(scope, referenceId), { ...claim, ...current });
+        memory.pending.set(keyOf(scope, referenceId), owner);
       }
       return { kind: 'claimed', claims };
     },
     confirm: async (scope, states) =>
       states.flatMap((state) => {
         const key = keyOf(scope, state.referenceId);
-        const current = held.claims.get(key);
+        const current = memory.claims.get(key);
         if (current !== undefined && current.attemptId !== state.attemptId) return [state.referenceId];
-        if (current === undefined || current.claimedAt !== null) put(held, key, state);
+        if (current === undefined || current.claimedAt !== null) put(memory, key, state);
         return [];
       }),
     lapse: async (scope, { referenceId, attemptId, claimedAt }) => {
       const key = keyOf(scope, referenceId);
-      const current = held.claims.get(key);
-      if (current?.attemptId === attemptId && current.claimedAt === claimedAt) end(held, key, current);
+      const current = memory.claims.get(key);
+      if (current?.attemptId === attemptId && current.claimedAt === claimedAt) end(memory, key, current);
     },
     clean: async (projectId, claimedUntil) => {
-      for (const [key, owner] of [...held.pending]) {
-        const current = held.claims.get(key);
+      for (const [key, owner] of [...memory.pending]) {
+        const current = memory.claims.get(key);
         const claimedAt = current?.claimedAt ?? Number.POSITIVE_INFINITY;
-        if (owner.projectId === projectId && claimedAt <= (claimedUntil ?? 0)) end(held, key, current!);
+        if (owner.projectId === projectId && claimedAt <= (claimedUntil ?? 0)) end(memory, key, current!);
       }
     },
     read: async (scope, referenceId) => {
       const key = keyOf(scope, referenceId);
-      const state = held.states.get(key) ?? null;
-      const isKnown = state === null && held.claims.get(key)?.claimedAt === null;
-      return { isComplete: held.completeIn === String(held.run) && !isKnown, state };
+      const state = memory.states.get(key) ?? null;
+      const isKnown = state === null && memory.claims.get(key)?.claimedAt === null;
+      return { isComplete: memory.completeIn === String(memory.run) && !isKnown, state };
     },
   };
 }
 
 /** Ends an unconfirmed claim. */
-function end(held: Held, key: string, current: StoredClaim): void {
-  held.claims.set(key, { ...current, status: 'failed', claimedAt: null });
-  held.pending.delete(key);
+function end(memory: Memory, key: string, current: StoredClaim): void {
+  memory.claims.set(key, { ...current, status: 'failed', claimedAt: null });
+  memory.pending.delete(key);
 }
 
-function isFull(held: Held, owner: MintOwner, wanted: readonly string[]): boolean {
-  const added = wanted.filter((key) => !held.pending.has(key));
-  const own = [...held.pending].filter(([, { projectId }]) => projectId === owner.projectId);
+function isFull(memory: Memory, owner: MintOwner, wanted: readonly string[]): boolean {
+  const added = wanted.filter((key) => !memory.pending.has(key));
+  const own = [...memory.pending].filter(([, { projectId }]) => projectId === owner.projectId);
   const ofEnvironment = own.filter(([, { environmentId }]) => environmentId === owner.environmentId);
   const isOver = (pending: typeof own, { assets, bytes }: { readonly assets: number; readonly bytes: number }) => {
     const keys = [...pending.map(([key]) => key), ...added];
@@ -154,39 +156,43 @@ function check(current: StoredClaim | null, wanted: WantedClaim, nowMs: number) 
 
 const pick = ({ attemptId, signer, requestedAt }: StoredClaim) => ({ attemptId, signer, requestedAt });
 
-function put(held: Held, key: string, state: MintState): void {
+function put(memory: Memory, key: string, state: MintState): void {
   const { attemptId, signer, status, revision, requestedAt } = state;
-  held.claims.set(key, { attemptId, status, revision, requestedAt, signer, digest: '-', claimedAt: null });
-  held.states.set(key, state);
-  if (status === 'pending') held.pending.set(key, { projectId: state.projectId, environmentId: state.environmentId });
-  else held.pending.delete(key);
+  memory.claims.set(key, { attemptId, status, revision, requestedAt, signer, digest: '-', claimedAt: null });
+  memory.states.set(key, state);
+  if (status === 'pending') memory.pending.set(key, { projectId: state.projectId, environmentId: state.environmentId });
+  else memory.pending.delete(key);
 }
 
-function createView(held: Held): MintView {
-  const bringIn = (states: readonly MintState[]) => {
+function createView(memory: Memory): MintView {
+  const applyAll = (states: readonly MintState[]) => {
     for (const state of states) {
       const key = keyOf(state, state.referenceId);
-      const current = held.claims.get(key) ?? null;
+      const current = memory.claims.get(key) ?? null;
       const open = current === null ? null : { ...current, isConfirmed: current.claimedAt === null };
-      if (isTruer(state, open)) put(held, key, state);
+      if (isNewer(state, open)) put(memory, key, state);
     }
   };
   return {
-    progress: async () => ({ run: String(held.run), completeIn: held.completeIn, offsets: new Map(held.offsets) }),
+    progress: async () => ({
+      run: String(memory.run),
+      completeIn: memory.completeIn,
+      offsets: new Map(memory.offsets),
+    }),
     apply: async ({ states, to, from }) => {
       const field = `${to.topic}/${to.partition}`;
-      if ((held.offsets.get(field) ?? null) !== from) return false;
-      held.offsets.set(field, to.offset);
-      bringIn(states);
+      if ((memory.offsets.get(field) ?? null) !== from) return false;
+      memory.offsets.set(field, to.offset);
+      applyAll(states);
       return true;
     },
-    restore: async (states) => bringIn(states),
+    restore: async (states) => applyAll(states),
     forgetOffsets: async () => {
-      held.offsets.clear();
-      held.completeIn = null;
+      memory.offsets.clear();
+      memory.completeIn = null;
     },
     complete: async (run) => {
-      if (run === String(held.run)) held.completeIn = run;
+      if (run === String(memory.run)) memory.completeIn = run;
     },
   };
 }
@@ -209,13 +215,13 @@ export function createMemoryQuotas(wallClockMs: WallClock = Date.now): Quotas {
   };
 }
 
-/** A reader in memory, of the states given to `put`. */
+/** An in-memory reader of the states passed to `put`. */
 export function createMemoryMintReader(): MintReader & { readonly put: (...states: readonly MintState[]) => void } {
   const rows: MintState[] = [];
   const latestOf = ({ chain, contractAddress }: MintCollection) => {
     const own = rows.filter((row) => row.chain === chain && row.contractAddress === contractAddress);
     const attempts = Map.groupBy(own, (row) => keyOf(row, row.referenceId)).values();
-    return [...attempts].flatMap((all) => foldAttempts(all) ?? []).toSorted(comparePositions);
+    return [...attempts].flatMap((all) => findCurrentAttempt(all) ?? []).toSorted(comparePositions);
   };
   return {
     put: (...states) => void rows.push(...states),
