@@ -10,7 +10,7 @@ export const GROUPS = {
   eraser: 'eraser',
 } as const;
 
-/** The separate group of an event writer for access topics, so that their faults cannot delay events. */
+/** The event writer's separate group for access topics, so that their faults cannot delay events. */
 export const auditGroupOf = (writerGroup: string): string => `${writerGroup}-audit`;
 
 export const parkedGroupOf = (linkerGroup: string): string => `${linkerGroup}-parked`;
@@ -69,23 +69,23 @@ export const deploymentSettings = {
 } as const;
 
 /**
- * Tokens that a table remembers (`non_replicated_deduplication_window`). A block takes one for each table partition of its
- * rows. Late copies of an insert are dropped by their token alone, so the tokens of ten minutes must fit: 166 blocks a second.
+ * Tokens that a table keeps (`non_replicated_deduplication_window`). A block uses one per table partition of its rows.
+ * Late copies of an insert are dropped by token only, so the tokens of ten minutes must fit: 166 blocks per second.
  */
 const BLOCKS_KEPT = 100_000;
 const TOKEN_NEEDED_S = 600;
 export const BLOCKS_PER_S_MAX: number = Math.floor(BLOCKS_KEPT / TOKEN_NEEDED_S);
-/** Event times of a block are within 59 days (age, one day ahead, log, replayed dead letters): three months at most. */
+/** Event times in a block span 59 days (age, one day ahead, log, replayed dead letters): at most three months. */
 export const TABLE_PARTITIONS_A_BLOCK_MAX = 3;
 
-/** 166 blocks a second of 1,000 rows take four cores of ClickHouse. */
+/** At 166 blocks of 1,000 rows per second, ClickHouse uses four cores. */
 const BLOCK_ROWS_MIN = 1_000;
-/** 1,000 rows of the usual 1 KiB. */
+/** 1,000 rows of the usual size, 1 KiB. */
 const BLOCK_BYTES_MIN = 1024 * 1024;
-/** Four blocks a second for each partition of a topic: 41 partitions make 166. */
+/** Four blocks per second and partition: 41 partitions reach 166 blocks per second. */
 const BLOCK_AGE_MIN_MS = 250;
 /**
- * Two heartbeats fit into half a session, and a shutdown into the other half. Brokers refuse less than their
+ * Two heartbeats fit into half a session timeout, and a shutdown into the other half. Brokers refuse values below
  * `group.min.session.timeout.ms`, by default 6,000.
  */
 const SESSION_TIMEOUT_MIN_MS = 1_000;
@@ -101,7 +101,7 @@ export const blockWriterSettings = {
   ...registrySettings,
   ...clickhouseSettings,
   ...consumerSettings,
-  // Above 1,048,449 rows an insert would be two ClickHouse blocks under one token.
+  // An insert of more than 1,048,449 rows would become two ClickHouse blocks under one token.
   /** Most rows of a block. */
   BLOCK_ROWS_MAX: settings.integer(BLOCK_ROWS_MIN, 1_000_000).default(10_000),
   /** Most bytes of the records of a block. */
