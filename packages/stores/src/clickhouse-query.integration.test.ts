@@ -4,7 +4,7 @@ import { createQueryRows, readRows, sendStatement } from './clickhouse-query.ts'
 
 const account = { ...testStores().clickhouse, database: 'default' };
 
-it('ClickHouse responses are uncompressed, because compression costs several times the query's CPU', async () => {
+it("ClickHouse responses are uncompressed, because compression costs several times the query's CPU", async () => {
   const sql = 'SELECT number FROM numbers(20000)';
   const response = await sendStatement(account, { body: sql, deadlineMs: 20_000 });
   expect(response.headers.get('content-encoding')).toBeNull();

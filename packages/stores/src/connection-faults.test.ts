@@ -11,8 +11,18 @@ const away = Object.assign(new Error('down'), { code: 'ECONNREFUSED' });
 
 it.each<[string, StoreName, unknown, RegExp]>([
   ['an unknown authority', 'Redis', fault({ code: 'SELF_SIGNED_CERT_IN_CHAIN' }), /set REDIS_TLS_CA_FILE/],
-  ['an unknown authority as a cause', 'Kafka', fault({}, fault({ code: 'UNABLE_TO_VERIFY_LEAF_SIGNATURE' })), /KAFKA_TLS_CA/],
-  ['an unknown authority in a list of faults', 'Kafka', { errors: [network, { code: 'CERT_UNTRUSTED' }] }, /KAFKA_TLS_CA_FILE/],
+  [
+    'an unknown authority as a cause',
+    'Kafka',
+    fault({}, fault({ code: 'UNABLE_TO_VERIFY_LEAF_SIGNATURE' })),
+    /KAFKA_TLS_CA/,
+  ],
+  [
+    'an unknown authority in a list of faults',
+    'Kafka',
+    { errors: [network, { code: 'CERT_UNTRUSTED' }] },
+    /KAFKA_TLS_CA_FILE/,
+  ],
   [
     'another host',
     'ClickHouse',
@@ -28,8 +38,18 @@ it.each<[string, StoreName, unknown, RegExp]>([
   ],
   ['a port that requires TLS', 'Kafka', { message: 'Broker requires TLS.' }, /set KAFKA_TLS to true/],
   ['a TLS alert', 'Kafka', { code: 'ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED' }, /KAFKA_TLS_CERT_FILE/],
-  ['a wrong password reported by kafkajs', 'Kafka', { name: 'KafkaJSSASLAuthenticationError', message: 'x' }, /KAFKA_SASL_PASSWORD/],
-  ['an unsupported mechanism reported by kafkajs', 'Kafka', { message: 'SASL PLAIN mechanism is not supported by the server' }, /_MECHANISM/],
+  [
+    'a wrong password reported by kafkajs',
+    'Kafka',
+    { name: 'KafkaJSSASLAuthenticationError', message: 'x' },
+    /KAFKA_SASL_PASSWORD/,
+  ],
+  [
+    'an unsupported mechanism reported by kafkajs',
+    'Kafka',
+    { message: 'SASL PLAIN mechanism is not supported by the server' },
+    /_MECHANISM/,
+  ],
   ['a wrong password', 'Kafka', fault({}, { apiId: 'SASL_AUTHENTICATION_FAILED' }), /KAFKA_SASL_PASSWORD/],
   ['a forged server', 'Kafka', { code: 'PLT_KFK_AUTHENTICATION' }, /KAFKA_SASL_PASSWORD/],
   ['an unexpected login', 'Kafka', fault({}, { type: 'ILLEGAL_SASL_STATE' }), /remove KAFKA_SASL_MECHANISM/],
@@ -116,7 +136,7 @@ it('a successful check clears the reason of its store, and does not log a refusa
   faults.listenerOf('Redis')(away);
   expect(await ready()).toBe(false);
   expect(Object.keys(faults.reasons())).toEqual(['ClickHouse', 'Redis']);
-  isThere = true;
+  isAvailable = true;
   expect(await ready()).toBe(true);
   expect(Object.keys(faults.reasons())).toEqual(['Redis']);
   faults.listenerOf('ClickHouse')(refused);
