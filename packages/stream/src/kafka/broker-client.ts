@@ -1,4 +1,4 @@
-// The only import of @platformatic/kafka in product code, so that its schemas are deferred first.
+// The only import of @platformatic/kafka in product code, so that schema compilation is deferred before the client loads.
 import './deferred-schemas.ts';
 
 export {

@@ -1,9 +1,9 @@
 import { waitAtMost } from '@playline/stores';
 import type { Cluster } from 'kafkajs';
 
-/** Metrics may be read more often than this. */
+/** Minimum interval between requests; metrics may be scraped more often. */
 const ENDS_INTERVAL_MS = 5_000;
-/** A scrape must not hang with the brokers. */
+/** Bound for a scrape, which must not hang when the brokers hang. */
 const ENDS_TIMEOUT_MS = 1_000;
 
 /** The first offset of each partition, or the end of its log. */
@@ -24,7 +24,7 @@ interface KnownEnd {
 
 /**
  * Creates a function that updates the ends of assigned logs: one request at a time, at most every 5 s. It resolves within
- * 1 s. After a fault the last ends stay.
+ * 1 s. After a fault the last known ends are kept.
  */
 export function createEndsReader(
   cluster: Pick<Cluster, 'fetchTopicsOffset'>,
@@ -55,10 +55,10 @@ export function createEndsReader(
   };
 }
 
-/** kafkajs itself notices an added partition only after five minutes. */
+/** kafkajs itself detects an added partition only after five minutes. */
 const PARTITIONS_INTERVAL_MS = 5_000;
 
-/** Members of kafkajs's cluster that its types lack. */
+/** Members of the kafkajs cluster that its types lack. */
 interface MetadataCluster extends Pick<Cluster, 'refreshMetadata' | 'findTopicPartitionMetadata'> {
   metadata(of: { topics: readonly string[] }): Promise<{
     topicMetadata: { topic: string; partitionMetadata: unknown[] }[];
@@ -66,8 +66,8 @@ interface MetadataCluster extends Pick<Cluster, 'refreshMetadata' | 'findTopicPa
 }
 
 /**
- * Creates a function that notices added partitions, at most every 5 s; it never throws. It refreshes metadata only then,
- * because kafkajs fails for all partitions while one has no leader.
+ * Creates a function that checks for added partitions, at most every 5 s; it never throws. It refreshes metadata only
+ * for added partitions, because a refresh fails for all partitions while one has no leader.
  */
 export function createPartitionCheck(cluster: Cluster, topics: readonly string[]): () => Promise<void> {
   const { metadata } = cluster as unknown as MetadataCluster;
@@ -80,7 +80,7 @@ export function createPartitionCheck(cluster: Cluster, topics: readonly string[]
       const hasGrown = topicMetadata.some(
         ({ topic, partitionMetadata }) => partitionMetadata.length > cluster.findTopicPartitionMetadata(topic).length,
       );
-      // The next fetch then joins the group again.
+      // The next fetch then rejoins the group.
       if (hasGrown) await cluster.refreshMetadata();
     } catch {
       // The next check repeats the request.

@@ -10,11 +10,11 @@ import type { PartitionReading, StreamMetrics } from '../../partitions/stream-me
 import type { Consumer } from '../../ports.ts';
 import type { MemoryTopics } from './memory-log.ts';
 
-/** Committed offsets of one group, by `topic/partition`. */
+/** Committed offsets of a group, by `topic/partition`. */
 export type CommittedOffsets = Map<string, { offset: number; metadata: string }>;
 
 const DRAIN_MS = 5_000;
-/** Small, so that workers see several deliveries. */
+/** Small, so that workers receive several deliveries. */
 const RECORDS_PER_DELIVERY = 100;
 
 interface Assignment {
@@ -24,12 +24,12 @@ interface Assignment {
   readonly position: ReadPosition;
 }
 
-/** Read position of a partition. */
+/** The read position in a partition. */
 interface ReadPosition {
   offset: number;
   paused: boolean;
   over: boolean;
-  /** Id of the examined topic. No other topic of that name is read. */
+  /** Id of the examined topic. No other topic with its name is read. */
   topicId: number;
 }
 
@@ -48,7 +48,7 @@ export interface MemoryConsumerOptions {
   openWorker(log: LogPartition): PartitionWorker;
 }
 
-/** The only member of its group: every partition of its topics is its own until it closes. */
+/** The only member of its group: it owns every partition of its topics until it closes. */
 export class MemoryConsumer implements Consumer {
   readonly #topics: MemoryTopics;
   readonly #assignments: Assignment[] = [];
@@ -185,7 +185,7 @@ export class MemoryConsumer implements Consumer {
     });
   }
 
-  /** Resolves when everything is committed; with `stopped` also in paused partitions, which continue when repaired. */
+  /** Resolves when all records are committed; with `stopped` also in paused partitions, which continue after a repair. */
   async idle({ stopped = false } = {}): Promise<void> {
     const isBehind = ({ topic, partition, guarded: { worker } }: Assignment) =>
       (worker.healthy || stopped) && worker.done < this.#topics.partitionsOf(topic)[partition]!.length;
@@ -200,7 +200,7 @@ export class MemoryConsumer implements Consumer {
     for (const { position } of this.#assignments) position.over = true;
   }
 
-  /** Ends like a killed process: finishes nothing and commits nothing more. */
+  /** Ends like a killed process: finishes and commits nothing more. */
   kill(): void {
     this.#closed = true;
     this.#unlisten();
