@@ -153,7 +153,9 @@ export interface ErrorEnvelope {
   readonly details: ErrorDetails | null;
 }
 
-/** The response for any fault. Faults that are not a PublicError become INTERNAL_SERVER_ERROR, without their message. */
+/**
+ * The response for any fault. Faults that are not a PublicError become INTERNAL_SERVER_ERROR, without their message.
+ */
 export function toEnvelope(
   error: unknown,
   context: { traceId: string; link: (code: ErrorCode) => string },

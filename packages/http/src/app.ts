@@ -7,7 +7,9 @@ import { ANSWER_MAX_MS, corsHeaders, Exchange, type HeaderList, notFound, type S
 
 export interface Route {
   readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE';
-  /** In Express syntax. With `cors` it must be a literal path; with `hot` it may contain only fixed and named segments. */
+  /**
+   * In Express syntax. With `cors` it must be a literal path; with `hot` it may contain only fixed and named segments.
+   */
   readonly path: string;
   /** Bypasses Express, which takes a fifth of the time of a small request. */
   readonly hot?: boolean;
@@ -235,7 +237,9 @@ function withoutPort(entry: string): string {
 /** From one round trip on an idle network to the longest deadline of a request. */
 const DURATION_BUCKETS_S = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 
-/** Times requests to the start of the response. Unmatched routes are `unmatched`; bytes that are not a request, `none`. */
+/**
+ * Times requests to the start of the response. Unmatched routes are `unmatched`; bytes that are not a request, `none`.
+ */
 export function createRequestDurations(metrics: Pick<Metrics, 'histogram'>): ServerContext['onAnswer'] {
   const durations = metrics.histogram(
     'playline_http_request_duration_seconds',

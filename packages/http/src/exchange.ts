@@ -62,8 +62,8 @@ export class Exchange implements Trace {
   }
 
   /**
-   * Aborted with `ClientDisconnected` when the caller disconnects or half-closes before the response has ended. Only for
-   * pages: other clients half-close after their last request.
+   * Aborted with `ClientDisconnected` when the caller disconnects or half-closes before the response has ended. Only
+   * for pages: other clients half-close after their last request.
    */
   get gone(): AbortSignal {
     this.#gone ??= watchDisconnect(this.request, this.#response);
@@ -97,7 +97,8 @@ export class Exchange implements Trace {
 
   /**
    * Starts a response stream, which the caller writes and ends. Null after a response or when the client disconnected.
-   * @param options.isFile true when a truncated body must not appear complete: a shutdown waits instead of ending the stream
+   * @param options.isFile true when a truncated body must not appear complete: a shutdown waits instead of ending the
+   * stream
    */
   openStream(type: string, headers: HeaderList = [], options: { readonly isFile?: boolean } = {}): Writable | null {
     if (this.#answered) return null;

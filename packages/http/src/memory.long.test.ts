@@ -52,7 +52,9 @@ async function open(connectionsMax?: number) {
   return { port, received, closed, connectAs };
 }
 
-/** Connects, and resets the connection after the test: the server would wait for responses on a half-closed connection. */
+/**
+ * Connects, and resets the connection after the test: the server would wait for responses on a half-closed connection.
+ */
 function dial(port: number): Socket {
   const socket = connect(port, '127.0.0.1').on('error', () => {});
   onTestFinished(() => void socket.resetAndDestroy());

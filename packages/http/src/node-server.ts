@@ -35,8 +35,9 @@ export function createNodeServer({ listener, connectionsMax, onBroken, ...option
 type NodeSocket = Socket & { _httpMessage?: ServerResponse<IncomingMessage> | null };
 
 /**
- * The connection to replace with a new connection: the oldest idle one, else the oldest whose body is still arriving, so
- * nothing is stored. Connections without a request get no preference, or a caller that opens many could block others.
+ * The connection to replace with a new connection: the oldest idle one, else the oldest whose body is still arriving,
+ * so nothing is stored. Connections without a request get no preference, or a caller that opens many could block
+ * others.
  */
 function replaceableOf(connections: ReadonlySet<NodeSocket>): Socket | undefined {
   let receiving: Socket | undefined;

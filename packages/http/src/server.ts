@@ -212,8 +212,8 @@ export interface AdminServerOptions {
   /** 0 selects a free port. */
   port: number;
   /**
-   * Called for each `/readyz`. A check that throws or hangs is not ready. Separate checks have one second each; a single
-   * function has two seconds, and is reported as `service`.
+   * Called for each `/readyz`. A check that throws or hangs is not ready. Separate checks have one second each; a
+   * single function has two seconds, and is reported as `service`.
    */
   ready: ReadinessChecks | (() => Readiness | Promise<Readiness>);
   /** Checks whose failure is reported but leaves the service ready. */

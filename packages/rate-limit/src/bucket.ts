@@ -47,7 +47,10 @@ export type LocalLimiter = ReturnType<typeof createLocalLimiter>;
 /** At most 10 MB. */
 const ENTRIES_MAX = 50_000;
 
-/** Buckets of one policy in this process. At the maximum, the least recently used bucket is dropped: it is most likely full. */
+/**
+ * Buckets of one policy in this process. At the maximum, the least recently used bucket is dropped: it is most likely
+ * full.
+ */
 export function createLocalLimiter(options: LocalLimiterOptions) {
   const { policy, entriesMax = ENTRIES_MAX, now = () => performance.now() } = options;
   const buckets = new LRUCache<string, Bucket>({ max: entriesMax });

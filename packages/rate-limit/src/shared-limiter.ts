@@ -11,7 +11,10 @@ export interface Charge {
 }
 
 export interface SharedBalances {
-  /** @returns the milliseconds until each bucket is full @throws when the store does not respond; it may have charged */
+  /**
+   * @returns the milliseconds until each bucket is full
+   * @throws when the store does not respond; it may have charged
+   */
   charge(charges: readonly Charge[]): Promise<number[]>;
 }
 

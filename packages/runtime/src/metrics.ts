@@ -22,7 +22,10 @@ export interface Metrics {
   ): Histogram<L>;
 }
 
-/** prom-client samples a hundred times per second, half the CPU of an idle service. One second still catches longer blocks. */
+/**
+ * prom-client samples a hundred times per second, half the CPU of an idle service. One second still catches longer
+ * blocks.
+ */
 const LAG_SAMPLE_MS = 1_000;
 /** Disables sampling by prom-client, whose gauges get the values measured here. */
 const NEVER_MS = 2 ** 31 - 1;

@@ -1,4 +1,6 @@
-/** What resolves a fault: a retry (`passing`), a retry with fewer rows, or only a change to the tables or the program. */
+/**
+ * What resolves a fault: a retry (`passing`), a retry with fewer rows, or only a change to the tables or the program.
+ */
 export type FaultKind = 'passing' | 'oversize' | 'final';
 
 export class StoreFault extends Error {
@@ -60,7 +62,10 @@ function kindOf(code: number): FaultKind {
 /** The first line only: the server quotes data that it could not parse, and rows contain identities. */
 export const toErrorSummary = (text: string): string => text.split('\n', 1)[0]!.slice(0, 200);
 
-/** Converts an error of the ClickHouse client. Network errors of Node (`ECONNREFUSED`) and the client's own are `passing`. */
+/**
+ * Converts an error of the ClickHouse client. Network errors of Node (`ECONNREFUSED`) and the client's own are
+ * `passing`.
+ */
 export function toStoreFault(error: unknown): StoreFault {
   const field = (name: 'code' | 'type') =>
     error instanceof Error && name in error ? String((error as Error & Record<typeof name, unknown>)[name] ?? '') : '';

@@ -21,7 +21,9 @@ export type StoreFetch = (url: string | URL, init?: StoreRequest) => Promise<Res
 
 const BODILESS = new Set([204, 304]);
 
-/** Creates a `fetch` for one store, with its certificate authority and login. With TLS options it follows no redirects. */
+/**
+ * Creates a `fetch` for one store, with its certificate authority and login. With TLS options it follows no redirects.
+ */
 export function createStoreFetch(options: {
   tls?: TlsOptions | undefined;
   login?: { user: string; password: string } | undefined;

@@ -23,7 +23,9 @@ export function murmur2(data: Uint8Array): number {
   return h ^ (h >>> 15);
 }
 
-/** The partition of a key, as in Java's default partitioner: clears the sign bit instead of taking the absolute value. */
+/**
+ * The partition of a key, as in Java's default partitioner: clears the sign bit instead of taking the absolute value.
+ */
 export function toPartition(key: Uint8Array, partitionCount: number): number {
   return (murmur2(key) & 0x7fffffff) % partitionCount;
 }

@@ -25,8 +25,8 @@ export interface RecordMetadata {
 
 export interface SendForOffsetOptions {
   /**
-   * No attempt begins after this time, so that a record reported as failed is not stored after later requests. A running
-   * attempt is awaited. Default: the producer's delivery timeout.
+   * No attempt begins after this time, so that a record reported as failed is not stored after later requests. A
+   * running attempt is awaited. Default: the producer's delivery timeout.
    */
   readonly attemptsMaxMs?: number;
 }
@@ -82,7 +82,10 @@ export interface BlockName {
   readonly triedBefore?: boolean;
   /** Time of the block's first record; part of tokens, because a recreated topic has the same offsets. */
   readonly firstTimestampMs?: number;
-  /** When an operator accepted a replaced log; part of tokens, because its blocks may have the offsets of earlier blocks. */
+  /**
+   * When an operator accepted a replaced log; part of tokens, because its blocks may have the offsets of earlier
+   * blocks.
+   */
   readonly logDecidedAtMs?: number;
 }
 

@@ -26,7 +26,9 @@ const ACCOUNTS =
 const toHashes = (password: string): Record<string, string> =>
   Object.fromEntries(ACCOUNTS.map((name) => [`CLICKHOUSE_${name}_SHA256`, sha256(password)]));
 
-/** Kafka must advertise the mapped port, which is known only after the container has started, so it waits for a script. */
+/**
+ * Kafka must advertise the mapped port, which is known only after the container has started, so it waits for a script.
+ */
 async function startKafka(): Promise<StartedTestContainer> {
   const script = '/tmp/start.sh';
   const container = await new GenericContainer(IMAGES.kafka)

@@ -22,7 +22,10 @@ function numberOf(text: unknown): number {
   return point > BEFORE_SURROGATES ? point - SURROGATES : point;
 }
 
-/** Any Unicode code point except surrogates, for the `unit` of `fc.string`. The `binary` of fast-check costs 124 MB and 1.3 s. */
+/**
+ * Any Unicode code point except surrogates, for the `unit` of `fc.string`. The `binary` of fast-check costs 124 MB and
+ * 1.3 s.
+ */
 export const codePoint = fc
   .integer({ min: 0, max: LAST - SURROGATES })
   .map((number) => String.fromCodePoint(number > BEFORE_SURROGATES ? number + SURROGATES : number), numberOf);

@@ -2,8 +2,8 @@ import type { AnySchema, ValidateFunction } from 'ajv';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 
 /**
- * Compiles schemas at their first use. @platformatic/kafka declares 38 schemas at import, and compiling them takes 300 ms
- * and 20 MB. Must be imported before the client.
+ * Compiles schemas at their first use. @platformatic/kafka declares 38 schemas at import, and compiling them takes 300
+ * ms and 20 MB. Must be imported before the client.
  */
 const { compile } = Ajv2020.prototype;
 

@@ -16,7 +16,10 @@ export const ONE_BATCH_BYTES = 1;
 /** Record batch format since Kafka 0.11; the only format that is written or read here. */
 export const BATCH_MAGIC = 2;
 
-/** Byte offsets in a batch header. `length` counts the bytes after itself; the checksum covers the bytes from `attributes`. */
+/**
+ * Byte offsets in a batch header. `length` counts the bytes after itself; the checksum covers the bytes from
+ * `attributes`.
+ */
 export const BATCH_HEAD = {
   firstOffset: 0,
   length: 8,

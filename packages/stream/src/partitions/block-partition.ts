@@ -39,8 +39,8 @@ export interface BlockPartitionOptions extends OwnedPartitionOptions {
 
 /**
  * One partition of a block consumer: (1) commits a block's end as an intent, (2) writes the block under a token derived
- * from start and end, (3) commits the end. An owner that takes over after (1) writes the same rows under the same token,
- * and only the current owner can do (1).
+ * from start and end, (3) commits the end. An owner that takes over after (1) writes the same rows under the same
+ * token, and only the current owner can do (1).
  */
 export class BlockPartition implements PartitionWorker {
   readonly #options: BlockPartitionOptions;
@@ -257,7 +257,10 @@ export class BlockPartition implements PartitionWorker {
     markNamed(block, namedAtMs);
   }
 
-  /** Publishes dead letters before the block is completed, so that none is lost. After a crash they may be published twice. */
+  /**
+   * Publishes dead letters before the block is completed, so that none is lost. After a crash they may be published
+   * twice.
+   */
   async #publishDeadLetters(block: Block): Promise<void> {
     const { deadLetters: producer, log, logger } = this.#options;
     const count = block.deadLetters.length;

@@ -68,8 +68,8 @@ export class GuardedPartition {
   }
 
   /**
-   * Whether records fetched from an offset may be delivered. A fetch from beyond the next offset is outdated and repeated,
-   * unless it began at the first offset of the log: then retention deleted the records in between.
+   * Whether records fetched from an offset may be delivered. A fetch from beyond the next offset is outdated and
+   * repeated, unless it began at the first offset of the log: then retention deleted the records in between.
    */
   acceptsFetchFrom(from: number): boolean {
     const { next } = this.worker;
@@ -175,7 +175,9 @@ export class GuardedPartition {
     this.log.resume();
   }
 
-  /** Waits until the worker has finished all its records, however long that takes, even if it is paused with a block. */
+  /**
+   * Waits until the worker has finished all its records, however long that takes, even if it is paused with a block.
+   */
   async #finish(): Promise<void> {
     const isBusy = () => {
       const { healthy, settled, next, oldestUnwrittenMs = null } = this.worker;

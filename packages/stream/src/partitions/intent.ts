@@ -8,7 +8,10 @@ export interface Intent {
   readonly namedAtMs: number;
   readonly transformVersion: number;
   readonly mark: LogMark | null;
-  /** Time of the first record, stored because it is part of tokens and retention may delete the record. Null without records. */
+  /**
+   * Time of the first record, stored because it is part of tokens and retention may delete the record. Null without
+   * records.
+   */
   readonly firstTimestampMs: number | null;
   /** What the rows depend on in addition to the records, in the builder's format; null when nothing. */
   readonly basis: string | null;
@@ -19,7 +22,9 @@ export interface CommitNote {
   readonly intent: Intent | null;
   /** The batch before the committed offset; null when it is unknown. */
   readonly mark: LogMark | null;
-  /** Epoch milliseconds of the last decision about a replaced log, part of tokens; null if the log was never replaced. */
+  /**
+   * Epoch milliseconds of the last decision about a replaced log, part of tokens; null if the log was never replaced.
+   */
   readonly decidedAtMs: number | null;
   /** True when the commit itself is the decision, and nothing was committed after it. */
   readonly isDecision: boolean;
@@ -103,7 +108,9 @@ export interface IntentPolicy {
 
 export const KEEP_INTENTS: IntentPolicy = { parse: parseMetadata, toText: toMetadata };
 
-/** Whether another tool made the commit. Consumers of every release store a note; tools store nothing or other metadata. */
+/**
+ * Whether another tool made the commit. Consumers of every release store a note; tools store nothing or other metadata.
+ */
 function isForeignMetadata(metadata: string | null): boolean {
   if (metadata === null) return false;
   try {

@@ -3,7 +3,9 @@ import { Ownership, type Waits } from './ownership.ts';
 import type { Reports } from './partition-worker.ts';
 import { retryLogOf } from './retry-log.ts';
 
-/** Shorter faults (a broker restarts, a coordinator moves) are not reported as a blocker, unless they are not retriable. */
+/**
+ * Shorter faults (a broker restarts, a coordinator moves) are not reported as a blocker, unless they are not retriable.
+ */
 const SHORT_FAULT_MS = 10_000;
 /** Starts at half a minute, because a migration is often running; ends at ten minutes, when an operator is needed. */
 const PAUSE_WAITS: Waits = { minMs: 30_000, maxMs: 600_000 };

@@ -204,7 +204,8 @@ export class RecordPartition implements PartitionWorker {
   }
 
   /**
-   * Retries work until it succeeds, and pauses the partition in between. Records ignored during a pause are fetched again.
+   * Retries work until it succeeds, and pauses the partition in between. Records ignored during a pause are fetched
+   * again.
    * @throws OwnershipOver
    */
   async #insist<T>(work: () => Promise<T>): Promise<T> {

@@ -44,9 +44,9 @@ const REFUSALS_MAX = 5;
 
 /**
  * Stores the rows of a block once, whatever earlier attempts did. To be called until it resolves. For a block that was
- * tried before, (1) stored rows are omitted; (2) the rest is sent under the range's token, so that the store drops copies
- * in flight; (3) rows that are still missing are sent under the tokens of the two halves. A range that cannot be halved
- * uses further tokens. Every owner uses the same tokens in the same order.
+ * tried before, (1) stored rows are omitted; (2) the rest is sent under the range's token, so that the store drops
+ * copies in flight; (3) rows that are still missing are sent under the tokens of the two halves. A range that cannot be
+ * halved uses further tokens. Every owner uses the same tokens in the same order.
  * @throws RetryableFault; Error, before anything is sent, when two rows come from one record
  */
 export async function storeOnce(options: StoreOnceOptions): Promise<void> {
@@ -109,7 +109,10 @@ async function storeUnderFurther(options: StoreOnceOptions, rest: readonly numbe
   }
 }
 
-/** Makes the store keep the token in each table partition: with all rows, or one row per partition if there are too many. */
+/**
+ * Makes the store keep the token in each table partition: with all rows, or one row per partition if there are too
+ * many.
+ */
 async function close(options: StoreOnceOptions, rest: readonly number[], token: string): Promise<void> {
   const { rows, notes } = options;
   if (notes.closed.has(token)) return;

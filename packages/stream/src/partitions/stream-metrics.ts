@@ -111,7 +111,9 @@ function writeSeconds({ writingSinceMs }: PartitionReading): number | null {
   return writingSinceMs === null ? 0 : Math.max(0, performance.now() - writingSinceMs) / 1_000;
 }
 
-/** Seconds until the first waiting record expires; the full retention if none waits, null if the retention is unknown. */
+/**
+ * Seconds until the first waiting record expires; the full retention if none waits, null if the retention is unknown.
+ */
 function secondsLeft({ oldestUnwrittenMs, retentionMs }: PartitionReading): number | null {
   if (oldestUnwrittenMs === undefined || retentionMs == null) return null;
   return hoursLeft(oldestUnwrittenMs ?? Date.now(), retentionMs) * 3600;

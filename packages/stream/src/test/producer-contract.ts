@@ -6,7 +6,8 @@ import type { OutgoingRecord, Producer, RecordMetadata, StreamRecord } from '../
 export interface ProducerHarness {
   producer: Producer;
   /**
-   * Creates a separate topic for a test. @param recordBytesMax maximum record size of the topic, if the log supports a limit
+   * Creates a separate topic for a test. @param recordBytesMax maximum record size of the topic, if the log supports a
+   * limit
    */
   createTopic(options: { partitions: number; recordBytesMax?: number }): Promise<string>;
   /** All current records in the topic, by partition and offset. */
@@ -113,8 +114,8 @@ export function producerContract(name: string, open: () => Promise<ProducerHarne
     it('a producer fails a record that is too large, but no other record in its batch', async () => {
       const topic = await harness.createTopic({ partitions: 1, recordBytesMax: 20_000 });
       const small = (i: number) => send(harness.producer, [{ topic, key: null, value: Buffer.from(String(i)) }]);
-      // A new leader may not be ready. A batch refused for its size after such a response fails as a whole, so one record is
-      // sent first.
+      // A new leader may not be ready. A batch refused for its size after such a response fails as a whole, so one
+      // record is sent first.
       await small(0);
       const large = send(harness.producer, [{ topic, key: null, value: randomBytes(40_000) }]);
       const outcomes = await Promise.allSettled([small(1), small(2), large, small(3), small(4)]);

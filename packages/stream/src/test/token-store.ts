@@ -10,8 +10,9 @@ export interface StoredRow {
 }
 
 /**
- * Outcome of an insert. `refused`: nothing is stored. `halfway`: the rows of one part are stored. `unanswered`: all rows
- * are stored, but the response is lost. `forgotten`: the token is kept without its rows. `broken`: a permanent fault.
+ * Outcome of an insert. `refused`: nothing is stored. `halfway`: the rows of one part are stored. `unanswered`: all
+ * rows are stored, but the response is lost. `forgotten`: the token is kept without its rows. `broken`: a permanent
+ * fault.
  */
 export type InsertOutcome = 'stored' | 'refused' | 'halfway' | 'unanswered' | 'forgotten' | 'broken';
 

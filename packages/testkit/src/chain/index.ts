@@ -52,7 +52,9 @@ export interface TestChain {
   readonly rpc: string;
   readonly id: number;
   readonly client: TestChainClient;
-  /** Ten accounts with 10,000 ether each, for which the node signs. The first account administers the demo contracts. */
+  /**
+   * Ten accounts with 10,000 ether each, for which the node signs. The first account administers the demo contracts.
+   */
   readonly accounts: readonly Address[];
   mine(blocks?: number): Promise<void>;
   /** Sends from the first account and waits for the block. @throws Error when the transaction is refused or reverts */

@@ -1,6 +1,7 @@
 /**
- * How long a fetch waits for a record. Active members need short fetches, because a resumed partition is included only in
- * the next fetch. Idle members wait until the next heartbeat; after four idle seconds, three seconds, as in a rebalance.
+ * How long a fetch waits for a record. Active members need short fetches, because a resumed partition is included only
+ * in the next fetch. Idle members wait until the next heartbeat; after four idle seconds, three seconds, as in a
+ * rebalance.
  */
 import type { Cluster } from 'kafkajs';
 import type { FetchedBatch } from './kafkajs-overrides.ts';
@@ -74,7 +75,9 @@ export class FetchPace {
     }
   }
 
-  /** Ends waiting fetches once kafkajs is stopping, because kafkajs would wait for them. Their responses are ignored. */
+  /**
+   * Ends waiting fetches once kafkajs is stopping, because kafkajs would wait for them. Their responses are ignored.
+   */
   endAll(given: Cluster): void {
     for (const end of this.#waiting) end();
     const { brokers } = (given as unknown as FullCluster).brokerPool;

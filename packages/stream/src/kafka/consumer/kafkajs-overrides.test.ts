@@ -141,7 +141,8 @@ it('kafkajs has no other code path that commits by itself', () => {
   const source = readFileSync(require.resolve('kafkajs/src/consumer/consumerGroup'), 'utf8');
   const manager = readFileSync(require.resolve('kafkajs/src/consumer/offsetManager/index.js'), 'utf8');
   expect(source.match(/setDefaultOffset/g)).toHaveLength(1);
-  // In `setDefaultOffset`, in `seek` behind `if (!this.autoCommit)`, and in `commitOffsets`, which only product code calls.
+  // In `setDefaultOffset`, in `seek` behind `if (!this.autoCommit)`, and in `commitOffsets`, which only product code
+  // calls.
   expect(manager.match(/coordinator\.offsetCommit\(/g)).toHaveLength(3);
 });
 

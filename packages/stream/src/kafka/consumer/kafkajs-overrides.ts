@@ -8,9 +8,9 @@ import { FetchCancelled } from './fetch-pace.ts';
 import type { FetchedRecords } from './record-decoding.ts';
 
 /**
- * Patches kafkajs 2.2.4: timers only while a request waits; hooks around `joinAndSync`, which also rejoins after the group
- * has expelled the member; offsets out of range are handled by the owner; hooks around each fetch; responses are read
- * without a copy per chunk; no wall clock. Contract tests fail when the pinned source differs.
+ * Patches kafkajs 2.2.4: timers only while a request waits; hooks around `joinAndSync`, which also rejoins after the
+ * group has expelled the member; offsets out of range are handled by the owner; hooks around each fetch; responses are
+ * read without a copy per chunk; no wall clock. Contract tests fail when the pinned source differs.
  */
 
 const require = createRequire(import.meta.url);

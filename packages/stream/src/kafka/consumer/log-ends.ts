@@ -23,8 +23,8 @@ interface KnownEnd {
 }
 
 /**
- * Creates a function that updates the ends of assigned logs: one request at a time, at most every 5 s. It resolves within
- * 1 s. After a fault the last known ends are kept.
+ * Creates a function that updates the ends of assigned logs: one request at a time, at most every 5 s. It resolves
+ * within 1 s. After a fault the last known ends are kept.
  */
 export function createEndsReader(
   cluster: Pick<Cluster, 'fetchTopicsOffset'>,

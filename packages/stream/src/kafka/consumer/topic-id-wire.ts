@@ -108,7 +108,10 @@ function readId(decoder: Decoder): string {
   return decoder.buffer.toString('hex', start, start + ID_BYTES);
 }
 
-/** The id of the single topic in a response; null when the broker reports no ids. @throws Error when the topic is absent */
+/**
+ * The id of the single topic in a response; null when the broker reports no ids.
+ * @throws Error when the topic is absent
+ */
 export function readTopicId(payload: Buffer): string | null {
   const decoder = new WireDecoder(payload);
   skipTags(decoder);
@@ -257,8 +260,8 @@ async function fetchByIds(broker: Broker, request: FetchRequest): Promise<FetchR
 const changedClusters = new WeakMap<object, ReturnType<typeof changeCluster>>();
 
 /**
- * Makes all fetches of a cluster identify topics by id (Fetch 13, KIP-516). A recreated topic has the same name, offsets
- * and leader epoch, so a fetch by name would continue in it. Brokers before 3.1 are fetched from by name.
+ * Makes all fetches of a cluster identify topics by id (Fetch 13, KIP-516). A recreated topic has the same name,
+ * offsets and leader epoch, so a fetch by name would continue in it. Brokers before 3.1 are fetched from by name.
  */
 export function fetchByTopicId(cluster: Cluster) {
   const topicIds = changedClusters.get(cluster) ?? changeCluster(cluster);
@@ -318,8 +321,8 @@ export interface FetchedTransactions {
 }
 
 /**
- * Marks aborted records as control records, which kafkajs skips and counts as read. kafkajs 2.2.4 itself delivers records
- * of overlapping aborted transactions, because it assumes a list ordered by first offset.
+ * Marks aborted records as control records, which kafkajs skips and counts as read. kafkajs 2.2.4 itself delivers
+ * records of overlapping aborted transactions, because it assumes a list ordered by first offset.
  */
 export function hideAborted(fetched: FetchedTransactions): void {
   const begun = (fetched.abortedTransactions ?? []).toSorted((a, b) => Number(a.firstOffset) - Number(b.firstOffset));

@@ -64,9 +64,9 @@ export function groupByLeader<P>(
 type GetConnection = (broker: Broker, callback: (fault: Error | null, connection?: Connection) => void) => void;
 
 /**
- * Works around bugs in @platformatic/kafka 2.12: a second error on a connection is uncaught and ends the process; a closed
- * connection keeps its re-authentication timer, which then breaks the new connection; failed requests reconnect without
- * a wait, even after a refused login.
+ * Works around bugs in @platformatic/kafka 2.12: a second error on a connection is uncaught and ends the process; a
+ * closed connection keeps its re-authentication timer, which then breaks the new connection; failed requests reconnect
+ * without a wait, even after a refused login.
  */
 export function guardConnections(client: Base, onFault?: (fault: unknown) => void): void {
   const pool = client.connections;

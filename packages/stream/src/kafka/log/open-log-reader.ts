@@ -102,7 +102,9 @@ class Reader {
 type FetchTopic = Parameters<typeof fetchV17.api.async>[7][number];
 type FetchResponse = Awaited<ReturnType<typeof fetchV17.api.async>>;
 
-/** Sends a fetch. For an offset out of range the client throws a fault that contains the response, which is returned. */
+/**
+ * Sends a fetch. For an offset out of range the client throws a fault that contains the response, which is returned.
+ */
 export async function sendFetch(
   connection: Connection,
   topic: FetchTopic,

@@ -34,7 +34,10 @@ const REQUEST_BYTES_MAX = 4 * 1024 * 1024;
 /** Less than the default topic limit, 1 MB. A larger record is sent alone. */
 const PARTITION_BYTES_MAX = 900 * 1024;
 
-/** Chooses partitions: the record's `partition`, else by key, else round-robin, one for all keyless records of a shipment. */
+/**
+ * Chooses partitions: the record's `partition`, else by key, else round-robin, one for all keyless records of a
+ * shipment.
+ */
 export function createPartitioner(wire: Wire, toPartition: (key: Buffer, count: number) => number) {
   let turn = 0;
   let last: Shipment | null = null;

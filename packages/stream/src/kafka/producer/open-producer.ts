@@ -35,7 +35,10 @@ const TOPIC_WAIT_MS = 200;
 
 export interface ProducerOptions extends BrokerTarget {
   clientId: string;
-  /** Topics whose metadata is requested at the start and checked by `ready`. Other topics are requested at their first record. */
+  /**
+   * Topics whose metadata is requested at the start and checked by `ready`. Other topics are requested at their first
+   * record.
+   */
   topics?: readonly string[];
   /** Records that are neither acknowledged nor refused within this time fail. Default: 20 s. */
   deliveryTimeoutMs?: number;
@@ -44,7 +47,9 @@ export interface ProducerOptions extends BrokerTarget {
   logger?: Logger;
 }
 
-/** Opens an idempotent producer with acks=all and one send in flight. Resolves even if no broker responds; see `ready`. */
+/**
+ * Opens an idempotent producer with acks=all and one send in flight. Resolves even if no broker responds; see `ready`.
+ */
 export async function openProducer(options: ProducerOptions): Promise<Producer> {
   return new KafkaProducer(options, new KafkaWire(options));
 }
@@ -232,7 +237,9 @@ class KafkaProducer implements Producer {
 
 const PRODUCE_KEY = 0;
 const PRODUCE_VERSION = 9;
-/** Longer than the leader waits for its replicas, and a quarter of the delivery timeout, which leaves time for retries. */
+/**
+ * Longer than the leader waits for its replicas, and a quarter of the delivery timeout, which leaves time for retries.
+ */
 const REQUEST_TIMEOUT_MS = 5_000;
 const CONNECT_TIMEOUT_MS = 3_000;
 const NO_LEADER = -1;

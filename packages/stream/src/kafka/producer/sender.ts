@@ -98,8 +98,8 @@ export class Sender {
   }
 
   /**
-   * Drops batches whose callers have timed out and will resend the records. A batch has fixed bytes, so one expired record
-   * fails the whole batch.
+   * Drops batches whose callers have timed out and will resend the records. A batch has fixed bytes, so one expired
+   * record fails the whole batch.
    */
   #dropGivenUp(flights: Flight[]): void {
     for (const flight of flights.filter(isAbandoned)) {

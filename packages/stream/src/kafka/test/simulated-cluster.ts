@@ -105,7 +105,9 @@ export class SimulatedCluster implements Wire {
     for (const { batch } of late) this.#append(batch);
   }
 
-  /** The leader's part of idempotence: `UnifiedLog.analyzeAndValidateProducerState`, `ProducerAppendInfo.checkSequence`. */
+  /**
+   * The leader's part of idempotence: `UnifiedLog.analyzeAndValidateProducerState`, `ProducerAppendInfo.checkSequence`.
+   */
   #append({ partition, bytes }: EncodedBatch): Verdict {
     const epoch = bytes.readInt16BE(51);
     const first = bytes.readInt32BE(53);

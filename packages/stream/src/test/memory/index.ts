@@ -54,7 +54,9 @@ export interface MemoryLog {
   decide(decision: { topic: string; partition: number; from: number; groupId?: string }): void;
   /** Commits an offset like another tool. */
   moveCommit(at: { topic: string; partition: number; offset: number; metadata?: string }): void;
-  /** Refuses every commit with this fault, like an unavailable broker or a missing grant; null accepts commits again. */
+  /**
+   * Refuses every commit with this fault, like an unavailable broker or a missing grant; null accepts commits again.
+   */
   refuseCommits(fault: Error | null): void;
   /** The group's committed offset; 0 without a commit. */
   committed(topic: string, partition: number, groupId?: string): number;

@@ -185,7 +185,9 @@ export class MemoryConsumer implements Consumer {
     });
   }
 
-  /** Resolves when all records are committed; with `stopped` also in paused partitions, which continue after a repair. */
+  /**
+   * Resolves when all records are committed; with `stopped` also in paused partitions, which continue after a repair.
+   */
   async idle({ stopped = false } = {}): Promise<void> {
     const isBehind = ({ topic, partition, guarded: { worker } }: Assignment) =>
       (worker.healthy || stopped) && worker.done < this.#topics.partitionsOf(topic)[partition]!.length;
