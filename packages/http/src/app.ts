@@ -48,7 +48,7 @@ export function createHttpApp(options: HttpAppOptions): HttpApp {
   const corsPaths = new Set(routes.filter((route) => route.cors).map((route) => route.path));
   const otherPaths = new Set(routes.filter((route) => !route.cors).map((route) => route.path));
   // Path prefixes under which a route matches every path.
-  const ownFolders = routes.filter(({ path }) => path.includes('{*')).map(({ path }) => path.split('{*', 1)[0]!);
+  const wildcardPrefixes = routes.filter(({ path }) => path.includes('{*')).map(({ path }) => path.split('{*', 1)[0]!);
   // Pages can then read the 404 for a wrong path.
   const isForPages = options.publishableKeyHeader !== undefined;
   const findHot = createFindHot(routes);
@@ -57,10 +57,13 @@ export function createHttpApp(options: HttpAppOptions): HttpApp {
   const listener = (request: IncomingMessage, response: ServerResponse) => {
     const url = targetOf(request);
     const query = url.indexOf('?');
-    const given = query === -1 ? url : url.slice(0, query);
-    const usual = normalisePath(given);
-    const isUsual = usual === given || !corsPaths.has(usual) || ownFolders.some((folder) => given.startsWith(folder));
-    const path = isUsual ? given : usual;
+    const rawPath = query === -1 ? url : url.slice(0, query);
+    const normalised = normalisePath(rawPath);
+    const keepsRaw =
+      normalised === rawPath ||
+      !corsPaths.has(normalised) ||
+      wildcardPrefixes.some((prefix) => rawPath.startsWith(prefix));
+    const path = keepsRaw ? rawPath : normalised;
     request.url = query === -1 ? path : path + url.slice(query);
     const allowsAnyOrigin = corsPaths.has(path);
     const exchange = new Exchange(frame, { request, response }, allowsAnyOrigin ? cors.response : NO_HEADERS);
@@ -69,11 +72,11 @@ export function createHttpApp(options: HttpAppOptions): HttpApp {
     if (fault !== null) return exchange.fail(fault);
     const hot = findHot(request.method, path);
     if (hot !== null) return void run(hot.route, exchange, hot.params);
-    const ofUnknown = isForPages && !allowsAnyOrigin && !otherPaths.has(path) ? cors.response : NO_HEADERS;
-    if (request.method !== 'OPTIONS') return cold(exchange, response, ofUnknown);
-    const isPreflight = ofUnknown.length > 0 && request.headers['access-control-request-method'] !== undefined;
-    if (allowsAnyOrigin || isPreflight) exchange.answerEmpty(204, [...ofUnknown, ...cors.preflight]);
-    else exchange.fail(notFound(), ofUnknown);
+    const unmatchedHeaders = isForPages && !allowsAnyOrigin && !otherPaths.has(path) ? cors.response : NO_HEADERS;
+    if (request.method !== 'OPTIONS') return cold(exchange, response, unmatchedHeaders);
+    const isPreflight = unmatchedHeaders.length > 0 && request.headers['access-control-request-method'] !== undefined;
+    if (allowsAnyOrigin || isPreflight) exchange.answerEmpty(204, [...unmatchedHeaders, ...cors.preflight]);
+    else exchange.fail(notFound(), unmatchedHeaders);
   };
   return { listener, context: frame, routes, exchangeOf: (socket) => (socket as Connection)[LATEST] };
 }
@@ -87,10 +90,10 @@ async function run(route: Route, exchange: Exchange, params: Parameters<Route['h
   }
 }
 
-/** Express for routes that are not hot. `ofUnknown`: headers of the response when no route matches. */
+/** Express for routes that are not hot. `unmatchedHeaders`: headers of the response when no route matches. */
 function createExpressApp(
   routes: readonly Route[],
-): (exchange: Exchange, response: ServerResponse, ofUnknown: HeaderList) => void {
+): (exchange: Exchange, response: ServerResponse, unmatchedHeaders: HeaderList) => void {
   const exchanges = new WeakMap<IncomingMessage, Exchange>();
   const exchangeOf = (request: express.Request) => exchanges.get(request) as Exchange;
   const app = express();
@@ -100,11 +103,11 @@ function createExpressApp(
     const method = route.method.toLowerCase() as Lowercase<Route['method']>;
     app[method](route.path, (request, _response) => run(route, exchangeOf(request), request.params));
   }
-  return (exchange, response, ofUnknown) => {
+  return (exchange, response, unmatchedHeaders) => {
     exchanges.set(exchange.request, exchange);
     // Called when no route has responded, with the router's error if there is one.
     app(exchange.request as express.Request, response as express.Response, (error?: unknown) =>
-      exchange.fail(error ? toPublic(error) : notFound(), ofUnknown),
+      exchange.fail(error ? toPublic(error) : notFound(), unmatchedHeaders),
     );
   };
 }

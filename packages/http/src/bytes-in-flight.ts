@@ -68,14 +68,14 @@ class Shares implements BytesInFlight {
     return reservation;
   }
 
-  /** @param own the part of `wanted` that the request has reserved already */
-  assertCapacity(name: string, own: number, wanted: number): void {
-    if (this.held === own) return;
-    const missing = this.held - own + wanted - this.#bytesMax;
+  /** @param reserved the part of `wanted` that the request has reserved already */
+  assertCapacity(name: string, reserved: number, wanted: number): void {
+    if (this.held === reserved) return;
+    const missing = this.held - reserved + wanted - this.#bytesMax;
     if (missing <= 0 && !this.#doOthersWant(name)) return;
-    const others = (this.#owners.get(name)?.held ?? 0) - own;
+    const otherBytes = (this.#owners.get(name)?.held ?? 0) - reserved;
     const share = this.#shareBeside(name);
-    if (others === 0 || others + wanted <= share) {
+    if (otherBytes === 0 || otherBytes + wanted <= share) {
       if (missing <= 0 || this.#evict(name, missing, share)) return;
       this.#wants.set(name, this.#now() + WANTS_MS);
     }

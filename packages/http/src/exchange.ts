@@ -126,12 +126,12 @@ export class Exchange implements Trace {
 
   /**
    * Sends the error envelope. Errors that are not public go to `onFault` only.
-   * @param own overrides the status of the error code
+   * @param statusOverride replaces the status of the error code
    */
-  fail(error: unknown, headers: HeaderList = [], own?: number): void {
+  fail(error: unknown, headers: HeaderList = [], statusOverride?: number): void {
     if (this.#answered || error instanceof ClientDisconnected) return;
-    const { body, ...of } = toEnvelope(error, { traceId: this.traceId, link: this.#frame.link });
-    const status = own ?? of.status;
+    const { body, status: defaultStatus } = toEnvelope(error, { traceId: this.traceId, link: this.#frame.link });
+    const status = statusOverride ?? defaultStatus;
     if (status >= 500) this.#frame.onFault(this, error);
     const retryAfterS = error instanceof PublicError ? error.retryAfterS : null;
     const wait = retryAfterS === null ? [] : ['retry-after', retryAfterS];

@@ -58,10 +58,10 @@ it('a body may be as long as the limit, compressed or not, but not longer', asyn
   const { url } = await open();
   // Random, so that its compressed form is longer than the body itself.
   const full = randomBytes(LIMIT);
-  const over = Buffer.concat([full, Buffer.alloc(1)]);
+  const tooLong = Buffer.concat([full, Buffer.alloc(1)]);
   for (const [body, status] of [
     [full, 200],
-    [over, 400],
+    [tooLong, 400],
   ] as const) {
     expect((await post(url, body)).status).toBe(status);
     expect((await post(url, gzipSync(body), { ...json, 'content-encoding': 'gzip' })).status).toBe(status);

@@ -164,10 +164,10 @@ function refusalOf(error: Error & { code?: string }): Refusal {
   return { fault: invalid('The request is not valid HTTP.') };
 }
 
-function answerRaw(app: HttpApp, socket: Socket, { fault, ...own }: Refusal): void {
+function answerRaw(app: HttpApp, socket: Socket, { fault, status: statusOverride }: Refusal): void {
   const { traceId } = traceOf(undefined);
-  const { body, ...of } = toEnvelope(fault, { traceId, link: app.context.link });
-  const status = own.status ?? of.status;
+  const { body, status: defaultStatus } = toEnvelope(fault, { traceId, link: app.context.link });
+  const status = statusOverride ?? defaultStatus;
   const text = JSON.stringify(body);
   const lines = [
     `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,

@@ -95,7 +95,7 @@ function isScheme(address: string | undefined, scheme: string): boolean {
 function connectionMistakes(known: readonly string[], given: Given): string[] {
   const isSet = (name: string) => known.includes(name) && given[name] !== undefined;
   const mistakes: string[] = [];
-  const together = (name: string, ...others: string[]) => {
+  const requireTogether = (name: string, ...others: string[]) => {
     if (!isSet(name)) return;
     for (const other of others) if (!isSet(other)) mistakes.push(`${other}: missing, while ${name} is set`);
   };
@@ -105,17 +105,17 @@ function connectionMistakes(known: readonly string[], given: Given): string[] {
       if (isSet(name) && !holds(given)) mistakes.push(`${name}: set, but ${missing}`);
     }
     const [certificate, key] = [`${prefix}_TLS_CERT_FILE`, `${prefix}_TLS_KEY_FILE`];
-    together(certificate, key);
-    together(key, certificate);
+    requireTogether(certificate, key);
+    requireTogether(key, certificate);
     if (isSet(certificate) && isSet(key) && !isPair(given[certificate] ?? '', given[key] ?? ''))
       mistakes.push(`${key}: the key does not belong to the certificate of ${certificate}`);
   }
-  together('KAFKA_SASL_MECHANISM', 'KAFKA_SASL_USERNAME', 'KAFKA_SASL_PASSWORD');
+  requireTogether('KAFKA_SASL_MECHANISM', 'KAFKA_SASL_USERNAME', 'KAFKA_SASL_PASSWORD');
   for (const name of ['KAFKA_SASL_USERNAME', 'KAFKA_SASL_PASSWORD'])
     if (isSet(name) && !isSet('KAFKA_SASL_MECHANISM'))
       mistakes.push(`KAFKA_SASL_MECHANISM: missing, while ${name} is set`);
-  together('SCHEMA_REGISTRY_USERNAME', 'SCHEMA_REGISTRY_PASSWORD');
-  together('SCHEMA_REGISTRY_PASSWORD', 'SCHEMA_REGISTRY_USERNAME');
+  requireTogether('SCHEMA_REGISTRY_USERNAME', 'SCHEMA_REGISTRY_PASSWORD');
+  requireTogether('SCHEMA_REGISTRY_PASSWORD', 'SCHEMA_REGISTRY_USERNAME');
   return [...new Set(mistakes)];
 }
 

@@ -70,11 +70,11 @@ export const kafkaSettings = {
   KAFKA_TLS_CERT_FILE: certificateFile(),
   KAFKA_TLS_KEY_FILE: keyFile(),
   KAFKA_TLS_SERVER_NAME: serverName(),
-  /** Mechanism of the login; needs user and password. */
+  /** SASL mechanism; requires user and password. */
   KAFKA_SASL_MECHANISM: z.enum(SASL_MECHANISMS).optional(),
-  /** User of the login. */
+  /** SASL user. */
   KAFKA_SASL_USERNAME: settings.text().optional(),
-  /** Password of the login. */
+  /** SASL password. */
   KAFKA_SASL_PASSWORD: settings.text().optional(),
 } as const;
 

@@ -18,11 +18,11 @@ export const parkedGroupOf = (linkerGroup: string): string => `${linkerGroup}-pa
 /** Settings that mean the same in every service. */
 
 export const processSettings = {
-  /** Least severe level that is logged. */
+  /** Minimum level that is logged. */
   LOG_LEVEL: settings.logLevel().default('info'),
-  /** Address of readiness and metrics. */
+  /** Listen address for readiness and metrics. */
   ADMIN_HOST: settings.text().default('127.0.0.1'),
-  /** Port of readiness and metrics. */
+  /** Port for readiness and metrics. */
   ADMIN_PORT: settings.port(),
   /** Prefix of every topic name and every transactional id. */
   TOPIC_PREFIX: z.string().default(''),
@@ -53,9 +53,9 @@ export const deploymentSettings = {
     .pipe(z.array(z.looseObject({ name: z.string() }), 'expected a list of chains'))
     .transform((chains): readonly string[] => chains.map(({ name }) => name))
     .optional(),
-  /** Key of the hashes of ids: another pepper gives other identity keys. As long as their output. */
+  /** Key for hashing ids: a different pepper produces different identity keys. As long as the hashes. */
   IDENTITY_PEPPER: settings.secretHex(32),
-  /** Raise it when the link topic is recreated or gets another number of partitions, because offsets then repeat. */
+  /** Must be increased when the link topic is recreated or gets a different number of partitions, because offsets then repeat. */
   LINK_TOPIC_GENERATION: settings.integer(0, 255).default(0),
   /**
    * How far the clocks of two processes may differ. It is added to the cut-off of an erasure, so that no event survives
@@ -91,7 +91,7 @@ const BLOCK_AGE_MIN_MS = 250;
 const SESSION_TIMEOUT_MIN_MS = 1_000;
 
 export const consumerSettings = {
-  /** A consumer that is silent for this long loses its partitions. */
+  /** A consumer without heartbeats for this long loses its partitions. */
   SESSION_TIMEOUT_MS: settings.integer(SESSION_TIMEOUT_MIN_MS, 300_000).default(10_000),
 } as const;
 
@@ -102,11 +102,11 @@ export const blockWriterSettings = {
   ...clickhouseSettings,
   ...consumerSettings,
   // An insert of more than 1,048,449 rows would become two ClickHouse blocks under one token.
-  /** Most rows of a block. */
+  /** Maximum rows per block. */
   BLOCK_ROWS_MAX: settings.integer(BLOCK_ROWS_MIN, 1_000_000).default(10_000),
-  /** Most bytes of the records of a block. */
+  /** Maximum bytes of records per block. */
   BLOCK_BYTES_MAX: settings.integer(BLOCK_BYTES_MIN, 256 * 1024 * 1024).default(8 * 1024 * 1024),
-  /** Longest time from the first record of a block to its insert. */
+  /** Maximum time from the first record of a block to its insert. */
   BLOCK_AGE_MAX_MS: settings.integer(BLOCK_AGE_MIN_MS, 60_000).default(1_000),
 } as const;
 

@@ -97,7 +97,7 @@ export function createMetrics(service: string): Metrics {
 
 /** Reports at every scrape whether Redis accepts writes, before a write fails. */
 export function watchWrites(metrics: Pick<Metrics, 'collectedGauge'>, takesWrites: () => Promise<boolean>): void {
-  const help = '1 while Redis takes writes; 0 when it is full, read-only or down';
+  const help = '1 while Redis accepts writes; 0 when it is full, read-only or down';
   const collect = async (gauge: Gauge) => gauge.set((await takesWrites()) ? 1 : 0);
   metrics.collectedGauge('playline_redis_takes_writes', help, { collect });
 }

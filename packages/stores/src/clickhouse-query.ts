@@ -72,7 +72,7 @@ export async function sendStatement(
     });
   try {
     const response = await send().catch(async (fault) => {
-      if (!isRead || !isOfClosedConnection(fault)) throw fault;
+      if (!isRead || !isConnectionClosed(fault)) throw fault;
       // Other closed connections are detected after this turn of the event loop.
       await setImmediate();
       return send();
@@ -90,7 +90,7 @@ export async function sendStatement(
 const CLOSED = new Set(['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE']);
 
 /** ClickHouse closes idle connections. A suspended process notices this only at its next statement. */
-function isOfClosedConnection(fault: unknown): boolean {
+function isConnectionClosed(fault: unknown): boolean {
   const { cause } = fault as { cause?: { code?: string } };
   return CLOSED.has(cause?.code ?? '');
 }

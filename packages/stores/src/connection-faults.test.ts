@@ -7,7 +7,7 @@ const STORES: StoreName[] = ['Kafka', 'ClickHouse', 'Redis', 'the schema registr
 const fault = (fields: object, cause?: unknown) => Object.assign(new Error('message from a client', { cause }), fields);
 const network = fault({ code: 'PLT_KFK_NETWORK' });
 const refused = Object.assign(new Error('refused'), { code: 'CERT_UNTRUSTED' });
-const away = Object.assign(new Error('down'), { code: 'ECONNREFUSED' });
+const unavailable = Object.assign(new Error('down'), { code: 'ECONNREFUSED' });
 
 it.each<[string, StoreName, unknown, RegExp]>([
   ['an unknown authority', 'Redis', fault({ code: 'SELF_SIGNED_CERT_IN_CHAIN' }), /set REDIS_TLS_CA_FILE/],
@@ -122,7 +122,7 @@ it('a refusal is logged once per minute with a count, and remains a reason for h
 it('an unavailable store is a reason, and is not logged', () => {
   const lines: object[] = [];
   const faults = createConnectionFaults({ warn: (fields) => lines.push(fields) });
-  faults.listenerOf('Redis')(away);
+  faults.listenerOf('Redis')(unavailable);
   expect(lines).toEqual([]);
   expect(faults.reasons()).toEqual({ Redis: 'Redis does not answer (ECONNREFUSED)' });
 });
@@ -132,8 +132,8 @@ it('a successful check clears the reason of its store, and does not log a refusa
   let isAvailable = false;
   const faults = createConnectionFaults({ warn: (fields) => lines.push(fields) });
   const ready = faults.clearingOnSuccess('ClickHouse', async () => isAvailable);
-  for (const each of [away, refused]) faults.listenerOf('ClickHouse')(each);
-  faults.listenerOf('Redis')(away);
+  for (const each of [unavailable, refused]) faults.listenerOf('ClickHouse')(each);
+  faults.listenerOf('Redis')(unavailable);
   expect(await ready()).toBe(false);
   expect(Object.keys(faults.reasons())).toEqual(['ClickHouse', 'Redis']);
   isAvailable = true;
@@ -148,7 +148,7 @@ it('a client reconnects soon while a store is unavailable, and at least every 5 
   fc.assert(
     fc.property(fc.integer({ min: 1, max: 1_000_000 }), fc.boolean(), (attempt, isRefused) => {
       const pace = createReconnectPace('Redis', 500);
-      pace.failed(isRefused ? { message: 'WRONGPASS' } : away);
+      pace.failed(isRefused ? { message: 'WRONGPASS' } : unavailable);
       const wait = pace.waitMs(attempt);
       expect(wait).toBeGreaterThanOrEqual(50);
       expect(wait).toBeLessThanOrEqual(isRefused ? 5_000 : 500);
@@ -182,6 +182,6 @@ it('a refusal ends with the first success, and does not apply to other or unavai
   expect(gate.refusalOf('b:1')).toBeNull();
   gate.settled('a:1', null);
   expect(gate.refusalOf('a:1')).toBeNull();
-  gate.settled('a:1', away);
+  gate.settled('a:1', unavailable);
   expect(gate.refusalOf('a:1')).toBeNull();
 });

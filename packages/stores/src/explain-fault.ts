@@ -66,18 +66,19 @@ interface Part {
 
 function partsOf(fault: unknown, depth = 0): Part[] {
   if (typeof fault !== 'object' || fault === null || depth > DEPTH_MAX) return [];
-  const of = fault as Record<string, unknown>;
-  const text = (name: string) => (typeof of[name] === 'string' || typeof of[name] === 'number' ? String(of[name]) : '');
+  const fields = fault as Record<string, unknown>;
+  const text = (name: string) =>
+    typeof fields[name] === 'string' || typeof fields[name] === 'number' ? String(fields[name]) : '';
   const part: Part = {
     name: text('name'),
     code: text('code'),
     type: text('type') || text('apiId'),
     message: text('message'),
     reason: text('reason'),
-    status: typeof of.status === 'number' ? of.status : null,
+    status: typeof fields.status === 'number' ? fields.status : null,
   };
-  const below = [of.cause, of.originalError, ...(Array.isArray(of.errors) ? of.errors : [])];
-  return [part, ...below.flatMap((each) => partsOf(each, depth + 1))];
+  const causes = [fields.cause, fields.originalError, ...(Array.isArray(fields.errors) ? fields.errors : [])];
+  return [part, ...causes.flatMap((each) => partsOf(each, depth + 1))];
 }
 
 function explainTls(store: StoreName, parts: readonly Part[]): string | null {
@@ -108,12 +109,12 @@ function explainLogin(store: StoreName, parts: readonly Part[]): string | null {
       return `it does not offer this way to log in: correct ${prefix}_SASL_MECHANISM`;
     if (type === 'ILLEGAL_SASL_STATE')
       return `it expects no login there: remove ${prefix}_SASL_MECHANISM, or correct the port`;
-    const below = parts.slice(i + 1);
+    const causes = parts.slice(i + 1);
     // A connection that broke during the login is not a refusal.
-    const isBroken = below.some((part) => part.code === 'PLT_KFK_NETWORK' || part.code === 'PLT_KFK_TIMEOUT');
+    const isBroken = causes.some((part) => part.code === 'PLT_KFK_NETWORK' || part.code === 'PLT_KFK_TIMEOUT');
     if (type === 'SASL_AUTHENTICATION_FAILED' || name === 'KafkaJSSASLAuthenticationError')
       return refused('SASL authentication failed');
-    if (code === 'PLT_KFK_AUTHENTICATION' && !isBroken && below.every((part) => part.type === ''))
+    if (code === 'PLT_KFK_AUTHENTICATION' && !isBroken && causes.every((part) => part.type === ''))
       return refused('SASL authentication failed');
     const [, word] = /^(WRONGPASS|NOAUTH)\b/.exec(message) ?? [];
     if (store === 'Redis' && word !== undefined) return refused(word);

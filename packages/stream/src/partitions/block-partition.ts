@@ -83,7 +83,7 @@ export class BlockPartition implements PartitionWorker {
 
   get settled(): number {
     const isBusy = this.#working !== null || this.#queue.length > 0 || this.#filling !== null;
-    return isBusy || this.#ownership.over || this.#intake === 'paused' ? this.done : this.next;
+    return isBusy || this.#ownership.hasEnded || this.#intake === 'paused' ? this.done : this.next;
   }
 
   get oldestUnwrittenMs(): number | null {
@@ -99,7 +99,7 @@ export class BlockPartition implements PartitionWorker {
   }
 
   accept(records: readonly StreamRecord[], end: number, batches: readonly LogMark[] = []): void {
-    if (this.#ownership.over || this.#intake === 'draining' || this.#intake === 'paused') return;
+    if (this.#ownership.hasEnded || this.#intake === 'draining' || this.#intake === 'paused') return;
     this.#trail.add(batches);
     try {
       this.#add(records, end);
@@ -128,7 +128,7 @@ export class BlockPartition implements PartitionWorker {
   async #retryReading(fault: unknown): Promise<void> {
     this.#intake = 'paused';
     await this.#owned.pauseForRetry(this.done, fault);
-    if (this.#working === null && !this.#ownership.over) this.#resume();
+    if (this.#working === null && !this.#ownership.hasEnded) this.#resume();
   }
 
   async drain(budgetMs: number): Promise<void> {
@@ -214,9 +214,9 @@ export class BlockPartition implements PartitionWorker {
         }
       }
       // A block may have been closed while `#working` was still set.
-    } while (this.#queue.length > 0 && this.#intake !== 'draining' && !this.#ownership.over);
+    } while (this.#queue.length > 0 && this.#intake !== 'draining' && !this.#ownership.hasEnded);
     this.#working = null;
-    if (this.#ownership.over) this.#releaseAll();
+    if (this.#ownership.hasEnded) this.#releaseAll();
   }
 
   async #writeQueue(): Promise<void> {
@@ -335,10 +335,11 @@ export class BlockPartition implements PartitionWorker {
     const { log, logger, retentionMsOf } = this.#options;
     const { topic, partition } = log;
     const retentionMs = retentionMsOf?.(topic) ?? null;
-    const left = retentionMs === null || firstTimestampMs === null ? null : hoursLeft(firstTimestampMs, retentionMs);
-    const isLate = left !== null && left < ALARM_HOURS;
+    const remainingHours =
+      retentionMs === null || firstTimestampMs === null ? null : hoursLeft(firstTimestampMs, retentionMs);
+    const isLate = remainingHours !== null && remainingHours < ALARM_HOURS;
     const message = isLate ? 'retention deletes unwritten records soon' : 'block write failed, retrying';
-    const fields = { start, hoursLeft: left };
+    const fields = { start, hoursLeft: remainingHours };
     retryLogOf(logger)?.report({ topic, partition, level: isLate ? 'error' : 'warn', error, fields }, message);
   }
 }

@@ -37,7 +37,7 @@ export interface GuardedPartitionOptions extends Reports {
  */
 export class GuardedPartition {
   readonly #options: GuardedPartitionOptions;
-  readonly #over = new AbortController();
+  readonly #ended = new AbortController();
   log: LogPartition;
   worker: PartitionWorker;
   /** True while the log is being examined: records fetched earlier are ignored. */
@@ -54,7 +54,7 @@ export class GuardedPartition {
   }
 
   get isClosed(): boolean {
-    return this.#examining || this.#over.signal.aborted || !this.worker.healthy;
+    return this.#examining || this.#ended.signal.aborted || !this.worker.healthy;
   }
 
   /** False when batches may not belong to the log that was read. They are fetched again after a check. */
@@ -106,7 +106,7 @@ export class GuardedPartition {
   }
 
   end(): void {
-    this.#over.abort();
+    this.#ended.abort();
     this.worker.end();
   }
 
@@ -146,7 +146,7 @@ export class GuardedPartition {
     this.log.pause();
     if (this.#examining) return;
     this.#examining = true;
-    while (!this.#over.signal.aborted) {
+    while (!this.#ended.signal.aborted) {
       try {
         await work();
         break;
@@ -159,7 +159,7 @@ export class GuardedPartition {
   }
 
   async #wait(): Promise<void> {
-    await delay(RETRY_WAIT_MS, undefined, { signal: this.#over.signal }).catch(() => {});
+    await delay(RETRY_WAIT_MS, undefined, { signal: this.#ended.signal }).catch(() => {});
   }
 
   /** Rereads the last batch, to distinguish a new leader from another log. */
@@ -168,7 +168,7 @@ export class GuardedPartition {
       if (fault instanceof TopicGone) return null;
       throw fault;
     });
-    if (this.#over.signal.aborted) return;
+    if (this.#ended.signal.aborted) return;
     if (found === null || !isSameMark(found, last)) return await this.#reopen();
     this.#provenEpoch = epoch;
     this.log.seek(this.worker.next);
@@ -183,14 +183,14 @@ export class GuardedPartition {
       const { healthy, settled, next, oldestUnwrittenMs = null } = this.worker;
       return settled < next && (healthy || oldestUnwrittenMs !== null);
     };
-    while (isBusy() && !this.#over.signal.aborted) await this.#wait();
+    while (isBusy() && !this.#ended.signal.aborted) await this.#wait();
   }
 
   /** Ends the worker as a rebalance would, and restarts at the committed offset if the log still has it. */
   async #reopen(): Promise<void> {
     await this.worker.drain(this.#options.drainBudgetMs);
     const examined = await this.#options.examine();
-    if (this.#over.signal.aborted) return;
+    if (this.#ended.signal.aborted) return;
     this.#provenEpoch = null;
     this.worker = this.#open(examined);
   }

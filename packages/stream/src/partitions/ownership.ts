@@ -27,7 +27,7 @@ export class Ownership {
     return this.#controller.signal;
   }
 
-  get over(): boolean {
+  get hasEnded(): boolean {
     return this.#controller.signal.aborted;
   }
 
@@ -37,7 +37,7 @@ export class Ownership {
 
   /** @throws OwnershipOver */
   check(): void {
-    if (this.over) throw new OwnershipOver();
+    if (this.hasEnded) throw new OwnershipOver();
   }
 
   /**

@@ -29,8 +29,8 @@ it('a record partition logs each reason for a missing start offset and a failed 
   const { logger, lines } = openLines();
   const metrics = createMetrics('test');
   const faults = ['no epoch', 'no epoch', 'no connection'];
-  const failNext = (left: string[]) => {
-    const reason = left.shift();
+  const failNext = (remaining: string[]) => {
+    const reason = remaining.shift();
     if (reason !== undefined) throw new RetryableFault(reason);
   };
   const onAssign = async ({ committed }: { committed: number }) => {

@@ -72,7 +72,7 @@ export class RecordPartition implements PartitionWorker {
 
   get settled(): number {
     const isBusy = this.#working !== null || this.#queue.length > 0;
-    return isBusy || this.#ownership.over || this.#intake === 'paused' ? this.done : this.next;
+    return isBusy || this.#ownership.hasEnded || this.#intake === 'paused' ? this.done : this.next;
   }
 
   get healthy(): boolean {
@@ -88,7 +88,7 @@ export class RecordPartition implements PartitionWorker {
   }
 
   accept(records: readonly StreamRecord[], end: number, batches: readonly LogMark[] = []): void {
-    if (this.#ownership.over || (this.#intake !== 'reading' && this.#intake !== 'full')) return;
+    if (this.#ownership.hasEnded || (this.#intake !== 'reading' && this.#intake !== 'full')) return;
     this.#trail.add(batches);
     for (const record of records) if (record.offset >= this.next) this.#queue.push(record);
     this.next = Math.max(this.next, end);
@@ -162,7 +162,7 @@ export class RecordPartition implements PartitionWorker {
 
   async #work(): Promise<void> {
     const { log, metrics } = this.#options;
-    const isRunning = () => this.#intake !== 'draining' && !this.#ownership.over;
+    const isRunning = () => this.#intake !== 'draining' && !this.#ownership.hasEnded;
     try {
       while ((this.#queue.length > 0 || this.#workEnded !== null) && isRunning())
         if (this.#workEnded !== null) await this.#commit(this.#workEnded);
@@ -191,7 +191,7 @@ export class RecordPartition implements PartitionWorker {
       workEnded: () => {
         this.#workEnded = position;
         const isReading = this.#intake === 'reading' || this.#intake === 'full';
-        if (!this.#ownership.over && isReading) this.#working ??= this.#work();
+        if (!this.#ownership.hasEnded && isReading) this.#working ??= this.#work();
       },
     };
     await this.#insist(() => this.#callHandler(records, position));

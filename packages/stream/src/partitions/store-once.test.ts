@@ -27,10 +27,10 @@ it('every row of a block is stored once, whichever owners write it, and whatever
   const turns = fc.array(fc.nat(2), { maxLength: 40 });
   const property = fc.asyncProperty(
     ...[offsets, turns, fc.array(outcomes, { maxLength: 30 }), fc.constantFrom(1, 2, 4, 100)],
-    async (offsets, turns, left, rowsMax) => {
+    async (offsets, turns, remaining, rowsMax) => {
       const store = new TokenStore();
       store.rowsMax = rowsMax;
-      store.onInsert = () => left.shift() ?? 'stored';
+      store.onInsert = () => remaining.shift() ?? 'stored';
       const owners = openOwners(store, 3, offsets);
       let tried = false;
       const attempt = async (owner: number) => {
@@ -55,11 +55,11 @@ it('every row of a block is stored once, whichever owners write it, and whatever
 
 it('every row of a block is stored once when owners write concurrently and inserts arrive in any order', async () => {
   const order = fc.scheduler();
-  const property = fc.asyncProperty(order, fc.array(outcomes, { maxLength: 12 }), async (scheduler, left) => {
+  const property = fc.asyncProperty(order, fc.array(outcomes, { maxLength: 12 }), async (scheduler, remaining) => {
     const offsets = [0, 1, 2, 3, 4, 5, 6];
     const store = new TokenStore();
     store.onInsert = async () => {
-      const outcome = left.shift() ?? 'stored';
+      const outcome = remaining.shift() ?? 'stored';
       await scheduler.schedule(Promise.resolve(), outcome);
       return outcome;
     };
@@ -83,8 +83,8 @@ it('every row of a block is stored once when owners write concurrently and inser
 
 it("two concurrent owners store a row once, even if the row's own token is used up", async () => {
   const store = new TokenStore();
-  const left: InsertOutcome[] = ['forgotten'];
-  store.onInsert = async () => left.shift() ?? 'stored';
+  const remaining: InsertOutcome[] = ['forgotten'];
+  store.onInsert = async () => remaining.shift() ?? 'stored';
   const [first, second, third] = openOwners(store, 3, [0]);
   await expect(first!(false)).rejects.toThrow(RetryableFault);
   await Promise.all([second!(true), third!(true)]);

@@ -174,11 +174,11 @@ const INSERT_SECONDS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 export function createStoreCalls(metrics: Metrics) {
   const rowsTotal = metrics.counter('playline_store_rows_total', 'Rows acknowledged by the store', ['table']);
   const insertsTotal = metrics.counter('playline_store_inserts_total', 'Inserts acknowledged by the store', ['table']);
-  const seconds = metrics.histogram('playline_store_insert_duration_seconds', 'Time of acknowledged inserts', {
+  const seconds = metrics.histogram('playline_store_insert_duration_seconds', 'Duration of acknowledged inserts', {
     bucketsSeconds: INSERT_SECONDS,
     labelNames: ['table'],
   });
-  const faultsTotal = metrics.counter('playline_store_faults_total', 'Faults of the store, by its name for them', [
+  const faultsTotal = metrics.counter('playline_store_faults_total', 'Store faults, by error name', [
     'table',
     'code',
   ]);

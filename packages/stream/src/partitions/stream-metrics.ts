@@ -53,7 +53,7 @@ export function createStreamMetrics(metrics: Metrics | undefined): StreamMetrics
     'reason',
   ]);
   const blocks = counter('playline_stream_blocks_total', 'Blocks written, recovered or dropped by a fence', ['result']);
-  const retries = counter('playline_stream_retries_total', 'Attempts repeated after a temporary fault', ['step']);
+  const retries = counter('playline_stream_retries_total', 'Retries after a temporary fault', ['step']);
   const skipped = counter('playline_stream_offsets_skipped_total', 'Offsets missing in the log', []);
   const help = 'Partitions stopped by a permanent fault';
   const stopped = metrics.gauge('playline_stream_stopped_partitions', help, ['topic']);
@@ -76,7 +76,7 @@ function createReadingGauges(metrics: Metrics): StreamMetrics['watch'] {
   const readings = () => [...sources].flatMap((source) => source.readings());
   metrics.collectedGauge(
     'playline_stream_lag_records',
-    'Records behind the end of the log, by partition assigned here',
+    'Records before the end of the log, by assigned partition',
     {
       labelNames: ['topic', 'partition'],
       async collect(gauge) {
@@ -97,8 +97,8 @@ function createReadingGauges(metrics: Metrics): StreamMetrics['watch'] {
         for (const { topic, value } of sorted) if (value !== null) target.set({ topic }, value);
       },
     });
-  gauge('playline_stream_oldest_write_seconds', 'Age of the oldest running write of a block', writeSeconds, 1);
-  gauge('playline_stream_retention_left_seconds', 'Seconds until retention may delete a record', secondsLeft, -1);
+  gauge('playline_stream_oldest_write_seconds', 'Age of the oldest running block write', writeSeconds, 1);
+  gauge('playline_stream_retention_left_seconds', 'Seconds until retention may delete a waiting record', secondsLeft, -1);
   return (source) => {
     sources.add(source);
     return () => sources.delete(source);

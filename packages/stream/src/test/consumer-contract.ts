@@ -170,8 +170,8 @@ export function consumerContract(name: string, open: () => Promise<ConsumerHarne
       });
       await consumer.close();
       for (const partition of ['0', '1']) {
-        const own = (all: string[]) => all.filter((offset) => offset.startsWith(`${partition}/`));
-        expect(own(seen)).toEqual(own(expected));
+        const inPartition = (all: string[]) => all.filter((offset) => offset.startsWith(`${partition}/`));
+        expect(inPartition(seen)).toEqual(inPartition(expected));
       }
       expect(revoked.sort()).toEqual([0, 1]);
     });

@@ -70,9 +70,9 @@ export function producerContract(name: string, open: () => Promise<ProducerHarne
       const records = await harness.read(topic);
       expect(records).toHaveLength(2000);
       for (const key of keys) {
-        const own = records.filter((record) => record.key?.equals(key));
-        expect(new Set(own.map(({ partition }) => partition)).size).toBe(1);
-        expect(own.map(text)).toEqual(Array.from({ length: 400 }, (_, i) => String(i)));
+        const withKey = records.filter((record) => record.key?.equals(key));
+        expect(new Set(withKey.map(({ partition }) => partition)).size).toBe(1);
+        expect(withKey.map(text)).toEqual(Array.from({ length: 400 }, (_, i) => String(i)));
       }
     });
 

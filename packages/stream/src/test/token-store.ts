@@ -64,9 +64,9 @@ export class TokenStore {
 
   /** `partition/offset` of every row, sorted. A duplicate row is listed twice. */
   offsets(topic: string): string[] {
-    const own = this.rows.filter((row) => row.topic === topic);
-    own.sort((a, b) => a.partition - b.partition || a.offset - b.offset);
-    return own.map(({ partition, offset }) => `${partition}/${offset}`);
+    const matching = this.rows.filter((row) => row.topic === topic);
+    matching.sort((a, b) => a.partition - b.partition || a.offset - b.offset);
+    return matching.map(({ partition, offset }) => `${partition}/${offset}`);
   }
 }
 

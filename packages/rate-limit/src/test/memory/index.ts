@@ -5,11 +5,11 @@ export function createMemoryBalances(now: () => number = () => performance.now()
   const fullAt = new Map<string, number>();
   return {
     charge: async (charges) => {
-      const at = now();
+      const nowMs = now();
       return charges.map(({ id, costMs }) => {
-        const due = Math.max(fullAt.get(id) ?? 0, at) + costMs;
+        const due = Math.max(fullAt.get(id) ?? 0, nowMs) + costMs;
         fullAt.set(id, due);
-        return due - at;
+        return due - nowMs;
       });
     },
   };

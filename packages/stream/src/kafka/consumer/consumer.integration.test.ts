@@ -31,7 +31,7 @@ consumerContract('kafka', async () => {
   };
 });
 
-const openWriter = (topic: string, store: TokenStore, over: Partial<BlockConsumerOptions> = {}) =>
+const openWriter = (topic: string, store: TokenStore, overrides: Partial<BlockConsumerOptions> = {}) =>
   openBlockConsumer({
     brokers,
     groupId: `${topic}-group`,
@@ -40,10 +40,10 @@ const openWriter = (topic: string, store: TokenStore, over: Partial<BlockConsume
     limits: { rowsMax: 20, bytesMax: 1_000_000, ageMaxMs: 50 },
     deadLetters: producer,
     sessionTimeoutMs: SESSION_TIMEOUT_MS,
-    ...over,
+    ...overrides,
   });
 
-it('consumers hand over partitions without writing a block twice when members join and leave', async () => {
+it('consumers hand overrides partitions without writing a block twice when members join and leave', async () => {
   const topic = await fixture.createTopic({ partitions: 4 });
   const store = new TokenStore();
   const written: string[] = [];

@@ -65,11 +65,11 @@ export class FetchPace {
 
   /** Resolves to the batches of the fetch, or to an empty list when `endAll` is called first. */
   async until(fetching: Promise<FetchedBatch[]>): Promise<FetchedBatch[]> {
-    const over = Promise.withResolvers<FetchedBatch[]>();
-    const end = () => over.resolve([]);
+    const ended = Promise.withResolvers<FetchedBatch[]>();
+    const end = () => ended.resolve([]);
     this.#waiting.add(end);
     try {
-      return await Promise.race([fetching, over.promise]);
+      return await Promise.race([fetching, ended.promise]);
     } finally {
       this.#waiting.delete(end);
     }

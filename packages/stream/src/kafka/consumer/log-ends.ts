@@ -9,12 +9,12 @@ const ENDS_TIMEOUT_MS = 1_000;
 /** The first offset of each partition, or the end of its log. */
 export async function readOffsets(
   cluster: Pick<Cluster, 'fetchTopicsOffset'>,
-  of: { topic: string; partitions: readonly number[]; first: boolean },
+  query: { topic: string; partitions: readonly number[]; first: boolean },
 ): Promise<Map<number, number>> {
-  const partitions = of.partitions.map((partition) => ({ partition }));
-  const found = await cluster.fetchTopicsOffset([{ topic: of.topic, partitions, fromBeginning: of.first }]);
-  const own = found.find(({ topic }) => topic === of.topic)?.partitions ?? [];
-  return new Map(own.map(({ partition, offset }) => [partition, Number(offset)]));
+  const partitions = query.partitions.map((partition) => ({ partition }));
+  const found = await cluster.fetchTopicsOffset([{ topic: query.topic, partitions, fromBeginning: query.first }]);
+  const offsets = found.find(({ topic }) => topic === query.topic)?.partitions ?? [];
+  return new Map(offsets.map(({ partition, offset }) => [partition, Number(offset)]));
 }
 
 interface KnownEnd {
@@ -36,10 +36,14 @@ export function createEndsReader(
   const request = async () => {
     const known = assigned();
     for (const topic of new Set(known.map(({ log }) => log.topic))) {
-      const own = known.filter(({ log }) => log.topic === topic);
-      const ends = await readOffsets(cluster, { topic, partitions: own.map(({ log }) => log.partition), first: false });
+      const inTopic = known.filter(({ log }) => log.topic === topic);
+      const ends = await readOffsets(cluster, {
+        topic,
+        partitions: inTopic.map(({ log }) => log.partition),
+        first: false,
+      });
       // A fetch may have returned a later end.
-      for (const each of own) each.end = Math.max(each.end, ends.get(each.log.partition) ?? 0);
+      for (const each of inTopic) each.end = Math.max(each.end, ends.get(each.log.partition) ?? 0);
     }
   };
 
@@ -60,7 +64,7 @@ const PARTITIONS_INTERVAL_MS = 5_000;
 
 /** Members of the kafkajs cluster that its types lack. */
 interface MetadataCluster extends Pick<Cluster, 'refreshMetadata' | 'findTopicPartitionMetadata'> {
-  metadata(of: { topics: readonly string[] }): Promise<{
+  metadata(query: { topics: readonly string[] }): Promise<{
     topicMetadata: { topic: string; partitionMetadata: unknown[] }[];
   }>;
 }

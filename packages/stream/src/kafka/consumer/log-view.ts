@@ -8,7 +8,7 @@ import type { FetchedRecords } from './record-decoding.ts';
 import { type FetchRequest, fetchByTopicId } from './topic-id-wire.ts';
 
 export interface LogView {
-  offsets(of: { topic: string; partitions: readonly number[]; first: boolean }): Promise<Map<number, number>>;
+  offsets(query: { topic: string; partitions: readonly number[]; first: boolean }): Promise<Map<number, number>>;
   coordinator(groupId: string): Promise<Coordinator>;
   /**
    * The current id of a topic, from the leader of a partition; null when brokers report no ids.
@@ -41,14 +41,14 @@ interface Broker {
 type FullCluster = Omit<Cluster, 'findBroker' | 'findGroupCoordinator' | 'findLeaderForPartitions'> & {
   findLeaderForPartitions(topic: string, partitions: number[]): Record<string, number[]>;
   findBroker(at: { nodeId: string }): Promise<Broker>;
-  findGroupCoordinator(of: { groupId: string }): Promise<Coordinator>;
+  findGroupCoordinator(query: { groupId: string }): Promise<Coordinator>;
 };
 
 const FETCH_WAIT_MS = 100;
 
 export function createLogView(given: Cluster): LogView {
   const cluster = given as unknown as FullCluster;
-  const offsets: LogView['offsets'] = (of) => readOffsets(cluster, of);
+  const offsets: LogView['offsets'] = (query) => readOffsets(cluster, query);
 
   const topicIds = fetchByTopicId(given);
 

@@ -145,9 +145,9 @@ export class PartitionedConsumer implements Consumer {
     this.#unwatch();
     // Must precede the disconnect: while kafkajs disconnects, commits silently do nothing.
     await this.#drain();
-    const left = this.#consumer?.disconnect().catch(() => {}) ?? Promise.resolve();
+    const disconnected = this.#consumer?.disconnect().catch(() => {}) ?? Promise.resolve();
     if (this.#cluster !== null) this.#pace.endAll(this.#cluster);
-    await waitAtMost(DISCONNECT_TIMEOUT_MS, left, () => {});
+    await waitAtMost(DISCONNECT_TIMEOUT_MS, disconnected, () => {});
   }
 
   async #join(ended: (error: Error) => void) {

@@ -112,14 +112,14 @@ function toResponse(recordSet: Buffer): Buffer {
   return new Encoder().writeInt32(0).writeInt16(0).writeInt32(0).writeInt32(1).writeEncoder(topic).buffer;
 }
 
-const example = (over: Partial<DrawnBatch> = {}): DrawnBatch => ({
+const example = (overrides: Partial<DrawnBatch> = {}): DrawnBatch => ({
   firstOffset: 7,
   firstTime: 1_000,
   maxTime: 2_000,
   producerId: 5,
   attributes: { logAppend: false, transactional: false, control: false, gzip: false },
   records: [0, 1, 2].map((timeDelta) => ({ timeDelta, gap: 0, key: null, value: Buffer.of(1, 2), headers: [] })),
-  ...over,
+  ...overrides,
 });
 
 it('decoded records equal the records that kafkajs decodes, for any batches', async () => {

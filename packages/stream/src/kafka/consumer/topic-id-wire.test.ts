@@ -188,12 +188,12 @@ function createLog(given: readonly Entry[], from: number) {
   const committed: number[] = [];
   const aborted: { producerId: string; firstOffset: string; end: number }[] = [];
   for (const [offset, { producer, kind }] of entries.entries()) {
-    const own = open.get(producer) ?? [];
+    const openOffsets = open.get(producer) ?? [];
     if (kind === 'record') open.set(producer, [...own, offset]);
     else open.delete(producer);
     if (kind === 'commit') committed.push(...own);
-    if (kind === 'abort' && own.length > 0)
-      aborted.push({ producerId: String(producer), firstOffset: String(own[0]), end: offset });
+    if (kind === 'abort' && openOffsets.length > 0)
+      aborted.push({ producerId: String(producer), firstOffset: String(openOffsets[0]), end: offset });
   }
   // Ordered by their ends, as in the log's index of aborted transactions.
   const abortedTransactions = aborted.filter(({ end }) => end >= from).map(({ end: _, ...each }) => each);

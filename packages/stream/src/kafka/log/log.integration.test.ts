@@ -127,8 +127,8 @@ it('readTopic reads every partition in log order, on each call from start to end
     const records = await readTopic({ brokers, topic });
     expect(records.map(({ value }) => String(value)).toSorted()).toEqual(texts.toSorted());
     for (let key = 0; key < 7; key++) {
-      const own = records.filter((record) => String(record.key) === String(key)).map(({ value }) => String(value));
-      expect(own).toEqual(own.toSorted());
+      const withKey = records.filter((record) => String(record.key) === String(key)).map(({ value }) => String(value));
+      expect(withKey).toEqual(withKey.toSorted());
     }
   }
 });

@@ -149,9 +149,9 @@ export function openGroupOffsets(options: LogReaderOptions): GroupOffsets {
       for (const topic of new Set(commits.map((commit) => commit.topic))) {
         const bounds = await reader.bounds(topic);
         for (const commit of commits.filter((each) => each.topic === topic)) {
-          const own = bounds.find(({ partition }) => partition === commit.partition) ?? { start: 0, end: 0 };
+          const logBounds = bounds.find(({ partition }) => partition === commit.partition) ?? { start: 0, end: 0 };
           const decision = decisions.get(`${topic}/${commit.partition}`) ?? null;
-          partitions.push({ ...(await examine(commit, own)), decision });
+          partitions.push({ ...(await examine(commit, logBounds)), decision });
         }
       }
       return partitions;

@@ -358,8 +358,8 @@ class KafkaWire implements Wire {
       const request = () => toProduceRequest(batches);
       const settle = (fault: (Error & { response?: ProduceResponse }) | null, response?: ProduceResponse) => {
         // The client throws on a response with error codes.
-        const given = fault === null ? response : fault.response;
-        resolve(given?.responses === undefined ? retry(true, 'NO_ANSWER') : toVerdicts(batches, given));
+        const received = fault === null ? response : fault.response;
+        resolve(received?.responses === undefined ? retry(true, 'NO_ANSWER') : toVerdicts(batches, received));
       };
       connection.send(PRODUCE_KEY, PRODUCE_VERSION, request, produceV9.parseResponse, true, true, settle);
     });

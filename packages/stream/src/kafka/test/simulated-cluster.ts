@@ -84,12 +84,12 @@ export class SimulatedCluster implements Wire {
 
   #meet(batch: EncodedBatch, outcome: BatchOutcome): Verdict {
     this.#bytesMax = outcome.bytesMax ?? this.#bytesMax;
-    const own = outcome.arrives === 'now' ? this.#append(batch) : null;
+    const verdict = outcome.arrives === 'now' ? this.#append(batch) : null;
     this.#passTime();
     if (typeof outcome.arrives === 'number')
       this.#late.push({ batch: { ...batch, bytes: Buffer.from(batch.bytes) }, after: outcome.arrives });
     this.#options.onBatch?.();
-    if (outcome.response === 'own') return own ?? { kind: 'retry', ambiguous: true, code: 'NO_ANSWER' };
+    if (outcome.response === 'own') return verdict ?? { kind: 'retry', ambiguous: true, code: 'NO_ANSWER' };
     if (outcome.response === 'lost') return { kind: 'retry', ambiguous: true, code: 'NO_ANSWER' };
     if (outcome.response === 'no connection') return { kind: 'retry', ambiguous: false, code: 'NO_CONNECTION' };
     return toVerdict(outcome.response, { offset: -1, loggedAtMs: -1 });

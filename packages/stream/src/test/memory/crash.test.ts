@@ -45,12 +45,12 @@ async function consume(
   const store = new TokenStore();
   store.trustsAcknowledgements = trusting;
   const open = ({ rowsMax, outcomes, storeRowsMax }: ConsumerRun) => {
-    const left = [...outcomes];
+    const remaining = [...outcomes];
     store.rowsMax = storeRowsMax;
     store.onWrite = async () => await turn();
     store.onInsert = async () => {
       await turn();
-      return left.shift() ?? 'stored';
+      return remaining.shift() ?? 'stored';
     };
     const limits = { rowsMax, bytesMax: 1_000_000, ageMaxMs: 1 };
     return log.openBlockConsumer({ topics: [TOPIC], sink: createTokenSink(store), limits, intents, waits });

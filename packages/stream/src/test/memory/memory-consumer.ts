@@ -28,7 +28,7 @@ interface Assignment {
 interface ReadPosition {
   offset: number;
   paused: boolean;
-  over: boolean;
+  isClosed: boolean;
   /** Id of the examined topic. No other topic with its name is read. */
   topicId: number;
 }
@@ -70,7 +70,7 @@ export class MemoryConsumer implements Consumer {
   }
 
   #assign(options: MemoryConsumerOptions, topic: string, partition: number) {
-    const position: ReadPosition = { offset: 0, paused: false, over: false, topicId: 0 };
+    const position: ReadPosition = { offset: 0, paused: false, isClosed: false, topicId: 0 };
     const examine = () => this.#examine(options, { topic, partition, position });
     const { groupId, whenExpired, openWorker, logger, metrics } = options;
     const guarded = new GuardedPartition(examine(), {
@@ -105,7 +105,7 @@ export class MemoryConsumer implements Consumer {
       start,
       commit: async (offset, metadata) => {
         await turn();
-        if (position.over) throw new Fenced('closed');
+        if (position.isClosed) throw new Fenced('closed');
         const fault = commitFault();
         if (fault !== null) throw fault;
         offsets.set(name, { offset, metadata });
@@ -149,7 +149,7 @@ export class MemoryConsumer implements Consumer {
   /** @returns whether there is more to deliver */
   #deliverTo({ topic, partition, guarded, position }: Assignment): boolean {
     const records = this.#topics.partitionsOf(topic)[partition]!;
-    if (position.paused || position.over || guarded.isClosed) return false;
+    if (position.paused || position.isClosed || guarded.isClosed) return false;
     const isGone = this.#topics.idOf(topic) !== position.topicId;
     const isOutside = position.offset > records.length || position.offset < this.#topics.startOf(topic, partition);
     if (isGone || isOutside) guarded.outOfRange();
@@ -199,7 +199,7 @@ export class MemoryConsumer implements Consumer {
     this.#closed = true;
     this.#unlisten();
     await Promise.all(this.#assignments.map(({ guarded }) => guarded.drain(DRAIN_MS)));
-    for (const { position } of this.#assignments) position.over = true;
+    for (const { position } of this.#assignments) position.isClosed = true;
   }
 
   /** Ends like a killed process: finishes and commits nothing more. */
@@ -207,7 +207,7 @@ export class MemoryConsumer implements Consumer {
     this.#closed = true;
     this.#unlisten();
     for (const { guarded, position } of this.#assignments) {
-      position.over = true;
+      position.isClosed = true;
       guarded.end();
     }
   }

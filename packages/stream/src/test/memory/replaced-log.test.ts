@@ -46,8 +46,8 @@ function createBench() {
     log.truncate(TOPIC, 0, divergesAt);
   };
   const limits = { rowsMax: 3, bytesMax: 1_000_000, ageMaxMs: 1 };
-  const open = (over: { limits?: BlockLimits } = {}) =>
-    log.openBlockConsumer({ topics: [TOPIC], sink: createTokenSink(store), limits, ...over });
+  const open = (overrides: { limits?: BlockLimits } = {}) =>
+    log.openBlockConsumer({ topics: [TOPIC], sink: createTokenSink(store), limits, ...overrides });
   /** Decides about a paused partition like the operator's command with its defaults. */
   const decideIfPaused = async (consumer: MemoryConsumer) => {
     await consumer.idle();
