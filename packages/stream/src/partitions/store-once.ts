@@ -178,10 +178,7 @@ export function createStoreCalls(metrics: Metrics) {
     bucketsSeconds: INSERT_SECONDS,
     labelNames: ['table'],
   });
-  const faultsTotal = metrics.counter('playline_store_faults_total', 'Store faults, by error name', [
-    'table',
-    'code',
-  ]);
+  const faultsTotal = metrics.counter('playline_store_faults_total', 'Store faults, by error name', ['table', 'code']);
   const query = async <T>(table: string, work: () => Promise<T>): Promise<T> => {
     try {
       return await work();

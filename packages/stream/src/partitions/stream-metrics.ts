@@ -74,18 +74,14 @@ export function createStreamMetrics(metrics: Metrics | undefined): StreamMetrics
 function createReadingGauges(metrics: Metrics): StreamMetrics['watch'] {
   const sources = new Set<ReadingSource>();
   const readings = () => [...sources].flatMap((source) => source.readings());
-  metrics.collectedGauge(
-    'playline_stream_lag_records',
-    'Records before the end of the log, by assigned partition',
-    {
-      labelNames: ['topic', 'partition'],
-      async collect(gauge) {
-        await Promise.all([...sources].map((source) => source.refresh?.()));
-        gauge.reset();
-        for (const { topic, partition, lag } of readings()) gauge.set({ topic, partition: String(partition) }, lag);
-      },
+  metrics.collectedGauge('playline_stream_lag_records', 'Records before the end of the log, by assigned partition', {
+    labelNames: ['topic', 'partition'],
+    async collect(gauge) {
+      await Promise.all([...sources].map((source) => source.refresh?.()));
+      gauge.reset();
+      for (const { topic, partition, lag } of readings()) gauge.set({ topic, partition: String(partition) }, lag);
     },
-  );
+  });
   const gauge = (name: string, help: string, measure: (one: PartitionReading) => number | null, order: 1 | -1) =>
     metrics.collectedGauge(name, help, {
       labelNames: ['topic'],
@@ -98,7 +94,12 @@ function createReadingGauges(metrics: Metrics): StreamMetrics['watch'] {
       },
     });
   gauge('playline_stream_oldest_write_seconds', 'Age of the oldest running block write', writeSeconds, 1);
-  gauge('playline_stream_retention_left_seconds', 'Seconds until retention may delete a waiting record', secondsLeft, -1);
+  gauge(
+    'playline_stream_retention_left_seconds',
+    'Seconds until retention may delete a waiting record',
+    secondsLeft,
+    -1,
+  );
   return (source) => {
     sources.add(source);
     return () => sources.delete(source);

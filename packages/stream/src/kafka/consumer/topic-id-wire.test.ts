@@ -189,9 +189,9 @@ function createLog(given: readonly Entry[], from: number) {
   const aborted: { producerId: string; firstOffset: string; end: number }[] = [];
   for (const [offset, { producer, kind }] of entries.entries()) {
     const openOffsets = open.get(producer) ?? [];
-    if (kind === 'record') open.set(producer, [...own, offset]);
+    if (kind === 'record') open.set(producer, [...openOffsets, offset]);
     else open.delete(producer);
-    if (kind === 'commit') committed.push(...own);
+    if (kind === 'commit') committed.push(...openOffsets);
     if (kind === 'abort' && openOffsets.length > 0)
       aborted.push({ producerId: String(producer), firstOffset: String(openOffsets[0]), end: offset });
   }
