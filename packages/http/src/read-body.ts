@@ -212,7 +212,7 @@ export function useBody<T>(request: IncomingMessage, plan: BodyPlan, options: Us
 /** Buffer in which bodies of several chunks are joined; as large as the largest body so far. */
 let sharedBuffer = Buffer.alloc(0);
 
-/** As much as Node reads at once. */
+/** The size of one read by Node. */
 const PAGE_BYTES_MAX = 64 * 1024;
 
 /** The chunks of a body. Small chunks are copied into pages, so a body uses at most twice its size plus 2 KiB. */

@@ -49,7 +49,7 @@ export class MarkTrail {
 
 /**
  * True when a fetched batch may belong to another log than the last batch that was read: another leader appended it, or
- * it replaces a batch that was read. A new leader of the same log looks alike; only rereading the old batch tells.
+ * it replaces a batch that was read. Only rereading the old batch distinguishes a new leader from another log.
  */
 export function isSuspect(last: LogMark | null, fetched: LogMark | undefined): boolean {
   if (last === null || fetched === undefined) return false;
